@@ -1,0 +1,141 @@
+//! What can go wrong, one variant for each broken rule.
+//!
+//! A message names the rule, the value, the place and the way out, so that it can be acted upon
+//! without reading this code.
+
+use std::fmt;
+
+/// The result of everything in this crate that can fail.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A broken rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// The split pattern is not a regular expression that we can compile.
+    Pattern {
+        /// The pattern as given.
+        pattern: String,
+        /// Where the error is, in bytes from the start of the pattern, where it is known.
+        at: Option<usize>,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The split pattern gave up on a text, for instance after too much backtracking.
+    Split {
+        /// Where the search began that failed, in bytes from the start of the text.
+        at: usize,
+        /// What the regular-expression engine says.
+        reason: String,
+    },
+    /// The asked vocabulary cannot hold the 256 bytes and the special tokens.
+    VocabularyTooSmall {
+        /// The size that was asked for.
+        asked: usize,
+        /// The smallest size that works.
+        smallest: usize,
+    },
+    /// A vocabulary, a merge list or a set of special tokens breaks one of its rules.
+    Vocabulary {
+        /// Which rule, with the token or the id that breaks it.
+        reason: String,
+    },
+    /// An id that the vocabulary does not have.
+    UnknownId {
+        /// The id.
+        id: u64,
+        /// How many ids the vocabulary has: valid ids are below.
+        vocab_size: usize,
+    },
+    /// A special token that the vocabulary does not have.
+    UnknownSpecial {
+        /// The name that was asked for.
+        name: String,
+        /// The names that exist, in the order of their ids.
+        known: Vec<String>,
+    },
+    /// The text of a special token occurs where the caller forbade it.
+    SpecialInText {
+        /// The special token.
+        name: String,
+        /// Where it starts, in bytes from the start of the text.
+        at: usize,
+    },
+    /// A byte that no token of the vocabulary covers.
+    UncoveredByte {
+        /// The byte.
+        byte: u8,
+    },
+    /// The decoded bytes are not UTF-8 and the caller asked for an error.
+    InvalidUtf8 {
+        /// Where the first invalid sequence starts, in bytes from the start of the output.
+        at: usize,
+    },
+    /// A count no longer fits 64 bits.
+    CountOverflow,
+    /// The bytes of a tokenizer file break its format.
+    File {
+        /// Where, in bytes from the start of the file.
+        at: usize,
+        /// Which rule.
+        reason: String,
+    },
+    /// The caller's progress callback asked to stop.
+    Interrupted,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pattern { pattern, at: Some(at), reason } => {
+                write!(f, "the split pattern is not valid at byte {at}: {reason}\n  {pattern}\n  ")?;
+                let column = pattern.get(..*at).map_or(0, |head| head.chars().count());
+                write!(f, "{:column$}^", "")
+            }
+            Self::Pattern { pattern, at: None, reason } => {
+                write!(f, "the split pattern is not valid: {reason}\n  {pattern}")
+            }
+            Self::Split { at, reason } => write!(
+                f,
+                "the split pattern failed on the text at byte {at}: {reason}; \
+                 use a pattern that does not backtrack, or shorter texts"
+            ),
+            Self::VocabularyTooSmall { asked, smallest } => write!(
+                f,
+                "vocab_size {asked} is too small for the 256 bytes and the special tokens; \
+                 the smallest size is {smallest}"
+            ),
+            Self::Vocabulary { reason } => f.write_str(reason),
+            Self::UnknownId { id, vocab_size } => write!(
+                f,
+                "id {id} is not in the vocabulary, whose ids are below {vocab_size}"
+            ),
+            Self::UnknownSpecial { name, known } => write!(
+                f,
+                "{name:?} is not a special token of this tokenizer; it has {}",
+                if known.is_empty() { "none".to_owned() } else { known.join(" ") }
+            ),
+            Self::SpecialInText { name, at } => write!(
+                f,
+                "the text holds the special token {name:?} at byte {at}; pass special=\"text\" to \
+                 encode it as ordinary text, or special=\"all\" to encode it as the special token"
+            ),
+            Self::UncoveredByte { byte } => write!(
+                f,
+                "the byte 0x{byte:02X} occurs in the text but no token of the vocabulary covers it"
+            ),
+            Self::InvalidUtf8 { at } => write!(
+                f,
+                "the decoded bytes are not UTF-8 at byte {at}; decode with errors=\"replace\", or \
+                 take the bytes"
+            ),
+            Self::CountOverflow => f.write_str("a count exceeds 64 bits"),
+            Self::File { at, reason } => {
+                write!(f, "not a valid tokenizer file, at byte {at}: {reason}")
+            }
+            Self::Interrupted => f.write_str("interrupted"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

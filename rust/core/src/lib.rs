@@ -1,0 +1,39 @@
+//! Byte-level byte-pair encoding: learn a vocabulary from text, then turn text into ids and back.
+//!
+//! The modules stand in the order in which the data flows:
+//!
+//! ```text
+//! text → pretokenize → count → train → vocabulary → encode / decode
+//! ```
+//!
+//! 1. [`pretokenize`] splits a text into *pretokens* with a regular expression; no token ever
+//!    crosses the border between two pretokens.
+//! 2. [`count`] reduces a corpus to its distinct pretokens and how often each occurs.
+//! 3. [`train`] merges the most frequent pair of neighbours, again and again, and returns the
+//!    merges in order.
+//! 4. [`vocabulary`] is the result: ids and their bytes, checked once and immutable.
+//! 5. [`encode`] applies the merges to new text; [`decode`] joins the bytes of ids.
+//! 6. [`file`] writes and reads the native tokenizer file.
+//!
+//! [`Tokenizer`] ties them together. The crate never prints, reads no environment variable, and
+//! knows nothing of Python.
+
+pub mod pretokenize;
+
+pub mod count;
+
+pub mod train;
+
+
+
+
+
+
+pub mod parallel;
+
+pub mod error;
+
+pub use count::{Counter, Counts};
+pub use error::{Error, Result};
+pub use pretokenize::{Pattern, Splitter};
+pub use train::{Ties, TrainOptions, Trained, train};

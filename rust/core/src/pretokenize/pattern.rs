@@ -1,0 +1,83 @@
+//! The split pattern as a value: a regular expression, with the names of the well-known ones.
+//!
+//! Two patterns are the same when their expressions are the same; a name is only a short way to
+//! write one. The meaning of `\p{L}`, `\p{N}` and `\s` depends on the version of Unicode, so that
+//! version belongs to the pattern too and is written wherever a pattern is written.
+
+/// The version of Unicode whose classes split text.
+pub const UNICODE_VERSION: &str = "16.0.0";
+
+/// The well-known patterns by name, with where each is published.
+const NAMED: [(&str, &str); 6] = [
+    // nanochat, nanochat/tokenizer.py: GPT-4's with at most two digits, better for small vocabularies.
+    (
+        "nanochat",
+        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,2}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+",
+    ),
+    // tiktoken, tiktoken_ext/openai_public.py: r50k_base, p50k_base and gpt2.
+    (
+        "gpt2",
+        r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s",
+    ),
+    // The same file: cl100k_base.
+    (
+        "gpt4",
+        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
+    ),
+    // The same file: o200k_base.
+    (
+        "gpt4o",
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    ),
+    // Qwen 2, 2.5 and 3, tokenizer.json: digits one by one.
+    (
+        "qwen2",
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    ),
+    // Llama 3, llama3/tokenizer.py.
+    (
+        "llama3",
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    ),
+];
+
+/// A split pattern: a regular expression whose matches are the pretokens.
+///
+/// ```
+/// use bytepair::Pattern;
+/// assert_eq!(Pattern::new("gpt4").name(), Some("gpt4"));
+/// assert_eq!(Pattern::new(r"\S+|\s+").name(), None);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pattern {
+    regex: String,
+}
+
+impl Pattern {
+    /// The pattern of that name, or else `name_or_regex` itself as a regular expression, which
+    /// [`Splitter::new`](crate::Splitter::new) checks.
+    pub fn new(name_or_regex: &str) -> Self {
+        Self::named(name_or_regex).unwrap_or_else(|| Self { regex: name_or_regex.to_owned() })
+    }
+
+    /// The well-known pattern of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        let (_, regex) = NAMED.iter().find(|(known, _)| *known == name)?;
+        Some(Self { regex: (*regex).to_owned() })
+    }
+
+    /// The names of the well-known patterns, the default first.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        NAMED.iter().map(|(name, _)| *name)
+    }
+
+    /// The name of this pattern, if it is a well-known one.
+    pub fn name(&self) -> Option<&'static str> {
+        NAMED.iter().find(|(_, regex)| *regex == self.regex).map(|(name, _)| *name)
+    }
+
+    /// The regular expression.
+    pub fn regex(&self) -> &str {
+        &self.regex
+    }
+}

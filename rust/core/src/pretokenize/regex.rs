@@ -1,0 +1,90 @@
+//! Any pattern, by a backtracking regular-expression engine: slow, general, and the oracle that
+//! every faster tier is compared with.
+//!
+//! A match of no bytes splits nothing and is passed over. Text that no match covers is a pretoken
+//! of its own, so that no byte is ever lost.
+
+use fancy_regex::{Error as RegexError, Regex, RegexBuilder};
+
+use super::Pattern;
+use crate::error::{Error, Result};
+
+/// How many times one search may backtrack before it is given up: enough for a run of white space
+/// of several megabytes, and an end, within seconds, to a pattern that would take forever.
+const BACKTRACK_LIMIT: usize = 10_000_000;
+
+/// A compiled regular expression.
+#[derive(Debug)]
+pub(super) struct RegexSplitter {
+    regex: Regex,
+}
+
+impl RegexSplitter {
+    pub(super) fn new(pattern: &Pattern) -> Result<Self> {
+        RegexBuilder::new(pattern.regex())
+            .backtrack_limit(BACKTRACK_LIMIT)
+            .build()
+            .map(|regex| Self { regex })
+            .map_err(|error| pattern_error(pattern.regex(), &error))
+    }
+
+    pub(super) fn for_each<'t>(&self, text: &'t str, mut sink: impl FnMut(&'t str)) -> Result<()> {
+        let mut done = 0;
+        for found in self.regex.find_iter(text) {
+            let found = found.map_err(|e| Error::Split { at: done, reason: e.to_string() })?;
+            if found.start() > done {
+                sink(&text[done..found.start()]);
+            }
+            if !found.as_str().is_empty() {
+                sink(found.as_str());
+            }
+            done = found.end();
+        }
+        if done < text.len() {
+            sink(&text[done..]);
+        }
+        Ok(())
+    }
+}
+
+/// Where the engine knows the place it says so; an error of the inner engine carries none.
+fn pattern_error(pattern: &str, error: &RegexError) -> Error {
+    let (at, reason) = match error {
+        RegexError::ParseError(at, error) => (Some((*at).min(pattern.len())), error.to_string()),
+        RegexError::CompileError(error) => (None, error.to_string()),
+        other => (None, other.to_string()),
+    };
+    Error::Pattern { pattern: pattern.to_owned(), at, reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn split(pattern: &str, text: &str) -> Vec<String> {
+        let mut out = Vec::new();
+        let splitter = RegexSplitter::new(&Pattern::new(pattern)).unwrap();
+        splitter.for_each(text, |pretoken| out.push(pretoken.to_owned())).unwrap();
+        out
+    }
+
+    #[test]
+    fn text_that_nothing_matches_is_kept() {
+        assert_eq!(split(r"\d+", "ab12cd"), ["ab", "12", "cd"]);
+        assert_eq!(split(r"x*", "aaxxb"), ["a", "a", "xx", "b"]);
+        assert_eq!(split(r"\d+", ""), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_bad_pattern_says_where() {
+        let error = RegexSplitter::new(&Pattern::new(r"(ab")).unwrap_err();
+        assert!(matches!(error, Error::Pattern { at: Some(_), .. }), "{error}");
+    }
+
+    #[test]
+    fn a_pattern_that_never_ends_is_an_error() {
+        let splitter = RegexSplitter::new(&Pattern::new(r"(a*)*\1b")).unwrap();
+        let error = splitter.for_each(&"a".repeat(40), |_| ()).unwrap_err();
+        assert!(matches!(error, Error::Split { .. }));
+    }
+}
