@@ -22,7 +22,7 @@ pub struct Counts {
     bytes: Vec<u8>,
     /// `ends[i]` is where pretoken `i` ends in `bytes`.
     ends: Vec<usize>,
-    counts: Vec<u64>,
+    numbers: Vec<u64>,
 }
 
 impl Counts {
@@ -37,33 +37,30 @@ impl Counts {
         for (pretoken, count) in pretokens {
             counts.bytes.extend_from_slice(pretoken);
             counts.ends.push(counts.bytes.len());
-            counts.counts.push(count);
+            counts.numbers.push(count);
         }
         counts
     }
 
     /// How many distinct pretokens there are.
     pub fn len(&self) -> usize {
-        self.counts.len()
+        self.numbers.len()
     }
 
     /// Whether there is no pretoken at all.
     pub fn is_empty(&self) -> bool {
-        self.counts.is_empty()
+        self.numbers.is_empty()
     }
 
     /// The pretokens with their counts, in order of first occurrence.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], u64)> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        starts.zip(&self.ends).zip(&self.counts).map(|((s, &e), &n)| (&self.bytes[s..e], n))
+        starts.zip(&self.ends).zip(&self.numbers).map(|((s, &e), &n)| (&self.bytes[s..e], n))
     }
 
     /// The sum of all counts: how many pretokens the corpus has. Fails beyond 64 bits.
     pub fn total(&self) -> Result<u64> {
-        self.counts
-            .iter()
-            .try_fold(0u64, |sum, &n| sum.checked_add(n))
-            .ok_or(Error::CountOverflow)
+        self.numbers.iter().try_fold(0u64, |sum, &n| sum.checked_add(n)).ok_or(Error::CountOverflow)
     }
 
     /// How many bytes the corpus has: the length of each pretoken times its count, in 128 bits.
@@ -124,7 +121,10 @@ impl Counter {
         let work = parts.into_iter().zip(&mut self.tables).map(|(range, table)| {
             move || {
                 let number = first + range.start as u64;
-                texts[range].iter().zip(number..).try_for_each(|(t, n)| add_text(table, splitter, t, n))
+                texts[range]
+                    .iter()
+                    .zip(number..)
+                    .try_for_each(|(t, n)| add_text(table, splitter, t, n))
             }
         });
         parallel::run(work).into_iter().collect::<Result<()>>()?;

@@ -88,7 +88,10 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pattern { pattern, at: Some(at), reason } => {
-                write!(f, "the split pattern is not valid at byte {at}: {reason}\n  {pattern}\n  ")?;
+                write!(
+                    f,
+                    "the split pattern is not valid at byte {at}: {reason}\n  {pattern}\n  "
+                )?;
                 let column = pattern.get(..*at).map_or(0, |head| head.chars().count());
                 write!(f, "{:column$}^", "")
             }
@@ -106,10 +109,9 @@ impl fmt::Display for Error {
                  the smallest size is {smallest}"
             ),
             Self::Vocabulary { reason } => f.write_str(reason),
-            Self::UnknownId { id, vocab_size } => write!(
-                f,
-                "id {id} is not in the vocabulary, whose ids are below {vocab_size}"
-            ),
+            Self::UnknownId { id, vocab_size } => {
+                write!(f, "id {id} is not in the vocabulary, whose ids are below {vocab_size}")
+            }
             Self::UnknownSpecial { name, known } => write!(
                 f,
                 "{name:?} is not a special token of this tokenizer; it has {}",

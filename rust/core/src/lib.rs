@@ -24,16 +24,24 @@ pub mod count;
 
 pub mod train;
 
+pub mod vocabulary;
 
+pub mod encode;
 
+pub mod decode;
 
+pub mod tokenizer;
 
+pub mod file;
 
 pub mod parallel;
 
 pub mod error;
 
 pub use count::{Counter, Counts};
+pub use encode::Special;
 pub use error::{Error, Result};
 pub use pretokenize::{Pattern, Splitter};
+pub use tokenizer::Tokenizer;
 pub use train::{Ties, TrainOptions, Trained, train};
+pub use vocabulary::{MergeRule, Vocabulary};

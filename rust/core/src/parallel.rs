@@ -20,9 +20,11 @@ pub fn run<T: Send>(jobs: impl IntoIterator<Item = impl FnOnce() -> T + Send>) -
     thread::scope(|scope| {
         let others: Vec<_> = jobs.map(|job| scope.spawn(job)).collect();
         let mut results = vec![first()];
-        results.extend(others.into_iter().map(|thread| {
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        }));
+        results.extend(
+            others.into_iter().map(|thread| {
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            }),
+        );
         results
     })
 }

@@ -1,0 +1,83 @@
+//! Finding special tokens in a text, where the caller allows it.
+//!
+//! The leftmost occurrence counts, and the longest of those that start there.
+
+use aho_corasick::{AhoCorasick, MatchKind};
+
+use crate::error::{Error, Result};
+use crate::vocabulary::Vocabulary;
+
+/// What the text of a special token means when it occurs in a text.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Special {
+    /// Nothing: it is text like any other.
+    #[default]
+    Text,
+    /// Every special token becomes its id.
+    All,
+    /// The named special tokens become their ids; others are text.
+    Only(Vec<String>),
+    /// It is an error.
+    Error,
+}
+
+/// Finds the special tokens that a [`Special`] cares for.
+#[derive(Debug, Clone)]
+pub struct SpecialFinder {
+    automaton: AhoCorasick,
+    ids: Vec<u32>,
+    names: Vec<String>,
+    forbidden: bool,
+}
+
+/// A special token in a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    pub(crate) id: u32,
+}
+
+impl SpecialFinder {
+    /// Prepare the search; `None` if there is nothing to look for.
+    pub fn new(vocabulary: &Vocabulary, special: &Special) -> Result<Option<Self>> {
+        let chosen: Vec<(String, u32)> = match special {
+            Special::Text => return Ok(None),
+            Special::All | Special::Error => vocabulary.special_tokens().to_vec(),
+            Special::Only(names) => names
+                .iter()
+                .map(|name| Ok((name.clone(), known(vocabulary, name)?)))
+                .collect::<Result<_>>()?,
+        };
+        if chosen.is_empty() {
+            return Ok(None);
+        }
+        let (names, ids): (Vec<String>, Vec<u32>) = chosen.into_iter().unzip();
+        let automaton = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .build(&names)
+            .map_err(|e| Error::Vocabulary { reason: format!("too many special tokens: {e}") })?;
+        Ok(Some(Self { automaton, ids, names, forbidden: *special == Special::Error }))
+    }
+
+    /// The special tokens of `text` from left to right; the first one is an error if they are
+    /// forbidden.
+    pub(crate) fn find(&self, text: &str) -> impl Iterator<Item = Result<Found>> {
+        self.automaton.find_iter(text).map(|found| {
+            let which = found.pattern().as_usize();
+            if self.forbidden {
+                let name = self.names[which].clone();
+                return Err(Error::SpecialInText { name, at: found.start() });
+            }
+            Ok(Found { start: found.start(), end: found.end(), id: self.ids[which] })
+        })
+    }
+}
+
+/// The id of a special token, or an error that lists those that exist.
+pub(crate) fn known(vocabulary: &Vocabulary, name: &str) -> Result<u32> {
+    vocabulary.special(name).ok_or_else(|| Error::UnknownSpecial {
+        name: name.to_owned(),
+        known: vocabulary.special_tokens().iter().map(|(name, _)| name.clone()).collect(),
+    })
+}

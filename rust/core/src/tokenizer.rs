@@ -1,0 +1,260 @@
+//! The finished tokenizer: four values, and what is derived from them.
+//!
+//! The four are the vocabulary with its special tokens, the merge rule, the split pattern (with
+//! the version of Unicode its classes come from), and with them a tokenizer is compared, saved and
+//! fingerprinted. Notes on its origin travel along but do not count.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::OnceLock;
+
+use sha2::{Digest, Sha256};
+
+use crate::encode::{Encoder, Scratch, Special, SpecialFinder, known};
+use crate::error::{Error, Result};
+use crate::parallel;
+use crate::pretokenize::{Pattern, Splitter, UNICODE_VERSION};
+use crate::train::Trained;
+use crate::vocabulary::{MergeRule, Vocabulary};
+use crate::{decode, file};
+
+/// Texts in a batch that is worth another thread have at least this many bytes.
+const BYTES_PER_THREAD: usize = 1 << 16;
+
+/// An immutable tokenizer; share it freely between threads.
+///
+/// ```
+/// use bytepair::{MergeRule, Pattern, Tokenizer, Vocabulary};
+/// let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
+/// let tokens = bytes.chain([(b"He".to_vec(), 256), (b"llo".to_vec(), 257), (b"ll".to_vec(), 258)]);
+/// let vocabulary = Vocabulary::new(tokens, [])?;
+/// let tokenizer = Tokenizer::new(vocabulary, MergeRule::Ranks, Pattern::new("gpt2"))?;
+/// let ids = tokenizer.encode("Hello")?;
+/// assert_eq!(ids, [256, 258, 111]); // He, ll, o: 257 has no two parts that are tokens
+/// assert_eq!(tokenizer.decode_bytes(&ids)?, b"Hello");
+/// # Ok::<(), bytepair::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Tokenizer {
+    vocabulary: Vocabulary,
+    rule: MergeRule,
+    pattern: Pattern,
+    notes: BTreeMap<String, String>,
+    splitter: Splitter,
+    encoder: Encoder,
+    /// The pairs that training merged, or those recovered from the ranks when first asked for.
+    merges: OnceLock<Vec<(u32, u32)>>,
+    fingerprint: OnceLock<String>,
+}
+
+impl PartialEq for Tokenizer {
+    fn eq(&self, other: &Self) -> bool {
+        self.vocabulary == other.vocabulary
+            && self.rule == other.rule
+            && self.pattern == other.pattern
+    }
+}
+
+impl Eq for Tokenizer {}
+
+impl Tokenizer {
+    /// Put a tokenizer together. Fails if the pattern does not compile or the merges break a rule.
+    pub fn new(vocabulary: Vocabulary, rule: MergeRule, pattern: Pattern) -> Result<Self> {
+        let splitter = Splitter::new(&pattern)?;
+        let encoder = Encoder::new(&vocabulary, &rule)?;
+        let merges = match &rule {
+            MergeRule::Ranks => OnceLock::new(),
+            MergeRule::Merges { merges, .. } => OnceLock::from(merges.clone()),
+        };
+        let (notes, fingerprint) = (BTreeMap::new(), OnceLock::new());
+        Ok(Self { vocabulary, rule, pattern, notes, splitter, encoder, merges, fingerprint })
+    }
+
+    /// The tokenizer of a finished training: the 256 bytes, one token a merge, then the special
+    /// tokens. Its merge rule is that of ranks.
+    pub fn from_training(trained: &Trained, special: &[String], pattern: Pattern) -> Result<Self> {
+        let mut tokens: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
+        for &(left, right) in &trained.merges {
+            tokens.push([&*tokens[left as usize], &*tokens[right as usize]].concat());
+        }
+        let special: Vec<_> = special.iter().cloned().zip(last_id(tokens.len())?..).collect();
+        let vocabulary = Vocabulary::new(tokens.into_iter().zip(0..), special)?;
+        let mut tokenizer = Self::new(vocabulary, MergeRule::Ranks, pattern)?;
+        tokenizer.merges = OnceLock::from(trained.merges.clone());
+        tokenizer.notes.insert("exhausted".to_owned(), trained.exhausted.to_string());
+        Ok(tokenizer)
+    }
+
+    /// Read the native format; see [`file`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        file::read(bytes)
+    }
+
+    /// Write the native format; see [`file`].
+    pub fn to_bytes(&self) -> Vec<u8> {
+        file::write(self)
+    }
+
+    /// The tokens.
+    pub fn vocabulary(&self) -> &Vocabulary {
+        &self.vocabulary
+    }
+
+    /// Which neighbours merge, and in which order.
+    pub fn rule(&self) -> &MergeRule {
+        &self.rule
+    }
+
+    /// How text is split.
+    pub fn pattern(&self) -> &Pattern {
+        &self.pattern
+    }
+
+    /// The compiled pattern.
+    pub fn splitter(&self) -> &Splitter {
+        &self.splitter
+    }
+
+    /// Where this tokenizer comes from, as keys and values. They do not count when tokenizers are
+    /// compared.
+    pub fn notes(&self) -> &BTreeMap<String, String> {
+        &self.notes
+    }
+
+    /// The same tokenizer with other notes.
+    #[must_use]
+    pub fn with_notes(mut self, notes: BTreeMap<String, String>) -> Self {
+        self.notes = notes;
+        self
+    }
+
+    /// The same tokenizer with the merges that a file holds beside the ranks.
+    pub(crate) fn with_merges(mut self, merges: Vec<(u32, u32)>) -> Self {
+        self.merges = OnceLock::from(merges);
+        self
+    }
+
+    /// The pairs of ids that merge, in order of rank.
+    ///
+    /// Those that training chose, or those that a merge list gave; for a vocabulary that came as
+    /// bare ranks, the two parts that each token comes down to under lower ranks. A token that no
+    /// merge makes has no entry.
+    pub fn merges(&self) -> &[(u32, u32)] {
+        self.merges.get_or_init(|| {
+            let tokens = self.vocabulary.ordinary_tokens().filter(|(token, _)| token.len() > 1);
+            tokens.filter_map(|(token, id)| self.encoder.parents(token, id)).collect()
+        })
+    }
+
+    /// A hash of the four values, stable between versions and machines: 64 hexadecimal digits.
+    pub fn fingerprint(&self) -> &str {
+        self.fingerprint.get_or_init(|| {
+            let mut hash = Sha256::new();
+            hash.update(b"bytepair tokenizer 1\n");
+            self.hash_values(&mut |part: &[u8]| {
+                hash.update((part.len() as u64).to_le_bytes());
+                hash.update(part);
+            });
+            hash.finalize().iter().fold(String::new(), |mut text, byte| {
+                let _infallible = write!(text, "{byte:02x}");
+                text
+            })
+        })
+    }
+
+    /// Every value once, in a fixed order, each as bytes.
+    fn hash_values(&self, part: &mut impl FnMut(&[u8])) {
+        let (arena, offsets) = self.vocabulary.arrays();
+        part(arena);
+        part(&offsets.iter().flat_map(|offset| offset.to_le_bytes()).collect::<Vec<_>>());
+        for (name, id) in self.vocabulary.special_tokens() {
+            part(name.as_bytes());
+            part(&id.to_le_bytes());
+        }
+        part(self.pattern.regex().as_bytes());
+        part(UNICODE_VERSION.as_bytes());
+        if let MergeRule::Merges { merges, ignore_merges } = &self.rule {
+            part(&[1, u8::from(*ignore_merges)]);
+            let flat = merges.iter().flat_map(|(left, right)| [*left, *right]);
+            part(&flat.flat_map(u32::to_le_bytes).collect::<Vec<_>>());
+        }
+    }
+
+    /// Encode one text; special tokens in it are text.
+    ///
+    /// Fails if the pattern gives up on the text or if no token covers one of its bytes.
+    pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
+        let mut ids = Vec::new();
+        self.encode_into(text, None, &mut Scratch::default(), &mut ids)?;
+        Ok(ids)
+    }
+
+    /// Append the ids of `text` to `out`, with the special tokens that `finder` finds.
+    pub fn encode_into(
+        &self,
+        text: &str,
+        finder: Option<&SpecialFinder>,
+        scratch: &mut Scratch,
+        out: &mut Vec<u32>,
+    ) -> Result<()> {
+        let mut done = 0;
+        for found in finder.into_iter().flat_map(|finder| finder.find(text)) {
+            let found = found?;
+            self.encode_ordinary(&text[done..found.start], scratch, out)?;
+            out.push(found.id);
+            done = found.end;
+        }
+        self.encode_ordinary(&text[done..], scratch, out)
+    }
+
+    fn encode_ordinary(&self, text: &str, scratch: &mut Scratch, out: &mut Vec<u32>) -> Result<()> {
+        self.encoder.encode(&self.vocabulary, &self.splitter, text, scratch, out)
+    }
+
+    /// Encode many texts on up to `threads` threads; one list of ids a text, in order.
+    pub fn encode_batch(
+        &self,
+        texts: &[&str],
+        special: &Special,
+        threads: usize,
+    ) -> Result<Vec<Vec<u32>>> {
+        let finder = SpecialFinder::new(&self.vocabulary, special)?;
+        let bytes: usize = texts.iter().map(|text| text.len()).sum();
+        let threads = threads.min(1 + bytes / BYTES_PER_THREAD);
+        let shares = parallel::shares(texts, threads, |text| text.len());
+        let encode_share = |range: std::ops::Range<usize>| {
+            let mut scratch = Scratch::default();
+            texts[range]
+                .iter()
+                .map(|text| {
+                    let mut ids = Vec::new();
+                    self.encode_into(text, finder.as_ref(), &mut scratch, &mut ids).map(|()| ids)
+                })
+                .collect::<Result<Vec<_>>>()
+        };
+        let results = parallel::run(shares.into_iter().map(|range| || encode_share(range)));
+        Ok(results.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+    }
+
+    /// The bytes of `ids`, end to end. Fails at the first id that stands for nothing.
+    pub fn decode_bytes(&self, ids: &[u32]) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        decode::decode_bytes(&self.vocabulary, ids, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// The id of a special token; the error lists those that exist.
+    pub fn special_id(&self, name: &str) -> Result<u32> {
+        known(&self.vocabulary, name)
+    }
+
+    /// The bytes of one id; the error names it.
+    pub fn token_bytes(&self, id: u32) -> Result<&[u8]> {
+        self.vocabulary.bytes(id).ok_or_else(|| decode::unknown_id(&self.vocabulary, id))
+    }
+}
+
+fn last_id(tokens: usize) -> Result<u32> {
+    u32::try_from(tokens)
+        .map_err(|_| Error::Vocabulary { reason: format!("{tokens} tokens are too many") })
+}
