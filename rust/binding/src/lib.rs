@@ -3,10 +3,34 @@
 //! Every method borrows its arguments, releases the interpreter lock, calls one function of the
 //! core and turns the result, or the error, into Python.
 
+#![expect(clippy::needless_pass_by_value, reason = "PyO3 hands extracted arguments over by value")]
+
+mod arguments;
+mod counter;
+mod errors;
+mod model;
+mod tokenizer;
+
 use pyo3::prelude::*;
 
 #[pymodule(gil_used = false)]
 mod _core {
+    use pyo3::prelude::*;
+
     #[pymodule_export]
     const UNICODE_VERSION: &str = bytepair::pretokenize::UNICODE_VERSION;
+
+    #[pymodule_export]
+    use crate::counter::{Counter, Counts, train};
+    #[pymodule_export]
+    use crate::model::Model;
+    #[pymodule_export]
+    use crate::tokenizer::Tokenizer;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let named = |name| Some((name, bytepair::Pattern::named(name)?.regex().to_owned()));
+        let patterns: Vec<_> = bytepair::Pattern::names().filter_map(named).collect();
+        module.add("PATTERNS", pyo3::types::IntoPyDict::into_py_dict(patterns, module.py())?)
+    }
 }

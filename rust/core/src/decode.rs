@@ -26,5 +26,5 @@ pub fn decode_bytes(vocabulary: &Vocabulary, ids: &[u32], out: &mut Vec<u8>) -> 
 }
 
 pub(crate) fn unknown_id(vocabulary: &Vocabulary, id: u32) -> Error {
-    Error::UnknownId { id: u64::from(id), vocab_size: vocabulary.len() }
+    Error::UnknownId { id: id.to_string(), vocab_size: vocabulary.len() }
 }

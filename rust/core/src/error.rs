@@ -42,8 +42,8 @@ pub enum Error {
     },
     /// An id that the vocabulary does not have.
     UnknownId {
-        /// The id.
-        id: u64,
+        /// The id, as it was given: it may be a number that no id can be.
+        id: String,
         /// How many ids the vocabulary has: valid ids are below.
         vocab_size: usize,
     },

@@ -177,7 +177,9 @@ impl<'a> Sections<'a> {
 
     fn find(&self, kind: Kind) -> Result<(usize, usize)> {
         let mut found = self.table.iter().filter(|(number, ..)| *number == kind as u32);
-        if let (Some(&(_, start, end)), None) = (found.next(), found.next()) { Ok((start, end)) } else {
+        if let (Some(&(_, start, end)), None) = (found.next(), found.next()) {
+            Ok((start, end))
+        } else {
             let reason = format!("section {} is not there exactly once", kind as u32);
             Err(Error::File { at: HEADER, reason })
         }

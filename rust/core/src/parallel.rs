@@ -7,6 +7,9 @@
 use std::ops::Range;
 use std::thread;
 
+/// Work of less weight than this is not worth starting a thread.
+const WORTH_A_THREAD: usize = 1 << 16;
+
 /// How many threads the machine runs at once, as far as it tells us; at least 1.
 pub fn available() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
@@ -27,6 +30,31 @@ pub fn run<T: Send>(jobs: impl IntoIterator<Item = impl FnOnce() -> T + Send>) -
         );
         results
     })
+}
+
+/// Apply `action` to every item on up to `threads` threads and return the results in order.
+///
+/// Each thread makes one `scratch` and takes a contiguous share of about the same total weight (in
+/// bytes, say); a share that is too light for a thread of its own is not given one.
+pub fn map<T: Sync, S, R: Send>(
+    items: &[T],
+    threads: usize,
+    weight: impl Fn(&T) -> usize,
+    scratch: impl Fn() -> S + Sync,
+    action: impl Fn(&mut S, &T) -> R + Sync,
+) -> Vec<R> {
+    let total: usize = items.iter().map(&weight).sum();
+    let threads = threads.min(1 + total / WORTH_A_THREAD);
+    let share = |range: Range<usize>| {
+        let mut scratch = scratch();
+        items[range].iter().map(|item| action(&mut scratch, item)).collect::<Vec<_>>()
+    };
+    let share = &share;
+    let mut results = run(shares(items, threads, weight).into_iter().map(|r| move || share(r)));
+    if results.len() == 1 {
+        return results.pop().unwrap_or_default();
+    }
+    results.into_iter().flatten().collect()
 }
 
 /// Cut `items` into at most `parts` ranges of about the same total weight, in order.

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use sha2::{Digest, Sha256};
 
-use crate::encode::{Encoder, Scratch, Special, SpecialFinder, known};
+use crate::encode::{EncodeOptions, Encoder, Scratch, known};
 use crate::error::{Error, Result};
 use crate::parallel;
 use crate::pretokenize::{Pattern, Splitter, UNICODE_VERSION};
@@ -18,19 +18,16 @@ use crate::train::Trained;
 use crate::vocabulary::{MergeRule, Vocabulary};
 use crate::{decode, file};
 
-/// Texts in a batch that is worth another thread have at least this many bytes.
-const BYTES_PER_THREAD: usize = 1 << 16;
-
 /// An immutable tokenizer; share it freely between threads.
 ///
 /// ```
 /// use bytepair::{MergeRule, Pattern, Tokenizer, Vocabulary};
 /// let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
-/// let tokens = bytes.chain([(b"He".to_vec(), 256), (b"llo".to_vec(), 257), (b"ll".to_vec(), 258)]);
+/// let tokens = bytes.chain([(b"He".to_vec(), 256), (b"ll".to_vec(), 257)]);
 /// let vocabulary = Vocabulary::new(tokens, [])?;
 /// let tokenizer = Tokenizer::new(vocabulary, MergeRule::Ranks, Pattern::new("gpt2"))?;
 /// let ids = tokenizer.encode("Hello")?;
-/// assert_eq!(ids, [256, 258, 111]); // He, ll, o: 257 has no two parts that are tokens
+/// assert_eq!(ids, [256, 257, 111]); // He, ll, o
 /// assert_eq!(tokenizer.decode_bytes(&ids)?, b"Hello");
 /// # Ok::<(), bytepair::Error>(())
 /// ```
@@ -185,26 +182,29 @@ impl Tokenizer {
     /// Fails if the pattern gives up on the text or if no token covers one of its bytes.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
         let mut ids = Vec::new();
-        self.encode_into(text, None, &mut Scratch::default(), &mut ids)?;
+        self.encode_into(text, &EncodeOptions::default(), &mut Scratch::default(), &mut ids)?;
         Ok(ids)
     }
 
-    /// Append the ids of `text` to `out`, with the special tokens that `finder` finds.
+    /// Append the ids of `text` to `out`, as `options` asks.
     pub fn encode_into(
         &self,
         text: &str,
-        finder: Option<&SpecialFinder>,
+        options: &EncodeOptions,
         scratch: &mut Scratch,
         out: &mut Vec<u32>,
     ) -> Result<()> {
+        out.extend(options.prepend);
         let mut done = 0;
-        for found in finder.into_iter().flat_map(|finder| finder.find(text)) {
+        for found in options.finder.iter().flat_map(|finder| finder.find(text)) {
             let found = found?;
             self.encode_ordinary(&text[done..found.start], scratch, out)?;
             out.push(found.id);
             done = found.end;
         }
-        self.encode_ordinary(&text[done..], scratch, out)
+        self.encode_ordinary(&text[done..], scratch, out)?;
+        out.extend(options.append);
+        Ok(())
     }
 
     fn encode_ordinary(&self, text: &str, scratch: &mut Scratch, out: &mut Vec<u32>) -> Result<()> {
@@ -214,26 +214,24 @@ impl Tokenizer {
     /// Encode many texts on up to `threads` threads; one list of ids a text, in order.
     pub fn encode_batch(
         &self,
-        texts: &[&str],
-        special: &Special,
+        texts: &[impl AsRef<str> + Sync],
+        options: &EncodeOptions,
         threads: usize,
     ) -> Result<Vec<Vec<u32>>> {
-        let finder = SpecialFinder::new(&self.vocabulary, special)?;
-        let bytes: usize = texts.iter().map(|text| text.len()).sum();
-        let threads = threads.min(1 + bytes / BYTES_PER_THREAD);
-        let shares = parallel::shares(texts, threads, |text| text.len());
-        let encode_share = |range: std::ops::Range<usize>| {
-            let mut scratch = Scratch::default();
-            texts[range]
-                .iter()
-                .map(|text| {
-                    let mut ids = Vec::new();
-                    self.encode_into(text, finder.as_ref(), &mut scratch, &mut ids).map(|()| ids)
-                })
-                .collect::<Result<Vec<_>>>()
+        let weight = |text: &_| AsRef::<str>::as_ref(text).len();
+        let encode_one = |scratch: &mut Scratch, text: &_| {
+            let mut ids = Vec::new();
+            self.encode_into(AsRef::<str>::as_ref(text), options, scratch, &mut ids)?;
+            Ok(ids)
         };
-        let results = parallel::run(shares.into_iter().map(|range| || encode_share(range)));
-        Ok(results.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+        let lists = parallel::map(texts, threads, weight, Scratch::default, encode_one);
+        lists.into_iter().collect()
+    }
+
+    /// Decode many lists of ids on up to `threads` threads, in order.
+    pub fn decode_batch(&self, lists: &[Vec<u32>], threads: usize) -> Result<Vec<Vec<u8>>> {
+        let decode_one = |(): &mut (), ids: &Vec<u32>| self.decode_bytes(ids);
+        parallel::map(lists, threads, Vec::len, || (), decode_one).into_iter().collect()
     }
 
     /// The bytes of `ids`, end to end. Fails at the first id that stands for nothing.

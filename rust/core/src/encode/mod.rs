@@ -9,14 +9,15 @@ mod pairs;
 
 mod special;
 
+pub use special::Special;
 pub(crate) use special::known;
-pub use special::{Special, SpecialFinder};
 
 use crate::error::{Error, Result};
 use crate::pretokenize::Splitter;
 use crate::vocabulary::{MergeRule, Vocabulary};
 use merge::MergeScratch;
 use pairs::PairTable;
+use special::SpecialFinder;
 
 /// No byte has this id.
 const NO_ID: u32 = u32::MAX;
@@ -29,6 +30,29 @@ pub struct Encoder {
     pairs: PairTable,
     /// Whether a pretoken that is a token wins outright.
     whole_first: bool,
+}
+
+/// What to do with special tokens, and which ids go before and after each text.
+#[derive(Debug, Clone, Default)]
+pub struct EncodeOptions {
+    pub(crate) finder: Option<SpecialFinder>,
+    pub(crate) prepend: Option<u32>,
+    pub(crate) append: Option<u32>,
+}
+
+impl EncodeOptions {
+    /// Prepare the options once for any number of texts.
+    ///
+    /// Fails if `special` names a special token that the vocabulary does not have.
+    pub fn new(
+        vocabulary: &Vocabulary,
+        special: &Special,
+        prepend: Option<u32>,
+        append: Option<u32>,
+    ) -> Result<Self> {
+        let finder = SpecialFinder::new(vocabulary, special)?;
+        Ok(Self { finder, prepend, append })
+    }
 }
 
 /// Buffers that encoding fills and empties; one for each thread, reused between texts.

@@ -23,7 +23,7 @@ pub enum Special {
 
 /// Finds the special tokens that a [`Special`] cares for.
 #[derive(Debug, Clone)]
-pub struct SpecialFinder {
+pub(crate) struct SpecialFinder {
     automaton: AhoCorasick,
     ids: Vec<u32>,
     names: Vec<String>,
@@ -40,7 +40,7 @@ pub(crate) struct Found {
 
 impl SpecialFinder {
     /// Prepare the search; `None` if there is nothing to look for.
-    pub fn new(vocabulary: &Vocabulary, special: &Special) -> Result<Option<Self>> {
+    pub(super) fn new(vocabulary: &Vocabulary, special: &Special) -> Result<Option<Self>> {
         let chosen: Vec<(String, u32)> = match special {
             Special::Text => return Ok(None),
             Special::All | Special::Error => vocabulary.special_tokens().to_vec(),

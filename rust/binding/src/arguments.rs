@@ -1,0 +1,116 @@
+//! Python arguments that several methods take: texts, ids, special tokens, threads.
+
+use std::borrow::Cow;
+
+use bytepair::encode::EncodeOptions;
+use bytepair::{Error, Special, parallel};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use crate::errors;
+
+/// The UTF-8 of a `str`. Surrogates behave as in tiktoken: a pair becomes its character, a lone
+/// one becomes U+FFFD.
+pub(crate) fn text<'a>(string: &'a Bound<'_, PyString>) -> PyResult<Cow<'a, str>> {
+    if let Ok(text) = string.to_str() {
+        return Ok(Cow::Borrowed(text));
+    }
+    let py = string.py();
+    let bytes = string.call_method1(intern!(py, "encode"), ("utf-16", "surrogatepass"))?;
+    let mended = bytes.call_method1(intern!(py, "decode"), ("utf-16", "replace"))?;
+    Ok(Cow::Owned(mended.extract()?))
+}
+
+/// The strings of a sequence, kept alive while their text is borrowed.
+pub(crate) fn strings<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyString>>> {
+    if texts.is_instance_of::<PyString>() {
+        return Err(PyTypeError::new_err("a list of texts is expected, not one str; pass [text]"));
+    }
+    let place = |(index, item): (usize, PyResult<Bound<'py, PyAny>>)| {
+        item?.cast_into::<PyString>().map_err(|error| {
+            let kind = error.into_inner().get_type();
+            PyTypeError::new_err(format!("text {index} is {kind}, not a str"))
+        })
+    };
+    texts.try_iter()?.enumerate().map(place).collect()
+}
+
+/// How many threads to use: as asked, else `RAYON_NUM_THREADS`, else as many as the process may.
+pub(crate) fn threads(asked: Option<usize>) -> PyResult<usize> {
+    match asked {
+        Some(0) => Err(PyValueError::new_err("threads is 0; pass at least 1, or None for all")),
+        Some(threads) => Ok(threads),
+        None => {
+            let set = std::env::var("RAYON_NUM_THREADS").ok().and_then(|text| text.parse().ok());
+            Ok(set.filter(|&threads| threads > 0).unwrap_or_else(parallel::available))
+        }
+    }
+}
+
+/// The options of encoding.
+pub(crate) fn options(
+    tokenizer: &bytepair::Tokenizer,
+    special: Option<&Bound<'_, PyAny>>,
+    prepend: Option<&Bound<'_, PyAny>>,
+    append: Option<&Bound<'_, PyAny>>,
+) -> PyResult<EncodeOptions> {
+    let special = self::special(special)?;
+    let (prepend, append) = (affix(tokenizer, prepend)?, affix(tokenizer, append)?);
+    EncodeOptions::new(tokenizer.vocabulary(), &special, prepend, append)
+        .map_err(|e| errors::python(&e))
+}
+
+/// What the text of special tokens means: `"text"`, `"all"`, `"error"`, or a collection of names.
+fn special(argument: Option<&Bound<'_, PyAny>>) -> PyResult<Special> {
+    let Some(argument) = argument else { return Ok(Special::Text) };
+    let Ok(word) = argument.cast::<PyString>() else {
+        let names = argument.try_iter()?.map(|name| name?.extract());
+        return Ok(Special::Only(names.collect::<PyResult<_>>()?));
+    };
+    match word.to_str()? {
+        "text" => Ok(Special::Text),
+        "all" => Ok(Special::All),
+        "error" => Ok(Special::Error),
+        other => Err(PyValueError::new_err(format!(
+            "special is {other:?}; it must be \"text\", \"all\", \"error\" or a set of names"
+        ))),
+    }
+}
+
+/// An id to put before or after a text, given as the name of a special token or as the id itself.
+fn affix(
+    tokenizer: &bytepair::Tokenizer,
+    argument: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Option<u32>> {
+    let Some(argument) = argument else { return Ok(None) };
+    if let Ok(name) = argument.cast::<PyString>() {
+        return tokenizer.special_id(name.to_str()?).map(Some).map_err(|e| errors::python(&e));
+    }
+    let id = id(tokenizer, argument)?;
+    tokenizer.token_bytes(id).map_err(|e| errors::python(&e))?;
+    Ok(Some(id))
+}
+
+/// One id. A number that no id can be is reported like an id that does not exist.
+pub(crate) fn id(tokenizer: &bytepair::Tokenizer, number: &Bound<'_, PyAny>) -> PyResult<u32> {
+    number.extract().map_err(|error: PyErr| {
+        if error.is_instance_of::<PyTypeError>(number.py()) {
+            return error;
+        }
+        let (id, vocab_size) = (number.to_string(), tokenizer.vocabulary().len());
+        errors::python(&Error::UnknownId { id, vocab_size })
+    })
+}
+
+/// A sequence of ids: a list, a numpy array, or anything that can be iterated.
+pub(crate) fn ids(
+    tokenizer: &bytepair::Tokenizer,
+    sequence: &Bound<'_, PyAny>,
+) -> PyResult<Vec<u32>> {
+    if let Ok(array) = sequence.extract::<numpy::PyReadonlyArray1<'_, u32>>() {
+        return Ok(array.as_array().to_vec());
+    }
+    sequence.try_iter()?.map(|number| id(tokenizer, &number?)).collect()
+}

@@ -1,0 +1,91 @@
+//! `Model`: a finished tokenizer of the core, on its way into a Python `Tokenizer`.
+
+use std::sync::Arc;
+
+use bytepair::{MergeRule, Pattern, Result, Vocabulary};
+use pyo3::exceptions::PyKeyError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::collections::HashMap;
+
+use crate::errors;
+
+/// The four values of a tokenizer, made by training or from the parts of a foreign format.
+#[pyclass(frozen, module = "bytepair._core")]
+pub(crate) struct Model(pub(crate) Arc<bytepair::Tokenizer>);
+
+impl Model {
+    pub(crate) fn new(tokenizer: Result<bytepair::Tokenizer>) -> PyResult<Self> {
+        tokenizer.map(|t| Self(Arc::new(t))).map_err(|e| errors::python(&e))
+    }
+}
+
+#[pymethods]
+impl Model {
+    /// Read the native format.
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, data: &[u8]) -> PyResult<Self> {
+        Self::new(py.detach(|| bytepair::Tokenizer::from_bytes(data)))
+    }
+
+    /// A vocabulary of ranks, as tiktoken has it.
+    #[staticmethod]
+    fn from_ranks(
+        py: Python<'_>,
+        mergeable_ranks: &Bound<'_, PyAny>,
+        pattern: &str,
+        special_tokens: &Bound<'_, PyAny>,
+    ) -> PyResult<Self> {
+        let (tokens, special) = (tokens(mergeable_ranks)?, names(special_tokens)?);
+        Self::new(py.detach(|| {
+            let vocabulary = Vocabulary::new(tokens, special)?;
+            bytepair::Tokenizer::new(vocabulary, MergeRule::Ranks, Pattern::new(pattern))
+        }))
+    }
+
+    /// A vocabulary with a list of merges, as Hugging Face tokenizers have it.
+    #[staticmethod]
+    #[pyo3(signature = (tokens, merges, pattern, special_tokens, ignore_merges=false))]
+    fn from_merges(
+        py: Python<'_>,
+        tokens: &Bound<'_, PyAny>,
+        merges: Vec<(Vec<u8>, Vec<u8>)>,
+        pattern: &str,
+        special_tokens: &Bound<'_, PyAny>,
+        ignore_merges: bool,
+    ) -> PyResult<Self> {
+        let (tokens, special) = (self::tokens(tokens)?, names(special_tokens)?);
+        let by_bytes: HashMap<&[u8], u32> = tokens.iter().map(|(t, id)| (&**t, *id)).collect();
+        let find = |token: &[u8], rank: usize| {
+            by_bytes.get(token).copied().ok_or_else(|| {
+                let token = token.escape_ascii();
+                PyKeyError::new_err(format!("merge {rank} names b\"{token}\", which is no token"))
+            })
+        };
+        let pairs = merges.iter().enumerate();
+        let merges = pairs
+            .map(|(rank, (left, right))| Ok((find(left, rank)?, find(right, rank)?)))
+            .collect::<PyResult<Vec<_>>>()?;
+        Self::new(py.detach(|| {
+            let vocabulary = Vocabulary::new(tokens, special)?;
+            let rule = MergeRule::Merges { merges, ignore_merges };
+            bytepair::Tokenizer::new(vocabulary, rule, Pattern::new(pattern))
+        }))
+    }
+}
+
+/// Tokens and ids out of a mapping from `bytes` to `int`.
+fn tokens(mapping: &Bound<'_, PyAny>) -> PyResult<Vec<(Vec<u8>, u32)>> {
+    as_dict(mapping)?.iter().map(|(token, id)| Ok((token.extract()?, id.extract()?))).collect()
+}
+
+/// Special tokens and ids out of a mapping from `str` to `int`.
+fn names(mapping: &Bound<'_, PyAny>) -> PyResult<Vec<(String, u32)>> {
+    as_dict(mapping)?.iter().map(|(name, id)| Ok((name.extract()?, id.extract()?))).collect()
+}
+
+fn as_dict<'py>(mapping: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(mapping.py());
+    dict.update(mapping.cast()?)?;
+    Ok(dict)
+}

@@ -1,0 +1,233 @@
+//! `Tokenizer`: encoding, decoding and looking things up. Python adds the rest in a subclass.
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use bytepair::MergeRule;
+use bytepair::encode::Scratch;
+use pyo3::exceptions::PyKeyError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+
+use crate::model::Model;
+use crate::{arguments, errors};
+
+/// A tokenizer: immutable, shared freely between threads.
+#[pyclass(frozen, subclass, module = "bytepair._core")]
+pub(crate) struct Tokenizer(Arc<bytepair::Tokenizer>);
+
+#[pymethods]
+impl Tokenizer {
+    #[new]
+    fn new(model: &Model) -> Self {
+        Self(Arc::clone(&model.0))
+    }
+
+    /// Encode one text into a list of ids.
+    #[pyo3(signature = (text, *, special=None, prepend=None, append=None))]
+    fn encode(
+        &self,
+        py: Python<'_>,
+        text: &Bound<'_, PyString>,
+        special: Option<&Bound<'_, PyAny>>,
+        prepend: Option<&Bound<'_, PyAny>>,
+        append: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Vec<u32>> {
+        let options = arguments::options(&self.0, special, prepend, append)?;
+        let text = arguments::text(text)?;
+        py.detach(|| {
+            let mut ids = Vec::new();
+            self.0.encode_into(&text, &options, &mut Scratch::default(), &mut ids).map(|()| ids)
+        })
+        .map_err(|e| errors::python(&e))
+    }
+
+    /// Encode many texts, each into a list of ids.
+    #[pyo3(signature = (texts, *, special=None, prepend=None, append=None, threads=None))]
+    fn encode_batch(
+        &self,
+        py: Python<'_>,
+        texts: &Bound<'_, PyAny>,
+        special: Option<&Bound<'_, PyAny>>,
+        prepend: Option<&Bound<'_, PyAny>>,
+        append: Option<&Bound<'_, PyAny>>,
+        threads: Option<usize>,
+    ) -> PyResult<Vec<Vec<u32>>> {
+        let options = arguments::options(&self.0, special, prepend, append)?;
+        let threads = arguments::threads(threads)?;
+        let strings = arguments::strings(texts)?;
+        let texts = strings.iter().map(arguments::text).collect::<PyResult<Vec<_>>>()?;
+        py.detach(|| self.0.encode_batch(&texts, &options, threads)).map_err(|e| errors::python(&e))
+    }
+
+    /// Decode ids into text; bytes that are not UTF-8 are treated as `errors` says.
+    #[pyo3(signature = (ids, *, errors="replace"))]
+    fn decode<'py>(
+        &self,
+        py: Python<'py>,
+        ids: &Bound<'py, PyAny>,
+        errors: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        decoded(py, &self.bytes_of(py, ids)?, errors)
+    }
+
+    /// Decode ids into the bytes of their tokens, end to end.
+    fn decode_bytes<'py>(
+        &self,
+        py: Python<'py>,
+        ids: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &self.bytes_of(py, ids)?))
+    }
+
+    /// Decode many lists of ids, each into text.
+    #[pyo3(signature = (batch, *, errors="replace", threads=None))]
+    fn decode_batch<'py>(
+        &self,
+        py: Python<'py>,
+        batch: &Bound<'py, PyAny>,
+        errors: &str,
+        threads: Option<usize>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let threads = arguments::threads(threads)?;
+        let lists = batch
+            .try_iter()?
+            .map(|ids| arguments::ids(&self.0, &ids?))
+            .collect::<PyResult<Vec<_>>>()?;
+        let texts = py.detach(|| self.0.decode_batch(&lists, threads));
+        let texts = texts.map_err(|e| errors::python(&e))?;
+        texts.iter().map(|bytes| decoded(py, bytes, errors)).collect()
+    }
+
+    /// The bytes of one id.
+    fn token_bytes<'py>(
+        &self,
+        py: Python<'py>,
+        id: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let id = arguments::id(&self.0, id)?;
+        let token = self.0.token_bytes(id).map_err(|e| errors::python(&e))?;
+        Ok(PyBytes::new(py, token))
+    }
+
+    /// The id of an ordinary token.
+    fn token_id(&self, token: &[u8]) -> PyResult<u32> {
+        self.0.vocabulary().id(token).ok_or_else(|| {
+            PyKeyError::new_err(format!("b\"{}\" is not a token", token.escape_ascii()))
+        })
+    }
+
+    /// The native format.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &py.detach(|| self.0.to_bytes()))
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Self>().is_ok_and(|other| *self.0 == *other.get().0)
+    }
+
+    fn __hash__(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.0.fingerprint().hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// How many ids there are, special tokens and holes included.
+    #[getter]
+    fn vocab_size(&self) -> usize {
+        self.0.vocabulary().len()
+    }
+
+    /// The special tokens with their ids.
+    #[getter]
+    fn special_tokens<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        for (name, id) in self.0.vocabulary().special_tokens() {
+            dict.set_item(name, id)?;
+        }
+        Ok(dict)
+    }
+
+    /// The split pattern, as a regular expression.
+    #[getter]
+    fn pattern(&self) -> &str {
+        self.0.pattern().regex()
+    }
+
+    /// The pairs of tokens that merge, in order.
+    #[getter]
+    fn merges<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let merges = py.detach(|| self.0.merges());
+        let bytes = |id: u32| self.0.token_bytes(id).map(|token| PyBytes::new(py, token));
+        let pair = |&(left, right): &(u32, u32)| Ok((bytes(left)?, bytes(right)?));
+        let pairs = merges.iter().map(pair).collect::<bytepair::Result<Vec<_>>>();
+        PyList::new(py, pairs.map_err(|e| errors::python(&e))?)
+    }
+
+    /// The ordinary tokens with their ranks, as tiktoken has them.
+    #[getter]
+    fn mergeable_ranks<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        for (token, id) in self.0.vocabulary().ordinary_tokens() {
+            dict.set_item(PyBytes::new(py, token), id)?;
+        }
+        Ok(dict)
+    }
+
+    /// Which neighbours merge: `"ranks"` (tiktoken's rule) or `"merges"` (Hugging Face's).
+    #[getter]
+    fn merge_rule(&self) -> &'static str {
+        match self.0.rule() {
+            MergeRule::Ranks => "ranks",
+            MergeRule::Merges { .. } => "merges",
+        }
+    }
+
+    /// Under the rule of merges: whether a pretoken that is a token wins outright.
+    #[getter]
+    fn ignore_merges(&self) -> bool {
+        matches!(self.0.rule(), MergeRule::Merges { ignore_merges: true, .. })
+    }
+
+    /// The version of Unicode whose classes split text.
+    #[getter]
+    #[expect(clippy::unused_self, reason = "one version today; a value of the tokenizer to Python")]
+    fn unicode_version(&self) -> &'static str {
+        bytepair::pretokenize::UNICODE_VERSION
+    }
+
+    /// A hash of the four values, stable between versions and machines.
+    #[getter]
+    fn fingerprint(&self) -> &str {
+        self.0.fingerprint()
+    }
+
+    /// The way in which text is split, the faster or the slower.
+    #[getter]
+    fn splitter(&self) -> &'static str {
+        self.0.splitter().tier()
+    }
+
+    /// Whether training ran out of pairs before it had `vocab_size` ids.
+    #[getter]
+    fn exhausted(&self) -> bool {
+        self.0.notes().get("exhausted").is_some_and(|value| value == "true")
+    }
+}
+
+impl Tokenizer {
+    fn bytes_of(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+        let ids = arguments::ids(&self.0, ids)?;
+        py.detach(|| self.0.decode_bytes(&ids)).map_err(|e| errors::python(&e))
+    }
+}
+
+/// Bytes as a `str`. Python's own decoder knows what each value of `errors` means.
+fn decoded<'py>(py: Python<'py>, bytes: &[u8], errors: &str) -> PyResult<Bound<'py, PyAny>> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Ok(PyString::new(py, text).into_any()),
+        Err(_) => PyBytes::new(py, bytes).call_method1(intern!(py, "decode"), ("utf-8", errors)),
+    }
+}
