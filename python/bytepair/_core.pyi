@@ -3,7 +3,8 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, Literal, Self, TypeAlias, final
 
-from collections.abc import Buffer  # Python 3.12; see typing_extensions before
+import numpy as np
+from numpy.typing import NDArray
 
 Ties: TypeAlias = Literal["rustbpe", "hf", "first-seen", "bytes-max"]
 Special: TypeAlias = Literal["text", "all", "error"] | Collection[str]
@@ -15,7 +16,9 @@ UNICODE_VERSION: Final[str]
 class Counter:
     def __new__(cls, pattern: str, threads: int | None = None) -> Self: ...
     def add(self, texts: Sequence[str]) -> None: ...
-    def add_utf8(self, data: Buffer, offsets: Buffer) -> None: ...
+    def add_utf8(
+        self, data: NDArray[np.uint8], offsets: NDArray[np.int32] | NDArray[np.int64]
+    ) -> None: ...
     @property
     def texts(self) -> int: ...
     @property
@@ -98,6 +101,6 @@ class Tokenizer:
 
 def train(
     counts: Counts, *, vocab_size: int, special_tokens: Sequence[str] = (), ties: Ties = "rustbpe",
-    min_count: int = 1, max_token_bytes: int | None = None, threads: int | None = None,
+    min_count: int = 1, max_token_bytes: int | None = None,
     on_progress: Callable[[int, int], object] | None = None,
 ) -> Model: ...

@@ -1,5 +1,6 @@
 //! `Counter`, `Counts` and `train`: from texts to a trained `Model`.
 
+use std::num::NonZeroU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -162,8 +163,8 @@ impl Counts {
 
 /// Learn a vocabulary of `vocab_size` ids, special tokens included, from counts.
 #[pyfunction]
-#[pyo3(signature = (counts, *, vocab_size, special_tokens=Vec::new(), ties="rustbpe", min_count=1,
-                    max_token_bytes=None, threads=None, on_progress=None))]
+#[pyo3(signature = (counts, *, vocab_size, special_tokens=Vec::new(), ties="rustbpe", min_count=NonZeroU64::MIN,
+                    max_token_bytes=None, on_progress=None))]
 #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python function")]
 pub(crate) fn train(
     py: Python<'_>,
@@ -171,16 +172,14 @@ pub(crate) fn train(
     vocab_size: usize,
     special_tokens: Vec<String>,
     ties: &str,
-    min_count: u64,
+    min_count: NonZeroU64,
     max_token_bytes: Option<usize>,
-    threads: Option<usize>,
     on_progress: Option<Py<PyAny>>,
 ) -> PyResult<Model> {
     let smallest = 256 + special_tokens.len();
     let too_small = Error::VocabularyTooSmall { asked: vocab_size, smallest };
     let merges = vocab_size.checked_sub(smallest).ok_or_else(|| errors::python(&too_small))?;
-    let (ties, threads) = (tie_rule(ties)?, arguments::threads(threads)?);
-    let options = TrainOptions { merges, ties, min_count, max_token_bytes, threads };
+    let options = TrainOptions { merges, ties: tie_rule(ties)?, min_count, max_token_bytes };
     let mut stopped = None;
     let model = py.detach(|| {
         let mut last = Instant::now();

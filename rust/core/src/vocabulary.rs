@@ -14,7 +14,7 @@ use hashbrown::HashTable;
 use crate::error::{Error, Result};
 
 /// A vocabulary has fewer ids than this, so that a damaged file cannot ask for all memory.
-pub const MAX_VOCAB_SIZE: usize = 1 << 24;
+pub const MAX_VOCAB_SIZE: usize = (1 << 21) - 1;
 
 /// Which neighbours merge, and in which order.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -15,7 +15,7 @@ pub(crate) use special::known;
 use crate::error::{Error, Result};
 use crate::pretokenize::Splitter;
 use crate::vocabulary::{MergeRule, Vocabulary};
-use merge::MergeScratch;
+use merge::{ByteIds, MergeScratch};
 use pairs::PairTable;
 use special::SpecialFinder;
 
@@ -26,7 +26,7 @@ const NO_ID: u32 = u32::MAX;
 #[derive(Debug, Clone)]
 pub struct Encoder {
     /// The id of each byte, or `NO_ID`.
-    byte_ids: [u32; 256],
+    byte_ids: ByteIds,
     pairs: PairTable,
     /// Whether a pretoken that is a token wins outright.
     whole_first: bool,
@@ -111,8 +111,7 @@ impl Encoder {
         if let Some(&byte) = pretoken.iter().find(|&&b| self.byte_ids[usize::from(b)] == NO_ID) {
             return Err(Error::UncoveredByte { byte });
         }
-        let byte_ids = pretoken.iter().map(|&byte| self.byte_ids[usize::from(byte)]);
-        merge::merge(&self.pairs, byte_ids, &mut scratch.merge, out);
+        merge::merge(&self.pairs, &self.byte_ids, pretoken, &mut scratch.merge, out);
         Ok(())
     }
 

@@ -1,0 +1,38 @@
+"""Byte-level BPE tokenizers: train, encode, decode, exactly and fast.
+
+    >>> import bytepair
+    >>> tok = bytepair.train(["one text", "another text", "and another"], vocab_size=270)
+    >>> ids = tok.encode("another one")
+    >>> tok.decode(ids)
+    'another one'
+
+Everything public is named here or in one of the modules `corpus`, `errors`, `reference`, `sample`
+and `view`.
+"""
+
+from importlib.metadata import version as _version
+
+from bytepair import corpus, errors, reference, sample, view
+from bytepair._core import PATTERNS, UNICODE_VERSION
+from bytepair.errors import BytepairError
+from bytepair.tokenizer import Tokenizer, load
+from bytepair.train import NANOCHAT_SPECIAL_TOKENS, ExhaustedWarning, train
+
+__version__ = _version("bytepair")
+
+__all__ = [
+    "NANOCHAT_SPECIAL_TOKENS",
+    "PATTERNS",
+    "UNICODE_VERSION",
+    "BytepairError",
+    "ExhaustedWarning",
+    "Tokenizer",
+    "__version__",
+    "corpus",
+    "errors",
+    "load",
+    "reference",
+    "sample",
+    "train",
+    "view",
+]

@@ -1,0 +1,5 @@
+"""`python -m bytepair` is the command `bytepair`."""
+
+from bytepair.cli import main
+
+main()

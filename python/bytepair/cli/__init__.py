@@ -1,0 +1,65 @@
+"""The command `bytepair`: one file for each subcommand, which calls only public names.
+
+Standard output is data, standard error is talk. Exit codes: 0 all went well; 1 it did not, and one
+line on standard error says why; 2 the command line is wrong; 130 interrupted by Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+
+import typer
+
+from bytepair import BytepairError, __version__
+from bytepair.cli import decode, encode, inspect, train
+
+app = typer.Typer(
+    help="Byte-level BPE tokenizers: train one, look at it, encode and decode.\n\n"
+    "Exit codes: 0 success, 1 failure (one line on standard error says why), "
+    "2 wrong usage, 130 interrupted.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+)
+app.command()(train.train)
+app.command()(encode.encode)
+app.command()(decode.decode)
+app.command()(inspect.inspect)
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        typer.echo(f"bytepair {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: bool = typer.Option(
+        False, "--version", callback=_show_version, is_eager=True, help="Print the version."
+    ),
+) -> None:
+    """Options of the command itself."""
+
+
+def main() -> None:
+    """Run the command and leave with its exit code."""
+    warnings.showwarning = _one_line
+    try:
+        app()
+    except BrokenPipeError:
+        # The reader has had enough, as `head` does. Python would complain when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except (BytepairError, OSError) as error:
+        typer.echo(f"bytepair: {error}", err=True)
+        sys.exit(1)
+
+
+def _one_line(message: Warning | str, *_: object) -> None:
+    typer.echo(f"bytepair: {message}", err=True)

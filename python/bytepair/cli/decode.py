@@ -1,0 +1,48 @@
+"""`bytepair decode`: ids to text."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import bytepair
+
+
+def decode(
+    ids: Annotated[
+        list[str] | None, typer.Argument(help="The ids; standard input if there is none.")
+    ] = None,
+    tokenizer: Annotated[
+        Path, typer.Option("--tokenizer", "-t", help="The tokenizer folder or file.")
+    ] = Path("tokenizer"),
+    lines: Annotated[
+        bool, typer.Option("--lines", help="Each line is a document; end each with a newline.")
+    ] = False,
+) -> None:
+    """Decode ids, divided by spaces, commas or brackets, into the bytes of their text.
+
+    Examples:
+
+    * `bytepair decode 72 101 108 108 111`
+
+    * `echo 'Hello world' | bytepair encode | bytepair decode`
+    """
+    tok = bytepair.load(tokenizer)
+    text = " ".join(ids) if ids else sys.stdin.read()
+    for line in text.splitlines() if lines else [text]:
+        sys.stdout.buffer.write(tok.decode_bytes(_numbers(line)))
+        if lines:
+            sys.stdout.buffer.write(b"\n")
+    sys.stdout.buffer.flush()
+
+
+def _numbers(text: str) -> list[int]:
+    words = [word for word in re.split(r"[\s,\[\]]+", text) if word]
+    wrong = next((word for word in words if not re.fullmatch(r"-?[0-9]+", word)), None)
+    if wrong is not None:
+        raise bytepair.errors.UnknownIdError(f"{wrong!r} is no id; ids are whole numbers")
+    return [int(word) for word in words]

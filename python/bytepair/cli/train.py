@@ -1,0 +1,91 @@
+"""`bytepair train`: text files to a tokenizer folder."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import bytepair
+
+#: Enough for the sample text, which is small.
+SAMPLE_VOCAB_SIZE = 8192
+
+SENTENCE = "Hello, how art thou? 1234 times — 你好，世界! Привет, мир! नमस्ते"
+
+
+def train(
+    source: Annotated[
+        list[str] | None,
+        typer.Argument(help="Files, folders or globs; the sample text if there is none."),
+    ] = None,
+    vocab_size: Annotated[
+        int | None,
+        typer.Option(help="Ids in all. [default: 65536, or 8192 for the sample text]"),
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")] = Path(
+        "tokenizer"
+    ),
+    pattern: Annotated[
+        str, typer.Option(help=f"A regular expression, or one of {', '.join(bytepair.PATTERNS)}.")
+    ] = "nanochat",
+    special: Annotated[
+        list[str] | None,
+        typer.Option(help="A special token; may be repeated. [default: nanochat's nine]"),
+    ] = None,
+    max_chars: Annotated[
+        int | None, typer.Option(help="Stop reading after so many characters.")
+    ] = None,
+    doc_cap: Annotated[
+        int | None, typer.Option(help="Read so many characters of each document.")
+    ] = None,
+    ties: Annotated[
+        str, typer.Option(help="Which of equal pairs first: rustbpe, hf, first-seen, bytes-max.")
+    ] = "rustbpe",
+    min_count: Annotated[int, typer.Option(help="Merge pairs that occur this often.")] = 1,
+    threads: Annotated[int | None, typer.Option(help="Threads. [default: all]")] = None,
+    column: Annotated[str, typer.Option(help="The column or field with the text.")] = "text",
+) -> None:
+    """Train a tokenizer on text files, jsonl or parquet (each also .gz or .zst).
+
+    Examples:
+
+    * `bytepair train` — on the sample text, in a second
+
+    * `bytepair train corpus/ --vocab-size 32768 -o my-tokenizer`
+
+    * `bytepair train 'shards/*.parquet' --max-chars 2000000000 --doc-cap 10000`
+    """
+    started = time.perf_counter()
+    tokenizer = bytepair.train(
+        source or bytepair.sample.paths(),
+        vocab_size or (65536 if source else SAMPLE_VOCAB_SIZE),
+        pattern=pattern,
+        special_tokens=bytepair.NANOCHAT_SPECIAL_TOKENS if special is None else special,
+        max_chars=max_chars,
+        doc_cap=doc_cap,
+        ties=ties,  # type: ignore[arg-type]
+        min_count=min_count,
+        threads=threads,
+        column=column,
+    )
+    seconds = time.perf_counter() - started
+    path = tokenizer.save(out)
+    color = os.isatty(1) and not os.environ.get("NO_COLOR")
+    typer.echo(tokenizer.view(SENTENCE, color=color))
+    if source is None:
+        typer.echo(_bytes_per_token(tokenizer))
+    size = path.stat().st_size / 1e6
+    typer.echo(f"{tokenizer.vocab_size:,} ids in {seconds:.2f} s, saved to {path} ({size:.2f} MB)")
+
+
+def _bytes_per_token(tokenizer: bytepair.Tokenizer) -> str:
+    """The compression of the sample text, English and all languages together."""
+    texts = [path.read_text(encoding="utf-8") for path in bytepair.sample.paths()]
+    counts = [len(ids) for ids in tokenizer.encode_batch(texts)]
+    sizes = [len(text.encode()) for text in texts]
+    english, others = sizes[0] / counts[0], sum(sizes[1:]) / sum(counts[1:])
+    return f"{english:.2f} bytes per token on Shakespeare, {others:.2f} on sixty languages"

@@ -1,0 +1,375 @@
+"""A source of text in, batches of documents out, ready to be counted.
+
+A source is whatever people have: texts, a file, many files, a folder, a glob, a column of Arrow
+data. A batch is a few megabytes, so that a corpus of any size streams through. Columns of Arrow
+data, and with them parquet and jsonl, stay columns: their bytes reach Rust without becoming Python
+strings.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bytepair.errors import CorpusError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: Texts, a path, paths, a folder, a glob, or Arrow data.
+Source: TypeAlias = "str | os.PathLike[str] | Iterable[str] | Iterable[os.PathLike[str]] | Any"
+
+BATCH_CHARS: Final = 1 << 22
+BATCH_TEXTS: Final = 1 << 13
+BATCH_ROWS: Final = 1 << 10
+PIECE_BYTES: Final = 1 << 24
+
+_COMPRESSED: Final = {".gz", ".zst"}
+_TABLES: Final = {".parquet", ".jsonl", ".ndjson"}
+_TEXTS: Final = {".txt", ".text", ".md"}
+
+# A long text may be cut here, before the space, without changing how a named pattern splits it:
+# none of them lets a pretoken of letters or digits go on over a space, nor looks at what stands
+# before a space that a letter follows.
+_CUT: Final = re.compile(rb"[A-Za-z0-9](?= [A-Za-z])")
+
+
+@dataclass(frozen=True)
+class Column:
+    """Documents as Arrow lays out strings.
+
+    Attributes:
+        data: uint8, the UTF-8 of all documents, end to end.
+        offsets: int32 or int64, where each document starts in `data`, and the end of the last.
+    """
+
+    data: NDArray[np.uint8]
+    offsets: NDArray[np.int32] | NDArray[np.int64]
+
+
+#: Documents that are on their way to be counted.
+Batch: TypeAlias = "list[str] | Column"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much of a corpus is read.
+
+    Attributes:
+        max_chars: reading stops with the document that takes the total above so many characters.
+        doc_cap: of each document, so many characters are read.
+    """
+
+    max_chars: int | None = None
+    doc_cap: int | None = None
+
+
+def batches(
+    source: Source,
+    *,
+    column: str = "text",
+    limits: Limits | None = None,
+    may_cut: bool = False,
+) -> Iterator[Batch]:
+    """Read a source as batches of documents, in order.
+
+    Args:
+        source: an iterable of `str`, one document each; a path, or a list of paths, to text files
+            (one document a file), jsonl or parquet, each also `.gz` or `.zst`; a folder of such
+            files; a glob; or Arrow data: an array, a table or whatever has the Arrow interface.
+        column: the column of a table, or the field of a json object, that holds the text.
+        limits: how much to read; None means all.
+        may_cut: whether a long text file may be read in pieces, which changes nothing for the
+            named split patterns, but might for others.
+
+    Raises:
+        CorpusError: if there is nothing to read, or a file cannot be read as what it seems to be;
+            the message names the file and the place.
+
+    Example:
+        >>> from bytepair.corpus import batches
+        >>> list(batches(["one text", "another"]))
+        [['one text', 'another']]
+    """
+    stream = _open(source, column, may_cut)
+    return stream if limits is None else _limited(stream, limits)
+
+
+def _open(source: Source, column: str, may_cut: bool) -> Iterator[Batch]:
+    if isinstance(source, str | os.PathLike):
+        return _read_files(_expand(os.fspath(source)), column, may_cut)
+    if isinstance(source, bytes):
+        raise CorpusError("the source is bytes; decode it to str and pass a list of texts")
+    if _is_arrow(source):
+        return _read_arrow(source, column, "the Arrow data")
+    if isinstance(source, list | tuple) and _are_paths(source):
+        files = [file for path in source for file in _expand(os.fspath(path))]
+        return _read_files(files, column, may_cut)
+    if not isinstance(source, Iterable):
+        raise CorpusError(f"a {type(source).__name__} is no source of text; see bytepair.corpus")
+    return _read_texts(source)
+
+
+# ---------------------------------------------------------------------------- texts
+
+
+def _read_texts(texts: Iterable[Any]) -> Iterator[Batch]:
+    """Gather texts into batches of a few megabytes."""
+    batch: list[str] = []
+    chars = 0
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise CorpusError(f"text {index} of the source is {type(text).__name__}, not str")
+        batch.append(text)
+        chars += len(text)
+        if chars >= BATCH_CHARS or len(batch) >= BATCH_TEXTS:
+            yield batch
+            batch, chars = [], 0
+    if batch:
+        yield batch
+
+
+# ---------------------------------------------------------------------------- files
+
+
+def _are_paths(items: list[Any] | tuple[Any, ...]) -> bool:
+    """Whether a list names files. A list of strings does if every one of them exists."""
+    if not items:
+        return False
+    if all(isinstance(item, os.PathLike) for item in items):
+        return True
+    names = [item for item in items if isinstance(item, str) and len(item) < 4096]
+    found = sum(1 for name in names if "\n" not in name and "\0" not in name and _exists(name))
+    missing = [n for n in names if Path(n).suffix in _TABLES | _COMPRESSED and not _exists(n)]
+    if missing and not re.search(r"\s", missing[0]):
+        raise CorpusError(f"there is no file {missing[0]!r}")
+    if found and found < len(items):
+        raise CorpusError("the list holds both paths of files and other texts; pass one or the other")
+    return found > 0
+
+
+def _exists(name: str) -> bool:
+    return bool(name) and os.path.exists(name)  # noqa: PTH110 - a text may be no valid path
+
+
+def _expand(name: str) -> list[Path]:
+    """The files that a path, a folder or a glob stands for, in sorted order."""
+    if _exists(name):
+        path = Path(name)
+        return _folder(path) if path.is_dir() else [path]
+    if glob.has_magic(name):
+        files = sorted(Path(found) for found in glob.glob(name, recursive=True))  # noqa: PTH207
+        if not files:
+            raise CorpusError(f"no file matches {name!r}")
+        return [f for file in files for f in (_folder(file) if file.is_dir() else [file])]
+    shown = name if len(name) < 80 else f"{name[:77]}..."
+    raise CorpusError(f"there is no file or folder {shown!r}; to train on a text, pass [text]")
+
+
+def _folder(folder: Path) -> list[Path]:
+    known = _TABLES | _TEXTS
+    files = [f for f in folder.rglob("*") if f.is_file() and _kind(f) in known]
+    files = sorted(f for f in files if not any(p.startswith(".") for p in f.parts[-1:]))
+    if not files:
+        kinds = " ".join(sorted(known))
+        raise CorpusError(f"the folder {folder} holds no file of a known kind: {kinds}, or .gz, .zst")
+    return files
+
+
+def _kind(path: Path) -> str:
+    """The ending that tells how a file is read, below its compression."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] in _COMPRESSED:
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""
+
+
+def _read_files(files: list[Path], column: str, may_cut: bool) -> Iterator[Batch]:
+    import pyarrow as pa
+
+    for file in files:
+        readers: dict[str, Callable[[], Iterator[Batch]]] = {
+            ".parquet": lambda f=file: _read_parquet(f, column),  # type: ignore[misc]
+            ".jsonl": lambda f=file: _read_jsonl(f, column),  # type: ignore[misc]
+            ".ndjson": lambda f=file: _read_jsonl(f, column),  # type: ignore[misc]
+        }
+        try:
+            yield from readers.get(_kind(file), lambda f=file: _read_text(f, may_cut))()  # type: ignore[misc]
+        except (pa.ArrowException, OSError) as error:
+            raise CorpusError(f"{file}: {error}") from error
+
+
+def _stream(path: Path) -> Any:
+    """A readable stream over a file, decompressed by its ending."""
+    import pyarrow as pa
+
+    return pa.input_stream(str(path), compression="detect")
+
+
+def _read_text(path: Path, may_cut: bool) -> Iterator[Batch]:
+    """One text file is one document, in pieces if it is long and may be cut."""
+    done, rest = 0, b""
+    with _stream(path) as stream:
+        while block := stream.read(PIECE_BYTES if may_cut else None):
+            piece = rest + block
+            cut = _last_cut(piece) if may_cut and len(block) == PIECE_BYTES else len(piece)
+            rest = piece[cut:]
+            if cut:
+                yield [_decode(piece[:cut], path, done)]
+            done += cut
+    if rest or not done:
+        yield [_decode(rest, path, done)]
+
+
+def _last_cut(piece: bytes) -> int:
+    """The last place at which a piece may be cut; 0 if there is none."""
+    for start in range(max(0, len(piece) - 4096), -1, -4096):
+        cuts = [found.end() for found in _CUT.finditer(piece, start, start + 4098)]
+        if cuts:
+            return cuts[-1]
+    return 0
+
+
+def _decode(piece: bytes, path: Path, before: int) -> str:
+    try:
+        return piece.decode()
+    except UnicodeDecodeError as error:
+        raise CorpusError(f"{path} is not UTF-8 at byte {before + error.start}") from None
+
+
+def _read_parquet(path: Path, column: str) -> Iterator[Batch]:
+    import pyarrow.parquet as pq
+
+    compressed = path.suffix.lower() in _COMPRESSED
+    file = pq.ParquetFile(_buffered(path) if compressed else path)
+    _check_column(column, file.schema_arrow.names, str(path))
+    for batch in file.iter_batches(BATCH_ROWS, columns=[column]):
+        yield _column(batch.column(0), str(path))
+
+
+def _buffered(path: Path) -> Any:
+    import pyarrow as pa
+
+    with _stream(path) as stream:
+        return pa.BufferReader(stream.read_buffer())
+
+
+def _read_jsonl(path: Path, column: str) -> Iterator[Batch]:
+    import pyarrow as pa
+    import pyarrow.json as pj
+
+    parse = pj.ParseOptions(
+        explicit_schema=pa.schema([(column, pa.string())]), unexpected_field_behavior="ignore"
+    )
+    with _stream(path) as stream:
+        if stream.closed or path.stat().st_size == 0:
+            return
+        reader = pj.open_json(
+            stream, read_options=pj.ReadOptions(block_size=PIECE_BYTES), parse_options=parse
+        )
+        for batch in reader:
+            texts = batch.column(0)
+            if len(texts) and texts.null_count == len(texts):
+                raise CorpusError(f"{path}: no object has a field {column!r} with a text")
+            yield _column(texts, str(path))
+
+
+# ---------------------------------------------------------------------------- Arrow
+
+
+def _is_arrow(source: object) -> bool:
+    return any(hasattr(source, f"__arrow_c_{kind}__") for kind in ("array", "stream"))
+
+
+def _read_arrow(source: Any, column: str, name: str) -> Iterator[Batch]:
+    import pyarrow as pa
+
+    if isinstance(source, pa.Array):
+        yield _column(source, name)
+    elif isinstance(source, pa.ChunkedArray):
+        for chunk in source.chunks:
+            yield _column(chunk, name)
+    elif hasattr(source, "__arrow_c_stream__"):
+        yield from _read_stream(source, column, name)
+    else:
+        yield from _read_arrow(_imported(source), column, name)
+
+
+def _read_stream(source: Any, column: str, name: str) -> Iterator[Batch]:
+    """A stream of record batches, or of arrays (a column that is no table)."""
+    import pyarrow as pa
+
+    try:
+        reader = pa.RecordBatchReader.from_stream(source)
+    except pa.ArrowInvalid:
+        yield from _read_arrow(pa.chunked_array(source), column, name)
+        return
+    _check_column(column, reader.schema.names, name)
+    for batch in reader:
+        for start in range(0, batch.num_rows, BATCH_ROWS):
+            yield _column(batch.slice(start, BATCH_ROWS).column(column), name)
+
+
+def _imported(source: Any) -> Any:
+    """An array, or a record batch as a table, out of an object with the Arrow interface."""
+    import pyarrow as pa
+
+    imported = pa.array(source)
+    if pa.types.is_struct(imported.type):
+        return pa.Table.from_batches([pa.RecordBatch.from_struct_array(imported)])
+    return imported
+
+
+def _check_column(column: str, names: list[str], place: str) -> None:
+    if column not in names:
+        raise CorpusError(f"{place} has no column {column!r}; it has {', '.join(names) or 'none'}")
+
+
+def _column(array: pa.Array, place: str) -> Column:
+    """The buffers of a string array; a null is an empty document."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = array.type
+    if pa.types.is_dictionary(kind) or pa.types.is_string_view(kind):
+        array = array.cast(pa.large_string())
+    elif not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        raise CorpusError(f"{place}: the column holds {kind}, not text")
+    if array.null_count:
+        array = pc.fill_null(array, "")
+    _, offsets, data = array.buffers()
+    width = np.int64 if pa.types.is_large_string(array.type) else np.int32
+    ends = np.frombuffer(offsets, width)[array.offset : array.offset + len(array) + 1]
+    if not len(array):
+        ends = np.zeros(1, width)
+    return Column(np.frombuffer(data if data is not None else b"", np.uint8), ends)
+
+
+# ---------------------------------------------------------------------------- limits
+
+
+def _limited(stream: Iterator[Batch], limits: Limits) -> Iterator[Batch]:
+    """Cut documents and stop, by characters."""
+    total = 0
+    for batch in stream:
+        texts = batch if isinstance(batch, list) else _strings(batch)
+        texts = texts if limits.doc_cap is None else [text[: limits.doc_cap] for text in texts]
+        for index, text in enumerate(texts):
+            total += len(text)
+            if limits.max_chars is not None and total > limits.max_chars:
+                yield texts[: index + 1]
+                return
+        yield texts
+
+
+def _strings(column: Column) -> list[str]:
+    data, ends = column.data.tobytes(), column.offsets.tolist()
+    return [data[s:e].decode() for s, e in zip(ends, ends[1:], strict=False)]

@@ -1,0 +1,50 @@
+"""What can go wrong, as exceptions.
+
+    BytepairError
+    ├── PatternError         ValueError     a split pattern is no regular expression we can use
+    ├── SplitError           ValueError     a pattern gives up on a text, or a byte has no token
+    ├── VocabularyError      ValueError     a vocabulary, its merges or its size break a rule
+    ├── SpecialTokenError    ValueError     a special token is unknown, or forbidden in a text
+    ├── UnknownIdError       ValueError     an id that stands for nothing
+    ├── FileFormatError      ValueError     a tokenizer file is damaged or of another kind
+    ├── CorpusError          ValueError     a source of text cannot be read as asked
+    └── CountOverflowError   OverflowError  a corpus has more pretokens than 64 bits can count
+
+Each message names the rule, the value, the place and the way out.
+"""
+
+
+class BytepairError(Exception):
+    """The base of all errors of this package."""
+
+
+class PatternError(BytepairError, ValueError):
+    """A split pattern is not a regular expression that can be compiled."""
+
+
+class SplitError(BytepairError, ValueError):
+    """A split pattern gives up on a text, or no token covers one of its bytes."""
+
+
+class VocabularyError(BytepairError, ValueError):
+    """A vocabulary, its merges, its special tokens or its size break a rule."""
+
+
+class SpecialTokenError(BytepairError, ValueError):
+    """A special token is unknown, or occurs in a text where it is forbidden."""
+
+
+class UnknownIdError(BytepairError, ValueError):
+    """An id stands for no token."""
+
+
+class FileFormatError(BytepairError, ValueError):
+    """A tokenizer file is damaged, cut off, or of another kind or version."""
+
+
+class CorpusError(BytepairError, ValueError):
+    """A source of text cannot be read as asked."""
+
+
+class CountOverflowError(BytepairError, OverflowError):
+    """A corpus has more pretokens than 64 bits can count."""

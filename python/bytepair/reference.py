@@ -1,0 +1,181 @@
+"""The whole algorithm in plain Python: the definition, the lesson, and the oracle of the tests.
+
+Byte-level BPE has three parts. A text is *split* into pretokens; *training* counts the pretokens of
+a corpus and merges the most frequent pair of neighbours, again and again; *encoding* merges new text
+in the same order. Everything here is as slow and as obvious as it can be; wherever the fast library
+gives another answer, the fast library is wrong.
+
+    >>> words = count(["low low lower", "lowest"], r"[a-z]+")
+    >>> words
+    {b'low': 2, b'lower': 1, b'lowest': 1}
+    >>> tokens = vocabulary(train(words, 3))
+    >>> tokens[256:]
+    [b'lo', b'low', b'lowe']
+    >>> ids = encode(b"lowly", {token: i for i, token in enumerate(tokens)})
+    >>> [tokens[i] for i in ids]
+    [b'low', b'l', b'y']
+    >>> decode(ids, tokens)
+    b'lowly'
+
+It leaves out special tokens (they are cut out of a text before it is split) and everything that
+makes it fast.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+Pair = tuple[int, int]
+
+
+def split(text: str, pattern: str) -> list[bytes]:
+    """Split a text into pretokens: the matches of the pattern, and whatever lies between them.
+
+    Needs the third-party package `regex`, whose classes come from its own version of Unicode.
+    """
+    import regex
+
+    pretokens, done = [], 0
+    for match in regex.finditer(pattern, text):
+        pretokens += [text[done : match.start()], match.group()]
+        done = match.end()
+    return [p.encode() for p in [*pretokens, text[done:]] if p]
+
+
+def count(texts: Iterable[str], pattern: str) -> dict[bytes, int]:
+    """Count the pretokens of many texts; the dict is in order of first occurrence."""
+    counts: dict[bytes, int] = {}
+    for text in texts:
+        for pretoken in split(text, pattern):
+            counts[pretoken] = counts.get(pretoken, 0) + 1
+    return counts
+
+
+def count_pairs(words: Iterable[tuple[Sequence[int], int]]) -> dict[Pair, int]:
+    """Count the pairs of neighbours, overlapping ones included: `aaa` holds `(a, a)` twice.
+
+    The dict is in order of first occurrence.
+    """
+    pairs: dict[Pair, int] = {}
+    for ids, times in words:
+        for pair in zip(ids, ids[1:], strict=False):
+            pairs[pair] = pairs.get(pair, 0) + times
+    return pairs
+
+
+def replace(ids: Sequence[int], pair: Pair, new: int) -> list[int]:
+    """Put `new` for each occurrence of `pair`, from left to right, without overlap.
+
+    >>> replace([7, 7, 7], (7, 7), 9)
+    [9, 7]
+    """
+    out: list[int] = []
+    for i in ids:
+        if out and (out[-1], i) == pair:  # never with a `new` on the left: it is not in `pair`
+            out[-1] = new
+        else:
+            out.append(i)
+    return out
+
+
+def tie_break(ties: str, tokens: Sequence[bytes]) -> Callable[[Pair], Any]:
+    """The key by which pairs of equal count are compared: the smallest goes first.
+
+    `rustbpe`: the smallest pair of ids. `hf`: the same, with the 256 bytes in the order of GPT-2's
+    characters. `first-seen`: the pair that occurs first in the corpus as it stands. `bytes-max`: the
+    greatest pair of byte strings.
+    """
+    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+
+    def place(i: int) -> tuple[bool, bool, int]:
+        return (i >= 256, i < 256 and i not in printable, i)
+
+    def negated(token: bytes) -> list[int]:
+        return [*(-byte for byte in token), 1]  # a prefix is smaller than what it begins
+
+    keys: dict[str, Callable[[Pair], Any]] = {
+        "rustbpe": lambda pair: pair,
+        "hf": lambda pair: (place(pair[0]), place(pair[1])),
+        "first-seen": lambda _: 0,  # `min` keeps the first of equals, and the dict is in order
+        "bytes-max": lambda pair: (negated(tokens[pair[0]]), negated(tokens[pair[1]])),
+    }
+    return keys[ties]
+
+
+def train(
+    counts: Mapping[bytes, int], merges: int, ties: str = "rustbpe", min_count: int = 1
+) -> list[Pair]:
+    """Learn up to `merges` merges from counted pretokens.
+
+    Ids below 256 are bytes; merge `i` makes id `256 + i`. Stops early when no pair occurs
+    `min_count` times.
+    """
+    words = [(list(pretoken), times) for pretoken, times in counts.items()]
+    tokens = [bytes([byte]) for byte in range(256)]
+    learnt: list[Pair] = []
+    while len(learnt) < merges:
+        pairs = {p: n for p, n in count_pairs(words).items() if n >= min_count}
+        if not pairs:
+            break
+        key = tie_break(ties, tokens)
+        pair = min(pairs, key=lambda p: (-pairs[p], key(p)))
+        words = [(replace(ids, pair, len(tokens)), times) for ids, times in words]
+        tokens.append(tokens[pair[0]] + tokens[pair[1]])
+        learnt.append(pair)
+    return learnt
+
+
+def vocabulary(merges: Iterable[Pair]) -> list[bytes]:
+    """The bytes of each id: the 256 bytes, then what each merge makes."""
+    tokens = [bytes([byte]) for byte in range(256)]
+    for left, right in merges:
+        tokens.append(tokens[left] + tokens[right])
+    return tokens
+
+
+def encode(pretoken: bytes, ranks: Mapping[bytes, int]) -> list[int]:
+    """Encode one pretoken by the rule of ranks, which is tiktoken's.
+
+    A pretoken that is a token wins outright. Otherwise any two neighbours whose joined bytes are a
+    token merge: the lowest rank first, the leftmost among equals.
+    """
+    if pretoken in ranks:
+        return [ranks[pretoken]]
+    parts = [pretoken[i : i + 1] for i in range(len(pretoken))]
+    while True:
+        joined = [left + right for left, right in zip(parts, parts[1:], strict=False)]
+        found = [(ranks[token], i) for i, token in enumerate(joined) if token in ranks]
+        if not found:
+            return [ranks[part] for part in parts]
+        _, i = min(found)
+        parts[i : i + 2] = [joined[i]]
+
+
+def encode_merges(
+    pretoken: bytes,
+    ids: Mapping[bytes, int],
+    merges: Sequence[tuple[bytes, bytes]],
+    ignore_merges: bool = False,
+) -> list[int]:
+    """Encode one pretoken by the rule of merges, which is that of Hugging Face tokenizers.
+
+    Only listed pairs merge, in the order of the list, the leftmost among equals. With
+    `ignore_merges` a pretoken that is a token wins outright.
+    """
+    if ignore_merges and pretoken in ids:
+        return [ids[pretoken]]
+    order: dict[tuple[bytes, bytes], int] = {}
+    for rank, pair in enumerate(merges):
+        order.setdefault(pair, rank)
+    parts = [pretoken[i : i + 1] for i in range(len(pretoken))]
+    while True:
+        pairs = list(zip(parts, parts[1:], strict=False))
+        found = [(order[pair], i) for i, pair in enumerate(pairs) if pair in order]
+        if not found:
+            return [ids[part] for part in parts]
+        _, i = min(found)
+        parts[i : i + 2] = [parts[i] + parts[i + 1]]
+
+
+def decode(ids: Iterable[int], tokens: Sequence[bytes] | Mapping[int, bytes]) -> bytes:
+    """The bytes of the ids, end to end; they need not be UTF-8."""
+    return b"".join(tokens[i] for i in ids)

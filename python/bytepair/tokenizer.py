@@ -1,0 +1,254 @@
+"""The tokenizer that people hold in their hands, and how it gets to disk and back.
+
+Encoding, decoding and looking things up are in Rust (`bytepair._core.Tokenizer`). This adds what is
+done rarely: files, pickles, other libraries, pictures.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from bytepair import _core
+from bytepair.errors import FileFormatError
+from bytepair.view import terminal
+
+if TYPE_CHECKING:
+    import tiktoken
+
+FILE_NAME = "tokenizer.bytepair"
+
+
+class Tokenizer(_core.Tokenizer):
+    """A byte-level BPE tokenizer: immutable, and safe to use from many threads.
+
+    It is made by `bytepair.train`, `bytepair.load` or `Tokenizer.from_ranks`. Two tokenizers are
+    equal when their vocabulary, special tokens, merge rule and split pattern are.
+
+    Example:
+        >>> import bytepair
+        >>> tok = bytepair.train(["hello hello hello world"], vocab_size=270)
+        >>> tok.decode(tok.encode("hello world"))
+        'hello world'
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Make a tokenizer from the bytes of the native format.
+
+        Args:
+            data: what `to_bytes` gives, or the content of `tokenizer.bytepair`.
+
+        Raises:
+            FileFormatError: if the bytes break the format; the message says where.
+
+        Example:
+            >>> import bytepair
+            >>> tok = bytepair.train(["hello"], vocab_size=265)
+            >>> bytepair.Tokenizer.from_bytes(tok.to_bytes()) == tok
+            True
+        """
+        return cls(_core.Model.from_bytes(data))
+
+    @classmethod
+    def from_ranks(
+        cls,
+        mergeable_ranks: dict[bytes, int],
+        *,
+        pattern: str,
+        special_tokens: dict[str, int] | None = None,
+    ) -> Self:
+        """Make a tokenizer from a vocabulary of ranks, as tiktoken has it.
+
+        Args:
+            mergeable_ranks: the bytes of each token and its rank, which is also its id.
+            pattern: the split pattern: a name of `bytepair.PATTERNS` or a regular expression.
+            special_tokens: the special tokens and their ids.
+
+        Raises:
+            VocabularyError: if an id or a token occurs twice, or an id is too large.
+            PatternError: if the pattern is not a regular expression.
+
+        Example:
+            >>> import bytepair
+            >>> ranks = {bytes([b]): b for b in range(256)} | {b"ab": 256}
+            >>> tok = bytepair.Tokenizer.from_ranks(ranks, pattern="gpt4")
+            >>> tok.encode("abc")
+            [256, 99]
+        """
+        return cls(_core.Model.from_ranks(mergeable_ranks, pattern, special_tokens or {}))
+
+    @classmethod
+    def from_merges(
+        cls,
+        tokens: dict[bytes, int],
+        merges: list[tuple[bytes, bytes]],
+        *,
+        pattern: str,
+        special_tokens: dict[str, int] | None = None,
+        ignore_merges: bool = False,
+    ) -> Self:
+        """Make a tokenizer from a vocabulary and a list of merges, as Hugging Face has it.
+
+        Args:
+            tokens: the bytes of each token and its id.
+            merges: the pairs of tokens that merge, in order.
+            pattern: the split pattern: a name of `bytepair.PATTERNS` or a regular expression.
+            special_tokens: the special tokens and their ids.
+            ignore_merges: whether a pretoken that is a token wins outright, before any merge.
+
+        Raises:
+            VocabularyError: if a rule of the vocabulary is broken, or a merge makes no token.
+            PatternError: if the pattern is not a regular expression.
+
+        Example:
+            >>> import bytepair
+            >>> tokens = {bytes([b]): b for b in range(256)} | {b"ab": 256, b"abc": 257}
+            >>> tok = bytepair.Tokenizer.from_merges(tokens, [(b"a", b"b")], pattern="gpt4")
+            >>> tok.encode("abc")
+            [256, 99]
+        """
+        return cls(
+            _core.Model.from_merges(tokens, merges, pattern, special_tokens or {}, ignore_merges)
+        )
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write the tokenizer into a folder, which is made if it is not there.
+
+        The file is written under another name, synced and renamed: whatever happens, the folder
+        holds the old tokenizer or the new one, whole.
+
+        Args:
+            folder: where `tokenizer.bytepair` goes.
+
+        Returns:
+            The path of the file.
+
+        Example:
+            >>> import bytepair, tempfile
+            >>> tok = bytepair.train(["hello"], vocab_size=265)
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     path = tok.save(folder)
+            ...     path.name, bytepair.load(folder) == tok
+            ('tokenizer.bytepair', True)
+        """
+        path = Path(folder) / FILE_NAME
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, self.to_bytes())
+        return path
+
+    def to_tiktoken(self, name: str = "bytepair") -> tiktoken.Encoding:
+        """Hand the vocabulary to tiktoken.
+
+        Its ids are the same for every text, if the split pattern matches everything, as all named
+        patterns do (tiktoken drops text that no match covers), and if the merge rule is that of
+        ranks.
+
+        Args:
+            name: the name of the encoding.
+
+        Raises:
+            ValueError: if the merge rule is that of merges, which tiktoken does not have.
+
+        Example:
+            >>> import bytepair
+            >>> tok = bytepair.train(["hello hello"], vocab_size=270)
+            >>> tok.to_tiktoken().encode_ordinary("hello") == tok.encode("hello")
+            True
+        """
+        import tiktoken
+
+        if self.merge_rule != "ranks":
+            raise ValueError(
+                "tiktoken merges by rank, this tokenizer by a list of merges; a few ids would "
+                "differ, so there is no tiktoken.Encoding of it"
+            )
+        return tiktoken.Encoding(
+            name,
+            pat_str=self.pattern,
+            mergeable_ranks=self.mergeable_ranks,
+            special_tokens=self.special_tokens,
+        )
+
+    def view(self, text: str, *, color: bool | None = None) -> str:
+        """Show how a text is split: each token on its own background, for a terminal.
+
+        Args:
+            text: the text.
+            color: whether to use colours; None means: unless `NO_COLOR` is set. Without colours
+                tokens are divided by `|`.
+
+        Returns:
+            The text with marks. Bytes that are no whole character are shown as `<E4>`.
+
+        Example:
+            >>> import bytepair
+            >>> tok = bytepair.train(["hello hello"], vocab_size=270)
+            >>> print(tok.view("hello hell", color=False))
+            hello| he|l|l
+        """
+        return terminal([self.token_bytes(i) for i in self.encode(text)], color=color)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as the native bytes."""
+        return type(self).from_bytes, (self.to_bytes(),)
+
+    def __repr__(self) -> str:
+        """Name the values that tell tokenizers apart."""
+        names = {regex: name for name, regex in _core.PATTERNS.items()}
+        pattern = names.get(self.pattern, self.pattern)
+        return (
+            f"<bytepair.Tokenizer: {self.vocab_size:,} ids, {len(self.special_tokens)} of them "
+            f"special, pattern {pattern}, rule {self.merge_rule}, {self.fingerprint[:12]}>"
+        )
+
+
+def load(path: str | os.PathLike[str]) -> Tokenizer:
+    """Read a tokenizer that `Tokenizer.save` wrote.
+
+    Args:
+        path: the folder, or the file `tokenizer.bytepair` itself.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        FileFormatError: if the file is damaged or of another kind; the message says where.
+
+    Example:
+        >>> import bytepair, tempfile
+        >>> tok = bytepair.train(["hello"], vocab_size=265)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = tok.save(folder)
+        ...     bytepair.load(path) == tok
+        True
+    """
+    file = Path(path) / FILE_NAME if Path(path).is_dir() else Path(path)
+    if not file.exists():
+        raise FileNotFoundError(f"there is no tokenizer at {file}; train one and save it there")
+    try:
+        return Tokenizer.from_bytes(file.read_bytes())
+    except FileFormatError as error:
+        raise FileFormatError(f"{file}: {error}") from None
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all: another name, sync, rename, sync the folder."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        with temporary.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    if hasattr(os, "O_DIRECTORY"):
+        folder = os.open(path.parent, os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

@@ -1,0 +1,147 @@
+"""A source of text in, a finished tokenizer out."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from typing import Final, Literal, TypeAlias
+
+from bytepair import _core, corpus
+from bytepair.errors import VocabularyError
+from bytepair.progress import Bar, Callback
+from bytepair.tokenizer import Tokenizer
+
+#: Which of several pairs with the same count is merged first; see `bytepair.reference.tie_break`.
+Ties: TypeAlias = Literal["rustbpe", "hf", "first-seen", "bytes-max"]
+
+#: The special tokens of nanochat, in the order of their ids.
+NANOCHAT_SPECIAL_TOKENS: Final[tuple[str, ...]] = (
+    "<|bos|>",
+    "<|user_start|>",
+    "<|user_end|>",
+    "<|assistant_start|>",
+    "<|assistant_end|>",
+    "<|python_start|>",
+    "<|python_end|>",
+    "<|output_start|>",
+    "<|output_end|>",
+)
+
+
+class ExhaustedWarning(UserWarning):
+    """Training ended early because the text has no more pairs to merge."""
+
+
+def train(
+    source: corpus.Source,
+    vocab_size: int = 65536,
+    *,
+    pattern: str = "nanochat",
+    special_tokens: Sequence[str] = NANOCHAT_SPECIAL_TOKENS,
+    max_chars: int | None = None,
+    doc_cap: int | None = None,
+    ties: Ties = "rustbpe",
+    min_count: int = 1,
+    threads: int | None = None,
+    progress: bool | Callback | None = None,
+    column: str = "text",
+) -> Tokenizer:
+    """Train a tokenizer.
+
+    The text streams through: only its distinct pretokens and their counts are held in memory. The
+    result is exactly that of `bytepair.reference`, whatever the number of threads.
+
+    Args:
+        source: an iterable of `str`, one document each; a path or a list of paths to text files,
+            jsonl or parquet, each also `.gz` or `.zst`; a folder of such files; a glob; or Arrow
+            data.
+        vocab_size: how many ids the tokenizer has: the 256 bytes, the merges, the special tokens.
+        pattern: the split pattern: a name of `bytepair.PATTERNS` or a regular expression.
+        special_tokens: the names of the special tokens; they get the ids after the last merge.
+        max_chars: reading stops with the document that takes the total above so many characters.
+        doc_cap: of each document, so many characters are read.
+        ties: which of several pairs with the same count is merged first.
+        min_count: pairs that occur fewer times than this are not merged.
+        threads: how many threads count; None means `RAYON_NUM_THREADS`, or else all.
+        progress: True for a bar, False for none, None for a bar on a terminal, or a function of
+            the stage ("count", "merge"), what is done, and the total or None.
+        column: the column of a table, or the field of a json object, that holds the text.
+
+    Returns:
+        The tokenizer. If the text ran out of pairs before `vocab_size`, there is an
+        `ExhaustedWarning`, and `exhausted` of the result is True.
+
+    Raises:
+        PatternError: if the pattern is not a regular expression; the message shows where.
+        VocabularyError: if `vocab_size` is too small; the message says the smallest.
+        CorpusError: if the source cannot be read.
+
+    Example:
+        >>> import bytepair
+        >>> tok = bytepair.train(["hello hello hello world"], vocab_size=270)
+        >>> tok.vocab_size, len(tok.merges), len(tok.special_tokens)
+        (270, 5, 9)
+    """
+    _check_size(vocab_size, special_tokens)
+    with Bar(progress) as bar:
+        counts = _count(source, pattern, corpus.Limits(max_chars, doc_cap), threads, bar, column)
+        model = _core.train(
+            counts,
+            vocab_size=vocab_size,
+            special_tokens=list(special_tokens),
+            ties=ties,
+            min_count=min_count,
+            on_progress=lambda done, total: bar.update("merge", done, total),
+        )
+    tokenizer = Tokenizer(model)
+    if tokenizer.exhausted:
+        warnings.warn(_exhausted(tokenizer, vocab_size), ExhaustedWarning, stacklevel=2)
+    return tokenizer
+
+
+def _check_size(vocab_size: int, special_tokens: Sequence[str]) -> None:
+    """Fail before the corpus is read."""
+    smallest = 256 + len(special_tokens)
+    if vocab_size < smallest:
+        raise VocabularyError(
+            f"vocab_size {vocab_size} is too small for the 256 bytes and the "
+            f"{len(special_tokens)} special tokens; the smallest size is {smallest}"
+        )
+
+
+def _count(
+    source: corpus.Source,
+    pattern: str,
+    limits: corpus.Limits,
+    threads: int | None,
+    bar: Bar,
+    column: str,
+) -> _core.Counts:
+    """Count the pretokens of a source."""
+    counter = _core.Counter(pattern, threads)
+    unlimited = limits == corpus.Limits()
+    named = pattern in _core.PATTERNS or pattern in _core.PATTERNS.values()
+    stream = corpus.batches(
+        source,
+        column=column,
+        limits=None if unlimited else limits,
+        may_cut=unlimited and named,
+    )
+    started = time.monotonic()
+    for batch in stream:
+        if isinstance(batch, list):
+            counter.add(batch)
+        else:
+            counter.add_utf8(batch.data, batch.offsets)
+        rate = counter.text_bytes / 1e6 / max(time.monotonic() - started, 1e-9)
+        note = f"bytes of {counter.texts:,} documents, {rate:,.0f} MB/s"
+        bar.update("count", counter.text_bytes, None, note)
+    return counter.finish()
+
+
+def _exhausted(tokenizer: Tokenizer, vocab_size: int) -> str:
+    return (
+        f"the text has no more pairs to merge: the vocabulary has {tokenizer.vocab_size:,} ids "
+        f"instead of {vocab_size:,}; train on more text, or ask for a smaller vocabulary"
+    )

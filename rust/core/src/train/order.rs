@@ -1,0 +1,100 @@
+//! Breaking ties: among pairs of equal count, the one with the greatest key is merged first.
+
+use std::cmp::Reverse;
+use std::rc::Rc;
+
+use super::pairs::Pairs;
+use super::words::Words;
+
+/// A rule that breaks ties.
+pub(super) trait TieOrder {
+    /// What pairs of equal count are compared by; the greatest goes first. The key of a pair never
+    /// grows, so that a queue of old keys is never too pessimistic.
+    type Key: Ord;
+
+    /// The key of a pair as the corpus stands.
+    fn key(&mut self, pairs: &mut Pairs, words: &Words, index: u32) -> Self::Key;
+
+    /// The token of this pair has just been created, with the next id.
+    fn created(&mut self, _pair: (u32, u32)) {}
+}
+
+/// The smallest pair of ids, where the 256 bytes may stand in another order.
+pub(super) struct SmallestPair {
+    /// The place of each byte in the order.
+    places: [u32; 256],
+}
+
+impl SmallestPair {
+    /// Bytes by their value.
+    pub(super) fn by_bytes() -> Self {
+        let mut places = [0; 256];
+        places.iter_mut().zip(0..).for_each(|(place, byte)| *place = byte);
+        Self { places }
+    }
+
+    /// Bytes by the character that GPT-2 writes for them: first the printable ones, which stand for
+    /// themselves, then all others, which are moved behind them.
+    pub(super) fn by_characters() -> Self {
+        let printable = |byte: &u8| matches!(byte, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF);
+        let (first, then): (Vec<u8>, Vec<u8>) = (0..=255).partition(printable);
+        let mut places = [0; 256];
+        for (place, byte) in (0..).zip(first.into_iter().chain(then)) {
+            places[usize::from(byte)] = place;
+        }
+        Self { places }
+    }
+
+    fn place(&self, id: u32) -> u32 {
+        self.places.get(id as usize).copied().unwrap_or(id)
+    }
+}
+
+impl TieOrder for SmallestPair {
+    type Key = Reverse<(u32, u32)>;
+
+    fn key(&mut self, pairs: &mut Pairs, _words: &Words, index: u32) -> Self::Key {
+        let (left, right) = pairs.pair(index);
+        Reverse((self.place(left), self.place(right)))
+    }
+}
+
+/// The pair that occurs first in the corpus as it stands.
+///
+/// Its key is the place of that occurrence among the bytes of the distinct pretokens, which stand in
+/// the order in which the corpus first shows them. Occurrences only ever vanish, so the place of the
+/// first one never comes earlier.
+pub(super) struct FirstSeen;
+
+impl TieOrder for FirstSeen {
+    type Key = Reverse<u64>;
+
+    fn key(&mut self, pairs: &mut Pairs, words: &Words, index: u32) -> Self::Key {
+        Reverse(pairs.first_place(words, index))
+    }
+}
+
+/// The greatest pair of byte strings.
+pub(super) struct BytesMax {
+    tokens: Vec<Rc<[u8]>>,
+}
+
+impl Default for BytesMax {
+    fn default() -> Self {
+        Self { tokens: (0..=255).map(|byte| Rc::from([byte])).collect() }
+    }
+}
+
+impl TieOrder for BytesMax {
+    type Key = (Rc<[u8]>, Rc<[u8]>);
+
+    fn key(&mut self, pairs: &mut Pairs, _words: &Words, index: u32) -> Self::Key {
+        let (left, right) = pairs.pair(index);
+        (Rc::clone(&self.tokens[left as usize]), Rc::clone(&self.tokens[right as usize]))
+    }
+
+    fn created(&mut self, (left, right): (u32, u32)) {
+        let token = [&*self.tokens[left as usize], &*self.tokens[right as usize]].concat();
+        self.tokens.push(token.into());
+    }
+}

@@ -1,0 +1,173 @@
+//! The trainer against the plain algorithm that recounts before every merge.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::num::NonZeroU64;
+
+use proptest::prelude::*;
+
+use super::{Ties, TrainOptions, Trained, train};
+use crate::count::Counts;
+use crate::error::Error;
+
+const ALL: [Ties; 4] = [Ties::RustBpe, Ties::Hf, Ties::FirstSeen, Ties::BytesMax];
+
+/// Recount, take the best pair, replace it everywhere, again.
+fn plain(counts: &Counts, options: &TrainOptions) -> Trained {
+    let mut words: Vec<(Vec<u32>, u64)> =
+        counts.iter().map(|(p, n)| (p.iter().map(|&b| u32::from(b)).collect(), n)).collect();
+    let mut tokens: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
+    let mut trained = Trained::default();
+    while trained.merges.len() < options.merges {
+        let Some((pair, count)) = best(&words, &tokens, options) else {
+            trained.exhausted = true;
+            break;
+        };
+        let new = u32::try_from(tokens.len()).unwrap();
+        tokens.push([&*tokens[pair.0 as usize], &*tokens[pair.1 as usize]].concat());
+        for (ids, _) in &mut words {
+            *ids = replace(ids, pair, new);
+        }
+        trained.merges.push(pair);
+        trained.counts.push(count);
+    }
+    trained
+}
+
+fn best(
+    words: &[(Vec<u32>, u64)],
+    tokens: &[Vec<u8>],
+    options: &TrainOptions,
+) -> Option<((u32, u32), u64)> {
+    let mut found: HashMap<(u32, u32), (u64, usize)> = HashMap::new();
+    for (ids, count) in words {
+        for pair in ids.windows(2) {
+            let order = found.len();
+            found.entry((pair[0], pair[1])).or_insert((0, order)).0 += count;
+        }
+    }
+    let bytes = |id: u32| &tokens[id as usize];
+    let fits = |pair: (u32, u32)| {
+        let length = bytes(pair.0).len() + bytes(pair.1).len();
+        options.max_token_bytes.is_none_or(|most| length <= most)
+    };
+    let place = |id: u32| (id < 256 && !is_printable(id), id);
+    let candidates = found
+        .into_iter()
+        .filter(|&(pair, (count, _))| fits(pair) && count >= options.min_count.get());
+    let winner = match options.ties {
+        Ties::RustBpe => candidates.max_by_key(|&(pair, (count, _))| (count, Reverse(pair))),
+        Ties::FirstSeen => candidates.max_by_key(|&(_, (count, order))| (count, Reverse(order))),
+        Ties::BytesMax => candidates
+            .max_by_key(|&((l, r), (count, _))| (count, bytes(l).clone(), bytes(r).clone())),
+        Ties::Hf => candidates.max_by_key(|&((l, r), (count, _))| {
+            // Merged tokens follow all bytes.
+            let key = |id: u32| (id >= 256, place(id));
+            (count, Reverse((key(l), key(r))))
+        }),
+    };
+    winner.map(|(pair, (count, _))| (pair, count))
+}
+
+fn is_printable(byte: u32) -> bool {
+    matches!(byte, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF)
+}
+
+fn replace(ids: &[u32], pair: (u32, u32), new: u32) -> Vec<u32> {
+    let (mut out, mut at) = (Vec::new(), 0);
+    while at < ids.len() {
+        let here = ids.get(at + 1).is_some_and(|&next| (ids[at], next) == pair);
+        out.push(if here { new } else { ids[at] });
+        at += if here { 2 } else { 1 };
+    }
+    out
+}
+
+fn check(counts: &Counts, merges: usize, min_count: u64, max_token_bytes: Option<usize>) {
+    for ties in ALL {
+        let min_count = NonZeroU64::new(min_count).unwrap();
+        let options = TrainOptions { merges, ties, min_count, max_token_bytes };
+        let fast = train(counts, &options, &mut |_| Ok(())).unwrap();
+        assert_eq!(fast, plain(counts, &options), "{options:?} {counts:?}");
+    }
+}
+
+/// Distinct pretokens over a small alphabet that mixes printable and other bytes.
+fn corpus() -> impl Strategy<Value = Counts> {
+    let letters = prop::sample::select(vec![b'a', b'b', 0x80, b' ', 0xFF]);
+    let pretoken = prop_oneof![
+        prop::collection::vec(letters.clone(), 1..20),
+        (letters, 1usize..24).prop_map(|(letter, n)| vec![letter; n]),
+    ];
+    let count = prop_oneof![1u64..4, Just(1 << 31), Just((1 << 40) + 1)];
+    prop::collection::btree_map(pretoken, count, 0..25)
+        .prop_map(|rows| rows.into_iter().collect::<Vec<_>>())
+        .prop_shuffle()
+        .prop_map(|rows| Counts::new(rows.iter().map(|(pretoken, count)| (&**pretoken, *count))))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn equals_the_plain_algorithm(
+        counts in corpus(),
+        min_count in prop::sample::select(vec![1u64, 1, 2, 5]),
+        longest in prop::option::weighted(0.3, 2usize..6),
+    ) {
+        check(&counts, 60, min_count, longest);
+    }
+
+    /// The first merges of a long training are those of a short one.
+    #[test]
+    fn a_shorter_training_is_a_prefix(counts in corpus(), cut in 0usize..40) {
+        let options = |merges| TrainOptions {
+            merges, ties: Ties::RustBpe, min_count: NonZeroU64::MIN, max_token_bytes: None,
+        };
+        let long = train(&counts, &options(40), &mut |_| Ok(())).unwrap();
+        let short = train(&counts, &options(cut), &mut |_| Ok(())).unwrap();
+        let cut = cut.min(long.merges.len());
+        prop_assert_eq!(&short.merges[..], &long.merges[..cut]);
+    }
+}
+
+#[test]
+fn runs_merge_from_left_to_right_without_overlap() {
+    for length in 1..40 {
+        check(&Counts::new([(&vec![b'a'; length][..], 3)]), 50, 1, None);
+    }
+}
+
+#[test]
+fn nothing_to_learn_is_not_an_error() {
+    for pretokens in [vec![], vec![(&b"a"[..], 5)]] {
+        check(&Counts::new(pretokens), 10, 1, None);
+    }
+}
+
+#[test]
+fn a_corpus_beyond_64_bits_is_an_error() {
+    let options = TrainOptions {
+        merges: 1,
+        ties: Ties::RustBpe,
+        min_count: NonZeroU64::MIN,
+        max_token_bytes: None,
+    };
+    let counts = Counts::new([(&b"abc"[..], u64::MAX / 2 + 1)]);
+    assert_eq!(train(&counts, &options, &mut |_| Ok(())), Err(Error::CountOverflow));
+    let counts = Counts::new([(&b"abc"[..], u64::MAX / 2)]);
+    assert_eq!(train(&counts, &options, &mut |_| Ok(())).unwrap().counts, [u64::MAX / 2]);
+}
+
+#[test]
+fn progress_can_stop_it() {
+    let options = TrainOptions {
+        merges: 9,
+        ties: Ties::RustBpe,
+        min_count: NonZeroU64::MIN,
+        max_token_bytes: None,
+    };
+    let counts = Counts::new([(&b"abcdefgh"[..], 2)]);
+    let mut stop_at_two = |done| if done == 2 { Err(Error::Interrupted) } else { Ok(()) };
+    assert_eq!(train(&counts, &options, &mut stop_at_two), Err(Error::Interrupted));
+}

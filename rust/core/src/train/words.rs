@@ -1,0 +1,237 @@
+//! The distinct pretokens as sequences of ids, rewritten in place as merges are made.
+//!
+//! Rewriting tells what it changes: pairs that vanish beside the merged one, and pairs that the new
+//! token forms. All of them share a token with the merge, so one number, the neighbour, names each;
+//! [`Changes`] sums them in arrays that are indexed by it.
+
+use crate::count::Counts;
+use crate::error::{Error, Result};
+
+/// The distinct pretokens of at least two bytes.
+pub(super) struct Words {
+    /// The ids of all words, end to end; a word that shrank leaves a gap behind it.
+    ids: Vec<u32>,
+    /// Where each word starts in `ids`.
+    starts: Vec<usize>,
+    /// How many ids each word has now.
+    lengths: Vec<u32>,
+    /// How often each word occurs.
+    counts: Vec<u64>,
+    /// The length in bytes of each token, as far as they exist.
+    token_lengths: Vec<u32>,
+}
+
+impl Words {
+    /// Fails if the number of pairs of neighbours in the corpus does not fit 64 bits: then no count
+    /// can overflow later.
+    pub(super) fn new(counts: &Counts) -> Result<Self> {
+        let mut words = Self {
+            ids: Vec::new(),
+            starts: Vec::new(),
+            lengths: Vec::new(),
+            counts: Vec::new(),
+            token_lengths: vec![1; 256],
+        };
+        let mut pairs: u64 = 0;
+        for (pretoken, count) in counts.iter().filter(|(pretoken, _)| pretoken.len() > 1) {
+            let more = count.checked_mul(pretoken.len() as u64 - 1);
+            pairs = more.and_then(|more| pairs.checked_add(more)).ok_or(Error::CountOverflow)?;
+            words.push(pretoken, count);
+        }
+        Ok(words)
+    }
+
+    fn push(&mut self, pretoken: &[u8], count: u64) {
+        self.starts.push(self.ids.len());
+        self.ids.extend(pretoken.iter().map(|&byte| u32::from(byte)));
+        self.lengths.push(u32::try_from(pretoken.len()).expect("a pretoken is below 4 GiB"));
+        self.counts.push(count);
+    }
+
+    /// The words with their numbers, ids and counts.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &[u32], u64)> {
+        (0u32..).take(self.counts.len()).map(|word| (word, self.ids(word), self.count(word)))
+    }
+
+    fn ids(&self, word: u32) -> &[u32] {
+        let start = self.starts[word as usize];
+        &self.ids[start..start + self.lengths[word as usize] as usize]
+    }
+
+    fn count(&self, word: u32) -> u64 {
+        self.counts[word as usize]
+    }
+
+    /// Where a pair first occurs in a word: the place of its first byte among the bytes of all
+    /// words.
+    pub(super) fn place(&self, word: u32, pair: (u32, u32)) -> Option<u64> {
+        let ids = self.ids(word);
+        let at = ids.windows(2).position(|ids| (ids[0], ids[1]) == pair)?;
+        let bytes = ids[..at].iter().map(|&id| u64::from(self.token_lengths[id as usize]));
+        Some(self.starts[word as usize] as u64 + bytes.sum::<u64>())
+    }
+
+    /// Merge the pair of `changes` in one word, from left to right, and add what that changes.
+    pub(super) fn merge(&mut self, word: u32, changes: &mut Changes) {
+        let (start, count) = (self.starts[word as usize], self.counts[word as usize]);
+        let length = self.lengths[word as usize] as usize;
+        let ids = &mut self.ids[start..start + length];
+        let Some(first) = ids.windows(2).position(|ids| (ids[0], ids[1]) == changes.pair) else {
+            return;
+        };
+        let (mut read, mut write) = (first, first);
+        while read < length {
+            if read + 1 < length && (ids[read], ids[read + 1]) == changes.pair {
+                let before = write.checked_sub(1).map(|at| ids[at]);
+                changes.add(before, ids.get(read + 2).copied(), word, count);
+                ids[write] = changes.new;
+                read += 2;
+            } else {
+                ids[write] = ids[read];
+                read += 1;
+            }
+            write += 1;
+        }
+        self.lengths[word as usize] = u32::try_from(write).expect("shorter than before");
+    }
+
+    /// The length in bytes of the token that a pair makes.
+    pub(super) fn joined_length(&self, (left, right): (u32, u32)) -> u32 {
+        self.token_lengths[left as usize] + self.token_lengths[right as usize]
+    }
+
+    /// Create the token of a pair; its id is the next one.
+    pub(super) fn create(&mut self, pair: (u32, u32)) -> u32 {
+        let id = u32::try_from(self.token_lengths.len()).expect("below 2^21 ids");
+        self.token_lengths.push(self.joined_length(pair));
+        id
+    }
+}
+
+/// What one merge changes, summed by neighbour.
+pub(super) struct Changes {
+    pair: (u32, u32),
+    new: u32,
+    /// Pairs of a token and the merged left part, which vanish.
+    left_old: Sums,
+    /// Pairs of the merged right part and a token, which vanish.
+    right_old: Sums,
+    /// Pairs of a token and the new token, which appear.
+    left_new: Births,
+    /// Pairs of the new token and a token, which appear.
+    right_new: Births,
+}
+
+impl Changes {
+    /// Arrays for ids below `vocab_size`.
+    pub(super) fn new(vocab_size: usize) -> Self {
+        Self {
+            pair: (0, 0),
+            new: 0,
+            left_old: Sums::new(vocab_size),
+            right_old: Sums::new(vocab_size),
+            left_new: Births::new(vocab_size),
+            right_new: Births::new(vocab_size),
+        }
+    }
+
+    /// Start anew with the merge of a pair into a new id; the former changes must be drained.
+    pub(super) fn of_merge(&mut self, pair: (u32, u32), new: u32) {
+        self.pair = pair;
+        self.new = new;
+    }
+
+    /// The pair is merged between `before`, which is already rewritten, and `after`, which is not.
+    fn add(&mut self, before: Option<u32>, after: Option<u32>, word: u32, count: u64) {
+        if let Some(before) = before {
+            if before == self.new {
+                // The merge before this one counted its right neighbour, which is merged now.
+                self.right_new.counts[self.pair.0 as usize] -= count;
+            } else {
+                self.left_old.add(before, count);
+            }
+            self.left_new.add(before, word, count);
+        }
+        if let Some(after) = after {
+            self.right_old.add(after, count);
+            self.right_new.add(after, word, count);
+        }
+    }
+
+    /// Hand out each pair that lost occurrences, with how many, and forget it. The merged pair
+    /// itself may be among them.
+    pub(super) fn drain_deaths(&mut self, mut each: impl FnMut((u32, u32), u64)) {
+        let (left, right) = self.pair;
+        self.left_old.drain(|before, count| each((before, left), count));
+        self.right_old.drain(|after, count| each((right, after), count));
+    }
+
+    /// Hand out each new pair with its count and its words, in order, and forget it.
+    pub(super) fn drain_births(&mut self, mut each: impl FnMut((u32, u32), u64, &[u32])) {
+        let new = self.new;
+        self.left_new.drain(|before, count, words| each((before, new), count, words));
+        self.right_new.drain(|after, count, words| each((new, after), count, words));
+    }
+}
+
+/// A sum for each id, and which ids have one.
+struct Sums {
+    of: Vec<u64>,
+    touched: Vec<u32>,
+}
+
+impl Sums {
+    fn new(vocab_size: usize) -> Self {
+        Self { of: vec![0; vocab_size], touched: Vec::new() }
+    }
+
+    /// Add a count, which is not 0.
+    #[inline]
+    fn add(&mut self, id: u32, count: u64) {
+        let sum = &mut self.of[id as usize];
+        if *sum == 0 {
+            self.touched.push(id);
+        }
+        *sum += count;
+    }
+
+    fn drain(&mut self, mut each: impl FnMut(u32, u64)) {
+        for id in self.touched.drain(..) {
+            each(id, std::mem::take(&mut self.of[id as usize]));
+        }
+    }
+}
+
+/// A count and the words for each neighbour of the new token, and which neighbours there are.
+struct Births {
+    counts: Vec<u64>,
+    /// In order, each word once.
+    words: Vec<Vec<u32>>,
+    touched: Vec<u32>,
+}
+
+impl Births {
+    fn new(vocab_size: usize) -> Self {
+        let words = vec![Vec::new(); vocab_size];
+        Self { counts: vec![0; vocab_size], words, touched: Vec::new() }
+    }
+
+    fn add(&mut self, id: u32, word: u32, count: u64) {
+        self.counts[id as usize] += count;
+        let words = &mut self.words[id as usize];
+        if words.is_empty() {
+            self.touched.push(id);
+        }
+        if words.last() != Some(&word) {
+            words.push(word);
+        }
+    }
+
+    fn drain(&mut self, mut each: impl FnMut(u32, u64, &[u32])) {
+        for id in self.touched.drain(..) {
+            let words = &mut self.words[id as usize];
+            each(id, std::mem::take(&mut self.counts[id as usize]), words);
+            words.clear();
+        }
+    }
+}
