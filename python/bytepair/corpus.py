@@ -360,7 +360,7 @@ def _limited(stream: Iterator[Batch], limits: Limits) -> Iterator[Batch]:
     """Cut documents and stop, by characters."""
     total = 0
     for batch in stream:
-        texts = batch if isinstance(batch, list) else _strings(batch)
+        texts = batch if isinstance(batch, list) else strings(batch)
         texts = texts if limits.doc_cap is None else [text[: limits.doc_cap] for text in texts]
         for index, text in enumerate(texts):
             total += len(text)
@@ -370,6 +370,7 @@ def _limited(stream: Iterator[Batch], limits: Limits) -> Iterator[Batch]:
         yield texts
 
 
-def _strings(column: Column) -> list[str]:
+def strings(column: Column) -> list[str]:
+    """The documents of a column as Python strings."""
     data, ends = column.data.tobytes(), column.offsets.tolist()
     return [data[s:e].decode() for s, e in zip(ends, ends[1:], strict=False)]

@@ -1,0 +1,173 @@
+"""Every kind of source gives the same documents; what cannot be read says why."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import bytepair
+from bytepair import corpus
+from bytepair.errors import CorpusError
+
+TEXTS = ["one", "", "zwei é", "三\n三", "4" * 100]
+
+
+def read(source: Any, **options: Any) -> list[str]:
+    texts: list[str] = []
+    for batch in corpus.batches(source, **options):
+        texts += batch if isinstance(batch, list) else corpus.strings(batch)
+    return texts
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    lines = "".join(json.dumps({"id": i, "text": text}) + "\n" for i, text in enumerate(TEXTS))
+    (tmp_path / "b.jsonl").write_text(lines, encoding="utf-8")
+    pq.write_table(pa.table({"text": TEXTS, "id": range(len(TEXTS))}), tmp_path / "a.parquet")
+    (tmp_path / "c.txt").write_text("plain", encoding="utf-8")
+    (tmp_path / "ignored.png").write_bytes(b"\x89PNG")
+    return tmp_path
+
+
+def test_texts() -> None:
+    assert read(TEXTS) == TEXTS
+    assert read(iter(TEXTS)) == TEXTS
+    assert read(tuple(TEXTS)) == TEXTS
+    assert read([]) == []
+
+
+def test_files(folder: Path) -> None:
+    assert read(folder / "a.parquet") == TEXTS
+    assert read(str(folder / "b.jsonl")) == TEXTS
+    assert read([folder / "c.txt", folder / "b.jsonl"]) == ["plain", *TEXTS]
+    assert read([str(folder / "c.txt")]) == ["plain"]
+    assert read(folder) == [*TEXTS, *TEXTS, "plain"]
+
+
+def test_globs_are_sorted(folder: Path) -> None:
+    assert read(str(folder / "[ab].*")) == [*TEXTS, *TEXTS]
+
+
+def test_compressed_files(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "compressed"
+    out.mkdir()
+    for name in ("a.parquet", "b.jsonl", "c.txt"):
+        data = (folder / name).read_bytes()
+        (out / f"{name}.gz").write_bytes(gzip.compress(data))
+        (out / f"{name}.zst").write_bytes(pa.compress(data, "zstd", asbytes=True))
+    assert read(out / "a.parquet.gz") == read(out / "a.parquet.zst") == TEXTS
+    assert read(out / "b.jsonl.gz") == read(out / "b.jsonl.zst") == TEXTS
+    assert read(out / "c.txt.gz") == read(out / "c.txt.zst") == ["plain"]
+    assert read(out) == [*TEXTS, *TEXTS, *TEXTS, *TEXTS, "plain", "plain"]
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
+def test_arrow_data(kind: pa.DataType) -> None:
+    array = pa.array(TEXTS, kind)
+    assert read(array) == TEXTS
+    assert read(array[1:3]) == TEXTS[1:3]
+    assert read(array[:0]) == []
+    assert read(pa.chunked_array([array, array[:1]])) == [*TEXTS, TEXTS[0]]
+    table = pa.table({"x": array, "text": array})
+    assert read(table) == read(table.to_reader()) == TEXTS
+    assert read(table.to_batches()[0]) == TEXTS
+    assert read(table, column="x") == TEXTS
+    assert read(pa.array(["a", "b", "a"]).dictionary_encode()) == ["a", "b", "a"]
+    assert read(pa.array(["a", None, "b"], kind)) == ["a", "", "b"]
+
+
+def test_counting_a_column_equals_counting_its_texts() -> None:
+    texts = TEXTS * 50
+    ours = bytepair.train(pa.array(texts), 266, special_tokens=[])
+    assert ours == bytepair.train(texts, 266, special_tokens=[])
+
+
+@pytest.mark.parametrize("as_arrow", [False, True])
+def test_limits(as_arrow: bool) -> None:
+    source = pa.array(TEXTS) if as_arrow else TEXTS
+    limit = corpus.Limits
+    assert read(source, limits=limit(doc_cap=3)) == ["one", "", "zwe", "三\n三", "444"]
+    assert read(source, limits=limit(max_chars=3)) == TEXTS[:3]
+    assert read(source, limits=limit(max_chars=2)) == TEXTS[:1]
+    assert read(source, limits=limit(max_chars=9, doc_cap=3)) == ["one", "", "zwe", "三\n三", "444"]
+    assert read(source, limits=limit(max_chars=8, doc_cap=3)) == ["one", "", "zwe", "三\n三"]
+
+
+def test_a_long_file_is_cut_where_it_does_not_matter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "".join(p.read_text(encoding="utf-8") for p in bytepair.sample.paths())
+    file = tmp_path / "long.txt"
+    file.write_text(text, encoding="utf-8")
+    whole = {name: bytepair.train([text], 300, pattern=name) for name in bytepair.PATTERNS}
+    monkeypatch.setattr(corpus, "PIECE_BYTES", 5_000)
+    pieces = read(file, may_cut=True)
+    assert len(pieces) > 100
+    assert "".join(pieces) == text
+    assert read(file) == [text]
+    for name, expected in whole.items():
+        counter = bytepair._core.Counter(name, 1)
+        counter.add([text])
+        cut = bytepair._core.Counter(name, 1)
+        cut.add(pieces)
+        assert dict(cut.finish().items()) == dict(counter.finish().items()), name
+        assert bytepair.train(file, 300, pattern=name) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("no such file", r"pass \[text\]"),
+        ("none/*.txt", "no file matches"),
+        (["missing.parquet"], "no file 'missing.parquet'"),
+        (b"bytes", "decode it to str"),
+        (5, "int is no source"),
+        ([1, 2], "text 0 of the source is int"),
+        (pa.array([1, 2]), "holds int64, not text"),
+        (pa.table({"x": ["a"]}), "no column 'text'; it has x"),
+    ],
+)
+def test_what_cannot_be_read_says_why(source: Any, message: str) -> None:
+    with pytest.raises(CorpusError, match=message):
+        read(source)
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    (tmp_path / "bad.txt").write_bytes(b"good\xff")
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1 no")
+    (tmp_path / "bad.jsonl").write_text("{oops")
+    (tmp_path / "other.jsonl").write_text('{"body": "x"}\n')
+    (tmp_path / "bad.txt.gz").write_bytes(b"not gzip")
+    pq.write_table(pa.table({"x": ["a"]}), tmp_path / "other.parquet")
+    for name, message in [
+        ("bad.txt", "bad.txt is not UTF-8 at byte 4"),
+        ("bad.parquet", "bad.parquet"),
+        ("bad.jsonl", "bad.jsonl"),
+        ("other.jsonl", "no object has a field 'text'"),
+        ("other.parquet", "no column 'text'; it has x"),
+        ("bad.txt.gz", "bad.txt.gz"),
+    ]:
+        with pytest.raises(CorpusError, match=message):
+            read(tmp_path / name)
+
+
+def test_an_empty_folder_and_a_list_of_both(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="holds no file of a known kind"):
+        read(tmp_path)
+    (tmp_path / "a.txt").write_text("x")
+    with pytest.raises(CorpusError, match="both paths of files and other texts"):
+        read([str(tmp_path / "a.txt"), "some text"])
+
+
+def test_a_column_that_is_not_utf8(tmp_path: Path) -> None:
+    array = pa.StringArray.from_buffers(
+        2, pa.py_buffer(b"\0\0\0\0\2\0\0\0\4\0\0\0"), pa.py_buffer(b"ab\xff\xff")
+    )
+    with pytest.raises(ValueError, match="document 1 is not UTF-8 at its byte 0"):
+        bytepair.train(array, 300)

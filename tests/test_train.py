@@ -1,0 +1,184 @@
+"""Training against the reference, against rustbpe, and under every way of feeding it."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import rustbpe
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bytepair
+from bytepair import _core, reference
+from bytepair.train import Ties
+
+ALL_TIES: list[Ties] = ["rustbpe", "hf", "first-seen", "bytes-max"]
+
+
+def learnt(counts: dict[bytes, int], merges: int, ties: Ties, min_count: int = 1) -> list[bytes]:
+    """The tokens that the fast trainer makes of counts."""
+    made = _core.Counts.from_items(counts.items(), "gpt2")
+    model = _core.train(made, vocab_size=256 + merges, ties=ties, min_count=min_count)
+    return list(bytepair.Tokenizer(model).mergeable_ranks)
+
+
+def random_counts(rng: random.Random) -> dict[bytes, int]:
+    letters = rng.sample([b"a", b"b", b" ", b"\x80", b"\xff"], rng.randint(2, 5))
+    counts: dict[bytes, int] = {}
+    for _ in range(rng.randint(1, 14)):
+        run = rng.random() < 0.3
+        size = rng.randint(1, 14)
+        pretoken = rng.choice(letters) * size if run else b"".join(rng.choices(letters, k=size))
+        counts[pretoken] = rng.choice([1, 1, 2, 3, 2**31, 2**40])
+    return counts
+
+
+@pytest.mark.parametrize("ties", ALL_TIES)
+def test_merges_equal_the_reference_on_random_corpora(ties: Ties) -> None:
+    rng = random.Random(ties)
+    for _ in range(600):
+        counts, min_count = random_counts(rng), rng.choice([1, 1, 1, 2])
+        expected = reference.vocabulary(reference.train(counts, 30, ties, min_count))
+        assert learnt(counts, 30, ties, min_count) == expected, counts
+
+
+@given(
+    texts=st.lists(st.text(st.sampled_from("ab '1é\n"), max_size=30), max_size=12),
+    threads=st.integers(1, 8),
+    ties=st.sampled_from(ALL_TIES),
+)
+@pytest.mark.filterwarnings("ignore::bytepair.ExhaustedWarning")
+def test_texts_equal_the_reference_on_any_number_of_threads(
+    texts: list[str], threads: int, ties: Ties
+) -> None:
+    tok = bytepair.train(texts, 280, special_tokens=[], ties=ties, threads=threads)
+    counts = reference.count(texts, bytepair.PATTERNS["nanochat"])
+    expected = reference.vocabulary(reference.train(counts, 24, ties))
+    assert list(tok.mergeable_ranks) == expected
+
+
+@pytest.mark.parametrize("ties", ALL_TIES)
+def test_real_text_equals_the_reference(ties: Ties) -> None:
+    """Shakespeare's first 40,000 characters, until few pairs are left."""
+    text = bytepair.sample.paths()[0].read_text(encoding="utf-8")[:40_000]
+    counts = reference.count([text], bytepair.PATTERNS["gpt2"])
+    tok = bytepair.train([text], 256 + 400, pattern="gpt2", special_tokens=[], ties=ties)
+    tokens = reference.vocabulary(reference.train(counts, 400, ties))
+    assert list(tok.mergeable_ranks) == tokens
+    pairs = [(tok.token_id(left), tok.token_id(right)) for left, right in tok.merges]
+    assert pairs == reference.train(counts, 400, ties)
+
+
+def test_merges_equal_rustbpe(documents: Callable[[str], list[str]]) -> None:
+    texts = documents("english")
+    theirs = rustbpe.Tokenizer()
+    theirs.train_from_iterator(iter(texts), 32768, pattern=bytepair.PATTERNS["nanochat"])
+    expected = {bytes(token): rank for token, rank in theirs.get_mergeable_ranks()}
+    ours = bytepair.train(texts, 32768, special_tokens=[])
+    assert ours.mergeable_ranks == expected
+    again = bytepair.train(iter(texts), 32768, special_tokens=[], threads=1)
+    assert again == ours
+    assert again.fingerprint == ours.fingerprint
+
+
+def test_counts_beyond_31_bits_are_right() -> None:
+    counts = {b"ab": 2**31 + 1, b"bc": 2**31, b"cd": 2**62}
+    assert learnt(counts, 3, "rustbpe")[256:] == [b"cd", b"ab", b"bc"]
+
+
+def test_counts_beyond_64_bits_are_an_error() -> None:
+    with pytest.raises(bytepair.errors.CountOverflowError):
+        learnt({b"ab": 2**63, b"cd": 2**63}, 1, "rustbpe")
+
+
+def test_documents_do_not_run_into_each_other() -> None:
+    with pytest.warns(bytepair.ExhaustedWarning):
+        tok = bytepair.train(["a", "b"] * 10, 266)
+    assert tok.merges == []
+
+
+def test_the_special_tokens_follow_the_last_merge() -> None:
+    tok = bytepair.train(["hello hello"], 270)
+    assert list(tok.special_tokens.values()) == list(range(261, 270))
+    assert tuple(tok.special_tokens) == bytepair.NANOCHAT_SPECIAL_TOKENS
+    with pytest.warns(bytepair.ExhaustedWarning, match="instead of 1,000"):
+        tok = bytepair.train(["hello hello"], 1000)
+    assert tok.exhausted
+    assert list(tok.special_tokens.values()) == list(range(tok.vocab_size - 9, tok.vocab_size))
+
+
+def test_a_vocabulary_too_small_says_the_smallest() -> None:
+    with pytest.raises(bytepair.errors.VocabularyError, match="smallest size is 265"):
+        bytepair.train(["text"], 264)
+    assert bytepair.train(["text"], 265).vocab_size == 265
+
+
+def test_a_bad_pattern_shows_where() -> None:
+    with pytest.raises(ValueError, match="at byte") as caught:
+        bytepair.train(["text"], 300, pattern=r"\p{L}+|(oops")
+    assert isinstance(caught.value, bytepair.errors.PatternError)
+    assert "^" in str(caught.value)
+
+
+def test_special_tokens_given_twice_are_an_error() -> None:
+    with pytest.raises(bytepair.errors.VocabularyError, match="given twice"):
+        bytepair.train(["text"], 300, special_tokens=["<a>", "<a>"])
+
+
+def test_progress_is_told() -> None:
+    seen: list[tuple[str, int, int | None]] = []
+    text = bytepair.sample.paths()[0].read_text(encoding="utf-8")
+    bytepair.train([text] * 4, 4000, progress=lambda *told: seen.append(told))
+    assert seen[0] == ("count", 4 * len(text), None)
+
+
+def test_an_error_in_the_progress_callback_stops_it() -> None:
+    def stop(stage: str, done: int, total: int | None) -> None:
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        bytepair.train(["some text"], 300, progress=stop)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends a POSIX signal")
+def test_ctrl_c_stops_within_a_second() -> None:
+    code = (
+        "import bytepair, itertools\n"
+        "print('ready', flush=True)\n"
+        "bytepair.train((str(i) * 50 for i in itertools.count()), 300)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        started = time.monotonic()
+        _, error = process.communicate(timeout=30)
+    assert b"KeyboardInterrupt" in error
+    assert time.monotonic() - started < 5  # one second on a machine that is not busy
+
+
+def test_threads_come_from_the_environment(tmp_path: Path) -> None:
+    code = "import bytepair; print(bytepair.train(['hello hello'], 268).fingerprint)"
+    prints = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "RAYON_NUM_THREADS": threads},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for threads in ("1", "4", "nonsense")
+    }
+    assert len(prints) == 1
+    with pytest.raises(ValueError, match="threads is 0"):
+        bytepair.train(["x"], 300, threads=0)
