@@ -43,7 +43,9 @@ def documents(shared: Path) -> Callable[[str], list[str]]:
 
 
 @pytest.fixture(scope="session", params=sorted(VOCABULARIES))
-def pair(request: pytest.FixtureRequest, shared: Path) -> tuple[bytepair.Tokenizer, tiktoken.Encoding]:
+def pair(
+    request: pytest.FixtureRequest, shared: Path
+) -> tuple[bytepair.Tokenizer, tiktoken.Encoding]:
     """A published vocabulary in bytepair and in tiktoken."""
     name: str = request.param
     lines = (shared / "vocabularies" / f"{name}.tiktoken").read_bytes().splitlines()
@@ -51,9 +53,7 @@ def pair(request: pytest.FixtureRequest, shared: Path) -> tuple[bytepair.Tokeniz
     special = {"<|endoftext|>": len(ranks) + 1, "<|fim|>": len(ranks) + 5}
     pattern = bytepair.PATTERNS[VOCABULARIES[name]]
     ours = bytepair.Tokenizer.from_ranks(ranks, pattern=pattern, special_tokens=special)
-    theirs = tiktoken.Encoding(
-        name, pat_str=pattern, mergeable_ranks=ranks, special_tokens=special
-    )
+    theirs = tiktoken.Encoding(name, pat_str=pattern, mergeable_ranks=ranks, special_tokens=special)
     return ours, theirs
 
 

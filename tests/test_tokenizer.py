@@ -14,11 +14,11 @@ import pytest
 import tiktoken
 from hypothesis import given
 from hypothesis import strategies as st
-from texts import hard_text, unsplittable
 
 import bytepair
 from bytepair import reference
 from bytepair.errors import FileFormatError, SpecialTokenError, UnknownIdError, VocabularyError
+from texts import hard_text, unsplittable
 
 Pair = tuple[bytepair.Tokenizer, tiktoken.Encoding]
 
@@ -149,9 +149,7 @@ class TestOptions:
         assert bos not in trained.encode("<|bos|>Hi", special={"<|user_end|>"})
         assert bos not in trained.encode("<|bos|>Hi", special=set())
 
-    def test_error_names_the_special_token_and_the_place(
-        self, trained: bytepair.Tokenizer
-    ) -> None:
+    def test_error_names_the_special_token_and_the_place(self, trained: bytepair.Tokenizer) -> None:
         with pytest.raises(SpecialTokenError, match=r'"<\|bos\|>" at byte 3'):
             trained.encode("Hi <|bos|>", special="error")
         assert trained.encode("Hi", special="error") == trained.encode("Hi")
@@ -209,7 +207,7 @@ class TestOptions:
     def test_ids_may_be_any_sequence(self, trained: bytepair.Tokenizer) -> None:
         ids = trained.encode("some text")
         for kind in (np.uint16, np.uint32, np.int64):
-            assert trained.decode(np.array(ids, kind)) == "some text"  # type: ignore[arg-type]
+            assert trained.decode(np.array(ids, kind)) == "some text"
         assert trained.decode(tuple(ids)) == "some text"
 
     def test_a_token_that_is_none(self, trained: bytepair.Tokenizer) -> None:
@@ -256,7 +254,7 @@ class TestFiles:
     @pytest.mark.parametrize("content", [b"", b"hello", b"BYTEPAIR", b"BYTEPAIR" + bytes(500)])
     def test_a_file_of_another_kind(self, content: bytes, tmp_path: Path) -> None:
         (tmp_path / "tokenizer.bytepair").write_bytes(content)
-        with pytest.raises(FileFormatError, match="tokenizer.bytepair: .* at byte"):
+        with pytest.raises(FileFormatError, match=r"tokenizer\.bytepair: .* at byte"):
             bytepair.load(tmp_path)
 
     def test_damage_is_noticed(self, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair import _core, reference
+from bytepair.tokenizer import Tokenizer
 from bytepair.train import Ties
 
 ALL_TIES: list[Ties] = ["rustbpe", "hf", "first-seen", "bytes-max"]
@@ -26,8 +27,8 @@ ALL_TIES: list[Ties] = ["rustbpe", "hf", "first-seen", "bytes-max"]
 def learnt(counts: dict[bytes, int], merges: int, ties: Ties, min_count: int = 1) -> list[bytes]:
     """The tokens that the fast trainer makes of counts."""
     made = _core.Counts.from_items(counts.items(), "gpt2")
-    model = _core.train(made, vocab_size=256 + merges, ties=ties, min_count=min_count)
-    return list(bytepair.Tokenizer(model).mergeable_ranks)
+    model = _core.train(made, 256 + merges, [], ties=ties, min_count=min_count)
+    return list(Tokenizer(model).mergeable_ranks)
 
 
 def random_counts(rng: random.Random) -> dict[bytes, int]:

@@ -17,7 +17,9 @@ CLASSES = [
 
 any_text = st.text(st.one_of(st.characters(codec="utf-8"), st.sampled_from(CLASSES)))
 class_text = st.lists(st.sampled_from(CLASSES), max_size=40).map("".join)
-words = st.sampled_from(["don't", "I'LL", "we've", "x's", "THEY'RE", "caféS", "naïve", "HTTPServer"])
+words = st.sampled_from(
+    ["don't", "I'LL", "we've", "x's", "THEY'RE", "caféS", "naïve", "HTTPServer"]
+)
 prose = st.lists(st.one_of(words, class_text), max_size=12).map(" ".join)
 spaces = st.text(st.sampled_from(SPACES), max_size=30)
 bytes_text = st.binary(max_size=80).map(lambda data: data.decode("utf-8", "replace"))

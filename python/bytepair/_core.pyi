@@ -5,20 +5,20 @@ from typing import Final, Literal, Self, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
-
-Ties: TypeAlias = Literal["rustbpe", "hf", "first-seen", "bytes-max"]
-Special: TypeAlias = Literal["text", "all", "error"] | Collection[str]
+from typing_extensions import disjoint_base
 
 PATTERNS: Final[dict[str, str]]
 UNICODE_VERSION: Final[str]
 
+_Ties: TypeAlias = Literal["rustbpe", "hf", "first-seen", "bytes-max"]
+_Special: TypeAlias = Literal["text", "all", "error"] | Collection[str]
+_Ids: TypeAlias = Iterable[int] | NDArray[np.integer]
+
 @final
 class Counter:
     def __new__(cls, pattern: str, threads: int | None = None) -> Self: ...
-    def add(self, texts: Sequence[str]) -> None: ...
-    def add_utf8(
-        self, data: NDArray[np.uint8], offsets: NDArray[np.int32] | NDArray[np.int64]
-    ) -> None: ...
+    def add(self, texts: Iterable[str]) -> None: ...
+    def add_utf8(self, data: NDArray[np.uint8], offsets: NDArray[np.int32 | np.int64]) -> None: ...
     @property
     def texts(self) -> int: ...
     @property
@@ -55,26 +55,35 @@ class Model:
         ignore_merges: bool = False,
     ) -> Model: ...
 
+@disjoint_base
 class Tokenizer:
     def __new__(cls, model: Model) -> Self: ...
     def encode(
-        self, text: str, *, special: Special = "text",
-        prepend: str | int | None = None, append: str | int | None = None,
+        self,
+        text: str,
+        *,
+        special: _Special | None = None,
+        prepend: str | int | None = None,
+        append: str | int | None = None,
     ) -> list[int]: ...
     def encode_batch(
-        self, texts: Sequence[str], *, special: Special = "text",
-        prepend: str | int | None = None, append: str | int | None = None, threads: int | None = None,
+        self,
+        texts: Iterable[str],
+        *,
+        special: _Special | None = None,
+        prepend: str | int | None = None,
+        append: str | int | None = None,
+        threads: int | None = None,
     ) -> list[list[int]]: ...
-    def decode(self, ids: Sequence[int], *, errors: Literal["replace", "strict", "ignore"] = "replace") -> str: ...
-    def decode_bytes(self, ids: Sequence[int]) -> bytes: ...
+    def decode(self, ids: _Ids, *, errors: str = "replace") -> str: ...
+    def decode_bytes(self, ids: _Ids) -> bytes: ...
     def decode_batch(
-        self, batch: Sequence[Sequence[int]], *,
-        errors: Literal["replace", "strict", "ignore"] = "replace", threads: int | None = None,
+        self, batch: Iterable[_Ids], *, errors: str = "replace", threads: int | None = None
     ) -> list[str]: ...
     def token_bytes(self, id: int) -> bytes: ...
     def token_id(self, token: bytes) -> int: ...
     def to_bytes(self) -> bytes: ...
-    def __eq__(self, other: object) -> bool: ...
+    def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
     @property
     def vocab_size(self) -> int: ...
@@ -100,7 +109,12 @@ class Tokenizer:
     def exhausted(self) -> bool: ...
 
 def train(
-    counts: Counts, *, vocab_size: int, special_tokens: Sequence[str] = (), ties: Ties = "rustbpe",
-    min_count: int = 1, max_token_bytes: int | None = None,
+    counts: Counts,
+    vocab_size: int,
+    special_tokens: Sequence[str],
+    *,
+    ties: _Ties = "rustbpe",
+    min_count: int = 1,
+    max_token_bytes: int | None = None,
     on_progress: Callable[[int, int], object] | None = None,
 ) -> Model: ...

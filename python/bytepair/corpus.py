@@ -9,9 +9,10 @@ strings.
 from __future__ import annotations
 
 import glob
+import itertools
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -52,7 +53,7 @@ class Column:
     """
 
     data: NDArray[np.uint8]
-    offsets: NDArray[np.int32] | NDArray[np.int64]
+    offsets: NDArray[np.int32 | np.int64]
 
 
 #: Documents that are on their way to be counted.
@@ -152,7 +153,9 @@ def _are_paths(items: list[Any] | tuple[Any, ...]) -> bool:
     if missing and not re.search(r"\s", missing[0]):
         raise CorpusError(f"there is no file {missing[0]!r}")
     if found and found < len(items):
-        raise CorpusError("the list holds both paths of files and other texts; pass one or the other")
+        raise CorpusError(
+            "the list holds both paths of files and other texts; pass one or the other"
+        )
     return found > 0
 
 
@@ -180,7 +183,9 @@ def _folder(folder: Path) -> list[Path]:
     files = sorted(f for f in files if not any(p.startswith(".") for p in f.parts[-1:]))
     if not files:
         kinds = " ".join(sorted(known))
-        raise CorpusError(f"the folder {folder} holds no file of a known kind: {kinds}, or .gz, .zst")
+        raise CorpusError(
+            f"the folder {folder} holds no file of a known kind: {kinds}, or .gz, .zst"
+        )
     return files
 
 
@@ -196,13 +201,14 @@ def _read_files(files: list[Path], column: str, may_cut: bool) -> Iterator[Batch
     import pyarrow as pa
 
     for file in files:
-        readers: dict[str, Callable[[], Iterator[Batch]]] = {
-            ".parquet": lambda f=file: _read_parquet(f, column),  # type: ignore[misc]
-            ".jsonl": lambda f=file: _read_jsonl(f, column),  # type: ignore[misc]
-            ".ndjson": lambda f=file: _read_jsonl(f, column),  # type: ignore[misc]
-        }
         try:
-            yield from readers.get(_kind(file), lambda f=file: _read_text(f, may_cut))()  # type: ignore[misc]
+            match _kind(file):
+                case ".parquet":
+                    yield from _read_parquet(file, column)
+                case ".jsonl" | ".ndjson":
+                    yield from _read_jsonl(file, column)
+                case _:
+                    yield from _read_text(file, may_cut)
         except (pa.ArrowException, OSError) as error:
             raise CorpusError(f"{file}: {error}") from error
 
@@ -346,10 +352,10 @@ def _column(array: pa.Array, place: str) -> Column:
     if array.null_count:
         array = pc.fill_null(array, "")
     _, offsets, data = array.buffers()
-    width = np.int64 if pa.types.is_large_string(array.type) else np.int32
-    ends = np.frombuffer(offsets, width)[array.offset : array.offset + len(array) + 1]
     if not len(array):
-        ends = np.zeros(1, width)
+        return Column(np.empty(0, np.uint8), np.zeros(1, np.int32))
+    width = np.dtype(np.int64 if pa.types.is_large_string(array.type) else np.int32)
+    ends: NDArray[Any] = np.frombuffer(offsets, width)[array.offset : array.offset + len(array) + 1]
     return Column(np.frombuffer(data if data is not None else b"", np.uint8), ends)
 
 
@@ -373,4 +379,4 @@ def _limited(stream: Iterator[Batch], limits: Limits) -> Iterator[Batch]:
 def strings(column: Column) -> list[str]:
     """The documents of a column as Python strings."""
     data, ends = column.data.tobytes(), column.offsets.tolist()
-    return [data[s:e].decode() for s, e in zip(ends, ends[1:], strict=False)]
+    return [data[s:e].decode() for s, e in itertools.pairwise(ends)]

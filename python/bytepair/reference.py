@@ -1,14 +1,14 @@
 """The whole algorithm in plain Python: the definition, the lesson, and the oracle of the tests.
 
 Byte-level BPE has three parts. A text is *split* into pretokens; *training* counts the pretokens of
-a corpus and merges the most frequent pair of neighbours, again and again; *encoding* merges new text
-in the same order. Everything here is as slow and as obvious as it can be; wherever the fast library
-gives another answer, the fast library is wrong.
+a corpus and merges the most frequent pair of neighbours, again and again; *encoding* merges new
+text in the same order. Everything here is as slow and as obvious as it can be; wherever the fast
+library gives another answer, the fast library is wrong.
 
-    >>> words = count(["low low lower", "lowest"], r"[a-z]+")
-    >>> words
-    {b'low': 2, b'lower': 1, b'lowest': 1}
-    >>> tokens = vocabulary(train(words, 3))
+    >>> counts = count(["low low lower", "lowest"], r" ?[a-z]+")
+    >>> counts
+    {b'low': 1, b' low': 1, b' lower': 1, b'lowest': 1}
+    >>> tokens = vocabulary(train(counts, 3))
     >>> tokens[256:]
     [b'lo', b'low', b'lowe']
     >>> ids = encode(b"lowly", {token: i for i, token in enumerate(tokens)})
@@ -21,6 +21,7 @@ It leaves out special tokens (they are cut out of a text before it is split) and
 makes it fast.
 """
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -57,7 +58,7 @@ def count_pairs(words: Iterable[tuple[Sequence[int], int]]) -> dict[Pair, int]:
     """
     pairs: dict[Pair, int] = {}
     for ids, times in words:
-        for pair in zip(ids, ids[1:], strict=False):
+        for pair in itertools.pairwise(ids):
             pairs[pair] = pairs.get(pair, 0) + times
     return pairs
 
@@ -81,8 +82,8 @@ def tie_break(ties: str, tokens: Sequence[bytes]) -> Callable[[Pair], Any]:
     """The key by which pairs of equal count are compared: the smallest goes first.
 
     `rustbpe`: the smallest pair of ids. `hf`: the same, with the 256 bytes in the order of GPT-2's
-    characters. `first-seen`: the pair that occurs first in the corpus as it stands. `bytes-max`: the
-    greatest pair of byte strings.
+    characters. `first-seen`: the pair that occurs first in the corpus as it stands. `bytes-max`:
+    the greatest pair of byte strings.
     """
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
 
@@ -142,7 +143,7 @@ def encode(pretoken: bytes, ranks: Mapping[bytes, int]) -> list[int]:
         return [ranks[pretoken]]
     parts = [pretoken[i : i + 1] for i in range(len(pretoken))]
     while True:
-        joined = [left + right for left, right in zip(parts, parts[1:], strict=False)]
+        joined = [left + right for left, right in itertools.pairwise(parts)]
         found = [(ranks[token], i) for i, token in enumerate(joined) if token in ranks]
         if not found:
             return [ranks[part] for part in parts]
@@ -168,7 +169,7 @@ def encode_merges(
         order.setdefault(pair, rank)
     parts = [pretoken[i : i + 1] for i in range(len(pretoken))]
     while True:
-        pairs = list(zip(parts, parts[1:], strict=False))
+        pairs = list(itertools.pairwise(parts))
         found = [(order[pair], i) for i, pair in enumerate(pairs) if pair in order]
         if not found:
             return [ids[part] for part in parts]

@@ -189,7 +189,7 @@ class Tokenizer(_core.Tokenizer):
             >>> import bytepair
             >>> tok = bytepair.train(["hello hello"], vocab_size=270)
             >>> print(tok.view("hello hell", color=False))
-            hello| he|l|l
+            hello| |hel|l
         """
         return terminal([self.token_bytes(i) for i in self.encode(text)], color=color)
 

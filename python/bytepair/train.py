@@ -88,8 +88,8 @@ def train(
         counts = _count(source, pattern, corpus.Limits(max_chars, doc_cap), threads, bar, column)
         model = _core.train(
             counts,
-            vocab_size=vocab_size,
-            special_tokens=list(special_tokens),
+            vocab_size,
+            list(special_tokens),
             ties=ties,
             min_count=min_count,
             on_progress=lambda done, total: bar.update("merge", done, total),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from typing import TextIO
 
 import typer
 
@@ -61,5 +62,13 @@ def main() -> None:
         sys.exit(1)
 
 
-def _one_line(message: Warning | str, *_: object) -> None:
+def _one_line(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Show a warning as `warnings.showwarning` would, without its place in the code."""
     typer.echo(f"bytepair: {message}", err=True)

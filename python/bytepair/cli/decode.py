@@ -26,7 +26,6 @@ def decode(
     """Decode ids, divided by spaces, commas or brackets, into the bytes of their text.
 
     Examples:
-
     * `bytepair decode 72 101 108 108 111`
 
     * `echo 'Hello world' | bytepair encode | bytepair decode`

@@ -34,7 +34,6 @@ def encode(
     """Encode text: one line of ids for each document.
 
     Examples:
-
     * `echo 'Hello world' | bytepair encode`
 
     * `bytepair encode book.txt -t my-tokenizer > ids.txt`
@@ -54,9 +53,11 @@ def _documents(files: list[Path], text: str | None, lines: bool) -> list[str]:
         texts = [_decoded(path.read_bytes(), str(path)) for path in files]
     else:
         texts = [_decoded(sys.stdin.buffer.read(), "standard input")]
-    return [line for t in texts for line in t.split("\n")[: -1 if t.endswith("\n") else None]] if (
-        lines
-    ) else texts
+    return (
+        [line for t in texts for line in t.split("\n")[: -1 if t.endswith("\n") else None]]
+        if (lines)
+        else texts
+    )
 
 
 def _decoded(data: bytes, name: str) -> str:

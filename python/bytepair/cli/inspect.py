@@ -21,7 +21,6 @@ def inspect(
     """Show a tokenizer's values, and its first, last and longest tokens.
 
     Examples:
-
     * `bytepair inspect my-tokenizer`
 
     * `bytepair inspect --text 'Hello world'`

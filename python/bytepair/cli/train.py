@@ -52,7 +52,6 @@ def train(
     """Train a tokenizer on text files, jsonl or parquet (each also .gz or .zst).
 
     Examples:
-
     * `bytepair train` — on the sample text, in a second
 
     * `bytepair train corpus/ --vocab-size 32768 -o my-tokenizer`
@@ -61,7 +60,7 @@ def train(
     """
     started = time.perf_counter()
     tokenizer = bytepair.train(
-        source or bytepair.sample.paths(),
+        [Path(name) for name in source] if source else bytepair.sample.paths(),
         vocab_size or (65536 if source else SAMPLE_VOCAB_SIZE),
         pattern=pattern,
         special_tokens=bytepair.NANOCHAT_SPECIAL_TOKENS if special is None else special,

@@ -163,7 +163,7 @@ impl Counts {
 
 /// Learn a vocabulary of `vocab_size` ids, special tokens included, from counts.
 #[pyfunction]
-#[pyo3(signature = (counts, *, vocab_size, special_tokens=Vec::new(), ties="rustbpe", min_count=NonZeroU64::MIN,
+#[pyo3(signature = (counts, vocab_size, special_tokens, *, ties="rustbpe", min_count=1,
                     max_token_bytes=None, on_progress=None))]
 #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python function")]
 pub(crate) fn train(
@@ -172,13 +172,14 @@ pub(crate) fn train(
     vocab_size: usize,
     special_tokens: Vec<String>,
     ties: &str,
-    min_count: NonZeroU64,
+    min_count: u64,
     max_token_bytes: Option<usize>,
     on_progress: Option<Py<PyAny>>,
 ) -> PyResult<Model> {
     let smallest = 256 + special_tokens.len();
     let too_small = Error::VocabularyTooSmall { asked: vocab_size, smallest };
     let merges = vocab_size.checked_sub(smallest).ok_or_else(|| errors::python(&too_small))?;
+    let min_count = NonZeroU64::new(min_count).unwrap_or(NonZeroU64::MIN);
     let options = TrainOptions { merges, ties: tie_rule(ties)?, min_count, max_token_bytes };
     let mut stopped = None;
     let model = py.detach(|| {

@@ -3,6 +3,8 @@
 //! Every method borrows its arguments, releases the interpreter lock, calls one function of the
 //! core and turns the result, or the error, into Python.
 
+#![expect(clippy::doc_markdown, reason = "what Python shows is written as Python docstrings are")]
+#![expect(clippy::doc_link_with_quotes, reason = "the same")]
 #![expect(clippy::needless_pass_by_value, reason = "PyO3 hands extracted arguments over by value")]
 
 mod arguments;

@@ -26,6 +26,27 @@ impl Tokenizer {
     }
 
     /// Encode one text into a list of ids.
+    ///
+    /// Args:
+    ///     text: the text. Lone surrogates become U+FFFD, as in tiktoken.
+    ///     special: what the text of a special token means: "text" (or None) nothing, it is ordinary
+    ///         text; "all" it becomes its id; "error" it is an error; a collection of names: those become
+    ///         their ids, others are text.
+    ///     prepend: a special token by name, or any id, to begin with.
+    ///     append: a special token by name, or any id, to end with.
+    ///
+    /// Returns:
+    ///     The ids, a list of int.
+    ///
+    /// Raises:
+    ///     SpecialTokenError: if a named special token does not exist, or occurs where it is forbidden.
+    ///     SplitError: if the split pattern gives up on the text, or no token covers one of its bytes.
+    ///
+    /// Example:
+    ///     >>> import bytepair
+    ///     >>> tok = bytepair.train(["hello hello"], 269)
+    ///     >>> tok.encode("hello<|bos|>", special="all", append="<|user_end|>")
+    ///     [259, 260, 262]
     #[pyo3(signature = (text, *, special=None, prepend=None, append=None))]
     fn encode(
         &self,
@@ -45,6 +66,26 @@ impl Tokenizer {
     }
 
     /// Encode many texts, each into a list of ids.
+    ///
+    /// Args:
+    ///     texts: an iterable of str.
+    ///     special: as in `encode`.
+    ///     prepend: as in `encode`, for each text.
+    ///     append: as in `encode`, for each text.
+    ///     threads: how many threads to use at most; None means `RAYON_NUM_THREADS`, or else all.
+    ///
+    /// Returns:
+    ///     A list of ids for each text, in order: the same as `encode` gives one by one.
+    ///
+    /// Raises:
+    ///     SpecialTokenError: as in `encode`.
+    ///     SplitError: as in `encode`.
+    ///
+    /// Example:
+    ///     >>> import bytepair
+    ///     >>> tok = bytepair.train(["hello hello"], 269)
+    ///     >>> tok.encode_batch(["hello", ""])
+    ///     [[259], []]
     #[pyo3(signature = (texts, *, special=None, prepend=None, append=None, threads=None))]
     fn encode_batch(
         &self,
@@ -62,7 +103,25 @@ impl Tokenizer {
         py.detach(|| self.0.encode_batch(&texts, &options, threads)).map_err(|e| errors::python(&e))
     }
 
-    /// Decode ids into text; bytes that are not UTF-8 are treated as `errors` says.
+    /// Decode ids into text.
+    ///
+    /// Args:
+    ///     ids: an iterable of int, or a numpy array of integers.
+    ///     errors: what to do with bytes that are not UTF-8: "replace" puts U+FFFD, "strict" raises,
+    ///         or any other of Python's error handlers.
+    ///
+    /// Returns:
+    ///     The text of the tokens, end to end; special tokens as their names.
+    ///
+    /// Raises:
+    ///     UnknownIdError: if an id stands for no token.
+    ///     UnicodeDecodeError: if the bytes are not UTF-8 and `errors` is "strict".
+    ///
+    /// Example:
+    ///     >>> import bytepair
+    ///     >>> tok = bytepair.train(["hello hello"], 269)
+    ///     >>> tok.decode([259, 33, 0xFF])
+    ///     'hello!\ufffd'
     #[pyo3(signature = (ids, *, errors="replace"))]
     fn decode<'py>(
         &self,
@@ -73,7 +132,19 @@ impl Tokenizer {
         decoded(py, &self.bytes_of(py, ids)?, errors)
     }
 
-    /// Decode ids into the bytes of their tokens, end to end.
+    /// Decode ids into the bytes of their tokens, end to end; nothing is lost.
+    ///
+    /// Args:
+    ///     ids: an iterable of int, or a numpy array of integers.
+    ///
+    /// Raises:
+    ///     UnknownIdError: if an id stands for no token.
+    ///
+    /// Example:
+    ///     >>> import bytepair
+    ///     >>> tok = bytepair.train(["hello hello"], 269)
+    ///     >>> tok.decode_bytes([259, 33, 0xFF])
+    ///     b'hello!\xff'
     fn decode_bytes<'py>(
         &self,
         py: Python<'py>,
@@ -83,6 +154,21 @@ impl Tokenizer {
     }
 
     /// Decode many lists of ids, each into text.
+    ///
+    /// Args:
+    ///     batch: an iterable of what `decode` takes.
+    ///     errors: as in `decode`.
+    ///     threads: how many threads to use at most; None means `RAYON_NUM_THREADS`, or else all.
+    ///
+    /// Raises:
+    ///     UnknownIdError: as in `decode`.
+    ///     UnicodeDecodeError: as in `decode`.
+    ///
+    /// Example:
+    ///     >>> import bytepair
+    ///     >>> tok = bytepair.train(["hello hello"], 269)
+    ///     >>> tok.decode_batch([[259, 33], []])
+    ///     ['hello!', '']
     #[pyo3(signature = (batch, *, errors="replace", threads=None))]
     fn decode_batch<'py>(
         &self,
@@ -101,7 +187,19 @@ impl Tokenizer {
         texts.iter().map(|bytes| decoded(py, bytes, errors)).collect()
     }
 
-    /// The bytes of one id.
+    /// The bytes of one id; of a special token its name.
+    ///
+    /// Args:
+    ///     id: the id.
+    ///
+    /// Raises:
+    ///     UnknownIdError: if the id stands for no token.
+    ///
+    /// Example:
+    ///     >>> import bytepair
+    ///     >>> tok = bytepair.train(["hello hello"], 269)
+    ///     >>> tok.token_bytes(259)
+    ///     b'hello'
     fn token_bytes<'py>(
         &self,
         py: Python<'py>,
@@ -112,14 +210,32 @@ impl Tokenizer {
         Ok(PyBytes::new(py, token))
     }
 
-    /// The id of an ordinary token.
+    /// The id of an ordinary token; special tokens are in `special_tokens`.
+    ///
+    /// Args:
+    ///     token: its bytes.
+    ///
+    /// Raises:
+    ///     KeyError: if there is no such token.
+    ///
+    /// Example:
+    ///     >>> import bytepair
+    ///     >>> tok = bytepair.train(["hello hello"], 269)
+    ///     >>> tok.token_id(b"hello")
+    ///     259
     fn token_id(&self, token: &[u8]) -> PyResult<u32> {
         self.0.vocabulary().id(token).ok_or_else(|| {
             PyKeyError::new_err(format!("b\"{}\" is not a token", token.escape_ascii()))
         })
     }
 
-    /// The native format.
+    /// The bytes of the native format, as `save` writes them.
+    ///
+    /// Example:
+    ///     >>> import bytepair
+    ///     >>> tok = bytepair.train(["hello hello"], 269)
+    ///     >>> tok.to_bytes()[:8]
+    ///     b'BYTEPAIR'
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &py.detach(|| self.0.to_bytes()))
     }

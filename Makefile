@@ -1,0 +1,71 @@
+# Every check has one definition, here. `make help` lists them.
+# A fresh machine needs Rust, Python 3.11 or newer and a C compiler; the rest is installed into .venv.
+
+PYTHON ?= $(shell command -v python3.14 || command -v python3.13 || command -v python3.12 || command -v python3.11 || command -v python3)
+BIN := .venv/bin
+SOURCES := $(shell find rust/core/src rust/binding/src -name '*.rs') $(wildcard rust/*/Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test test-python test-rust lint format-check clippy ruff mypy stubtest format check docs-cli bench clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+setup: .venv/built ## make .venv, build the package and install it there
+
+.venv/pip: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "bytepair needs Python 3.11 or newer; set PYTHON=/path/to/python3"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $$($(BIN)/python -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; print(*p['dependencies'], *p['optional-dependencies']['test'])")
+	@touch $@
+
+.venv/built: .venv/pip $(SOURCES)
+	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --release --quiet
+	@touch $@
+
+run: setup ## the main job: train on the sample text, save, show
+	$(BIN)/bytepair train
+
+test: test-rust test-python ## all tests
+
+test-rust: ## the tests of the Rust core, with its doc examples
+	cargo test --locked --quiet -p bytepair
+
+test-python: setup ## the tests of the Python package, with the examples of its documentation
+	$(BIN)/python -m pytest
+
+lint: format-check clippy ruff mypy stubtest ## all linters
+
+format-check: ## is the Rust code formatted?
+	cargo fmt --all --check
+
+clippy: ## clippy with the lint table of Cargo.toml; warnings are errors
+	cargo clippy --locked --quiet --workspace --all-targets -- -D warnings
+
+ruff: setup ## is the Python code formatted and clean?
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+mypy: setup ## the types of the Python code
+	$(BIN)/mypy
+
+stubtest: setup ## does the stub of the Rust module say what the module is?
+	$(BIN)/python -m mypy.stubtest bytepair._core --allowlist tests/stubtest-allowlist.txt
+
+format: setup ## format all code
+	cargo fmt --all
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+docs-cli: setup ## write docs/cli.md from --help
+	$(BIN)/python tests/test_docs.py > docs/cli.md
+
+bench: setup ## compare with the peers that are installed; see benchmarks/README.md
+	$(BIN)/python benchmarks/train.py
+	$(BIN)/python benchmarks/encode.py
+
+check: lint test ## what CI runs
+
+clean: ## remove what was built
+	rm -rf .venv target

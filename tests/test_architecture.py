@@ -1,0 +1,85 @@
+"""The rules of the house that no other tool checks."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import bytepair
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "python" / "bytepair"
+
+
+def sources() -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if listed.returncode:
+        pytest.skip("needs a git checkout to tell sources from what was built")
+    files = [ROOT / name for name in listed.stdout.splitlines()]
+    return [f for f in files if f.suffix in {".rs", ".py", ".pyi"} and f.exists()]
+
+
+def test_the_core_knows_nothing_of_python() -> None:
+    assert "pyo3" not in (ROOT / "rust/core/Cargo.toml").read_text()
+    for file in (ROOT / "rust/core/src").rglob("*.rs"):
+        text = file.read_text(encoding="utf-8")
+        assert not re.search(r"std::env::|\bprintln!|\beprintln!", text), file
+
+
+def test_the_command_line_calls_only_public_names() -> None:
+    public = set(bytepair.__all__)
+    for file in (PACKAGE / "cli").glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bytepair"):
+                names = {alias.name for alias in node.names}
+                module = (node.module or "").partition(".")[2].split(".")[0]
+                assert module == "cli" or module in public or names <= public, (file, names)
+            if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "bytepair":
+                assert node.attr in public, (file, node.attr)
+
+
+def test_every_public_name_is_documented() -> None:
+    for name in bytepair.__all__:
+        value = getattr(bytepair, name)
+        if isinstance(value, str | tuple | dict):
+            continue
+        assert value.__doc__, name
+        if isinstance(value, type):
+            members = [m for n, m in vars(value).items() if not n.startswith("_")]
+            assert all(getattr(member, "__doc__", "") for member in members), name
+
+
+def test_no_file_has_two_subjects() -> None:
+    for file in sources():
+        lines = file.read_text(encoding="utf-8").splitlines()
+        assert len(lines) <= 800, f"{file} has {len(lines)} lines"
+        assert file.stem not in {"utils", "util", "common", "helpers", "misc"}, file
+
+
+def test_functions_are_short() -> None:
+    lengths = []
+    for file in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                start = node.body[0].lineno
+                if ast.get_docstring(node) and len(node.body) > 1:
+                    start = node.body[1].lineno
+                lengths.append(((node.end_lineno or start) - start + 1, f"{file}:{node.name}"))
+    assert max(lengths)[0] <= 60, max(lengths)
+    short = sum(1 for length, _ in lengths if length <= 25)
+    assert short >= 0.9 * len(lengths)
+
+
+def test_import_is_quick_to_begin() -> None:
+    """`import bytepair` loads none of the large libraries that only some calls need."""
+    code = "import sys, bytepair; print(*sorted({m.split('.')[0] for m in sys.modules}))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"pyarrow", "rich", "typer", "tiktoken", "torch"} & set(out.stdout.split())

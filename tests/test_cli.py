@@ -1,0 +1,139 @@
+"""The real command, as people run it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import bytepair
+
+
+def run(
+    *words: str, cwd: Path, stdin: bytes = b"", code: int = 0
+) -> subprocess.CompletedProcess[bytes]:
+    done = subprocess.run(
+        [sys.executable, "-m", "bytepair", *words],
+        cwd=cwd,
+        input=stdin,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr.decode()
+    return done
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which `bytepair train` ran."""
+    cwd = tmp_path_factory.mktemp("cli")
+    done = run("train", "--vocab-size", "2000", cwd=cwd)
+    out = done.stdout.decode()
+    assert "bytes per token" in out
+    assert "2,000 ids in" in out
+    assert "Hell" in out.replace("|", "")
+    assert done.stderr == b""  # no bar where there is no terminal
+    return cwd
+
+
+def test_train_on_files(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("hello hello world " * 10)
+    words = ["train", "a.txt", "--vocab-size", "262", "--special", "<|end|>", "-o", "out"]
+    run(
+        *words,
+        "--pattern",
+        "gpt2",
+        "--ties",
+        "hf",
+        "--min-count",
+        "2",
+        "--threads",
+        "1",
+        cwd=tmp_path,
+    )
+    tok = bytepair.load(tmp_path / "out")
+    assert tok.special_tokens == {"<|end|>": 261}
+    assert tok.pattern == bytepair.PATTERNS["gpt2"]
+
+
+def test_encode_and_decode_are_a_pipe(folder: Path) -> None:
+    text = "Hello, Wörld! 你好\n two\n".encode()
+    ids = run("encode", cwd=folder, stdin=text).stdout
+    assert run("decode", cwd=folder, stdin=ids).stdout == text
+    tok = bytepair.load(folder / "tokenizer")
+    assert [int(i) for i in ids.split()] == tok.encode(text.decode())
+    lines = run("encode", "--lines", "--json", cwd=folder, stdin=text).stdout.splitlines()
+    assert [json.loads(line) for line in lines] == tok.encode_batch(text.decode().splitlines())
+    again = run("decode", "--lines", cwd=folder, stdin=b"\n".join(lines)).stdout
+    assert again == text
+
+
+def test_encode_options(folder: Path) -> None:
+    tok = bytepair.load(folder / "tokenizer")
+    out = run(
+        "encode", "--text", "<|bos|>Hi", "--special", "all", "--append", "<|bos|>", cwd=folder
+    )
+    assert [int(i) for i in out.stdout.split()] == tok.encode(
+        "<|bos|>Hi", special="all", append="<|bos|>"
+    )
+    (folder / "x.txt").write_text("file")
+    assert run("encode", "x.txt", "x.txt", cwd=folder).stdout.count(b"\n") == 2
+
+
+def test_inspect(folder: Path) -> None:
+    out = run("inspect", cwd=folder).stdout.decode()
+    tok = bytepair.load(folder / "tokenizer")
+    for part in ("2,000", "nanochat", "<|bos|>=1991", tok.fingerprint, "longest", "16.0.0"):
+        assert part in out
+    assert run("inspect", "--text", "Hi", cwd=folder).stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["inspect", "nowhere"], "there is no tokenizer at nowhere"),
+        (["train", "nowhere.txt"], "no file or folder 'nowhere.txt'"),
+        (["train", "--vocab-size", "10"], "smallest size is 265"),
+        (["train", "--pattern", "("], "not valid at byte"),
+        (["encode", "--text", "x", "--prepend", "<nope>"], "not a special token"),
+        (["decode", "x1"], "'x1' is no id"),
+        (["decode", "99999"], "id 99999 is not in the vocabulary"),
+    ],
+)
+def test_failures_are_one_line_and_exit_code_1(
+    folder: Path, words: list[str], message: str
+) -> None:
+    error = run(*words, cwd=folder, code=1).stderr.decode()
+    assert error.startswith("bytepair: ")
+    assert message in error
+    assert "Traceback" not in error
+
+
+def test_wrong_usage_is_exit_code_2(folder: Path) -> None:
+    run("train", "--no-such-option", cwd=folder, code=2)
+    run("nonsense", cwd=folder, code=2)
+
+
+def test_running_out_of_pairs_is_said(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("tiny")
+    error = run("train", "a.txt", "--vocab-size", "5000", cwd=tmp_path).stderr.decode()
+    assert "no more pairs to merge" in error
+    assert bytepair.load(tmp_path / "tokenizer").exhausted
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
+def test_a_broken_pipe_ends_quietly(folder: Path) -> None:
+    (folder / "long.txt").write_text("line\n" * 50_000)
+    command = f"{sys.executable} -m bytepair encode --lines < long.txt | head -1"
+    done = subprocess.run(["sh", "-c", command], cwd=folder, capture_output=True, check=True)
+    assert done.stderr == b""
+    assert done.stdout.count(b"\n") == 1
+
+
+def test_the_version() -> None:
+    out = run("--version", cwd=Path.cwd()).stdout.decode()
+    assert out == f"bytepair {bytepair.__version__}\n"

@@ -1,0 +1,83 @@
+"""The documentation is true: every example runs, and docs/cli.md is what --help prints.
+
+Run as a script it prints docs/cli.md.
+"""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import bytepair
+from bytepair import _core
+
+ROOT = Path(__file__).resolve().parents[1]
+MODULES = [
+    m.name
+    for m in pkgutil.walk_packages(bytepair.__path__, "bytepair.")
+    if not m.name.endswith("__main__")
+]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+COMMANDS = ["", "train", "encode", "decode", "inspect"]
+
+
+@pytest.mark.parametrize("name", ["bytepair", *MODULES])
+def test_examples_in_docstrings(name: str) -> None:
+    result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
+    assert result.failed == 0
+
+
+def test_examples_in_the_docstrings_of_rust() -> None:
+    """The finder of doctest passes over methods that are not written in Python."""
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    for name, member in vars(_core.Tokenizer).items():
+        if not name.startswith("_") and callable(member):
+            assert ">>> " in (member.__doc__ or ""), f"{name} has no example"
+            runner.run(doctest.DocTestParser().get_doctest(member.__doc__, {}, name, None, 0))
+    assert runner.failures == 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_code_blocks_in_pages(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All Python blocks of a page run one after another, as a reader would run them."""
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
+    for block in blocks:
+        if ">>>" in block:
+            parser = doctest.DocTestParser().get_doctest(block, names, page.name, None, 0)
+            runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+            runner.run(parser, clear_globs=False)
+            assert runner.failures == 0
+            names.update(parser.globs)
+        else:
+            exec(compile(block, str(page), "exec"), names)
+
+
+def cli_page() -> str:
+    parts = ["# The command line\n\nMade from `--help` by `make docs-cli`.\n"]
+    for command in COMMANDS:
+        words = ["bytepair", *command.split()]
+        run = subprocess.run(
+            [sys.executable, "-m", *words, "--help"],
+            env={"COLUMNS": "96", "NO_COLOR": "1", "TERM": "dumb", "LANG": "C.UTF-8"},
+            capture_output=True, check=True,
+        )  # fmt: skip
+        text = "\n".join(line.rstrip() for line in run.stdout.decode().strip().splitlines())
+        parts.append(f"## `{' '.join(words)}`\n\n```text\n{text}\n```\n")
+    return "\n".join(parts)
+
+
+def test_the_page_of_the_command_line_is_what_help_prints() -> None:
+    assert (ROOT / "docs/cli.md").read_text(encoding="utf-8") == cli_page(), "run make docs-cli"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(cli_page())
