@@ -10,7 +10,7 @@ library gives another answer, the fast library is wrong.
     {b'low': 1, b' low': 1, b' lower': 1, b'lowest': 1}
     >>> tokens = vocabulary(train(counts, 3))
     >>> tokens[256:]
-    [b'lo', b'low', b'lowe']
+    [b'lo', b'low', b' low']
     >>> ids = encode(b"lowly", {token: i for i, token in enumerate(tokens)})
     >>> [tokens[i] for i in ids]
     [b'low', b'l', b'y']

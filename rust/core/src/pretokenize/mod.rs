@@ -9,11 +9,21 @@
 
 mod pattern;
 
+mod family;
+
+mod unicode;
+
+mod scan;
+
 mod regex;
+
+#[cfg(test)]
+mod tests;
 
 pub use pattern::{Pattern, UNICODE_VERSION};
 
 use crate::error::Result;
+use family::Family;
 
 /// Splits text into pretokens with one compiled pattern; shared freely between threads.
 ///
@@ -33,27 +43,98 @@ pub struct Splitter {
 /// One way to split; the only list of them.
 #[derive(Debug)]
 enum Tier {
+    /// The published patterns and their variations.
+    Scan(scan::Scanner),
     /// Any pattern, and the oracle of the others.
-    Regex(regex::RegexSplitter),
+    Regex(Box<regex::RegexSplitter>),
 }
 
 impl Splitter {
     /// Compile `pattern`; an error says where the pattern is wrong.
     pub fn new(pattern: &Pattern) -> Result<Self> {
-        Ok(Self { tier: Tier::Regex(regex::RegexSplitter::new(pattern)?) })
+        match Family::of(pattern.regex()) {
+            Some(family) => Ok(Self { tier: Tier::Scan(scan::Scanner::new(family)) }),
+            None => Self::by_regex(pattern),
+        }
+    }
+
+    /// Compile `pattern` for the regular-expression engine, whatever it is: the slow twin.
+    pub fn by_regex(pattern: &Pattern) -> Result<Self> {
+        Ok(Self { tier: Tier::Regex(Box::new(regex::RegexSplitter::new(pattern)?)) })
+    }
+
+    /// Push the ends of the pretokens from `start` on, until `ends` is full or the text is over.
+    ///
+    /// `start` must be 0 or the end of a pretoken. An end is an offset in bytes from the start of
+    /// the text. Fails if the pattern gives up on the text.
+    pub fn fill(&self, text: &str, start: usize, ends: &mut Ends) -> Result<()> {
+        ends.clear();
+        match &self.tier {
+            Tier::Scan(scanner) => scanner.fill(text, start, ends),
+            Tier::Regex(splitter) => splitter.fill(text, start, ends)?,
+        }
+        Ok(())
     }
 
     /// Call `sink` with each pretoken of `text` in order; their concatenation is `text`.
-    pub fn for_each<'t>(&self, text: &'t str, sink: impl FnMut(&'t str)) -> Result<()> {
-        match &self.tier {
-            Tier::Regex(splitter) => splitter.for_each(text, sink),
+    pub fn for_each<'t>(&self, text: &'t str, mut sink: impl FnMut(&'t str)) -> Result<()> {
+        let (mut ends, mut start) = (Ends::default(), 0);
+        while start < text.len() {
+            self.fill(text, start, &mut ends)?;
+            for &end in ends.as_slice() {
+                sink(&text[start..end]);
+                start = end;
+            }
         }
+        Ok(())
     }
 
-    /// The name of the way in which this pattern is split: `"regex"`.
+    /// The name of the way in which this pattern is split: `"scan"` or `"regex"`.
     pub fn tier(&self) -> &'static str {
         match &self.tier {
+            Tier::Scan(_) => "scan",
             Tier::Regex(_) => "regex",
         }
+    }
+}
+
+/// A buffer of the ends of pretokens.
+#[derive(Debug)]
+pub struct Ends {
+    ends: [usize; Self::CAPACITY],
+    length: usize,
+}
+
+impl Default for Ends {
+    fn default() -> Self {
+        Self { ends: [0; Self::CAPACITY], length: 0 }
+    }
+}
+
+impl Ends {
+    /// How many ends fit.
+    pub const CAPACITY: usize = 256;
+
+    /// The ends, rising.
+    pub fn as_slice(&self) -> &[usize] {
+        &self.ends[..self.length]
+    }
+
+    fn clear(&mut self) {
+        self.length = 0;
+    }
+
+    fn is_full(&self) -> bool {
+        self.length == Self::CAPACITY
+    }
+
+    fn room(&self) -> usize {
+        Self::CAPACITY - self.length
+    }
+
+    #[inline]
+    fn push(&mut self, end: usize) {
+        self.ends[self.length] = end;
+        self.length += 1;
     }
 }

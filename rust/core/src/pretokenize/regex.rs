@@ -6,7 +6,7 @@
 
 use fancy_regex::{Error as RegexError, Regex, RegexBuilder};
 
-use super::Pattern;
+use super::{Ends, Pattern};
 use crate::error::{Error, Result};
 
 /// How many times one search may backtrack before it is given up: enough for a run of white space
@@ -28,20 +28,31 @@ impl RegexSplitter {
             .map_err(|error| pattern_error(pattern.regex(), &error))
     }
 
-    pub(super) fn for_each<'t>(&self, text: &'t str, mut sink: impl FnMut(&'t str)) -> Result<()> {
-        let mut done = 0;
-        for found in self.regex.find_iter(text) {
+    /// Push the ends of the pretokens from `start` on, until `ends` is full or the text is over.
+    pub(super) fn fill(&self, text: &str, start: usize, ends: &mut Ends) -> Result<()> {
+        let (mut done, mut from) = (start, start);
+        // Two ends may be pushed in one round.
+        while done < text.len() && ends.room() >= 2 {
+            let found = self.regex.find_from_pos(text, from);
             let found = found.map_err(|e| Error::Split { at: done, reason: e.to_string() })?;
-            if found.start() > done {
-                sink(&text[done..found.start()]);
+            let Some(found) = found else {
+                ends.push(text.len());
+                break;
+            };
+            if found.start() > done && found.end() > found.start() {
+                ends.push(found.start());
             }
-            if !found.as_str().is_empty() {
-                sink(found.as_str());
+            if found.end() > found.start() {
+                ends.push(found.end());
+                done = found.end();
             }
-            done = found.end();
-        }
-        if done < text.len() {
-            sink(&text[done..]);
+            // Past an empty match the search goes on one character later.
+            let next = text[found.end()..].chars().next().map_or(1, char::len_utf8);
+            from = found.end() + if found.end() > found.start() { 0 } else { next };
+            if from > text.len() {
+                ends.push(text.len());
+                break;
+            }
         }
         Ok(())
     }
@@ -60,10 +71,11 @@ fn pattern_error(pattern: &str, error: &RegexError) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pretokenize::Splitter;
 
     fn split(pattern: &str, text: &str) -> Vec<String> {
         let mut out = Vec::new();
-        let splitter = RegexSplitter::new(&Pattern::new(pattern)).unwrap();
+        let splitter = Splitter::by_regex(&Pattern::new(pattern)).unwrap();
         splitter.for_each(text, |pretoken| out.push(pretoken.to_owned())).unwrap();
         out
     }
@@ -71,7 +83,7 @@ mod tests {
     #[test]
     fn text_that_nothing_matches_is_kept() {
         assert_eq!(split(r"\d+", "ab12cd"), ["ab", "12", "cd"]);
-        assert_eq!(split(r"x*", "aaxxb"), ["a", "a", "xx", "b"]);
+        assert_eq!(split(r"x*", "aaxxb"), ["aa", "xx", "b"]);
         assert_eq!(split(r"\d+", ""), Vec::<String>::new());
     }
 
@@ -83,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_pattern_that_never_ends_is_an_error() {
-        let splitter = RegexSplitter::new(&Pattern::new(r"(a*)*\1b")).unwrap();
+        let splitter = Splitter::by_regex(&Pattern::new(r"(a*)*\1b")).unwrap();
         let error = splitter.for_each(&"a".repeat(40), |_| ()).unwrap_err();
         assert!(matches!(error, Error::Split { .. }));
     }

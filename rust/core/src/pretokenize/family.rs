@@ -1,0 +1,218 @@
+//! Patterns that a scanner can split without a regular-expression engine.
+//!
+//! The published patterns are alternations of a few kinds of parts with small variations: which
+//! characters may stand before a word, how many digits go together, whether case divides words. A
+//! [`Family`] is the list of these variations. A pattern is recognised part by part, in order, so a
+//! variation that nobody has published is recognised too; whatever else is left to the engine.
+
+/// What may vary between the patterns that are recognised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Family {
+    /// What may stand before a word.
+    pub(super) prefix: Prefix,
+    /// Contractions such as `'s` and `'ll`.
+    pub(super) contraction: Contraction,
+    /// Whether a word ends before an upper-case letter that follows a lower-case one.
+    pub(super) cased: bool,
+    /// At most so many digits go together; `None` for any number.
+    pub(super) digits: Option<u8>,
+    /// What is taken along behind punctuation.
+    pub(super) tail: Tail,
+    /// Whether white space is divided behind its last newline: `\s*[\r\n]+`.
+    pub(super) newlines: bool,
+    /// Whether white space at the end of the text stays whole although `newlines`: `\s+$`.
+    pub(super) whole_end: bool,
+}
+
+/// What may stand before a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Prefix {
+    /// A space, also before digits.
+    Space,
+    /// One character that is no letter, digit or newline.
+    Any,
+}
+
+/// Where contractions are recognised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Contraction {
+    /// As pretokens of their own, in lower case only.
+    Lower,
+    /// As pretokens of their own, in any case.
+    AnyCase,
+    /// At the end of a word, in any case.
+    Suffix,
+}
+
+/// What is taken along behind punctuation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tail {
+    /// Nothing.
+    None,
+    /// `[\r\n]*`.
+    Newlines,
+    /// `[\r\n/]*`.
+    NewlinesAndSlashes,
+}
+
+const CASED: [&str; 2] = [
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+];
+
+impl Family {
+    /// The family of a pattern, if it is one.
+    pub(super) fn of(pattern: &str) -> Option<Self> {
+        let parts = alternatives(pattern);
+        let mut rest = parts.iter().map(String::as_str).peekable();
+        let contraction = contraction(&mut rest);
+        let (prefix, cased) = match (rest.next()?, contraction) {
+            (r" ?\p{L}+", Some(_)) => (Prefix::Space, false),
+            (r"[^\r\n\p{L}\p{N}]?\p{L}+", Some(_)) => (Prefix::Any, false),
+            (first, None) if first == CASED[0] && rest.next()? == CASED[1] => (Prefix::Any, true),
+            _ => return None,
+        };
+        let contraction = contraction.unwrap_or(Contraction::Suffix);
+        let digits = digits(rest.next()?, prefix)?;
+        let tail = match rest.next()? {
+            r" ?[^\s\p{L}\p{N}]+" => Tail::None,
+            r" ?[^\s\p{L}\p{N}]+[\r\n]*" => Tail::Newlines,
+            r" ?[^\s\p{L}\p{N}]+[\r\n/]*" => Tail::NewlinesAndSlashes,
+            _ => return None,
+        };
+        let whole_end = rest.next_if_eq(&r"\s+$").is_some();
+        let newlines = rest.next_if(|part| [r"\s*[\r\n]+", r"\s*[\r\n]"].contains(part)).is_some();
+        let end: Vec<&str> = rest.collect();
+        // A single `\s` is as good as `\s+`: a longer run has matched before.
+        let ends = [r"\s+(?!\S)", r"\s+"] == *end || [r"\s+(?!\S)", r"\s"] == *end;
+        // A tail takes newlines away from the rule for newlines; without that rule, or with a word
+        // that a space alone may precede, nothing is published, and so nothing is proved.
+        let known = newlines == (tail != Tail::None) && newlines == (prefix == Prefix::Any);
+        let whole_end = whole_end && newlines;
+        (ends && known).then_some(Self {
+            prefix,
+            contraction,
+            cased,
+            digits,
+            tail,
+            newlines,
+            whole_end,
+        })
+    }
+}
+
+/// Pretokens that are contractions, in one of the ways in which they are published.
+fn contraction<'a>(
+    rest: &mut std::iter::Peekable<impl Iterator<Item = &'a str>>,
+) -> Option<Contraction> {
+    let single = rest.next_if(|part| {
+        [r"'(?i:[sdmt]|ll|ve|re)", r"(?i:'s|'t|'re|'ve|'m|'ll|'d)", r"'(?:[sdmt]|ll|ve|re)"]
+            .contains(part)
+    });
+    if let Some(part) = single {
+        let any_case = part.contains("(?i:");
+        return Some(if any_case { Contraction::AnyCase } else { Contraction::Lower });
+    }
+    let each = ["'s", "'t", "'re", "'ve", "'m", "'ll", "'d"];
+    let found = each.iter().all(|part| rest.next_if_eq(part).is_some());
+    found.then_some(Contraction::Lower)
+}
+
+/// How many digits go together; the outer `None` for a part that is none of these.
+#[expect(clippy::option_option, reason = "the inner one is a value of `Family::digits`")]
+fn digits(part: &str, prefix: Prefix) -> Option<Option<u8>> {
+    match (part, prefix) {
+        (r" ?\p{N}+", Prefix::Space) => Some(None),
+        (r"\p{N}+", Prefix::Any) => Some(None),
+        (r"\p{N}", Prefix::Any) => Some(Some(1)),
+        (part, Prefix::Any) => {
+            let most = part.strip_prefix(r"\p{N}{1,")?.strip_suffix('}')?;
+            most.parse().ok().filter(|&most| most > 0).map(Some)
+        }
+        _ => None,
+    }
+}
+
+/// The alternatives at the top of a pattern, with possessive repetitions as greedy ones.
+///
+/// In the parts that are recognised, what follows a repetition never begins with what is repeated,
+/// so there is nothing to give back and both mean the same.
+fn alternatives(pattern: &str) -> Vec<String> {
+    let (mut parts, mut depth, mut class) = (vec![String::new()], 0, false);
+    let mut characters = pattern.chars();
+    while let Some(c) = characters.next() {
+        match c {
+            '[' => class = true,
+            ']' => class = false,
+            '(' if !class => depth += 1,
+            ')' if !class => depth -= 1,
+            _ => (),
+        }
+        if c == '|' && depth == 0 && !class {
+            parts.push(String::new());
+            continue;
+        }
+        let part = parts.last_mut().expect("there is always a last part");
+        if !(c == '+' && !class && ends_in_repetition(part)) {
+            part.push(c);
+        }
+        if c == '\\' {
+            part.extend(characters.next());
+        }
+    }
+    parts
+}
+
+/// Whether a part ends in `+`, `*`, `?` or `{1,3}`; the braces of `\p{L}` are none.
+fn ends_in_repetition(part: &str) -> bool {
+    let braces = || part.rfind('{').is_some_and(|at| !part[..at].ends_with(r"\p"));
+    part.ends_with(['+', '*', '?']) || part.ends_with('}') && braces()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Pattern;
+
+    #[test]
+    fn every_named_pattern_is_recognised() {
+        for name in Pattern::names() {
+            let pattern = Pattern::named(name).unwrap();
+            assert!(Family::of(pattern.regex()).is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn older_spellings_are_the_same_family() {
+        let of = |name| Family::of(Pattern::named(name).unwrap().regex());
+        let gpt2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
+        assert_eq!(Family::of(gpt2), of("gpt2"));
+        let cl100k = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+        assert_eq!(Family::of(cl100k), of("llama3"));
+        assert_eq!(Family::of(cl100k).map(|f| Family { whole_end: true, ..f }), of("gpt4"));
+        let digits = |most: &str| Family::of(&cl100k.replace("{1,3}", most)).unwrap().digits;
+        assert_eq!(digits(""), Some(1));
+        assert_eq!(digits("+"), None);
+        assert_eq!(digits("{1,7}"), Some(7));
+    }
+
+    #[test]
+    fn anything_else_is_left_to_the_engine() {
+        let cl100k = Pattern::named("gpt4").unwrap();
+        for (from, to) in [
+            (r"\p{L}++", r"[\p{L}\p{M}]++"),
+            (r"{1,3}", r"{2,3}"),
+            (r"{1,3}", r"{1,0}"),
+            (r"|\s+(?!\S)", ""),
+            (r"'(?i", r"`(?i"),
+            (r" ?[^\s", r"[^\s"),
+        ] {
+            let pattern = cl100k.regex().replace(from, to);
+            assert_ne!(pattern, cl100k.regex());
+            assert_eq!(Family::of(&pattern), None, "{pattern}");
+        }
+        for pattern in ["", "|", r"\S+|\s+", r"(?s).+"] {
+            assert_eq!(Family::of(pattern), None);
+        }
+    }
+}

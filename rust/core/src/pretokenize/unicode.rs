@@ -1,0 +1,133 @@
+//! Which class a character belongs to, as split patterns tell characters apart.
+//!
+//! The table has two stages: the upper bits of a code point choose a block of 256 characters, the
+//! lower bits a byte in it. Equal blocks are stored once. It is made by the test below from the
+//! classes of the regular-expression engine itself, and compared with them for every code point.
+
+/// A class of characters. Every character belongs to exactly one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Class {
+    /// None of the others: punctuation, symbols, controls, unassigned.
+    Other = 0,
+    /// `\p{Lu}`, `\p{Lt}`.
+    Upper = 1,
+    /// `\p{Ll}`.
+    Lower = 2,
+    /// `\p{Lm}`, `\p{Lo}`: letters without case.
+    Uncased = 3,
+    /// `\p{M}`.
+    Mark = 4,
+    /// `\p{N}`.
+    Number = 5,
+    /// `\s` but `[\r\n]`.
+    Space = 6,
+    /// `[\r\n]`.
+    Newline = 7,
+}
+
+impl Class {
+    const ALL: [Self; 8] = [
+        Self::Other,
+        Self::Upper,
+        Self::Lower,
+        Self::Uncased,
+        Self::Mark,
+        Self::Number,
+        Self::Space,
+        Self::Newline,
+    ];
+
+    /// `\p{L}`.
+    pub(super) fn is_letter(self) -> bool {
+        matches!(self, Self::Upper | Self::Lower | Self::Uncased)
+    }
+
+    /// `\s`.
+    pub(super) fn is_space(self) -> bool {
+        matches!(self, Self::Space | Self::Newline)
+    }
+}
+
+/// The block of each 256 characters, then the blocks.
+static TABLE: &[u8] = include_bytes!("unicode-16.0.0.bin");
+const BLOCKS: usize = 0x11_0000 >> 8;
+
+/// The class of a character, given as its code point.
+#[inline]
+pub(super) fn class_of(code_point: u32) -> Class {
+    let block = usize::from(TABLE[(code_point >> 8) as usize]);
+    Class::ALL[usize::from(TABLE[BLOCKS + (block << 8) + (code_point & 0xFF) as usize] & 7)]
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use fancy_regex::Regex;
+
+    /// The class of every code point by the engine's own classes; surrogates are `Other`.
+    fn by_regex() -> Vec<u8> {
+        let mut classes = vec![Class::Other as u8; 0x11_0000];
+        let all: String = (0..0x11_0000).filter_map(char::from_u32).collect();
+        for (class, pattern) in [
+            (Class::Upper, r"[\p{Lu}\p{Lt}]"),
+            (Class::Lower, r"\p{Ll}"),
+            (Class::Uncased, r"[\p{Lm}\p{Lo}]"),
+            (Class::Mark, r"\p{M}"),
+            (Class::Number, r"\p{N}"),
+            (Class::Space, r"[\s--[\r\n]]"),
+            (Class::Newline, r"[\r\n]"),
+        ] {
+            for found in Regex::new(pattern).unwrap().find_iter(&all) {
+                let c = found.unwrap().as_str().chars().next().unwrap();
+                assert_eq!(classes[c as usize], 0, "{c:?} is in two classes");
+                classes[c as usize] = class as u8;
+            }
+        }
+        classes
+    }
+
+    fn two_stages(classes: &[u8]) -> Vec<u8> {
+        let mut blocks: Vec<&[u8]> = Vec::new();
+        let mut index = |block| {
+            let known = blocks.iter().position(|other| *other == block);
+            known.unwrap_or_else(|| {
+                blocks.push(block);
+                blocks.len() - 1
+            })
+        };
+        let mut table: Vec<u8> =
+            classes.chunks(256).map(|block| u8::try_from(index(block)).unwrap()).collect();
+        table.extend(blocks.concat());
+        table
+    }
+
+    #[test]
+    fn the_table_is_what_the_engine_says() {
+        let made = two_stages(&by_regex());
+        if TABLE != made {
+            let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/pretokenize/unicode-16.0.0.bin");
+            std::fs::write(path, &made).unwrap();
+            panic!("the table was not what the engine says; it is written anew, look and commit");
+        }
+        for (code_point, class) in (0u32..).zip(by_regex()) {
+            assert_eq!(class_of(code_point) as u8, class, "U+{code_point:04X}");
+        }
+    }
+
+    #[test]
+    fn letters_are_the_letters_of_the_engine() {
+        let all: String = (0..0x11_0000).filter_map(char::from_u32).collect();
+        for (pattern, is) in
+            [(r"\p{L}", Class::is_letter as fn(Class) -> bool), (r"\s", Class::is_space)]
+        {
+            let found: String = Regex::new(pattern)
+                .unwrap()
+                .find_iter(&all)
+                .map(|found| found.unwrap().as_str())
+                .collect();
+            let ours: String = all.chars().filter(|&c| is(class_of(c as u32))).collect();
+            assert_eq!(found, ours, "{pattern}");
+        }
+    }
+}
