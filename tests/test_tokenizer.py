@@ -49,7 +49,10 @@ class TestEqualToTiktoken:
         ours, theirs = pair
         text = unsplittable(kind)
         ids = ours.encode(text)
-        assert ids == theirs.encode_ordinary(text)
+        if kind == "spaces":  # with some patterns tiktoken's engine gives up on so many
+            assert ids == theirs._encode_single_piece(text)
+        else:
+            assert ids == theirs.encode_ordinary(text)
         assert ours.decode(ids) == text
 
     def test_on_lone_surrogates(self, pair: Pair) -> None:

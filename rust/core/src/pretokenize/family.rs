@@ -122,8 +122,7 @@ fn contraction<'a>(
 #[expect(clippy::option_option, reason = "the inner one is a value of `Family::digits`")]
 fn digits(part: &str, prefix: Prefix) -> Option<Option<u8>> {
     match (part, prefix) {
-        (r" ?\p{N}+", Prefix::Space) => Some(None),
-        (r"\p{N}+", Prefix::Any) => Some(None),
+        (r" ?\p{N}+", Prefix::Space) | (r"\p{N}+", Prefix::Any) => Some(None),
         (r"\p{N}", Prefix::Any) => Some(Some(1)),
         (part, Prefix::Any) => {
             let most = part.strip_prefix(r"\p{N}{1,")?.strip_suffix('}')?;
