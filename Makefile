@@ -1,7 +1,8 @@
 # Every check has one definition, here. `make help` lists them.
 # A fresh machine needs Rust, Python 3.11 or newer and a C compiler; the rest is installed into .venv.
 
-PYTHON ?= $(shell command -v python3.14 || command -v python3.13 || command -v python3.12 || command -v python3.11 || command -v python3)
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 BIN := .venv/bin
 SOURCES := $(shell find rust/core/src rust/binding/src -name '*.rs') $(wildcard rust/*/Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 
@@ -14,7 +15,7 @@ help: ## list the targets
 setup: .venv/built ## make .venv, build the package and install it there
 
 .venv/pip: pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "bytepair needs Python 3.11 or newer; set PYTHON=/path/to/python3"; exit 1; }
+	@test -n "$(PYTHON)" || { echo "bytepair needs Python 3.11 or newer; set PYTHON=/path/to/python3"; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $$($(BIN)/python -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; print(*p['dependencies'], *p['optional-dependencies']['test'])")
