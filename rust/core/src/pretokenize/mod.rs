@@ -89,10 +89,19 @@ impl Splitter {
         Ok(())
     }
 
-    /// The name of the way in which this pattern is split: `"scan"` or `"regex"`.
+    /// Compile a published pattern for every scanner that this processor can run.
+    #[cfg(test)]
+    fn every_scanner(pattern: &Pattern) -> Vec<Self> {
+        let scanners = Family::of(pattern.regex()).map(scan::Scanner::every_way);
+        let scanners = scanners.into_iter().flatten();
+        scanners.map(|scanner| Self { tier: Tier::Scan(scanner) }).collect()
+    }
+
+    /// The name of the way in which this pattern is split: `"regex"`, or, for a scanner, the name of
+    /// the instructions that it uses: `"avx512"`, `"avx2"`, `"portable"`.
     pub fn tier(&self) -> &'static str {
         match &self.tier {
-            Tier::Scan(_) => "scan",
+            Tier::Scan(scanner) => scanner.name(),
             Tier::Regex(_) => "regex",
         }
     }

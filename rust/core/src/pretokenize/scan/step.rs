@@ -74,7 +74,7 @@ impl Cursor<'_> {
 /// `'s 't 'd 'm 'll 've 're` at `at`: where it ends.
 ///
 /// Without regard to case `s` is also the long s, U+017F.
-fn contraction(text: &str, at: usize, any_case: bool) -> Option<usize> {
+pub(super) fn contraction(text: &str, at: usize, any_case: bool) -> Option<usize> {
     let rest = text.as_bytes().get(at..)?;
     let letter = |index: usize| {
         let &byte = rest.get(index)?;

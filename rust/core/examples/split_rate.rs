@@ -1,0 +1,42 @@
+#![expect(clippy::print_stdout, reason = "it reports")]
+//! How fast a text file is split: `cargo run --release --example split_rate -- FILE [PATTERN]`.
+//!
+//! Prints, for the splitter that is chosen and for the regular-expression engine, the megabytes a
+//! second, beside a plain loop that hashes every byte.
+
+use std::time::Instant;
+
+use bytepair::{Pattern, Splitter};
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let file = arguments.next().expect("a text file is needed");
+    let pattern = Pattern::new(&arguments.next().unwrap_or_else(|| "nanochat".to_owned()));
+    let text = std::fs::read_to_string(&file).expect("the file is UTF-8");
+    let fast = Splitter::new(&pattern).expect("the pattern is right");
+    let slow = Splitter::by_regex(&pattern).expect("the pattern is right");
+    let short = &text[..text.floor_char_boundary(2_000_000)];
+
+    let hash = |text: &str| {
+        text.bytes().fold(0u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3))
+    };
+    let count = |splitter: &Splitter, text: &str| {
+        let mut count = 0;
+        splitter.for_each(text, |_| count += 1).expect("the pattern splits the text");
+        count
+    };
+    for _ in 0..3 {
+        rate("a loop that hashes every byte", text.len(), || hash(&text));
+        rate(fast.tier(), text.len(), || count(&fast, &text));
+        rate(slow.tier(), short.len(), || count(&slow, short));
+    }
+}
+
+fn rate(name: &str, bytes: usize, work: impl FnOnce() -> u64) {
+    let started = Instant::now();
+    let result = work();
+    let seconds = started.elapsed().as_secs_f64();
+    #[expect(clippy::cast_precision_loss, reason = "a rate needs few digits")]
+    let rate = bytes as f64 / seconds / 1e6;
+    println!("{name:>30} {rate:8.0} MB/s   ({result})");
+}

@@ -1,0 +1,357 @@
+//! 64 bytes of text in, one word of 64 bits for each class of characters out.
+//!
+//! ASCII is classified by comparing all bytes at once, with the widest vectors that the processor
+//! has; every other character is decoded and looked up, and its class is given to each of its
+//! bytes. So a bit of a mask belongs to a byte, and a character of three bytes has three equal bits.
+
+#![expect(unsafe_code, reason = "vector instructions, and calls to what was compiled for them")]
+#![expect(clippy::inline_always, reason = "it must be compiled for the instructions of the caller")]
+
+use super::super::unicode::{Class, class_of};
+
+/// How many bytes are looked at together.
+pub(super) const BLOCK: usize = 64;
+
+/// Which bytes of a block belong to which class. Bytes behind the last whole character belong to
+/// none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Masks {
+    pub(super) upper: u64,
+    pub(super) lower: u64,
+    /// Letters without case.
+    pub(super) uncased: u64,
+    pub(super) mark: u64,
+    pub(super) number: u64,
+    /// White space but newlines.
+    pub(super) space: u64,
+    pub(super) newline: u64,
+    /// The space itself, which is in `space` too.
+    pub(super) blank: u64,
+    pub(super) apostrophe: u64,
+    pub(super) slash: u64,
+    /// Bytes that continue a character.
+    pub(super) continuation: u64,
+    /// Bytes of whole characters.
+    pub(super) valid: u64,
+}
+
+/// What the vector instructions tell of a block: the classes of ASCII, and which bytes are not.
+#[derive(Debug, Clone, Copy, Default)]
+struct Ascii {
+    upper: u64,
+    lower: u64,
+    number: u64,
+    space: u64,
+    newline: u64,
+    blank: u64,
+    apostrophe: u64,
+    slash: u64,
+    high: u64,
+    continuation: u64,
+}
+
+/// A way to classify that this processor has. Only `detect` and `all` make one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Vectors(Kind);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    Portable,
+}
+
+impl Vectors {
+    /// Every way that this processor has, the fastest first.
+    pub(super) fn all() -> Vec<Self> {
+        let mut all = Vec::new();
+        #[cfg(target_arch = "x86_64")]
+        {
+            if is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("bmi2") {
+                all.push(Self(Kind::Avx512));
+            }
+            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
+                all.push(Self(Kind::Avx2));
+            }
+        }
+        all.push(Self(Kind::Portable));
+        all
+    }
+
+    /// The fastest way that this processor has.
+    pub(super) fn detect() -> Self {
+        Self::all()[0]
+    }
+
+    /// Run `work` with this way of classifying; it is compiled once for each.
+    #[inline]
+    pub(super) fn run<W: Work>(self, work: W) {
+        match self.0 {
+            // SAFETY: `detect` and `all` have found these instructions on this processor.
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 => unsafe { x86_64::run_avx512(work) },
+            // SAFETY: the same.
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => unsafe { x86_64::run_avx2(work) },
+            Kind::Portable => work.run(&portable),
+        }
+    }
+
+    /// The name of this way.
+    pub(super) fn name(self) -> &'static str {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 => "avx512",
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => "avx2",
+            Kind::Portable => "portable",
+        }
+    }
+}
+
+/// Work that needs a way to classify.
+pub(super) trait Work {
+    /// Do the work; `classify` tells the classes of ASCII. Must be `#[inline(always)]`, so that it
+    /// is compiled for the instructions that `classify` uses.
+    fn run(self, classify: &impl Classify);
+}
+
+/// Tells the classes of the ASCII bytes of a block.
+pub(super) trait Classify {
+    #[doc(hidden)]
+    fn masks(&self, block: &[u8; BLOCK], length: usize) -> Masks;
+}
+
+impl<F: Fn(&[u8; BLOCK]) -> Ascii> Classify for F {
+    /// The masks of a block of which the first `length` bytes are text.
+    #[inline(always)]
+    fn masks(&self, block: &[u8; BLOCK], length: usize) -> Masks {
+        let ascii = self(block);
+        let valid = u64::MAX >> (BLOCK - length);
+        let mut masks = Masks {
+            upper: ascii.upper & valid,
+            lower: ascii.lower & valid,
+            number: ascii.number & valid,
+            space: ascii.space & valid,
+            newline: ascii.newline & valid,
+            blank: ascii.blank & valid,
+            apostrophe: ascii.apostrophe & valid,
+            slash: ascii.slash & valid,
+            continuation: ascii.continuation,
+            valid,
+            ..Masks::default()
+        };
+        if ascii.high & valid != 0 {
+            add_other(&mut masks, block, ascii.high & !ascii.continuation & valid);
+        }
+        masks
+    }
+}
+
+/// Add the characters that are not ASCII, whose first bytes are at `leads`.
+fn add_other(masks: &mut Masks, block: &[u8; BLOCK], mut leads: u64) {
+    let whole = masks.valid;
+    let mut classes = [0u64; 8];
+    while leads != 0 {
+        let at = leads.trailing_zeros() as usize;
+        let (code_point, length) = decode(block, at);
+        let bits = ((1 << length) - 1) << at;
+        // The last character may be cut off.
+        if at + length > BLOCK || bits & !whole != 0 {
+            masks.valid = whole & !(u64::MAX << at);
+            break;
+        }
+        classes[class_of(code_point) as usize] |= bits;
+        leads &= leads - 1;
+    }
+    masks.upper |= classes[Class::Upper as usize];
+    masks.lower |= classes[Class::Lower as usize];
+    masks.uncased |= classes[Class::Uncased as usize];
+    masks.mark |= classes[Class::Mark as usize];
+    masks.number |= classes[Class::Number as usize];
+    masks.space |= classes[Class::Space as usize];
+}
+
+/// The code point and the length of the character at `at`; a character that is cut off by the end
+/// of the block has some code point and its true length.
+#[inline]
+fn decode(block: &[u8; BLOCK], at: usize) -> (u32, usize) {
+    let byte = |index: usize| u32::from(block[(at + index) & (BLOCK - 1)]);
+    let tail = |index: usize| byte(index) & 0x3F;
+    let code_point = match byte(0) {
+        0xC0..=0xDF => return ((byte(0) & 0x1F) << 6 | tail(1), 2),
+        0xE0..=0xEF => return ((byte(0) & 0x0F) << 12 | tail(1) << 6 | tail(2), 3),
+        first => (first & 0x07) << 18 | tail(1) << 12 | tail(2) << 6 | tail(3),
+    };
+    (code_point.min(0x10_FFFF), 4)
+}
+
+/// Byte by byte.
+fn portable(block: &[u8; BLOCK]) -> Ascii {
+    let mut ascii = Ascii::default();
+    for (at, &byte) in block.iter().enumerate() {
+        let mask = match byte {
+            b'A'..=b'Z' => &mut ascii.upper,
+            b'a'..=b'z' => &mut ascii.lower,
+            b'0'..=b'9' => &mut ascii.number,
+            b' ' => &mut ascii.blank,
+            b'\t' | 0x0B | 0x0C => &mut ascii.space,
+            b'\n' | b'\r' => &mut ascii.newline,
+            b'\'' => &mut ascii.apostrophe,
+            b'/' => &mut ascii.slash,
+            0x80..=0xBF => &mut ascii.continuation,
+            0xC0.. => &mut ascii.high,
+            _ => continue,
+        };
+        *mask |= 1 << at;
+    }
+    ascii.space |= ascii.blank;
+    ascii.high |= ascii.continuation;
+    ascii
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86_64 {
+    use std::arch::x86_64::{
+        __m256i, __m512i, _mm256_cmpeq_epi8, _mm256_cmpgt_epi8, _mm256_loadu_si256,
+        _mm256_min_epu8, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8, _mm256_sub_epi8,
+        _mm512_cmpeq_epi8_mask, _mm512_cmple_epu8_mask, _mm512_cmplt_epi8_mask, _mm512_loadu_si512,
+        _mm512_movepi8_mask, _mm512_set1_epi8, _mm512_sub_epi8,
+    };
+
+    use super::{Ascii, BLOCK, Work};
+
+    #[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2,lzcnt,popcnt")]
+    pub(super) fn run_avx512(work: impl Work) {
+        work.run(&|block: &[u8; BLOCK]| avx512(block));
+    }
+
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+    pub(super) fn run_avx2(work: impl Work) {
+        work.run(&|block: &[u8; BLOCK]| avx2(block));
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    fn avx512(block: &[u8; BLOCK]) -> Ascii {
+        // SAFETY: a block has 64 bytes, and the load needs no alignment.
+        let bytes: __m512i = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
+        let range = |first: u8, last: u8| {
+            let from_first = _mm512_sub_epi8(bytes, _mm512_set1_epi8(first.cast_signed()));
+            _mm512_cmple_epu8_mask(from_first, _mm512_set1_epi8((last - first).cast_signed()))
+        };
+        let one = |byte: u8| _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8(byte.cast_signed()));
+        let newline = one(b'\n') | one(b'\r');
+        let blank = one(b' ');
+        Ascii {
+            upper: range(b'A', b'Z'),
+            lower: range(b'a', b'z'),
+            number: range(b'0', b'9'),
+            space: range(b'\t', b'\r') & !newline | blank,
+            newline,
+            blank,
+            apostrophe: one(b'\''),
+            slash: one(b'/'),
+            high: _mm512_movepi8_mask(bytes),
+            continuation: _mm512_cmplt_epi8_mask(bytes, _mm512_set1_epi8(-64)),
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn avx2(block: &[u8; BLOCK]) -> Ascii {
+        let pointer = block.as_ptr().cast::<__m256i>();
+        // SAFETY: a block has two times 32 bytes, and the loads need no alignment.
+        let halves = unsafe { [_mm256_loadu_si256(pointer), _mm256_loadu_si256(pointer.add(1))] };
+        let both = |test: &dyn Fn(__m256i) -> __m256i| {
+            let [low, high] =
+                halves.map(|half| u64::from(_mm256_movemask_epi8(test(half)).cast_unsigned()));
+            low | high << 32
+        };
+        let range = |first: u8, last: u8| {
+            both(&|bytes| {
+                let from_first = _mm256_sub_epi8(bytes, _mm256_set1_epi8(first.cast_signed()));
+                let most = _mm256_set1_epi8((last - first).cast_signed());
+                _mm256_cmpeq_epi8(_mm256_min_epu8(from_first, most), from_first)
+            })
+        };
+        let equal =
+            |bytes, byte: u8| _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(byte.cast_signed()));
+        let one = |byte: u8| both(&|bytes| equal(bytes, byte));
+        let newline = both(&|bytes| _mm256_or_si256(equal(bytes, b'\n'), equal(bytes, b'\r')));
+        let blank = one(b' ');
+        Ascii {
+            upper: range(b'A', b'Z'),
+            lower: range(b'a', b'z'),
+            number: range(b'0', b'9'),
+            space: range(b'\t', b'\r') & !newline | blank,
+            newline,
+            blank,
+            apostrophe: one(b'\''),
+            slash: one(b'/'),
+            high: both(&|bytes| bytes),
+            continuation: both(&|bytes| _mm256_cmpgt_epi8(_mm256_set1_epi8(-64), bytes)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The masks of a block by one way.
+    struct Take<'a>(&'a [u8; BLOCK], usize, &'a mut Masks);
+
+    impl Work for Take<'_> {
+        #[inline(always)]
+        fn run(self, classify: &impl Classify) {
+            *self.2 = classify.masks(self.0, self.1);
+        }
+    }
+
+    fn masks(vectors: Vectors, block: &[u8; BLOCK], length: usize) -> Masks {
+        let mut masks = Masks::default();
+        vectors.run(Take(block, length, &mut masks));
+        masks
+    }
+
+    proptest! {
+        #[test]
+        fn all_ways_agree(block in prop::array::uniform32(any::<[u8; 2]>()), length in 1..=BLOCK) {
+            let block: [u8; BLOCK] = block.concat().try_into().unwrap();
+            let portable = masks(Vectors(Kind::Portable), &block, length);
+            for vectors in Vectors::all() {
+                prop_assert_eq!(masks(vectors, &block, length), portable, "{}", vectors.name());
+            }
+        }
+
+        #[test]
+        fn each_character_has_its_class(text in "\\PC{1,30}|[a-zA-Z0-9 '/\n\r\t]{1,64}") {
+            let length = (1..=text.len().min(BLOCK)).rev().find(|&n| text.is_char_boundary(n));
+            let length = length.unwrap_or(1);
+            let mut block = [0; BLOCK];
+            block[..length].copy_from_slice(&text.as_bytes()[..length]);
+            let masks = masks(Vectors::detect(), &block, length);
+            prop_assert_eq!(masks.valid, u64::MAX >> (BLOCK - length));
+            for (at, c) in text[..length].char_indices() {
+                let by_class = match class_of(c as u32) {
+                    Class::Other => !(masks.upper | masks.lower | masks.uncased | masks.mark
+                        | masks.number | masks.space | masks.newline),
+                    Class::Upper => masks.upper,
+                    Class::Lower => masks.lower,
+                    Class::Uncased => masks.uncased,
+                    Class::Mark => masks.mark,
+                    Class::Number => masks.number,
+                    Class::Space => masks.space,
+                    Class::Newline => masks.newline,
+                };
+                let bits = ((1u64 << c.len_utf8()) - 1) << at;
+                prop_assert_eq!(by_class & bits, bits, "{:?}", c);
+                prop_assert_eq!(masks.continuation >> at & 1, 0);
+            }
+        }
+    }
+}
