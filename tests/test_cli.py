@@ -97,6 +97,7 @@ def test_inspect(folder: Path) -> None:
     [
         (["inspect", "nowhere"], "there is no tokenizer at nowhere"),
         (["train", "nowhere.txt"], "no file or folder 'nowhere.txt'"),
+        (["train", "--vocab-size", "0"], "vocab_size 0 is too small"),
         (["train", "--vocab-size", "10"], "smallest size is 265"),
         (["train", "--pattern", "("], "not valid at byte"),
         (["encode", "--text", "x", "--prepend", "<nope>"], "not a special token"),
@@ -116,6 +117,9 @@ def test_failures_are_one_line_and_exit_code_1(
 def test_wrong_usage_is_exit_code_2(folder: Path) -> None:
     run("train", "--no-such-option", cwd=folder, code=2)
     run("nonsense", cwd=folder, code=2)
+    for option, value in [("--ties", "x"), ("--threads", "0"), ("--doc-cap", "-1")]:
+        run("train", option, value, cwd=folder, code=2)
+    run("encode", "--text", "x", "--special", "x", cwd=folder, code=2)
 
 
 def test_running_out_of_pairs_is_said(tmp_path: Path) -> None:
@@ -128,10 +132,15 @@ def test_running_out_of_pairs_is_said(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
 def test_a_broken_pipe_ends_quietly(folder: Path) -> None:
     (folder / "long.txt").write_text("line\n" * 50_000)
-    command = f"{sys.executable} -m bytepair encode --lines < long.txt | head -1"
-    done = subprocess.run(["sh", "-c", command], cwd=folder, capture_output=True, check=True)
-    assert done.stderr == b""
-    assert done.stdout.count(b"\n") == 1
+    words = [sys.executable, "-m", "bytepair", "encode", "--lines", "long.txt"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, cwd=folder, stdout=pipe, stderr=pipe) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline().strip()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
 
 
 def test_the_version() -> None:

@@ -169,5 +169,36 @@ def test_a_column_that_is_not_utf8(tmp_path: Path) -> None:
     array = pa.StringArray.from_buffers(
         2, pa.py_buffer(b"\0\0\0\0\2\0\0\0\4\0\0\0"), pa.py_buffer(b"ab\xff\xff")
     )
-    with pytest.raises(ValueError, match="document 1 is not UTF-8 at its byte 0"):
-        bytepair.train(array, 300)
+    pq.write_table(pa.table({"text": array}), tmp_path / "bad.parquet")
+    (tmp_path / "bad.jsonl").write_bytes(b'{"text":"ab"}\n{"text":"\xff\xff"}\n')
+    for source, place in [
+        (array, "the Arrow data"),
+        (tmp_path / "bad.parquet", "bad.parquet, from row 0 on"),
+        (tmp_path / "bad.jsonl", "bad.jsonl, from object 0 on"),
+    ]:
+        for doc_cap in (None, 10):
+            with pytest.raises(
+                CorpusError, match=f"{place}: document 1 is not UTF-8 at its byte 0"
+            ):
+                bytepair.train(source, 300, doc_cap=doc_cap)
+
+
+@pytest.mark.parametrize("name", ["max_chars", "doc_cap"])
+@pytest.mark.parametrize("value", [0, -1])
+def test_a_limit_below_one_is_an_error(name: str, value: int) -> None:
+    with pytest.raises(CorpusError, match=f"{name} is {value}; pass at least 1"):
+        corpus.Limits(**{name: value})
+
+
+def test_jsonl_of_any_shape(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long objects, many nulls before the first text, blank lines, no end of the last line."""
+    monkeypatch.setattr(corpus, "PIECE_BYTES", 64)
+    monkeypatch.setattr(corpus, "BLOCK_BYTES", 32)
+    texts = ["", "", "", "é" * 200, "a", "b" * 61, "", "end"]
+    lines = [json.dumps({"text": text or None}, ensure_ascii=False) for text in texts]
+    for end in ("\n", "\r\n", "\n\n"):
+        for last in ("", end):
+            (tmp_path / "a.jsonl").write_bytes((end.join(lines) + last).encode())
+            assert read(tmp_path / "a.jsonl") == texts
+    (tmp_path / "blank.jsonl").write_bytes(b"\n" * 500)
+    assert read(tmp_path / "blank.jsonl") == []

@@ -134,6 +134,13 @@ def test_special_tokens_given_twice_are_an_error() -> None:
         bytepair.train(["text"], 300, special_tokens=["<a>", "<a>"])
 
 
+def test_options_that_make_no_sense_are_errors() -> None:
+    with pytest.raises(ValueError, match="min_count is 0"):
+        bytepair.train(["x"], 300, min_count=0)
+    with pytest.raises(TypeError, match="pass a list of names"):
+        bytepair.train(["x"], 300, special_tokens="<a>")
+
+
 def test_progress_is_told() -> None:
     seen: list[tuple[str, int, int | None]] = []
     text = bytepair.sample.paths()[0].read_text(encoding="utf-8")

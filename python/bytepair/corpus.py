@@ -32,6 +32,7 @@ BATCH_CHARS: Final = 1 << 22
 BATCH_TEXTS: Final = 1 << 13
 BATCH_ROWS: Final = 1 << 10
 PIECE_BYTES: Final = 1 << 24
+BLOCK_BYTES: Final = 1 << 20
 
 _COMPRESSED: Final = {".gz", ".zst"}
 _TABLES: Final = {".parquet", ".jsonl", ".ndjson"}
@@ -50,10 +51,12 @@ class Column:
     Attributes:
         data: uint8, the UTF-8 of all documents, end to end.
         offsets: int32 or int64, where each document starts in `data`, and the end of the last.
+        place: where the documents come from, for messages.
     """
 
     data: NDArray[np.uint8]
     offsets: NDArray[np.int32 | np.int64]
+    place: str
 
 
 #: Documents that are on their way to be counted.
@@ -67,10 +70,19 @@ class Limits:
     Attributes:
         max_chars: reading stops with the document that takes the total above so many characters.
         doc_cap: of each document, so many characters are read.
+
+    Raises:
+        CorpusError: if one of them is below 1.
     """
 
     max_chars: int | None = None
     doc_cap: int | None = None
+
+    def __post_init__(self) -> None:
+        """A negative number would cut text from the end without a word."""
+        for name, value in (("max_chars", self.max_chars), ("doc_cap", self.doc_cap)):
+            if value is not None and value < 1:
+                raise CorpusError(f"{name} is {value}; pass at least 1, or None for no limit")
 
 
 def batches(
@@ -257,8 +269,10 @@ def _read_parquet(path: Path, column: str) -> Iterator[Batch]:
     compressed = path.suffix.lower() in _COMPRESSED
     file = pq.ParquetFile(_buffered(path) if compressed else path)
     _check_column(column, file.schema_arrow.names, str(path))
+    row = 0
     for batch in file.iter_batches(BATCH_ROWS, columns=[column]):
-        yield _column(batch.column(0), str(path))
+        yield _column(batch.column(0), f"{path}, from row {row} on")
+        row += batch.num_rows
 
 
 def _buffered(path: Path) -> Any:
@@ -269,23 +283,48 @@ def _buffered(path: Path) -> Any:
 
 
 def _read_jsonl(path: Path, column: str) -> Iterator[Batch]:
+    rows = nulls = 0
+    for piece in _whole_lines(path):
+        for texts in _parse_jsonl(piece, column):
+            yield _column(texts, f"{path}, from object {rows} on")
+            rows += len(texts)
+            nulls += texts.null_count
+    if rows and nulls == rows:
+        raise CorpusError(f"{path}: no object has a field {column!r} with a text")
+
+
+def _whole_lines(path: Path) -> Iterator[bytes]:
+    """The file in pieces that end with a line; a long line makes a long piece."""
+    rest: list[bytes] = []
+    with _stream(path) as stream:
+        while block := stream.read(PIECE_BYTES):
+            cut = block.rfind(b"\n") + 1
+            if cut:
+                yield b"".join([*rest, block[:cut]])
+                rest = []
+            rest.append(block[cut:])
+    yield b"".join(rest)
+
+
+def _parse_jsonl(lines: bytes, column: str) -> list[pa.Array]:
     import pyarrow as pa
     import pyarrow.json as pj
 
+    if not lines or lines.isspace():
+        return []
     parse = pj.ParseOptions(
         explicit_schema=pa.schema([(column, pa.string())]), unexpected_field_behavior="ignore"
     )
-    with _stream(path) as stream:
-        if stream.closed or path.stat().st_size == 0:
-            return
-        reader = pj.open_json(
-            stream, read_options=pj.ReadOptions(block_size=PIECE_BYTES), parse_options=parse
-        )
-        for batch in reader:
-            texts = batch.column(0)
-            if len(texts) and texts.null_count == len(texts):
-                raise CorpusError(f"{path}: no object has a field {column!r} with a text")
-            yield _column(texts, str(path))
+
+    def read(block_size: int) -> list[pa.Array]:
+        options = pj.ReadOptions(block_size=block_size)
+        table = pj.read_json(pa.BufferReader(lines), read_options=options, parse_options=parse)
+        return list(table.column(0).chunks)
+
+    try:
+        return read(BLOCK_BYTES)
+    except pa.ArrowInvalid:  # maybe only an object longer than a block; all as one block will tell
+        return read(len(lines))
 
 
 # ---------------------------------------------------------------------------- Arrow
@@ -353,10 +392,10 @@ def _column(array: pa.Array, place: str) -> Column:
         array = pc.fill_null(array, "")
     _, offsets, data = array.buffers()
     if not len(array):
-        return Column(np.empty(0, np.uint8), np.zeros(1, np.int32))
+        return Column(np.empty(0, np.uint8), np.zeros(1, np.int32), place)
     width = np.dtype(np.int64 if pa.types.is_large_string(array.type) else np.int32)
     ends: NDArray[Any] = np.frombuffer(offsets, width)[array.offset : array.offset + len(array) + 1]
-    return Column(np.frombuffer(data if data is not None else b"", np.uint8), ends)
+    return Column(np.frombuffer(data if data is not None else b"", np.uint8), ends, place)
 
 
 # ---------------------------------------------------------------------------- limits
@@ -379,4 +418,12 @@ def _limited(stream: Iterator[Batch], limits: Limits) -> Iterator[Batch]:
 def strings(column: Column) -> list[str]:
     """The documents of a column as Python strings."""
     data, ends = column.data.tobytes(), column.offsets.tolist()
-    return [data[s:e].decode() for s, e in itertools.pairwise(ends)]
+    texts = []
+    for index, (start, end) in enumerate(itertools.pairwise(ends)):
+        try:
+            texts.append(data[start:end].decode())
+        except UnicodeDecodeError as error:
+            raise CorpusError(
+                f"{column.place}: document {index} is not UTF-8 at its byte {error.start}"
+            ) from None
+    return texts

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias
 
 from bytepair import _core, corpus
-from bytepair.errors import VocabularyError
+from bytepair.errors import CorpusError, VocabularyError
 from bytepair.progress import Bar, Callback
 from bytepair.tokenizer import Tokenizer
 
@@ -75,7 +75,8 @@ def train(
     Raises:
         PatternError: if the pattern is not a regular expression; the message shows where.
         VocabularyError: if `vocab_size` is too small; the message says the smallest.
-        CorpusError: if the source cannot be read.
+        CorpusError: if the source cannot be read, or a limit is below 1.
+        ValueError: if `ties`, `min_count` or `threads` is none of the values above.
 
     Example:
         >>> import bytepair
@@ -84,6 +85,8 @@ def train(
         (270, 5, 9)
     """
     _check_size(vocab_size, special_tokens)
+    if min_count < 1:
+        raise ValueError(f"min_count is {min_count}; pass at least 1, which merges every pair")
     with Bar(progress) as bar:
         counts = _count(source, pattern, corpus.Limits(max_chars, doc_cap), threads, bar, column)
         model = _core.train(
@@ -102,6 +105,8 @@ def train(
 
 def _check_size(vocab_size: int, special_tokens: Sequence[str]) -> None:
     """Fail before the corpus is read."""
+    if isinstance(special_tokens, str):
+        raise TypeError("special_tokens is a str; pass a list of names")
     smallest = 256 + len(special_tokens)
     if vocab_size < smallest:
         raise VocabularyError(
@@ -133,7 +138,10 @@ def _count(
         if isinstance(batch, list):
             counter.add(batch)
         else:
-            counter.add_utf8(batch.data, batch.offsets)
+            try:
+                counter.add_utf8(batch.data, batch.offsets)
+            except CorpusError as error:
+                raise CorpusError(f"{batch.place}: {error}") from None
         rate = counter.text_bytes / 1e6 / max(time.monotonic() - started, 1e-9)
         note = f"bytes of {counter.texts:,} documents, {rate:,.0f} MB/s"
         bar.update("count", counter.text_bytes, None, note)

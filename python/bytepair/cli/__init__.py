@@ -9,14 +9,29 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from typing import TextIO
+from typing import Any, TextIO
 
 import typer
+from typer.core import TyperGroup
 
 from bytepair import BytepairError, __version__
 from bytepair.cli import decode, encode, inspect, train
 
+
+class _Group(TyperGroup):
+    """The commands, which end quietly when the reader of their output has had enough."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # Python would complain when it closes stdout at its end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(0) from None
+
+
 app = typer.Typer(
+    cls=_Group,
     help="Byte-level BPE tokenizers: train one, look at it, encode and decode.\n\n"
     "Exit codes: 0 success, 1 failure (one line on standard error says why), "
     "2 wrong usage, 130 interrupted.",
@@ -51,10 +66,6 @@ def main() -> None:
     warnings.showwarning = _one_line
     try:
         app()
-    except BrokenPipeError:
-        # The reader has had enough, as `head` does. Python would complain when it closes stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
     except KeyboardInterrupt:
         sys.exit(130)
     except (BytepairError, OSError) as error:

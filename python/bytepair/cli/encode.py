@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -25,7 +25,8 @@ def encode(
         bool, typer.Option("--lines", help="Each line is a document; its end is left out.")
     ] = False,
     special: Annotated[
-        str, typer.Option(help="Special tokens in the text: text, all, or error.")
+        Literal["text", "all", "error"],
+        typer.Option(help="What special tokens in the text are: text, their ids, or an error."),
     ] = "text",
     prepend: Annotated[str | None, typer.Option(help="A special token to begin with.")] = None,
     append: Annotated[str | None, typer.Option(help="A special token to end with.")] = None,

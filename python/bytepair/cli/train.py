@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -37,16 +37,17 @@ def train(
         typer.Option(help="A special token; may be repeated. [default: nanochat's nine]"),
     ] = None,
     max_chars: Annotated[
-        int | None, typer.Option(help="Stop reading after so many characters.")
+        int | None, typer.Option(min=1, help="Stop reading after so many characters.")
     ] = None,
     doc_cap: Annotated[
-        int | None, typer.Option(help="Read so many characters of each document.")
+        int | None, typer.Option(min=1, help="Read so many characters of each document.")
     ] = None,
     ties: Annotated[
-        str, typer.Option(help="Which of equal pairs first: rustbpe, hf, first-seen, bytes-max.")
+        Literal["rustbpe", "hf", "first-seen", "bytes-max"],
+        typer.Option(help="Which of equal pairs is merged first."),
     ] = "rustbpe",
-    min_count: Annotated[int, typer.Option(help="Merge pairs that occur this often.")] = 1,
-    threads: Annotated[int | None, typer.Option(help="Threads. [default: all]")] = None,
+    min_count: Annotated[int, typer.Option(min=1, help="Merge pairs that occur this often.")] = 1,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads. [default: all]")] = None,
     column: Annotated[str, typer.Option(help="The column or field with the text.")] = "text",
 ) -> None:
     """Train a tokenizer on text files, jsonl or parquet (each also .gz or .zst).
@@ -58,15 +59,16 @@ def train(
 
     * `bytepair train 'shards/*.parquet' --max-chars 2000000000 --doc-cap 10000`
     """
+    default_size = 65536 if source else SAMPLE_VOCAB_SIZE
     started = time.perf_counter()
     tokenizer = bytepair.train(
         [Path(name) for name in source] if source else bytepair.sample.paths(),
-        vocab_size or (65536 if source else SAMPLE_VOCAB_SIZE),
+        default_size if vocab_size is None else vocab_size,
         pattern=pattern,
         special_tokens=bytepair.NANOCHAT_SPECIAL_TOKENS if special is None else special,
         max_chars=max_chars,
         doc_cap=doc_cap,
-        ties=ties,  # type: ignore[arg-type]
+        ties=ties,
         min_count=min_count,
         threads=threads,
         column=column,

@@ -70,7 +70,8 @@ impl Counter {
             Err(_) => spans(offsets.extract::<PyReadonlyArray1<'_, i64>>()?.as_slice()?)?,
         };
         let data = data.as_slice()?;
-        let texts = py.detach(|| documents(data, &offsets)).map_err(PyValueError::new_err)?;
+        let texts =
+            py.detach(|| documents(data, &offsets)).map_err(errors::CorpusError::new_err)?;
         self.with(py, |counter| counter.add(&texts))
     }
 

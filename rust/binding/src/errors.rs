@@ -5,6 +5,7 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::import_exception;
 use pyo3::prelude::*;
 
+import_exception!(bytepair.errors, CorpusError);
 import_exception!(bytepair.errors, CountOverflowError);
 import_exception!(bytepair.errors, FileFormatError);
 import_exception!(bytepair.errors, PatternError);
