@@ -262,9 +262,9 @@ mod x86_64 {
     #[inline]
     #[target_feature(enable = "avx2")]
     fn avx2(block: &[u8; BLOCK]) -> Ascii {
-        let pointer = block.as_ptr().cast::<__m256i>();
-        // SAFETY: a block has two times 32 bytes, and the loads need no alignment.
-        let halves = unsafe { [_mm256_loadu_si256(pointer), _mm256_loadu_si256(pointer.add(1))] };
+        let (low, high) = (block[..32].as_ptr(), block[32..].as_ptr());
+        // SAFETY: each half of a block has 32 bytes, and the loads need no alignment.
+        let halves = unsafe { [_mm256_loadu_si256(low.cast()), _mm256_loadu_si256(high.cast())] };
         let both = |test: &dyn Fn(__m256i) -> __m256i| {
             let [low, high] =
                 halves.map(|half| u64::from(_mm256_movemask_epi8(test(half)).cast_unsigned()));
