@@ -5,7 +5,6 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use bytepair::MergeRule;
-use bytepair::encode::Scratch;
 use pyo3::exceptions::PyKeyError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -58,11 +57,7 @@ impl Tokenizer {
     ) -> PyResult<Vec<u32>> {
         let options = arguments::options(&self.0, special, prepend, append)?;
         let text = arguments::text(text)?;
-        py.detach(|| {
-            let mut ids = Vec::new();
-            self.0.encode_into(&text, &options, &mut Scratch::default(), &mut ids).map(|()| ids)
-        })
-        .map_err(|e| errors::python(&e))
+        py.detach(|| self.0.encode_with(&text, &options)).map_err(|e| errors::python(&e))
     }
 
     /// Encode many texts, each into a list of ids.

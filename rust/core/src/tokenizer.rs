@@ -6,7 +6,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::OnceLock;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Mutex, OnceLock};
 
 use sha2::{Digest, Sha256};
 
@@ -42,6 +43,8 @@ pub struct Tokenizer {
     /// The pairs that training merged, or those recovered from the ranks when first asked for.
     merges: OnceLock<Vec<(u32, u32)>>,
     fingerprint: OnceLock<String>,
+    /// What encoding remembered, for the next call; one for each thread that was at work.
+    scratch: Mutex<Vec<Scratch>>,
 }
 
 impl PartialEq for Tokenizer {
@@ -63,8 +66,17 @@ impl Tokenizer {
             MergeRule::Ranks => OnceLock::new(),
             MergeRule::Merges { merges, .. } => OnceLock::from(merges.clone()),
         };
-        let (notes, fingerprint) = (BTreeMap::new(), OnceLock::new());
-        Ok(Self { vocabulary, rule, pattern, notes, splitter, encoder, merges, fingerprint })
+        Ok(Self {
+            vocabulary,
+            rule,
+            pattern,
+            notes: BTreeMap::new(),
+            splitter,
+            encoder,
+            merges,
+            fingerprint: OnceLock::new(),
+            scratch: Mutex::new(Vec::new()),
+        })
     }
 
     /// The tokenizer of a finished training: the 256 bytes, one token a merge, then the special
@@ -181,13 +193,37 @@ impl Tokenizer {
     ///
     /// Fails if the pattern gives up on the text or if no token covers one of its bytes.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
+        self.encode_with(text, &EncodeOptions::default())
+    }
+
+    /// Encode one text as `options` ask.
+    ///
+    /// Fails as [`encode`](Self::encode) does, and where a special token is forbidden.
+    pub fn encode_with(&self, text: &str, options: &EncodeOptions) -> Result<Vec<u32>> {
         let mut ids = Vec::new();
-        self.encode_into(text, &EncodeOptions::default(), &mut Scratch::default(), &mut ids)?;
+        self.encode_into(text, options, &mut self.scratch(), &mut ids)?;
         Ok(ids)
     }
 
-    /// Append the ids of `text` to `out`, as `options` asks.
-    pub fn encode_into(
+    /// Encode many texts on up to `threads` threads; one list of ids a text, in order.
+    pub fn encode_batch(
+        &self,
+        texts: &[impl AsRef<str> + Sync],
+        options: &EncodeOptions,
+        threads: usize,
+    ) -> Result<Vec<Vec<u32>>> {
+        let weight = |text: &_| AsRef::<str>::as_ref(text).len();
+        let encode_one = |scratch: &mut Borrowed, text: &_| {
+            let mut ids = Vec::new();
+            self.encode_into(AsRef::<str>::as_ref(text), options, scratch, &mut ids)?;
+            Ok(ids)
+        };
+        let lists = parallel::map(texts, threads, weight, || self.scratch(), encode_one);
+        lists.into_iter().collect()
+    }
+
+    /// Append the ids of `text` to `out`, as `options` ask.
+    fn encode_into(
         &self,
         text: &str,
         options: &EncodeOptions,
@@ -211,21 +247,13 @@ impl Tokenizer {
         self.encoder.encode(&self.vocabulary, &self.splitter, text, scratch, out)
     }
 
-    /// Encode many texts on up to `threads` threads; one list of ids a text, in order.
-    pub fn encode_batch(
-        &self,
-        texts: &[impl AsRef<str> + Sync],
-        options: &EncodeOptions,
-        threads: usize,
-    ) -> Result<Vec<Vec<u32>>> {
-        let weight = |text: &_| AsRef::<str>::as_ref(text).len();
-        let encode_one = |scratch: &mut Scratch, text: &_| {
-            let mut ids = Vec::new();
-            self.encode_into(AsRef::<str>::as_ref(text), options, scratch, &mut ids)?;
-            Ok(ids)
-        };
-        let lists = parallel::map(texts, threads, weight, Scratch::default, encode_one);
-        lists.into_iter().collect()
+    /// What an earlier call remembered, or else something new.
+    ///
+    /// Nobody waits for the lock: it is held for a moment only, but a process that was forked in that
+    /// moment would wait forever.
+    fn scratch(&self) -> Borrowed<'_> {
+        let kept = self.scratch.try_lock().ok().and_then(|mut kept| kept.pop());
+        Borrowed { tokenizer: self, scratch: Some(kept.unwrap_or_default()) }
     }
 
     /// Decode many lists of ids on up to `threads` threads, in order.
@@ -249,6 +277,35 @@ impl Tokenizer {
     /// The bytes of one id; the error names it.
     pub fn token_bytes(&self, id: u32) -> Result<&[u8]> {
         self.vocabulary.bytes(id).ok_or_else(|| decode::unknown_id(&self.vocabulary, id))
+    }
+}
+
+/// Scratch that goes back to its tokenizer when it is no longer needed.
+struct Borrowed<'a> {
+    tokenizer: &'a Tokenizer,
+    /// Here until dropped.
+    scratch: Option<Scratch>,
+}
+
+impl Deref for Borrowed<'_> {
+    type Target = Scratch;
+
+    fn deref(&self) -> &Scratch {
+        self.scratch.as_ref().expect("it is here until dropped")
+    }
+}
+
+impl DerefMut for Borrowed<'_> {
+    fn deref_mut(&mut self) -> &mut Scratch {
+        self.scratch.as_mut().expect("it is here until dropped")
+    }
+}
+
+impl Drop for Borrowed<'_> {
+    fn drop(&mut self) {
+        if let Ok(mut kept) = self.tokenizer.scratch.try_lock() {
+            kept.extend(self.scratch.take());
+        }
     }
 }
 

@@ -3,6 +3,8 @@
 //! The text is split into pretokens; each pretoken is either a token as a whole or is merged from
 //! its bytes. Special tokens are cut out of the text first, and only if the caller asks for it.
 
+mod cache;
+
 mod merge;
 
 mod pairs;
@@ -13,8 +15,9 @@ pub use special::Special;
 pub(crate) use special::known;
 
 use crate::error::{Error, Result};
-use crate::pretokenize::Splitter;
+use crate::pretokenize::{Ends, Splitter};
 use crate::vocabulary::{MergeRule, Vocabulary};
+use cache::{Cache, Key};
 use merge::{ByteIds, MergeScratch};
 use pairs::PairTable;
 use special::SpecialFinder;
@@ -22,9 +25,12 @@ use special::SpecialFinder;
 /// No byte has this id.
 const NO_ID: u32 = u32::MAX;
 
+/// How many ids wait on the stack before they are appended.
+const BUFFER: usize = 1024;
+
 /// What encoding needs beside the vocabulary, derived from it once.
 #[derive(Debug, Clone)]
-pub struct Encoder {
+pub(crate) struct Encoder {
     /// The id of each byte, or `NO_ID`.
     byte_ids: ByteIds,
     pairs: PairTable,
@@ -55,17 +61,22 @@ impl EncodeOptions {
     }
 }
 
-/// Buffers that encoding fills and empties; one for each thread, reused between texts.
+/// What encoding remembers and reuses; one for each thread. It takes about 5 MiB at most.
 #[derive(Debug, Default)]
-pub struct Scratch {
+pub(crate) struct Scratch {
+    cache: Cache,
     merge: MergeScratch,
+    /// The ends of the pretokens that are worked on.
+    ends: Box<Ends>,
+    /// The ids of one pretoken.
+    ids: Vec<u32>,
 }
 
 impl Encoder {
     /// Derive the tables of a vocabulary and a merge rule.
     ///
     /// Fails if a listed merge names an id that does not exist or makes bytes that are no token.
-    pub fn new(vocabulary: &Vocabulary, rule: &MergeRule) -> Result<Self> {
+    pub(crate) fn new(vocabulary: &Vocabulary, rule: &MergeRule) -> Result<Self> {
         let byte_ids =
             std::array::from_fn(|byte| vocabulary.id(&[byte.to_le_bytes()[0]]).unwrap_or(NO_ID));
         let whole_first = match rule {
@@ -76,7 +87,9 @@ impl Encoder {
     }
 
     /// Append the ids of `text` to `out`; special tokens in it are text.
-    pub fn encode(
+    ///
+    /// `scratch` must not have been used with another encoder.
+    pub(crate) fn encode(
         &self,
         vocabulary: &Vocabulary,
         splitter: &Splitter,
@@ -84,34 +97,76 @@ impl Encoder {
         scratch: &mut Scratch,
         out: &mut Vec<u32>,
     ) -> Result<()> {
-        let mut uncovered = None;
-        splitter.for_each(text, |pretoken| {
-            let done = self.encode_pretoken(vocabulary, pretoken.as_bytes(), scratch, out);
-            uncovered = uncovered.take().or(done.err());
-        })?;
-        uncovered.map_or(Ok(()), Err)
+        scratch.cache.prepare();
+        let mut start = 0;
+        while start < text.len() {
+            splitter.fill(text, start, &mut scratch.ends)?;
+            start = self.encode_pretokens(vocabulary, text.as_bytes(), start, scratch, out)?;
+        }
+        Ok(())
     }
 
-    /// Append the ids of one pretoken to `out`.
+    /// Append the ids of the pretokens between `start` and each of the ends; return the last end.
+    fn encode_pretokens(
+        &self,
+        vocabulary: &Vocabulary,
+        text: &[u8],
+        mut start: usize,
+        scratch: &mut Scratch,
+        out: &mut Vec<u32>,
+    ) -> Result<usize> {
+        let Scratch { cache, merge, ends, ids } = scratch;
+        // Whatever is known goes through a buffer on the stack: to copy four ids is quicker than to
+        // ask how many there are.
+        let mut buffer = [0; BUFFER];
+        let mut filled = 0;
+        for &end in ends.as_slice() {
+            let short = end - start <= cache::LONGEST;
+            let key = short.then(|| Key::new(text, start..end));
+            let room = buffer[filled..].first_chunk_mut();
+            let known = key.zip(room).and_then(|(key, room)| cache.get(key, room));
+            if let Some(count) = known {
+                filled += count;
+            } else {
+                self.encode_pretoken(vocabulary, &text[start..end], merge, ids)?;
+                if let Some(key) = key {
+                    cache.put(key, ids);
+                }
+                out.extend_from_slice(&buffer[..filled]);
+                out.extend_from_slice(ids);
+                filled = 0;
+            }
+            start = end;
+            if filled > BUFFER - cache::LONGEST {
+                out.extend_from_slice(&buffer[..filled]);
+                filled = 0;
+            }
+        }
+        out.extend_from_slice(&buffer[..filled]);
+        Ok(start)
+    }
+
+    /// Put the ids of one pretoken into `ids`.
     ///
-    /// Fails, and appends nothing, if no token covers one of its bytes.
-    pub fn encode_pretoken(
+    /// Fails if no token covers one of its bytes.
+    fn encode_pretoken(
         &self,
         vocabulary: &Vocabulary,
         pretoken: &[u8],
-        scratch: &mut Scratch,
-        out: &mut Vec<u32>,
+        scratch: &mut MergeScratch,
+        ids: &mut Vec<u32>,
     ) -> Result<()> {
+        ids.clear();
         if self.whole_first
             && let Some(id) = vocabulary.id(pretoken)
         {
-            out.push(id);
+            ids.push(id);
             return Ok(());
         }
         if let Some(&byte) = pretoken.iter().find(|&&b| self.byte_ids[usize::from(b)] == NO_ID) {
             return Err(Error::UncoveredByte { byte });
         }
-        merge::merge(&self.pairs, &self.byte_ids, pretoken, &mut scratch.merge, out);
+        merge::merge(&self.pairs, &self.byte_ids, pretoken, scratch, ids);
         Ok(())
     }
 
@@ -119,7 +174,7 @@ impl Encoder {
     /// or `None` if they do not come down to two: then no merge makes this token.
     ///
     /// This is how the merges are recovered that a rank file does not hold.
-    pub fn parents(&self, token: &[u8], id: u32) -> Option<(u32, u32)> {
+    pub(crate) fn parents(&self, token: &[u8], id: u32) -> Option<(u32, u32)> {
         let byte_ids: Vec<u32> = token.iter().map(|&b| self.byte_ids[usize::from(b)]).collect();
         let parts = merge::merge_below(&self.pairs, byte_ids, id);
         <[u32; 2]>::try_from(parts).ok().map(|[left, right]| (left, right))

@@ -1,0 +1,28 @@
+//! How fast a text file is encoded, first pass and again:
+//! `cargo run --release --example encode_rate -- TOKENIZER_FILE TEXT_FILE`.
+#![expect(clippy::print_stdout, reason = "it reports")]
+
+use std::time::Instant;
+
+use bytepair::Tokenizer;
+use bytepair::encode::EncodeOptions;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [tokenizer, text] = &arguments[..] else { panic!("a tokenizer file and a text file") };
+    let started = Instant::now();
+    let tokenizer = std::fs::read(tokenizer).expect("the tokenizer can be read");
+    let tokenizer = Tokenizer::from_bytes(&tokenizer).expect("it is a tokenizer");
+    println!("load {:?}", started.elapsed());
+    let text = std::fs::read_to_string(text).expect("the file is UTF-8");
+    let documents: Vec<&str> = text.split('\0').collect();
+    for _ in 0..4 {
+        let started = Instant::now();
+        let ids = tokenizer.encode_batch(&documents, &EncodeOptions::default(), 1);
+        let count: usize = ids.expect("it encodes").iter().map(Vec::len).sum();
+        let seconds = started.elapsed().as_secs_f64();
+        #[expect(clippy::cast_precision_loss, reason = "a rate needs few digits")]
+        let rate = text.len() as f64 / seconds / 1e6;
+        println!("{rate:8.0} MB/s, {count} ids");
+    }
+}

@@ -1,0 +1,230 @@
+//! The ids of pretokens that were met before.
+//!
+//! Text repeats itself: a few thousand pretokens make up most of it. A cache of fixed size keeps the
+//! ids of short pretokens, so that most of them cost one look at one cache line of the processor.
+//! It is made of sets of two slots. A new pretoken takes the second slot of its set; one that is met
+//! again there moves to the first. So what is frequent stays, what is rare goes, and nothing grows.
+//!
+//! A slot is four words: the pretoken itself (up to 15 bytes, then its length and the number of its
+//! ids in the last byte) and up to four ids. Longer lists of ids are kept aside.
+
+use std::ops::Range;
+
+/// Longer pretokens (in bytes) are not kept.
+pub(super) const LONGEST: usize = 15;
+
+/// How many ids fit a slot.
+const INLINE: usize = 4;
+/// Sets of two slots. 2^16 sets are 4 MiB, which the second and third caches of a processor hold.
+const SET_BITS: u32 = 16;
+const WORDS: usize = 8;
+/// When so many ids are kept aside, everything is forgotten.
+const MOST_ASIDE: usize = 1 << 18;
+
+const LENGTH: u64 = 0x0F << 56;
+const COUNT: u32 = 60;
+/// The count of a slot whose ids are kept aside.
+const ASIDE: u64 = 15;
+
+/// A pretoken of at most [`LONGEST`] bytes as two words, with its length in the last byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Key {
+    low: u64,
+    high: u64,
+}
+
+impl Key {
+    /// The key of the pretoken at `range`, which has at most [`LONGEST`] bytes.
+    #[inline]
+    pub(super) fn new(text: &[u8], range: Range<usize>) -> Self {
+        let length = range.len();
+        let chunk = match text[range.start..].first_chunk::<16>() {
+            Some(chunk) => *chunk,
+            None => padded(&text[range]),
+        };
+        let word = u128::from_le_bytes(chunk) & MASKS[length];
+        #[expect(clippy::cast_possible_truncation, reason = "the two halves of a word")]
+        let (low, high) = (word as u64, (word >> 64) as u64);
+        Self { low, high: high | (length as u64) << 56 }
+    }
+
+    /// A number that depends on all bits of the key, the more so the higher its own bits.
+    #[inline]
+    fn hash(self) -> u64 {
+        let product = u128::from(self.low ^ 0x9E37_79B9_7F4A_7C15)
+            * u128::from(self.high ^ 0xC2B2_AE3D_27D4_EB4F);
+        #[expect(clippy::cast_possible_truncation, reason = "the two halves of a product")]
+        let folded = (product as u64) ^ (product >> 64) as u64;
+        folded
+    }
+}
+
+/// The lower bytes of a word, by how many.
+static MASKS: [u128; 16] = {
+    let mut masks = [0; 16];
+    let mut length = 1;
+    while length < 16 {
+        masks[length] = u128::MAX >> (128 - 8 * length);
+        length += 1;
+    }
+    masks
+};
+
+#[cold]
+fn padded(pretoken: &[u8]) -> [u8; 16] {
+    let mut chunk = [0; 16];
+    chunk[..pretoken.len()].copy_from_slice(pretoken);
+    chunk
+}
+
+/// The cache of one thread. Empty, it costs address space only.
+#[derive(Debug, Default)]
+pub(super) struct Cache {
+    /// The sets, from `base` on, which is where a line of the processor's cache begins. Made at the
+    /// first use; zero is an empty slot, so that fresh memory need not be written.
+    words: Vec<u64>,
+    base: usize,
+    aside: Vec<u32>,
+}
+
+impl Cache {
+    /// Be ready for `get` and `put`.
+    #[inline]
+    pub(super) fn prepare(&mut self) {
+        if self.words.is_empty() {
+            self.words = vec![0; (WORDS << SET_BITS) + WORDS];
+            self.base = self.words.as_ptr().align_offset(64).min(WORDS);
+        }
+    }
+
+    #[inline]
+    fn set(&mut self, key: Key) -> &mut [u64; WORDS] {
+        let set = usize::try_from(key.hash() >> (64 - SET_BITS)).unwrap_or(0);
+        let start = self.base + set * WORDS;
+        let set: Option<&mut [u64; WORDS]> = self.words[start..].first_chunk_mut();
+        set.expect("`prepare` made room for all sets")
+    }
+
+    /// Write the ids of a pretoken to `out` and return how many they are; `None` if it is not here.
+    ///
+    /// More of `out` may be overwritten.
+    #[inline]
+    pub(super) fn get(&mut self, key: Key, out: &mut [u32; LONGEST]) -> Option<usize> {
+        let set = self.set(key);
+        let is = |low: u64, high: u64| low == key.low && high & !(LENGTH << 4) == key.high;
+        if !is(set[0], set[1]) {
+            if !is(set[4], set[5]) {
+                return None;
+            }
+            let (first, second) = set.split_at_mut(4);
+            first.swap_with_slice(second);
+        }
+        let (count, ids) = (set[1] >> COUNT, [set[2], set[3]]);
+        if count == ASIDE {
+            return Some(self.get_aside(ids, out));
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "the two halves of a word")]
+        for (pair, word) in out.chunks_exact_mut(2).zip(ids) {
+            (pair[0], pair[1]) = (word as u32, (word >> 32) as u32);
+        }
+        usize::try_from(count).ok()
+    }
+
+    #[cold]
+    fn get_aside(&self, ids: [u64; 2], out: &mut [u32; LONGEST]) -> usize {
+        let [start, count] = ids.map(|word| usize::try_from(word).expect("it was a length"));
+        out[..count].copy_from_slice(&self.aside[start..start + count]);
+        count
+    }
+
+    /// Remember the ids of a pretoken that is not here.
+    pub(super) fn put(&mut self, key: Key, ids: &[u32]) {
+        if self.aside.len() + ids.len() > MOST_ASIDE {
+            self.words.fill(0);
+            self.aside.clear();
+        }
+        let aside = self.aside.len() as u64;
+        let set = self.set(key);
+        let mut slot = [0; INLINE];
+        let words = if ids.len() <= INLINE {
+            slot[..ids.len()].copy_from_slice(ids);
+            let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+            [ids.len() as u64, pair(slot[0], slot[1]), pair(slot[2], slot[3])]
+        } else {
+            [ASIDE, aside, ids.len() as u64]
+        };
+        set[4..].copy_from_slice(&[key.low, key.high | words[0] << COUNT, words[1], words[2]]);
+        if ids.len() > INLINE {
+            self.aside.extend_from_slice(ids);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    fn key(pretoken: &[u8]) -> Key {
+        Key::new(pretoken, 0..pretoken.len())
+    }
+
+    #[test]
+    fn keys_tell_pretokens_apart() {
+        let text = b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
+        let keys: Vec<Key> = (1..=LONGEST).map(|length| Key::new(text, 2..2 + length)).collect();
+        for (length, &one) in (1..).zip(&keys) {
+            assert_eq!(one, key(&text[..length]), "what follows does not count");
+            assert_eq!(keys.iter().filter(|&&other| other == one).count(), 1);
+        }
+    }
+
+    proptest! {
+        /// What is there is right, whatever was forgotten.
+        #[test]
+        fn it_never_answers_for_another(
+            puts in prop::collection::vec(
+                (prop::collection::vec(0u8..4, 1..=LONGEST),
+                 prop::collection::vec(0u32..1 << 21, 1..=LONGEST)),
+                1..200,
+            ),
+        ) {
+            let mut cache = Cache::default();
+            cache.prepare();
+            let mut known: HashMap<Vec<u8>, Vec<u32>> = HashMap::new();
+            let mut out = [0; LONGEST];
+            for (pretoken, ids) in puts {
+                match cache.get(key(&pretoken), &mut out) {
+                    Some(count) => prop_assert_eq!(&out[..count], &known[&pretoken][..]),
+                    None => {
+                        cache.put(key(&pretoken), &ids);
+                        known.insert(pretoken.clone(), ids);
+                    }
+                }
+                prop_assert!(cache.get(key(&pretoken), &mut out).is_some());
+            }
+        }
+    }
+
+    #[test]
+    fn forgetting_is_bounded_and_right() {
+        let mut cache = Cache::default();
+        cache.prepare();
+        let mut out = [0; LONGEST];
+        let mut kept = 0;
+        for number in 0..300_000u32 {
+            let pretoken = number.to_le_bytes();
+            assert_eq!(cache.get(key(&pretoken), &mut out), None);
+            cache.put(key(&pretoken), &[number; 6]);
+            assert!(cache.aside.len() <= MOST_ASIDE);
+        }
+        for number in 0..300_000u32 {
+            if let Some(count) = cache.get(key(&number.to_le_bytes()), &mut out) {
+                assert_eq!(out[..count], [number; 6]);
+                kept += 1;
+            }
+        }
+        assert!(kept > 0);
+    }
+}
