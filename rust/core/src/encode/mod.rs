@@ -61,13 +61,15 @@ impl EncodeOptions {
     }
 }
 
-/// What encoding remembers and reuses; one for each thread. It takes about 5 MiB at most.
+/// What encoding remembers and reuses; one for each thread. It takes about 10 MiB at most.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     cache: Cache,
     merge: MergeScratch,
     /// The ends of the pretokens that are worked on.
     ends: Box<Ends>,
+    /// The keys of those that are short, and their places in the cache.
+    keys: Vec<Option<(Key, usize)>>,
     /// The ids of one pretoken.
     ids: Vec<u32>,
 }
@@ -115,22 +117,21 @@ impl Encoder {
         scratch: &mut Scratch,
         out: &mut Vec<u32>,
     ) -> Result<usize> {
-        let Scratch { cache, merge, ends, ids } = scratch;
+        let Scratch { cache, merge, ends, keys, ids } = scratch;
+        locate(text, start, ends, cache, keys);
         // Whatever is known goes through a buffer on the stack: to copy four ids is quicker than to
         // ask how many there are.
         let mut buffer = [0; BUFFER];
         let mut filled = 0;
-        for &end in ends.as_slice() {
-            let short = end - start <= cache::LONGEST;
-            let key = short.then(|| Key::new(text, start..end));
+        for (&end, &key) in ends.as_slice().iter().zip(&*keys) {
             let room = buffer[filled..].first_chunk_mut();
-            let known = key.zip(room).and_then(|(key, room)| cache.get(key, room));
+            let known = key.zip(room).and_then(|((key, place), room)| cache.get(key, place, room));
             if let Some(count) = known {
                 filled += count;
             } else {
                 self.encode_pretoken(vocabulary, &text[start..end], merge, ids)?;
-                if let Some(key) = key {
-                    cache.put(key, ids);
+                if let Some((key, place)) = key {
+                    cache.put(key, place, ids);
                 }
                 out.extend_from_slice(&buffer[..filled]);
                 out.extend_from_slice(ids);
@@ -179,4 +180,24 @@ impl Encoder {
         let parts = merge::merge_below(&self.pairs, byte_ids, id);
         <[u32; 2]>::try_from(parts).ok().map(|[left, right]| (left, right))
     }
+}
+
+/// Find out for each pretoken where the cache would have it, so that the memory is there when it is
+/// looked at.
+fn locate(
+    text: &[u8],
+    mut start: usize,
+    ends: &Ends,
+    cache: &Cache,
+    keys: &mut Vec<Option<(Key, usize)>>,
+) {
+    keys.clear();
+    keys.extend(ends.as_slice().iter().map(|&end| {
+        let range = start..end;
+        start = end;
+        (range.len() <= cache::LONGEST).then(|| {
+            let key = Key::new(text, range);
+            (key, cache.locate(key))
+        })
+    }));
 }
