@@ -73,6 +73,8 @@ pub enum Error {
     },
     /// A count no longer fits 64 bits.
     CountOverflow,
+    /// The distinct pretokens have more bytes than training can hold.
+    TooManyPretokens,
     /// The bytes of a tokenizer file break its format.
     File {
         /// Where, in bytes from the start of the file.
@@ -132,6 +134,10 @@ impl fmt::Display for Error {
                  take the bytes"
             ),
             Self::CountOverflow => f.write_str("a count exceeds 64 bits"),
+            Self::TooManyPretokens => f.write_str(
+                "the distinct pretokens have more than 2^32 bytes; train on a sample, or drop \
+                 pretokens that occur once",
+            ),
             Self::File { at, reason } => {
                 write!(f, "not a valid tokenizer file, at byte {at}: {reason}")
             }

@@ -36,6 +36,8 @@ pub mod file;
 
 pub mod parallel;
 
+mod prefetch;
+
 pub mod error;
 
 pub use count::{Counter, Counts};

@@ -10,6 +10,8 @@
 
 use std::ops::Range;
 
+use crate::prefetch::prefetch;
+
 /// Longer pretokens (in bytes) are not kept.
 pub(super) const LONGEST: usize = 15;
 
@@ -172,19 +174,6 @@ impl Cache {
         }
     }
 }
-
-/// Ask the processor to bring the memory at `place`, and go on without it.
-#[cfg(target_arch = "x86_64")]
-#[inline]
-#[expect(unsafe_code, reason = "without it a third of the time of encoding is spent waiting")]
-fn prefetch(words: &[u64], place: usize) {
-    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-    // SAFETY: a prefetch reads nothing and may name any address.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(words.as_ptr().wrapping_add(place).cast()) };
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn prefetch(_words: &[u64], _place: usize) {}
 
 #[cfg(test)]
 mod tests {

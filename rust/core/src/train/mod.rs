@@ -2,7 +2,7 @@
 //!
 //! The plain algorithm: count every pair of neighbours in every distinct pretoken, each as often as
 //! the pretoken occurs; merge the most frequent pair everywhere; count again. Ties are broken by a
-//! named rule. The result below is the same merge for merge, with three departures:
+//! named rule. The result below is the same merge for merge, with four departures:
 //!
 //! 1. **Counts are updated, not recounted.** A merge changes only the pretokens that hold the pair;
 //!    each pair has a list of those (its *postings*). All changes of one merge are first summed in
@@ -14,6 +14,10 @@
 //! 3. **The queue is lazy.** Since counts only fall, an entry of the queue never promises too
 //!    little. The top entry is compared with the current count; if that has fallen, the entry goes
 //!    back with what is true now, else it is the maximum.
+//! 4. **Rare pairs are not kept.** A pair that is born below some floor stays below it. As long as
+//!    there are pairs above the floor, no other can be the maximum, so nothing is remembered of
+//!    them. When the queue runs dry the floor is lowered and all pairs are counted anew, once or
+//!    twice in a training.
 //!
 //! [`words`] holds the pretokens and rewrites them, [`pairs`] holds counts and postings, [`order`]
 //! breaks ties.
@@ -96,29 +100,59 @@ pub fn train(
     options: &TrainOptions,
     on_progress: &mut dyn FnMut(usize) -> Result<()>,
 ) -> Result<Trained> {
+    train_from_floor(counts, options, first_floor(counts, options.merges), on_progress)
+}
+
+/// [`train`] with a floor to begin with, which changes how fast it is and nothing else.
+fn train_from_floor(
+    counts: &Counts,
+    options: &TrainOptions,
+    floor: u64,
+    on_progress: &mut dyn FnMut(usize) -> Result<()>,
+) -> Result<Trained> {
     let words = Words::new(counts)?;
     match options.ties {
-        Ties::RustBpe => Trainer::new(words, options, SmallestPair::by_bytes()).run(on_progress),
-        Ties::Hf => Trainer::new(words, options, SmallestPair::by_characters()).run(on_progress),
-        Ties::FirstSeen => Trainer::new(words, options, FirstSeen).run(on_progress),
-        Ties::BytesMax => Trainer::new(words, options, BytesMax::default()).run(on_progress),
+        Ties::RustBpe => {
+            Trainer::new(words, options, SmallestPair::by_bytes(), floor).run(on_progress)
+        }
+        Ties::Hf => {
+            Trainer::new(words, options, SmallestPair::by_characters(), floor).run(on_progress)
+        }
+        Ties::FirstSeen => Trainer::new(words, options, FirstSeen, floor).run(on_progress),
+        Ties::BytesMax => Trainer::new(words, options, BytesMax::default(), floor).run(on_progress),
     }
 }
+
+/// A guess, on the low side, of how often the last merge occurs: counts fall about as one over the
+/// number of the merge, so the last has a share of all pretokens that falls with it.
+fn first_floor(counts: &Counts, merges: usize) -> u64 {
+    let total = counts.total().unwrap_or(u64::MAX);
+    total / (merges.max(1) as u64).saturating_mul(9 * FLOOR_MARGIN)
+}
+
+/// A first floor is so many times lower than the count that the last merge may have.
+const FLOOR_MARGIN: u64 = 4;
+
+/// Each further floor is so many times lower.
+const FLOOR_STEP: u64 = 16;
 
 /// The state of a training under one rule for ties.
 struct Trainer<'a, O: TieOrder> {
     options: &'a TrainOptions,
     order: O,
     words: Words,
+    /// Those that occur at least `floor` times, or did when they were born.
     pairs: Pairs,
+    floor: u64,
     /// Count, tie key and index of each pair; the greatest is next unless it is out of date.
     queue: BinaryHeap<(u64, O::Key, u32)>,
 }
 
 impl<'a, O: TieOrder> Trainer<'a, O> {
-    fn new(words: Words, options: &'a TrainOptions, order: O) -> Self {
-        let pairs = Pairs::of_bytes(&words);
-        let mut trainer = Self { options, order, words, pairs, queue: BinaryHeap::new() };
+    fn new(words: Words, options: &'a TrainOptions, order: O, floor: u64) -> Self {
+        let floor = floor.max(options.min_count.get());
+        let pairs = Pairs::of_words(&words, floor);
+        let mut trainer = Self { options, order, words, pairs, floor, queue: BinaryHeap::new() };
         trainer.enqueue_from(0);
         trainer
     }
@@ -127,16 +161,28 @@ impl<'a, O: TieOrder> Trainer<'a, O> {
         let mut trained = Trained::default();
         let mut changes = Changes::new(256 + self.options.merges);
         while trained.merges.len() < self.options.merges {
-            let Some(index) = self.next() else {
+            if let Some(index) = self.next() {
+                trained.merges.push(self.pairs.pair(index));
+                trained.counts.push(self.pairs.count(index));
+                self.merge(index, &mut changes);
+                on_progress(trained.merges.len())?;
+            } else if !self.lower_floor() {
                 trained.exhausted = true;
                 break;
-            };
-            trained.merges.push(self.pairs.pair(index));
-            trained.counts.push(self.pairs.count(index));
-            self.merge(index, &mut changes);
-            on_progress(trained.merges.len())?;
+            }
         }
         Ok(trained)
+    }
+
+    /// Count the pairs anew that were too rare; false if no pair is.
+    fn lower_floor(&mut self) -> bool {
+        if self.floor == self.options.min_count.get() {
+            return false;
+        }
+        self.floor = (self.floor / FLOOR_STEP).max(self.options.min_count.get());
+        self.pairs = Pairs::of_words(&self.words, self.floor);
+        self.enqueue_from(0);
+        true
     }
 
     /// The pair to merge now.
@@ -149,7 +195,7 @@ impl<'a, O: TieOrder> Trainer<'a, O> {
                     return Some(index);
                 }
                 self.queue.push((count, fresh, index));
-            } else if current >= self.options.min_count.get() {
+            } else if current >= self.floor {
                 self.queue.push((current, key, index));
             }
         }
@@ -162,12 +208,10 @@ impl<'a, O: TieOrder> Trainer<'a, O> {
         let new = self.words.create(pair);
         self.order.created(pair);
         changes.of_merge(pair, new);
-        for &word in self.pairs.postings(index) {
-            self.words.merge(word, changes);
-        }
+        self.words.merge_all(self.pairs.postings(index), changes);
         self.pairs.remove(index);
         let first = self.pairs.len();
-        self.pairs.take_over(changes, self.options.min_count.get());
+        self.pairs.take_over(changes, self.floor);
         self.enqueue_from(first);
     }
 
@@ -177,7 +221,7 @@ impl<'a, O: TieOrder> Trainer<'a, O> {
             let length = self.words.joined_length(self.pairs.pair(index));
             let fits = self.options.max_token_bytes.is_none_or(|most| length as usize <= most);
             let count = self.pairs.count(index);
-            if fits && count >= self.options.min_count.get() {
+            if fits {
                 let key = self.order.key(&mut self.pairs, &self.words, index);
                 self.queue.push((count, key, index));
             }

@@ -6,14 +6,14 @@
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use super::words::{Changes, Words};
+use super::words::{Changes, Word, Words};
 
-/// All pairs that were ever born and may be merged.
+/// All pairs that were ever born and reached the floor.
 pub(super) struct Pairs {
     index: HashMap<(u32, u32), u32, FixedState>,
     entries: Vec<Entry>,
     /// The words of all pairs; those of one pair are a range, in order.
-    postings: Vec<u32>,
+    postings: Vec<Word>,
 }
 
 struct Entry {
@@ -25,27 +25,28 @@ struct Entry {
 }
 
 impl Pairs {
-    /// The pairs of bytes, before any merge.
-    pub(super) fn of_bytes(words: &Words) -> Self {
-        let mut found = vec![(0u64, Vec::new()); 1 << 16];
-        for (word, ids, count) in words.iter() {
+    /// All pairs of neighbours that occur at least `floor` times.
+    pub(super) fn of_words(words: &Words, floor: u64) -> Self {
+        let mut counts: HashMap<(u32, u32), u64, FixedState> = HashMap::default();
+        for (_, ids, count) in words.iter() {
             for pair in ids.windows(2) {
-                let (sum, postings) = &mut found[(pair[0] << 8 | pair[1]) as usize];
-                *sum += count;
-                if postings.last() != Some(&word) {
-                    postings.push(word);
-                }
+                *counts.entry((pair[0], pair[1])).or_insert(0) += count;
             }
         }
-        let mut pairs =
-            Self { index: HashMap::default(), entries: Vec::new(), postings: Vec::new() };
-        for (pair, (count, postings)) in (0u32..).zip(found).filter(|(_, (_, p))| !p.is_empty()) {
-            pairs.insert((pair >> 8, pair & 0xFF), count, &postings);
+        let mut kept: Vec<((u32, u32), u64)> =
+            counts.into_iter().filter(|&(_, count)| count >= floor).collect();
+        kept.sort_unstable();
+        let pairs = kept.iter().map(|&(pair, _)| pair);
+        let index: HashMap<_, _, _> = pairs.zip(0u32..).collect();
+        let postings = postings(words, &index);
+        let mut all = Self { index: HashMap::default(), entries: Vec::new(), postings: Vec::new() };
+        for ((pair, count), words) in kept.into_iter().zip(postings) {
+            all.insert(pair, count, &words);
         }
-        pairs
+        all
     }
 
-    fn insert(&mut self, pair: (u32, u32), count: u64, words: &[u32]) {
+    fn insert(&mut self, pair: (u32, u32), count: u64, words: &[Word]) {
         let start = self.postings.len();
         self.postings.extend_from_slice(words);
         self.index.insert(pair, self.len());
@@ -67,7 +68,7 @@ impl Pairs {
     }
 
     /// The words in which the pair was born, in order.
-    pub(super) fn postings(&self, index: u32) -> &[u32] {
+    pub(super) fn postings(&self, index: u32) -> &[Word] {
         let Entry { start, end, .. } = self.entries[index as usize];
         &self.postings[start..end]
     }
@@ -79,16 +80,16 @@ impl Pairs {
         self.index.remove(&entry.pair);
     }
 
-    /// Take over what a merge changed. Pairs that are born below `min_count` can never reach it and
-    /// are not kept.
-    pub(super) fn take_over(&mut self, changes: &mut Changes, min_count: u64) {
+    /// Take over what a merge changed. Pairs that are born below `floor` can never reach it and are
+    /// not kept.
+    pub(super) fn take_over(&mut self, changes: &mut Changes, floor: u64) {
         changes.drain_deaths(|pair, count| {
             if let Some(&index) = self.index.get(&pair) {
                 self.entries[index as usize].count -= count;
             }
         });
         changes.drain_births(|pair, count, words| {
-            if count >= min_count {
+            if count >= floor {
                 self.insert(pair, count, words);
             }
         });
@@ -104,4 +105,20 @@ impl Pairs {
         self.entries[index as usize].start = at;
         place
     }
+}
+
+/// The words of each pair of an index, in order, each word once.
+fn postings(words: &Words, index: &HashMap<(u32, u32), u32, FixedState>) -> Vec<Vec<Word>> {
+    let mut postings = vec![Vec::new(); index.len()];
+    for (word, ids, _) in words.iter() {
+        for pair in ids.windows(2) {
+            if let Some(&index) = index.get(&(pair[0], pair[1])) {
+                let postings = &mut postings[index as usize];
+                if postings.last() != Some(&word) {
+                    postings.push(word);
+                }
+            }
+        }
+    }
+    postings
 }

@@ -6,7 +6,7 @@ use std::num::NonZeroU64;
 
 use proptest::prelude::*;
 
-use super::{Ties, TrainOptions, Trained, train};
+use super::{Ties, TrainOptions, Trained, train, train_from_floor};
 use crate::count::Counts;
 use crate::error::Error;
 
@@ -87,8 +87,11 @@ fn check(counts: &Counts, merges: usize, min_count: u64, max_token_bytes: Option
     for ties in ALL {
         let min_count = NonZeroU64::new(min_count).unwrap();
         let options = TrainOptions { merges, ties, min_count, max_token_bytes };
-        let fast = train(counts, &options, &mut |_| Ok(())).unwrap();
-        assert_eq!(fast, plain(counts, &options), "{options:?} {counts:?}");
+        let plain = plain(counts, &options);
+        for floor in [0, 2, 40, u64::MAX] {
+            let fast = train_from_floor(counts, &options, floor, &mut |_| Ok(())).unwrap();
+            assert_eq!(fast, plain, "floor {floor} {options:?} {counts:?}");
+        }
     }
 }
 

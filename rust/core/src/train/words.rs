@@ -6,17 +6,23 @@
 
 use crate::count::Counts;
 use crate::error::{Error, Result};
+use crate::prefetch::prefetch;
+
+/// Names a word: where its cells begin.
+pub(super) type Word = u32;
+
+/// What stands before the ids of a word: room, length, and the count in two halves.
+const HEADER: usize = 4;
+
+/// How many words ahead the memory of a word is asked for.
+const AHEAD: usize = 12;
 
 /// The distinct pretokens of at least two bytes.
+///
+/// All about a word stands in one place, because words are visited in no order and the memory of
+/// each is waited for: its room and its length in ids, its count, then its ids.
 pub(super) struct Words {
-    /// The ids of all words, end to end; a word that shrank leaves a gap behind it.
-    ids: Vec<u32>,
-    /// Where each word starts in `ids`.
-    starts: Vec<usize>,
-    /// How many ids each word has now.
-    lengths: Vec<u32>,
-    /// How often each word occurs.
-    counts: Vec<u64>,
+    cells: Vec<u32>,
     /// The length in bytes of each token, as far as they exist.
     token_lengths: Vec<u32>,
 }
@@ -25,60 +31,74 @@ impl Words {
     /// Fails if the number of pairs of neighbours in the corpus does not fit 64 bits: then no count
     /// can overflow later.
     pub(super) fn new(counts: &Counts) -> Result<Self> {
-        let mut words = Self {
-            ids: Vec::new(),
-            starts: Vec::new(),
-            lengths: Vec::new(),
-            counts: Vec::new(),
-            token_lengths: vec![1; 256],
-        };
+        let mut words = Self { cells: Vec::new(), token_lengths: vec![1; 256] };
         let mut pairs: u64 = 0;
         for (pretoken, count) in counts.iter().filter(|(pretoken, _)| pretoken.len() > 1) {
             let more = count.checked_mul(pretoken.len() as u64 - 1);
             pairs = more.and_then(|more| pairs.checked_add(more)).ok_or(Error::CountOverflow)?;
-            words.push(pretoken, count);
+            words.push(pretoken, count)?;
         }
         Ok(words)
     }
 
-    fn push(&mut self, pretoken: &[u8], count: u64) {
-        self.starts.push(self.ids.len());
-        self.ids.extend(pretoken.iter().map(|&byte| u32::from(byte)));
-        self.lengths.push(u32::try_from(pretoken.len()).expect("a pretoken is below 4 GiB"));
-        self.counts.push(count);
+    fn push(&mut self, pretoken: &[u8], count: u64) -> Result<()> {
+        let length = u32::try_from(pretoken.len()).map_err(|_| Error::TooManyPretokens)?;
+        let [low, high] = halves(count);
+        self.cells.extend([length, length, low, high]);
+        self.cells.extend(pretoken.iter().map(|&byte| u32::from(byte)));
+        match u32::try_from(self.cells.len()) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(Error::TooManyPretokens),
+        }
     }
 
-    /// The words with their numbers, ids and counts.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &[u32], u64)> {
-        (0u32..).take(self.counts.len()).map(|word| (word, self.ids(word), self.count(word)))
+    /// The words with their ids and counts, in the order of the counts that they come from.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Word, &[u32], u64)> {
+        let mut word = 0;
+        std::iter::from_fn(move || {
+            let room = *self.cells.get(word as usize)?;
+            let item = (word, self.ids(word), self.count(word));
+            word += u32::try_from(HEADER).expect("a small number") + room;
+            Some(item)
+        })
     }
 
-    fn ids(&self, word: u32) -> &[u32] {
-        let start = self.starts[word as usize];
-        &self.ids[start..start + self.lengths[word as usize] as usize]
+    fn ids(&self, word: Word) -> &[u32] {
+        let start = word as usize + HEADER;
+        &self.cells[start..start + self.cells[word as usize + 1] as usize]
     }
 
-    fn count(&self, word: u32) -> u64 {
-        self.counts[word as usize]
+    fn count(&self, word: Word) -> u64 {
+        let word = word as usize;
+        u64::from(self.cells[word + 2]) | u64::from(self.cells[word + 3]) << 32
     }
 
-    /// Where a pair first occurs in a word: the place of its first byte among the bytes of all
-    /// words.
-    pub(super) fn place(&self, word: u32, pair: (u32, u32)) -> Option<u64> {
+    /// Where a pair first occurs in a word, as a number that grows from word to word and from byte
+    /// to byte.
+    pub(super) fn place(&self, word: Word, pair: (u32, u32)) -> Option<u64> {
         let ids = self.ids(word);
-        let at = ids.windows(2).position(|ids| (ids[0], ids[1]) == pair)?;
+        let at = position(ids, pair)?;
         let bytes = ids[..at].iter().map(|&id| u64::from(self.token_lengths[id as usize]));
-        Some(self.starts[word as usize] as u64 + bytes.sum::<u64>())
+        Some(u64::from(word) << 32 | bytes.sum::<u64>())
     }
 
-    /// Merge the pair of `changes` in one word, from left to right, and add what that changes.
-    pub(super) fn merge(&mut self, word: u32, changes: &mut Changes) {
-        let (start, count) = (self.starts[word as usize], self.counts[word as usize]);
-        let length = self.lengths[word as usize] as usize;
-        let ids = &mut self.ids[start..start + length];
-        let Some(first) = ids.windows(2).position(|ids| (ids[0], ids[1]) == changes.pair) else {
-            return;
-        };
+    /// Merge the pair of `changes` in all these words and add what that changes.
+    pub(super) fn merge_all(&mut self, words: &[Word], changes: &mut Changes) {
+        for (index, &word) in words.iter().enumerate() {
+            if let Some(&later) = words.get(index + AHEAD) {
+                prefetch(&self.cells, later as usize);
+            }
+            self.merge(word, changes);
+        }
+    }
+
+    /// Merge the pair in one word, from left to right.
+    fn merge(&mut self, word: Word, changes: &mut Changes) {
+        let Some(first) = position(self.ids(word), changes.pair) else { return };
+        let count = self.count(word);
+        let start = word as usize + HEADER;
+        let length = self.cells[word as usize + 1] as usize;
+        let ids = &mut self.cells[start..start + length];
         let (mut read, mut write) = (first, first);
         while read < length {
             if read + 1 < length && (ids[read], ids[read + 1]) == changes.pair {
@@ -92,7 +112,7 @@ impl Words {
             }
             write += 1;
         }
-        self.lengths[word as usize] = u32::try_from(write).expect("shorter than before");
+        self.cells[word as usize + 1] = u32::try_from(write).expect("shorter than before");
     }
 
     /// The length in bytes of the token that a pair makes.
@@ -106,6 +126,18 @@ impl Words {
         self.token_lengths.push(self.joined_length(pair));
         id
     }
+}
+
+/// Where a pair first stands.
+#[inline]
+fn position(ids: &[u32], (left, right): (u32, u32)) -> Option<usize> {
+    ids.windows(2).position(|ids| ids[0] == left && ids[1] == right)
+}
+
+fn halves(count: u64) -> [u32; 2] {
+    #[expect(clippy::cast_possible_truncation, reason = "the two halves of a word")]
+    let halves = [count as u32, (count >> 32) as u32];
+    halves
 }
 
 /// What one merge changes, summed by neighbour.
@@ -142,7 +174,7 @@ impl Changes {
     }
 
     /// The pair is merged between `before`, which is already rewritten, and `after`, which is not.
-    fn add(&mut self, before: Option<u32>, after: Option<u32>, word: u32, count: u64) {
+    fn add(&mut self, before: Option<u32>, after: Option<u32>, word: Word, count: u64) {
         if let Some(before) = before {
             if before == self.new {
                 // The merge before this one counted its right neighbour, which is merged now.
@@ -167,7 +199,7 @@ impl Changes {
     }
 
     /// Hand out each new pair with its count and its words, in order, and forget it.
-    pub(super) fn drain_births(&mut self, mut each: impl FnMut((u32, u32), u64, &[u32])) {
+    pub(super) fn drain_births(&mut self, mut each: impl FnMut((u32, u32), u64, &[Word])) {
         let new = self.new;
         self.left_new.drain(|before, count, words| each((before, new), count, words));
         self.right_new.drain(|after, count, words| each((new, after), count, words));
@@ -206,7 +238,7 @@ impl Sums {
 struct Births {
     counts: Vec<u64>,
     /// In order, each word once.
-    words: Vec<Vec<u32>>,
+    words: Vec<Vec<Word>>,
     touched: Vec<u32>,
 }
 
@@ -216,7 +248,7 @@ impl Births {
         Self { counts: vec![0; vocab_size], words, touched: Vec::new() }
     }
 
-    fn add(&mut self, id: u32, word: u32, count: u64) {
+    fn add(&mut self, id: u32, word: Word, count: u64) {
         self.counts[id as usize] += count;
         let words = &mut self.words[id as usize];
         if words.is_empty() {
@@ -227,7 +259,7 @@ impl Births {
         }
     }
 
-    fn drain(&mut self, mut each: impl FnMut(u32, u64, &[u32])) {
+    fn drain(&mut self, mut each: impl FnMut(u32, u64, &[Word])) {
         for id in self.touched.drain(..) {
             let words = &mut self.words[id as usize];
             each(id, std::mem::take(&mut self.counts[id as usize]), words);
