@@ -6,15 +6,20 @@
 //!
 //! The distinct pretokens of [`Counts`] stand in the order in which the corpus first shows them.
 //! That order does not depend on how the corpus was cut for the threads: each pretoken keeps the
-//! number of the first text that holds it and its place there, and the smallest wins when partial
-//! counts are added up.
+//! byte of the corpus at which it was first seen, and the smallest wins when partial counts are added
+//! up.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use crate::error::{Error, Result};
+use crate::key::{Key, LONGEST};
 use crate::parallel;
-use crate::pretokenize::{Pattern, Splitter};
+use crate::prefetch::prefetch;
+use crate::pretokenize::{Ends, Pattern, Splitter};
+
+/// A long text is cut into pieces of about so many bytes, if it may be cut.
+const PIECE: usize = 1 << 18;
 
 /// The distinct pretokens of a corpus and how often each occurs, in order of first occurrence.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -69,17 +74,170 @@ impl Counts {
     }
 }
 
-/// Where a pretoken first occurs: the number of the text, and the byte in it.
-type Place = (u64, u64);
-
-/// How often a pretoken was seen, and where first.
+/// How often a pretoken was seen, and the byte of the corpus at which it first was.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     count: u64,
-    first: Place,
+    first: u64,
 }
 
-type Table = HashMap<Box<[u8]>, Seen, FixedState>;
+impl Seen {
+    /// Add what another part of the corpus saw.
+    fn add(&mut self, other: Self) {
+        self.count += other.count;
+        self.first = self.first.min(other.first);
+    }
+}
+
+/// The pretokens that one thread saw: the short ones by their keys, the long ones by their bytes.
+#[derive(Debug, Default)]
+struct Table {
+    short: ShortTable,
+    long: HashMap<Box<[u8]>, Seen, FixedState>,
+    /// The ends of the pretokens that are worked on, and the keys of those that are short.
+    ends: Box<Ends>,
+    keys: Vec<Option<Key>>,
+}
+
+impl Table {
+    /// Split `text`, whose first byte is number `offset` of the corpus, and add its pretokens.
+    fn add_text(&mut self, splitter: &Splitter, text: &str, offset: u64) -> Result<()> {
+        let mut start = 0;
+        while start < text.len() {
+            splitter.fill(text, start, &mut self.ends)?;
+            self.locate(text.as_bytes(), start);
+            for (&end, &key) in self.ends.as_slice().iter().zip(&self.keys) {
+                let seen = Seen { count: 1, first: offset + start as u64 };
+                match key {
+                    Some(key) => self.short.add(key, seen),
+                    None => add_long(&mut self.long, &text.as_bytes()[start..end], seen),
+                }
+                start = end;
+            }
+        }
+        Ok(())
+    }
+
+    /// Make the keys of the pretokens that are worked on, and ask for the memory of their counts.
+    fn locate(&mut self, text: &[u8], mut start: usize) {
+        self.short.reserve(Ends::CAPACITY);
+        self.keys.clear();
+        self.keys.extend(self.ends.as_slice().iter().map(|&end| {
+            let range = start..end;
+            start = end;
+            let key = (range.len() <= LONGEST).then(|| Key::new(text, range))?;
+            self.short.prefetch(key);
+            Some(key)
+        }));
+    }
+
+    /// Add what another thread saw.
+    fn merge(&mut self, other: Self) {
+        for (key, seen) in other.short.iter() {
+            self.short.reserve(1);
+            self.short.add(key, seen);
+        }
+        for (pretoken, seen) in other.long {
+            self.long.entry(pretoken).and_modify(|known| known.add(seen)).or_insert(seen);
+        }
+    }
+
+    /// Everything in the order of first occurrence.
+    fn into_counts(self) -> Counts {
+        let short = self.short.iter().map(|(key, seen)| (seen, Pretoken::Short(key)));
+        let long = self.long.into_iter().map(|(bytes, seen)| (seen, Pretoken::Long(bytes)));
+        let mut rows: Vec<(Seen, Pretoken)> = short.chain(long).collect();
+        rows.sort_unstable_by_key(|(seen, _)| seen.first);
+        let mut counts = Counts::default();
+        for (seen, pretoken) in rows {
+            match pretoken {
+                Pretoken::Short(key) => key.write(&mut counts.bytes),
+                Pretoken::Long(bytes) => counts.bytes.extend_from_slice(&bytes),
+            }
+            counts.ends.push(counts.bytes.len());
+            counts.numbers.push(seen.count);
+        }
+        counts
+    }
+}
+
+enum Pretoken {
+    Short(Key),
+    Long(Box<[u8]>),
+}
+
+fn add_long(table: &mut HashMap<Box<[u8]>, Seen, FixedState>, pretoken: &[u8], seen: Seen) {
+    match table.get_mut(pretoken) {
+        Some(known) => known.add(seen),
+        None => drop(table.insert(pretoken.into(), seen)),
+    }
+}
+
+/// Counts by key: open addressing, a power of two of slots, at most half of them taken.
+#[derive(Debug, Default)]
+struct ShortTable {
+    /// The two words of a key, the count, the first place. A count of zero is an empty slot.
+    slots: Vec<[u64; 4]>,
+    taken: usize,
+}
+
+impl ShortTable {
+    /// Make room for so many keys more.
+    #[inline]
+    fn reserve(&mut self, more: usize) {
+        if 2 * (self.taken + more) > self.slots.len() {
+            self.grow(more);
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, more: usize) {
+        let size = (2 * (self.taken + more)).next_power_of_two().max(1 << 12);
+        let old = std::mem::replace(&mut self.slots, vec![[0; 4]; size]);
+        self.taken = 0;
+        for (key, seen) in (Self { slots: old, taken: 0 }).iter() {
+            self.add(key, seen);
+        }
+    }
+
+    /// Add to the count of a key; there must be room.
+    #[inline]
+    fn add(&mut self, key: Key, seen: Seen) {
+        let (low, high) = key.words();
+        let mut at = self.start(key);
+        loop {
+            let last = self.slots.len() - 1;
+            let slot = &mut self.slots[at & last];
+            if slot[2] == 0 {
+                *slot = [low, high, seen.count, seen.first];
+                self.taken += 1;
+                return;
+            }
+            if (slot[0], slot[1]) == (low, high) {
+                slot[2] += seen.count;
+                slot[3] = slot[3].min(seen.first);
+                return;
+            }
+            at += 1;
+        }
+    }
+
+    #[inline]
+    fn start(&self, key: Key) -> usize {
+        let bits = self.slots.len().trailing_zeros();
+        usize::try_from(key.hash() >> (64 - bits)).expect("a table fits memory")
+    }
+
+    #[inline]
+    fn prefetch(&self, key: Key) {
+        prefetch(&self.slots, self.start(key));
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (Key, Seen)> {
+        let taken = self.slots.iter().filter(|slot| slot[2] != 0);
+        taken.map(|&[low, high, count, first]| (Key::from_words(low, high), Seen { count, first }))
+    }
+}
 
 /// Counts the pretokens of a stream of texts.
 ///
@@ -94,7 +252,6 @@ type Table = HashMap<Box<[u8]>, Seen, FixedState>;
 #[derive(Debug)]
 pub struct Counter {
     splitter: Splitter,
-    threads: usize,
     /// One table a thread; each sees its own share of the texts.
     tables: Vec<Table>,
     texts: u64,
@@ -104,33 +261,49 @@ pub struct Counter {
 impl Counter {
     /// An empty count with the given pattern, to be filled by `threads` threads.
     pub fn new(pattern: &Pattern, threads: usize) -> Result<Self> {
-        let threads = threads.max(1);
         let splitter = Splitter::new(pattern)?;
-        let tables = vec![Table::default(); threads];
-        Ok(Self { splitter, threads, tables, texts: 0, text_bytes: 0 })
+        let tables = (0..threads.max(1)).map(|_| Table::default()).collect();
+        Ok(Self { splitter, tables, texts: 0, text_bytes: 0 })
     }
 
     /// Split `texts` and add their pretokens; each is a document of its own.
     ///
     /// On an error the counter holds an unknown part of these texts and should be dropped.
     pub fn add(&mut self, texts: &[&str]) -> Result<()> {
-        let first = self.texts;
-        let splitter = &self.splitter;
-        let weight = |text: &&str| text.len();
-        let parts = parallel::shares(texts, self.threads, weight);
-        let work = parts.into_iter().zip(&mut self.tables).map(|(range, table)| {
+        let pieces = self.pieces(texts);
+        let shares = parallel::shares(&pieces, self.tables.len(), |(text, _)| text.len());
+        let (splitter, pieces) = (&self.splitter, &pieces);
+        let work = shares.into_iter().zip(&mut self.tables).map(|(range, table)| {
             move || {
-                let number = first + range.start as u64;
-                texts[range]
-                    .iter()
-                    .zip(number..)
-                    .try_for_each(|(t, n)| add_text(table, splitter, t, n))
+                let mut pieces = pieces[range].iter();
+                pieces.try_for_each(|&(text, offset)| table.add_text(splitter, text, offset))
             }
         });
         parallel::run(work).into_iter().collect::<Result<()>>()?;
         self.texts += texts.len() as u64;
         self.text_bytes += texts.iter().map(|text| text.len() as u64).sum::<u64>();
         Ok(())
+    }
+
+    /// The texts with their offsets in the corpus, the long ones cut where that changes nothing, so
+    /// that several threads can share one.
+    fn pieces<'t>(&self, texts: &[&'t str]) -> Vec<(&'t str, u64)> {
+        let mut pieces = Vec::with_capacity(texts.len());
+        let mut offset = self.text_bytes;
+        for &text in texts {
+            let mut rest = text;
+            while rest.len() > 2 * PIECE
+                && let Some(cut) = self.splitter.cut(rest, PIECE)
+            {
+                let (piece, after) = rest.split_at(cut);
+                pieces.push((piece, offset));
+                offset += piece.len() as u64;
+                rest = after;
+            }
+            pieces.push((rest, offset));
+            offset += rest.len() as u64;
+        }
+        pieces
     }
 
     /// How many texts were added.
@@ -147,33 +320,9 @@ impl Counter {
     pub fn finish(self) -> Counts {
         let mut tables = self.tables.into_iter();
         let mut all = tables.next().unwrap_or_default();
-        for table in tables {
-            for (pretoken, seen) in table {
-                all.entry(pretoken)
-                    .and_modify(|entry| {
-                        entry.count += seen.count;
-                        entry.first = entry.first.min(seen.first);
-                    })
-                    .or_insert(seen);
-            }
-        }
-        let mut rows: Vec<_> = all.into_iter().collect();
-        rows.sort_unstable_by_key(|(_, seen)| seen.first);
-        Counts::new(rows.iter().map(|(pretoken, seen)| (&**pretoken, seen.count)))
+        tables.for_each(|table| all.merge(table));
+        all.into_counts()
     }
-}
-
-fn add_text(table: &mut Table, splitter: &Splitter, text: &str, number: u64) -> Result<()> {
-    let mut at = 0;
-    splitter.for_each(text, |pretoken| {
-        let first = (number, at);
-        at += pretoken.len() as u64;
-        if let Some(seen) = table.get_mut(pretoken.as_bytes()) {
-            seen.count += 1;
-        } else {
-            table.insert(pretoken.as_bytes().into(), Seen { count: 1, first });
-        }
-    })
 }
 
 #[cfg(test)]
@@ -195,6 +344,39 @@ mod tests {
         assert_eq!(one.text_bytes(), texts.iter().map(|t| t.len() as u128).sum());
         for (threads, batch) in [(1, 1), (2, 500), (3, 7), (8, 100), (16, 3)] {
             assert_eq!(count(threads, batch), one, "{threads} threads, batches of {batch}");
+        }
+    }
+
+    /// A map of boxed pretokens, the slow twin.
+    #[test]
+    fn equals_a_plain_map() {
+        let words =
+            ["a", "be", "the", "internationalization", "中文字符中文字符", " x", "\n\n", "é"];
+        let mut state = 1u64;
+        let mut word = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            words[usize::try_from(state >> 61).unwrap()].to_owned()
+        };
+        let text: String = (0..50_000).map(|i| word() + &format!(" {}", i % 5000)).collect();
+        let splitter = Splitter::new(&Pattern::new("gpt2")).unwrap();
+        let mut plain: Vec<(Vec<u8>, u64)> = Vec::new();
+        let mut places = std::collections::HashMap::new();
+        splitter
+            .for_each(&text, |pretoken| {
+                let next = plain.len();
+                let place = *places.entry(pretoken.as_bytes().to_vec()).or_insert(next);
+                if place == next {
+                    plain.push((pretoken.into(), 0));
+                }
+                plain[place].1 += 1;
+            })
+            .unwrap();
+        for threads in [1, 2, 5] {
+            let mut counter = Counter::new(&Pattern::new("gpt2"), threads).unwrap();
+            counter.add(&[&text]).unwrap();
+            let counts = counter.finish();
+            let rows: Vec<(Vec<u8>, u64)> = counts.iter().map(|(p, n)| (p.to_vec(), n)).collect();
+            assert_eq!(rows, plain);
         }
     }
 

@@ -36,6 +36,8 @@ pub mod file;
 
 pub mod parallel;
 
+mod key;
+
 mod prefetch;
 
 pub mod error;

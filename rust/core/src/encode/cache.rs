@@ -8,12 +8,8 @@
 //! A slot is four words: the pretoken itself (up to 15 bytes, then its length and the number of its
 //! ids in the last byte) and up to four ids. Longer lists of ids are kept aside.
 
-use std::ops::Range;
-
+use crate::key::{Key, LONGEST};
 use crate::prefetch::prefetch;
-
-/// Longer pretokens (in bytes) are not kept.
-pub(super) const LONGEST: usize = 15;
 
 /// How many ids fit a slot.
 const INLINE: usize = 4;
@@ -23,61 +19,11 @@ const WORDS: usize = 8;
 /// When so many ids are kept aside, everything is forgotten.
 const MOST_ASIDE: usize = 1 << 18;
 
-const LENGTH: u64 = 0x0F << 56;
+/// The number of ids is above the length, in the four bits of a key that are always zero.
 const COUNT: u32 = 60;
+const KEY: u64 = u64::MAX >> 4;
 /// The count of a slot whose ids are kept aside.
 const ASIDE: u64 = 15;
-
-/// A pretoken of at most [`LONGEST`] bytes as two words, with its length in the last byte.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Key {
-    low: u64,
-    high: u64,
-}
-
-impl Key {
-    /// The key of the pretoken at `range`, which has at most [`LONGEST`] bytes.
-    #[inline]
-    pub(super) fn new(text: &[u8], range: Range<usize>) -> Self {
-        let length = range.len();
-        let chunk = match text[range.start..].first_chunk::<16>() {
-            Some(chunk) => *chunk,
-            None => padded(&text[range]),
-        };
-        let word = u128::from_le_bytes(chunk) & MASKS[length];
-        #[expect(clippy::cast_possible_truncation, reason = "the two halves of a word")]
-        let (low, high) = (word as u64, (word >> 64) as u64);
-        Self { low, high: high | (length as u64) << 56 }
-    }
-
-    /// A number that depends on all bits of the key, the more so the higher its own bits.
-    #[inline]
-    fn hash(self) -> u64 {
-        let product = u128::from(self.low ^ 0x9E37_79B9_7F4A_7C15)
-            * u128::from(self.high ^ 0xC2B2_AE3D_27D4_EB4F);
-        #[expect(clippy::cast_possible_truncation, reason = "the two halves of a product")]
-        let folded = (product as u64) ^ (product >> 64) as u64;
-        folded
-    }
-}
-
-/// The lower bytes of a word, by how many.
-static MASKS: [u128; 16] = {
-    let mut masks = [0; 16];
-    let mut length = 1;
-    while length < 16 {
-        masks[length] = u128::MAX >> (128 - 8 * length);
-        length += 1;
-    }
-    masks
-};
-
-#[cold]
-fn padded(pretoken: &[u8]) -> [u8; 16] {
-    let mut chunk = [0; 16];
-    chunk[..pretoken.len()].copy_from_slice(pretoken);
-    chunk
-}
 
 /// The cache of one thread. Empty, it costs address space only.
 #[derive(Debug, Default)]
@@ -126,7 +72,7 @@ impl Cache {
         out: &mut [u32; LONGEST],
     ) -> Option<usize> {
         let set = self.set(place);
-        let is = |low: u64, high: u64| low == key.low && high & !(LENGTH << 4) == key.high;
+        let is = |low: u64, high: u64| (low, high & KEY) == key.words();
         if !is(set[0], set[1]) {
             if !is(set[4], set[5]) {
                 return None;
@@ -168,7 +114,8 @@ impl Cache {
         } else {
             [ASIDE, aside, ids.len() as u64]
         };
-        set[4..].copy_from_slice(&[key.low, key.high | words[0] << COUNT, words[1], words[2]]);
+        let (low, high) = key.words();
+        set[4..].copy_from_slice(&[low, high | words[0] << COUNT, words[1], words[2]]);
         if ids.len() > INLINE {
             self.aside.extend_from_slice(ids);
         }
@@ -193,16 +140,6 @@ mod tests {
     fn put(cache: &mut Cache, pretoken: &[u8], ids: &[u32]) {
         let place = cache.locate(key(pretoken));
         cache.put(key(pretoken), place, ids);
-    }
-
-    #[test]
-    fn keys_tell_pretokens_apart() {
-        let text = b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
-        let keys: Vec<Key> = (1..=LONGEST).map(|length| Key::new(text, 2..2 + length)).collect();
-        for (length, &one) in (1..).zip(&keys) {
-            assert_eq!(one, key(&text[..length]), "what follows does not count");
-            assert_eq!(keys.iter().filter(|&&other| other == one).count(), 1);
-        }
     }
 
     proptest! {

@@ -15,9 +15,10 @@ pub use special::Special;
 pub(crate) use special::known;
 
 use crate::error::{Error, Result};
+use crate::key::{Key, LONGEST};
 use crate::pretokenize::{Ends, Splitter};
 use crate::vocabulary::{MergeRule, Vocabulary};
-use cache::{Cache, Key};
+use cache::Cache;
 use merge::{ByteIds, MergeScratch};
 use pairs::PairTable;
 use special::SpecialFinder;
@@ -138,7 +139,7 @@ impl Encoder {
                 filled = 0;
             }
             start = end;
-            if filled > BUFFER - cache::LONGEST {
+            if filled > BUFFER - LONGEST {
                 out.extend_from_slice(&buffer[..filled]);
                 filled = 0;
             }
@@ -195,7 +196,7 @@ fn locate(
     keys.extend(ends.as_slice().iter().map(|&end| {
         let range = start..end;
         start = end;
-        (range.len() <= cache::LONGEST).then(|| {
+        (range.len() <= LONGEST).then(|| {
             let key = Key::new(text, range);
             (key, cache.locate(key))
         })

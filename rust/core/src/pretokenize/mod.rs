@@ -97,6 +97,22 @@ impl Splitter {
         scanners.map(|scanner| Self { tier: Tier::Scan(scanner) }).collect()
     }
 
+    /// A place behind `near` at which `text` may be cut in two without changing its pretokens, if
+    /// there is one within a few thousand bytes.
+    ///
+    /// For the published patterns that is before a space between an ASCII letter or digit and an
+    /// ASCII letter: no pretoken of letters or digits goes on over a space, and none looks at what
+    /// stands before it. For other patterns nothing is known.
+    pub fn cut(&self, text: &str, near: usize) -> Option<usize> {
+        let Tier::Scan(_) = self.tier else { return None };
+        let window = text.as_bytes().get(near..)?;
+        let is_cut = |bytes: &[u8]| {
+            bytes[0].is_ascii_alphanumeric() && bytes[1] == b' ' && bytes[2].is_ascii_alphabetic()
+        };
+        let found = window.windows(3).take(4096).position(is_cut)?;
+        Some(near + found + 1)
+    }
+
     /// The name of the way in which this pattern is split: `"regex"`, or, for a scanner, the name of
     /// the instructions that it uses: `"avx512"`, `"avx2"`, `"portable"`.
     pub fn tier(&self) -> &'static str {

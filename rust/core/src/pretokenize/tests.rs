@@ -88,6 +88,22 @@ proptest! {
     }
 }
 
+proptest! {
+    /// The pretokens of two parts are those of the whole.
+    #[test]
+    fn a_cut_changes_nothing(text in hard_text(), tail in "[a-z]{1,5} [a-zA-Z' ]{0,20}", near in 0usize..40) {
+        let text = text + &tail;
+        for (pattern, fast, _) in &splitters() {
+            if let Some(cut) = fast[0].cut(&text, near) {
+                let (left, right) = text.split_at(cut);
+                let mut parts = split(&fast[0], left);
+                parts.extend(split(&fast[0], right).iter().map(|end| end + cut));
+                prop_assert_eq!(parts, split(&fast[0], &text), "{:?} at {}", pattern, cut);
+            }
+        }
+    }
+}
+
 /// A hard spot at every place of a block, behind words and behind spaces.
 #[test]
 fn every_alignment() {

@@ -1,0 +1,97 @@
+//! A short pretoken as a number: what tables of pretokens are indexed by.
+//!
+//! Most pretokens are shorter than 16 bytes. Such a one fits two words together with its length, so
+//! that comparing and hashing it takes a few instructions, however long it is.
+
+use std::ops::Range;
+
+/// Longer pretokens (in bytes) have no key.
+pub(crate) const LONGEST: usize = 15;
+
+/// A pretoken of at most [`LONGEST`] bytes as two words, with its length in the last byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Key {
+    low: u64,
+    high: u64,
+}
+
+impl Key {
+    /// The key of the pretoken at `range`, which has at most [`LONGEST`] bytes.
+    #[inline]
+    pub(crate) fn new(text: &[u8], range: Range<usize>) -> Self {
+        let length = range.len();
+        let chunk = match text[range.start..].first_chunk::<16>() {
+            Some(chunk) => *chunk,
+            None => padded(&text[range]),
+        };
+        let word = u128::from_le_bytes(chunk) & MASKS[length];
+        #[expect(clippy::cast_possible_truncation, reason = "the two halves of a word")]
+        let (low, high) = (word as u64, (word >> 64) as u64);
+        Self { low, high: high | (length as u64) << 56 }
+    }
+
+    /// The two words. The upper four bits of the second are zero, and it is never zero as a whole.
+    #[inline]
+    pub(crate) fn words(self) -> (u64, u64) {
+        (self.low, self.high)
+    }
+
+    /// The key of which [`words`](Self::words) gave the two words.
+    pub(crate) fn from_words(low: u64, high: u64) -> Self {
+        Self { low, high }
+    }
+
+    /// Append the bytes of the pretoken.
+    pub(crate) fn write(self, out: &mut Vec<u8>) {
+        let word = u128::from(self.low) | u128::from(self.high) << 64;
+        let length = usize::from((self.high >> 56).to_le_bytes()[0]);
+        out.extend_from_slice(&word.to_le_bytes()[..length]);
+    }
+
+    /// A number that depends on all bits of the key, the more so the higher its own bits.
+    #[inline]
+    pub(crate) fn hash(self) -> u64 {
+        let product = u128::from(self.low ^ 0x9E37_79B9_7F4A_7C15)
+            * u128::from(self.high ^ 0xC2B2_AE3D_27D4_EB4F);
+        #[expect(clippy::cast_possible_truncation, reason = "the two halves of a product")]
+        let folded = (product as u64) ^ (product >> 64) as u64;
+        folded
+    }
+}
+
+/// The lower bytes of a word, by how many.
+static MASKS: [u128; 16] = {
+    let mut masks = [0; 16];
+    let mut length = 1;
+    while length < 16 {
+        masks[length] = u128::MAX >> (128 - 8 * length);
+        length += 1;
+    }
+    masks
+};
+
+#[cold]
+fn padded(pretoken: &[u8]) -> [u8; 16] {
+    let mut chunk = [0; 16];
+    chunk[..pretoken.len()].copy_from_slice(pretoken);
+    chunk
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_tell_pretokens_apart() {
+        let text = b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
+        let keys: Vec<Key> = (1..=LONGEST).map(|length| Key::new(text, 2..2 + length)).collect();
+        for (length, &one) in (1..).zip(&keys) {
+            let mut bytes = Vec::new();
+            one.write(&mut bytes);
+            assert_eq!(bytes, text[2..2 + length]);
+            assert_eq!(Key::from_words(one.words().0, one.words().1), one);
+            assert_eq!(one, Key::new(&text[..length], 0..length), "what follows does not count");
+            assert_eq!(keys.iter().filter(|&&other| other == one).count(), 1);
+        }
+    }
+}
