@@ -5,6 +5,7 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::import_exception;
 use pyo3::prelude::*;
 
+import_exception!(bytepair.errors, ConversationError);
 import_exception!(bytepair.errors, CorpusError);
 import_exception!(bytepair.errors, CountOverflowError);
 import_exception!(bytepair.errors, FileFormatError);
@@ -24,6 +25,7 @@ pub(crate) fn python(error: &Error) -> PyErr {
         Error::UnknownSpecial { .. } | Error::SpecialInText { .. } => {
             SpecialTokenError::new_err(text)
         }
+        Error::TooLong { .. } => ConversationError::new_err(text),
         Error::CountOverflow => CountOverflowError::new_err(text),
         Error::File { .. } => FileFormatError::new_err(text),
         Error::Interrupted => PyKeyboardInterrupt::new_err(text),

@@ -11,6 +11,7 @@ mod arguments;
 mod counter;
 mod errors;
 mod model;
+mod render;
 mod tokenizer;
 
 use pyo3::prelude::*;
@@ -26,6 +27,8 @@ mod _core {
     use crate::counter::{Counter, Counts, train};
     #[pymodule_export]
     use crate::model::Model;
+    #[pymodule_export]
+    use crate::render::{pack, render};
     #[pymodule_export]
     use crate::tokenizer::Tokenizer;
 

@@ -224,6 +224,41 @@ impl Tokenizer {
         })
     }
 
+    /// The pretokens of a text, in order; their concatenation is the text.
+    ///
+    /// Example:
+    ///     >>> import bytepair
+    ///     >>> tok = bytepair.train(["hello hello"], 269)
+    ///     >>> tok.pretokenize("hello world")
+    ///     ['hello', ' world']
+    fn pretokenize<'py>(
+        &self,
+        py: Python<'py>,
+        text: &Bound<'_, PyString>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let text = arguments::text(text)?;
+        let pretokens = py.detach(|| {
+            let mut pretokens = Vec::new();
+            self.0.splitter().for_each(&text, |pretoken| pretokens.push(pretoken))?;
+            Ok(pretokens)
+        });
+        PyList::new(py, pretokens.map_err(|e: bytepair::Error| errors::python(&e))?)
+    }
+
+    /// Encode the bytes of one pretoken, whatever the split pattern would make of them.
+    ///
+    /// Raises:
+    ///     SplitError: if no token covers one of the bytes.
+    ///
+    /// Example:
+    ///     >>> import bytepair
+    ///     >>> tok = bytepair.train(["hello hello"], 269)
+    ///     >>> tok.encode_pretoken(b"\xff")
+    ///     [255]
+    fn encode_pretoken(&self, py: Python<'_>, pretoken: &[u8]) -> PyResult<Vec<u32>> {
+        py.detach(|| self.0.encode_pretoken(pretoken)).map_err(|e| errors::python(&e))
+    }
+
     /// The bytes of the native format, as `save` writes them.
     ///
     /// Example:
@@ -329,6 +364,11 @@ impl Tokenizer {
 }
 
 impl Tokenizer {
+    /// What the core knows.
+    pub(crate) fn core(&self) -> &bytepair::Tokenizer {
+        &self.0
+    }
+
     fn bytes_of(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
         let ids = arguments::ids(&self.0, ids)?;
         py.detach(|| self.0.decode_bytes(&ids)).map_err(|e| errors::python(&e))

@@ -71,6 +71,15 @@ pub enum Error {
         /// Where the first invalid sequence starts, in bytes from the start of the output.
         at: usize,
     },
+    /// A conversation does not fit the rows that conversations are packed into.
+    TooLong {
+        /// Which one, counted from 0.
+        conversation: usize,
+        /// How many ids it has.
+        length: usize,
+        /// How many ids a row has.
+        width: usize,
+    },
     /// A count no longer fits 64 bits.
     CountOverflow,
     /// The distinct pretokens have more bytes than training can hold.
@@ -132,6 +141,11 @@ impl fmt::Display for Error {
                 f,
                 "the decoded bytes are not UTF-8 at byte {at}; decode with errors=\"replace\", or \
                  take the bytes"
+            ),
+            Self::TooLong { conversation, length, width } => write!(
+                f,
+                "conversation {conversation} has {length} ids and does not fit a row of {width}; \
+                 truncate it first, or make rows wider"
             ),
             Self::CountOverflow => f.write_str("a count exceeds 64 bits"),
             Self::TooManyPretokens => f.write_str(

@@ -3,7 +3,7 @@
 //! The modules stand in the order in which the data flows:
 //!
 //! ```text
-//! text → pretokenize → count → train → vocabulary → encode / decode
+//! text → pretokenize → count → train → vocabulary → encode / decode → render
 //! ```
 //!
 //! 1. [`pretokenize`] splits a text into *pretokens* with a regular expression; no token ever
@@ -13,7 +13,8 @@
 //!    merges in order.
 //! 4. [`vocabulary`] is the result: ids and their bytes, checked once and immutable.
 //! 5. [`encode`] applies the merges to new text; [`decode`] joins the bytes of ids.
-//! 6. [`file`] writes and reads the native tokenizer file.
+//! 6. [`render`] turns conversations into ids with a loss mask.
+//! 7. [`file`] writes and reads the native tokenizer file.
 //!
 //! [`Tokenizer`] ties them together. The crate never prints, reads no environment variable, and
 //! knows nothing of Python.
@@ -29,6 +30,8 @@ pub mod vocabulary;
 pub mod encode;
 
 pub mod decode;
+
+pub mod render;
 
 pub mod tokenizer;
 

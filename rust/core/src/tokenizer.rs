@@ -223,7 +223,7 @@ impl Tokenizer {
     }
 
     /// Append the ids of `text` to `out`, as `options` ask.
-    fn encode_into(
+    pub(crate) fn encode_into(
         &self,
         text: &str,
         options: &EncodeOptions,
@@ -247,11 +247,21 @@ impl Tokenizer {
         self.encoder.encode(&self.vocabulary, &self.splitter, text, scratch, out)
     }
 
+    /// Encode the bytes of one pretoken, whatever the split pattern would make of them.
+    ///
+    /// Fails if no token covers one of the bytes.
+    pub fn encode_pretoken(&self, pretoken: &[u8]) -> Result<Vec<u32>> {
+        if pretoken.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.encoder.encode_alone(&self.vocabulary, pretoken, &mut self.scratch())
+    }
+
     /// What an earlier call remembered, or else something new.
     ///
     /// Nobody waits for the lock: it is held for a moment only, but a process that was forked in that
     /// moment would wait forever.
-    fn scratch(&self) -> Borrowed<'_> {
+    pub(crate) fn scratch(&self) -> Borrowed<'_> {
         let kept = self.scratch.try_lock().ok().and_then(|mut kept| kept.pop());
         Borrowed { tokenizer: self, scratch: Some(kept.unwrap_or_default()) }
     }
@@ -281,7 +291,7 @@ impl Tokenizer {
 }
 
 /// Scratch that goes back to its tokenizer when it is no longer needed.
-struct Borrowed<'a> {
+pub(crate) struct Borrowed<'a> {
     tokenizer: &'a Tokenizer,
     /// Here until dropped.
     scratch: Option<Scratch>,

@@ -148,6 +148,20 @@ impl Encoder {
         Ok(start)
     }
 
+    /// Encode one pretoken, whatever the splitter would make of its bytes.
+    ///
+    /// Fails if no token covers one of them.
+    pub(crate) fn encode_alone(
+        &self,
+        vocabulary: &Vocabulary,
+        pretoken: &[u8],
+        scratch: &mut Scratch,
+    ) -> Result<Vec<u32>> {
+        let mut ids = Vec::new();
+        self.encode_pretoken(vocabulary, pretoken, &mut scratch.merge, &mut ids)?;
+        Ok(ids)
+    }
+
     /// Put the ids of one pretoken into `ids`.
     ///
     /// Fails if no token covers one of its bytes.

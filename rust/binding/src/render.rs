@@ -1,0 +1,108 @@
+//! `render` and `pack`: whole batches of conversations, from segments to arrays.
+
+use bytepair::render::{RenderOptions, Segment};
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyInt, PyList, PyString};
+use std::borrow::Cow;
+
+use crate::tokenizer::Tokenizer;
+use crate::{arguments, errors};
+
+/// What Python holds in a list of segments: a text, an id, or `None` at the end of a message.
+enum Piece<'a> {
+    Text(Cow<'a, str>),
+    Id(u32),
+    End,
+}
+
+impl<'a> Piece<'a> {
+    fn new(tokenizer: &bytepair::Tokenizer, item: &'a Bound<'_, PyAny>) -> PyResult<Self> {
+        if item.is_none() {
+            return Ok(Self::End);
+        }
+        if item.is_instance_of::<PyInt>() {
+            return arguments::id(tokenizer, item).map(Self::Id);
+        }
+        arguments::text(item.cast::<PyString>()?).map(Self::Text)
+    }
+
+    fn segment(&self) -> Segment<'_> {
+        match self {
+            Self::Text(text) => Segment::Text(text),
+            Self::Id(id) => Segment::Id(*id),
+            Self::End => Segment::End,
+        }
+    }
+}
+
+type Arrays<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<i64>>);
+
+/// Render conversations: their ids, their mask, and where each starts (with the end of the last).
+#[pyfunction]
+#[pyo3(signature = (tokenizer, segments, trained, ends, *, join, max_tokens=None,
+                    whole_messages=false, threads=None))]
+#[expect(clippy::too_many_arguments, reason = "keywords in Python")]
+pub(crate) fn render<'py>(
+    py: Python<'py>,
+    tokenizer: &Bound<'py, Tokenizer>,
+    segments: &Bound<'py, PyList>,
+    trained: &[u8],
+    ends: Vec<usize>,
+    join: bool,
+    max_tokens: Option<usize>,
+    whole_messages: bool,
+    threads: Option<usize>,
+) -> PyResult<Arrays<'py>> {
+    let tokenizer = tokenizer.get().core();
+    let items: Vec<_> = segments.iter().collect();
+    let pieces = items.iter().map(|item| Piece::new(tokenizer, item));
+    let pieces = pieces.collect::<PyResult<Vec<_>>>()?;
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    let ranges: Vec<_> = starts.zip(&ends).map(|(start, &end)| start..end).collect();
+    if trained.len() != pieces.len() || !ends.is_sorted() || ends.last() > Some(&pieces.len()) {
+        return Err(PyValueError::new_err("segments, trained and ends do not belong together"));
+    }
+    let threads = arguments::threads(threads)?;
+    let options = RenderOptions { join, max_tokens, whole_messages };
+    let rendered = py.detach(|| {
+        let segments: Vec<_> = pieces.iter().map(Piece::segment).collect();
+        let trained: Vec<_> = trained.iter().map(|&trained| trained != 0).collect();
+        tokenizer.render(&ranges, &segments, &trained, options, threads)
+    });
+    let rendered = rendered.map_err(|e| errors::python(&e))?;
+    let mut offsets = vec![0];
+    offsets.extend(rendered.lengths.iter().scan(0, |end, &length| {
+        *end += integer(length);
+        Some(*end)
+    }));
+    let (ids, mask) = (rendered.ids.into_pyarray(py), rendered.mask.into_pyarray(py));
+    Ok((ids, mask, offsets.into_pyarray(py)))
+}
+
+type Places<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>);
+
+/// Best-fit packing: the row and the first column of each conversation.
+#[pyfunction]
+pub(crate) fn pack<'py>(
+    py: Python<'py>,
+    lengths: PyReadonlyArray1<'py, i64>,
+    width: usize,
+) -> PyResult<Places<'py>> {
+    let lengths: Vec<usize> = lengths
+        .as_array()
+        .iter()
+        .map(|&length| usize::try_from(length))
+        .collect::<Result<_, _>>()?;
+    let places = py.detach(|| bytepair::render::pack(&lengths, width));
+    let places = places.map_err(|e| errors::python(&e))?;
+    let (rows, columns): (Vec<i64>, Vec<i64>) =
+        places.into_iter().map(|(row, column)| (integer(row), integer(column))).unzip();
+    Ok((rows.into_pyarray(py), columns.into_pyarray(py)))
+}
+
+/// A number of things in memory, which never reaches 2⁶³.
+fn integer(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
