@@ -6,13 +6,13 @@
     >>> tok.decode(ids)
     'another one'
 
-Everything public is named here or in one of the modules `corpus`, `errors`, `reference`, `sample`
-and `view`.
+Everything public is named here or in one of the modules `chat`, `corpus`, `errors`, `reference`,
+`sample` and `view`.
 """
 
 from importlib.metadata import version as _version
 
-from bytepair import corpus, errors, reference, sample, view
+from bytepair import chat, corpus, errors, reference, sample, view
 from bytepair._core import PATTERNS, UNICODE_VERSION
 from bytepair.errors import BytepairError
 from bytepair.tokenizer import Tokenizer, load
@@ -28,6 +28,7 @@ __all__ = [
     "ExhaustedWarning",
     "Tokenizer",
     "__version__",
+    "chat",
     "corpus",
     "errors",
     "load",

@@ -7,6 +7,7 @@
     ├── SpecialTokenError    ValueError     a special token is unknown, or forbidden in a text
     ├── UnknownIdError       ValueError     an id that stands for nothing
     ├── FileFormatError      ValueError     a tokenizer file is damaged or of another kind
+    ├── ConversationError    ValueError     a conversation breaks a rule of its template
     ├── CorpusError          ValueError     a source of text cannot be read as asked
     └── CountOverflowError   OverflowError  a corpus has more pretokens than 64 bits can count
 
@@ -40,6 +41,10 @@ class UnknownIdError(BytepairError, ValueError):
 
 class FileFormatError(BytepairError, ValueError):
     """A tokenizer file is damaged, cut off, or of another kind or version."""
+
+
+class ConversationError(BytepairError, ValueError):
+    """A conversation breaks a rule of its template, or has nothing to train on."""
 
 
 class CorpusError(BytepairError, ValueError):

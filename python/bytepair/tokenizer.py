@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from bytepair import _core
+from bytepair.chat.methods import ChatMethods
 from bytepair.errors import FileFormatError
 from bytepair.view import terminal
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 FILE_NAME = "tokenizer.bytepair"
 
 
-class Tokenizer(_core.Tokenizer):
+class Tokenizer(ChatMethods):
     """A byte-level BPE tokenizer: immutable, and safe to use from many threads.
 
     It is made by `bytepair.train`, `bytepair.load` or `Tokenizer.from_ranks`. Two tokenizers are

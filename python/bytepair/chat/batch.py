@@ -1,0 +1,274 @@
+"""Whole data sets of conversations in, arrays out: ragged, padded, or packed into rows.
+
+Python walks over the messages and sorts them into segments; all encoding, truncating and packing is
+done by the core, on all threads.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bytepair import _core
+from bytepair.chat.render import (
+    Conversation,
+    Segments,
+    Truncate,
+    nothing_to_learn,
+    writer,
+)
+from bytepair.chat.template import NANOCHAT, Template
+from bytepair.errors import ConversationError, SpecialTokenError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from bytepair.chat.jinja import JinjaTemplate
+
+#: Conversations, a path to jsonl or parquet, or an Arrow table or column.
+Source: TypeAlias = "Iterable[Conversation] | str | os.PathLike[str] | Any"
+
+#: The columns under which a file may hold conversations.
+COLUMNS = ("messages", "conversations", "conversation")
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Rendered conversations.
+
+    Ragged, `input_ids` and the others have one dimension, and `offsets` says where each
+    conversation starts. Padded or packed, they have two: rows and places in a row.
+
+    Attributes:
+        input_ids: int32, the ids.
+        loss_mask: uint8, 1 where the model is trained on the id, else 0.
+        labels: int32, the id where it is trained on, else `ignore_index`; None if no
+            `ignore_index` was asked for. Labels stand at the place of their id; the model's loss,
+            or you, shifts them by one.
+        offsets: int64, where each conversation starts in ragged arrays, and where the last ends;
+            None if there are rows.
+        conversations: int32, of which conversation each place of a row is, -1 for padding; None if
+            there are no rows.
+    """
+
+    input_ids: NDArray[np.int32]
+    loss_mask: NDArray[np.uint8]
+    labels: NDArray[np.int32] | None = None
+    offsets: NDArray[np.int64] | None = None
+    conversations: NDArray[np.int32] | None = None
+
+    def __len__(self) -> int:
+        return len(self.input_ids) if self.offsets is None else len(self.offsets) - 1
+
+    def __getitem__(self, index: int) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+        """The ids and the mask of one conversation, or of one row."""
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"there is no conversation or row {index}; there are {len(self)}")
+        if self.offsets is None:
+            return self.input_ids[index], self.loss_mask[index]
+        index %= len(self)
+        here = slice(self.offsets[index], self.offsets[index + 1])
+        return self.input_ids[here], self.loss_mask[here]
+
+    def __iter__(self) -> Iterator[tuple[NDArray[np.int32], NDArray[np.uint8]]]:
+        return (self[index] for index in range(len(self)))
+
+    def to_arrow(self) -> pa.Table:
+        """The same as a table of list columns: one row a conversation, or one a row."""
+        import pyarrow as pa
+
+        columns: dict[str, NDArray[Any] | None] = {
+            "input_ids": self.input_ids,
+            "loss_mask": self.loss_mask,
+            "labels": self.labels,
+            "conversations": self.conversations,
+        }
+        present = {name: values for name, values in columns.items() if values is not None}
+        return pa.table({name: self._lists(values) for name, values in present.items()})
+
+    def _lists(self, values: NDArray[Any]) -> pa.Array:
+        import pyarrow as pa
+
+        if self.offsets is None:
+            return pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), values.shape[1])
+        return pa.LargeListArray.from_arrays(pa.array(self.offsets), pa.array(values))
+
+
+def render_batch(
+    tokenizer: _core.Tokenizer,
+    conversations: Source,
+    *,
+    template: Template | JinjaTemplate = NANOCHAT,
+    max_tokens: int | None = 2048,
+    truncate: Truncate = "tokens",
+    untrained: Literal["error", "keep", "drop"] = "error",
+    pad_to: int | None = None,
+    pack_to: int | None = None,
+    pad: str | None = None,
+    ignore_index: int | None = None,
+    threads: int | None = None,
+) -> Batch:
+    """Render many conversations; `Tokenizer.render_batch` says it all."""
+    if pad_to is not None and pack_to is not None:
+        raise ValueError("pass pad_to for one conversation a row, or pack_to for several, not both")
+    width = pad_to if pad_to is not None else pack_to
+    if width is not None:
+        if width < 1:
+            raise ValueError(f"rows of {width} ids hold nothing; make them wider")
+        max_tokens = width if max_tokens is None else min(max_tokens, width)
+    write = writer(tokenizer, template)
+    out = Segments()
+    for number, conversation in enumerate(read(conversations)):
+        try:
+            write.write(conversation, out)
+        except ConversationError as error:
+            raise ConversationError(f"conversation {number}: {error}") from None
+    ids, mask, offsets = out.encode(
+        tokenizer, join=write.join, max_tokens=max_tokens, truncate=truncate, threads=threads
+    )
+    ids = ids.view(np.int32)
+    if untrained != "keep":
+        ids, mask, offsets = _checked(ids, mask, offsets, untrained, max_tokens)
+    batch = Batch(ids, mask, offsets=offsets)
+    if width is not None:
+        filler = _pad_id(tokenizer, pad or template.padding())
+        batch = _rows(batch, width, filler, packed=pack_to is not None)
+    return batch if ignore_index is None else _labelled(batch, ignore_index)
+
+
+def _checked(
+    ids: NDArray[np.int32],
+    mask: NDArray[np.uint8],
+    offsets: NDArray[np.int64],
+    untrained: str,
+    max_tokens: int | None,
+) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.int64]]:
+    """Fail at, or drop, conversations whose mask is all 0 or all 1."""
+    lengths = np.diff(offsets)
+    sums = np.concatenate([[0], np.cumsum(mask, dtype=np.int64)])
+    trained = np.diff(sums[offsets])
+    bad = (trained == 0) | (trained == lengths)
+    if not bad.any():
+        return ids, mask, offsets
+    if untrained == "error":
+        first = int(np.argmax(bad))
+        why = nothing_to_learn(int(trained[first]), int(lengths[first]), max_tokens)
+        raise ConversationError(
+            f'conversation {first}: {why}, or untrained="drop" to leave such conversations out '
+            f"({int(bad.sum())} of {len(bad)})"
+        )
+    keep = np.repeat(~bad, lengths)
+    kept = np.concatenate([[0], np.cumsum(lengths[~bad])]).astype(np.int64)
+    return ids[keep], mask[keep], kept
+
+
+def _pad_id(tokenizer: _core.Tokenizer, name: str | None) -> int:
+    special = tokenizer.special_tokens
+    if name is None or name not in special:
+        raise SpecialTokenError(
+            f"rows are filled with the special token {name!r}, which this tokenizer does not have; "
+            f"pass pad= one of {' '.join(special) or 'none'}"
+        )
+    return special[name]
+
+
+def _rows(batch: Batch, width: int, filler: int, *, packed: bool) -> Batch:
+    """Lay conversations out in rows, each in one of its own or packed."""
+    assert batch.offsets is not None
+    lengths = np.diff(batch.offsets)
+    if packed:
+        rows, columns = _core.pack(lengths, width)
+    else:
+        rows, columns = np.arange(len(lengths)), np.zeros(len(lengths), np.int64)
+    shape = (int(rows.max()) + 1 if len(rows) else 0, width)
+    shift = rows * width + columns - batch.offsets[:-1]
+    places = np.arange(len(batch.input_ids)) + np.repeat(shift, lengths)
+    ids = np.full(shape, filler, np.int32)
+    mask = np.zeros(shape, np.uint8)
+    conversations = np.full(shape, -1, np.int32)
+    ids.ravel()[places] = batch.input_ids
+    mask.ravel()[places] = batch.loss_mask
+    conversations.ravel()[places] = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
+    return Batch(ids, mask, conversations=conversations)
+
+
+def _labelled(batch: Batch, ignore_index: int) -> Batch:
+    labels = np.where(batch.loss_mask == 1, batch.input_ids, np.int32(ignore_index))
+    return Batch(batch.input_ids, batch.loss_mask, labels, batch.offsets, batch.conversations)
+
+
+# ---------------------------------------------------------------------------- sources
+
+
+def read(source: Source) -> Iterator[Conversation]:
+    """The conversations of a source, in order.
+
+    Raises:
+        ConversationError: if a file or a table does not hold conversations; it names the place.
+    """
+    if isinstance(source, str | os.PathLike):
+        return _read_file(Path(source))
+    if any(hasattr(source, f"__arrow_c_{kind}__") for kind in ("array", "stream")):
+        return _read_arrow(source, "the Arrow data")
+    if isinstance(source, Mapping):
+        raise ConversationError("this is one conversation; pass a list of conversations")
+    return iter(source)
+
+
+def _read_file(path: Path) -> Iterator[Conversation]:
+    if path.suffix == ".parquet":
+        import pyarrow.parquet as pq
+
+        return _read_arrow(pq.read_table(path), str(path))
+    if path.suffix in (".jsonl", ".ndjson", ".json"):
+        return _read_jsonl(path)
+    raise ConversationError(f"{path} is no .jsonl or .parquet file")
+
+
+def _read_jsonl(path: Path) -> Iterator[Conversation]:
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                value = json.loads(line)
+            except json.JSONDecodeError as error:
+                raise ConversationError(f"{path}, line {number}: {error}") from None
+            yield _unwrapped(value)
+
+
+def _unwrapped(value: Any) -> Conversation:
+    """A line of a file: a list of messages, or a mapping that has one."""
+    if isinstance(value, Mapping) and "messages" not in value:
+        for name in COLUMNS:
+            if name in value:
+                return {**value, "messages": value[name]}
+    found: Conversation = value
+    return found
+
+
+def _read_arrow(source: Any, place: str) -> Iterator[Conversation]:
+    import pyarrow as pa
+
+    if isinstance(source, pa.Array | pa.ChunkedArray):
+        column = source
+    else:
+        table = pa.table(source)
+        name = next((name for name in COLUMNS if name in table.column_names), None)
+        if name is None:
+            raise ConversationError(
+                f"{place} has no column {' or '.join(COLUMNS)}; it has "
+                f"{', '.join(table.column_names) or 'none'}"
+            )
+        column = table.column(name)
+    chunks: Sequence[Any] = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    for chunk in chunks:
+        for start in range(0, len(chunk), 1024):
+            yield from chunk.slice(start, 1024).to_pylist()

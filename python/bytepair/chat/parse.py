@@ -1,0 +1,267 @@
+"""Ids in, a conversation out: the inverse of rendering, also while a model still writes.
+
+A `Parser` takes ids one at a time and says what each of them brings about, so that an inference
+loop can act when a tool call is complete. `parse` runs it over ids that are all there.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from bytepair import _core
+from bytepair.chat.template import NANOCHAT, Part, Role, Special, Template
+from bytepair.errors import ConversationError
+
+
+@dataclass(frozen=True, slots=True)
+class MessageStart:
+    """A message begins."""
+
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """More text of the current message or part: whole characters."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartStart:
+    """A part with tokens of its own begins, for instance a tool call."""
+
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartEnd:
+    """A part is complete.
+
+    Attributes:
+        type: its type, for instance "python".
+        text: its whole text.
+    """
+
+    type: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class MessageEnd:
+    """A message is complete.
+
+    Attributes:
+        message: the message, as in a conversation.
+    """
+
+    message: dict[str, Any]
+
+
+Event: TypeAlias = "MessageStart | TextDelta | PartStart | PartEnd | MessageEnd"
+
+#: A special token, or text: what a frame of a template consists of.
+_Piece: TypeAlias = "int | str"
+
+#: The part of plain text, which has no tokens around it.
+_PLAIN: Final = "text"
+
+
+@dataclass(slots=True)
+class _Message:
+    """A message on its way."""
+
+    role: str
+    parts: list[dict[str, str]] = field(default_factory=list)
+    open: str | None = None
+
+    def add(self, text: str) -> None:
+        if self.open is None and (not self.parts or self.parts[-1]["type"] != _PLAIN):
+            self.parts.append({"type": _PLAIN, "text": ""})
+        self.parts[-1]["text"] += text
+
+    def finished(self) -> dict[str, Any]:
+        """The message: its content is a string if it is nothing but text."""
+        if all(part["type"] == _PLAIN for part in self.parts):
+            return {"role": self.role, "content": "".join(part["text"] for part in self.parts)}
+        return {"role": self.role, "content": [dict(part) for part in self.parts]}
+
+
+class Parser:
+    """Takes ids one at a time and tells what they bring about.
+
+    Example:
+        >>> import bytepair
+        >>> from bytepair import chat
+        >>> tok = bytepair.train(["1+1 is 2"], vocab_size=266)
+        >>> prompt = tok.render_for_completion([{"role": "user", "content": "1+1?"}])
+        >>> parser = chat.Parser(tok)
+        >>> _ = [parser.feed(id) for id in prompt]
+        >>> special = tok.special_tokens
+        >>> reply = [special["<|python_start|>"], *tok.encode("1+1"), special["<|python_end|>"]]
+        >>> for id in reply:
+        ...     for event in parser.feed(id):
+        ...         if isinstance(event, chat.PartEnd):
+        ...             print("run", event.text)
+        run 1+1
+    """
+
+    def __init__(self, tokenizer: _core.Tokenizer, template: Template = NANOCHAT) -> None:
+        """Prepare to parse ids of `tokenizer` that were rendered with `template`."""
+        self._tokenizer = tokenizer
+        self._special = tokenizer.special_tokens
+        self._names = {id: name for name, id in self._special.items()}
+        self._frames = {name: self._frame(role.open) for name, role in template.roles.items()}
+        self._template = template
+        self._begin = set(self._frame(template.begin))
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._between: list[_Piece] = []
+        self._message: _Message | None = None
+        self._place = 0
+        self.messages: list[dict[str, Any]] = []
+
+    def _frame(self, pieces: Sequence[Special | str]) -> list[_Piece]:
+        return [self._special.get(p.name, -1) if isinstance(p, Special) else p for p in pieces]
+
+    @property
+    def conversation(self) -> dict[str, Any]:
+        """What there is so far, a message that is not complete included."""
+        unfinished = [] if self._message is None else [self._message.finished()]
+        return {"messages": [*self.messages, *unfinished]}
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a message has begun and not ended."""
+        return self._message is not None
+
+    def feed(self, id: int) -> list[Event]:
+        """Take one id and tell what it brings about, in order.
+
+        Args:
+            id: the next id.
+
+        Raises:
+            UnknownIdError: if the id stands for nothing.
+            ConversationError: if a special token stands where the template has none.
+        """
+        token = self._tokenizer.token_bytes(id)
+        self._place += 1
+        if id not in self._names:
+            text = self._decoder.decode(token)
+            return self._text(text) if text else []
+        rest = self._decoder.decode(b"", final=True)
+        self._decoder.reset()
+        return (self._text(rest) if rest else []) + self._special_token(id)
+
+    def finish(self) -> list[Event]:
+        """Tell what the last bytes bring about, if the ids ended inside a character."""
+        rest = self._decoder.decode(b"", final=True)
+        self._decoder.reset()
+        return self._text(rest) if rest else []
+
+    def _text(self, text: str) -> list[Event]:
+        if self._message is not None:
+            self._message.add(text)
+            return [TextDelta(text)]
+        if self._between and isinstance(self._between[-1], str):
+            self._between[-1] += text
+        else:
+            self._between.append(text)
+        return self._opened()
+
+    def _special_token(self, id: int) -> list[Event]:
+        if self._message is None:
+            if id in self._begin and not any(id in frame for frame in self._frames.values()):
+                self._between = []
+                return []
+            self._between.append(id)
+            return self._opened()
+        if self._message.open is not None:
+            return self._part_end(self._message, id)
+        return self._inside(self._message, id)
+
+    def _opened(self) -> list[Event]:
+        """Look whether what stands between two messages opens one."""
+        partly = False
+        for name, frame in self._frames.items():
+            rest = _match(frame, self._between)
+            if rest is not None:
+                self._message, self._between = _Message(name), []
+                return [MessageStart(name), *(self._text(rest) if rest else [])]
+            partly = partly or _starts(frame, self._between)
+        if partly or not any(isinstance(piece, int) for piece in self._between):
+            return []  # text between messages belongs to the end of the last one
+        if isinstance(self._between[0], str):
+            self._between.pop(0)
+            return self._opened()
+        raise self._error("does not open a message")
+
+    def _inside(self, message: _Message, id: int) -> list[Event]:
+        role = self._template.roles[message.role]
+        for name, part in role.parts.items():
+            if part.open and self._first(part) == id:
+                message.open = name
+                message.parts.append({"type": name, "text": ""})
+                return [PartStart(name)]
+        if id != self._last(role):
+            raise self._error(f"cannot stand in a message from {message.role!r}", id)
+        self._message = None
+        finished = message.finished()
+        self.messages.append(finished)
+        return [MessageEnd(finished)]
+
+    def _part_end(self, message: _Message, id: int) -> list[Event]:
+        name = message.open or _PLAIN
+        if id != self._last(self._template.roles[message.role].parts[name]):
+            raise self._error(f"cannot stand in a part of type {name!r}", id)
+        message.open = None
+        return [PartEnd(name, message.parts[-1]["text"])]
+
+    def _first(self, part: Part) -> _Piece:
+        return self._frame(part.open)[0]
+
+    def _last(self, around: Part | Role) -> _Piece | None:
+        """The special token that closes a message or a part."""
+        return next((piece for piece in self._frame(around.close) if isinstance(piece, int)), None)
+
+    def _error(self, what: str, id: int | None = None) -> ConversationError:
+        last = next((p for p in reversed(self._between) if isinstance(p, int)), -1)
+        name = self._names.get(last if id is None else id)
+        return ConversationError(
+            f"id {self._place - 1} of the conversation is {name!r}, which {what} in the template "
+            f"{self._template.name!r}"
+        )
+
+
+def _match(frame: list[_Piece], found: list[_Piece]) -> str | None:
+    """What follows the frame, if all of it is there; else None."""
+    if len(found) != len(frame) or found[:-1] != frame[:-1]:
+        return None
+    wanted, last = frame[-1], found[-1]
+    if isinstance(wanted, str) and isinstance(last, str):
+        return last[len(wanted) :] if last.startswith(wanted) else None
+    return "" if wanted == last else None
+
+
+def _starts(frame: list[_Piece], found: list[_Piece]) -> bool:
+    """Whether the frame may still come to be."""
+    if len(found) > len(frame) or not found or found[:-1] != frame[: len(found) - 1]:
+        return False
+    wanted, last = frame[len(found) - 1], found[-1]
+    if isinstance(wanted, str) and isinstance(last, str):
+        return wanted.startswith(last)
+    return wanted == last
+
+
+def parse(
+    tokenizer: _core.Tokenizer, ids: Iterable[int], *, template: Template = NANOCHAT
+) -> dict[str, Any]:
+    """Turn rendered ids back into the conversation; `Tokenizer.parse_conversation` says it all."""
+    parser = Parser(tokenizer, template)
+    for id in ids:
+        parser.feed(int(id))
+    parser.finish()
+    return parser.conversation

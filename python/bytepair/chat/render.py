@@ -1,0 +1,299 @@
+"""A conversation and a template in, ids and a mask out.
+
+A conversation becomes *segments*: a text, an id, or None where a message ends; and for each of them
+whether it is trained on. Texts stay apart from ids all the way into the core, which encodes them as
+ordinary text. That is why no text can become a special token, whatever it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from bytepair import _core
+from bytepair.chat.template import NANOCHAT, Part, Piece, Role, Special, Template
+from bytepair.errors import ConversationError, SpecialTokenError
+
+if TYPE_CHECKING:
+    from bytepair.chat.jinja import JinjaTemplate
+
+#: A mapping with a list of messages under "messages", or that list.
+Conversation: TypeAlias = "Mapping[str, Any] | Sequence[Mapping[str, Any]]"
+
+#: What truncation may cut: any id, or whole messages only.
+Truncate: TypeAlias = Literal["tokens", "messages"]
+
+#: What happens to a conversation whose mask is all 0 or all 1.
+Untrained: TypeAlias = Literal["error", "keep"]
+
+
+@dataclass(slots=True)
+class Segments:
+    """The segments of one conversation after the other.
+
+    Attributes:
+        items: texts, ids, and None at the end of each message.
+        trained: for each item, 1 if it is trained on, else 0.
+        ends: where in `items` each conversation ends.
+    """
+
+    items: list[str | int | None] = field(default_factory=list)
+    trained: bytearray = field(default_factory=bytearray)
+    ends: list[int] = field(default_factory=list)
+
+    def encode(
+        self,
+        tokenizer: _core.Tokenizer,
+        *,
+        join: bool,
+        max_tokens: int | None,
+        truncate: Truncate,
+        threads: int | None,
+    ) -> tuple[Any, Any, Any]:
+        """Encode on all threads: the ids, the mask, and the offsets of the conversations."""
+        if max_tokens is not None and max_tokens < 0:
+            raise ValueError(f"max_tokens is {max_tokens}; it cannot be negative")
+        if truncate not in ("tokens", "messages"):
+            raise ValueError(f'truncate is {truncate!r}; it must be "tokens" or "messages"')
+        return _core.render(
+            tokenizer,
+            self.items,
+            bytes(self.trained),
+            self.ends,
+            join=join,
+            max_tokens=max_tokens,
+            whole_messages=truncate == "messages",
+            threads=threads,
+        )
+
+
+#: Consecutive segments of a template, ready to be appended: the items and their mask.
+_Frame: TypeAlias = "tuple[list[str | int | None], bytes]"
+
+
+class Writer:
+    """A template whose special tokens are ids of one tokenizer; it turns messages into segments."""
+
+    def __init__(self, tokenizer: _core.Tokenizer, template: Template) -> None:
+        self.template = template
+        self.join = template.join
+        self._special = tokenizer.special_tokens
+        self._begin = self._frame(template.begin)
+        self._roles = {name: _Role(self, role) for name, role in template.roles.items()}
+
+    def _frame(self, pieces: Sequence[Piece]) -> _Frame:
+        items: list[str | int | None] = [
+            self._id(piece.name) if isinstance(piece, Special) else piece for piece in pieces
+        ]
+        return items, bytes(isinstance(p, Special) and p.trained for p in pieces)
+
+    def _id(self, name: str) -> int:
+        if name not in self._special:
+            raise SpecialTokenError(
+                f"the template {self.template.name!r} needs the special token {name!r}, which this "
+                f"tokenizer does not have; it has {' '.join(self._special) or 'none'}"
+            )
+        return self._special[name]
+
+    def frames(self, part: Part | Role) -> tuple[_Frame, _Frame]:
+        """What comes before and after a part or a message."""
+        return self._frame(part.open), self._frame(part.close)
+
+    def write(self, conversation: Conversation, out: Segments) -> None:
+        """Append a conversation. The error names the message and the rule."""
+        messages = self._merged(messages_of(conversation))
+        out.items += self._begin[0]
+        out.trained += self._begin[1]
+        for place, (index, message) in enumerate(messages):
+            role = self._role(index, place, message)
+            role.write(index, message.get("content"), out, self.template.strip)
+        out.ends.append(len(out.items))
+
+    def prime(self, out: Segments) -> None:
+        """Open the turn of the role that is prompted, at the end of the last conversation."""
+        items, trained = self._roles[self.template.prompted].open
+        out.items += items
+        out.trained += trained
+        out.ends[-1] = len(out.items)
+
+    def _merged(self, messages: list[Any]) -> list[tuple[int, Any]]:
+        """The messages with their indices, a leading system message joined to the next one."""
+        numbered = list(enumerate(messages))
+        separator = self.template.merge_system
+        if separator is None or _role_of(0, messages[0]) != "system":
+            return numbered
+        first = self.template.alternate[0] if self.template.alternate else "user"
+        if len(messages) < 2 or _role_of(1, messages[1]) != first:
+            raise ConversationError(
+                f"message 0 is a system message, so message 1 must be from {first!r}: it is "
+                f"{'missing' if len(messages) < 2 else 'from ' + repr(messages[1]['role'])}"
+            )
+        system, then = (_text(i, messages[i].get("content")) for i in (0, 1))
+        return [(1, {"role": first, "content": system + separator + then}), *numbered[2:]]
+
+    def _role(self, index: int, place: int, message: Any) -> _Role:
+        name = _role_of(index, message)
+        turns = self.template.alternate
+        if turns and name != turns[place % len(turns)]:
+            raise ConversationError(
+                f"message {index} is from {name!r} but must be from "
+                f"{turns[place % len(turns)]!r}: roles take turns, {', '.join(turns)}"
+            )
+        if name not in self._roles:
+            raise ConversationError(
+                f"message {index} is from {name!r}, which the template {self.template.name!r} does "
+                f"not know; it knows {', '.join(self._roles)}"
+            )
+        if name == "system" and index:
+            raise ConversationError(f"message {index} is a system message; only message 0 may be")
+        return self._roles[name]
+
+
+class _Role:
+    """One role of a template, its special tokens resolved."""
+
+    def __init__(self, writer: Writer, role: Role) -> None:
+        self.open, self.close = writer.frames(role)
+        self.trained = role.trained
+        self.parts = {
+            name: (*writer.frames(part), part.trained) for name, part in role.parts.items()
+        }
+
+    def write(self, index: int, content: object, out: Segments, strip: bool) -> None:
+        out.items += self.open[0]
+        out.trained += self.open[1]
+        if isinstance(content, str):
+            out.items.append(content.strip() if strip else content)
+            out.trained.append(self.trained)
+        else:
+            self._write_parts(index, content, out)
+        out.items += self.close[0]
+        out.items.append(None)
+        out.trained += self.close[1]
+        out.trained.append(0)
+
+    def _write_parts(self, index: int, content: object, out: Segments) -> None:
+        if not self.parts or not isinstance(content, Sequence) or isinstance(content, bytes):
+            expected = "a string or a list of parts" if self.parts else "a string"
+            raise ConversationError(
+                f"the content of message {index} is {type(content).__name__}; it must be {expected}"
+            )
+        for number, part in enumerate(content):
+            (items, mask), (after, after_mask), trained = self._part(index, number, part)
+            out.items += items
+            out.items.append(part["text"])
+            out.items += after
+            out.trained += mask
+            out.trained.append(trained)
+            out.trained += after_mask
+
+    def _part(self, index: int, number: int, part: Any) -> tuple[_Frame, _Frame, bool]:
+        place = f"part {number} of message {index}"
+        if not isinstance(part, Mapping) or not isinstance(part.get("text"), str):
+            raise ConversationError(f'{place} must be a mapping with "type" and a string "text"')
+        kind = part.get("type")
+        if kind not in self.parts:
+            raise ConversationError(
+                f"{place} has the type {kind!r}; it must be one of {', '.join(self.parts)}"
+            )
+        return self.parts[kind]
+
+
+def messages_of(conversation: Conversation) -> list[Any]:
+    """The messages of a conversation, which are at least one."""
+    messages = conversation.get("messages") if isinstance(conversation, Mapping) else conversation
+    if not isinstance(messages, Sequence) or isinstance(messages, str | bytes):
+        raise ConversationError(
+            'a conversation is a mapping with a list under "messages", or that list; this is '
+            f"{type(conversation).__name__}"
+        )
+    if not messages:
+        raise ConversationError("a conversation needs at least one message; this one has none")
+    return list(messages)
+
+
+def _role_of(index: int, message: Any) -> str:
+    role = message.get("role") if isinstance(message, Mapping) else None
+    if not isinstance(role, str):
+        raise ConversationError(f'message {index} must be a mapping with a string under "role"')
+    return role
+
+
+def _text(index: int, content: object) -> str:
+    if not isinstance(content, str):
+        raise ConversationError(
+            f"the content of message {index} is {type(content).__name__}; where a system "
+            "message is merged it must be a string"
+        )
+    return content
+
+
+def writer(tokenizer: _core.Tokenizer, template: Template | JinjaTemplate) -> Any:
+    """What turns conversations into segments under a template: a `Writer` or its like."""
+    if isinstance(template, Template):
+        return Writer(tokenizer, template)
+    return template.writer(tokenizer)
+
+
+def render(
+    tokenizer: _core.Tokenizer,
+    conversation: Conversation,
+    *,
+    template: Template | JinjaTemplate = NANOCHAT,
+    max_tokens: int | None = 2048,
+    truncate: Truncate = "tokens",
+    untrained: Untrained = "error",
+) -> tuple[list[int], list[int]]:
+    """Render one conversation; `Tokenizer.render_conversation` says it all."""
+    write = writer(tokenizer, template)
+    out = Segments()
+    write.write(conversation, out)
+    ids, mask, _ = out.encode(
+        tokenizer, join=write.join, max_tokens=max_tokens, truncate=truncate, threads=1
+    )
+    trained = int(mask.sum())
+    if untrained == "error" and trained in (0, len(mask)):
+        raise ConversationError(nothing_to_learn(trained, len(mask), max_tokens))
+    return ids.tolist(), mask.tolist()
+
+
+def nothing_to_learn(trained: int, length: int, max_tokens: int | None) -> str:
+    """Why a mask that is all 0 or all 1 is an error."""
+    if trained:
+        return (
+            "the mask is all 1: the template trains on everything, the user's text too; say in the "
+            'template what is trained on, or pass untrained="keep"'
+        )
+    cut = max_tokens is not None and length >= max_tokens
+    why = f"max_tokens={max_tokens} cut off what would be" if cut else "no message has text that is"
+    return (
+        f"the mask is all 0: {why} trained on; give the conversation a reply within the limit, or "
+        'pass untrained="keep" to have it all the same'
+    )
+
+
+def render_for_completion(
+    tokenizer: _core.Tokenizer,
+    conversation: Conversation,
+    *,
+    template: Template | JinjaTemplate = NANOCHAT,
+) -> list[int]:
+    """Render a prompt; `Tokenizer.render_for_completion` says it all."""
+    messages = messages_of(conversation)
+    last = _role_of(len(messages) - 1, messages[-1])
+    if last == template.prompted:
+        messages = messages[:-1]
+    if not messages:
+        raise ConversationError("there is nothing before the message that is to be completed")
+    write = writer(tokenizer, template)
+    out = Segments()
+    if isinstance(conversation, Mapping):
+        write.write({**conversation, "messages": messages}, out)
+    else:
+        write.write(messages, out)
+    write.prime(out)
+    ids, _, _ = out.encode(
+        tokenizer, join=write.join, max_tokens=None, truncate="tokens", threads=1
+    )
+    return list(ids.tolist())
