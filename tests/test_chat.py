@@ -1,0 +1,652 @@
+"""Rendering conversations: the rules of the mask, one by one, and an independent plain rendering."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bytepair
+from bytepair import chat
+from bytepair.errors import ConversationError, SpecialTokenError
+
+SPECIAL = bytepair.NANOCHAT_SPECIAL_TOKENS
+FOREIGN = ("<|im_start|>", "<|im_end|>", "<|begin_of_text|>", "<|start_header_id|>")
+MORE = (*FOREIGN, "<|end_header_id|>", "<|eot_id|>")
+
+TOK = bytepair.train(
+    ["user assistant hello world, what is 1+1?\n\nIt is 2. <|im_start|> print('2')\n" * 4],
+    vocab_size=310,
+    special_tokens=(*SPECIAL, *MORE),
+)
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def assistant(content: str | list[dict[str, str]]) -> dict[str, Any]:
+    return {"role": "assistant", "content": content}
+
+
+def part(kind: str, text: str) -> dict[str, str]:
+    return {"type": kind, "text": text}
+
+
+TALK = [user("hi"), assistant("hello")]
+TOOLS = [
+    user("what is 1+1?"),
+    assistant([part("text", "It "), part("python", "1+1"), part("python_output", "2")]),
+]
+
+
+def spoken(ids: list[int], mask: list[int], wanted: int) -> str:
+    """The tokens whose mask is `wanted`, as text."""
+    return TOK.decode([id for id, trained in zip(ids, mask, strict=True) if trained == wanted])
+
+
+# ---------------------------------------------------------------------------- the mask, rule by rule
+
+
+def test_what_the_assistant_says_is_trained_on() -> None:
+    ids, mask = TOK.render_conversation(TALK)
+    assert spoken(ids, mask, 1) == "hello<|assistant_end|>"
+
+
+def test_everything_else_of_a_plain_conversation_is_not() -> None:
+    ids, mask = TOK.render_conversation(TALK)
+    assert spoken(ids, mask, 0) == "<|bos|><|user_start|>hi<|user_end|><|assistant_start|>"
+
+
+def test_every_turn_of_the_assistant_is_trained_on() -> None:
+    ids, mask = TOK.render_conversation([*TALK, user("1"), assistant("world")])
+    assert spoken(ids, mask, 1) == "hello<|assistant_end|>world<|assistant_end|>"
+
+
+def test_a_tool_call_is_trained_on_with_its_tokens() -> None:
+    ids, mask = TOK.render_conversation(TOOLS)
+    assert spoken(ids, mask, 1) == "It <|python_start|>1+1<|python_end|><|assistant_end|>"
+
+
+def test_the_output_of_a_tool_is_not_trained_on_nor_its_tokens() -> None:
+    ids, mask = TOK.render_conversation(TOOLS)
+    assert spoken(ids, mask, 0).endswith("<|assistant_start|><|output_start|>2<|output_end|>")
+
+
+def test_a_system_message_is_joined_to_the_first_user_message() -> None:
+    system = {"role": "system", "content": "sys"}
+    assert TOK.render_conversation([system, *TALK]) == TOK.render_conversation(
+        [user("sys\n\nhi"), assistant("hello")]
+    )
+
+
+def test_the_conversation_given_is_not_changed() -> None:
+    talk = {"messages": [{"role": "system", "content": "sys"}, *TALK]}
+    before = json.dumps(talk)
+    TOK.render_conversation(talk)
+    TOK.render_for_completion(talk)
+    assert json.dumps(talk) == before
+
+
+def test_parts_are_encoded_apart() -> None:
+    token = max(TOK.mergeable_ranks, key=len).decode()
+    halves = [part("text", token[:2]), part("text", token[2:])]
+    ids, _ = TOK.render_conversation([user("x"), assistant(halves)])
+    said = TOK.encode(token[:2]) + TOK.encode(token[2:])
+    assert said != TOK.encode(token)
+    assert ids[-1 - len(said) : -1] == said
+
+
+# ---------------------------------------------------------------------------- a plain twin
+
+
+def plainly(conversation: dict[str, Any]) -> tuple[list[int], list[int]]:
+    """nanochat's rendering, said again with tiktoken alone."""
+    encoding = TOK.to_tiktoken()
+    special, text = encoding.encode_single_token, encoding.encode_ordinary
+    rows: list[tuple[list[int], int]] = [([special("<|bos|>")], 0)]
+    messages = conversation["messages"]
+    if messages[0]["role"] == "system":
+        joined = messages[0]["content"] + "\n\n" + messages[1]["content"]
+        messages = [user(joined), *messages[2:]]
+    for message in messages:
+        role, content = message["role"], message["content"]
+        rows.append(([special(f"<|{role}_start|>")], 0))
+        parts = [part("text", content)] if isinstance(content, str) else content
+        for piece in parts:
+            ids = text(piece["text"])
+            if piece["type"] == "python":
+                ids = [special("<|python_start|>"), *ids, special("<|python_end|>")]
+            if piece["type"] == "python_output":
+                ids = [special("<|output_start|>"), *ids, special("<|output_end|>")]
+            rows.append((ids, int(role == "assistant" and piece["type"] != "python_output")))
+        rows.append(([special(f"<|{role}_end|>")], int(role == "assistant")))
+    return [i for ids, _ in rows for i in ids], [m for ids, m in rows for _ in ids]
+
+
+texts = st.one_of(
+    st.text(max_size=20),
+    st.lists(st.sampled_from([*SPECIAL, *MORE, "<|", "bos|>", "\n", " hello"]), max_size=4).map(
+        "".join
+    ),
+)
+parts_of = st.builds(part, st.sampled_from(["text", "python", "python_output"]), texts)
+contents = st.one_of(texts, st.lists(parts_of, max_size=4))
+
+
+@st.composite
+def conversations(draw: st.DrawFn) -> dict[str, Any]:
+    """Conversations of every shape that nanochat's template allows."""
+    system = draw(st.lists(texts, max_size=1))
+    turns = draw(st.lists(st.tuples(texts, contents), min_size=1, max_size=3))
+    messages = [{"role": "system", "content": text} for text in system]
+    for question, answer in turns:
+        messages += [user(question), assistant(answer)]
+    if draw(st.booleans()):
+        messages.append(user(draw(texts)))
+    return {"messages": messages}
+
+
+@given(conversations())
+def test_rendering_equals_the_plain_one(conversation: dict[str, Any]) -> None:
+    assert TOK.render_conversation(conversation, max_tokens=None) == plainly(conversation)
+
+
+@given(conversations(), st.integers(0, 80))
+def test_truncation_keeps_the_first_ids(conversation: dict[str, Any], limit: int) -> None:
+    ids, mask = plainly(conversation)
+    cut = TOK.render_conversation(conversation, limit, untrained="keep")
+    assert cut == (ids[:limit], mask[:limit])
+
+
+@given(conversations(), st.integers(0, 80))
+def test_truncation_at_messages_keeps_whole_messages(
+    conversation: dict[str, Any], limit: int
+) -> None:
+    """The longest beginning of whole messages that fits."""
+    messages = conversation["messages"]
+    first = 2 if messages[0]["role"] == "system" else 1
+    beginnings = [plainly({"messages": messages[:n]}) for n in range(first, len(messages) + 1)]
+    fitting = [pair for pair in beginnings if len(pair[0]) <= limit]
+    expected = fitting[-1] if fitting else ([], [])
+    cut = TOK.render_conversation(conversation, limit, truncate="messages", untrained="keep")
+    assert cut == expected
+
+
+# ---------------------------------------------------------------------------- forging
+
+
+@pytest.mark.parametrize("name", [*SPECIAL, *MORE])
+@pytest.mark.parametrize(
+    "template", [chat.NANOCHAT, chat.CHATML, chat.LLAMA3], ids=lambda t: t.name
+)
+def test_the_text_of_a_special_token_stays_text_everywhere(
+    name: str, template: chat.Template
+) -> None:
+    def count(text: str) -> int:
+        content: Any = text
+        if template is chat.NANOCHAT:
+            content = [part(kind, text) for kind in ("text", "python", "python_output")]
+        system = {"role": "system", "content": text}
+        talk = [system, user(text), assistant(content), user(text), assistant(text)]
+        ids, _ = TOK.render_conversation(talk, max_tokens=None, template=template)
+        return sum(id in TOK.special_tokens.values() for id in ids)
+
+    honest = count("x")
+    for forged in (name, f"a{name}b", name * 3, f" {name}\n", f"<{name}>"):
+        assert count(forged) == honest
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_a_special_token_split_across_parts_stays_text(name: str) -> None:
+    for cut in range(1, len(name)):
+        halves = [part("text", name[:cut]), part("text", name[cut:])]
+        ids, _ = TOK.render_conversation([user("x"), assistant(halves)])
+        assert ids.count(TOK.special_tokens[name]) == (name in plain_tokens())
+
+
+def plain_tokens() -> list[str]:
+    """The special tokens of a conversation of one question and one answer."""
+    return [name for name in SPECIAL if name.split("_")[0] in ("<|bos|>", "<|user", "<|assistant")]
+
+
+def test_a_special_token_split_across_messages_stays_text() -> None:
+    ids, _ = TOK.render_conversation([user("<|bos"), assistant("|>")])
+    assert ids.count(TOK.special_tokens["<|bos|>"]) == 1
+
+
+# ---------------------------------------------------------------------------- errors
+
+BROKEN: list[tuple[Any, str]] = [
+    ([], "at least one message"),
+    ({}, "a mapping with a list under"),
+    ("hello", "a mapping with a list under"),
+    (["hello"], "message 0 must be a mapping"),
+    ([{"content": "x"}], 'message 0 must be a mapping with a string under "role"'),
+    ([assistant("x")], "message 0 is from 'assistant' but must be from 'user'"),
+    ([user("x"), user("y")], "message 1 is from 'user' but must be from 'assistant'"),
+    ([*TALK, {"role": "system", "content": "x"}], "message 2 is from 'system'"),
+    ([{"role": "system", "content": "x"}], "message 1 must be from 'user': it is missing"),
+    ([{"role": "system", "content": "x"}, assistant("y")], "it is from 'assistant'"),
+    ([{"role": "system", "content": ["x"]}, user("y")], "content of message 0 is list"),
+    ([user("x"), {"role": "assistant"}], "content of message 1 is NoneType"),
+    ([{"role": "user", "content": [part("text", "x")]}, assistant("y")], "message 0 is list"),
+    ([user("x"), assistant([part("image", "y")])], "part 0 of message 1 has the type 'image'"),
+    ([user("x"), assistant(["y"])], "part 0 of message 1 must be a mapping"),  # type: ignore[list-item]
+    ([user("x"), assistant([{"type": "text"}])], "part 0 of message 1 must be a mapping"),
+    ([user("x")], "the mask is all 0: no message"),
+]
+
+
+@pytest.mark.parametrize(("conversation", "rule"), BROKEN, ids=[rule for _, rule in BROKEN])
+def test_a_broken_conversation_is_an_error_that_names_the_rule(
+    conversation: Any, rule: str
+) -> None:
+    with pytest.raises(ConversationError, match=rule):
+        TOK.render_conversation(conversation)
+    with pytest.raises(ConversationError, match=f"conversation 1: .*{rule}"):
+        TOK.render_batch([TALK, conversation])
+
+
+def test_a_mask_that_is_cut_to_nothing_says_so() -> None:
+    with pytest.raises(ConversationError, match="max_tokens=4 cut off"):
+        TOK.render_conversation(TALK, max_tokens=4)
+
+
+def test_a_mask_of_ones_is_an_error() -> None:
+    template = chat.Template("bare", (), {"assistant": chat.Role((), trained=True)})
+    with pytest.raises(ConversationError, match="mask is all 1"):
+        TOK.render_conversation([assistant("hi")], template=template)
+
+
+def test_a_tokenizer_without_the_tokens_of_the_template_is_an_error() -> None:
+    bare = bytepair.train(["hello"], vocab_size=258, special_tokens=("<|bos|>",))
+    with pytest.raises(SpecialTokenError, match=r"needs the special token '<\|user_start\|>'"):
+        bare.render_conversation(TALK)
+
+
+def test_options_that_make_no_sense_are_errors() -> None:
+    with pytest.raises(ValueError, match="truncate is 'words'"):
+        TOK.render_conversation(TALK, truncate="words")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="cannot be negative"):
+        TOK.render_conversation(TALK, max_tokens=-1)
+    with pytest.raises(ValueError, match="not both"):
+        TOK.render_batch([TALK], pad_to=9, pack_to=9)
+    with pytest.raises(ConversationError, match="one conversation"):
+        TOK.render_batch({"messages": TALK})
+
+
+# ---------------------------------------------------------------------------- completion
+
+
+@given(conversations())
+def test_a_prompt_is_what_comes_before_the_reply(conversation: dict[str, Any]) -> None:
+    messages = conversation["messages"]
+    kept = messages[:-1] if messages[-1]["role"] == "assistant" else messages
+    expected = [*plainly({"messages": kept})[0], TOK.special_tokens["<|assistant_start|>"]]
+    assert TOK.render_for_completion(conversation) == expected
+
+
+def test_nothing_before_the_reply_is_an_error() -> None:
+    with pytest.raises(ConversationError, match="nothing before"):
+        TOK.render_for_completion([assistant("x")])
+
+
+# ---------------------------------------------------------------------------- other templates
+
+
+def written(messages: list[dict[str, Any]], template: chat.Template) -> str:
+    """The string that a template stands for."""
+    show = lambda piece: piece.name if isinstance(piece, chat.Special) else piece  # noqa: E731
+    pieces = list(template.begin)
+    for message in messages:
+        role = template.roles[message["role"]]
+        content = message["content"].strip() if template.strip else message["content"]
+        pieces += [*role.open, content, *role.close]
+    return "".join(map(show, pieces))
+
+
+@pytest.mark.parametrize("template", [chat.CHATML, chat.LLAMA3], ids=lambda t: t.name)
+@given(st.lists(st.text(st.characters(exclude_characters="<")), min_size=2, max_size=4))
+def test_joined_templates_encode_like_their_string(
+    template: chat.Template, texts: list[str]
+) -> None:
+    roles = ["system", "user", "assistant", "user"]
+    talk = [{"role": r, "content": t} for r, t in zip(roles, texts, strict=False)]
+    ids, mask = TOK.render_conversation(talk, template=template, untrained="keep")
+    assert ids == TOK.encode(written(talk, template), special="all")
+    assert len(mask) == len(ids)
+
+
+@pytest.mark.parametrize(
+    ("template", "end"), [(chat.CHATML, "<|im_end|>"), (chat.LLAMA3, "<|eot_id|>")]
+)
+def test_other_templates_train_on_the_reply_and_its_end(template: chat.Template, end: str) -> None:
+    ids, mask = TOK.render_conversation(TALK, template=template)
+    assert spoken(ids, mask, 1) == f"hello{end}"
+
+
+def test_roles_may_follow_each_other_where_the_template_says_nothing() -> None:
+    talk = [user("a"), user("b"), assistant("c")]
+    ids, _ = TOK.render_conversation(talk, template=chat.CHATML)
+    assert TOK.parse_conversation(ids, template=chat.CHATML) == {"messages": talk}
+    with pytest.raises(ConversationError, match="message 1 is a system message"):
+        TOK.render_conversation(
+            [user("a"), {"role": "system", "content": "b"}], template=chat.CHATML
+        )
+    with pytest.raises(ConversationError, match="does not know; it knows system, user"):
+        TOK.render_conversation([{"role": "cat", "content": "b"}], template=chat.CHATML)
+
+
+def test_a_template_that_names_a_role_it_lacks_is_an_error() -> None:
+    with pytest.raises(ValueError, match="has no role 'assistant'"):
+        chat.Template("none", (), {})
+
+
+# ---------------------------------------------------------------------------- batches
+
+
+def rows(batch: chat.Batch) -> list[tuple[list[int], list[int]]]:
+    return [(ids.tolist(), mask.tolist()) for ids, mask in batch]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@given(st.lists(conversations(), max_size=6))
+def test_a_batch_is_each_conversation(threads: int, talks: list[dict[str, Any]]) -> None:
+    batch = TOK.render_batch(talks, max_tokens=30, untrained="keep", threads=threads)
+    assert rows(batch) == [TOK.render_conversation(t, 30, untrained="keep") for t in talks]
+
+
+@given(st.lists(conversations(), max_size=6))
+def test_dropping_leaves_out_what_has_nothing_to_train_on(talks: list[dict[str, Any]]) -> None:
+    kept = rows(TOK.render_batch(talks, max_tokens=12, untrained="drop"))
+    every = rows(TOK.render_batch(talks, max_tokens=12, untrained="keep"))
+    assert kept == [(ids, mask) for ids, mask in every if 0 < sum(mask) < len(mask)]
+
+
+def test_padding() -> None:
+    batch = TOK.render_batch([TALK, TOOLS], pad_to=40, ignore_index=-100)
+    plain = rows(TOK.render_batch([TALK, TOOLS]))
+    assert batch.labels is not None
+    assert batch.input_ids.shape == batch.loss_mask.shape == batch.labels.shape == (2, 40)
+    for row, (ids, mask) in enumerate(plain):
+        n = len(ids)
+        assert batch.input_ids[row, :n].tolist() == ids
+        assert set(batch.input_ids[row, n:].tolist()) == {TOK.special_tokens["<|bos|>"]}
+        assert batch.loss_mask[row].tolist() == mask + [0] * (40 - n)
+        expected = [id if m else -100 for id, m in zip(ids, mask, strict=True)]
+        assert batch.labels[row].tolist() == expected + [-100] * (40 - n)
+
+
+@given(st.lists(conversations(), min_size=1, max_size=8))
+def test_packing_keeps_every_conversation_whole(talks: list[dict[str, Any]]) -> None:
+    batch = TOK.render_batch(talks, pack_to=64, untrained="keep")
+    plain = rows(TOK.render_batch(talks, max_tokens=64, untrained="keep"))
+    owners = batch.conversations
+    assert owners is not None
+    for number, (ids, mask) in enumerate(plain):
+        row, columns = np.nonzero(owners == number)
+        assert len(set(row.tolist())) == 1
+        assert columns.tolist() == list(range(columns[0], columns[0] + len(ids)))
+        assert batch.input_ids[row, columns].tolist() == ids
+        assert batch.loss_mask[row, columns].tolist() == mask
+    assert batch.loss_mask[owners == -1].sum() == 0
+    assert len(batch) <= len(talks)
+
+
+def test_sources(tmp_path: Path) -> None:
+    talks = [{"messages": TALK}, {"messages": [user("1"), assistant("2")]}]
+    expected = rows(TOK.render_batch(talks))
+    bare = "\n".join(json.dumps(talk["messages"]) for talk in talks)
+    (tmp_path / "bare.jsonl").write_text(bare + "\n\n")
+    (tmp_path / "named.jsonl").write_text("\n".join(map(json.dumps, talks)))
+    other = ({"conversations": talk["messages"]} for talk in talks)
+    (tmp_path / "other.jsonl").write_text("\n".join(map(json.dumps, other)))
+    table = pa.Table.from_pylist(talks)
+    pq.write_table(table, tmp_path / "talks.parquet")
+    for source in ("bare.jsonl", "named.jsonl", "other.jsonl", "talks.parquet"):
+        assert rows(TOK.render_batch(tmp_path / source)) == expected
+    for arrow in (table, table["messages"], table["messages"].chunk(0), table.to_batches()[0]):
+        assert rows(TOK.render_batch(arrow)) == expected
+
+
+def test_sources_that_hold_no_conversations_are_errors(tmp_path: Path) -> None:
+    (tmp_path / "broken.jsonl").write_text(json.dumps(TALK) + "\n{")
+    with pytest.raises(ConversationError, match=r"broken\.jsonl, line 2"):
+        TOK.render_batch(tmp_path / "broken.jsonl")
+    with pytest.raises(ConversationError, match="has no column messages"):
+        TOK.render_batch(pa.table({"text": ["x"]}))
+    with pytest.raises(ConversationError, match=r"no \.jsonl or \.parquet"):
+        TOK.render_batch(tmp_path / "talks.csv")
+
+
+def test_arrow_out() -> None:
+    ragged = TOK.render_batch([TALK, TOOLS], ignore_index=-1)
+    table = ragged.to_arrow()
+    assert table.column_names == ["input_ids", "loss_mask", "labels"]
+    assert table["input_ids"].to_pylist() == [ids for ids, _ in rows(ragged)]
+    padded = TOK.render_batch([TALK, TOOLS], pad_to=32)
+    assert padded.to_arrow()["input_ids"].to_pylist() == padded.input_ids.tolist()
+
+
+def test_an_empty_batch() -> None:
+    assert len(TOK.render_batch([])) == 0
+    assert TOK.render_batch([], pack_to=8).input_ids.shape == (0, 8)
+
+
+def test_a_batch_is_indexed_like_a_list() -> None:
+    batch = TOK.render_batch([TALK, TOOLS])
+    assert batch[-1][0].tolist() == batch[1][0].tolist()
+    with pytest.raises(IndexError):
+        batch[2]
+
+
+# ---------------------------------------------------------------------------- parsing back
+
+
+def normal(conversation: dict[str, Any]) -> dict[str, Any]:
+    """A conversation as rendering keeps it."""
+    messages = conversation["messages"]
+    if messages[0]["role"] == "system":
+        joined = messages[0]["content"] + "\n\n" + messages[1]["content"]
+        messages = [user(joined), *messages[2:]]
+    return {"messages": [{**m, "content": normal_content(m["content"])} for m in messages]}
+
+
+def normal_content(content: Any) -> Any:
+    if isinstance(content, str):
+        return content
+    parts: list[dict[str, str]] = []
+    for piece in content:
+        if piece["type"] == "text" and parts and parts[-1]["type"] == "text":
+            parts[-1]["text"] += piece["text"]
+        elif piece["type"] != "text" or piece["text"]:
+            parts.append(dict(piece))
+    plain = all(piece["type"] == "text" for piece in parts)
+    return "".join(piece["text"] for piece in parts) if plain else parts
+
+
+@given(conversations())
+def test_parsing_is_the_inverse_of_rendering(conversation: dict[str, Any]) -> None:
+    ids, _ = TOK.render_conversation(conversation, max_tokens=None)
+    assert TOK.parse_conversation(ids) == normal(conversation)
+
+
+@pytest.mark.parametrize("template", [chat.CHATML, chat.LLAMA3], ids=lambda t: t.name)
+@given(st.lists(texts.map(str.strip), min_size=2, max_size=2))
+def test_parsing_other_templates(template: chat.Template, said: list[str]) -> None:
+    talk = [user(said[0]), assistant(said[1])]
+    ids, _ = TOK.render_conversation(talk, max_tokens=None, template=template)
+    assert TOK.parse_conversation(ids, template=template) == {"messages": talk}
+
+
+def test_a_prompt_parses_to_a_message_that_is_open() -> None:
+    parser = chat.Parser(TOK)
+    for id in TOK.render_for_completion(TALK):
+        parser.feed(id)
+    assert parser.is_open
+    assert parser.conversation == {"messages": [user("hi"), assistant("")]}
+
+
+def test_a_stream_tells_when_a_tool_call_is_complete() -> None:
+    parser = chat.Parser(TOK)
+    events = [event for id in TOK.render_conversation(TOOLS)[0] for event in parser.feed(id)]
+    reply = events[events.index(chat.MessageStart("assistant")) :]
+    kinds = [e for e in reply if not isinstance(e, chat.TextDelta)]
+    assert kinds == [
+        chat.MessageStart("assistant"),
+        chat.PartStart("python"),
+        chat.PartEnd("python", "1+1"),
+        chat.PartStart("python_output"),
+        chat.PartEnd("python_output", "2"),
+        chat.MessageEnd(TOOLS[1]),
+    ]
+    assert "".join(e.text for e in reply if isinstance(e, chat.TextDelta)) == "It 1+12"
+
+
+def test_a_stream_holds_characters_back_until_they_are_whole() -> None:
+    parser = chat.Parser(TOK)
+    for id in TOK.render_for_completion(TALK):
+        parser.feed(id)
+    deltas = [parser.feed(id) for id in TOK.encode("é")]
+    assert deltas[:-1] == [[]] * (len(deltas) - 1)
+    assert deltas[-1] == [chat.TextDelta("é")]
+    parser.feed(TOK.encode("é")[0])
+    assert parser.finish() == [chat.TextDelta("�")]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "rule"),
+    [
+        (["<|bos|>", "<|user_end|>"], "id 1 .*'<|user_end|>', which does not open a message"),
+        (["<|user_start|>", "<|bos|>"], "cannot stand in a message from 'user'"),
+        (["<|assistant_start|>", "<|python_start|>", "<|output_end|>"], "in a part of type"),
+    ],
+)
+def test_tokens_out_of_place_are_errors(tokens: list[str], rule: str) -> None:
+    with pytest.raises(ConversationError, match=rule.replace("|", r"\|")):
+        TOK.parse_conversation([TOK.special_tokens[name] for name in tokens])
+
+
+# ---------------------------------------------------------------------------- pictures
+
+
+def test_pictures_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    ids, mask = TOK.encode("hé", append="<|bos|>"), [0, 1, 1, 0]
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    coloured = TOK.visualize(ids, mask)
+    assert coloured.startswith("\x1b[91mh\x1b[0m|\x1b[92m<C3>\x1b[0m|\x1b[92m<A9>\x1b[0m|")
+    assert TOK.visualize(ids, mask, with_ids=True).count("\x1b[90m(") == 4
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert TOK.visualize(ids, mask, with_ids=True) == (
+        f"h(104)|[<C3>](195)|[<A9>](169)|<|bos|>({TOK.special_tokens['<|bos|>']})"
+    )
+    with pytest.raises(ValueError, match="4 ids but 1"):
+        TOK.visualize(ids, [1])
+
+
+def test_pictures_in_a_notebook() -> None:
+    ids = TOK.encode("<b>\n")
+    shown = TOK.to_html(ids, [1] * len(ids))
+    assert "<b>" not in shown
+    assert shown._repr_html_() == str(shown)
+    assert f"id {ids[0]}" in shown
+    assert "<table>" in TOK._repr_html_()
+
+
+# ---------------------------------------------------------------------------- Jinja
+
+CHATML_JINJA = (
+    "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' }}"
+    "{% if message.role == 'assistant' %}{% generation %}{{ message['content'] + '<|im_end|>' }}"
+    "{% endgeneration %}{{ '\n' }}"
+    "{% else %}{{ message['content'] + '<|im_end|>' + '\n' }}{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+
+
+@given(st.lists(texts, min_size=2, max_size=2))
+def test_jinja_renders_like_the_same_template_as_a_value(said: list[str]) -> None:
+    jinja = chat.JinjaTemplate(CHATML_JINJA)
+    talk = [user(said[0]), assistant(said[1])]
+    expected = TOK.render_conversation(talk, None, template=chat.CHATML)
+    assert TOK.render_conversation(talk, None, template=jinja) == expected
+    assert TOK.render_for_completion(talk, template=jinja) == TOK.render_for_completion(
+        talk, template=chat.CHATML
+    )
+
+
+@pytest.mark.parametrize("name", [*SPECIAL, *MORE])
+def test_jinja_cannot_be_made_to_forge(name: str) -> None:
+    glued = chat.JinjaTemplate(
+        "{% for m in messages %}<|bos|>{% for p in m.content %}{{ p.text | trim }}{% endfor %}"
+        "{% endfor %}"
+    )
+    for cut in range(len(name) + 1):
+        parts = [part("text", f"{name[:cut]} "), part("text", f" {name[cut:]}")]
+        talk = [{"role": "user", "content": parts}]
+        ids, _ = TOK.render_conversation(talk, template=glued, untrained="keep")
+        assert TOK.decode(ids) == "<|bos|>" + name[:cut] + name[cut:]
+        assert [id for id in ids if id in TOK.special_tokens.values()] == ids[:1]
+
+
+def test_jinja_that_looks_into_the_text_still_works() -> None:
+    """A template may treat text specially, as long as what it seeks is no special token."""
+    seeks = chat.JinjaTemplate(
+        "{% for m in messages %}<|bos|>{% if '</think>' in m.content %}"
+        "{{ m.content.split('</think>')[1] }}{% else %}{{ m.content }}{% endif %}{% endfor %}"
+    )
+    talk = [assistant("<think>a</think>b <|bos|>")]
+    ids, _ = TOK.render_conversation(talk, template=seeks, untrained="keep")
+    assert ids == [TOK.special_tokens["<|bos|>"], *TOK.encode("b <|bos|>")]
+
+
+def test_jinja_that_seeks_special_tokens_in_text_is_an_error() -> None:
+    seeks = chat.JinjaTemplate("{{ messages[0].content.split('<|bos|>')[1] }}")
+    with pytest.raises(ConversationError, match="looks for special tokens"):
+        TOK.render_conversation([user("a<|bos|>b")], template=seeks, untrained="keep")
+
+
+def test_jinja_without_generation_blocks_is_an_error() -> None:
+    with pytest.raises(ConversationError, match="mask is all 0"):
+        TOK.render_conversation(TALK, template=chat.JinjaTemplate("{{ messages[0].content }}"))
+
+
+def test_jinja_errors() -> None:
+    raising = chat.JinjaTemplate("{{ raise_exception('roles must alternate') }}")
+    with pytest.raises(ConversationError, match="roles must alternate"):
+        TOK.render_conversation(TALK, template=raising)
+    with pytest.raises(ConversationError, match="not valid at line 1"):
+        TOK.render_conversation(TALK, template=chat.JinjaTemplate("{% if %}"))
+    escaping = chat.JinjaTemplate("{{ messages.__class__.__mro__ }}")
+    with pytest.raises(ConversationError, match="unsafe"):
+        TOK.render_conversation(TALK, template=escaping)
+
+
+def test_jinja_has_what_transformers_gives_templates() -> None:
+    template = chat.JinjaTemplate(
+        "{{ bos_token }}{{ tools | tojson }}{% for m in messages %}{% if loop.index > 1 %}"
+        "{% break %}{% endif %}{{ m.content }}{% endfor %}{{ strftime_now('%Y') | length }}",
+        variables={"bos_token": "<|bos|>", "tools": [{"name": "é<|bos|>"}]},
+    )
+    ids, _ = TOK.render_conversation(TALK, template=template, untrained="keep")
+    assert TOK.decode(ids) == '<|bos|>[{"name": "é<|bos|>"}]hi4'
+
+
+def _batch_of(template: Any) -> Callable[[], chat.Batch]:
+    return lambda: TOK.render_batch([TALK, TALK], template=template, pack_to=30)
+
+
+def test_jinja_in_batches() -> None:
+    jinja = chat.JinjaTemplate(CHATML_JINJA, pad="<|im_end|>")
+    ours, theirs = _batch_of(jinja)(), _batch_of(chat.CHATML)()
+    assert ours.input_ids.tolist() == theirs.input_ids.tolist()
+    assert ours.loss_mask.tolist() == theirs.loss_mask.tolist()
