@@ -1,4 +1,4 @@
-"""Rendering conversations: the rules of the mask, one by one, and an independent plain rendering."""
+"""Rendering conversations: the rules of the mask one by one, and an independent plain rendering."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def spoken(ids: list[int], mask: list[int], wanted: int) -> str:
     return TOK.decode([id for id, trained in zip(ids, mask, strict=True) if trained == wanted])
 
 
-# ---------------------------------------------------------------------------- the mask, rule by rule
+# ---------------------------------------------------------------------------- the mask, by rule
 
 
 def test_what_the_assistant_says_is_trained_on() -> None:
