@@ -18,6 +18,7 @@ from bytepair.view import terminal
 
 if TYPE_CHECKING:
     import tiktoken
+    import tokenizers
 
 FILE_NAME = "tokenizer.bytepair"
 
@@ -174,6 +175,29 @@ class Tokenizer(ChatMethods):
             mergeable_ranks=self.mergeable_ranks,
             special_tokens=self.special_tokens,
         )
+
+    def to_huggingface(self, *, special: bool = True) -> tokenizers.Tokenizer:
+        """Hand the vocabulary to Hugging Face; for `transformers`, wrap what comes out.
+
+        Its ids are the same; `bytepair.formats.huggingface` says what of that is proved. Letters and
+        white space are those of the Unicode version that `tokenizers` was built with.
+
+        Args:
+            special: whether special tokens in texts become their ids, as is usual there; if not,
+                they are text, as in `encode`.
+
+        Raises:
+            ImportError: if the package `tokenizers` is not installed.
+
+        Example:
+            >>> import bytepair
+            >>> tok = bytepair.train(["hello hello"], vocab_size=269)
+            >>> tok.to_huggingface().encode("hello").ids == tok.encode("hello")
+            True
+        """
+        from bytepair.formats.huggingface import to_huggingface
+
+        return to_huggingface(self, special=special)
 
     def view(self, text: str, *, color: bool | None = None) -> str:
         """Show how a text is split: each token on its own background, for a terminal.

@@ -1,0 +1,9 @@
+"""Drop-in faces: other libraries' names and behaviour, with bytepair inside.
+
+    from bytepair.compat import tiktoken     # instead of: import tiktoken
+    from bytepair.compat import rustbpe      # instead of: import rustbpe
+    from bytepair.compat import nanochat     # instead of: from nanochat import tokenizer
+
+Each is one file, and only translates. Where a face differs from the original, its docstring says
+so.
+"""

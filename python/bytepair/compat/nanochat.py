@@ -1,0 +1,264 @@
+"""The face of nanochat's tokenizer module: `from bytepair.compat import nanochat`.
+
+`save` writes, beside bytepair's own file, the `tokenizer.pkl` that nanochat reads. `from_directory`
+reads bytepair's own file; a folder that has only `tokenizer.pkl` is read if `allow_pickle=True`,
+and then nothing but the four values of an encoding is taken from it: no code in it can run.
+
+One difference beside that: what nanochat asserts is a `ValueError` that says what to do.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from bytepair.compat import tiktoken
+from bytepair.errors import ConversationError, FileFormatError, VocabularyError
+from bytepair.tokenizer import FILE_NAME, Tokenizer, load, write_whole
+from bytepair.train import NANOCHAT_SPECIAL_TOKENS, train
+
+if TYPE_CHECKING:
+    from bytepair.chat.render import Conversation
+
+SPECIAL_TOKENS: Final = list(NANOCHAT_SPECIAL_TOKENS)
+
+#: As GPT-4's, with at most two digits in a pretoken.
+SPLIT_PATTERN: Final = (
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,2}"
+    r"| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"
+)
+
+PICKLE_NAME: Final = "tokenizer.pkl"
+TOKEN_BYTES_NAME: Final = "token_bytes.pt"
+
+
+class RustBPETokenizer:
+    """nanochat's tokenizer, with bytepair inside.
+
+    Attributes:
+        enc: the tiktoken face of the tokenizer.
+        tokenizer: the tokenizer itself.
+        bos_token_id: the id that begins documents.
+
+    Example:
+        >>> from bytepair.compat.nanochat import RustBPETokenizer
+        >>> tokenizer = RustBPETokenizer.train_from_iterator(["hello hello"], 267)
+        >>> tokenizer.decode(tokenizer.encode("hello", prepend="<|bos|>"))
+        '<|bos|>hello'
+    """
+
+    def __init__(self, enc: tiktoken.Encoding | Tokenizer, bos_token: str) -> None:
+        """Take a tokenizer or its tiktoken face, and the name of the token before documents."""
+        if isinstance(enc, Tokenizer):
+            self.tokenizer, self.enc = enc, tiktoken.Encoding.from_tokenizer(enc, "rustbpe")
+        else:
+            self.tokenizer, self.enc = enc._tokenizer, enc
+        self.bos_token_id = self.encode_special(bos_token)
+
+    @classmethod
+    def train_from_iterator(cls, text_iterator: Iterable[str], vocab_size: int) -> RustBPETokenizer:
+        """Train on texts; `vocab_size` includes the special tokens."""
+        if vocab_size < 256 + len(SPECIAL_TOKENS):
+            raise VocabularyError(
+                f"vocab_size is {vocab_size}; the 256 bytes and the special tokens need "
+                f"{256 + len(SPECIAL_TOKENS)}"
+            )
+        texts = (text for text in text_iterator)
+        trained = train(texts, vocab_size, pattern=SPLIT_PATTERN, special_tokens=SPECIAL_TOKENS)
+        return cls(trained, "<|bos|>")
+
+    @classmethod
+    def from_directory(
+        cls, tokenizer_dir: str | os.PathLike[str], *, allow_pickle: bool = False
+    ) -> RustBPETokenizer:
+        """Read a tokenizer from a folder.
+
+        Args:
+            tokenizer_dir: the folder.
+            allow_pickle: whether `tokenizer.pkl` may be read if bytepair's own file is not there.
+
+        Raises:
+            FileNotFoundError: if the folder holds no tokenizer.
+            FileFormatError: if there is only a pickle and it is not allowed, or holds other things
+                than an encoding.
+        """
+        folder = Path(tokenizer_dir)
+        if (folder / FILE_NAME).exists():
+            return cls(load(folder), "<|bos|>")
+        if not (folder / PICKLE_NAME).exists():
+            raise FileNotFoundError(
+                f"there is no tokenizer in {folder}; train one and save it there"
+            )
+        if not allow_pickle:
+            raise FileFormatError(
+                f"{folder} holds only {PICKLE_NAME}; pass allow_pickle=True to take the values of "
+                "the encoding out of it (no code in it is run), and save it to have them in a file "
+                "of their own"
+            )
+        return cls(read_pickle(folder / PICKLE_NAME), "<|bos|>")
+
+    @classmethod
+    def from_pretrained(cls, tiktoken_name: str) -> RustBPETokenizer:
+        """A published encoding; its documents begin with `<|endoftext|>`."""
+        return cls(tiktoken.get_encoding(tiktoken_name), "<|endoftext|>")
+
+    def get_vocab_size(self) -> int:
+        """How many ids there are, special tokens included."""
+        return self.enc.n_vocab
+
+    def get_special_tokens(self) -> set[str]:
+        """The names of the special tokens."""
+        return self.enc.special_tokens_set
+
+    def id_to_token(self, id: int) -> str:
+        """The text of one id."""
+        return self.enc.decode([id])
+
+    def encode_special(self, text: str) -> int:
+        """The id of a token, special or not, by its exact text."""
+        return self.enc.encode_single_token(text)
+
+    def get_bos_token_id(self) -> int:
+        """The id that begins documents."""
+        return self.bos_token_id
+
+    def decode_single_token_bytes(self, token: int) -> bytes:
+        """The bytes of one id."""
+        return self.enc.decode_single_token_bytes(token)
+
+    def encode(
+        self,
+        text: Any,
+        prepend: str | int | None = None,
+        append: str | int | None = None,
+        num_threads: int = 8,
+    ) -> Any:
+        """Encode a text into ids, or a list of texts into lists of ids; see `Tokenizer.encode`."""
+        before, after = self._affix(prepend), self._affix(append)
+        if isinstance(text, str):
+            return self.tokenizer.encode(text, prepend=before, append=after)
+        if isinstance(text, list):
+            return self.tokenizer.encode_batch(
+                text, prepend=before, append=after, threads=num_threads
+            )
+        raise ValueError(f"only a str or a list of str is encoded, not {type(text).__name__}")
+
+    def _affix(self, token: str | int | None) -> int | None:
+        return self.encode_special(token) if isinstance(token, str) else token
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The same as `encode`."""
+        return self.encode(*args, **kwargs)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Decode ids; bytes that are not UTF-8 become U+FFFD."""
+        return self.enc.decode(ids)
+
+    def save(self, tokenizer_dir: str | os.PathLike[str]) -> None:
+        """Write `tokenizer.bytepair`, and `tokenizer.pkl` for nanochat."""
+        path = self.tokenizer.save(tokenizer_dir)
+        encoding = self.tokenizer.to_tiktoken("rustbpe")
+        write_whole(path.with_name(PICKLE_NAME), pickle.dumps(encoding))
+
+    def render_conversation(
+        self, conversation: Conversation, max_tokens: int = 2048
+    ) -> tuple[list[int], list[int]]:
+        """Render into ids and a mask; a conversation with nothing to train on is no error."""
+        return self.tokenizer.render_conversation(conversation, max_tokens, untrained="keep")
+
+    def render_for_completion(self, conversation: Conversation) -> list[int]:
+        """Render all but the last message, which is the assistant's, and begin the next one."""
+        messages = conversation["messages"] if isinstance(conversation, Mapping) else conversation
+        if messages[-1]["role"] != "assistant":
+            raise ConversationError("the last message must be from the assistant")
+        ids, _ = self.render_conversation({"messages": list(messages[:-1])})
+        return [*ids, self.encode_special("<|assistant_start|>")]
+
+    def visualize_tokenization(
+        self, ids: Sequence[int], mask: Sequence[int], with_token_id: bool = False
+    ) -> str:
+        """Show ids on a terminal, green where the mask is 1 and red where it is 0."""
+        return self.tokenizer.visualize(ids, mask, with_token_id)
+
+
+# ---------------------------------------------------------------------------- pickles
+
+
+class _Values:
+    """Stands for tiktoken's class while a pickle is read, and takes its values."""
+
+    values: Any = None
+
+    def __setstate__(self, values: Any) -> None:
+        self.values = values
+
+
+class _Unpickler(pickle.Unpickler):
+    """Reads a pickle that names nothing but tiktoken's Encoding; even that one is not run."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) == ("tiktoken.core", "Encoding"):
+            return _Values
+        raise pickle.UnpicklingError(
+            f"it names {module}.{name}, where only tiktoken.core.Encoding may stand"
+        )
+
+
+def read_pickle(path: str | os.PathLike[str]) -> tiktoken.Encoding:
+    """Take the values of an encoding out of a pickle that nanochat wrote.
+
+    Raises:
+        FileFormatError: if the pickle holds anything else; none of it is run.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            found = _Unpickler(file).load()
+    except Exception as error:  # a damaged pickle may raise anything
+        raise FileFormatError(f"{path} is not the pickle of an encoding: {error}") from None
+    values = found.values if isinstance(found, _Values) else None
+    if isinstance(values, str):
+        return tiktoken.get_encoding(values)
+    if not isinstance(values, dict) or not values.keys() >= {"pat_str", "mergeable_ranks"}:
+        raise FileFormatError(f"{path} is not the pickle of an encoding: it lacks its values")
+    return tiktoken.Encoding(**values)
+
+
+# ---------------------------------------------------------------------------- folders
+
+
+def get_base_dir() -> str:
+    """The folder of nanochat: `NANOCHAT_BASE_DIR`, or else `~/.cache/nanochat`."""
+    asked = os.environ.get("NANOCHAT_BASE_DIR")
+    folder = Path(asked) if asked else Path.home() / ".cache" / "nanochat"
+    folder.mkdir(parents=True, exist_ok=True)
+    return str(folder)
+
+
+def get_tokenizer(*, allow_pickle: bool = False) -> RustBPETokenizer:
+    """Read the tokenizer in nanochat's folder; see `RustBPETokenizer.from_directory`."""
+    folder = Path(get_base_dir()) / "tokenizer"
+    return RustBPETokenizer.from_directory(folder, allow_pickle=allow_pickle)
+
+
+def token_bytes(tokenizer: RustBPETokenizer) -> list[int]:
+    """How many bytes each id stands for; 0 for special tokens and ids that stand for nothing."""
+    lengths = [0] * tokenizer.get_vocab_size()
+    for token, id in tokenizer.enc._mergeable_ranks.items():
+        lengths[id] = len(token)
+    return lengths
+
+
+def get_token_bytes(device: str = "cpu") -> Any:
+    """How many bytes each id stands for, as a torch tensor of int32.
+
+    `token_bytes.pt` is read if it is there; else the tokenizer is asked.
+    """
+    import torch  # type: ignore[import-not-found, unused-ignore]
+
+    path = Path(get_base_dir()) / "tokenizer" / TOKEN_BYTES_NAME
+    if path.exists():
+        return torch.load(path, map_location=device, weights_only=True)
+    return torch.tensor(token_bytes(get_tokenizer()), dtype=torch.int32, device=device)

@@ -1,0 +1,105 @@
+"""The face of rustbpe: `from bytepair.compat import rustbpe`.
+
+Training gives the same merges. The differences are on the side of not losing text: pretokens are
+counted in 64 bits; text that the pattern does not match is kept as pretokens of its own instead of
+being dropped; what makes rustbpe panic is a `ValueError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Final
+
+from bytepair import _core
+from bytepair.errors import UnknownIdError, VocabularyError
+from bytepair.tokenizer import Tokenizer as _Tokenizer
+
+#: The pattern of GPT-4 as rustbpe has it.
+GPT4_PATTERN: Final = (
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}"
+    r"| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"
+)
+
+
+class Tokenizer:
+    """A tokenizer that is empty until it is trained, as rustbpe's is.
+
+    Example:
+        >>> from bytepair.compat import rustbpe
+        >>> tokenizer = rustbpe.Tokenizer()
+        >>> tokenizer.train_from_iterator(["hello hello"], vocab_size=258)
+        >>> tokenizer.encode("hello"), tokenizer.vocab_size
+        ([257, 108, 111], 258)
+    """
+
+    def __init__(self) -> None:
+        self._pattern = ""
+        self._tokenizer: _Tokenizer | None = None
+
+    def train_from_iterator(
+        self,
+        iterator: Iterable[str],
+        vocab_size: int,
+        buffer_size: int = 8192,
+        pattern: str | None = None,
+    ) -> None:
+        """Train on texts, `buffer_size` of them at a time."""
+        if vocab_size < 256:
+            raise VocabularyError(f"vocab_size is {vocab_size}; it must be at least 256")
+        if buffer_size < 1:
+            raise ValueError(f"buffer_size is {buffer_size}; it must be at least 1")
+        self._pattern = GPT4_PATTERN if pattern is None else pattern
+        counter = _core.Counter(self._pattern)
+        for texts in _batches(iter(iterator), buffer_size):
+            counter.add(texts)
+        self._tokenizer = _Tokenizer(
+            _core.train(counter.finish(), vocab_size=vocab_size, special_tokens=[])
+        )
+
+    def get_pattern(self) -> str:
+        """The split pattern; empty before training."""
+        return self._pattern
+
+    @property
+    def vocab_size(self) -> int:
+        """The 256 bytes and the merges."""
+        return 256 if self._tokenizer is None else self._tokenizer.vocab_size
+
+    def get_mergeable_ranks(self) -> list[tuple[bytes, int]]:
+        """The bytes of each token and its rank, in order of rank."""
+        if self._tokenizer is None:
+            return [(bytes([byte]), byte) for byte in range(256)]
+        return list(self._tokenizer.mergeable_ranks.items())
+
+    def encode(self, text: str) -> list[int]:
+        """Encode a text; before training there are no ids."""
+        return [] if self._tokenizer is None else self._tokenizer.encode(text)
+
+    def batch_encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Encode many texts on all threads."""
+        if self._tokenizer is None:
+            return [[] for _ in texts]
+        return self._tokenizer.encode_batch(texts)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Decode ids.
+
+        Raises:
+            ValueError: if an id is unknown.
+            UnicodeDecodeError: if the bytes are not UTF-8.
+        """
+        if self._tokenizer is not None:
+            return self._tokenizer.decode(ids, errors="strict")
+        if any(not 0 <= id < 256 for id in ids):
+            raise UnknownIdError("an id is not in the vocabulary, whose ids are below 256")
+        return bytes(ids).decode()
+
+    def batch_decode(self, batch_ids: Sequence[Sequence[int]]) -> list[str]:
+        """Decode many lists of ids."""
+        return [self.decode(ids) for ids in batch_ids]
+
+
+def _batches(texts: Iterator[str], size: int) -> Iterator[list[str]]:
+    while batch := list(islice(texts, size)):
+        yield batch

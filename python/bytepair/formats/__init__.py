@@ -1,0 +1,1 @@
+"""Other libraries' formats, one file each."""
