@@ -111,9 +111,15 @@ class Tokenizer:
     def exhausted(self) -> bool: ...
 
 def render(
-    tokenizer: Tokenizer, segments: list[str | int | None], trained: bytes,
-    ends: Sequence[int], *, join: bool, max_tokens: int | None = None,
-    whole_messages: bool = False, threads: int | None = None,
+    tokenizer: Tokenizer,
+    segments: list[str | int | None],
+    trained: bytes,
+    ends: Sequence[int],
+    *,
+    join: bool,
+    max_tokens: int | None = None,
+    whole_messages: bool = False,
+    threads: int | None = None,
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint8], NDArray[np.int64]]: ...
 def pack(lengths: NDArray[np.int64], width: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
 def train(

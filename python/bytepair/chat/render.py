@@ -174,7 +174,7 @@ class _Role:
         out.trained.append(0)
 
     def _write_parts(self, index: int, content: object, out: Segments) -> None:
-        if not self.parts or not isinstance(content, Sequence) or isinstance(content, bytes):
+        if not self.parts or not isinstance(content, list | Sequence) or isinstance(content, bytes):
             expected = "a string or a list of parts" if self.parts else "a string"
             raise ConversationError(
                 f"the content of message {index} is {type(content).__name__}; it must be {expected}"
@@ -190,7 +190,7 @@ class _Role:
 
     def _part(self, index: int, number: int, part: Any) -> tuple[_Frame, _Frame, bool]:
         place = f"part {number} of message {index}"
-        if not isinstance(part, Mapping) or not isinstance(part.get("text"), str):
+        if not isinstance(part, dict | Mapping) or not isinstance(part.get("text"), str):
             raise ConversationError(f'{place} must be a mapping with "type" and a string "text"')
         kind = part.get("type")
         if kind not in self.parts:
@@ -202,8 +202,10 @@ class _Role:
 
 def messages_of(conversation: Conversation) -> list[Any]:
     """The messages of a conversation, which are at least one."""
-    messages = conversation.get("messages") if isinstance(conversation, Mapping) else conversation
-    if not isinstance(messages, Sequence) or isinstance(messages, str | bytes):
+    messages = (
+        conversation.get("messages") if isinstance(conversation, dict | Mapping) else conversation
+    )
+    if not isinstance(messages, list | Sequence) or isinstance(messages, str | bytes):
         raise ConversationError(
             'a conversation is a mapping with a list under "messages", or that list; this is '
             f"{type(conversation).__name__}"
@@ -214,7 +216,7 @@ def messages_of(conversation: Conversation) -> list[Any]:
 
 
 def _role_of(index: int, message: Any) -> str:
-    role = message.get("role") if isinstance(message, Mapping) else None
+    role = message.get("role") if isinstance(message, dict | Mapping) else None
     if not isinstance(role, str):
         raise ConversationError(f'message {index} must be a mapping with a string under "role"')
     return role
@@ -288,7 +290,7 @@ def render_for_completion(
         raise ConversationError("there is nothing before the message that is to be completed")
     write = writer(tokenizer, template)
     out = Segments()
-    if isinstance(conversation, Mapping):
+    if isinstance(conversation, dict | Mapping):
         write.write({**conversation, "messages": messages}, out)
     else:
         write.write(messages, out)
