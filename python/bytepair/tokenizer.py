@@ -179,7 +179,7 @@ class Tokenizer(ChatMethods):
     def to_huggingface(self, *, special: bool = True) -> tokenizers.Tokenizer:
         """Hand the vocabulary to Hugging Face; for `transformers`, wrap what comes out.
 
-        Its ids are the same; `bytepair.formats.huggingface` says what of that is proved. The letters
+        Its ids are the same; `bytepair.formats.huggingface` says what of that is proved. Letters
         and white space are those of the Unicode version that `tokenizers` was built with.
 
         Args:
