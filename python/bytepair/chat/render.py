@@ -76,6 +76,7 @@ class Writer:
     """A template whose special tokens are ids of one tokenizer; it turns messages into segments."""
 
     def __init__(self, tokenizer: _core.Tokenizer, template: Template) -> None:
+        self.tokenizer = tokenizer
         self.template = template
         self.join = template.join
         self._special = tokenizer.special_tokens
@@ -233,9 +234,17 @@ def _text(index: int, content: object) -> str:
 
 def writer(tokenizer: _core.Tokenizer, template: Template | JinjaTemplate) -> Any:
     """What turns conversations into segments under a template: a `Writer` or its like."""
-    if isinstance(template, Template):
-        return Writer(tokenizer, template)
-    return template.writer(tokenizer)
+    global _last
+    if not isinstance(template, Template):
+        return template.writer(tokenizer)
+    last = _last
+    if last is None or last.tokenizer is not tokenizer or last.template is not template:
+        _last = last = Writer(tokenizer, template)
+    return last
+
+
+#: The writer that was used last: rendering in a loop makes one, not one for each conversation.
+_last: Writer | None = None
 
 
 def render(
