@@ -598,6 +598,13 @@ def test_jinja_cannot_be_made_to_forge(name: str) -> None:
         assert [id for id in ids if id in TOK.special_tokens.values()] == ids[:1]
 
 
+def test_jinja_cannot_be_made_to_train_on_the_user() -> None:
+    jinja = chat.JinjaTemplate(CHATML_JINJA)
+    talk = [user("a\U0010fffeb\U0010ffffc\U00100000"), assistant("\U0010ffffd")]
+    expected = TOK.render_conversation(talk, template=chat.CHATML)
+    assert TOK.render_conversation(talk, template=jinja) == expected
+
+
 def test_jinja_that_looks_into_the_text_still_works() -> None:
     """A template may treat text specially, as long as what it seeks is no special token."""
     seeks = chat.JinjaTemplate(

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 #: Private characters of Unicode, free to stand for something.
 _PRIVATE = range(0x100000, 0x10FFFE)
 
+#: They surround what is trained on, and are taken out again; in texts they are disguised.
+_START, _STOP = "\U0010fffe", "\U0010ffff"
+
 
 @dataclass(frozen=True)
 class JinjaTemplate:
@@ -161,7 +164,7 @@ class _Disguise:
 
     def __init__(self, special: Iterable[str], used: set[str]) -> None:
         self.special = list(special)
-        characters = sorted({c for name in self.special for c in name})
+        characters = sorted({_START, _STOP, *(c for name in self.special for c in name)})
         free = (chr(code) for code in _PRIVATE if chr(code) not in used)
         self._on = dict(zip(characters, free, strict=False))
         self._off = {ord(mask): c for c, mask in self._on.items()}
@@ -187,7 +190,7 @@ class _Everywhere(_Disguise):
     """Disguises each character with which a special token begins."""
 
     def put_on(self, text: str) -> str:
-        first = {name[0] for name in self.special}
+        first = {_START, _STOP, *(name[0] for name in self.special)}
         places = {i for i, c in enumerate(text) if c in first} | self._first_of_rest(text)
         return self._replace(text, places) if places else text
 
@@ -203,6 +206,7 @@ class _WhereNeeded(_Disguise):
             for i in range(len(body))
             if body.startswith(name, i) or name.startswith(body[i:])
         }
+        places |= {i for i, c in enumerate(text) if c in (_START, _STOP)}
         return self._replace(text, places | self._first_of_rest(text))
 
 
@@ -218,9 +222,6 @@ def _deep(value: Any, change: Callable[[str], str], key: object = None) -> Any:
 
 
 # ---------------------------------------------------------------------------- the environment
-
-#: They surround what is trained on, and are taken out again.
-_START, _STOP = "\U0010fffe", "\U0010ffff"
 
 
 @lru_cache(maxsize=16)
