@@ -152,8 +152,10 @@ def _checked(
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.int64]]:
     """Fail at, or drop, conversations whose mask is all 0 or all 1."""
     lengths = np.diff(offsets)
-    sums = np.concatenate([[0], np.cumsum(mask, dtype=np.int64)])
-    trained = np.diff(sums[offsets])
+    some = lengths > 0
+    trained = np.zeros(len(lengths), np.int64)
+    if some.any():
+        trained[some] = np.add.reduceat(mask, offsets[:-1][some], dtype=np.int64)
     bad = (trained == 0) | (trained == lengths)
     if not bad.any():
         return ids, mask, offsets

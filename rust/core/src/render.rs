@@ -88,13 +88,15 @@ impl Tokenizer {
         let share = &share;
         let shares = parallel::shares(conversations, threads, weight);
         let parts = parallel::run(shares.into_iter().map(|range| move || share(range)));
-        parts.into_iter().try_fold(Rendered::default(), |mut all, part| {
+        let mut parts = parts.into_iter();
+        let mut all = parts.next().transpose()?.unwrap_or_default();
+        for part in parts {
             let part = part?;
             all.ids.extend(part.ids);
             all.mask.extend(part.mask);
             all.lengths.extend(part.lengths);
-            Ok(all)
-        })
+        }
+        Ok(all)
     }
 }
 
