@@ -185,7 +185,7 @@ class ChatMethods(_core.Tokenizer):
             >>> tok.parse_conversation(ids) == {"messages": talk}
             True
         """
-        return parse(self, ids, template=template)
+        return parse(ids, self, template=template)
 
     def visualize(
         self,

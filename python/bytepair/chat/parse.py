@@ -257,7 +257,7 @@ def _starts(frame: list[_Piece], found: list[_Piece]) -> bool:
 
 
 def parse(
-    tokenizer: _core.Tokenizer, ids: Iterable[int], *, template: Template = NANOCHAT
+    ids: Iterable[int], tokenizer: _core.Tokenizer, *, template: Template = NANOCHAT
 ) -> dict[str, Any]:
     """Turn rendered ids back into the conversation; `Tokenizer.parse_conversation` says it all."""
     parser = Parser(tokenizer, template)
