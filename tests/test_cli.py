@@ -60,6 +60,18 @@ def test_train_on_files(tmp_path: Path) -> None:
     assert tok.pattern == bytepair.PATTERNS["gpt2"]
 
 
+def test_counts_are_trained_from_and_verified(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("hello hello help world " * 10)
+    assert b"4 distinct pretokens of 41" in run("count", "a.txt", cwd=tmp_path).stdout
+    run("train", "counts.parquet", "--vocab-size", "270", cwd=tmp_path)
+    run("train", "a.txt", "--vocab-size", "270", "-o", "direct", cwd=tmp_path)
+    assert bytepair.load(tmp_path / "tokenizer") == bytepair.load(tmp_path / "direct")
+    good = run("verify", "tokenizer", "counts.parquet", cwd=tmp_path).stdout
+    assert b"all 5 merges are the ones to make" in good
+    bad = run("verify", "tokenizer", "counts.parquet", "--ties", "bytes-max", cwd=tmp_path, code=1)
+    assert b"goes first" in bad.stdout
+
+
 def test_encode_and_decode_are_a_pipe(folder: Path) -> None:
     text = "Hello, Wörld! 你好\n two\n".encode()
     ids = run("encode", cwd=folder, stdin=text).stdout

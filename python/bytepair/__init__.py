@@ -14,7 +14,9 @@ from importlib.metadata import version as _version
 
 from bytepair import chat, corpus, errors, reference, sample, view
 from bytepair._core import PATTERNS, UNICODE_VERSION
+from bytepair.counts import Counts, count
 from bytepair.errors import BytepairError
+from bytepair.grow import Verdict, extend, resume, verify
 from bytepair.tokenizer import Tokenizer, load
 from bytepair.train import NANOCHAT_SPECIAL_TOKENS, ExhaustedWarning, train
 
@@ -25,15 +27,21 @@ __all__ = [
     "PATTERNS",
     "UNICODE_VERSION",
     "BytepairError",
+    "Counts",
     "ExhaustedWarning",
     "Tokenizer",
+    "Verdict",
     "__version__",
     "chat",
     "corpus",
+    "count",
     "errors",
+    "extend",
     "load",
     "reference",
+    "resume",
     "sample",
     "train",
+    "verify",
     "view",
 ]

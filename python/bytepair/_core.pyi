@@ -37,6 +37,18 @@ class Counts:
     def items(self) -> list[tuple[bytes, int]]: ...
     @staticmethod
     def from_items(items: Iterable[tuple[bytes, int]], pattern: str) -> Counts: ...
+    def columns(self) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint64]]: ...
+    @staticmethod
+    def from_columns(
+        data: NDArray[np.uint8],
+        offsets: NDArray[np.int64],
+        counts: NDArray[np.uint64],
+        pattern: str,
+    ) -> Counts: ...
+    def plus(self, other: Counts) -> Counts: ...
+    def times(self, times: int) -> Counts: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
 
 @final
 class Model:
@@ -98,6 +110,10 @@ class Tokenizer:
     @property
     def mergeable_ranks(self) -> dict[bytes, int]: ...
     @property
+    def merges_made(self) -> NDArray[np.uint64]: ...
+    @property
+    def notes(self) -> dict[str, str]: ...
+    @property
     def merge_rule(self) -> Literal["ranks", "merges"]: ...
     @property
     def ignore_merges(self) -> bool: ...
@@ -132,3 +148,35 @@ def train(
     max_token_bytes: int | None = None,
     on_progress: Callable[[int, int], object] | None = None,
 ) -> Model: ...
+def truncate(tokenizer: Tokenizer, vocab_size: int) -> Model: ...
+def resume(
+    tokenizer: Tokenizer,
+    counts: Counts,
+    vocab_size: int,
+    *,
+    ties: _Ties = "rustbpe",
+    min_count: int = 1,
+    max_token_bytes: int | None = None,
+    on_progress: Callable[[int, int], object] | None = None,
+) -> Model: ...
+def extend(
+    tokenizer: Tokenizer,
+    counts: Counts,
+    extra: int,
+    *,
+    ties: _Ties = "rustbpe",
+    min_count: int = 1,
+    max_token_bytes: int | None = None,
+    on_progress: Callable[[int, int], object] | None = None,
+) -> Model: ...
+
+_Counted: TypeAlias = tuple[tuple[bytes, bytes], int]
+
+def verify(
+    merges: Sequence[tuple[bytes, bytes]],
+    counts: Counts,
+    *,
+    ties: _Ties = "rustbpe",
+    min_count: int = 1,
+    on_progress: Callable[[int, int], object] | None = None,
+) -> tuple[int, _Counted, _Counted | None] | None: ...

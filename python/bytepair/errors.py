@@ -9,6 +9,7 @@
     ├── FileFormatError      ValueError     a tokenizer file is damaged or of another kind
     ├── ConversationError    ValueError     a conversation breaks a rule of its template
     ├── CorpusError          ValueError     a source of text cannot be read as asked
+    ├── CountsError          ValueError     a table of counts breaks a rule, or does not fit another
     └── CountOverflowError   OverflowError  a corpus has more pretokens than 64 bits can count
 
 Each message names the rule, the value, the place and the way out.
@@ -49,6 +50,10 @@ class ConversationError(BytepairError, ValueError):
 
 class CorpusError(BytepairError, ValueError):
     """A source of text cannot be read as asked."""
+
+
+class CountsError(BytepairError, ValueError):
+    """A table of counts breaks a rule, or its pattern is not that of another."""
 
 
 class CountOverflowError(BytepairError, OverflowError):

@@ -11,6 +11,9 @@ import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bytepair import _core
 from bytepair.chat.methods import ChatMethods
 from bytepair.errors import FileFormatError
@@ -142,6 +145,42 @@ class Tokenizer(ChatMethods):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, self.to_bytes())
         return path
+
+    def truncate(self, vocab_size: int) -> Self:
+        """Cut the vocabulary down to what training for fewer ids would have given.
+
+        Args:
+            vocab_size: how many ids the result has, special tokens included; these get new ids.
+
+        Raises:
+            VocabularyError: if there are fewer ids, or the tokenizer was not made by training.
+
+        Example:
+            >>> import bytepair
+            >>> large = bytepair.train(["hello hello"], 269)
+            >>> large.truncate(267) == bytepair.train(["hello hello"], 267)
+            True
+        """
+        return type(self)(_core.truncate(self, vocab_size))
+
+    @property
+    def curve(self) -> NDArray[np.uint64]:
+        """How many tokens the training text had after each merge, and before the first.
+
+        uint64, one more than there are merges; empty if the tokenizer was not made by training. The
+        bytes of the text over these numbers are the bytes per token of every smaller vocabulary.
+
+        Example:
+            >>> import bytepair
+            >>> bytepair.train(["hello hello"], 269).curve.tolist()
+            [11, 9, 7, 5, 3]
+        """
+        size = self.notes.get("text_bytes")
+        made = self.merges_made
+        if size is None or len(made) != len(self.merges):
+            return np.empty(0, np.uint64)
+        fallen = np.concatenate([np.zeros(1, np.uint64), np.cumsum(made, dtype=np.uint64)])
+        return np.uint64(int(size)) - fallen
 
     def to_tiktoken(self, name: str = "bytepair") -> tiktoken.Encoding:
         """Hand the vocabulary to tiktoken.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias
 
 from bytepair import _core, corpus
-from bytepair.errors import CorpusError, VocabularyError
+from bytepair.counts import Counts, count_source
+from bytepair.errors import CountsError, VocabularyError
 from bytepair.progress import Bar, Callback
 from bytepair.tokenizer import Tokenizer
 
@@ -34,7 +34,7 @@ class ExhaustedWarning(UserWarning):
 
 
 def train(
-    source: corpus.Source,
+    source: corpus.Source | Counts,
     vocab_size: int = 65536,
     *,
     pattern: str = "nanochat",
@@ -43,6 +43,7 @@ def train(
     doc_cap: int | None = None,
     ties: Ties = "rustbpe",
     min_count: int = 1,
+    max_token_bytes: int | None = None,
     threads: int | None = None,
     progress: bool | Callback | None = None,
     column: str = "text",
@@ -54,8 +55,8 @@ def train(
 
     Args:
         source: an iterable of `str`, one document each; a path or a list of paths to text files,
-            jsonl or parquet, each also `.gz` or `.zst`; a folder of such files; a glob; or Arrow
-            data.
+            jsonl or parquet, each also `.gz` or `.zst`; a folder of such files; a glob; Arrow data;
+            or `Counts`, whose pattern is taken.
         vocab_size: how many ids the tokenizer has: the 256 bytes, the merges, the special tokens.
         pattern: the split pattern: a name of `bytepair.PATTERNS` or a regular expression.
         special_tokens: the names of the special tokens; they get the ids after the last merge.
@@ -63,6 +64,7 @@ def train(
         doc_cap: of each document, so many characters are read.
         ties: which of several pairs with the same count is merged first.
         min_count: pairs that occur fewer times than this are not merged.
+        max_token_bytes: pairs whose token would be longer than this are not merged.
         threads: how many threads count; None means `RAYON_NUM_THREADS`, or else all.
         progress: True for a bar, False for none, None for a bar on a terminal, or a function of
             the stage ("count", "merge"), what is done, and the total or None.
@@ -88,13 +90,18 @@ def train(
     if min_count < 1:
         raise ValueError(f"min_count is {min_count}; pass at least 1, which merges every pair")
     with Bar(progress) as bar:
-        counts = _count(source, pattern, corpus.Limits(max_chars, doc_cap), threads, bar, column)
+        if isinstance(source, Counts):
+            counts = _checked(source, pattern, limited=max_chars is not None or doc_cap is not None)
+        else:
+            limits = corpus.Limits(max_chars, doc_cap)
+            counts = count_source(source, pattern, limits, threads, bar, column)
         model = _core.train(
             counts,
             vocab_size,
             list(special_tokens),
             ties=ties,
             min_count=min_count,
+            max_token_bytes=max_token_bytes,
             on_progress=lambda done, total: bar.update("merge", done, total),
         )
     tokenizer = Tokenizer(model)
@@ -115,37 +122,16 @@ def _check_size(vocab_size: int, special_tokens: Sequence[str]) -> None:
         )
 
 
-def _count(
-    source: corpus.Source,
-    pattern: str,
-    limits: corpus.Limits,
-    threads: int | None,
-    bar: Bar,
-    column: str,
-) -> _core.Counts:
-    """Count the pretokens of a source."""
-    counter = _core.Counter(pattern, threads)
-    unlimited = limits == corpus.Limits()
-    named = pattern in _core.PATTERNS or pattern in _core.PATTERNS.values()
-    stream = corpus.batches(
-        source,
-        column=column,
-        limits=None if unlimited else limits,
-        may_cut=unlimited and named,
-    )
-    started = time.monotonic()
-    for batch in stream:
-        if isinstance(batch, list):
-            counter.add(batch)
-        else:
-            try:
-                counter.add_utf8(batch.data, batch.offsets)
-            except CorpusError as error:
-                raise CorpusError(f"{batch.place}: {error}") from None
-        rate = counter.text_bytes / 1e6 / max(time.monotonic() - started, 1e-9)
-        note = f"bytes of {counter.texts:,} documents, {rate:,.0f} MB/s"
-        bar.update("count", counter.text_bytes, None, note)
-    return counter.finish()
+def _checked(counts: Counts, pattern: str, *, limited: bool) -> _core.Counts:
+    """Counts bring their pattern, and their text has been read."""
+    regex = _core.PATTERNS.get(pattern, pattern)
+    if regex != counts.pattern and pattern != "nanochat":
+        raise CountsError(
+            f"the counts were made with the pattern {counts.pattern!r}, not {regex!r}"
+        )
+    if limited:
+        raise CountsError("max_chars and doc_cap limit what is read; pass them to bytepair.count")
+    return counts.core
 
 
 def _exhausted(tokenizer: Tokenizer, vocab_size: int) -> str:

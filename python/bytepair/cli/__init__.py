@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from bytepair import BytepairError, __version__
-from bytepair.cli import decode, encode, inspect, train
+from bytepair.cli import count, decode, encode, inspect, train, verify
 
 
 class _Group(TyperGroup):
@@ -41,9 +41,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(train.train)
+app.command()(count.count)
 app.command()(encode.encode)
 app.command()(decode.decode)
 app.command()(inspect.inspect)
+app.command()(verify.verify)
 
 
 def _show_version(value: bool) -> None:

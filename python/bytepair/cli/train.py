@@ -58,11 +58,13 @@ def train(
     * `bytepair train corpus/ --vocab-size 32768 -o my-tokenizer`
 
     * `bytepair train 'shards/*.parquet' --max-chars 2000000000 --doc-cap 10000`
+
+    * `bytepair train counts.parquet` — from what `bytepair count` wrote
     """
     default_size = 65536 if source else SAMPLE_VOCAB_SIZE
     started = time.perf_counter()
     tokenizer = bytepair.train(
-        [Path(name) for name in source] if source else bytepair.sample.paths(),
+        _source(source or []),
         default_size if vocab_size is None else vocab_size,
         pattern=pattern,
         special_tokens=bytepair.NANOCHAT_SPECIAL_TOKENS if special is None else special,
@@ -77,10 +79,31 @@ def train(
     path = tokenizer.save(out)
     color = os.isatty(1) and not os.environ.get("NO_COLOR")
     typer.echo(tokenizer.view(SENTENCE, color=color))
+    if len(tokenizer.curve) > 1 and tokenizer.curve[0]:
+        typer.echo(_curve(tokenizer))
     if source is None:
         typer.echo(_bytes_per_token(tokenizer))
     size = path.stat().st_size / 1e6
     typer.echo(f"{tokenizer.vocab_size:,} ids in {seconds:.2f} s, saved to {path} ({size:.2f} MB)")
+
+
+def _source(names: list[str]) -> list[Path] | bytepair.Counts:
+    """A single parquet file may hold counts instead of text."""
+    if len(names) == 1 and names[0].endswith("counts.parquet"):
+        return bytepair.Counts.load(names[0])
+    return [Path(name) for name in names] or bytepair.sample.paths()
+
+
+def _curve(tokenizer: bytepair.Tokenizer) -> str:
+    """Bytes per token of the training text at each doubling of the vocabulary, as bars."""
+    curve = tokenizer.curve
+    sizes = [merges for merges in (2**n - 256 for n in range(9, 22)) if merges < len(curve) - 1]
+    rows = [
+        (256 + merges, int(curve[0]) / int(curve[merges])) for merges in [*sizes, len(curve) - 1]
+    ]
+    widest = max(ratio for _, ratio in rows)
+    bars = (f"{size:>9,} {ratio:5.2f} {'█' * round(40 * ratio / widest)}" for size, ratio in rows)
+    return "\n".join(["bytes per token of the training text, by size of the vocabulary", *bars])
 
 
 def _bytes_per_token(tokenizer: bytepair.Tokenizer) -> str:

@@ -1,20 +1,14 @@
-//! `Counter`, `Counts` and `train`: from texts to a trained `Model`.
+//! `Counter`: from texts to counts.
 
-use std::num::NonZeroU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
-use bytepair::{Error, Pattern, Ties, TrainOptions};
+use bytepair::Pattern;
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 
-use crate::model::Model;
+use crate::counts::Counts;
 use crate::{arguments, errors};
-
-/// How often training looks for Ctrl-C and reports its progress.
-const REPORT_EVERY: Duration = Duration::from_millis(50);
 
 /// Counts the pretokens of a stream of texts.
 #[pyclass(frozen, module = "bytepair._core")]
@@ -92,7 +86,7 @@ impl Counter {
         let counts = py.detach(|| self.lock().take().map(bytepair::Counter::finish));
         let counts = counts
             .ok_or_else(|| PyValueError::new_err("this counter is finished; make a new one"))?;
-        Ok(Counts { pattern: self.pattern.clone(), inner: counts })
+        Ok(Counts::new(self.pattern.clone(), counts))
     }
 }
 
@@ -114,118 +108,4 @@ fn documents<'a>(data: &'a [u8], offsets: &[usize]) -> Result<Vec<&'a str>, Stri
         })
     };
     offsets.windows(2).enumerate().map(document).collect()
-}
-
-/// The distinct pretokens of a corpus and how often each occurs.
-#[pyclass(frozen, module = "bytepair._core")]
-pub(crate) struct Counts {
-    pattern: Pattern,
-    inner: bytepair::Counts,
-}
-
-#[pymethods]
-impl Counts {
-    fn __len__(&self) -> usize {
-        self.inner.len()
-    }
-
-    /// The split pattern, as a regular expression.
-    #[getter]
-    fn pattern(&self) -> &str {
-        self.pattern.regex()
-    }
-
-    /// How many pretokens the corpus has.
-    #[getter]
-    fn total(&self) -> PyResult<u64> {
-        self.inner.total().map_err(|e| errors::python(&e))
-    }
-
-    /// How many bytes the corpus has.
-    #[getter]
-    fn text_bytes(&self) -> u128 {
-        self.inner.text_bytes()
-    }
-
-    /// The pretokens with their counts, in order of first occurrence.
-    fn items<'py>(&self, py: Python<'py>) -> Vec<(Bound<'py, PyBytes>, u64)> {
-        self.inner.iter().map(|(pretoken, count)| (PyBytes::new(py, pretoken), count)).collect()
-    }
-
-    /// Counts of distinct pretokens that were made elsewhere, in order of first occurrence.
-    #[staticmethod]
-    fn from_items(items: &Bound<'_, PyAny>, pattern: &str) -> PyResult<Self> {
-        let items = items.try_iter()?.map(|item| item?.extract());
-        let items = items.collect::<PyResult<Vec<(Vec<u8>, u64)>>>()?;
-        let inner = bytepair::Counts::new(items.iter().map(|(token, n)| (&**token, *n)));
-        Ok(Self { pattern: Pattern::new(pattern), inner })
-    }
-}
-
-/// Learn a vocabulary of `vocab_size` ids, special tokens included, from counts.
-#[pyfunction]
-#[pyo3(signature = (counts, vocab_size, special_tokens, *, ties="rustbpe", min_count=1,
-                    max_token_bytes=None, on_progress=None))]
-#[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python function")]
-pub(crate) fn train(
-    py: Python<'_>,
-    counts: &Counts,
-    vocab_size: usize,
-    special_tokens: Vec<String>,
-    ties: &str,
-    min_count: u64,
-    max_token_bytes: Option<usize>,
-    on_progress: Option<Py<PyAny>>,
-) -> PyResult<Model> {
-    let smallest = 256 + special_tokens.len();
-    let too_small = Error::VocabularyTooSmall { asked: vocab_size, smallest };
-    let merges = vocab_size.checked_sub(smallest).ok_or_else(|| errors::python(&too_small))?;
-    let min_count = NonZeroU64::new(min_count).unwrap_or(NonZeroU64::MIN);
-    let options = TrainOptions { merges, ties: tie_rule(ties)?, min_count, max_token_bytes };
-    let mut stopped = None;
-    let model = py.detach(|| {
-        let mut last = Instant::now();
-        let mut report = |done: usize| {
-            if last.elapsed() < REPORT_EVERY {
-                return Ok(());
-            }
-            last = Instant::now();
-            Python::attach(|py| progress(py, on_progress.as_ref(), done, merges)).map_err(|error| {
-                stopped = Some(error);
-                Error::Interrupted
-            })
-        };
-        let trained = bytepair::train(&counts.inner, &options, &mut report)?;
-        bytepair::Tokenizer::from_training(&trained, &special_tokens, counts.pattern.clone())
-    });
-    match stopped {
-        Some(error) => Err(error),
-        None => Model::new(model),
-    }
-}
-
-/// Look for Ctrl-C, then tell the caller how far it is.
-fn progress(
-    py: Python<'_>,
-    on_progress: Option<&Py<PyAny>>,
-    done: usize,
-    merges: usize,
-) -> PyResult<()> {
-    py.check_signals()?;
-    match on_progress {
-        Some(callback) => callback.call1(py, (done, merges)).map(drop),
-        None => Ok(()),
-    }
-}
-
-fn tie_rule(name: &str) -> PyResult<Ties> {
-    match name {
-        "rustbpe" => Ok(Ties::RustBpe),
-        "hf" => Ok(Ties::Hf),
-        "first-seen" => Ok(Ties::FirstSeen),
-        "bytes-max" => Ok(Ties::BytesMax),
-        other => Err(PyValueError::new_err(format!(
-            "ties is {other:?}; it must be \"rustbpe\", \"hf\", \"first-seen\" or \"bytes-max\""
-        ))),
-    }
 }

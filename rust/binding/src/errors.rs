@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 import_exception!(bytepair.errors, ConversationError);
 import_exception!(bytepair.errors, CorpusError);
 import_exception!(bytepair.errors, CountOverflowError);
+import_exception!(bytepair.errors, CountsError);
 import_exception!(bytepair.errors, FileFormatError);
 import_exception!(bytepair.errors, PatternError);
 import_exception!(bytepair.errors, SpecialTokenError);
@@ -27,6 +28,7 @@ pub(crate) fn python(error: &Error) -> PyErr {
         }
         Error::TooLong { .. } => ConversationError::new_err(text),
         Error::CountOverflow => CountOverflowError::new_err(text),
+        Error::Counts { .. } => CountsError::new_err(text),
         Error::File { .. } => FileFormatError::new_err(text),
         Error::Interrupted => PyKeyboardInterrupt::new_err(text),
         _ => VocabularyError::new_err(text),

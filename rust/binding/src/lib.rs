@@ -9,10 +9,12 @@
 
 mod arguments;
 mod counter;
+mod counts;
 mod errors;
 mod model;
 mod render;
 mod tokenizer;
+mod training;
 
 use pyo3::prelude::*;
 
@@ -24,13 +26,17 @@ mod _core {
     const UNICODE_VERSION: &str = bytepair::pretokenize::UNICODE_VERSION;
 
     #[pymodule_export]
-    use crate::counter::{Counter, Counts, train};
+    use crate::counter::Counter;
+    #[pymodule_export]
+    use crate::counts::Counts;
     #[pymodule_export]
     use crate::model::Model;
     #[pymodule_export]
     use crate::render::{pack, render};
     #[pymodule_export]
     use crate::tokenizer::Tokenizer;
+    #[pymodule_export]
+    use crate::training::{extend, resume, train, truncate, verify};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -16,7 +16,11 @@ pub(crate) struct Model(pub(crate) Arc<bytepair::Tokenizer>);
 
 impl Model {
     pub(crate) fn new(tokenizer: Result<bytepair::Tokenizer>) -> PyResult<Self> {
-        tokenizer.map(|t| Self(Arc::new(t))).map_err(|e| errors::python(&e))
+        tokenizer.map(Self::of).map_err(|e| errors::python(&e))
+    }
+
+    pub(crate) fn of(tokenizer: bytepair::Tokenizer) -> Self {
+        Self(Arc::new(tokenizer))
     }
 }
 

@@ -5,6 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use bytepair::MergeRule;
+use numpy::PyArray1;
 use pyo3::exceptions::PyKeyError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -15,7 +16,7 @@ use crate::{arguments, errors};
 
 /// A tokenizer: immutable, shared freely between threads.
 #[pyclass(frozen, subclass, module = "bytepair._core")]
-pub(crate) struct Tokenizer(Arc<bytepair::Tokenizer>);
+pub(crate) struct Tokenizer(pub(crate) Arc<bytepair::Tokenizer>);
 
 #[pymethods]
 impl Tokenizer {
@@ -320,6 +321,18 @@ impl Tokenizer {
             dict.set_item(PyBytes::new(py, token), id)?;
         }
         Ok(dict)
+    }
+
+    /// How many times training made each merge in its text; empty if not known.
+    #[getter]
+    fn merges_made<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
+        PyArray1::from_slice(py, self.0.merges_made())
+    }
+
+    /// Where the tokenizer comes from, as keys and values.
+    #[getter]
+    fn notes(&self) -> std::collections::BTreeMap<String, String> {
+        self.0.notes().clone()
     }
 
     /// Which neighbours merge: `"ranks"` (tiktoken's rule) or `"merges"` (Hugging Face's).

@@ -47,6 +47,78 @@ impl Counts {
         counts
     }
 
+    /// Build counts from the columns of a table: the bytes of the pretokens end to end, where each
+    /// ends, and how often it occurs.
+    ///
+    /// Fails if the ends do not fit the bytes, if a pretoken is empty or stands there twice, or if a
+    /// count is 0.
+    pub fn from_columns(bytes: Vec<u8>, ends: Vec<usize>, numbers: Vec<u64>) -> Result<Self> {
+        let broken = |row: usize, rule: &str| Err(Error::Counts { row, rule: rule.to_owned() });
+        if ends.len() != numbers.len() || ends.last().copied().unwrap_or(0) != bytes.len() {
+            return broken(0, "the columns do not have the same length");
+        }
+        let mut seen: HashMap<&[u8], usize, FixedState> = HashMap::default();
+        let mut start = 0;
+        for (row, (&end, &count)) in ends.iter().zip(&numbers).enumerate() {
+            match bytes.get(start..end) {
+                None | Some([]) => return broken(row, "the pretoken is empty"),
+                Some(_) if count == 0 => return broken(row, "the count is 0"),
+                Some(pretoken) => {
+                    if let Some(first) = seen.insert(pretoken, row) {
+                        return broken(row, &format!("it has the pretoken of row {first}"));
+                    }
+                }
+            }
+            start = end;
+        }
+        drop(seen);
+        Ok(Self { bytes, ends, numbers })
+    }
+
+    /// The columns of a table, as [`from_columns`](Self::from_columns) takes them.
+    pub fn columns(&self) -> (&[u8], &[usize], &[u64]) {
+        (&self.bytes, &self.ends, &self.numbers)
+    }
+
+    /// The counts of two corpora, one behind the other. Fails if a sum exceeds 64 bits.
+    ///
+    /// ```
+    /// use bytepair::Counts;
+    /// let one = Counts::new([(&b"a"[..], 1), (&b"b"[..], 2)]);
+    /// let two = Counts::new([(&b"c"[..], 3), (&b"a"[..], 4)]);
+    /// let both = one.plus(&two)?;
+    /// assert_eq!(both, Counts::new([(&b"a"[..], 5), (&b"b"[..], 2), (&b"c"[..], 3)]));
+    /// # Ok::<(), bytepair::Error>(())
+    /// ```
+    pub fn plus(&self, other: &Self) -> Result<Self> {
+        let mut all = self.clone();
+        let rows = self.iter().zip(0usize..).map(|((pretoken, _), row)| (pretoken, row));
+        let rows: HashMap<&[u8], usize, FixedState> = rows.collect();
+        for (pretoken, count) in other.iter() {
+            if let Some(&row) = rows.get(pretoken) {
+                let sum = all.numbers[row].checked_add(count);
+                all.numbers[row] = sum.ok_or(Error::CountOverflow)?;
+            } else {
+                all.bytes.extend_from_slice(pretoken);
+                all.ends.push(all.bytes.len());
+                all.numbers.push(count);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Every count so many times, as if the corpus stood there so often. Fails if `times` is 0 or a
+    /// product exceeds 64 bits.
+    pub fn times(&self, times: u64) -> Result<Self> {
+        if times == 0 {
+            let rule = "a weight of 0 leaves no counts; leave this corpus out instead".to_owned();
+            return Err(Error::Counts { row: 0, rule });
+        }
+        let products = self.numbers.iter().map(|count| count.checked_mul(times));
+        let numbers = products.collect::<Option<_>>().ok_or(Error::CountOverflow)?;
+        Ok(Self { numbers, ..self.clone() })
+    }
+
     /// How many distinct pretokens there are.
     pub fn len(&self) -> usize {
         self.numbers.len()

@@ -82,6 +82,13 @@ pub enum Error {
     },
     /// A count no longer fits 64 bits.
     CountOverflow,
+    /// A table of counts breaks one of its rules.
+    Counts {
+        /// The row, from 0 on.
+        row: usize,
+        /// Which rule.
+        rule: String,
+    },
     /// The distinct pretokens have more bytes than training can hold.
     TooManyPretokens,
     /// The bytes of a tokenizer file break its format.
@@ -98,17 +105,7 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Pattern { pattern, at: Some(at), reason } => {
-                write!(
-                    f,
-                    "the split pattern is not valid at byte {at}: {reason}\n  {pattern}\n  "
-                )?;
-                let column = pattern.get(..*at).map_or(0, |head| head.chars().count());
-                write!(f, "{:column$}^", "")
-            }
-            Self::Pattern { pattern, at: None, reason } => {
-                write!(f, "the split pattern is not valid: {reason}\n  {pattern}")
-            }
+            Self::Pattern { pattern, at, reason } => write_pattern(f, pattern, *at, reason),
             Self::Split { at, reason } => write!(
                 f,
                 "the split pattern failed on the text at byte {at}: {reason}; \
@@ -148,6 +145,7 @@ impl fmt::Display for Error {
                  truncate it first, or make rows wider"
             ),
             Self::CountOverflow => f.write_str("a count exceeds 64 bits"),
+            Self::Counts { row, rule } => write!(f, "the counts are wrong at row {row}: {rule}"),
             Self::TooManyPretokens => f.write_str(
                 "the distinct pretokens have more than 2^32 bytes; train on a sample, or drop \
                  pretokens that occur once",
@@ -158,6 +156,21 @@ impl fmt::Display for Error {
             Self::Interrupted => f.write_str("interrupted"),
         }
     }
+}
+
+/// A pattern with a mark below the place that is wrong, where it is known.
+fn write_pattern(
+    f: &mut fmt::Formatter<'_>,
+    pattern: &str,
+    at: Option<usize>,
+    reason: &str,
+) -> fmt::Result {
+    let Some(at) = at else {
+        return write!(f, "the split pattern is not valid: {reason}\n  {pattern}");
+    };
+    let column = pattern.get(..at).map_or(0, |head| head.chars().count());
+    write!(f, "the split pattern is not valid at byte {at}: {reason}\n  {pattern}\n  ")?;
+    write!(f, "{:column$}^", "")
 }
 
 impl std::error::Error for Error {}

@@ -30,6 +30,8 @@ enum Kind {
     Pattern = 6,
     UnicodeVersion = 7,
     Notes = 8,
+    /// May be missing.
+    MergesMade = 9,
 }
 
 /// The file of a tokenizer.
@@ -52,6 +54,10 @@ pub fn write(tokenizer: &Tokenizer) -> Vec<u8> {
         (Kind::Pattern, tokenizer.pattern().regex().into()),
         (Kind::UnicodeVersion, UNICODE_VERSION.into()),
         (Kind::Notes, write_notes(tokenizer.notes())),
+        (
+            Kind::MergesMade,
+            tokenizer.merges_made().iter().flat_map(|count| count.to_le_bytes()).collect(),
+        ),
     ])
 }
 
@@ -72,6 +78,7 @@ pub fn read(bytes: &[u8]) -> Result<Tokenizer> {
     }
     let merges = read_merges(&sections, &vocabulary)?;
     let notes = read_notes(&sections)?;
+    let merges_made = read_merges_made(&sections, merges.len())?;
     let rule = sections.words(Kind::Rule)?;
     let tokenizer = match rule[..] {
         [0] => Tokenizer::new(vocabulary, MergeRule::Ranks, pattern)?.with_merges(merges),
@@ -81,7 +88,7 @@ pub fn read(bytes: &[u8]) -> Result<Tokenizer> {
         }
         _ => return Err(sections.broken(Kind::Rule, "the merge rule is not 0, 1 or 2")),
     };
-    Ok(tokenizer.with_notes(notes))
+    Ok(tokenizer.with_notes(notes).with_merges_made(merges_made))
 }
 
 fn read_special(sections: &Sections, arena: &[u8], offsets: &[u32]) -> Result<Vec<(String, u32)>> {
@@ -104,6 +111,18 @@ fn read_merges(sections: &Sections, vocabulary: &Vocabulary) -> Result<Vec<(u32,
         return Err(sections.broken(Kind::Merges, "the merges are not pairs of ids of tokens"));
     }
     Ok(pairs.iter().map(|&[left, right]| (left, right)).collect())
+}
+
+/// How often the merges were made, if that is there: no more numbers than there are merges.
+fn read_merges_made(sections: &Sections, merges: usize) -> Result<Vec<u64>> {
+    if sections.table.iter().all(|(kind, ..)| *kind != Kind::MergesMade as u32) {
+        return Ok(Vec::new());
+    }
+    let (counts, rest) = sections.bytes(Kind::MergesMade)?.as_chunks::<8>();
+    if !rest.is_empty() || counts.len() > merges {
+        return Err(sections.broken(Kind::MergesMade, "it is not one number for each merge"));
+    }
+    Ok(counts.iter().map(|&count| u64::from_le_bytes(count)).collect())
 }
 
 /// Sections with their kinds, laid out behind the header and the table.

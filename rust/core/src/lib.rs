@@ -35,6 +35,8 @@ pub mod render;
 
 pub mod tokenizer;
 
+pub mod grow;
+
 pub mod file;
 
 pub mod parallel;
@@ -50,5 +52,5 @@ pub use encode::Special;
 pub use error::{Error, Result};
 pub use pretokenize::{Pattern, Splitter};
 pub use tokenizer::Tokenizer;
-pub use train::{Ties, TrainOptions, Trained, train};
+pub use train::{Mismatch, Ties, TrainOptions, Trained, train, train_more, verify};
 pub use vocabulary::{MergeRule, Vocabulary};

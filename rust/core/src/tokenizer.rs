@@ -42,6 +42,8 @@ pub struct Tokenizer {
     encoder: Encoder,
     /// The pairs that training merged, or those recovered from the ranks when first asked for.
     merges: OnceLock<Vec<(u32, u32)>>,
+    /// How many times training made each merge, as far as it is known.
+    merges_made: Vec<u64>,
     fingerprint: OnceLock<String>,
     /// What encoding remembered, for the next call; one for each thread that was at work.
     scratch: Mutex<Vec<Scratch>>,
@@ -74,6 +76,7 @@ impl Tokenizer {
             splitter,
             encoder,
             merges,
+            merges_made: Vec::new(),
             fingerprint: OnceLock::new(),
             scratch: Mutex::new(Vec::new()),
         })
@@ -90,6 +93,7 @@ impl Tokenizer {
         let vocabulary = Vocabulary::new(tokens.into_iter().zip(0..), special)?;
         let mut tokenizer = Self::new(vocabulary, MergeRule::Ranks, pattern)?;
         tokenizer.merges = OnceLock::from(trained.merges.clone());
+        tokenizer.merges_made.clone_from(&trained.made);
         tokenizer.notes.insert("exhausted".to_owned(), trained.exhausted.to_string());
         Ok(tokenizer)
     }
@@ -134,6 +138,25 @@ impl Tokenizer {
     #[must_use]
     pub fn with_notes(mut self, notes: BTreeMap<String, String>) -> Self {
         self.notes = notes;
+        self
+    }
+
+    /// The same tokenizer with one note more.
+    #[must_use]
+    pub fn with_note(mut self, key: &str, value: &impl ToString) -> Self {
+        self.notes.insert(key.to_owned(), value.to_string());
+        self
+    }
+
+    /// How many times training made each merge in its text; shorter than the merges, or empty, where
+    /// that is not known.
+    pub fn merges_made(&self) -> &[u64] {
+        &self.merges_made
+    }
+
+    /// The same tokenizer with other numbers of how often its merges were made.
+    pub(crate) fn with_merges_made(mut self, merges_made: Vec<u64>) -> Self {
+        self.merges_made = merges_made;
         self
     }
 

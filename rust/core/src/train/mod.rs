@@ -19,12 +19,14 @@
 //!    them. When the queue runs dry the floor is lowered and all pairs are counted anew, once or
 //!    twice in a training.
 //!
-//! [`words`] holds the pretokens and rewrites them, [`pairs`] holds counts and postings, [`order`]
-//! breaks ties.
+//! [`start`] says what is there before the first merge, [`words`] holds the pretokens and rewrites
+//! them, [`pairs`] holds counts and postings, [`order`] breaks ties.
 
 mod order;
 
 mod pairs;
+
+mod start;
 
 mod words;
 
@@ -36,8 +38,10 @@ use std::num::NonZeroU64;
 
 use crate::count::Counts;
 use crate::error::Result;
+use crate::tokenizer::Tokenizer;
 use order::{BytesMax, FirstSeen, SmallestPair, TieOrder};
 use pairs::Pairs;
+use start::Start;
 use words::{Changes, Words};
 
 /// Which of several pairs with the same count is merged first.
@@ -75,6 +79,9 @@ pub struct Trained {
     pub merges: Vec<(u32, u32)>,
     /// How often the pair of each merge occurred when it was chosen.
     pub counts: Vec<u64>,
+    /// How many times each merge was made, which is by how much the text got shorter: the count,
+    /// but for pairs of two equal tokens, whose occurrences may overlap.
+    pub made: Vec<u64>,
     /// Whether the text ran out of pairs before the asked number of merges.
     pub exhausted: bool,
 }
@@ -100,27 +107,86 @@ pub fn train(
     options: &TrainOptions,
     on_progress: &mut dyn FnMut(usize) -> Result<()>,
 ) -> Result<Trained> {
-    train_from_floor(counts, options, first_floor(counts, options.merges), on_progress)
+    let floor = first_floor(counts, options.merges);
+    let mut run = |trainer: &mut dyn Merging| trainer.run(on_progress);
+    with_trainer(counts, options, Start::bytes(), floor, &mut run)
 }
 
-/// [`train`] with a floor to begin with, which changes how fast it is and nothing else.
-fn train_from_floor(
+/// Learn more merges on top of those of a tokenizer, which all stay as they are.
+///
+/// The pretokens are merged by the merges of `base` first. The ids in the result are those of
+/// `base`, and new tokens have the ids behind its vocabulary.
+///
+/// Fails as [`train`] does, and if no token of `base` covers a byte of the corpus.
+pub fn train_more(
+    base: &Tokenizer,
     counts: &Counts,
     options: &TrainOptions,
-    floor: u64,
     on_progress: &mut dyn FnMut(usize) -> Result<()>,
 ) -> Result<Trained> {
-    let words = Words::new(counts)?;
+    let floor = first_floor(counts, options.merges + base.merges().len());
+    let mut run = |trainer: &mut dyn Merging| trainer.run(on_progress);
+    with_trainer(counts, options, Start::of(base)?, floor, &mut run)
+}
+
+/// A merge that was not the one to make.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mismatch {
+    /// The number of the merge, from 0 on.
+    pub step: usize,
+    /// The pair of ids in the list, and how often it occurred.
+    pub listed: ((u32, u32), u64),
+    /// The pair that was to be merged, and how often it occurred; `None` if there was none.
+    pub best: Option<((u32, u32), u64)>,
+}
+
+/// Check that each merge of a list was the one to make: of the pairs with the greatest count, the
+/// one that the rule for ties puts first. Returns the first that was not.
+///
+/// The ids are those of [`Trained`]. `options.merges` does not count: the list is checked whole.
+pub fn verify(
+    merges: &[(u32, u32)],
+    counts: &Counts,
+    options: &TrainOptions,
+    on_progress: &mut dyn FnMut(usize) -> Result<()>,
+) -> Result<Option<Mismatch>> {
+    let options = TrainOptions { merges: merges.len(), ..options.clone() };
+    let floor = first_floor(counts, merges.len());
+    let mut check = |trainer: &mut dyn Merging| trainer.verify(merges, on_progress);
+    with_trainer(counts, &options, Start::bytes(), floor, &mut check)
+}
+
+/// Make the trainer of the rule for ties and let it work. The floor changes how fast it is and
+/// nothing else.
+fn with_trainer<T>(
+    counts: &Counts,
+    options: &TrainOptions,
+    mut start: Start,
+    floor: u64,
+    work: &mut dyn FnMut(&mut dyn Merging) -> Result<T>,
+) -> Result<T> {
+    let words = Words::new(counts, &mut start)?;
     match options.ties {
-        Ties::RustBpe => {
-            Trainer::new(words, options, SmallestPair::by_bytes(), floor).run(on_progress)
+        Ties::RustBpe => work(&mut Trainer::new(words, options, SmallestPair::by_bytes(), floor)),
+        Ties::Hf => work(&mut Trainer::new(words, options, SmallestPair::by_characters(), floor)),
+        Ties::FirstSeen => work(&mut Trainer::new(words, options, FirstSeen, floor)),
+        Ties::BytesMax => {
+            work(&mut Trainer::new(words, options, BytesMax::new(start.tokens()), floor))
         }
-        Ties::Hf => {
-            Trainer::new(words, options, SmallestPair::by_characters(), floor).run(on_progress)
-        }
-        Ties::FirstSeen => Trainer::new(words, options, FirstSeen, floor).run(on_progress),
-        Ties::BytesMax => Trainer::new(words, options, BytesMax::default(), floor).run(on_progress),
     }
+}
+
+/// A trainer under any rule for ties.
+trait Merging {
+    /// Learn as many merges as the options ask for.
+    fn run(&mut self, on_progress: &mut dyn FnMut(usize) -> Result<()>) -> Result<Trained>;
+
+    /// Follow a list of merges as long as each is the one to make.
+    fn verify(
+        &mut self,
+        merges: &[(u32, u32)],
+        on_progress: &mut dyn FnMut(usize) -> Result<()>,
+    ) -> Result<Option<Mismatch>>;
 }
 
 /// A guess, on the low side, of how often the last merge occurs: counts fall about as one over the
@@ -157,21 +223,18 @@ impl<'a, O: TieOrder> Trainer<'a, O> {
         trainer
     }
 
-    fn run(mut self, on_progress: &mut dyn FnMut(usize) -> Result<()>) -> Result<Trained> {
-        let mut trained = Trained::default();
-        let mut changes = Changes::new(256 + self.options.merges);
-        while trained.merges.len() < self.options.merges {
-            if let Some(index) = self.next() {
-                trained.merges.push(self.pairs.pair(index));
-                trained.counts.push(self.pairs.count(index));
-                self.merge(index, &mut changes);
-                on_progress(trained.merges.len())?;
-            } else if !self.lower_floor() {
-                trained.exhausted = true;
-                break;
+    /// The pair to merge now, whatever the floor must be.
+    fn best(&mut self) -> Option<u32> {
+        loop {
+            let next = self.next();
+            if next.is_some() || !self.lower_floor() {
+                return next;
             }
         }
-        Ok(trained)
+    }
+
+    fn changes(&self) -> Changes {
+        Changes::new(self.words.vocab_size() + self.options.merges)
     }
 
     /// Count the pairs anew that were too rare; false if no pair is.
@@ -226,5 +289,46 @@ impl<'a, O: TieOrder> Trainer<'a, O> {
                 self.queue.push((count, key, index));
             }
         }
+    }
+}
+
+impl<O: TieOrder> Merging for Trainer<'_, O> {
+    fn run(&mut self, on_progress: &mut dyn FnMut(usize) -> Result<()>) -> Result<Trained> {
+        let mut trained = Trained::default();
+        let mut changes = self.changes();
+        while trained.merges.len() < self.options.merges {
+            let Some(index) = self.best() else {
+                trained.exhausted = true;
+                break;
+            };
+            trained.merges.push(self.pairs.pair(index));
+            trained.counts.push(self.pairs.count(index));
+            self.merge(index, &mut changes);
+            trained.made.push(changes.made());
+            on_progress(trained.merges.len())?;
+        }
+        Ok(trained)
+    }
+
+    fn verify(
+        &mut self,
+        merges: &[(u32, u32)],
+        on_progress: &mut dyn FnMut(usize) -> Result<()>,
+    ) -> Result<Option<Mismatch>> {
+        let mut changes = self.changes();
+        for (step, &pair) in merges.iter().enumerate() {
+            let best = self.best();
+            if let Some(index) = best
+                && self.pairs.pair(index) == pair
+            {
+                self.merge(index, &mut changes);
+                on_progress(step + 1)?;
+                continue;
+            }
+            let best = best.map(|index| (self.pairs.pair(index), self.pairs.count(index)));
+            let listed = (pair, self.words.count_pair(pair));
+            return Ok(Some(Mismatch { step, listed, best }));
+        }
+        Ok(None)
     }
 }

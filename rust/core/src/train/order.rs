@@ -79,9 +79,10 @@ pub(super) struct BytesMax {
     tokens: Vec<Rc<[u8]>>,
 }
 
-impl Default for BytesMax {
-    fn default() -> Self {
-        Self { tokens: (0..=255).map(|byte| Rc::from([byte])).collect() }
+impl BytesMax {
+    /// The tokens that exist, in the order of their ids.
+    pub(super) fn new(tokens: Vec<Vec<u8>>) -> Self {
+        Self { tokens: tokens.into_iter().map(Rc::from).collect() }
     }
 }
 

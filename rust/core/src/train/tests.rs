@@ -6,9 +6,12 @@ use std::num::NonZeroU64;
 
 use proptest::prelude::*;
 
-use super::{Ties, TrainOptions, Trained, train, train_from_floor};
+use super::start::Start;
+use super::{Mismatch, Ties, TrainOptions, Trained, train, train_more, verify, with_trainer};
 use crate::count::Counts;
 use crate::error::Error;
+use crate::pretokenize::Pattern;
+use crate::tokenizer::Tokenizer;
 
 const ALL: [Ties; 4] = [Ties::RustBpe, Ties::Hf, Ties::FirstSeen, Ties::BytesMax];
 
@@ -25,9 +28,13 @@ fn plain(counts: &Counts, options: &TrainOptions) -> Trained {
         };
         let new = u32::try_from(tokens.len()).unwrap();
         tokens.push([&*tokens[pair.0 as usize], &*tokens[pair.1 as usize]].concat());
-        for (ids, _) in &mut words {
-            *ids = replace(ids, pair, new);
+        let mut made = 0;
+        for (ids, count) in &mut words {
+            let replaced = replace(ids, pair, new);
+            made += (ids.len() - replaced.len()) as u64 * *count;
+            *ids = replaced;
         }
+        trained.made.push(made);
         trained.merges.push(pair);
         trained.counts.push(count);
     }
@@ -89,7 +96,10 @@ fn check(counts: &Counts, merges: usize, min_count: u64, max_token_bytes: Option
         let options = TrainOptions { merges, ties, min_count, max_token_bytes };
         let plain = plain(counts, &options);
         for floor in [0, 2, 40, u64::MAX] {
-            let fast = train_from_floor(counts, &options, floor, &mut |_| Ok(())).unwrap();
+            let fast = with_trainer(counts, &options, Start::bytes(), floor, &mut |trainer| {
+                trainer.run(&mut |_| Ok(()))
+            });
+            let fast = fast.unwrap();
             assert_eq!(fast, plain, "floor {floor} {options:?} {counts:?}");
         }
     }
@@ -119,6 +129,46 @@ proptest! {
         longest in prop::option::weighted(0.3, 2usize..6),
     ) {
         check(&counts, 60, min_count, longest);
+    }
+
+    /// Training on from a shorter one is one long training, and each step of it verifies.
+    #[test]
+    fn going_on_is_one_training(counts in corpus(), cut in 0usize..30) {
+        for ties in ALL {
+            let options = |merges| TrainOptions {
+                merges, ties, min_count: NonZeroU64::MIN, max_token_bytes: None,
+            };
+            let quiet = &mut |_| Ok(());
+            let long = train(&counts, &options(40), quiet).unwrap();
+            let mut short = train(&counts, &options(cut), quiet).unwrap();
+            let base = Tokenizer::from_training(&short, &[], Pattern::new("gpt2")).unwrap();
+            let more = train_more(&base, &counts, &options(40 - cut), quiet).unwrap();
+            short.merges.extend(more.merges);
+            short.counts.extend(more.counts);
+            short.made.extend(more.made);
+            prop_assert_eq!(&short.merges, &long.merges);
+            prop_assert_eq!(&short.counts, &long.counts);
+            prop_assert_eq!(&short.made, &long.made);
+            prop_assert_eq!(verify(&long.merges, &counts, &options(0), quiet), Ok(None));
+        }
+    }
+
+    /// A list with one wrong merge is found out at that merge, with the right one beside it.
+    #[test]
+    fn a_wrong_merge_is_named(counts in corpus(), step in 0usize..20, wrong in (0u32..256, 0u32..256)) {
+        let options = TrainOptions {
+            merges: 20, ties: Ties::RustBpe, min_count: NonZeroU64::MIN, max_token_bytes: None,
+        };
+        let trained = train(&counts, &options, &mut |_| Ok(())).unwrap();
+        let mut merges = trained.merges.clone();
+        if step < merges.len() && merges[step] != wrong {
+            let best = Some((merges[step], trained.counts[step]));
+            merges[step] = wrong;
+            let found = verify(&merges, &counts, &options, &mut |_| Ok(())).unwrap();
+            let Some(Mismatch { step: at, listed, best: right }) = found else { panic!("verified") };
+            prop_assert_eq!((at, listed.0, right), (step, wrong, best));
+            prop_assert!(listed.1 <= trained.counts[step]);
+        }
     }
 
     /// The first merges of a long training are those of a short one.

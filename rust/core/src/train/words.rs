@@ -8,6 +8,8 @@ use crate::count::Counts;
 use crate::error::{Error, Result};
 use crate::prefetch::prefetch;
 
+use super::start::Start;
+
 /// Names a word: where its cells begin.
 pub(super) type Word = u32;
 
@@ -17,7 +19,7 @@ const HEADER: usize = 4;
 /// How many words ahead the memory of a word is asked for.
 const AHEAD: usize = 12;
 
-/// The distinct pretokens of at least two bytes.
+/// The distinct pretokens of at least two ids.
 ///
 /// All about a word stands in one place, because words are visited in no order and the memory of
 /// each is waited for: its room and its length in ids, its count, then its ids.
@@ -30,22 +32,26 @@ pub(super) struct Words {
 impl Words {
     /// Fails if the number of pairs of neighbours in the corpus does not fit 64 bits: then no count
     /// can overflow later.
-    pub(super) fn new(counts: &Counts) -> Result<Self> {
-        let mut words = Self { cells: Vec::new(), token_lengths: vec![1; 256] };
-        let mut pairs: u64 = 0;
-        for (pretoken, count) in counts.iter().filter(|(pretoken, _)| pretoken.len() > 1) {
-            let more = count.checked_mul(pretoken.len() as u64 - 1);
-            pairs = more.and_then(|more| pairs.checked_add(more)).ok_or(Error::CountOverflow)?;
-            words.push(pretoken, count)?;
+    pub(super) fn new(counts: &Counts, start: &mut Start) -> Result<Self> {
+        let mut words = Self { cells: Vec::new(), token_lengths: start.token_lengths()? };
+        let (mut pairs, mut ids): (u64, Vec<u32>) = (0, Vec::new());
+        for (pretoken, count) in counts.iter() {
+            start.ids(pretoken, &mut ids)?;
+            if ids.len() > 1 {
+                let more = count.checked_mul(ids.len() as u64 - 1);
+                pairs =
+                    more.and_then(|more| pairs.checked_add(more)).ok_or(Error::CountOverflow)?;
+                words.push(&ids, count)?;
+            }
         }
         Ok(words)
     }
 
-    fn push(&mut self, pretoken: &[u8], count: u64) -> Result<()> {
-        let length = u32::try_from(pretoken.len()).map_err(|_| Error::TooManyPretokens)?;
+    fn push(&mut self, ids: &[u32], count: u64) -> Result<()> {
+        let length = u32::try_from(ids.len()).map_err(|_| Error::TooManyPretokens)?;
         let [low, high] = halves(count);
         self.cells.extend([length, length, low, high]);
-        self.cells.extend(pretoken.iter().map(|&byte| u32::from(byte)));
+        self.cells.extend_from_slice(ids);
         match u32::try_from(self.cells.len()) {
             Ok(_) => Ok(()),
             Err(_) => Err(Error::TooManyPretokens),
@@ -115,6 +121,17 @@ impl Words {
         self.cells[word as usize + 1] = u32::try_from(write).expect("shorter than before");
     }
 
+    /// How many ids there are.
+    pub(super) fn vocab_size(&self) -> usize {
+        self.token_lengths.len()
+    }
+
+    /// How often a pair occurs, by looking at every word.
+    pub(super) fn count_pair(&self, pair: (u32, u32)) -> u64 {
+        let occurrences = |ids: &[u32]| ids.windows(2).filter(|w| (w[0], w[1]) == pair).count();
+        self.iter().map(|(_, ids, count)| occurrences(ids) as u64 * count).sum()
+    }
+
     /// The length in bytes of the token that a pair makes.
     pub(super) fn joined_length(&self, (left, right): (u32, u32)) -> u32 {
         self.token_lengths[left as usize] + self.token_lengths[right as usize]
@@ -144,6 +161,8 @@ fn halves(count: u64) -> [u32; 2] {
 pub(super) struct Changes {
     pair: (u32, u32),
     new: u32,
+    /// How many times the pair is merged.
+    made: u64,
     /// Pairs of a token and the merged left part, which vanish.
     left_old: Sums,
     /// Pairs of the merged right part and a token, which vanish.
@@ -160,6 +179,7 @@ impl Changes {
         Self {
             pair: (0, 0),
             new: 0,
+            made: 0,
             left_old: Sums::new(vocab_size),
             right_old: Sums::new(vocab_size),
             left_new: Births::new(vocab_size),
@@ -171,10 +191,18 @@ impl Changes {
     pub(super) fn of_merge(&mut self, pair: (u32, u32), new: u32) {
         self.pair = pair;
         self.new = new;
+        self.made = 0;
+    }
+
+    /// How many times the pair was merged. That is its count, but for a pair of two equal tokens,
+    /// whose occurrences may overlap.
+    pub(super) fn made(&self) -> u64 {
+        self.made
     }
 
     /// The pair is merged between `before`, which is already rewritten, and `after`, which is not.
     fn add(&mut self, before: Option<u32>, after: Option<u32>, word: Word, count: u64) {
+        self.made += count;
         if let Some(before) = before {
             if before == self.new {
                 // The merge before this one counted its right neighbour, which is merged now.

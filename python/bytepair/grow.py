@@ -1,0 +1,213 @@
+"""A trained vocabulary made larger, and the proof that one was trained as it says.
+
+Training makes one merge after another, so it can go on where it stopped. `resume` goes on with the
+same counts and gives what a single run would have given. `extend` goes on with other text and keeps
+every id. `verify` follows the merges of a vocabulary, whoever trained it, and checks each.
+(`Tokenizer.truncate` goes the other way.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bytepair import _core, corpus
+from bytepair.counts import Counts, count_source
+from bytepair.errors import CountsError
+from bytepair.progress import Bar, Callback
+from bytepair.tokenizer import Tokenizer
+from bytepair.train import Ties
+
+
+def resume(
+    tokenizer: Tokenizer,
+    counts: Counts,
+    vocab_size: int,
+    *,
+    ties: Ties = "rustbpe",
+    min_count: int = 1,
+    max_token_bytes: int | None = None,
+    progress: bool | Callback | None = None,
+) -> Tokenizer:
+    """Go on training to a larger vocabulary, as if training had not stopped.
+
+    With the counts and the options of the first training, the result is that of one training,
+    merge for merge.
+
+    Args:
+        tokenizer: a tokenizer that `bytepair.train` made.
+        counts: the counts it was trained on.
+        vocab_size: how many ids the result has, special tokens included.
+        ties: as in `bytepair.train`.
+        min_count: as in `bytepair.train`.
+        max_token_bytes: as in `bytepair.train`.
+        progress: as in `bytepair.train`.
+
+    Raises:
+        VocabularyError: if there are more ids already, or the tokenizer was not made by training.
+        CountsError: if the counts have another pattern.
+
+    Example:
+        >>> import bytepair
+        >>> counts = bytepair.count(["hello hello help"])
+        >>> small = bytepair.train(counts, 267)
+        >>> bytepair.resume(small, counts, 269) == bytepair.train(counts, 269)
+        True
+    """
+    _check_pattern(tokenizer, counts)
+    with Bar(progress) as bar:
+        model = _core.resume(
+            tokenizer,
+            counts.core,
+            vocab_size,
+            ties=ties,
+            min_count=min_count,
+            max_token_bytes=max_token_bytes,
+            on_progress=lambda done, total: bar.update("merge", done, total),
+        )
+    return Tokenizer(model)
+
+
+def extend(
+    tokenizer: Tokenizer,
+    source: corpus.Source | Counts,
+    extra: int,
+    *,
+    ties: Ties = "rustbpe",
+    min_count: int = 1,
+    max_token_bytes: int | None = None,
+    threads: int | None = None,
+    progress: bool | Callback | None = None,
+    column: str = "text",
+) -> Tokenizer:
+    """Learn more tokens from new text, and keep every id and every merge there is.
+
+    The new text is encoded by the merges there are, and training goes on from there. New tokens get
+    the ids behind the vocabulary, behind its special tokens too, so that a model's embeddings stay
+    where they are.
+
+    Args:
+        tokenizer: any tokenizer.
+        source: as in `bytepair.train`, or counts.
+        extra: how many tokens to learn at most.
+        ties: as in `bytepair.train`.
+        min_count: as in `bytepair.train`.
+        max_token_bytes: as in `bytepair.train`.
+        threads: as in `bytepair.train`.
+        progress: as in `bytepair.train`.
+        column: as in `bytepair.train`.
+
+    Raises:
+        VocabularyError: if a new token has the bytes of one that no merge makes.
+        CountsError: if the counts have another pattern.
+        CorpusError: if the source cannot be read.
+
+    Example:
+        >>> import bytepair
+        >>> tok = bytepair.train(["hello hello"], 269)
+        >>> more = bytepair.extend(tok, ["hello world, world"], 4)
+        >>> more.vocab_size, more.encode("hello") == tok.encode("hello")
+        (273, True)
+        >>> more.token_bytes(272)
+        b' wor'
+    """
+    with Bar(progress) as bar:
+        if isinstance(source, Counts):
+            counts = source
+        else:
+            pattern, limits = tokenizer.pattern, corpus.Limits()
+            counts = Counts(count_source(source, pattern, limits, threads, bar, column))
+        _check_pattern(tokenizer, counts)
+        model = _core.extend(
+            tokenizer,
+            counts.core,
+            extra,
+            ties=ties,
+            min_count=min_count,
+            max_token_bytes=max_token_bytes,
+            on_progress=lambda done, total: bar.update("merge", done, total),
+        )
+    return Tokenizer(model)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What `verify` found.
+
+    Attributes:
+        steps: how many merges were right, from the first one on.
+        listed: the pair of the first wrong merge, and its count; None if all are right.
+        best: the pair that was to be merged there, and its count; None if there was none.
+    """
+
+    steps: int
+    listed: tuple[tuple[bytes, bytes], int] | None = None
+    best: tuple[tuple[bytes, bytes], int] | None = None
+
+    def __bool__(self) -> bool:
+        """Whether every merge was right."""
+        return self.listed is None
+
+    def __str__(self) -> str:
+        """Say it in one line."""
+        if self.listed is None:
+            return f"all {self.steps:,} merges are the ones to make"
+        (pair, count) = self.listed
+        said = f"merge {self.steps:,} is {pair}, of count {count:,}, but "
+        if self.best is None:
+            return said + "no pair was left to merge"
+        return said + f"{self.best[0]}, of count {self.best[1]:,}, goes first"
+
+
+def verify(
+    tokenizer: Tokenizer,
+    counts: Counts,
+    *,
+    ties: Ties = "rustbpe",
+    min_count: int = 1,
+    progress: bool | Callback | None = None,
+) -> Verdict:
+    """Follow the merges of a vocabulary and check that each was the one to make.
+
+    At each step the pair must have the greatest count of all, and among pairs of equal count be the
+    first by the rule for ties. So the merges of any trainer can be checked, against the counts that
+    it had.
+
+    Args:
+        tokenizer: any tokenizer; its `merges` are checked.
+        counts: what it was trained on.
+        ties: the rule for ties that its trainer follows.
+        min_count: the least count of a merge.
+        progress: as in `bytepair.train`.
+
+    Raises:
+        CountsError: if the counts have another pattern, or a merge has parts that no merge before
+            it makes.
+
+    Example:
+        >>> import bytepair
+        >>> counts = bytepair.count(["hello hello help"])
+        >>> tok = bytepair.train(counts, 269)
+        >>> print(bytepair.verify(tok, counts))
+        all 4 merges are the ones to make
+        >>> print(bytepair.verify(tok, counts, ties="bytes-max"))
+        merge 0 is (b'e', b'l'), of count 3, but (b'h', b'e'), of count 3, goes first
+    """
+    _check_pattern(tokenizer, counts)
+    merges = tokenizer.merges
+    with Bar(progress) as bar:
+        found = _core.verify(
+            merges,
+            counts.core,
+            ties=ties,
+            min_count=min_count,
+            on_progress=lambda done, total: bar.update("verify", done, total),
+        )
+    return Verdict(len(merges)) if found is None else Verdict(*found)
+
+
+def _check_pattern(tokenizer: Tokenizer, counts: Counts) -> None:
+    if tokenizer.pattern != counts.pattern:
+        raise CountsError(
+            f"the counts were made with the pattern {counts.pattern!r}, the tokenizer with "
+            f"{tokenizer.pattern!r}"
+        )

@@ -1,0 +1,214 @@
+//! `train` and what follows it: from counts to a `Model`, and from one to a smaller or larger one.
+
+use std::num::NonZeroU64;
+use std::time::{Duration, Instant};
+
+use bytepair::{Error, Ties, TrainOptions, grow};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::counts::Counts;
+use crate::errors;
+use crate::model::Model;
+use crate::tokenizer::Tokenizer;
+
+/// How often training looks for Ctrl-C and reports its progress.
+const REPORT_EVERY: Duration = Duration::from_millis(50);
+
+/// Called with the merges that are done and their number in all.
+type Callback = Option<Py<PyAny>>;
+
+/// Learn a vocabulary of `vocab_size` ids, special tokens included, from counts.
+#[pyfunction]
+#[pyo3(signature = (counts, vocab_size, special_tokens, *, ties="rustbpe", min_count=1,
+                    max_token_bytes=None, on_progress=None))]
+#[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python function")]
+pub(crate) fn train(
+    py: Python<'_>,
+    counts: &Counts,
+    vocab_size: usize,
+    special_tokens: Vec<String>,
+    ties: &str,
+    min_count: u64,
+    max_token_bytes: Option<usize>,
+    on_progress: Callback,
+) -> PyResult<Model> {
+    let smallest = 256 + special_tokens.len();
+    let too_small = Error::VocabularyTooSmall { asked: vocab_size, smallest };
+    let merges = vocab_size.checked_sub(smallest).ok_or_else(|| errors::python(&too_small))?;
+    let options = options(merges, ties, min_count, max_token_bytes)?;
+    let trained = interruptible(py, merges, on_progress.as_ref(), |report| {
+        let trained = bytepair::train(&counts.inner, &options, report)?;
+        bytepair::Tokenizer::from_training(&trained, &special_tokens, counts.pattern.clone())
+    })?;
+    Ok(Model::of(trained.with_note(grow::TEXT_BYTES, &counts.inner.text_bytes())))
+}
+
+/// The tokenizer that training for `vocab_size` ids would have given.
+#[pyfunction]
+pub(crate) fn truncate(tokenizer: &Tokenizer, vocab_size: usize) -> PyResult<Model> {
+    Model::new(grow::truncate(&tokenizer.0, vocab_size))
+}
+
+/// Go on training to `vocab_size` ids, as if it had not stopped.
+#[pyfunction]
+#[pyo3(signature = (tokenizer, counts, vocab_size, *, ties="rustbpe", min_count=1,
+                    max_token_bytes=None, on_progress=None))]
+#[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python function")]
+pub(crate) fn resume(
+    py: Python<'_>,
+    tokenizer: &Tokenizer,
+    counts: &Counts,
+    vocab_size: usize,
+    ties: &str,
+    min_count: u64,
+    max_token_bytes: Option<usize>,
+    on_progress: Callback,
+) -> PyResult<Model> {
+    let merges = vocab_size.saturating_sub(tokenizer.0.vocabulary().len());
+    let options = options(merges, ties, min_count, max_token_bytes)?;
+    let resumed = interruptible(py, merges, on_progress.as_ref(), |report| {
+        grow::resume(&tokenizer.0, &counts.inner, vocab_size, &options, report)
+    })?;
+    Ok(Model::of(resumed.with_note(grow::TEXT_BYTES, &counts.inner.text_bytes())))
+}
+
+/// Learn up to `extra` tokens from other counts and keep every id there is.
+#[pyfunction]
+#[pyo3(signature = (tokenizer, counts, extra, *, ties="rustbpe", min_count=1,
+                    max_token_bytes=None, on_progress=None))]
+#[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python function")]
+pub(crate) fn extend(
+    py: Python<'_>,
+    tokenizer: &Tokenizer,
+    counts: &Counts,
+    extra: usize,
+    ties: &str,
+    min_count: u64,
+    max_token_bytes: Option<usize>,
+    on_progress: Callback,
+) -> PyResult<Model> {
+    let options = options(extra, ties, min_count, max_token_bytes)?;
+    let extended = interruptible(py, extra, on_progress.as_ref(), |report| {
+        grow::extend(&tokenizer.0, &counts.inner, &options, report)
+    })?;
+    Ok(Model::of(extended))
+}
+
+/// A pair of byte strings and how often it occurred.
+type Counted = ((Vec<u8>, Vec<u8>), u64);
+
+/// The first merge of a list of pairs of byte strings that was not the one to make: its number, the
+/// pair, and the pair that was to be merged, if there was one.
+#[pyfunction]
+#[pyo3(signature = (merges, counts, *, ties="rustbpe", min_count=1, on_progress=None))]
+pub(crate) fn verify(
+    py: Python<'_>,
+    merges: Vec<(Vec<u8>, Vec<u8>)>,
+    counts: &Counts,
+    ties: &str,
+    min_count: u64,
+    on_progress: Callback,
+) -> PyResult<Option<(usize, Counted, Option<Counted>)>> {
+    let options = options(merges.len(), ties, min_count, None)?;
+    let (pairs, tokens) = numbered(merges).map_err(errors::CountsError::new_err)?;
+    let total = pairs.len();
+    let found = interruptible(py, total, on_progress.as_ref(), |report| {
+        bytepair::verify(&pairs, &counts.inner, &options, report)
+    })?;
+    let bytes =
+        |(left, right): (u32, u32)| (tokens[left as usize].clone(), tokens[right as usize].clone());
+    let counted = |(pair, count)| (bytes(pair), count);
+    Ok(found.map(|found| (found.step, counted(found.listed), found.best.map(counted))))
+}
+
+/// Pairs of ids and the bytes of each id, where merge `i` makes id `256 + i`.
+type Numbered = (Vec<(u32, u32)>, Vec<Vec<u8>>);
+
+/// Number the parts of merges as training does.
+fn numbered(merges: Vec<(Vec<u8>, Vec<u8>)>) -> Result<Numbered, String> {
+    let mut tokens: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
+    let ids = tokens.iter().cloned().zip(0u32..);
+    let mut ids: std::collections::HashMap<Vec<u8>, u32> = ids.collect();
+    let mut pairs = Vec::with_capacity(merges.len());
+    for (step, (left, right)) in merges.into_iter().enumerate() {
+        let find = |part: &[u8]| {
+            ids.get(part).copied().ok_or_else(|| {
+                format!(
+                    "merge {step} names b\"{}\", which no merge before it makes",
+                    part.escape_ascii()
+                )
+            })
+        };
+        pairs.push((find(&left)?, find(&right)?));
+        let token = [left, right].concat();
+        let id = u32::try_from(tokens.len()).map_err(|_| "too many merges".to_owned())?;
+        ids.entry(token.clone()).or_insert(id);
+        tokens.push(token);
+    }
+    Ok((pairs, tokens))
+}
+
+fn options(
+    merges: usize,
+    ties: &str,
+    min_count: u64,
+    max_token_bytes: Option<usize>,
+) -> PyResult<TrainOptions> {
+    let min_count = NonZeroU64::new(min_count)
+        .ok_or_else(|| PyValueError::new_err("min_count is 0; it must be at least 1"))?;
+    Ok(TrainOptions { merges, ties: tie_rule(ties)?, min_count, max_token_bytes })
+}
+
+/// Do the work without the interpreter lock; now and then look for Ctrl-C and report.
+fn interruptible<T: Send>(
+    py: Python<'_>,
+    total: usize,
+    on_progress: Option<&Py<PyAny>>,
+    work: impl FnOnce(&mut dyn FnMut(usize) -> bytepair::Result<()>) -> bytepair::Result<T> + Send,
+) -> PyResult<T> {
+    let mut stopped = None;
+    let done = py.detach(|| {
+        let mut last = Instant::now();
+        work(&mut |done: usize| {
+            if last.elapsed() < REPORT_EVERY {
+                return Ok(());
+            }
+            last = Instant::now();
+            Python::attach(|py| progress(py, on_progress, done, total)).map_err(|error| {
+                stopped = Some(error);
+                Error::Interrupted
+            })
+        })
+    });
+    match stopped {
+        Some(error) => Err(error),
+        None => done.map_err(|e| errors::python(&e)),
+    }
+}
+
+/// Look for Ctrl-C, then tell the caller how far it is.
+fn progress(
+    py: Python<'_>,
+    on_progress: Option<&Py<PyAny>>,
+    done: usize,
+    total: usize,
+) -> PyResult<()> {
+    py.check_signals()?;
+    match on_progress {
+        Some(callback) => callback.call1(py, (done, total)).map(drop),
+        None => Ok(()),
+    }
+}
+
+fn tie_rule(name: &str) -> PyResult<Ties> {
+    match name {
+        "rustbpe" => Ok(Ties::RustBpe),
+        "hf" => Ok(Ties::Hf),
+        "first-seen" => Ok(Ties::FirstSeen),
+        "bytes-max" => Ok(Ties::BytesMax),
+        other => Err(PyValueError::new_err(format!(
+            "ties is {other:?}; it must be \"rustbpe\", \"hf\", \"first-seen\" or \"bytes-max\""
+        ))),
+    }
+}

@@ -1,0 +1,152 @@
+//! A trained vocabulary made smaller or larger.
+//!
+//! Training makes one merge after another, so the vocabularies of one run are nested: the smaller is
+//! the beginning of the larger. [`truncate`] cuts one down, [`resume`] goes on as if the run had
+//! never stopped, and [`extend`] learns from other text behind what is there.
+
+use crate::count::Counts;
+use crate::error::{Error, Result};
+use crate::tokenizer::Tokenizer;
+use crate::train::{TrainOptions, Trained, train_more};
+use crate::vocabulary::{MergeRule, Vocabulary};
+
+/// The note that says how many bytes a tokenizer was trained on.
+pub const TEXT_BYTES: &str = "text_bytes";
+
+/// The tokenizer that training for `vocab_size` ids, special tokens included, would have given.
+///
+/// Fails if there are fewer ids, or if `tokenizer` does not come from a training.
+pub fn truncate(tokenizer: &Tokenizer, vocab_size: usize) -> Result<Tokenizer> {
+    let special = special(tokenizer);
+    let merges = trained_merges(tokenizer)?;
+    let keep = merges_for(vocab_size, special.len())?;
+    if keep > merges.len() {
+        return Err(Error::Vocabulary {
+            reason: format!(
+                "vocab_size {vocab_size} is larger than the {} ids there are; resume training to \
+                 get more",
+                tokenizer.vocabulary().len()
+            ),
+        });
+    }
+    let made = tokenizer.merges_made();
+    let trained = Trained {
+        merges: merges[..keep].to_vec(),
+        made: made[..keep.min(made.len())].to_vec(),
+        ..Trained::default()
+    };
+    let truncated = Tokenizer::from_training(&trained, &special, tokenizer.pattern().clone())?;
+    Ok(match tokenizer.notes().get(TEXT_BYTES) {
+        Some(bytes) => truncated.with_note(TEXT_BYTES, bytes),
+        None => truncated,
+    })
+}
+
+/// Go on to `vocab_size` ids, special tokens included, with the counts that the training had.
+///
+/// The result is that of a single training with the same options; `options.merges` does not count.
+/// Fails if there are more ids already, or if `tokenizer` does not come from a training.
+pub fn resume(
+    tokenizer: &Tokenizer,
+    counts: &Counts,
+    vocab_size: usize,
+    options: &TrainOptions,
+    on_progress: &mut dyn FnMut(usize) -> Result<()>,
+) -> Result<Tokenizer> {
+    let special = special(tokenizer);
+    let merges = trained_merges(tokenizer)?;
+    let wanted = merges_for(vocab_size, special.len())?;
+    let more = wanted.checked_sub(merges.len()).ok_or_else(|| Error::Vocabulary {
+        reason: format!(
+            "vocab_size {vocab_size} is smaller than the {} ids there are; truncate instead",
+            tokenizer.vocabulary().len()
+        ),
+    })?;
+    let options = TrainOptions { merges: more, ..options.clone() };
+    let learnt = train_more(tokenizer, counts, &options, on_progress)?;
+    // New tokens were numbered behind the special ones, which now move behind them.
+    let first_special = 256 + merges.len();
+    let shift = id(special.len());
+    let renumber = |id: u32| if (id as usize) < first_special { id } else { id - shift };
+    let renumbered = learnt.merges.iter().map(|&(l, r)| (renumber(l), renumber(r)));
+    let trained = Trained {
+        merges: merges.iter().copied().chain(renumbered).collect(),
+        made: [tokenizer.merges_made(), &learnt.made].concat(),
+        exhausted: learnt.exhausted,
+        ..Trained::default()
+    };
+    Tokenizer::from_training(&trained, &special, tokenizer.pattern().clone())
+}
+
+/// Learn up to `options.merges` tokens from other counts, and keep every id and every merge there is.
+///
+/// New tokens get the ids behind the vocabulary, special tokens included. Fails as
+/// [`train_more`] does, and if a new token has the bytes of one that is there already, which
+/// happens only in vocabularies with tokens that no merge makes.
+pub fn extend(
+    tokenizer: &Tokenizer,
+    counts: &Counts,
+    options: &TrainOptions,
+    on_progress: &mut dyn FnMut(usize) -> Result<()>,
+) -> Result<Tokenizer> {
+    let learnt = train_more(tokenizer, counts, options, on_progress)?;
+    let vocabulary = tokenizer.vocabulary();
+    let mut all: Vec<Vec<u8>> = (0..id(vocabulary.len()))
+        .map(|id| vocabulary.bytes(id).unwrap_or_default().to_vec())
+        .collect();
+    for &(left, right) in &learnt.merges {
+        all.push([&*all[left as usize], &*all[right as usize]].concat());
+    }
+    let ordinary = all.into_iter().zip(0u32..);
+    let ordinary = ordinary.filter(|(token, id)| !token.is_empty() && !vocabulary.is_special(*id));
+    let special = vocabulary.special_tokens().to_vec();
+    let merges = [tokenizer.merges(), &learnt.merges].concat();
+    let rule = match tokenizer.rule() {
+        MergeRule::Ranks => MergeRule::Ranks,
+        MergeRule::Merges { ignore_merges, .. } => {
+            MergeRule::Merges { merges: merges.clone(), ignore_merges: *ignore_merges }
+        }
+    };
+    let vocabulary = Vocabulary::new(ordinary, special)?;
+    Ok(Tokenizer::new(vocabulary, rule, tokenizer.pattern().clone())?.with_merges(merges))
+}
+
+/// The names of the special tokens, in the order of their ids.
+fn special(tokenizer: &Tokenizer) -> Vec<String> {
+    tokenizer.vocabulary().special_tokens().iter().map(|(name, _)| name.clone()).collect()
+}
+
+/// How many merges there are room for beside the bytes and the special tokens.
+fn merges_for(vocab_size: usize, special: usize) -> Result<usize> {
+    let smallest = 256 + special;
+    vocab_size
+        .checked_sub(smallest)
+        .ok_or(Error::VocabularyTooSmall { asked: vocab_size, smallest })
+}
+
+/// The merges of a tokenizer whose ids are laid out as training does it: bytes, then one id a merge,
+/// then the special tokens.
+fn trained_merges(tokenizer: &Tokenizer) -> Result<&[(u32, u32)]> {
+    let (vocabulary, merges) = (tokenizer.vocabulary(), tokenizer.merges());
+    let bytes = (0..=255u8).all(|byte| vocabulary.id(&[byte]) == Some(byte.into()));
+    let made = |id: u32, (left, right): (u32, u32)| {
+        let joined = [vocabulary.bytes(left)?, vocabulary.bytes(right)?].concat();
+        Some(vocabulary.bytes(id)? == joined)
+    };
+    let in_order = (256u32..).zip(merges).all(|(id, &pair)| made(id, pair) == Some(true));
+    let whole = vocabulary.len() == 256 + merges.len() + vocabulary.special_tokens().len();
+    if bytes && in_order && whole && *tokenizer.rule() == MergeRule::Ranks {
+        return Ok(merges);
+    }
+    Err(Error::Vocabulary {
+        reason:
+            "only a vocabulary as bytepair trains it can be cut down or resumed: the 256 bytes, \
+                 one id for each merge, then the special tokens; `extend` works for any"
+                .to_owned(),
+    })
+}
+
+/// A number of ids as an id.
+fn id(number: usize) -> u32 {
+    u32::try_from(number).expect("vocabularies are below 2^21 ids")
+}

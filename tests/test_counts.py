@@ -1,0 +1,126 @@
+"""Counts as a value: files, sums, weights, and what is wrong with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bytepair
+from bytepair import reference
+from bytepair.errors import CountOverflowError, CountsError
+
+some_texts = st.lists(st.text(st.sampled_from("ab 1é中\n"), max_size=40), max_size=10)
+
+
+@given(some_texts, some_texts)
+def test_counts_equal_the_reference_and_add_up(one: list[str], two: list[str]) -> None:
+    pattern = bytepair.PATTERNS["nanochat"]
+    a, b = bytepair.count(one), bytepair.count(two)
+    assert dict(a.items()) == reference.count(one, pattern)
+    assert a + b == bytepair.count(one + two)
+    assert a * 3 == bytepair.count(one * 3) == 3 * a
+    assert a.text_bytes == sum(len(text.encode()) for text in one)
+    assert a.total == sum(n for _, n in a.items())
+    assert len(a) == len(a.items())
+
+
+@given(some_texts)
+def test_training_from_counts_is_training_from_text(texts: list[str]) -> None:
+    counts = bytepair.count(["aa bb aa", *texts], pattern="gpt2")
+    tok = bytepair.train(counts, 257, special_tokens=[])
+    assert tok == bytepair.train(["aa bb aa", *texts], 257, special_tokens=[], pattern="gpt2")
+
+
+def test_most_common() -> None:
+    counts = bytepair.count(["a b a c b d"], pattern="gpt2")
+    assert counts.most_common(2) == [(b" b", 2), (b"a", 1)]
+    assert len(counts.most_common()) == 5
+    assert repr(counts) == "<bytepair.Counts: 5 distinct pretokens of 6>"
+
+
+def test_save_and_load(tmp_path: Path) -> None:
+    file = tmp_path / "counts.parquet"
+    for counts in (bytepair.count(bytepair.sample.paths()), bytepair.count([])):
+        counts.save(file)
+        again = bytepair.Counts.load(file)
+        assert again == counts
+        assert again.pattern == counts.pattern
+        assert hash(again) == hash(counts)
+    assert [f.name for f in tmp_path.iterdir()] == ["counts.parquet"]
+
+
+def test_another_tool_may_make_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "made.parquet"
+    table = pa.table({"n": [1, 1], "count": pa.array([3, 2], pa.int32()), "pretoken": ["ab", "é"]})
+    pq.write_table(table, file)
+    with pytest.raises(CountsError, match="pass pattern="):
+        bytepair.Counts.load(file)
+    counts = bytepair.Counts.load(file, pattern="gpt2")
+    assert counts.items() == [(b"ab", 3), ("é".encode(), 2)]
+    assert counts + bytepair.count(["ab"], pattern="gpt2")
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"pretoken": [b"a"]}, "needs the columns"),
+        ({"pretoken": [b"a", b"a"], "count": [1, 2]}, "row 1: it has the pretoken of row 0"),
+        ({"pretoken": [b"a", b""], "count": [1, 2]}, "row 1: the pretoken is empty"),
+        ({"pretoken": [b"a"], "count": [0]}, "row 0: the count is 0"),
+        ({"pretoken": [b"a"], "count": [-1]}, "-1"),
+        ({"pretoken": [b"a"], "count": ["x"]}, "x"),
+        ({"pretoken": [b"a", None], "count": [1, 2]}, "no pretoken"),
+        ({"pretoken": [[1]], "count": [1]}, "list"),
+    ],
+)
+def test_what_is_no_table_of_counts_says_why(
+    columns: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "bad.parquet"
+    pq.write_table(pa.table(columns), file)
+    with pytest.raises(CountsError, match=message):
+        bytepair.Counts.load(file, pattern="gpt2")
+
+
+def test_a_file_that_is_no_parquet_or_of_another_version(tmp_path: Path) -> None:
+    file = tmp_path / "bad.parquet"
+    file.write_bytes(b"no")
+    with pytest.raises(CountsError, match=r"bad\.parquet"):
+        bytepair.Counts.load(file)
+    bytepair.count(["a"]).save(file)
+    table = pq.read_table(file)
+    metadata = {**table.schema.metadata, b"bytepair.unicode": b"1.0"}
+    pq.write_table(table.replace_schema_metadata(metadata), file)
+    with pytest.raises(CountsError, match=r"Unicode b'1\.0'"):
+        bytepair.Counts.load(file)
+    bytepair.count(["a"]).save(file)
+    with pytest.raises(CountsError, match="its pattern is"):
+        bytepair.Counts.load(file, pattern="gpt2")
+
+
+def test_patterns_do_not_mix() -> None:
+    one, two = bytepair.count(["a"], pattern="gpt2"), bytepair.count(["a"], pattern="gpt4")
+    with pytest.raises(CountsError, match="different patterns"):
+        one + two
+    with pytest.raises(CountsError, match="the counts were made with"):
+        bytepair.train(one, 300, pattern="gpt4")
+    with pytest.raises(CountsError, match="limit what is read"):
+        bytepair.train(one, 300, max_chars=5)
+
+
+def test_weights_are_whole_and_positive_and_fit() -> None:
+    counts = bytepair.count(["a a"])
+    with pytest.raises(CountsError, match="weight of 0"):
+        counts * 0
+    with pytest.raises(OverflowError):
+        counts * -1
+    with pytest.raises(TypeError):
+        counts * 1.5  # type: ignore[operator]
+    with pytest.raises(CountOverflowError):
+        counts * 2**63 + counts * 2**63
