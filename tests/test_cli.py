@@ -62,7 +62,7 @@ def test_train_on_files(tmp_path: Path) -> None:
 
 def test_counts_are_trained_from_and_verified(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("hello hello help world " * 10)
-    assert b"4 distinct pretokens of 41" in run("count", "a.txt", cwd=tmp_path).stdout
+    assert b"5 distinct pretokens of 41" in run("count", "a.txt", cwd=tmp_path).stdout
     run("train", "counts.parquet", "--vocab-size", "270", cwd=tmp_path)
     run("train", "a.txt", "--vocab-size", "270", "-o", "direct", cwd=tmp_path)
     assert bytepair.load(tmp_path / "tokenizer") == bytepair.load(tmp_path / "direct")
