@@ -4,10 +4,12 @@
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 BIN := .venv/bin
-SOURCES := $(shell find rust/core/src rust/binding/src -name '*.rs') $(wildcard rust/*/Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
+# Tables that Rust includes count as sources too.
+SOURCES := $(shell find rust/core/src rust/binding/src -name '*.rs' -o -name '*.bin') $(wildcard rust/*/Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-python test-rust lint format-check clippy ruff mypy stubtest format check docs-cli bench clean
+.PHONY: help setup run test test-python test-rust docs-test architecture lint format-check clippy ruff mypy stubtest \
+	spelling format check docs-cli bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -36,7 +38,14 @@ test-rust: ## the tests of the Rust core, with its doc examples
 test-python: setup ## the tests of the Python package, with the examples of its documentation
 	$(BIN)/python -m pytest
 
-lint: format-check clippy ruff mypy stubtest ## all linters
+docs-test: setup ## the examples of the documentation and of docstrings, alone
+	cargo test --locked --quiet -p bytepair --doc
+	$(BIN)/python -m pytest tests/test_docs.py
+
+architecture: setup ## the rules of the house that no other tool checks, alone
+	$(BIN)/python -m pytest tests/test_architecture.py
+
+lint: format-check clippy ruff mypy stubtest spelling ## all linters
 
 format-check: ## is the Rust code formatted?
 	cargo fmt --all --check
@@ -53,6 +62,9 @@ mypy: setup ## the types of the Python code
 
 stubtest: setup ## does the stub of the Rust module say what the module is?
 	$(BIN)/python -m mypy.stubtest bytepair._core --allowlist tests/stubtest-allowlist.txt
+
+spelling: setup ## misspelt words
+	git ls-files -z | xargs -0 $(BIN)/codespell
 
 format: setup ## format all code
 	cargo fmt --all

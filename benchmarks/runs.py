@@ -14,6 +14,7 @@ import platform
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -25,18 +26,18 @@ def measure(worker: list[str], names: list[str], rounds: int) -> dict[str, list[
     for _ in range(rounds):
         for name in list(results):
             started = time.perf_counter()
-            with subprocess.Popen(
-                [sys.executable, *worker, "--worker", name],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-            ) as process:
-                assert process.stdout is not None
-                assert process.stderr is not None
-                out, error = process.stdout.read(), process.stderr.read()
-                _, status, usage = os.wait4(process.pid, 0)
-                process.returncode = os.waitstatus_to_exitcode(status)
+            command = [sys.executable, *worker, "--worker", name]
+            # A file, not a second pipe: a worker that says much would wait for its reader for ever.
+            with tempfile.TemporaryFile() as errors:
+                with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors) as process:
+                    assert process.stdout is not None
+                    out = process.stdout.read()
+                    _, status, usage = os.wait4(process.pid, 0)
+                    process.returncode = os.waitstatus_to_exitcode(status)
+                errors.seek(0)
+                said = errors.read().decode(errors="replace").strip().splitlines()
             if process.returncode:
-                print(f"{name}: {error.decode().strip().splitlines()[-1:]}", file=sys.stderr)
+                print(f"{name} left out: {said[-1] if said else status}", file=sys.stderr)
                 del results[name]
                 continue
             row = json.loads(out)

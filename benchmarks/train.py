@@ -29,6 +29,13 @@ def with_bytepair(args: argparse.Namespace) -> list[bytes]:
     return list(tok.mergeable_ranks)
 
 
+def with_bytepair_strings(args: argparse.Namespace) -> list[bytes]:
+    """The same input as the others get: Python strings from an iterator."""
+    strings = texts(args.source)
+    tok = bytepair.train(strings, args.vocab_size, special_tokens=[], pattern=args.pattern)
+    return list(tok.mergeable_ranks)
+
+
 def with_rustbpe(args: argparse.Namespace) -> list[bytes]:
     import rustbpe
 
@@ -57,6 +64,7 @@ def with_tokenizers(args: argparse.Namespace) -> list[bytes]:
 
 PEERS: dict[str, Callable[[argparse.Namespace], list[bytes]]] = {
     "bytepair": with_bytepair,
+    "bytepair-strings": with_bytepair_strings,
     "rustbpe": with_rustbpe,
     "tokenizers": with_tokenizers,
 }

@@ -6,6 +6,8 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,12 @@ import bytepair
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "python" / "bytepair"
+
+#: The rooms of the package in order: each may import from those before it, and from `_core`.
+ROOMS = [
+    "errors", "view", "progress", "reference", "sample", "corpus", "formats", "chat", "tokenizer",
+    "counts", "train", "grow", "compat", "cli",
+]  # fmt: skip
 
 
 def sources() -> list[Path]:
@@ -32,6 +40,38 @@ def test_the_core_knows_nothing_of_python() -> None:
     for file in (ROOT / "rust/core/src").rglob("*.rs"):
         text = file.read_text(encoding="utf-8")
         assert not re.search(r"std::env::|\bprintln!|\beprintln!", text), file
+
+
+def imported_rooms(file: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module == "bytepair":
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bytepair."):
+            yield (node.module or "").split(".")[1]
+
+
+def test_rooms_import_only_from_rooms_before_them() -> None:
+    for file in PACKAGE.rglob("*.py"):
+        room = file.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        if room.startswith("__"):
+            continue
+        assert room in ROOMS, f"give {room} its place in ROOMS"
+        allowed = ROOMS[: ROOMS.index(room) + 1]
+        for other in imported_rooms(file):
+            assert other not in ROOMS or other in allowed, f"{file} imports {other}"
+
+
+def test_every_dependency_has_its_line() -> None:
+    names = set()
+    for manifest in ("rust/core/Cargo.toml", "rust/binding/Cargo.toml"):
+        table = tomllib.loads((ROOT / manifest).read_text())
+        names |= {*table["dependencies"], *table.get("dev-dependencies", {})} - {"bytepair"}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *(d for e in extras if e != "test" for d in extras[e])]
+    names |= {re.split(r"[^\w-]", line)[0] for line in wanted}
+    page = (ROOT / "docs/decisions.md").read_text(encoding="utf-8")
+    assert not {name for name in names if f"`{name}`" not in page}, "explain it in decisions.md"
 
 
 def test_the_command_line_calls_only_public_names() -> None:
@@ -64,6 +104,14 @@ def test_no_file_has_two_subjects() -> None:
         lines = file.read_text(encoding="utf-8").splitlines()
         assert len(lines) <= 800, f"{file} has {len(lines)} lines"
         assert file.stem not in {"utils", "util", "common", "helpers", "misc"}, file
+
+
+def test_no_file_names_the_machine_it_was_written_on() -> None:
+    machine = re.compile(r"(?<![\w.])/(?:home|root|Users)/\w|" + re.escape(f"{ROOT}/"))
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    for file in [*sources(), *pages, ROOT / "Makefile", ROOT / "pyproject.toml"]:
+        found = machine.search(file.read_text(encoding="utf-8"))
+        assert not found, f"{file}: {found}"
 
 
 def test_functions_are_short() -> None:

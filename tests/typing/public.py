@@ -1,0 +1,34 @@
+"""The types a user sees. `make mypy` checks this file; it is never run."""
+
+from __future__ import annotations
+
+from typing import assert_type
+
+import tiktoken
+
+import bytepair
+
+
+def a_tokenizer_is_trained_saved_and_loaded() -> None:
+    tok = bytepair.train(["a text"], vocab_size=265)
+    assert_type(tok, bytepair.Tokenizer)
+    tok.save("tokenizer")
+    assert_type(bytepair.load("tokenizer"), bytepair.Tokenizer)
+    bytepair.train(["a text"], ties="oldest")  # type: ignore[arg-type]
+
+
+def texts_become_ids_and_texts_again(tok: bytepair.Tokenizer) -> None:
+    assert_type(tok.encode("a text"), list[int])
+    assert_type(tok.encode("a text", special={"<|bos|>"}, prepend="<|bos|>"), list[int])
+    assert_type(tok.encode_batch(["a", "b"], threads=2), list[list[int]])
+    assert_type(tok.decode([1, 2]), str)
+    assert_type(tok.decode_bytes([1, 2]), bytes)
+    assert_type(tok.decode_batch([[1], [2]]), list[str])
+    tok.encode(b"bytes are not text")  # type: ignore[arg-type]
+
+
+def a_tokenizer_shows_its_values(tok: bytepair.Tokenizer) -> None:
+    assert_type(tok.mergeable_ranks, dict[bytes, int])
+    assert_type(tok.merges, list[tuple[bytes, bytes]])
+    assert_type(tok.special_tokens, dict[str, int])
+    assert_type(tok.to_tiktoken(), tiktoken.Encoding)
