@@ -13,6 +13,7 @@ import itertools
 import os
 import re
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -118,17 +119,26 @@ def batches(
 
 def _open(source: Source, column: str, may_cut: bool) -> Iterator[Batch]:
     if isinstance(source, str | os.PathLike):
-        return _read_files(_expand(os.fspath(source)), column, may_cut)
+        return _ahead(_read_files(_expand(os.fspath(source)), column, may_cut))
     if isinstance(source, bytes):
         raise CorpusError("the source is bytes; decode it to str and pass a list of texts")
     if _is_arrow(source):
         return _read_arrow(source, column, "the Arrow data")
     if isinstance(source, list | tuple) and _are_paths(source):
         files = [file for path in source for file in _expand(os.fspath(path))]
-        return _read_files(files, column, may_cut)
+        return _ahead(_read_files(files, column, may_cut))
     if not isinstance(source, Iterable):
         raise CorpusError(f"a {type(source).__name__} is no source of text; see bytepair.corpus")
     return _read_texts(source)
+
+
+def _ahead(stream: Iterator[Batch]) -> Iterator[Batch]:
+    """Read the next batch in a thread while the caller works on the last one."""
+    with ThreadPoolExecutor(1, "bytepair-corpus") as reader:
+        following = reader.submit(next, stream, None)
+        while (batch := following.result()) is not None:
+            following = reader.submit(next, stream, None)
+            yield batch
 
 
 # ---------------------------------------------------------------------------- texts
