@@ -146,6 +146,7 @@ def train(
     ties: _Ties = "rustbpe",
     min_count: int = 1,
     max_token_bytes: int | None = None,
+    threads: int | None = None,
     on_progress: Callable[[int, int], object] | None = None,
 ) -> Model: ...
 def truncate(tokenizer: Tokenizer, vocab_size: int) -> Model: ...

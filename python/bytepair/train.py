@@ -65,7 +65,7 @@ def train(
         ties: which of several pairs with the same count is merged first.
         min_count: pairs that occur fewer times than this are not merged.
         max_token_bytes: pairs whose token would be longer than this are not merged.
-        threads: how many threads count; None means `RAYON_NUM_THREADS`, or else all.
+        threads: how many threads count and merge; None means `RAYON_NUM_THREADS`, or else all.
         progress: True for a bar, False for none, None for a bar on a terminal, or a function of
             the stage ("count", "merge"), what is done, and the total or None.
         column: the column of a table, or the field of a json object, that holds the text.
@@ -102,6 +102,7 @@ def train(
             ties=ties,
             min_count=min_count,
             max_token_bytes=max_token_bytes,
+            threads=threads,
             on_progress=lambda done, total: bar.update("merge", done, total),
         )
     tokenizer = Tokenizer(model)

@@ -8,9 +8,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::counts::Counts;
-use crate::errors;
 use crate::model::Model;
 use crate::tokenizer::Tokenizer;
+use crate::{arguments, errors};
 
 /// How often training looks for Ctrl-C and reports its progress.
 const REPORT_EVERY: Duration = Duration::from_millis(50);
@@ -21,7 +21,7 @@ type Callback = Option<Py<PyAny>>;
 /// Learn a vocabulary of `vocab_size` ids, special tokens included, from counts.
 #[pyfunction]
 #[pyo3(signature = (counts, vocab_size, special_tokens, *, ties="rustbpe", min_count=1,
-                    max_token_bytes=None, on_progress=None))]
+                    max_token_bytes=None, threads=None, on_progress=None))]
 #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python function")]
 pub(crate) fn train(
     py: Python<'_>,
@@ -31,12 +31,13 @@ pub(crate) fn train(
     ties: &str,
     min_count: u64,
     max_token_bytes: Option<usize>,
+    threads: Option<usize>,
     on_progress: Callback,
 ) -> PyResult<Model> {
     let smallest = 256 + special_tokens.len();
     let too_small = Error::VocabularyTooSmall { asked: vocab_size, smallest };
     let merges = vocab_size.checked_sub(smallest).ok_or_else(|| errors::python(&too_small))?;
-    let options = options(merges, ties, min_count, max_token_bytes)?;
+    let options = options(merges, ties, min_count, max_token_bytes, threads)?;
     let trained = interruptible(py, merges, on_progress.as_ref(), |report| {
         let trained = bytepair::train(&counts.inner, &options, report)?;
         bytepair::Tokenizer::from_training(&trained, &special_tokens, counts.pattern.clone())
@@ -66,7 +67,7 @@ pub(crate) fn resume(
     on_progress: Callback,
 ) -> PyResult<Model> {
     let merges = vocab_size.saturating_sub(tokenizer.0.vocabulary().len());
-    let options = options(merges, ties, min_count, max_token_bytes)?;
+    let options = options(merges, ties, min_count, max_token_bytes, None)?;
     let resumed = interruptible(py, merges, on_progress.as_ref(), |report| {
         grow::resume(&tokenizer.0, &counts.inner, vocab_size, &options, report)
     })?;
@@ -88,7 +89,7 @@ pub(crate) fn extend(
     max_token_bytes: Option<usize>,
     on_progress: Callback,
 ) -> PyResult<Model> {
-    let options = options(extra, ties, min_count, max_token_bytes)?;
+    let options = options(extra, ties, min_count, max_token_bytes, None)?;
     let extended = interruptible(py, extra, on_progress.as_ref(), |report| {
         grow::extend(&tokenizer.0, &counts.inner, &options, report)
     })?;
@@ -110,7 +111,7 @@ pub(crate) fn verify(
     min_count: u64,
     on_progress: Callback,
 ) -> PyResult<Option<(usize, Counted, Option<Counted>)>> {
-    let options = options(merges.len(), ties, min_count, None)?;
+    let options = options(merges.len(), ties, min_count, None, None)?;
     let (pairs, tokens) = numbered(merges).map_err(errors::CountsError::new_err)?;
     let total = pairs.len();
     let found = interruptible(py, total, on_progress.as_ref(), |report| {
@@ -154,10 +155,12 @@ fn options(
     ties: &str,
     min_count: u64,
     max_token_bytes: Option<usize>,
+    threads: Option<usize>,
 ) -> PyResult<TrainOptions> {
     let min_count = NonZeroU64::new(min_count)
         .ok_or_else(|| PyValueError::new_err("min_count is 0; it must be at least 1"))?;
-    Ok(TrainOptions { merges, ties: tie_rule(ties)?, min_count, max_token_bytes })
+    let threads = arguments::threads(threads)?;
+    Ok(TrainOptions { merges, ties: tie_rule(ties)?, min_count, max_token_bytes, threads })
 }
 
 /// Do the work without the interpreter lock; now and then look for Ctrl-C and report.

@@ -33,6 +33,7 @@ fn main() {
             ties,
             min_count: NonZeroU64::MIN,
             max_token_bytes: None,
+            threads,
         };
         let trained = train(&counts, &options, &mut |_| Ok(())).expect("it trains");
         let (last, count) = (trained.merges.len(), trained.counts.last());

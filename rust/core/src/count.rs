@@ -9,6 +9,8 @@
 //! byte of the corpus at which it was first seen, and the smallest wins when partial counts are added
 //! up.
 
+use std::ops::Range;
+
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
@@ -131,8 +133,31 @@ impl Counts {
 
     /// The pretokens with their counts, in order of first occurrence.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], u64)> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        starts.zip(&self.ends).zip(&self.numbers).map(|((s, &e), &n)| (&self.bytes[s..e], n))
+        self.range(0..self.len())
+    }
+
+    /// The pretokens of a range of the order of first occurrence, with their counts.
+    pub(crate) fn range(&self, range: Range<usize>) -> impl Iterator<Item = (&[u8], u64)> {
+        let start = range.start.checked_sub(1).map_or(0, |before| self.ends[before]);
+        let ends = &self.ends[range.clone()];
+        let starts = std::iter::once(start).chain(ends.iter().copied());
+        let numbers = &self.numbers[range];
+        starts.zip(ends).zip(numbers).map(|((s, &e), &n)| (&self.bytes[s..e], n))
+    }
+
+    /// The length of all distinct pretokens together.
+    pub(crate) fn distinct_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Cut the pretokens into `parts` ranges of about as many bytes each, in order.
+    pub(crate) fn shares(&self, parts: usize) -> Vec<Range<usize>> {
+        let mut start = 0;
+        let share = |part| {
+            let end = self.ends.partition_point(|&end| end * parts <= self.bytes.len() * part);
+            std::mem::replace(&mut start, end)..end
+        };
+        (1..=parts).map(share).collect()
     }
 
     /// The sum of all counts: how many pretokens the corpus has. Fails beyond 64 bits.

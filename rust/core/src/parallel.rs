@@ -5,6 +5,7 @@
 //! microseconds, so callers ask for several only when the work is worth it.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 /// Work of less weight than this is not worth starting a thread.
@@ -55,6 +56,129 @@ pub fn map<T: Sync, S, R: Send>(
         return results.pop().unwrap_or_default();
     }
     results.into_iter().flatten().collect()
+}
+
+/// Let `lead` call rounds of work: each call of its argument runs `work(part)` once for every part
+/// below `parts`, on up to as many threads, and returns when all are done.
+///
+/// For work of many short rounds. Between them the threads wait awake, since to wake them would take
+/// longer than a round. Each thread has its own part, whose memory it therefore keeps near; the
+/// leader does the parts of those that have not begun when it is at the end of its own, so a busy
+/// machine that lets a thread wait does not hold up the others. A panic in a round is passed on.
+///
+/// ```
+/// use std::sync::atomic::{AtomicUsize, Ordering};
+/// let sum = AtomicUsize::new(0);
+/// let work = |part| { sum.fetch_add(part, Ordering::Relaxed); };
+/// bytepair::parallel::team(4, &work, |round| { round(); round(); });
+/// assert_eq!(sum.into_inner(), 2 * (0 + 1 + 2 + 3));
+/// ```
+pub fn team<R>(
+    parts: usize,
+    work: &(dyn Fn(usize) + Sync),
+    lead: impl FnOnce(&dyn Fn()) -> R,
+) -> R {
+    let gate = Gate::new(parts, work);
+    thread::scope(|scope| {
+        let gate = &gate;
+        for part in 1..parts {
+            scope.spawn(move || gate.follow(part));
+        }
+        let _close = Close(gate);
+        lead(&|| gate.round())
+    })
+}
+
+/// Where the members of a team wait for the next round, and their leader for the end of it.
+struct Gate<'a> {
+    work: &'a (dyn Fn(usize) + Sync),
+    /// How many rounds were begun.
+    begun: AtomicUsize,
+    /// For each part, in how many rounds somebody has begun it.
+    taken: Vec<AtomicUsize>,
+    /// How many parts are not done.
+    open: AtomicUsize,
+    /// There are no more rounds.
+    closed: AtomicBool,
+}
+
+impl<'a> Gate<'a> {
+    fn new(parts: usize, work: &'a (dyn Fn(usize) + Sync)) -> Self {
+        Self {
+            work,
+            begun: AtomicUsize::new(0),
+            taken: (0..parts).map(|_| AtomicUsize::new(0)).collect(),
+            open: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    fn round(&self) {
+        self.open.store(self.taken.len(), Ordering::Relaxed);
+        let round = self.begun.fetch_add(1, Ordering::Release) + 1;
+        (0..self.taken.len()).for_each(|part| self.take(part, round));
+        wait_until(|| self.open.load(Ordering::Acquire) == 0);
+        assert!(!self.closed.load(Ordering::Acquire), "a member of the team panicked");
+    }
+
+    fn follow(&self, part: usize) {
+        let mut seen = 0;
+        loop {
+            let closed = || self.closed.load(Ordering::Acquire);
+            wait_until(|| closed() || self.begun.load(Ordering::Acquire) != seen);
+            if closed() {
+                return;
+            }
+            seen = self.begun.load(Ordering::Acquire);
+            self.take(part, seen);
+        }
+    }
+
+    /// Do a part of a round unless somebody else does or did.
+    fn take(&self, part: usize, round: usize) {
+        let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
+        let taken = self.taken[part].compare_exchange(round - 1, round, success, failure);
+        if taken.is_ok() {
+            let _open = Open(self);
+            (self.work)(part);
+        }
+    }
+}
+
+/// The leader is at the end, be it by a panic: the members may go.
+struct Close<'a>(&'a Gate<'a>);
+
+impl Drop for Close<'_> {
+    fn drop(&mut self) {
+        self.0.closed.store(true, Ordering::Release);
+    }
+}
+
+/// A part is being done; after a panic there can be no further round.
+struct Open<'a>(&'a Gate<'a>);
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.closed.store(true, Ordering::Release);
+        }
+        self.0.open.fetch_sub(1, Ordering::Release);
+    }
+}
+
+/// How often a waiting thread looks before it lets others run between two looks.
+const LOOKS: usize = 1 << 10;
+
+fn wait_until(ready: impl Fn() -> bool) {
+    for _ in 0..LOOKS {
+        if ready() {
+            return;
+        }
+        std::hint::spin_loop();
+    }
+    while !ready() {
+        thread::yield_now();
+    }
 }
 
 /// Cut `items` into at most `parts` ranges of about the same total weight, in order.

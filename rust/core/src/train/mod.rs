@@ -18,31 +18,41 @@
 //!    there are pairs above the floor, no other can be the maximum, so nothing is remembered of
 //!    them. When the queue runs dry the floor is lowered and all pairs are counted anew, once or
 //!    twice in a training.
+//! 5. **Merges are made in batches, on all threads.** The pairs at the head of the queue that share
+//!    no token end to end do not change each other's counts, and [`batch`] shows when nothing that
+//!    they bear can come between them. Each thread owns a contiguous share of the words and makes
+//!    all merges of a batch there; the changes are then added up. The result does not depend on the
+//!    number of threads.
 //!
-//! [`start`] says what is there before the first merge, [`words`] holds the pretokens and rewrites
-//! them, [`pairs`] holds counts and postings, [`order`] breaks ties.
+//! [`start`] says what is there before the first merge. [`shard`] is what a thread owns: its [`words`], and what merges change in them ([`changes`]).
+//! [`pairs`] has the counts of all pairs, [`batch`] says which merges come next, [`order`] breaks
+//! ties, [`trainer`] leads.
+
+mod batch;
+
+mod changes;
 
 mod order;
 
 mod pairs;
 
+mod shard;
+
 mod start;
+
+mod trainer;
 
 mod words;
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::BinaryHeap;
 use std::num::NonZeroU64;
 
 use crate::count::Counts;
 use crate::error::Result;
 use crate::tokenizer::Tokenizer;
-use order::{BytesMax, FirstSeen, SmallestPair, TieOrder};
-use pairs::Pairs;
-use start::Start;
-use words::{Changes, Words};
+use trainer::with_trainer;
 
 /// Which of several pairs with the same count is merged first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -70,6 +80,8 @@ pub struct TrainOptions {
     pub min_count: NonZeroU64,
     /// Pairs whose token would be longer than this many bytes are not merged.
     pub max_token_bytes: Option<usize>,
+    /// How many threads to use at most; they do not change the result.
+    pub threads: usize,
 }
 
 /// What was learnt.
@@ -86,7 +98,8 @@ pub struct Trained {
     pub exhausted: bool,
 }
 
-/// Learn merges from `counts`; `on_progress` is called after each with the number of merges so far.
+/// Learn merges from `counts`; `on_progress` is called from time to time with the number of merges
+/// so far.
 ///
 /// Fails with [`Error::CountOverflow`](crate::Error::CountOverflow) if the corpus has more than
 /// 2^64 pairs of neighbours, and with whatever `on_progress` fails with.
@@ -95,7 +108,7 @@ pub struct Trained {
 /// use std::num::NonZeroU64;
 /// use bytepair::{Counts, Ties, TrainOptions, train};
 /// let counts = Counts::new([(&b"aaabdaaabac"[..], 1)]);
-/// let options = TrainOptions { merges: 3, ties: Ties::RustBpe, min_count: NonZeroU64::MIN, max_token_bytes: None };
+/// let options = TrainOptions { merges: 3, ties: Ties::RustBpe, min_count: NonZeroU64::MIN, max_token_bytes: None, threads: 2 };
 /// let trained = train(&counts, &options, &mut |_| Ok(()))?;
 /// let (a, b) = (u32::from(b'a'), u32::from(b'b'));
 /// assert_eq!(trained.merges, [(a, a), (a, b), (256, 257)]);
@@ -107,9 +120,8 @@ pub fn train(
     options: &TrainOptions,
     on_progress: &mut dyn FnMut(usize) -> Result<()>,
 ) -> Result<Trained> {
-    let floor = first_floor(counts, options.merges);
-    let mut run = |trainer: &mut dyn Merging| trainer.run(on_progress);
-    with_trainer(counts, options, Start::bytes(), floor, &mut run)
+    let mode = Mode::new(counts, options.merges);
+    with_trainer(counts, options, None, mode, &mut |trainer| trainer.run(on_progress))
 }
 
 /// Learn more merges on top of those of a tokenizer, which all stay as they are.
@@ -124,9 +136,8 @@ pub fn train_more(
     options: &TrainOptions,
     on_progress: &mut dyn FnMut(usize) -> Result<()>,
 ) -> Result<Trained> {
-    let floor = first_floor(counts, options.merges + base.merges().len());
-    let mut run = |trainer: &mut dyn Merging| trainer.run(on_progress);
-    with_trainer(counts, options, Start::of(base)?, floor, &mut run)
+    let mode = Mode::new(counts, options.merges + base.merges().len());
+    with_trainer(counts, options, Some(base), mode, &mut |trainer| trainer.run(on_progress))
 }
 
 /// A merge that was not the one to make.
@@ -151,184 +162,39 @@ pub fn verify(
     on_progress: &mut dyn FnMut(usize) -> Result<()>,
 ) -> Result<Option<Mismatch>> {
     let options = TrainOptions { merges: merges.len(), ..options.clone() };
-    let floor = first_floor(counts, merges.len());
-    let mut check = |trainer: &mut dyn Merging| trainer.verify(merges, on_progress);
-    with_trainer(counts, &options, Start::bytes(), floor, &mut check)
+    let mode = Mode::new(counts, merges.len());
+    with_trainer(counts, &options, None, mode, &mut |trainer| trainer.verify(merges, on_progress))
 }
 
-/// Make the trainer of the rule for ties and let it work. The floor changes how fast it is and
-/// nothing else.
-fn with_trainer<T>(
-    counts: &Counts,
-    options: &TrainOptions,
-    mut start: Start,
+/// What changes how fast a training is and nothing else.
+#[derive(Debug, Clone, Copy)]
+struct Mode {
+    /// Pairs that are born less often are not kept, to begin with.
     floor: u64,
-    work: &mut dyn FnMut(&mut dyn Merging) -> Result<T>,
-) -> Result<T> {
-    let words = Words::new(counts, &mut start)?;
-    match options.ties {
-        Ties::RustBpe => work(&mut Trainer::new(words, options, SmallestPair::by_bytes(), floor)),
-        Ties::Hf => work(&mut Trainer::new(words, options, SmallestPair::by_characters(), floor)),
-        Ties::FirstSeen => work(&mut Trainer::new(words, options, FirstSeen, floor)),
-        Ties::BytesMax => {
-            work(&mut Trainer::new(words, options, BytesMax::new(start.tokens()), floor))
-        }
+    /// How many merges a batch has at most.
+    batch: usize,
+    /// For how many bytes of distinct pretokens a thread is worth starting.
+    bytes_a_thread: usize,
+}
+
+impl Mode {
+    /// The fastest one for so many merges.
+    ///
+    /// The floor is a guess, on the low side, of how often the last merge occurs: counts fall about
+    /// as one over the number of the merge, so the last has a share of all pretokens that falls with
+    /// it.
+    fn new(counts: &Counts, merges: usize) -> Self {
+        let total = counts.total().unwrap_or(u64::MAX);
+        let floor = total / (merges.max(1) as u64).saturating_mul(9 * FLOOR_MARGIN);
+        Self { floor, batch: BATCH, bytes_a_thread: BYTES_A_THREAD }
     }
-}
-
-/// A trainer under any rule for ties.
-trait Merging {
-    /// Learn as many merges as the options ask for.
-    fn run(&mut self, on_progress: &mut dyn FnMut(usize) -> Result<()>) -> Result<Trained>;
-
-    /// Follow a list of merges as long as each is the one to make.
-    fn verify(
-        &mut self,
-        merges: &[(u32, u32)],
-        on_progress: &mut dyn FnMut(usize) -> Result<()>,
-    ) -> Result<Option<Mismatch>>;
-}
-
-/// A guess, on the low side, of how often the last merge occurs: counts fall about as one over the
-/// number of the merge, so the last has a share of all pretokens that falls with it.
-fn first_floor(counts: &Counts, merges: usize) -> u64 {
-    let total = counts.total().unwrap_or(u64::MAX);
-    total / (merges.max(1) as u64).saturating_mul(9 * FLOOR_MARGIN)
 }
 
 /// A first floor is so many times lower than the count that the last merge may have.
-const FLOOR_MARGIN: u64 = 4;
+const FLOOR_MARGIN: u64 = 2;
 
-/// Each further floor is so many times lower.
-const FLOOR_STEP: u64 = 16;
+/// More merges in a batch do not make it faster.
+const BATCH: usize = 256;
 
-/// The state of a training under one rule for ties.
-struct Trainer<'a, O: TieOrder> {
-    options: &'a TrainOptions,
-    order: O,
-    words: Words,
-    /// Those that occur at least `floor` times, or did when they were born.
-    pairs: Pairs,
-    floor: u64,
-    /// Count, tie key and index of each pair; the greatest is next unless it is out of date.
-    queue: BinaryHeap<(u64, O::Key, u32)>,
-}
-
-impl<'a, O: TieOrder> Trainer<'a, O> {
-    fn new(words: Words, options: &'a TrainOptions, order: O, floor: u64) -> Self {
-        let floor = floor.max(options.min_count.get());
-        let pairs = Pairs::of_words(&words, floor);
-        let mut trainer = Self { options, order, words, pairs, floor, queue: BinaryHeap::new() };
-        trainer.enqueue_from(0);
-        trainer
-    }
-
-    /// The pair to merge now, whatever the floor must be.
-    fn best(&mut self) -> Option<u32> {
-        loop {
-            let next = self.next();
-            if next.is_some() || !self.lower_floor() {
-                return next;
-            }
-        }
-    }
-
-    fn changes(&self) -> Changes {
-        Changes::new(self.words.vocab_size() + self.options.merges)
-    }
-
-    /// Count the pairs anew that were too rare; false if no pair is.
-    fn lower_floor(&mut self) -> bool {
-        if self.floor == self.options.min_count.get() {
-            return false;
-        }
-        self.floor = (self.floor / FLOOR_STEP).max(self.options.min_count.get());
-        self.pairs = Pairs::of_words(&self.words, self.floor);
-        self.enqueue_from(0);
-        true
-    }
-
-    /// The pair to merge now.
-    fn next(&mut self) -> Option<u32> {
-        while let Some((count, key, index)) = self.queue.pop() {
-            let current = self.pairs.count(index);
-            if current == count {
-                let fresh = self.order.key(&mut self.pairs, &self.words, index);
-                if fresh == key {
-                    return Some(index);
-                }
-                self.queue.push((count, fresh, index));
-            } else if current >= self.floor {
-                self.queue.push((current, key, index));
-            }
-        }
-        None
-    }
-
-    /// Merge a pair everywhere and take over what that changes.
-    fn merge(&mut self, index: u32, changes: &mut Changes) {
-        let pair = self.pairs.pair(index);
-        let new = self.words.create(pair);
-        self.order.created(pair);
-        changes.of_merge(pair, new);
-        self.words.merge_all(self.pairs.postings(index), changes);
-        self.pairs.remove(index);
-        let first = self.pairs.len();
-        self.pairs.take_over(changes, self.floor);
-        self.enqueue_from(first);
-    }
-
-    /// Put the pairs from an index on into the queue, except those that may not be merged.
-    fn enqueue_from(&mut self, first: u32) {
-        for index in first..self.pairs.len() {
-            let length = self.words.joined_length(self.pairs.pair(index));
-            let fits = self.options.max_token_bytes.is_none_or(|most| length as usize <= most);
-            let count = self.pairs.count(index);
-            if fits {
-                let key = self.order.key(&mut self.pairs, &self.words, index);
-                self.queue.push((count, key, index));
-            }
-        }
-    }
-}
-
-impl<O: TieOrder> Merging for Trainer<'_, O> {
-    fn run(&mut self, on_progress: &mut dyn FnMut(usize) -> Result<()>) -> Result<Trained> {
-        let mut trained = Trained::default();
-        let mut changes = self.changes();
-        while trained.merges.len() < self.options.merges {
-            let Some(index) = self.best() else {
-                trained.exhausted = true;
-                break;
-            };
-            trained.merges.push(self.pairs.pair(index));
-            trained.counts.push(self.pairs.count(index));
-            self.merge(index, &mut changes);
-            trained.made.push(changes.made());
-            on_progress(trained.merges.len())?;
-        }
-        Ok(trained)
-    }
-
-    fn verify(
-        &mut self,
-        merges: &[(u32, u32)],
-        on_progress: &mut dyn FnMut(usize) -> Result<()>,
-    ) -> Result<Option<Mismatch>> {
-        let mut changes = self.changes();
-        for (step, &pair) in merges.iter().enumerate() {
-            let best = self.best();
-            if let Some(index) = best
-                && self.pairs.pair(index) == pair
-            {
-                self.merge(index, &mut changes);
-                on_progress(step + 1)?;
-                continue;
-            }
-            let best = best.map(|index| (self.pairs.pair(index), self.pairs.count(index)));
-            let listed = (pair, self.words.count_pair(pair));
-            return Ok(Some(Mismatch { step, listed, best }));
-        }
-        Ok(None)
-    }
-}
+/// Less work than this is done by one thread before another has started.
+const BYTES_A_THREAD: usize = 1 << 18;

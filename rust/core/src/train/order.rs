@@ -3,23 +3,35 @@
 use std::cmp::Reverse;
 use std::rc::Rc;
 
-use super::pairs::Pairs;
-use super::words::Words;
+use super::pairs::Pair;
 
 /// A rule that breaks ties.
 pub(super) trait TieOrder {
     /// What pairs of equal count are compared by; the greatest goes first. The key of a pair never
     /// grows, so that a queue of old keys is never too pessimistic.
-    type Key: Ord;
+    type Key: Ord + Clone;
 
-    /// The key of a pair as the corpus stands.
-    fn key(&mut self, pairs: &mut Pairs, words: &Words, index: u32) -> Self::Key;
+    /// Whether a pair that a merge bears may precede pairs of the same count that are already there,
+    /// if none of them is a part of what it is born from.
+    const NEW_PRECEDE: bool;
+
+    /// The greatest key that the pair can have.
+    fn first_key(&self, pair: Pair) -> Self::Key;
+
+    /// The key of a pair as the corpus stands; `place` gives the first place of the pair.
+    fn key(&self, pair: Pair, place: impl FnOnce() -> Place) -> Self::Key;
 
     /// The token of this pair has just been created, with the next id.
-    fn created(&mut self, _pair: (u32, u32)) {}
+    fn created(&mut self, _pair: Pair) {}
 }
 
+/// Where something first stands: the shard, and a number that grows with the place in it.
+pub(super) type Place = (usize, u64);
+
 /// The smallest pair of ids, where the 256 bytes may stand in another order.
+///
+/// A pair that is born goes after all others of its count from which it is not made, as its new id
+/// is the greatest.
 pub(super) struct SmallestPair {
     /// The place of each byte in the order.
     places: [u32; 256],
@@ -51,11 +63,16 @@ impl SmallestPair {
 }
 
 impl TieOrder for SmallestPair {
-    type Key = Reverse<(u32, u32)>;
+    type Key = Reverse<Pair>;
 
-    fn key(&mut self, pairs: &mut Pairs, _words: &Words, index: u32) -> Self::Key {
-        let (left, right) = pairs.pair(index);
+    const NEW_PRECEDE: bool = false;
+
+    fn first_key(&self, (left, right): Pair) -> Self::Key {
         Reverse((self.place(left), self.place(right)))
+    }
+
+    fn key(&self, pair: Pair, _place: impl FnOnce() -> Place) -> Self::Key {
+        self.first_key(pair)
     }
 }
 
@@ -63,14 +80,20 @@ impl TieOrder for SmallestPair {
 ///
 /// Its key is the place of that occurrence among the bytes of the distinct pretokens, which stand in
 /// the order in which the corpus first shows them. Occurrences only ever vanish, so the place of the
-/// first one never comes earlier.
+/// first one never comes earlier. It is looked up only when the pair may be next.
 pub(super) struct FirstSeen;
 
 impl TieOrder for FirstSeen {
-    type Key = Reverse<u64>;
+    type Key = Reverse<Place>;
 
-    fn key(&mut self, pairs: &mut Pairs, words: &Words, index: u32) -> Self::Key {
-        Reverse(pairs.first_place(words, index))
+    const NEW_PRECEDE: bool = true;
+
+    fn first_key(&self, _pair: Pair) -> Self::Key {
+        Reverse((0, 0))
+    }
+
+    fn key(&self, _pair: Pair, place: impl FnOnce() -> Place) -> Self::Key {
+        Reverse(place())
     }
 }
 
@@ -89,12 +112,17 @@ impl BytesMax {
 impl TieOrder for BytesMax {
     type Key = (Rc<[u8]>, Rc<[u8]>);
 
-    fn key(&mut self, pairs: &mut Pairs, _words: &Words, index: u32) -> Self::Key {
-        let (left, right) = pairs.pair(index);
+    const NEW_PRECEDE: bool = true;
+
+    fn first_key(&self, (left, right): Pair) -> Self::Key {
         (Rc::clone(&self.tokens[left as usize]), Rc::clone(&self.tokens[right as usize]))
     }
 
-    fn created(&mut self, (left, right): (u32, u32)) {
+    fn key(&self, pair: Pair, _place: impl FnOnce() -> Place) -> Self::Key {
+        self.first_key(pair)
+    }
+
+    fn created(&mut self, (left, right): Pair) {
         let token = [&*self.tokens[left as usize], &*self.tokens[right as usize]].concat();
         self.tokens.push(token.into());
     }

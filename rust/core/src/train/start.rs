@@ -18,13 +18,10 @@ struct Base<'a> {
 }
 
 impl<'a> Start<'a> {
-    /// The 256 bytes, whose ids are their values.
-    pub(super) fn bytes() -> Self {
-        Self { base: None }
-    }
-
-    /// The tokens of a tokenizer; new ones get the ids behind them.
-    pub(super) fn of(tokenizer: &'a Tokenizer) -> Result<Self> {
+    /// From the tokens of a tokenizer, where new ones get the ids behind them; or from the 256 bytes,
+    /// whose ids are their values.
+    pub(super) fn new(base: Option<&'a Tokenizer>) -> Result<Self> {
+        let Some(tokenizer) = base else { return Ok(Self { base: None }) };
         let rule = MergeRule::Merges { merges: tokenizer.merges().to_vec(), ignore_merges: false };
         let encoder = Encoder::new(tokenizer.vocabulary(), &rule)?;
         Ok(Self { base: Some(Base { tokenizer, encoder, scratch: Scratch::default() }) })

@@ -6,8 +6,8 @@ use std::num::NonZeroU64;
 
 use proptest::prelude::*;
 
-use super::start::Start;
-use super::{Mismatch, Ties, TrainOptions, Trained, train, train_more, verify, with_trainer};
+use super::trainer::with_trainer;
+use super::{Mismatch, Mode, Ties, TrainOptions, Trained, train, train_more, verify};
 use crate::count::Counts;
 use crate::error::Error;
 use crate::pretokenize::Pattern;
@@ -90,19 +90,28 @@ fn replace(ids: &[u32], pair: (u32, u32), new: u32) -> Vec<u32> {
     out
 }
 
+/// Threads, floor and size of batches, none of which may change the result.
+const MODES: [(usize, u64, usize); 6] =
+    [(1, 0, 1), (1, 40, 256), (1, u64::MAX, 3), (2, 2, 256), (3, u64::MAX, 256), (8, 0, 256)];
+
 fn check(counts: &Counts, merges: usize, min_count: u64, max_token_bytes: Option<usize>) {
     for ties in ALL {
-        let min_count = NonZeroU64::new(min_count).unwrap();
-        let options = TrainOptions { merges, ties, min_count, max_token_bytes };
+        let options = TrainOptions { max_token_bytes, ..options(merges, ties, min_count) };
         let plain = plain(counts, &options);
-        for floor in [0, 2, 40, u64::MAX] {
-            let fast = with_trainer(counts, &options, Start::bytes(), floor, &mut |trainer| {
+        for (threads, floor, batch) in MODES {
+            let options = TrainOptions { threads, ..options.clone() };
+            let mode = Mode { floor, batch, bytes_a_thread: 1 };
+            let fast = with_trainer(counts, &options, None, mode, &mut |trainer| {
                 trainer.run(&mut |_| Ok(()))
             });
-            let fast = fast.unwrap();
-            assert_eq!(fast, plain, "floor {floor} {options:?} {counts:?}");
+            assert_eq!(fast.as_ref(), Ok(&plain), "{mode:?} {options:?} {counts:?}");
         }
     }
+}
+
+fn options(merges: usize, ties: Ties, min_count: u64) -> TrainOptions {
+    let min_count = NonZeroU64::new(min_count).unwrap();
+    TrainOptions { merges, ties, min_count, max_token_bytes: None, threads: 1 }
 }
 
 /// Distinct pretokens over a small alphabet that mixes printable and other bytes.
@@ -120,7 +129,7 @@ fn corpus() -> impl Strategy<Value = Counts> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
     fn equals_the_plain_algorithm(
@@ -135,9 +144,7 @@ proptest! {
     #[test]
     fn going_on_is_one_training(counts in corpus(), cut in 0usize..30) {
         for ties in ALL {
-            let options = |merges| TrainOptions {
-                merges, ties, min_count: NonZeroU64::MIN, max_token_bytes: None,
-            };
+            let options = |merges| options(merges, ties, 1);
             let quiet = &mut |_| Ok(());
             let long = train(&counts, &options(40), quiet).unwrap();
             let mut short = train(&counts, &options(cut), quiet).unwrap();
@@ -156,9 +163,7 @@ proptest! {
     /// A list with one wrong merge is found out at that merge, with the right one beside it.
     #[test]
     fn a_wrong_merge_is_named(counts in corpus(), step in 0usize..20, wrong in (0u32..256, 0u32..256)) {
-        let options = TrainOptions {
-            merges: 20, ties: Ties::RustBpe, min_count: NonZeroU64::MIN, max_token_bytes: None,
-        };
+        let options = options(20, Ties::RustBpe, 1);
         let trained = train(&counts, &options, &mut |_| Ok(())).unwrap();
         let mut merges = trained.merges.clone();
         if step < merges.len() && merges[step] != wrong {
@@ -174,9 +179,7 @@ proptest! {
     /// The first merges of a long training are those of a short one.
     #[test]
     fn a_shorter_training_is_a_prefix(counts in corpus(), cut in 0usize..40) {
-        let options = |merges| TrainOptions {
-            merges, ties: Ties::RustBpe, min_count: NonZeroU64::MIN, max_token_bytes: None,
-        };
+        let options = |merges| options(merges, Ties::RustBpe, 1);
         let long = train(&counts, &options(40), &mut |_| Ok(())).unwrap();
         let short = train(&counts, &options(cut), &mut |_| Ok(())).unwrap();
         let cut = cut.min(long.merges.len());
@@ -200,12 +203,7 @@ fn nothing_to_learn_is_not_an_error() {
 
 #[test]
 fn a_corpus_beyond_64_bits_is_an_error() {
-    let options = TrainOptions {
-        merges: 1,
-        ties: Ties::RustBpe,
-        min_count: NonZeroU64::MIN,
-        max_token_bytes: None,
-    };
+    let options = options(1, Ties::RustBpe, 1);
     let counts = Counts::new([(&b"abc"[..], u64::MAX / 2 + 1)]);
     assert_eq!(train(&counts, &options, &mut |_| Ok(())), Err(Error::CountOverflow));
     let counts = Counts::new([(&b"abc"[..], u64::MAX / 2)]);
@@ -214,13 +212,8 @@ fn a_corpus_beyond_64_bits_is_an_error() {
 
 #[test]
 fn progress_can_stop_it() {
-    let options = TrainOptions {
-        merges: 9,
-        ties: Ties::RustBpe,
-        min_count: NonZeroU64::MIN,
-        max_token_bytes: None,
-    };
+    let options = options(9, Ties::RustBpe, 1);
     let counts = Counts::new([(&b"abcdefgh"[..], 2)]);
-    let mut stop_at_two = |done| if done == 2 { Err(Error::Interrupted) } else { Ok(()) };
+    let mut stop_at_two = |done| if done >= 2 { Err(Error::Interrupted) } else { Ok(()) };
     assert_eq!(train(&counts, &options, &mut stop_at_two), Err(Error::Interrupted));
 }

@@ -1,0 +1,119 @@
+//! Which merges come next, and how many of them may be made together.
+//!
+//! The head of the queue is a batch, up to the first pair (c, d) for which an earlier one (a, b) has
+//! b = c or a = d, and not beyond a pair of a token with itself. Then, of the pairs of a batch:
+//!
+//! - None changes the count of another: a merge of (a, b) ends only pairs (x, a) and (b, y).
+//! - None bears a pair that occurs more often than the last of the batch. What (a, b) bears is made
+//!   from occurrences of some (x, a) or (b, y), which stands behind the batch in the queue. (Only
+//!   (a, a) bears pairs made from itself; it comes last.) A pair that is not in the queue because
+//!   its token would be too long bears only pairs of which that is true as well.
+//! - A pair that is born may occur exactly as often as the last of the batch. By the rules that
+//!   take the smallest ids it goes behind: (z, y) has a new id on the left; and (x, z) is made from
+//!   (x, a), which comes behind the last, (c, d), so that x ≥ c, and z > d. By the other rules it
+//!   may go before; so there all pairs of the least count in a batch must be in it, for then there
+//!   is none of that count from which a pair could be born. If they are not, the batch ends before
+//!   the first of them. One single merge is always right.
+
+use std::collections::BinaryHeap;
+
+use super::order::{Place, TieOrder};
+use super::pairs::{Pair, Pairs};
+
+/// All pairs that may be merged, by count and then by the rule for ties.
+pub(super) struct Queue<O: TieOrder> {
+    pub(super) order: O,
+    /// Count, key and index; a count or a key may have fallen since.
+    heap: BinaryHeap<(u64, O::Key, u32)>,
+    /// Which ids stand on the left, and which on the right, in the batch that is being made.
+    left: Vec<bool>,
+    right: Vec<bool>,
+}
+
+/// A pair that is next, as it stands in the queue.
+type Entry<O> = (u64, <O as TieOrder>::Key, u32);
+
+impl<O: TieOrder> Queue<O> {
+    /// For ids below `vocab_size`.
+    pub(super) fn new(order: O, vocab_size: usize) -> Self {
+        let (left, right) = (vec![false; vocab_size], vec![false; vocab_size]);
+        Self { order, heap: BinaryHeap::new(), left, right }
+    }
+
+    pub(super) fn push(&mut self, pair: Pair, count: u64, index: u32) {
+        self.heap.push((count, self.order.first_key(pair), index));
+    }
+
+    /// The indices of the pairs to be merged next, at most `most`; none if all pairs are below
+    /// `floor`. `place` gives the first place of a pair.
+    pub(super) fn next_batch(
+        &mut self,
+        pairs: &Pairs,
+        floor: u64,
+        most: usize,
+        mut place: impl FnMut(u32) -> Place,
+    ) -> Vec<u32> {
+        let mut batch: Vec<Entry<O>> = Vec::new();
+        let mut behind = None;
+        while let Some(entry) = self.pop(pairs, floor, &mut place) {
+            let (left, right) = pairs.pair(entry.2);
+            let full = batch.len() == most || batch.last().is_some_and(|e| is_self(pairs, e.2));
+            if full || self.right[left as usize] || self.left[right as usize] {
+                behind = Some(entry);
+                break;
+            }
+            self.left[left as usize] = true;
+            self.right[right as usize] = true;
+            batch.push(entry);
+        }
+        for entry in &batch {
+            let (left, right) = pairs.pair(entry.2);
+            self.left[left as usize] = false;
+            self.right[right as usize] = false;
+        }
+        if let Some(behind) = behind {
+            self.cut_ties(&mut batch, behind.0);
+            self.heap.push(behind);
+        }
+        batch.into_iter().map(|(_, _, index)| index).collect()
+    }
+
+    /// If the pair behind the batch has the same count as the last, take back all of that count but
+    /// not the whole batch.
+    fn cut_ties(&mut self, batch: &mut Vec<Entry<O>>, behind: u64) {
+        if O::NEW_PRECEDE && batch.last().is_some_and(|last| last.0 == behind) {
+            let keep = batch.iter().position(|entry| entry.0 == behind).unwrap_or(0).max(1);
+            self.heap.extend(batch.drain(keep..));
+        }
+    }
+
+    /// Take the pair to be merged next from the queue.
+    fn pop(
+        &mut self,
+        pairs: &Pairs,
+        floor: u64,
+        place: &mut impl FnMut(u32) -> Place,
+    ) -> Option<Entry<O>> {
+        while let Some((count, key, index)) = self.heap.pop() {
+            let current = pairs.count(index);
+            if current < floor {
+                continue;
+            }
+            let fresh = if current == count {
+                self.order.key(pairs.pair(index), || place(index))
+            } else {
+                key.clone()
+            };
+            if (current, &fresh) == (count, &key) {
+                return Some((count, key, index));
+            }
+            self.heap.push((current, fresh, index));
+        }
+        None
+    }
+}
+
+fn is_self(pairs: &Pairs, index: u32) -> bool {
+    let (left, right) = pairs.pair(index);
+    left == right
+}

@@ -1,0 +1,165 @@
+//! A contiguous share of the words, with all that its thread needs to merge pairs in them.
+
+use std::ops::Range;
+
+use super::changes::{Changes, Slot};
+use super::pairs::{Merge, Pair, Pairs, count_pairs};
+use super::start::Start;
+use super::words::{Word, Words};
+use crate::count::Counts;
+use crate::error::Result;
+
+/// A share of the words, and in which of them each pair stands.
+pub(super) struct Shard {
+    pub(super) words: Words,
+    postings: Postings,
+    pub(super) changes: Changes,
+    /// What [`Shard::count`] found.
+    pub(super) counted: Vec<(Pair, u64)>,
+    /// For each slot, which of the pairs that a merge bears it names, if any.
+    kept: Vec<Option<u32>>,
+}
+
+impl Shard {
+    /// The share `range` of the pretokens, for ids below `vocab_size`.
+    pub(super) fn new(
+        counts: &Counts,
+        range: Range<usize>,
+        start: &mut Start,
+        vocab_size: usize,
+    ) -> Result<Self> {
+        Ok(Self {
+            words: Words::new(counts, range, start)?,
+            postings: Postings::default(),
+            changes: Changes::new(vocab_size),
+            counted: Vec::new(),
+            kept: vec![None; 2 * vocab_size],
+        })
+    }
+
+    /// Count all pairs of neighbours, where `ids` ids exist.
+    pub(super) fn count(&mut self, ids: u32) {
+        self.counted = count_pairs(&self.words, ids);
+    }
+
+    /// Find out anew in which words each pair stands, where `ids` ids exist.
+    pub(super) fn index(&mut self, pairs: &Pairs, ids: u32) {
+        self.postings = Postings::default();
+        self.counted = Vec::new();
+        let table = Lookup::new(pairs, ids);
+        let found = self.words.iter().flat_map(|(word, ids, _)| {
+            let found = ids.windows(2).filter_map(|pair| table.find((pair[0], pair[1])));
+            found.map(move |index| (index, word))
+        });
+        self.postings.append(pairs.len() as usize, found);
+    }
+
+    /// Make the merges of a batch, one after the other.
+    pub(super) fn merge(&mut self, batch: &[Merge], pairs: &Pairs) {
+        self.changes.begin_batch(batch);
+        for merge in batch {
+            self.changes.begin_merge(*merge);
+            let words = self.postings.of(merge.index);
+            self.words.merge_all(words, merge.pair, &mut self.changes);
+            self.changes.end_merge(pairs);
+        }
+    }
+
+    /// Write down in which words the pairs stand that the batch bears. `born` has the slots of those
+    /// that are kept, in the order of their indices, for each merge.
+    pub(super) fn place(&mut self, born: &[Vec<Slot>]) {
+        for (merge, slots) in born.iter().enumerate() {
+            for (slot, which) in slots.iter().zip(0..) {
+                self.kept[*slot as usize] = Some(which);
+            }
+            let kept = &self.kept;
+            let places = self.changes.places(merge).iter();
+            let places = places.filter_map(|&(slot, word)| Some((kept[slot as usize]?, word)));
+            self.postings.append(slots.len(), places);
+            for slot in slots {
+                self.kept[*slot as usize] = None;
+            }
+        }
+    }
+
+    /// The place of the first occurrence of a pair, as [`Words::place`] gives it. Words before it are
+    /// dropped from the postings: they never hold the pair again.
+    pub(super) fn first_place(&mut self, index: u32, pair: Pair, lengths: &[u32]) -> Option<u64> {
+        let words = self.postings.of(index);
+        let mut places = words.iter().map(|&word| self.words.place(word, pair, lengths));
+        let first = places.by_ref().enumerate().find_map(|(at, place)| Some((at, place?)));
+        let before = first.map_or(words.len(), |(at, _)| at);
+        self.postings.drop_first(index, before);
+        first.map(|(_, place)| place)
+    }
+}
+
+/// Finds the indices of pairs; as long as all ids are bytes, in a table of all pairs.
+enum Lookup<'a> {
+    Bytes(Vec<Option<u32>>),
+    Tokens(&'a Pairs),
+}
+
+impl<'a> Lookup<'a> {
+    fn new(pairs: &'a Pairs, ids: u32) -> Self {
+        if ids > 256 {
+            return Self::Tokens(pairs);
+        }
+        let mut table = vec![None; 1 << 16];
+        for index in 0..pairs.len() {
+            let (left, right) = pairs.pair(index);
+            table[(left << 8 | right) as usize] = Some(index);
+        }
+        Self::Bytes(table)
+    }
+
+    #[inline]
+    fn find(&self, (left, right): Pair) -> Option<u32> {
+        match self {
+            Self::Bytes(table) => table[(left << 8 | right) as usize],
+            Self::Tokens(pairs) => pairs.find((left, right)),
+        }
+    }
+}
+
+/// The words of each pair, written once at its birth; some of them lose the pair later, and then
+/// stand there in vain, which costs a look and no more.
+#[derive(Default)]
+struct Postings {
+    words: Vec<Word>,
+    /// The part of `words` of each pair.
+    parts: Vec<Range<usize>>,
+}
+
+impl Postings {
+    /// In order, each word once.
+    fn of(&self, index: u32) -> &[Word] {
+        &self.words[self.parts[index as usize].clone()]
+    }
+
+    fn drop_first(&mut self, index: u32, words: usize) {
+        self.parts[index as usize].start += words;
+    }
+
+    /// Append `pairs` pairs; `words` has words of all of them, each with the number of its pair.
+    fn append(&mut self, pairs: usize, words: impl Iterator<Item = (u32, Word)> + Clone) {
+        let first = self.parts.len();
+        self.parts.resize(first + pairs, 0..0);
+        let parts = &mut self.parts[first..];
+        words.clone().for_each(|(pair, _)| parts[pair as usize].end += 1);
+        let mut end = self.words.len();
+        for part in &mut *parts {
+            let start = end;
+            end += part.end;
+            *part = start..start;
+        }
+        self.words.resize(end, 0);
+        for (pair, word) in words {
+            let part = &mut parts[pair as usize];
+            if part.start == part.end || self.words[part.end - 1] != word {
+                self.words[part.end] = word;
+                part.end += 1;
+            }
+        }
+    }
+}
