@@ -25,6 +25,8 @@ pub(super) struct Queue<O: TieOrder> {
     pub(super) order: O,
     /// Count, key and index; a count or a key may have fallen since.
     heap: BinaryHeap<(u64, O::Key, u32)>,
+    /// A count that more pairs have than fit one batch, where single merges are made.
+    single: Option<u64>,
     /// Which ids stand on the left, and which on the right, in the batch that is being made.
     left: Vec<bool>,
     right: Vec<bool>,
@@ -37,7 +39,7 @@ impl<O: TieOrder> Queue<O> {
     /// For ids below `vocab_size`.
     pub(super) fn new(order: O, vocab_size: usize) -> Self {
         let (left, right) = (vec![false; vocab_size], vec![false; vocab_size]);
-        Self { order, heap: BinaryHeap::new(), left, right }
+        Self { order, heap: BinaryHeap::new(), single: None, left, right }
     }
 
     pub(super) fn push(&mut self, pair: Pair, count: u64, index: u32) {
@@ -57,7 +59,8 @@ impl<O: TieOrder> Queue<O> {
         let mut behind = None;
         while let Some(entry) = self.pop(pairs, floor, &mut place) {
             let (left, right) = pairs.pair(entry.2);
-            let full = batch.len() == most || batch.last().is_some_and(|e| is_self(pairs, e.2));
+            let ends = |last: &Entry<O>| is_self(pairs, last.2) || self.single == Some(last.0);
+            let full = batch.len() == most || batch.last().is_some_and(ends);
             if full || self.right[left as usize] || self.left[right as usize] {
                 behind = Some(entry);
                 break;
@@ -82,8 +85,11 @@ impl<O: TieOrder> Queue<O> {
     /// not the whole batch.
     fn cut_ties(&mut self, batch: &mut Vec<Entry<O>>, behind: u64) {
         if O::NEW_PRECEDE && batch.last().is_some_and(|last| last.0 == behind) {
-            let keep = batch.iter().position(|entry| entry.0 == behind).unwrap_or(0).max(1);
-            self.heap.extend(batch.drain(keep..));
+            let before = batch.iter().position(|entry| entry.0 == behind).unwrap_or(0);
+            if before == 0 {
+                self.single = Some(behind);
+            }
+            self.heap.extend(batch.drain(before.max(1)..));
         }
     }
 

@@ -54,6 +54,11 @@ impl Shard {
         self.postings.append(pairs.len() as usize, found);
     }
 
+    /// How many words the merges of pairs will visit.
+    pub(super) fn visits(&self, pairs: &[u32]) -> usize {
+        pairs.iter().map(|&index| self.postings.of(index).len()).sum()
+    }
+
     /// Make the merges of a batch, one after the other.
     pub(super) fn merge(&mut self, batch: &[Merge], pairs: &Pairs) {
         self.changes.begin_batch(batch);

@@ -21,6 +21,9 @@ const FLOOR_STEP: u64 = 4;
 /// Threads beyond so many do not make it faster, as one of them adds up what all report.
 const MOST_THREADS: usize = 8;
 
+/// A round that visits fewer words is over before another thread has noticed that it began.
+const VISITS_A_ROUND: usize = 512;
+
 /// Make the trainer of the rule for ties, which starts from the tokens of `base` or else from bytes,
 /// and let it work.
 pub(super) fn with_trainer<T>(
@@ -224,6 +227,15 @@ impl<'a, O: TieOrder> Trainer<'a, O> {
         (self.job.round)();
     }
 
+    /// A round whose work may be too little to share; then this thread does it.
+    fn small_round(&self, step: Step, visits: usize) {
+        if visits >= VISITS_A_ROUND {
+            return self.round(step);
+        }
+        self.plan(|plan| plan.step = step);
+        (0..self.job.stage.shards.len()).for_each(|part| self.job.stage.work(part));
+    }
+
     /// Read or change the plan, between rounds.
     fn plan<R>(&self, change: impl FnOnce(&mut Plan) -> R) -> R {
         change(&mut self.job.stage.plan.write().unwrap_or_else(PoisonError::into_inner))
@@ -287,13 +299,14 @@ impl<'a, O: TieOrder> Trainer<'a, O> {
             self.lengths.push(self.joined_length(pair));
             self.queue.order.created(pair);
         }
-        self.round(Step::Merge);
+        let visits = stage.lock_shards().iter().map(|shard| shard.visits(batch)).sum();
+        self.small_round(Step::Merge, visits);
         let shards = stage.lock_shards();
         let made = |merge| shards.iter().map(|shard| shard.changes.made(merge)).sum::<u64>();
         trained.made.extend((0..batch.len()).map(made));
         drop(shards);
         self.take_over();
-        self.round(Step::Place);
+        self.small_round(Step::Place, visits);
     }
 
     /// Take over what the threads report of the batch. Pairs that are born below the floor can never
