@@ -2,7 +2,7 @@
 //!
 //! The plain algorithm: count every pair of neighbours in every distinct pretoken, each as often as
 //! the pretoken occurs; merge the most frequent pair everywhere; count again. Ties are broken by a
-//! named rule. The result below is the same merge for merge, with four departures:
+//! named rule. The result below is the same merge for merge, with five departures:
 //!
 //! 1. **Counts are updated, not recounted.** A merge changes only the pretokens that hold the pair;
 //!    each pair has a list of those (its *postings*). All changes of one merge are first summed in
@@ -24,9 +24,9 @@
 //!    all merges of a batch there; the changes are then added up. The result does not depend on the
 //!    number of threads.
 //!
-//! [`start`] says what is there before the first merge. [`shard`] is what a thread owns: its [`words`], and what merges change in them ([`changes`]).
-//! [`pairs`] has the counts of all pairs, [`batch`] says which merges come next, [`order`] breaks
-//! ties, [`trainer`] leads.
+//! [`start`] says what is there before the first merge. [`shard`] is what a thread owns: its
+//! [`words`], and what merges change in them ([`changes`]). [`pairs`] has the counts of all pairs,
+//! [`batch`] says which merges come next, [`order`] breaks ties, [`trainer`] leads.
 
 mod batch;
 
