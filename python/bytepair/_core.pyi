@@ -16,7 +16,13 @@ _Ids: TypeAlias = Iterable[int] | NDArray[np.integer]
 
 @final
 class Counter:
-    def __new__(cls, pattern: str, threads: int | None = None) -> Self: ...
+    def __new__(
+        cls,
+        pattern: str,
+        threads: int | None = None,
+        *,
+        memory_limit: tuple[int, str] | None = None,
+    ) -> Self: ...
     def add(self, texts: Iterable[str]) -> None: ...
     def add_utf8(self, data: NDArray[np.uint8], offsets: NDArray[np.int32 | np.int64]) -> None: ...
     @property

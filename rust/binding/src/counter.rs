@@ -1,5 +1,6 @@
 //! `Counter`: from texts to counts.
 
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytepair::Pattern;
@@ -37,11 +38,19 @@ impl Counter {
 #[pymethods]
 impl Counter {
     #[new]
-    #[pyo3(signature = (pattern, threads=None))]
-    fn new(pattern: &str, threads: Option<usize>) -> PyResult<Self> {
+    #[pyo3(signature = (pattern, threads=None, *, memory_limit=None))]
+    fn new(
+        pattern: &str,
+        threads: Option<usize>,
+        memory_limit: Option<(usize, PathBuf)>,
+    ) -> PyResult<Self> {
         let pattern = Pattern::new(pattern);
         let counter = bytepair::Counter::new(&pattern, arguments::threads(threads)?);
-        let inner = Mutex::new(Some(counter.map_err(|e| errors::python(&e))?));
+        let mut counter = counter.map_err(|e| errors::python(&e))?;
+        if let Some((bytes, folder)) = memory_limit {
+            counter = counter.with_memory_limit(bytes, &folder);
+        }
+        let inner = Mutex::new(Some(counter));
         Ok(Self { pattern, inner })
     }
 
@@ -85,7 +94,8 @@ impl Counter {
     fn finish(&self, py: Python<'_>) -> PyResult<Counts> {
         let counts = py.detach(|| self.lock().take().map(bytepair::Counter::finish));
         let counts = counts
-            .ok_or_else(|| PyValueError::new_err("this counter is finished; make a new one"))?;
+            .ok_or_else(|| PyValueError::new_err("this counter is finished; make a new one"))?
+            .map_err(|e| errors::python(&e))?;
         Ok(Counts::new(self.pattern.clone(), counts))
     }
 }

@@ -1,7 +1,7 @@
 //! Errors of the core become the exceptions of `bytepair.errors`.
 
 use bytepair::Error;
-use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
 use pyo3::import_exception;
 use pyo3::prelude::*;
 
@@ -30,6 +30,7 @@ pub(crate) fn python(error: &Error) -> PyErr {
         Error::CountOverflow => CountOverflowError::new_err(text),
         Error::Counts { .. } => CountsError::new_err(text),
         Error::File { .. } => FileFormatError::new_err(text),
+        Error::Spill { .. } => PyOSError::new_err(text),
         Error::Interrupted => PyKeyboardInterrupt::new_err(text),
         _ => VocabularyError::new_err(text),
     }

@@ -23,7 +23,7 @@ fn main() {
     for batch in documents.chunks(1024) {
         counter.add(batch).expect("it splits");
     }
-    let counts = counter.finish();
+    let counts = counter.finish().expect("no limit");
     println!("count {:?}, {} distinct pretokens", started.elapsed(), counts.len());
 
     for ties in [Ties::RustBpe, Ties::Hf] {

@@ -10,6 +10,7 @@
 //! up.
 
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -19,6 +20,7 @@ use crate::key::{Key, LONGEST};
 use crate::parallel;
 use crate::prefetch::prefetch;
 use crate::pretokenize::{Ends, Pattern, Splitter};
+use crate::spill::{self, Spill};
 
 /// A long text is cut into pieces of about so many bytes, if it may be cut.
 const PIECE: usize = 1 << 18;
@@ -173,14 +175,14 @@ impl Counts {
 
 /// How often a pretoken was seen, and the byte of the corpus at which it first was.
 #[derive(Debug, Clone, Copy)]
-struct Seen {
-    count: u64,
-    first: u64,
+pub(crate) struct Seen {
+    pub(crate) count: u64,
+    pub(crate) first: u64,
 }
 
 impl Seen {
     /// Add what another part of the corpus saw.
-    fn add(&mut self, other: Self) {
+    pub(crate) fn add(&mut self, other: Self) {
         self.count += other.count;
         self.first = self.first.min(other.first);
     }
@@ -190,7 +192,9 @@ impl Seen {
 #[derive(Debug, Default)]
 struct Table {
     short: ShortTable,
-    long: HashMap<Box<[u8]>, Seen, FixedState>,
+    long: LongTable,
+    /// What to do when memory is used up; `None` is to take more.
+    limit: Option<Limit>,
     /// The ends of the pretokens that are worked on, and the keys of those that are short.
     ends: Box<Ends>,
     keys: Vec<Option<Key>>,
@@ -201,13 +205,14 @@ impl Table {
     fn add_text(&mut self, splitter: &Splitter, text: &str, offset: u64) -> Result<()> {
         let mut start = 0;
         while start < text.len() {
+            self.spill_if_full()?;
             splitter.fill(text, start, &mut self.ends)?;
             self.locate(text.as_bytes(), start);
             for (&end, &key) in self.ends.as_slice().iter().zip(&self.keys) {
                 let seen = Seen { count: 1, first: offset + start as u64 };
                 match key {
                     Some(key) => self.short.add(key, seen),
-                    None => add_long(&mut self.long, &text.as_bytes()[start..end], seen),
+                    None => self.long.add(&text.as_bytes()[start..end], seen),
                 }
                 start = end;
             }
@@ -228,21 +233,50 @@ impl Table {
         }));
     }
 
+    /// About how many bytes the pretokens take.
+    fn memory(&self) -> usize {
+        self.short.memory(0) + self.long.memory
+    }
+
+    /// Put all pretokens aside if the next ones might not fit the limit.
+    fn spill_if_full(&mut self) -> Result<()> {
+        let memory = self.short.memory(Ends::CAPACITY) + self.long.memory;
+        match &self.limit {
+            Some(limit) if memory > limit.memory && self.memory() > 0 => self.spill(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Put all pretokens aside; without a limit, there is no place for them and they stay.
+    fn spill(&mut self) -> Result<()> {
+        let Some(limit) = &mut self.limit else { return Ok(()) };
+        let mut bytes = Vec::new();
+        for (key, seen) in std::mem::take(&mut self.short).iter() {
+            bytes.clear();
+            key.write(&mut bytes);
+            limit.spill()?.push(&bytes, seen)?;
+        }
+        for (pretoken, seen) in std::mem::take(&mut self.long).rows {
+            limit.spill()?.push(&pretoken, seen)?;
+        }
+        limit.spill()?.flush()
+    }
+
     /// Add what another thread saw.
     fn merge(&mut self, other: Self) {
         for (key, seen) in other.short.iter() {
             self.short.reserve(1);
             self.short.add(key, seen);
         }
-        for (pretoken, seen) in other.long {
-            self.long.entry(pretoken).and_modify(|known| known.add(seen)).or_insert(seen);
+        for (pretoken, seen) in other.long.rows {
+            self.long.rows.entry(pretoken).and_modify(|known| known.add(seen)).or_insert(seen);
         }
     }
 
     /// Everything in the order of first occurrence.
     fn into_counts(self) -> Counts {
         let short = self.short.iter().map(|(key, seen)| (seen, Pretoken::Short(key)));
-        let long = self.long.into_iter().map(|(bytes, seen)| (seen, Pretoken::Long(bytes)));
+        let long = self.long.rows.into_iter().map(|(bytes, seen)| (seen, Pretoken::Long(bytes)));
         let mut rows: Vec<(Seen, Pretoken)> = short.chain(long).collect();
         rows.sort_unstable_by_key(|(seen, _)| seen.first);
         let mut counts = Counts::default();
@@ -263,10 +297,47 @@ enum Pretoken {
     Long(Box<[u8]>),
 }
 
-fn add_long(table: &mut HashMap<Box<[u8]>, Seen, FixedState>, pretoken: &[u8], seen: Seen) {
-    match table.get_mut(pretoken) {
-        Some(known) => known.add(seen),
-        None => drop(table.insert(pretoken.into(), seen)),
+/// Counts of pretokens that have no key.
+#[derive(Debug, Default)]
+struct LongTable {
+    rows: HashMap<Box<[u8]>, Seen, FixedState>,
+    /// About how many bytes they take.
+    memory: usize,
+}
+
+impl LongTable {
+    /// About how many bytes a pretoken takes beside its own, in a map that is half full.
+    const ROW: usize = 80;
+
+    fn add(&mut self, pretoken: &[u8], seen: Seen) {
+        match self.rows.get_mut(pretoken) {
+            Some(known) => known.add(seen),
+            None => {
+                self.rows.insert(pretoken.into(), seen);
+                self.memory += pretoken.len() + Self::ROW;
+            }
+        }
+    }
+}
+
+/// How much memory the table of a thread may take, and where it puts aside what does not fit.
+#[derive(Debug)]
+struct Limit {
+    /// In bytes.
+    memory: usize,
+    folder: PathBuf,
+    /// Which thread this is.
+    number: usize,
+    /// Made when it is first needed.
+    spill: Option<Spill>,
+}
+
+impl Limit {
+    fn spill(&mut self) -> Result<&mut Spill> {
+        if self.spill.is_none() {
+            self.spill = Some(Spill::create(&self.folder, self.number)?);
+        }
+        Ok(self.spill.as_mut().expect("made above"))
     }
 }
 
@@ -287,9 +358,21 @@ impl ShortTable {
         }
     }
 
+    /// How many bytes the table takes while it makes room for so many keys more.
+    fn memory(&self, more: usize) -> usize {
+        let fits = 2 * (self.taken + more) <= self.slots.len();
+        let grown = if fits { 0 } else { self.grown(more) };
+        (self.slots.len() + grown) * size_of::<[u64; 4]>()
+    }
+
+    /// The number of slots that hold so many keys more.
+    fn grown(&self, more: usize) -> usize {
+        (2 * (self.taken + more)).next_power_of_two().max(1 << 12)
+    }
+
     #[cold]
     fn grow(&mut self, more: usize) {
-        let size = (2 * (self.taken + more)).next_power_of_two().max(1 << 12);
+        let size = self.grown(more);
         let old = std::mem::replace(&mut self.slots, vec![[0; 4]; size]);
         self.taken = 0;
         for (key, seen) in (Self { slots: old, taken: 0 }).iter() {
@@ -342,7 +425,7 @@ impl ShortTable {
 /// use bytepair::{Counter, Pattern};
 /// let mut counter = Counter::new(&Pattern::new("gpt2"), 1)?;
 /// counter.add(&["a b", "a"])?;
-/// let counts = counter.finish();
+/// let counts = counter.finish()?;
 /// assert_eq!(counts.iter().collect::<Vec<_>>(), [(&b"a"[..], 2), (&b" b"[..], 1)]);
 /// # Ok::<(), bytepair::Error>(())
 /// ```
@@ -361,6 +444,22 @@ impl Counter {
         let splitter = Splitter::new(pattern)?;
         let tables = (0..threads.max(1)).map(|_| Table::default()).collect();
         Ok(Self { splitter, tables, texts: 0, text_bytes: 0 })
+    }
+
+    /// Hold about `bytes` at most while counting, shared among the threads; what does not fit is put
+    /// aside in files in `folder`, which the caller makes, empty, and removes afterwards.
+    ///
+    /// The counts are the same with any limit. The limit is not on the text that is given at once,
+    /// nor on a single pretoken, nor on the [`Counts`] at the end, which take the bytes of the
+    /// distinct pretokens and 16 more for each.
+    #[must_use]
+    pub fn with_memory_limit(mut self, bytes: usize, folder: &Path) -> Self {
+        let memory = bytes / self.tables.len();
+        for (number, table) in self.tables.iter_mut().enumerate() {
+            let folder = folder.to_owned();
+            table.limit = Some(Limit { memory, folder, number, spill: None });
+        }
+        self
     }
 
     /// Split `texts` and add their pretokens; each is a document of its own.
@@ -413,13 +512,36 @@ impl Counter {
         self.text_bytes
     }
 
-    /// Add up what the threads saw.
-    pub fn finish(self) -> Counts {
+    /// Add up what the threads saw. Fails only if there is a memory limit and files cannot be written
+    /// or read.
+    pub fn finish(self) -> Result<Counts> {
+        if let Some(limit) = &self.tables[0].limit {
+            let memory: usize = self.tables.iter().map(Table::memory).sum();
+            let spilled = |table: &Table| table.limit.as_ref().is_some_and(|l| l.spill.is_some());
+            // Adding up in memory takes a table for all beside those of the threads, and its rows.
+            if self.tables.iter().any(spilled) || 4 * memory > limit.memory * self.tables.len() {
+                let folder = limit.folder.clone();
+                return finish_on_disk(self.tables, &folder);
+            }
+        }
         let mut tables = self.tables.into_iter();
         let mut all = tables.next().unwrap_or_default();
         tables.for_each(|table| all.merge(table));
-        all.into_counts()
+        Ok(all.into_counts())
     }
+}
+
+/// Add up what the threads put aside and what they still hold.
+fn finish_on_disk(mut tables: Vec<Table>, folder: &Path) -> Result<Counts> {
+    tables.iter_mut().try_for_each(Table::spill)?;
+    let spills = tables.into_iter().filter_map(|table| table.limit?.spill).collect();
+    let mut counts = Counts::default();
+    spill::merge(spills, folder, |pretoken, count| {
+        counts.bytes.extend_from_slice(pretoken);
+        counts.ends.push(counts.bytes.len());
+        counts.numbers.push(count);
+    })?;
+    Ok(counts)
 }
 
 #[cfg(test)]
@@ -435,7 +557,7 @@ mod tests {
             let mut counter = Counter::new(&Pattern::new("nanochat"), threads).unwrap();
             texts.chunks(batch).for_each(|chunk| counter.add(chunk).unwrap());
             assert_eq!(counter.texts(), 500);
-            counter.finish()
+            counter.finish().unwrap()
         };
         let one = count(1, 500);
         assert_eq!(one.text_bytes(), texts.iter().map(|t| t.len() as u128).sum());
@@ -471,7 +593,7 @@ mod tests {
         for threads in [1, 2, 5] {
             let mut counter = Counter::new(&Pattern::new("gpt2"), threads).unwrap();
             counter.add(&[&text]).unwrap();
-            let counts = counter.finish();
+            let counts = counter.finish().unwrap();
             let rows: Vec<(Vec<u8>, u64)> = counts.iter().map(|(p, n)| (p.to_vec(), n)).collect();
             assert_eq!(rows, plain);
         }

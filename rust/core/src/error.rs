@@ -89,6 +89,13 @@ pub enum Error {
         /// Which rule.
         rule: String,
     },
+    /// Counts that do not fit memory could not be put aside on disk, or read back.
+    Spill {
+        /// The file or folder.
+        path: String,
+        /// What the system says.
+        reason: String,
+    },
     /// The distinct pretokens have more bytes than training can hold.
     TooManyPretokens,
     /// The bytes of a tokenizer file break its format.
@@ -146,6 +153,11 @@ impl fmt::Display for Error {
             ),
             Self::CountOverflow => f.write_str("a count exceeds 64 bits"),
             Self::Counts { row, rule } => write!(f, "the counts are wrong at row {row}: {rule}"),
+            Self::Spill { path, reason } => write!(
+                f,
+                "counts could not be put aside in {path}: {reason}; free some space, put temporary \
+                 files elsewhere, or count with a larger memory limit"
+            ),
             Self::TooManyPretokens => f.write_str(
                 "the distinct pretokens have more than 2^32 bytes; train on a sample, or drop \
                  pretokens that occur once",

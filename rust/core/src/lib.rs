@@ -45,6 +45,8 @@ mod key;
 
 mod prefetch;
 
+mod spill;
+
 pub mod error;
 
 pub use count::{Counter, Counts};
