@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair import reference
-from bytepair.errors import CountOverflowError, CountsError
+from bytepair.errors import CorpusError, CountOverflowError, CountsError
 
 some_texts = st.lists(st.text(st.sampled_from("ab 1é中\n"), max_size=40), max_size=10)
 
@@ -35,6 +35,31 @@ def test_training_from_counts_is_training_from_text(texts: list[str]) -> None:
     counts = bytepair.count(["aa bb aa", *texts], pattern="gpt2")
     tok = bytepair.train(counts, 257, special_tokens=[])
     assert tok == bytepair.train(["aa bb aa", *texts], 257, special_tokens=[], pattern="gpt2")
+
+
+def test_a_memory_limit_does_not_change_the_counts() -> None:
+    texts = [
+        " ".join(f"w{i * i % 99991:x}" for i in range(n, n + 4000)) for n in range(0, 80000, 4000)
+    ]
+    unlimited = bytepair.count(texts)
+    for limit in (1, 400_000, 10**12):
+        for threads in (1, 3):
+            assert bytepair.count(texts, threads=threads, memory_limit=limit) == unlimited
+
+
+def test_nothing_is_left_of_what_was_put_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    bytepair.count(["one two"], memory_limit=1)
+    with pytest.raises(CorpusError):
+        bytepair.count(tmp_path / "missing.txt", memory_limit=1)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_memory_limit_is_positive() -> None:
+    with pytest.raises(ValueError, match="memory_limit is 0"):
+        bytepair.count(["one"], memory_limit=0)
 
 
 def test_most_common() -> None:

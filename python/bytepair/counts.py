@@ -9,6 +9,7 @@ one; the pattern and the version of Unicode stand in its metadata.
 from __future__ import annotations
 
 import os
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -210,6 +211,7 @@ def count(
     threads: int | None = None,
     progress: bool | Callback | None = None,
     column: str = "text",
+    memory_limit: int | None = None,
 ) -> Counts:
     """Count the pretokens of a source, which streams through.
 
@@ -221,10 +223,17 @@ def count(
         threads: how many threads count; None means `RAYON_NUM_THREADS`, or else all.
         progress: as in `bytepair.train`.
         column: the column of a table, or the field of a json object, that holds the text.
+        memory_limit: the counts take about so many bytes at most while counting, whatever the
+            corpus; what does not fit is put aside in a temporary folder (of `TMPDIR`), and the
+            result is the same. The limit does not hold for the batch of text that is being
+            read, nor for the result: the bytes of the distinct pretokens, and 16 more for each.
+            None means no limit.
 
     Raises:
         PatternError: if the pattern is not a regular expression; the message shows where.
         CorpusError: if the source cannot be read.
+        OSError: if there is a `memory_limit` and the disk is full.
+        ValueError: if `memory_limit` is not positive.
 
     Example:
         >>> import bytepair
@@ -236,7 +245,15 @@ def count(
     """
     with Bar(progress) as bar:
         limits = corpus.Limits(max_chars, doc_cap)
-        return Counts(count_source(source, pattern, limits, threads, bar, column))
+        if memory_limit is None:
+            return Counts(count_source(source, pattern, limits, threads, bar, column))
+        if memory_limit < 1:
+            raise ValueError(
+                f"memory_limit is {memory_limit}; it must be a positive number of bytes"
+            )
+        with tempfile.TemporaryDirectory(prefix="bytepair-") as folder:
+            limit = (memory_limit, folder)
+            return Counts(count_source(source, pattern, limits, threads, bar, column, limit))
 
 
 def count_source(
@@ -246,9 +263,10 @@ def count_source(
     threads: int | None,
     bar: Bar,
     column: str,
+    memory_limit: tuple[int, str] | None = None,
 ) -> _core.Counts:
     """Count a source, and report to a bar that is shown already."""
-    counter = _core.Counter(pattern, threads)
+    counter = _core.Counter(pattern, threads, memory_limit=memory_limit)
     unlimited = limits == corpus.Limits()
     named = pattern in _core.PATTERNS or pattern in _core.PATTERNS.values()
     stream = corpus.batches(

@@ -26,6 +26,10 @@ def count(
     ] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads. [default: all]")] = None,
     column: Annotated[str, typer.Option(help="The column or field with the text.")] = "text",
+    memory_limit: Annotated[
+        int | None,
+        typer.Option(min=1, help="Bytes to hold while counting; the rest goes to disk."),
+    ] = None,
 ) -> None:
     """Count the pretokens of text; the result can be trained from, added up and filtered.
 
@@ -41,6 +45,7 @@ def count(
         doc_cap=doc_cap,
         threads=threads,
         column=column,
+        memory_limit=memory_limit,
     )
     counts.save(out)
     size = counts.text_bytes / 1e6
