@@ -310,12 +310,11 @@ impl LongTable {
     const ROW: usize = 80;
 
     fn add(&mut self, pretoken: &[u8], seen: Seen) {
-        match self.rows.get_mut(pretoken) {
-            Some(known) => known.add(seen),
-            None => {
-                self.rows.insert(pretoken.into(), seen);
-                self.memory += pretoken.len() + Self::ROW;
-            }
+        if let Some(known) = self.rows.get_mut(pretoken) {
+            known.add(seen);
+        } else {
+            self.rows.insert(pretoken.into(), seen);
+            self.memory += pretoken.len() + Self::ROW;
         }
     }
 }

@@ -9,9 +9,12 @@ use bytepair::{Counter, Counts, Error, Pattern};
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).unwrap();
+    fs::create_dir_all(&folder).expect("the folder of the build is writable");
     folder
 }
+
+const LETTERS: [char; 16] =
+    ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l', 'm', 'n', 'o', 'p'];
 
 /// Short and long pretokens, most of them new, some again and again.
 fn texts() -> Vec<String> {
@@ -19,18 +22,18 @@ fn texts() -> Vec<String> {
         0 => "the".to_owned(),
         1 => format!("internationalization{}", "x".repeat(i * i % 97)),
         2 => "中文".repeat(i % 40),
-        _ => (0..4).map(|k| char::from(b'a' + ((i * 7919) >> (3 * k) & 15) as u8)).collect(),
+        _ => (0..4).map(|k| LETTERS[(i * 7919) >> (3 * k) & 15]).collect(),
     };
     (0..40).map(|t| (0..2500).map(|i| word(t * 911 + i * 13) + " ").collect::<String>()).collect()
 }
 
 fn count(texts: &[&str], threads: usize, limit: Option<(usize, &Path)>) -> Counts {
-    let mut counter = Counter::new(&Pattern::new("nanochat"), threads).unwrap();
+    let mut counter = Counter::new(&Pattern::new("nanochat"), threads).expect("a known pattern");
     if let Some((bytes, folder)) = limit {
         counter = counter.with_memory_limit(bytes, folder);
     }
-    texts.chunks(9).for_each(|chunk| counter.add(chunk).unwrap());
-    counter.finish().unwrap()
+    texts.chunks(9).for_each(|chunk| counter.add(chunk).expect("it splits"));
+    counter.finish().expect("the folder is writable")
 }
 
 #[test]
