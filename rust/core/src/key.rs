@@ -36,11 +36,6 @@ impl Key {
         (self.low, self.high)
     }
 
-    /// The key of which [`words`](Self::words) gave the two words.
-    pub(crate) fn from_words(low: u64, high: u64) -> Self {
-        Self { low, high }
-    }
-
     /// Append the bytes of the pretoken.
     pub(crate) fn write(self, out: &mut Vec<u8>) {
         let word = u128::from(self.low) | u128::from(self.high) << 64;
@@ -89,7 +84,6 @@ mod tests {
             let mut bytes = Vec::new();
             one.write(&mut bytes);
             assert_eq!(bytes, text[2..2 + length]);
-            assert_eq!(Key::from_words(one.words().0, one.words().1), one);
             assert_eq!(one, Key::new(&text[..length], 0..length), "what follows does not count");
             assert_eq!(keys.iter().filter(|&&other| other == one).count(), 1);
         }

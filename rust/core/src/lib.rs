@@ -45,8 +45,6 @@ mod key;
 
 mod prefetch;
 
-mod spill;
-
 pub mod error;
 
 pub use count::{Counter, Counts};

@@ -30,7 +30,8 @@ pub(super) struct Words {
 impl Words {
     /// Fails if there are too many for the names of words, or if a pretoken has no ids.
     pub(super) fn new(counts: &Counts, range: Range<usize>, start: &mut Start) -> Result<Self> {
-        let mut words = Self::default();
+        let most = range.len() * HEADER + counts.bytes_of(&range);
+        let mut words = Self { cells: Vec::with_capacity(most) };
         let mut ids = Vec::new();
         for (pretoken, count) in counts.range(range) {
             start.ids(pretoken, &mut ids)?;

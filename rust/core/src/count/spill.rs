@@ -17,7 +17,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use std::hash::BuildHasher;
 
-use crate::count::Seen;
+use super::Seen;
 use crate::error::{Error, Result};
 
 /// How many parts there are; each has a file that is open while parts are merged.
@@ -28,7 +28,7 @@ const BUFFER: usize = 1 << 20;
 
 /// The rows that one thread has put aside.
 #[derive(Debug)]
-pub(crate) struct Spill {
+pub(super) struct Spill {
     path: PathBuf,
     file: File,
     /// How many bytes were written.
@@ -42,7 +42,7 @@ pub(crate) struct Spill {
 
 impl Spill {
     /// A new file in `folder`; `number` tells the files of several threads apart.
-    pub(crate) fn create(folder: &Path, number: usize) -> Result<Self> {
+    pub(super) fn create(folder: &Path, number: usize) -> Result<Self> {
         let path = folder.join(format!("rows-{number}"));
         let mut options = File::options();
         let file = options.read(true).write(true).create_new(true).open(&path);
@@ -57,7 +57,7 @@ impl Spill {
     }
 
     /// Put a row aside.
-    pub(crate) fn push(&mut self, pretoken: &[u8], seen: Seen) -> Result<()> {
+    pub(super) fn push(&mut self, pretoken: &[u8], seen: Seen) -> Result<()> {
         let hash = FixedState::default().hash_one(pretoken);
         let part = usize::try_from(hash % PARTS as u64).expect("below 64");
         encode(&mut self.buffers[part], pretoken, seen);
@@ -66,7 +66,7 @@ impl Spill {
     }
 
     /// Write the rows that are not yet written.
-    pub(crate) fn flush(&mut self) -> Result<()> {
+    pub(super) fn flush(&mut self) -> Result<()> {
         for (buffer, sections) in self.buffers.iter_mut().zip(&mut self.sections) {
             if buffer.is_empty() {
                 continue;
@@ -98,7 +98,7 @@ impl Spill {
 
 /// Add up the rows of all `spills` and call `action` with each pretoken in order of first
 /// occurrence. Further files are made in `folder`.
-pub(crate) fn merge(
+pub(super) fn merge(
     mut spills: Vec<Spill>,
     folder: &Path,
     mut action: impl FnMut(&[u8], u64),

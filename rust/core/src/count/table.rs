@@ -1,0 +1,332 @@
+//! What one thread saw: pretokens in the order of their first occurrence, short ones by their keys,
+//! long ones by their bytes.
+
+use std::hash::BuildHasher;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use foldhash::fast::FixedState;
+
+use super::index::Index;
+use super::spill::Spill;
+use super::{Counts, Seen};
+use crate::error::{Error, Result};
+use crate::key::{Key, LONGEST};
+use crate::parallel;
+use crate::prefetch::prefetch;
+use crate::pretokenize::{Ends, Splitter};
+
+/// The pretokens that one thread saw.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    short: Short,
+    long: Long,
+    /// What to do when memory is used up; `None` is to take more.
+    pub(super) limit: Option<Limit>,
+    /// The ends of the pretokens that are worked on, and the keys of those that are short.
+    ends: Box<Ends>,
+    keys: Vec<Option<(Key, u64)>>,
+}
+
+impl Table {
+    /// Split `text`, whose first byte is number `offset` of the corpus, and add its pretokens. The
+    /// offsets of one table rise from call to call.
+    pub(super) fn add_text(&mut self, splitter: &Splitter, text: &str, offset: u64) -> Result<()> {
+        let mut start = 0;
+        while start < text.len() {
+            self.spill_if_full()?;
+            splitter.fill(text, start, &mut self.ends)?;
+            self.locate(text.as_bytes(), start)?;
+            for (&end, &key) in self.ends.as_slice().iter().zip(&self.keys) {
+                let seen = Seen { count: 1, first: offset + start as u64 };
+                match key {
+                    Some((key, hash)) => self.short.add(key, hash, seen),
+                    None => self.long.add(&text.as_bytes()[start..end], seen)?,
+                }
+                start = end;
+            }
+        }
+        Ok(())
+    }
+
+    /// Make the keys of the pretokens that are worked on, and ask for the memory of their counts:
+    /// first for that of all slots, then for that of the rows that they name.
+    fn locate(&mut self, text: &[u8], mut start: usize) -> Result<()> {
+        self.short.reserve(Ends::CAPACITY)?;
+        self.keys.clear();
+        self.keys.extend(self.ends.as_slice().iter().map(|&end| {
+            let range = start..end;
+            start = end;
+            let key = (range.len() <= LONGEST).then(|| Key::new(text, range))?;
+            let hash = key.hash();
+            self.short.index.prefetch(hash);
+            Some((key, hash))
+        }));
+        for (_, hash) in self.keys.iter().flatten() {
+            if let Some(row) = self.short.index.likely(*hash) {
+                prefetch(&self.short.rows, row);
+            }
+        }
+        Ok(())
+    }
+
+    /// About how many bytes the pretokens take.
+    pub(super) fn memory(&self) -> usize {
+        self.short.memory(0) + self.long.memory()
+    }
+
+    /// Put all pretokens aside if the next ones might not fit the limit.
+    fn spill_if_full(&mut self) -> Result<()> {
+        let memory = self.short.memory(Ends::CAPACITY) + self.long.memory();
+        match &self.limit {
+            Some(limit) if memory > limit.memory && self.memory() > 0 => self.spill(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Put all pretokens aside; without a limit, there is no place for them and they stay.
+    pub(super) fn spill(&mut self) -> Result<()> {
+        let Some(limit) = &mut self.limit else { return Ok(()) };
+        let mut bytes = Vec::new();
+        for &(key, seen) in &std::mem::take(&mut self.short).rows {
+            bytes.clear();
+            key.write(&mut bytes);
+            limit.spill()?.push(&bytes, seen)?;
+        }
+        for (pretoken, seen) in std::mem::take(&mut self.long).iter() {
+            limit.spill()?.push(pretoken, seen)?;
+        }
+        limit.spill()?.flush()
+    }
+}
+
+/// Add up what several threads saw, in order of first occurrence, on as many threads.
+///
+/// Each thread takes the pretokens whose hash is in its range, from all tables, in the order of
+/// their places; what is left to do alone is to put the results in line.
+pub(super) fn merge(tables: Vec<Table>) -> Result<Counts> {
+    let parts = tables.len();
+    let (short, long): (Vec<Short>, Vec<Long>) =
+        tables.into_iter().map(|table| (table.short, table.long)).unzip();
+    if parts == 1 {
+        return Ok(in_line(&short, &long));
+    }
+    let work = (0..parts).map(|part| {
+        let (short, long) = (&short, &long);
+        move || Ok((Short::sum(short, part)?, Long::sum(long, part)?))
+    });
+    let merged = parallel::run(work).into_iter().collect::<Result<Vec<_>>>()?;
+    drop((short, long));
+    let (short, long): (Vec<Short>, Vec<Long>) = merged.into_iter().unzip();
+    Ok(in_line(&short, &long))
+}
+
+/// The rows of tables that have no pretoken in common, in order of first occurrence.
+fn in_line(short: &[Short], long: &[Long]) -> Counts {
+    let rows = short.iter().map(|table| table.rows.len()).sum::<usize>();
+    let bytes = long.iter().map(|table| table.bytes.len()).sum::<usize>();
+    let mut counts = Counts::with_capacity(rows * 8 + bytes, rows);
+    let mut short = InOrder::new(short.iter().map(Short::iter));
+    let mut long = InOrder::new(long.iter().map(Long::iter));
+    let mut next = (short.next(), long.next());
+    let mut buffer = Vec::new();
+    loop {
+        match next {
+            (Some((key, seen)), ref other) if !other.is_some_and(|o| o.1.first < seen.first) => {
+                buffer.clear();
+                key.write(&mut buffer);
+                counts.push(&buffer, seen.count);
+                next.0 = short.next();
+            }
+            (_, Some((pretoken, seen))) => {
+                counts.push(pretoken, seen.count);
+                next.1 = long.next();
+            }
+            _ => return counts,
+        }
+    }
+}
+
+/// Several streams of rows, each in order of first occurrence, as one.
+struct InOrder<I: Iterator> {
+    streams: Vec<(I::Item, I)>,
+}
+
+impl<T, I: Iterator<Item = (T, Seen)>> InOrder<I> {
+    fn new(streams: impl Iterator<Item = I>) -> Self {
+        Self { streams: streams.filter_map(|mut rows| Some((rows.next()?, rows))).collect() }
+    }
+}
+
+impl<T, I: Iterator<Item = (T, Seen)>> Iterator for InOrder<I> {
+    type Item = (T, Seen);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let firsts = self.streams.iter().map(|((_, seen), _)| seen.first);
+        let (at, _) = firsts.enumerate().min_by_key(|&(_, first)| first)?;
+        let (head, rest) = &mut self.streams[at];
+        match rest.next() {
+            Some(row) => Some(std::mem::replace(head, row)),
+            None => Some(self.streams.swap_remove(at).0),
+        }
+    }
+}
+
+/// The part, of so many, to which a hash belongs. The index uses the upper bits, this the lower.
+fn part(hash: u64, parts: usize) -> usize {
+    usize::try_from((hash & 0xFFFF_FFFF) * parts as u64 >> 32).expect("below the number of parts")
+}
+
+/// Counts by key.
+#[derive(Debug, Default)]
+struct Short {
+    rows: Vec<(Key, Seen)>,
+    index: Index,
+}
+
+impl Short {
+    /// Make room for so many keys more.
+    #[inline]
+    fn reserve(&mut self, more: usize) -> Result<()> {
+        let rows = self.rows.len() + more;
+        if self.index.fits(rows) { Ok(()) } else { self.grow(rows) }
+    }
+
+    #[cold]
+    fn grow(&mut self, rows: usize) -> Result<()> {
+        if rows > Index::ROWS {
+            return Err(Error::TooManyPretokens);
+        }
+        self.index = Index::default();
+        self.index = Index::of(self.rows.iter().map(|(key, _)| key.hash()), rows);
+        Ok(())
+    }
+
+    /// How many bytes the rows take while there is made room for so many more.
+    fn memory(&self, more: usize) -> usize {
+        let rows = self.rows.len() + more;
+        let room = if rows <= self.rows.capacity() { 0 } else { 2 * self.rows.capacity() };
+        let rows_memory = (self.rows.capacity() + room) * size_of::<(Key, Seen)>();
+        let grown = if self.index.fits(rows) { 0 } else { Index::slots_for(rows) };
+        rows_memory + self.index.memory() + grown * size_of::<u32>()
+    }
+
+    /// Add to the count of a key, which has this hash; there must be room.
+    #[inline]
+    fn add(&mut self, key: Key, hash: u64, seen: Seen) {
+        match self.index.find(hash, |row| self.rows[row].0 == key) {
+            Ok(row) => self.rows[row].1.add(seen),
+            Err(slot) => {
+                self.index.put(slot, self.rows.len());
+                self.rows.push((key, seen));
+            }
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (Key, Seen)> {
+        self.rows.iter().copied()
+    }
+
+    /// The rows of one part of all tables.
+    fn sum(tables: &[Self], of: usize) -> Result<Self> {
+        let mut all = Self::default();
+        for (key, seen) in InOrder::new(tables.iter().map(Self::iter)) {
+            let hash = key.hash();
+            if part(hash, tables.len()) == of {
+                all.reserve(1)?;
+                all.add(key, hash, seen);
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// Counts of pretokens that have no key.
+#[derive(Debug, Default)]
+struct Long {
+    /// The bytes of the pretokens end to end, where each ends, and what was seen of it.
+    bytes: Vec<u8>,
+    rows: Vec<(usize, Seen)>,
+    index: Index,
+}
+
+impl Long {
+    fn add(&mut self, pretoken: &[u8], seen: Seen) -> Result<()> {
+        if !self.index.fits(self.rows.len() + 1) {
+            self.grow()?;
+        }
+        match self.index.find(hash(pretoken), |row| &self.bytes[self.range(row)] == pretoken) {
+            Ok(row) => self.rows[row].1.add(seen),
+            Err(slot) => {
+                self.index.put(slot, self.rows.len());
+                self.bytes.extend_from_slice(pretoken);
+                self.rows.push((self.bytes.len(), seen));
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn grow(&mut self) -> Result<()> {
+        let rows = 2 * self.rows.len() + 1;
+        if rows > Index::ROWS {
+            return Err(Error::TooManyPretokens);
+        }
+        self.index = Index::of(self.iter().map(|(pretoken, _)| hash(pretoken)), rows);
+        Ok(())
+    }
+
+    /// How many bytes the rows take.
+    fn memory(&self) -> usize {
+        let rows = self.rows.capacity() * size_of::<(usize, Seen)>();
+        self.bytes.capacity() + rows + self.index.memory()
+    }
+
+    /// Where a pretoken is.
+    #[inline]
+    fn range(&self, row: usize) -> Range<usize> {
+        row.checked_sub(1).map_or(0, |before| self.rows[before].0)..self.rows[row].0
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&[u8], Seen)> {
+        (0..self.rows.len()).map(|row| (&self.bytes[self.range(row)], self.rows[row].1))
+    }
+
+    /// The rows of one part of all tables.
+    fn sum(tables: &[Self], of: usize) -> Result<Self> {
+        let mut all = Self::default();
+        for (pretoken, seen) in InOrder::new(tables.iter().map(Self::iter)) {
+            if part(hash(pretoken), tables.len()) == of {
+                all.add(pretoken, seen)?;
+            }
+        }
+        Ok(all)
+    }
+}
+
+#[inline]
+fn hash(pretoken: &[u8]) -> u64 {
+    FixedState::default().hash_one(pretoken)
+}
+
+/// How much memory the table of a thread may take, and where it puts aside what does not fit.
+#[derive(Debug)]
+pub(super) struct Limit {
+    /// In bytes.
+    pub(super) memory: usize,
+    pub(super) folder: PathBuf,
+    /// Which thread this is.
+    pub(super) number: usize,
+    /// Made when it is first needed.
+    pub(super) spill: Option<Spill>,
+}
+
+impl Limit {
+    fn spill(&mut self) -> Result<&mut Spill> {
+        if self.spill.is_none() {
+            self.spill = Some(Spill::create(&self.folder, self.number)?);
+        }
+        Ok(self.spill.as_mut().expect("made above"))
+    }
+}
