@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import rustbpe
+import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -88,6 +90,82 @@ def test_merges_equal_rustbpe(documents: Callable[[str], list[str]]) -> None:
     again = bytepair.train(iter(texts), 32768, special_tokens=[], threads=1)
     assert again == ours
     assert again.fingerprint == ours.fingerprint
+
+
+def tokens_by_tokenizers(source: list[str] | Path, size: int) -> list[bytes]:
+    """What Hugging Face's trainer learns with GPT-2's pattern, in the order of the ids."""
+    tok = tokenizers.Tokenizer(tokenizers.models.BPE())
+    tok.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet() if isinstance(source, list) else []
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=size, initial_alphabet=alphabet, show_progress=False
+    )
+    if isinstance(source, list):
+        tok.train_from_iterator(source, trainer)
+    else:
+        tok.train([str(source)], trainer)
+    names = sorted(tok.get_vocab().items(), key=lambda item: item[1])
+    decoder = tokenizers.decoders.ByteLevel()
+    byte = {c: bytes([b]) for c, b in zip(*_characters(), strict=True)}
+    assert decoder.decode([names[-1][0]])
+    return [b"".join(byte[c] for c in name) for name, _ in names]
+
+
+def _characters() -> tuple[list[str], list[int]]:
+    """GPT-2's character for each byte, from its definition."""
+    shown = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    hidden = [b for b in range(256) if b not in shown]
+    return [chr(b) for b in shown] + [chr(256 + i) for i in range(len(hidden))], shown + hidden
+
+
+@pytest.mark.parametrize("kind", ["english", "multilingual", "code"])
+def test_merges_equal_those_of_tokenizers(documents: Callable[[str], list[str]], kind: str) -> None:
+    texts = documents(kind)[:200]
+    ours = bytepair.train(texts, 6000, pattern="gpt2", ties="hf", special_tokens=[])
+    assert list(ours.mergeable_ranks)[256:] == tokens_by_tokenizers(texts, 6000)[256:]
+
+
+def test_merges_equal_those_that_tokenizers_learns_from_a_file(
+    documents: Callable[[str], list[str]], tmp_path: Path
+) -> None:
+    """It takes a file line by line, and only the bytes that it has seen."""
+    file = tmp_path / "text.txt"
+    file.write_text("\n".join(documents("english")[:200]), encoding="utf-8", newline="")
+    lines = re.findall(r"[^\n]*\n|[^\n]+", file.read_text(encoding="utf-8"))
+    theirs = tokens_by_tokenizers(file, 6000)
+    seen = sum(len(token) == 1 for token in theirs)
+    assert seen < 256
+    ours = bytepair.train(
+        lines, 256 + len(theirs) - seen, pattern="gpt2", ties="hf", special_tokens=[]
+    )
+    assert list(ours.mergeable_ranks)[256:] == theirs[seen:]
+
+
+def test_initial_tokens_are_there_whatever_the_text() -> None:
+    words = [" kubernetes", "天気予報", " kubectl"]
+    tok = bytepair.train(["hello hello world"] * 3, 299, initial_tokens=words)
+    assert [len(tok.encode(word)) for word in words] == [1, 1, 1]
+    assert len(tok.encode("hello")) == 1
+    assert list(tok.special_tokens.values())[-1] == tok.vocab_size - 1
+    assert bytepair.train(["hello"], 266, initial_tokens=[]) == bytepair.train(["hello"], 266)
+    with pytest.raises(bytepair.errors.VocabularyError, match="not one pretoken"):
+        bytepair.train(["x"], 300, initial_tokens=["New York"])
+    with pytest.raises(bytepair.errors.VocabularyError, match="room for 5"):
+        bytepair.train(["x"], 270, initial_tokens=words)
+    with pytest.raises(TypeError, match="initial_tokens is a str"):
+        bytepair.train(["x"], 300, initial_tokens="word")
+
+
+def test_behind_initial_tokens_training_is_exact() -> None:
+    """The rest equals the reference on text where each initial token is a single byte."""
+    texts = ["xyz abab abc xyz xyz cabab"] * 2
+    tok = bytepair.train(texts, 256 + 6, initial_tokens=["xyz"], special_tokens=[], pattern="gpt2")
+    plain = [text.replace("xyz", "\x01") for text in texts]
+    rest = bytepair.train(plain, 256 + 4, special_tokens=[], pattern="gpt2")
+    assert tok.merges[:2] == [(b"x", b"y"), (b"xy", b"z")]
+    assert tok.merges[2:] == [
+        tuple(part.replace(b"\x01", b"xyz") for part in pair) for pair in rest.merges
+    ]
 
 
 def test_counts_beyond_31_bits_are_right() -> None:

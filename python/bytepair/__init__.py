@@ -14,7 +14,8 @@ from importlib.metadata import version as _version
 
 from bytepair import chat, corpus, errors, reference, sample, view
 from bytepair._core import PATTERNS, UNICODE_VERSION
-from bytepair.counts import Counts, count
+from bytepair.counting import count
+from bytepair.counts import Counts
 from bytepair.errors import BytepairError
 from bytepair.grow import Verdict, extend, resume, verify
 from bytepair.tokenizer import Tokenizer, load

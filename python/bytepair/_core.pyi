@@ -149,6 +149,7 @@ def train(
     vocab_size: int,
     special_tokens: Sequence[str],
     *,
+    initial_tokens: Sequence[str] = ...,
     ties: _Ties = "rustbpe",
     min_count: int = 1,
     max_token_bytes: int | None = None,

@@ -8,6 +8,7 @@ strings.
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import itertools
 import os
@@ -16,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,9 @@ from bytepair.errors import CorpusError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+#: What to do with bytes that are not UTF-8.
+Errors: TypeAlias = Literal["strict", "replace"]
 
 #: Texts, a path, paths, a folder, a glob, or Arrow data.
 Source: TypeAlias = "str | os.PathLike[str] | Iterable[str] | Iterable[os.PathLike[str]] | Any"
@@ -60,6 +64,14 @@ class Column:
     offsets: NDArray[np.int32 | np.int64]
     place: str
 
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, documents: slice) -> Column:
+        """Some documents that stand together."""
+        start, stop, _ = documents.indices(len(self))
+        return Column(self.data, self.offsets[start : max(start, stop) + 1], self.place)
+
 
 #: Documents that are on their way to be counted.
 Batch: TypeAlias = "list[str] | Column"
@@ -93,6 +105,7 @@ def batches(
     column: str = "text",
     limits: Limits | None = None,
     may_cut: bool = False,
+    errors: Errors = "strict",
 ) -> Iterator[Batch]:
     """Read a source as batches of documents, in order.
 
@@ -104,6 +117,9 @@ def batches(
         limits: how much to read; None means all.
         may_cut: whether a long text file may be read in pieces, which changes nothing for the
             named split patterns, but might for others.
+        errors: what to do with bytes of files and of Arrow data that are not UTF-8: `"strict"`
+            leaves an error, at the latest to whoever takes the documents; `"replace"` puts U+FFFD
+            in their place, as Python does.
 
     Raises:
         CorpusError: if there is nothing to read, or a file cannot be read as what it seems to be;
@@ -114,20 +130,52 @@ def batches(
         >>> list(batches(["one text", "another"]))
         [['one text', 'another']]
     """
-    stream = _open(source, column, may_cut)
+    stream = _open(source, column, may_cut, errors)
+    if errors == "replace":
+        stream = (_replaced(batch) for batch in stream)
     return stream if limits is None else _limited(stream, limits)
 
 
-def _open(source: Source, column: str, may_cut: bool) -> Iterator[Batch]:
+def files(source: Source) -> list[Path] | None:
+    """The files that a source names, in the order in which they are read; None if it names none.
+
+    Raises:
+        CorpusError: if a path, a folder or a glob has nothing behind it.
+
+    Example:
+        >>> import bytepair
+        >>> from bytepair.corpus import files
+        >>> files(bytepair.sample.paths()) == bytepair.sample.paths()
+        True
+    """
     if isinstance(source, str | os.PathLike):
-        return _ahead(_read_files(_expand(os.fspath(source)), column, may_cut))
+        return _expand(os.fspath(source))
+    if isinstance(source, list | tuple) and _are_paths(source):
+        return [file for path in source for file in _expand(os.fspath(path))]
+    return None
+
+
+def size(batch: Batch) -> int:
+    """How many bytes the documents of a batch have.
+
+    Example:
+        >>> from bytepair.corpus import size
+        >>> size(["one", "é"])
+        5
+    """
+    if isinstance(batch, Column):
+        return int(batch.offsets[-1] - batch.offsets[0])
+    return sum(len(text.encode("utf-8", "surrogatepass")) for text in batch)
+
+
+def _open(source: Source, column: str, may_cut: bool, errors: Errors) -> Iterator[Batch]:
+    named = files(source)
+    if named is not None:
+        return _ahead(_read_files(named, column, may_cut, errors))
     if isinstance(source, bytes):
         raise CorpusError("the source is bytes; decode it to str and pass a list of texts")
     if _is_arrow(source):
         return _read_arrow(source, column, "the Arrow data")
-    if isinstance(source, list | tuple) and _are_paths(source):
-        files = [file for path in source for file in _expand(os.fspath(path))]
-        return _ahead(_read_files(files, column, may_cut))
     if not isinstance(source, Iterable):
         raise CorpusError(f"a {type(source).__name__} is no source of text; see bytepair.corpus")
     return _read_texts(source)
@@ -220,10 +268,10 @@ def _kind(path: Path) -> str:
     return suffixes[-1] if suffixes else ""
 
 
-def _read_files(files: list[Path], column: str, may_cut: bool) -> Iterator[Batch]:
+def _read_files(named: list[Path], column: str, may_cut: bool, errors: Errors) -> Iterator[Batch]:
     import pyarrow as pa
 
-    for file in files:
+    for file in named:
         try:
             match _kind(file):
                 case ".parquet":
@@ -231,7 +279,7 @@ def _read_files(files: list[Path], column: str, may_cut: bool) -> Iterator[Batch
                 case ".jsonl" | ".ndjson":
                     yield from _read_jsonl(file, column)
                 case _:
-                    yield from _read_text(file, may_cut)
+                    yield from _read_text(file, may_cut, errors)
         except (pa.ArrowException, OSError) as error:
             raise CorpusError(f"{file}: {error}") from error
     # What comes next needs memory of its own.
@@ -245,7 +293,7 @@ def _stream(path: Path) -> Any:
     return pa.input_stream(str(path), compression="detect")
 
 
-def _read_text(path: Path, may_cut: bool) -> Iterator[Batch]:
+def _read_text(path: Path, may_cut: bool, errors: Errors) -> Iterator[Batch]:
     """One text file is one document, in pieces if it is long and may be cut."""
     done, rest = 0, b""
     with _stream(path) as stream:
@@ -254,10 +302,10 @@ def _read_text(path: Path, may_cut: bool) -> Iterator[Batch]:
             cut = _last_cut(piece) if may_cut and len(block) == PIECE_BYTES else len(piece)
             rest = piece[cut:]
             if cut:
-                yield [_decode(piece[:cut], path, done)]
+                yield [_decode(piece[:cut], path, done, errors)]
             done += cut
     if rest or not done:
-        yield [_decode(rest, path, done)]
+        yield [_decode(rest, path, done, errors)]
 
 
 def _last_cut(piece: bytes) -> int:
@@ -269,11 +317,13 @@ def _last_cut(piece: bytes) -> int:
     return 0
 
 
-def _decode(piece: bytes, path: Path, before: int) -> str:
+def _decode(piece: bytes, path: Path, before: int, errors: Errors) -> str:
     try:
-        return piece.decode()
+        return piece.decode(errors=errors)
     except UnicodeDecodeError as error:
-        raise CorpusError(f"{path} is not UTF-8 at byte {before + error.start}") from None
+        raise CorpusError(
+            f'{path} is not UTF-8 at byte {before + error.start}; pass errors="replace" to go on'
+        ) from None
 
 
 def _read_parquet(path: Path, column: str) -> Iterator[Batch]:
@@ -292,8 +342,9 @@ def _read_parquet(path: Path, column: str) -> Iterator[Batch]:
 def _batch_rows(file: Any) -> int:
     """How many rows of a parquet file have about `BATCH_BYTES`."""
     groups = range(file.metadata.num_row_groups)
-    size = sum(file.metadata.row_group(group).total_byte_size for group in groups)
-    return max(1, min(BATCH_ROWS, BATCH_BYTES * file.metadata.num_rows // max(1, size)))
+    size: int = sum(file.metadata.row_group(group).total_byte_size for group in groups)
+    rows: int = BATCH_BYTES * file.metadata.num_rows // max(1, size)
+    return min(max(rows, 1), BATCH_ROWS)
 
 
 def _buffered(path: Path) -> Any:
@@ -436,15 +487,38 @@ def _limited(stream: Iterator[Batch], limits: Limits) -> Iterator[Batch]:
         yield texts
 
 
-def strings(column: Column) -> list[str]:
-    """The documents of a column as Python strings."""
+def strings(column: Column, errors: Errors = "strict") -> list[str]:
+    """The documents of a column as Python strings.
+
+    Raises:
+        CorpusError: if a document is not UTF-8 and `errors` is `"strict"`.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from bytepair.corpus import batches, strings
+        >>> [strings(column) for column in batches(pa.array(["one", "two"]))]
+        [['one', 'two']]
+    """
     data, ends = column.data.tobytes(), column.offsets.tolist()
     texts = []
     for index, (start, end) in enumerate(itertools.pairwise(ends)):
         try:
-            texts.append(data[start:end].decode())
+            texts.append(data[start:end].decode(errors=errors))
         except UnicodeDecodeError as error:
             raise CorpusError(
                 f"{column.place}: document {index} is not UTF-8 at its byte {error.start}"
             ) from None
     return texts
+
+
+def _replaced(batch: Batch) -> Batch:
+    """The batch without bytes that are not UTF-8."""
+    if isinstance(batch, list):
+        return batch
+    starts = batch.offsets[:-1][batch.offsets[:-1] < len(batch.data)]
+    within = (batch.data[starts] & 0xC0) == 0x80
+    with contextlib.suppress(UnicodeDecodeError):
+        batch.data[batch.offsets[0] : batch.offsets[-1]].tobytes().decode()
+        if not within.any():
+            return batch
+    return strings(batch, "replace")

@@ -1,7 +1,6 @@
-"""Text in, counts out: the distinct pretokens of a corpus, and how often each occurs.
+"""Counts as a value: the distinct pretokens of a corpus, and how often each occurs.
 
-Counting is the part of training that reads the corpus, so its result is a value of its own: it can
-be saved, added to another, weighted, and trained from again and again. The file is plain parquet
+They can be saved, added up, weighted, and trained from again and again. The file is plain parquet
 with the columns `pretoken` (binary) and `count` (uint64), so that any other tool can make or filter
 one; the pattern and the version of Unicode stand in its metadata.
 """
@@ -9,16 +8,14 @@ one; the pattern and the version of Unicode stand in its metadata.
 from __future__ import annotations
 
 import os
-import tempfile
-import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from bytepair import _core, corpus
-from bytepair.errors import CorpusError, CountsError
-from bytepair.progress import Bar, Callback
+from bytepair import _core
+from bytepair.errors import CountsError
 from bytepair.tokenizer import write_whole
 
 if TYPE_CHECKING:
@@ -89,11 +86,14 @@ class Counts:
         except CountsError as error:
             raise CountsError(f"{path}: {error}") from None
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(
+        self, path: str | os.PathLike[str], *, metadata: Mapping[str, str] | None = None
+    ) -> None:
         """Write the counts as parquet, by another name and a rename.
 
         Args:
             path: the file.
+            metadata: what else its schema shall say.
         """
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -103,10 +103,10 @@ class Counts:
             pa.large_binary(), len(counts), [None, pa.py_buffer(offsets), pa.py_buffer(data)]
         )
         values = (FORMAT, self.pattern.encode(), _core.UNICODE_VERSION.encode())
-        schema = pa.schema(
-            [("pretoken", pa.large_binary()), ("count", pa.uint64())],
-            metadata=dict(zip(_KEYS, values, strict=True)),
-        )
+        said = dict(zip(_KEYS, values, strict=True))
+        said |= {key.encode(): value.encode() for key, value in (metadata or {}).items()}
+        fields = [("pretoken", pa.large_binary()), ("count", pa.uint64())]
+        schema = pa.schema(fields, metadata=said)
         sink = pa.BufferOutputStream()
         table = pa.Table.from_arrays([pretokens, pa.array(counts)], schema=schema)
         pq.write_table(table, sink, compression="zstd")
@@ -200,91 +200,3 @@ def _from_table(table: pa.Table, pattern: str) -> _core.Counts:
     return _core.Counts.from_columns(
         used, np.ascontiguousarray(ends - ends[0]), counts.to_numpy(), pattern
     )
-
-
-def count(
-    source: corpus.Source,
-    *,
-    pattern: str = "nanochat",
-    max_chars: int | None = None,
-    doc_cap: int | None = None,
-    threads: int | None = None,
-    progress: bool | Callback | None = None,
-    column: str = "text",
-    memory_limit: int | None = None,
-) -> Counts:
-    """Count the pretokens of a source, which streams through.
-
-    Args:
-        source: as in `bytepair.train`.
-        pattern: the split pattern: a name of `bytepair.PATTERNS` or a regular expression.
-        max_chars: reading stops with the document that takes the total above so many characters.
-        doc_cap: of each document, so many characters are read.
-        threads: how many threads count; None means `RAYON_NUM_THREADS`, or else all.
-        progress: as in `bytepair.train`.
-        column: the column of a table, or the field of a json object, that holds the text.
-        memory_limit: the counts take about so many bytes at most while counting, whatever the
-            corpus; what does not fit is put aside in a temporary folder (of `TMPDIR`), and the
-            result is the same. The limit does not hold for the batch of text that is being
-            read, nor for the result: the bytes of the distinct pretokens, and 16 more for each.
-            None means no limit.
-
-    Raises:
-        PatternError: if the pattern is not a regular expression; the message shows where.
-        CorpusError: if the source cannot be read.
-        OSError: if there is a `memory_limit` and the disk is full.
-        ValueError: if `memory_limit` is not positive.
-
-    Example:
-        >>> import bytepair
-        >>> counts = bytepair.count(["hello hello", "hello"])
-        >>> counts.items()
-        [(b'hello', 2), (b' hello', 1)]
-        >>> bytepair.train(counts, vocab_size=269).encode("hello")
-        [259]
-    """
-    with Bar(progress) as bar:
-        limits = corpus.Limits(max_chars, doc_cap)
-        if memory_limit is None:
-            return Counts(count_source(source, pattern, limits, threads, bar, column))
-        if memory_limit < 1:
-            raise ValueError(
-                f"memory_limit is {memory_limit}; it must be a positive number of bytes"
-            )
-        with tempfile.TemporaryDirectory(prefix="bytepair-") as folder:
-            limit = (memory_limit, folder)
-            return Counts(count_source(source, pattern, limits, threads, bar, column, limit))
-
-
-def count_source(
-    source: corpus.Source,
-    pattern: str,
-    limits: corpus.Limits,
-    threads: int | None,
-    bar: Bar,
-    column: str,
-    memory_limit: tuple[int, str] | None = None,
-) -> _core.Counts:
-    """Count a source, and report to a bar that is shown already."""
-    counter = _core.Counter(pattern, threads, memory_limit=memory_limit)
-    unlimited = limits == corpus.Limits()
-    named = pattern in _core.PATTERNS or pattern in _core.PATTERNS.values()
-    stream = corpus.batches(
-        source,
-        column=column,
-        limits=None if unlimited else limits,
-        may_cut=unlimited and named,
-    )
-    started = time.monotonic()
-    for batch in stream:
-        if isinstance(batch, list):
-            counter.add(batch)
-        else:
-            try:
-                counter.add_utf8(batch.data, batch.offsets)
-            except CorpusError as error:
-                raise CorpusError(f"{batch.place}: {error}") from None
-        rate = counter.text_bytes / 1e6 / max(time.monotonic() - started, 1e-9)
-        note = f"bytes of {counter.texts:,} documents, {rate:,.0f} MB/s"
-        bar.update("count", counter.text_bytes, None, note)
-    return counter.finish()

@@ -11,7 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bytepair import _core, corpus
-from bytepair.counts import Counts, count_source
+from bytepair.counting import Job
+from bytepair.counts import Counts
 from bytepair.errors import CountsError
 from bytepair.progress import Bar, Callback
 from bytepair.tokenizer import Tokenizer
@@ -114,8 +115,7 @@ def extend(
         if isinstance(source, Counts):
             counts = source
         else:
-            pattern, limits = tokenizer.pattern, corpus.Limits()
-            counts = Counts(count_source(source, pattern, limits, threads, bar, column))
+            counts = Job(source, tokenizer.pattern, threads=threads, column=column).run(bar)
         _check_pattern(tokenizer, counts)
         model = _core.extend(
             tokenizer,

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias
 
 from bytepair import _core, corpus
-from bytepair.counts import Counts, count_source
+from bytepair.counting import Job
+from bytepair.counts import Counts
 from bytepair.errors import CountsError, VocabularyError
 from bytepair.progress import Bar, Callback
 from bytepair.tokenizer import Tokenizer
@@ -39,6 +40,7 @@ def train(
     *,
     pattern: str = "nanochat",
     special_tokens: Sequence[str] = NANOCHAT_SPECIAL_TOKENS,
+    initial_tokens: Sequence[str] = (),
     max_chars: int | None = None,
     doc_cap: int | None = None,
     ties: Ties = "rustbpe",
@@ -47,6 +49,8 @@ def train(
     threads: int | None = None,
     progress: bool | Callback | None = None,
     column: str = "text",
+    errors: corpus.Errors = "strict",
+    memory_limit: int | None = None,
 ) -> Tokenizer:
     """Train a tokenizer.
 
@@ -60,6 +64,8 @@ def train(
         vocab_size: how many ids the tokenizer has: the 256 bytes, the merges, the special tokens.
         pattern: the split pattern: a name of `bytepair.PATTERNS` or a regular expression.
         special_tokens: the names of the special tokens; they get the ids after the last merge.
+        initial_tokens: words that shall be tokens whatever the text, each a single pretoken (a
+            leading space counts). The merges that make them come first and count among the ids.
         max_chars: reading stops with the document that takes the total above so many characters.
         doc_cap: of each document, so many characters are read.
         ties: which of several pairs with the same count is merged first.
@@ -69,6 +75,8 @@ def train(
         progress: True for a bar, False for none, None for a bar on a terminal, or a function of
             the stage ("count", "merge"), what is done, and the total or None.
         column: the column of a table, or the field of a json object, that holds the text.
+        errors: as in `bytepair.count`.
+        memory_limit: as in `bytepair.count`; it holds while counting.
 
     Returns:
         The tokenizer. If the text ran out of pairs before `vocab_size`, there is an
@@ -76,7 +84,7 @@ def train(
 
     Raises:
         PatternError: if the pattern is not a regular expression; the message shows where.
-        VocabularyError: if `vocab_size` is too small; the message says the smallest.
+        VocabularyError: if `vocab_size` is too small, or an initial token is no pretoken.
         CorpusError: if the source cannot be read, or a limit is below 1.
         ValueError: if `ties`, `min_count` or `threads` is none of the values above.
 
@@ -86,6 +94,9 @@ def train(
         >>> tok.vocab_size, len(tok.merges), len(tok.special_tokens)
         (270, 5, 9)
     """
+    for name, tokens in (("special_tokens", special_tokens), ("initial_tokens", initial_tokens)):
+        if isinstance(tokens, str):
+            raise TypeError(f"{name} is a str; pass a list of names")
     _check_size(vocab_size, special_tokens)
     if min_count < 1:
         raise ValueError(f"min_count is {min_count}; pass at least 1, which merges every pair")
@@ -94,11 +105,13 @@ def train(
             counts = _checked(source, pattern, limited=max_chars is not None or doc_cap is not None)
         else:
             limits = corpus.Limits(max_chars, doc_cap)
-            counts = count_source(source, pattern, limits, threads, bar, column)
+            job = Job(source, pattern, limits, threads, column, errors, memory_limit)
+            counts = job.run(bar).core
         model = _core.train(
             counts,
             vocab_size,
             list(special_tokens),
+            initial_tokens=list(initial_tokens),
             ties=ties,
             min_count=min_count,
             max_token_bytes=max_token_bytes,
@@ -113,8 +126,6 @@ def train(
 
 def _check_size(vocab_size: int, special_tokens: Sequence[str]) -> None:
     """Fail before the corpus is read."""
-    if isinstance(special_tokens, str):
-        raise TypeError("special_tokens is a str; pass a list of names")
     smallest = 256 + len(special_tokens)
     if vocab_size < smallest:
         raise VocabularyError(

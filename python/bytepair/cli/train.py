@@ -36,6 +36,10 @@ def train(
         list[str] | None,
         typer.Option(help="A special token; may be repeated. [default: nanochat's nine]"),
     ] = None,
+    initial: Annotated[
+        list[str] | None,
+        typer.Option(help="A word that shall be a token in any case; may be repeated."),
+    ] = None,
     max_chars: Annotated[
         int | None, typer.Option(min=1, help="Stop reading after so many characters.")
     ] = None,
@@ -49,6 +53,9 @@ def train(
     min_count: Annotated[int, typer.Option(min=1, help="Merge pairs that occur this often.")] = 1,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads. [default: all]")] = None,
     column: Annotated[str, typer.Option(help="The column or field with the text.")] = "text",
+    errors: Annotated[
+        Literal["strict", "replace"], typer.Option(help="What to do where text is not UTF-8.")
+    ] = "strict",
 ) -> None:
     """Train a tokenizer on text files, jsonl or parquet (each also .gz or .zst).
 
@@ -68,12 +75,14 @@ def train(
         default_size if vocab_size is None else vocab_size,
         pattern=pattern,
         special_tokens=bytepair.NANOCHAT_SPECIAL_TOKENS if special is None else special,
+        initial_tokens=initial or [],
         max_chars=max_chars,
         doc_cap=doc_cap,
         ties=ties,
         min_count=min_count,
         threads=threads,
         column=column,
+        errors=errors,
     )
     seconds = time.perf_counter() - started
     path = tokenizer.save(out)

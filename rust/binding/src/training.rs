@@ -18,16 +18,18 @@ const REPORT_EVERY: Duration = Duration::from_millis(50);
 /// Called with the merges that are done and their number in all.
 type Callback = Option<Py<PyAny>>;
 
-/// Learn a vocabulary of `vocab_size` ids, special tokens included, from counts.
+/// Learn a vocabulary of `vocab_size` ids, special and initial tokens included, from counts.
 #[pyfunction]
-#[pyo3(signature = (counts, vocab_size, special_tokens, *, ties="rustbpe", min_count=1,
-                    max_token_bytes=None, threads=None, on_progress=None))]
+#[pyo3(signature = (counts, vocab_size, special_tokens, *, initial_tokens=Vec::new(),
+                    ties="rustbpe", min_count=1, max_token_bytes=None, threads=None,
+                    on_progress=None))]
 #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python function")]
 pub(crate) fn train(
     py: Python<'_>,
     counts: &Counts,
     vocab_size: usize,
     special_tokens: Vec<String>,
+    initial_tokens: Vec<String>,
     ties: &str,
     min_count: u64,
     max_token_bytes: Option<usize>,
@@ -39,8 +41,9 @@ pub(crate) fn train(
     let merges = vocab_size.checked_sub(smallest).ok_or_else(|| errors::python(&too_small))?;
     let options = options(merges, ties, min_count, max_token_bytes, threads)?;
     let trained = interruptible(py, merges, on_progress.as_ref(), |report| {
-        let trained = bytepair::train(&counts.inner, &options, report)?;
-        bytepair::Tokenizer::from_training(&trained, &special_tokens, counts.pattern.clone())
+        let (counts, pattern) = (&counts.inner, &counts.pattern);
+        let trained = grow::train_with(&initial_tokens, counts, pattern, &options, report)?;
+        bytepair::Tokenizer::from_training(&trained, &special_tokens, pattern.clone())
     })?;
     Ok(Model::of(trained.with_note(grow::TEXT_BYTES, &counts.inner.text_bytes())))
 }

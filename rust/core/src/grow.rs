@@ -2,12 +2,16 @@
 //!
 //! Training makes one merge after another, so the vocabularies of one run are nested: the smaller is
 //! the beginning of the larger. [`truncate`] cuts one down, [`resume`] goes on as if the run had
-//! never stopped, and [`extend`] learns from other text behind what is there.
+//! never stopped, and [`extend`] learns from other text behind what is there. [`train_with`] begins
+//! with tokens that somebody wants, whatever the text.
+
+use std::num::NonZeroU64;
 
 use crate::count::Counts;
 use crate::error::{Error, Result};
+use crate::pretokenize::{Pattern, Splitter};
 use crate::tokenizer::Tokenizer;
-use crate::train::{TrainOptions, Trained, train_more};
+use crate::train::{TrainOptions, Trained, train, train_more};
 use crate::vocabulary::{MergeRule, Vocabulary};
 
 /// The note that says how many bytes a tokenizer was trained on.
@@ -109,6 +113,81 @@ pub fn extend(
     };
     let vocabulary = Vocabulary::new(ordinary, special)?;
     Ok(Tokenizer::new(vocabulary, rule, tokenizer.pattern().clone())?.with_merges(merges))
+}
+
+/// Learn merges from `counts`, after those that make the `initial` tokens.
+///
+/// The merges that come first are those of a training on the initial tokens alone, each once, up to
+/// where each is a single token; the tokens on the way count among `options.merges` like all others.
+/// The rest is exact, given these. How often the first merges are made in the corpus is not known,
+/// so `counts` and `made` of the result are empty.
+///
+/// Fails as [`train`] does, if an initial token is not one pretoken, and if there is no room for the
+/// merges of all.
+///
+/// ```
+/// use std::num::NonZeroU64;
+/// use bytepair::{Counts, Pattern, Ties, TrainOptions, grow::train_with};
+/// let counts = Counts::new([(&b"aab"[..], 9)]);
+/// let options = TrainOptions { merges: 3, ties: Ties::RustBpe, min_count: NonZeroU64::MIN, max_token_bytes: None, threads: 1 };
+/// let trained = train_with(&["xyz".to_owned()], &counts, &Pattern::new("gpt2"), &options, &mut |_| Ok(()))?;
+/// let [a, x, y, z] = [b'a', b'x', b'y', b'z'].map(u32::from);
+/// assert_eq!(trained.merges, [(x, y), (256, z), (a, a)]);
+/// # Ok::<(), bytepair::Error>(())
+/// ```
+pub fn train_with(
+    initial: &[String],
+    counts: &Counts,
+    pattern: &Pattern,
+    options: &TrainOptions,
+    on_progress: &mut dyn FnMut(usize) -> Result<()>,
+) -> Result<Trained> {
+    if initial.is_empty() {
+        return train(counts, options, on_progress);
+    }
+    let first = wanted(initial, pattern, options)?;
+    let made = first.merges.len();
+    let base = Tokenizer::from_training(&first, &[], pattern.clone())?;
+    let rest = TrainOptions { merges: options.merges - made, ..options.clone() };
+    let learnt = train_more(&base, counts, &rest, &mut |done| on_progress(made + done))?;
+    Ok(Trained {
+        merges: [first.merges, learnt.merges].concat(),
+        exhausted: learnt.exhausted,
+        ..Trained::default()
+    })
+}
+
+/// The merges that make each of some tokens.
+fn wanted(initial: &[String], pattern: &Pattern, options: &TrainOptions) -> Result<Trained> {
+    let splitter = Splitter::new(pattern)?;
+    for token in initial {
+        let mut pretokens = Vec::new();
+        splitter.for_each(token, |pretoken| pretokens.push(pretoken.to_owned()))?;
+        if pretokens.len() != 1 {
+            let reason = format!(
+                "the initial token {token:?} is not one pretoken, so no text could hold it: the \
+                 pattern splits it into {pretokens:?}"
+            );
+            return Err(Error::Vocabulary { reason });
+        }
+    }
+    let mut once = initial.to_vec();
+    once.sort_unstable();
+    once.dedup();
+    let counts = Counts::new(once.iter().map(|token| (token.as_bytes(), 1)));
+    let merges = counts.distinct_bytes();
+    let all = TrainOptions { merges, max_token_bytes: None, min_count: NonZeroU64::MIN, ..*options };
+    let first = train(&counts, &all, &mut |_| Ok(()))?;
+    if first.merges.len() > options.merges {
+        let reason = format!(
+            "the initial tokens take {} merges and there is room for {}; ask for a larger \
+             vocabulary, or for fewer or shorter initial tokens",
+            first.merges.len(),
+            options.merges
+        );
+        return Err(Error::Vocabulary { reason });
+    }
+    Ok(first)
 }
 
 /// The names of the special tokens, in the order of their ids.

@@ -1,0 +1,269 @@
+"""Text in, counts out: the part of training that reads the corpus.
+
+The text streams through in batches. Memory is bounded (what does not fit is put aside on disk), and
+if a checkpoint is asked for, a count that was broken off goes on from what it had saved.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from bytepair import _core, corpus
+from bytepair.counts import Counts
+from bytepair.errors import CorpusError, CountsError
+from bytepair.progress import Bar, Callback
+
+#: A checkpoint is written this often, in seconds.
+SAVE_EVERY: Final = 300.0
+
+#: The share of the machine's memory that the tables of counts take, if nobody says otherwise.
+SHARE_OF_MEMORY: Final = 0.5
+
+_KEY: Final = "bytepair.checkpoint"
+
+
+def count(
+    source: corpus.Source,
+    *,
+    pattern: str = "nanochat",
+    max_chars: int | None = None,
+    doc_cap: int | None = None,
+    threads: int | None = None,
+    progress: bool | Callback | None = None,
+    column: str = "text",
+    errors: corpus.Errors = "strict",
+    memory_limit: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+) -> Counts:
+    """Count the pretokens of a source, which streams through.
+
+    Args:
+        source: as in `bytepair.train`.
+        pattern: the split pattern: a name of `bytepair.PATTERNS` or a regular expression.
+        max_chars: reading stops with the document that takes the total above so many characters.
+        doc_cap: of each document, so many characters are read.
+        threads: how many threads count; None means `RAYON_NUM_THREADS`, or else all.
+        progress: as in `bytepair.train`.
+        column: the column of a table, or the field of a json object, that holds the text.
+        errors: what to do with bytes that are not UTF-8: `"strict"` is an error that says where,
+            `"replace"` puts U+FFFD in their place.
+        memory_limit: the counts take about so many bytes at most while counting, whatever the
+            corpus; what does not fit is put aside in a temporary folder (of `TMPDIR`), and the
+            result is the same. The limit does not hold for the batch of text that is being
+            read, nor for the result: the bytes of the distinct pretokens, and 16 more for each.
+            None means half of the memory that the machine, or its container, has.
+        checkpoint: a file in which the counts are saved every five minutes, and when counting is
+            broken off by Ctrl-C or an error. If it is there, counting goes on from it: the
+            documents that it has are read but not counted. Remove it when the result is saved.
+
+    Raises:
+        PatternError: if the pattern is not a regular expression; the message shows where.
+        CorpusError: if the source cannot be read.
+        CountsError: if the checkpoint is one of another count.
+        OSError: if what does not fit the limit finds no place on the disk.
+        ValueError: if `memory_limit` is not positive.
+
+    Example:
+        >>> import bytepair
+        >>> counts = bytepair.count(["one two one"], pattern="gpt2")
+        >>> counts
+        <bytepair.Counts: 3 distinct pretokens of 3>
+        >>> counts.items()
+        [(b'one', 1), (b' two', 1), (b' one', 1)]
+    """
+    limits = corpus.Limits(max_chars, doc_cap)
+    job = Job(source, pattern, limits, threads, column, errors, memory_limit, checkpoint)
+    with Bar(progress) as bar:
+        return job.run(bar)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A count that is to be made; the fields are the arguments of `count`."""
+
+    source: corpus.Source
+    pattern: str
+    limits: corpus.Limits = field(default_factory=corpus.Limits)
+    threads: int | None = None
+    column: str = "text"
+    errors: corpus.Errors = "strict"
+    memory_limit: int | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        """Fail before anything is read."""
+        if self.memory_limit is not None and self.memory_limit < 1:
+            raise ValueError(
+                f"memory_limit is {self.memory_limit}; it must be a positive number of bytes"
+            )
+        if self.errors not in ("strict", "replace"):
+            raise ValueError(f'errors is {self.errors!r}; pass "strict" or "replace"')
+
+    def run(self, bar: Bar) -> Counts:
+        """Count, and report to a bar that is shown already."""
+        with tempfile.TemporaryDirectory(prefix="bytepair-") as folder:
+            progress = _Progress(self, folder)
+            try:
+                for batch in progress.uncounted(self._batches()):
+                    progress.add(batch)
+                    progress.report(bar)
+                    progress.save_if_due()
+            except BaseException:
+                progress.save_rest()
+                raise
+            return progress.finish()
+
+    def _batches(self) -> Iterator[corpus.Batch]:
+        unlimited = self.limits == corpus.Limits()
+        named = self.pattern in _core.PATTERNS or self.pattern in _core.PATTERNS.values()
+        return corpus.batches(
+            self.source,
+            column=self.column,
+            limits=None if unlimited else self.limits,
+            may_cut=unlimited and named,
+            errors=self.errors,
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """What must be the same for a checkpoint to be of this count."""
+        limits = (self.limits.max_chars, self.limits.doc_cap)
+        options = {"column": self.column, "errors": self.errors, "limits": list(limits)}
+        files = corpus.files(self.source)
+        sizes = None if files is None else [[str(file), file.stat().st_size] for file in files]
+        return {**options, "files": sizes}
+
+
+class _Progress:
+    """What is counted so far: what a checkpoint had, and what a counter has seen since."""
+
+    def __init__(self, job: Job, folder: str) -> None:
+        self._job, self._folder, self._parts = job, folder, 0
+        self._saved: Counts | None = None
+        self._texts = self._bytes = 0
+        # Whether the counter has whole batches, no more and no less.
+        self._whole = True
+        if job.checkpoint is not None and Path(job.checkpoint).exists():
+            self._load(Path(job.checkpoint))
+        self._counter = self._new_counter()
+        self._started = self._saved_at = time.monotonic()
+
+    def _new_counter(self) -> _core.Counter:
+        """Each has a folder of its own for what it puts aside."""
+        limit = self._job.memory_limit or round(SHARE_OF_MEMORY * memory())
+        folder = Path(self._folder) / str(self._parts)
+        folder.mkdir()
+        self._parts += 1
+        aside = (limit, str(folder)) if limit else None
+        return _core.Counter(self._job.pattern, self._job.threads, memory_limit=aside)
+
+    def _load(self, path: Path) -> None:
+        import pyarrow.parquet as pq
+
+        self._saved = Counts.load(path, pattern=self._job.pattern)
+        said = (pq.read_schema(path).metadata or {}).get(_KEY.encode())
+        if said is None:
+            raise CountsError(f"{path} holds counts, but is no checkpoint; name another file")
+        state = json.loads(said)
+        self._texts, self._bytes = state["texts"], state["bytes"]
+        wanted = self._job.describe()
+        differing = [name for name, value in wanted.items() if state["job"].get(name) != value]
+        if differing:
+            raise CountsError(
+                f"the checkpoint {path} is of another count: its {', '.join(differing)} differ; "
+                "name another file, or remove it to count anew"
+            )
+
+    def uncounted(self, stream: Iterator[corpus.Batch]) -> Iterator[corpus.Batch]:
+        """The documents behind those that the checkpoint has."""
+        skip, size = self._texts, self._bytes
+        for batch in stream:
+            head, rest = batch[:skip], batch[skip:]
+            skip -= len(head)
+            size -= corpus.size(head)
+            if not skip and size:
+                break
+            if len(rest):
+                yield rest
+        if skip or size:
+            raise CountsError(
+                f"the checkpoint {self._job.checkpoint} has other text than the source; "
+                "remove it to count anew"
+            )
+
+    def add(self, batch: corpus.Batch) -> None:
+        """Count a batch."""
+        self._whole = False
+        try:
+            if isinstance(batch, list):
+                self._counter.add(batch)
+            else:
+                self._counter.add_utf8(batch.data, batch.offsets)
+        except CorpusError as error:
+            place = "" if isinstance(batch, list) else f"{batch.place}: "
+            raise CorpusError(f"{place}{error}") from None
+        self._whole = True
+
+    def report(self, bar: Bar) -> None:
+        """Say how far it is."""
+        rate = self._counter.text_bytes / 1e6 / max(time.monotonic() - self._started, 1e-9)
+        texts, size = self._texts + self._counter.texts, self._bytes + self._counter.text_bytes
+        bar.update("count", size, None, f"bytes of {texts:,} documents, {rate:,.0f} MB/s")
+
+    def save_if_due(self) -> None:
+        """Save now and then."""
+        if self._job.checkpoint is not None and time.monotonic() - self._saved_at > SAVE_EVERY:
+            self._save(self._job.checkpoint)
+            self._counter, self._started = self._new_counter(), time.monotonic()
+            self._whole = True
+
+    def save_rest(self) -> None:
+        """Save what there is before an error ends everything."""
+        if self._job.checkpoint is not None and self._whole and self._counter.texts:
+            self._save(self._job.checkpoint)
+
+    def _save(self, checkpoint: str | os.PathLike[str]) -> Counts:
+        """Write the checkpoint; the counter is used up."""
+        self._whole = False
+        self._texts += self._counter.texts
+        self._bytes += self._counter.text_bytes
+        self._saved = self._sum()
+        state = {"texts": self._texts, "bytes": self._bytes, "job": self._job.describe()}
+        self._saved.save(checkpoint, metadata={_KEY: json.dumps(state)})
+        self._saved_at = time.monotonic()
+        return self._saved
+
+    def finish(self) -> Counts:
+        """All counts; what a checkpoint has is then all of them."""
+        checkpoint = self._job.checkpoint
+        return self._sum() if checkpoint is None else self._save(checkpoint)
+
+    def _sum(self) -> Counts:
+        new = Counts(self._counter.finish())
+        return new if self._saved is None else self._saved + new
+
+
+def memory() -> int:
+    """How many bytes of memory the machine has, or its container if that has less.
+
+    0 where the system does not say.
+
+    Example:
+        >>> from bytepair.counting import memory
+        >>> memory() >= 0
+        True
+    """
+    try:
+        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return 0
+    with contextlib.suppress(OSError, ValueError):
+        total = min(total, int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
+    return total
