@@ -176,7 +176,8 @@ fn wanted(initial: &[String], pattern: &Pattern, options: &TrainOptions) -> Resu
     once.dedup();
     let counts = Counts::new(once.iter().map(|token| (token.as_bytes(), 1)));
     let merges = counts.distinct_bytes();
-    let all = TrainOptions { merges, max_token_bytes: None, min_count: NonZeroU64::MIN, ..*options };
+    let all =
+        TrainOptions { merges, max_token_bytes: None, min_count: NonZeroU64::MIN, ..*options };
     let first = train(&counts, &all, &mut |_| Ok(()))?;
     if first.merges.len() > options.merges {
         let reason = format!(

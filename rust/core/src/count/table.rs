@@ -175,7 +175,7 @@ impl<T, I: Iterator<Item = (T, Seen)>> Iterator for InOrder<I> {
 
 /// The part, of so many, to which a hash belongs. The index uses the upper bits, this the lower.
 fn part(hash: u64, parts: usize) -> usize {
-    usize::try_from((hash & 0xFFFF_FFFF) * parts as u64 >> 32).expect("below the number of parts")
+    usize::try_from(((hash & 0xFFFF_FFFF) * parts as u64) >> 32).expect("below the number of parts")
 }
 
 /// Counts by key.
