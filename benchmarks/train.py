@@ -8,10 +8,13 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import bytepair
 import runs
@@ -23,17 +26,23 @@ def texts(source: str) -> Iterator[str]:
         yield from batch if isinstance(batch, list) else corpus.strings(batch)
 
 
-def with_bytepair(args: argparse.Namespace) -> list[bytes]:
-    source = Path(args.source) if args.source else bytepair.sample.paths()
-    tok = bytepair.train(source, args.vocab_size, special_tokens=[], pattern=args.pattern)
+def with_bytepair(args: argparse.Namespace, source: object = None) -> list[bytes]:
+    if source is None:
+        source = Path(args.source) if args.source else bytepair.sample.paths()
+    tok = bytepair.train(
+        source,
+        args.vocab_size,
+        special_tokens=[],
+        pattern=args.pattern,
+        ties=args.ties,
+        threads=args.threads,
+    )
     return list(tok.mergeable_ranks)
 
 
 def with_bytepair_strings(args: argparse.Namespace) -> list[bytes]:
     """The same input as the others get: Python strings from an iterator."""
-    strings = texts(args.source)
-    tok = bytepair.train(strings, args.vocab_size, special_tokens=[], pattern=args.pattern)
-    return list(tok.mergeable_ranks)
+    return with_bytepair(args, texts(args.source))
 
 
 def with_rustbpe(args: argparse.Namespace) -> list[bytes]:
@@ -46,7 +55,7 @@ def with_rustbpe(args: argparse.Namespace) -> list[bytes]:
 
 
 def with_tokenizers(args: argparse.Namespace) -> list[bytes]:
-    """Its ties are broken in another way, so its merges are others."""
+    """Its ties are broken as `--ties hf` does."""
     from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
 
     tok = Tokenizer(models.BPE())
@@ -59,7 +68,30 @@ def with_tokenizers(args: argparse.Namespace) -> list[bytes]:
         show_progress=False,
     )
     tok.train_from_iterator(texts(args.source), trainer)
-    return [token.encode() for token in tok.get_vocab()]
+    return from_characters(sorted(tok.get_vocab(), key=tok.token_to_id))
+
+
+def with_gigabpe(args: argparse.Namespace) -> list[bytes]:
+    """It takes a text file and knows GPT-2's pattern only; its ties are those of hf."""
+    import gigabpe
+
+    vocab, _ = gigabpe.train_bpe(
+        [args.lines],
+        vocab_size=args.vocab_size,
+        pretokenizer="bytelevel",
+        special_tokens=[],
+        threads=args.threads,
+    )
+    return from_characters(sorted(vocab, key=vocab.__getitem__))
+
+
+def from_characters(names: list[str]) -> list[bytes]:
+    """Tokens as bytes, from GPT-2's way to write them with one character a byte."""
+    shown = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    hidden = [byte for byte in range(256) if byte not in shown]
+    byte = {chr(code): bytes([code]) for code in shown}
+    byte |= {chr(256 + place): bytes([code]) for place, code in enumerate(hidden)}
+    return [b"".join(byte[character] for character in name) for name in names]
 
 
 PEERS: dict[str, Callable[[argparse.Namespace], list[bytes]]] = {
@@ -67,6 +99,7 @@ PEERS: dict[str, Callable[[argparse.Namespace], list[bytes]]] = {
     "bytepair-strings": with_bytepair_strings,
     "rustbpe": with_rustbpe,
     "tokenizers": with_tokenizers,
+    "gigabpe": with_gigabpe,
 }
 
 
@@ -74,6 +107,8 @@ def work(args: argparse.Namespace) -> None:
     started = time.perf_counter()
     tokens = PEERS[args.worker](args)
     seconds = time.perf_counter() - started
+    # Whoever knows only the bytes that the text has makes a few merges more.
+    tokens = [token for token in tokens if len(token) > 1][: args.vocab_size - 256]
     digest = hashlib.sha256(b"\0".join(tokens)).hexdigest()[:12]
     print(json.dumps({"train": seconds, "tokens": len(tokens), "digest": digest}))
 
@@ -83,20 +118,33 @@ def main() -> None:
     parser.add_argument("source", nargs="?", default="")
     parser.add_argument("--vocab-size", type=int, default=4096)
     parser.add_argument("--pattern", default="nanochat")
+    parser.add_argument("--ties", default="rustbpe", help="rustbpe, or hf as the last two peers")
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--peers", nargs="*", default=list(PEERS))
     parser.add_argument("--record", type=Path)
     parser.add_argument("--worker")
+    parser.add_argument("--lines", help="a text file; made from the source if there is none")
     args = parser.parse_args()
     if args.worker:
         work(args)
         return
-    results = runs.measure([str(Path(__file__).resolve()), *sys.argv[1:]], args.peers, args.rounds)
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", newline="", suffix=".txt") as lines:
+        if not args.lines:
+            lines.writelines(text + "\n" for text in texts(args.source))
+            lines.flush()
+        command = [str(Path(__file__).resolve()), *sys.argv[1:]]
+        command += [] if args.lines else ["--lines", lines.name]
+        results = runs.measure(command, args.peers, args.rounds)
+    show(args, results)
+
+
+def show(args: argparse.Namespace, results: dict[str, list[dict[str, Any]]]) -> None:
     print("| library | seconds | peak MB | times ours | merges |\n| --- | --- | --- | --- | --- |")
-    ours = runs.median(results["bytepair"], "train")
+    ours = runs.median(results["bytepair"], "seconds")
     digest = results["bytepair"][0]["digest"]
     for name, rows in results.items():
-        seconds = runs.median(rows, "train")
+        seconds = runs.median(rows, "seconds")
         same = "equal" if rows[0]["digest"] == digest else "its own"
         peak = runs.median(rows, "peak_mb")
         print(f"| {name} | {seconds:.2f} | {peak:.0f} | {seconds / ours:.1f} | {same} |")
