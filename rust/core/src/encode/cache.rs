@@ -13,8 +13,6 @@ use crate::prefetch::prefetch;
 
 /// How many ids fit a slot.
 const INLINE: usize = 4;
-/// Sets of two slots. 2^17 sets are 8 MiB, most of which waits in the last cache of the processor.
-const SET_BITS: u32 = 17;
 const WORDS: usize = 8;
 /// When so many ids are kept aside, everything is forgotten.
 const MOST_ASIDE: usize = 1 << 18;
@@ -25,9 +23,10 @@ const KEY: u64 = u64::MAX >> 4;
 /// The count of a slot whose ids are kept aside.
 const ASIDE: u64 = 15;
 
-/// The cache of one thread. Empty, it costs address space only.
+/// The cache of one thread, of 2 to the power of `SET_BITS` sets of two slots (64 bytes). Empty, it
+/// costs address space only.
 #[derive(Debug, Default)]
-pub(super) struct Cache {
+pub(super) struct Cache<const SET_BITS: u32> {
     /// The sets, from `base` on, which is where a line of the processor's cache begins. Made at the
     /// first use; zero is an empty slot, so that fresh memory need not be written.
     words: Vec<u64>,
@@ -35,7 +34,7 @@ pub(super) struct Cache {
     aside: Vec<u32>,
 }
 
-impl Cache {
+impl<const SET_BITS: u32> Cache<SET_BITS> {
     /// Be ready for `get` and `put`.
     #[inline]
     pub(super) fn prepare(&mut self) {
@@ -132,12 +131,12 @@ mod tests {
         Key::new(pretoken, 0..pretoken.len())
     }
 
-    fn get(cache: &mut Cache, pretoken: &[u8], out: &mut [u32; LONGEST]) -> Option<usize> {
+    fn get(cache: &mut Cache<17>, pretoken: &[u8], out: &mut [u32; LONGEST]) -> Option<usize> {
         let place = cache.locate(key(pretoken));
         cache.get(key(pretoken), place, out)
     }
 
-    fn put(cache: &mut Cache, pretoken: &[u8], ids: &[u32]) {
+    fn put(cache: &mut Cache<17>, pretoken: &[u8], ids: &[u32]) {
         let place = cache.locate(key(pretoken));
         cache.put(key(pretoken), place, ids);
     }
@@ -152,7 +151,7 @@ mod tests {
                 1..200,
             ),
         ) {
-            let mut cache = Cache::default();
+            let mut cache = Cache::<17>::default();
             cache.prepare();
             let mut known: HashMap<Vec<u8>, Vec<u32>> = HashMap::new();
             let mut out = [0; LONGEST];
@@ -170,7 +169,7 @@ mod tests {
 
     #[test]
     fn forgetting_is_bounded_and_right() {
-        let mut cache = Cache::default();
+        let mut cache = Cache::<17>::default();
         cache.prepare();
         let mut out = [0; LONGEST];
         let mut kept = 0;

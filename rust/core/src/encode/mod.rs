@@ -1,9 +1,15 @@
 //! Text in, ids out.
 //!
 //! The text is split into pretokens; each pretoken is either a token as a whole or is merged from
-//! its bytes. Special tokens are cut out of the text first, and only if the caller asks for it.
+//! its bytes. Most were met before, and their ids are remembered: short ones in the [`cache`], longer
+//! ones in [`long`], if no token-free border ([`borders`]) divides them into pieces. Special tokens
+//! are cut out of the text first, and only if the caller asks for it.
+
+mod borders;
 
 mod cache;
+
+mod long;
 
 mod merge;
 
@@ -14,11 +20,15 @@ mod special;
 pub use special::Special;
 pub(crate) use special::known;
 
+use std::sync::OnceLock;
+
 use crate::error::{Error, Result};
 use crate::key::{Key, LONGEST};
 use crate::pretokenize::{Ends, Splitter};
 use crate::vocabulary::{MergeRule, Vocabulary};
+use borders::Borders;
 use cache::Cache;
+use long::{Kind, LongCache};
 use merge::{ByteIds, MergeScratch};
 use pairs::PairTable;
 use special::SpecialFinder;
@@ -35,6 +45,8 @@ pub(crate) struct Encoder {
     /// The id of each byte, or `NO_ID`.
     byte_ids: ByteIds,
     pairs: PairTable,
+    /// Made when a long pretoken is met for the first time.
+    borders: OnceLock<Borders>,
     /// Whether a pretoken that is a token wins outright.
     whole_first: bool,
 }
@@ -62,10 +74,19 @@ impl EncodeOptions {
     }
 }
 
-/// What encoding remembers and reuses; one for each thread. It takes about 10 MiB at most.
+/// Short pretokens: 8 MiB, most of which waits in the last cache of the processor.
+type Pretokens = Cache<17>;
+
+/// Short pieces of long pretokens: 2 MiB.
+type Pieces = Cache<15>;
+
+/// What encoding remembers and reuses; one for each thread. It takes about 14 MiB at most.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
-    cache: Cache,
+    cache: Pretokens,
+    pieces: Pieces,
+    /// Long pretokens and long pieces.
+    long: LongCache,
     merge: MergeScratch,
     /// The ends of the pretokens that are worked on.
     ends: Box<Ends>,
@@ -73,6 +94,43 @@ pub(crate) struct Scratch {
     keys: Vec<Option<(Key, usize)>>,
     /// The ids of one pretoken.
     ids: Vec<u32>,
+}
+
+/// What is kept for long pretokens.
+struct Kept<'a> {
+    pieces: &'a mut Pieces,
+    long: &'a mut LongCache,
+    merge: &'a mut MergeScratch,
+    ids: &'a mut Vec<u32>,
+}
+
+impl Kept<'_> {
+    /// Append the ids of many bytes: those that are known, or else those that `find` puts into a
+    /// buffer.
+    fn long(
+        &mut self,
+        bytes: &[u8],
+        kind: Kind,
+        out: &mut Vec<u32>,
+        find: impl FnOnce(&mut MergeScratch, &mut Vec<u32>) -> Result<()>,
+    ) -> Result<()> {
+        if bytes.len() > long::LONGEST {
+            self.ids.clear();
+            find(self.merge, self.ids)?;
+            out.extend_from_slice(self.ids);
+            return Ok(());
+        }
+        let place = self.long.place(bytes);
+        if let Some(ids) = self.long.get(bytes, kind, place) {
+            out.extend_from_slice(ids);
+            return Ok(());
+        }
+        self.ids.clear();
+        find(self.merge, self.ids)?;
+        self.long.put(bytes, kind, place, self.ids);
+        out.extend_from_slice(self.ids);
+        Ok(())
+    }
 }
 
 impl Encoder {
@@ -86,7 +144,8 @@ impl Encoder {
             MergeRule::Ranks => true,
             MergeRule::Merges { ignore_merges, .. } => *ignore_merges,
         };
-        Ok(Self { byte_ids, pairs: PairTable::new(vocabulary, rule)?, whole_first })
+        let pairs = PairTable::new(vocabulary, rule)?;
+        Ok(Self { byte_ids, pairs, borders: OnceLock::new(), whole_first })
     }
 
     /// Append the ids of `text` to `out`; special tokens in it are text.
@@ -101,6 +160,7 @@ impl Encoder {
         out: &mut Vec<u32>,
     ) -> Result<()> {
         scratch.cache.prepare();
+        scratch.pieces.prepare();
         let mut start = 0;
         while start < text.len() {
             splitter.fill(text, start, &mut scratch.ends)?;
@@ -118,7 +178,7 @@ impl Encoder {
         scratch: &mut Scratch,
         out: &mut Vec<u32>,
     ) -> Result<usize> {
-        let Scratch { cache, merge, ends, keys, ids } = scratch;
+        let Scratch { cache, pieces, long, merge, ends, keys, ids } = scratch;
         locate(text, start, ends, cache, keys);
         // Whatever is known goes through a buffer on the stack: to copy four ids is quicker than to
         // ask how many there are.
@@ -130,13 +190,17 @@ impl Encoder {
             if let Some(count) = known {
                 filled += count;
             } else {
-                self.encode_pretoken(vocabulary, &text[start..end], merge, ids)?;
-                if let Some((key, place)) = key {
-                    cache.put(key, place, ids);
-                }
                 out.extend_from_slice(&buffer[..filled]);
-                out.extend_from_slice(ids);
                 filled = 0;
+                let pretoken = &text[start..end];
+                if let Some((key, place)) = key {
+                    self.encode_pretoken(vocabulary, pretoken, merge, ids)?;
+                    cache.put(key, place, ids);
+                    out.extend_from_slice(ids);
+                } else {
+                    let mut kept = Kept { pieces, long, merge, ids };
+                    self.encode_long(vocabulary, pretoken, &mut kept, out)?;
+                }
             }
             start = end;
             if filled > BUFFER - LONGEST {
@@ -146,6 +210,49 @@ impl Encoder {
         }
         out.extend_from_slice(&buffer[..filled]);
         Ok(start)
+    }
+
+    /// Append the ids of a pretoken that has no key.
+    fn encode_long(
+        &self,
+        vocabulary: &Vocabulary,
+        pretoken: &[u8],
+        kept: &mut Kept,
+        out: &mut Vec<u32>,
+    ) -> Result<()> {
+        let borders = self.borders.get_or_init(|| Borders::new(vocabulary));
+        let mut start = borders.next(pretoken, 0);
+        if start == pretoken.len() {
+            return kept.long(pretoken, Kind::Pretoken, out, |merge, ids| {
+                self.encode_pretoken(vocabulary, pretoken, merge, ids)
+            });
+        }
+        self.encode_piece(&pretoken[..start], kept, out)?;
+        while start < pretoken.len() {
+            let end = borders.next(pretoken, start);
+            self.encode_piece(&pretoken[start..end], kept, out)?;
+            start = end;
+        }
+        Ok(())
+    }
+
+    /// Append the ids of a part of a pretoken that is merged alone.
+    fn encode_piece(&self, piece: &[u8], kept: &mut Kept, out: &mut Vec<u32>) -> Result<()> {
+        if piece.len() > LONGEST {
+            return kept.long(piece, Kind::Piece, out, |merge, ids| self.merge(piece, merge, ids));
+        }
+        let key = Key::new(piece, 0..piece.len());
+        let place = kept.pieces.locate(key);
+        let mut room = [0; LONGEST];
+        if let Some(count) = kept.pieces.get(key, place, &mut room) {
+            out.extend_from_slice(&room[..count]);
+        } else {
+            kept.ids.clear();
+            self.merge(piece, kept.merge, kept.ids)?;
+            kept.pieces.put(key, place, kept.ids);
+            out.extend_from_slice(kept.ids);
+        }
+        Ok(())
     }
 
     /// Encode one pretoken, whatever the splitter would make of its bytes.
@@ -179,10 +286,15 @@ impl Encoder {
             ids.push(id);
             return Ok(());
         }
-        if let Some(&byte) = pretoken.iter().find(|&&b| self.byte_ids[usize::from(b)] == NO_ID) {
+        self.merge(pretoken, scratch, ids)
+    }
+
+    /// Append the ids to which bytes are merged. Fails if no token covers one of them.
+    fn merge(&self, bytes: &[u8], scratch: &mut MergeScratch, ids: &mut Vec<u32>) -> Result<()> {
+        if let Some(&byte) = bytes.iter().find(|&&b| self.byte_ids[usize::from(b)] == NO_ID) {
             return Err(Error::UncoveredByte { byte });
         }
-        merge::merge(&self.pairs, &self.byte_ids, pretoken, scratch, ids);
+        merge::merge(&self.pairs, &self.byte_ids, bytes, scratch, ids);
         Ok(())
     }
 
@@ -203,7 +315,7 @@ fn locate(
     text: &[u8],
     mut start: usize,
     ends: &Ends,
-    cache: &Cache,
+    cache: &Pretokens,
     keys: &mut Vec<Option<(Key, usize)>>,
 ) {
     keys.clear();

@@ -1,0 +1,177 @@
+//! Where no token goes on from one character to the next.
+//!
+//! A merge makes a token, so where no token of the vocabulary crosses the border between two
+//! characters, no merge does, and what stands on both sides is merged alone: a pretoken may be cut
+//! there without changing its ids. Long pretokens of Chinese or Thai, where words are not divided by
+//! spaces, fall into short pieces that occur again and again; a pretoken as a whole hardly ever does.
+//!
+//! What is looked up may say "perhaps crossed" of a border that no token crosses, never the other way
+//! round. Only borders before characters beyond ASCII are looked at: within words of ASCII letters
+//! there is hardly a pair of letters that no token holds.
+
+use crate::vocabulary::Vocabulary;
+
+/// Bits of the filter of pairs of characters. Vocabularies hold up to some hundred thousand pairs.
+const FILTER_BITS: u32 = 21;
+
+/// Which borders tokens cross.
+#[derive(Debug, Clone)]
+pub(super) struct Borders {
+    /// A bit for the hash of each pair of whole characters that stands in a token.
+    pairs: Box<[u64]>,
+    /// For the last byte before a border a bit for each first byte behind it: tokens that begin or
+    /// end within one of the two characters.
+    parts: Box<[[u64; 4]]>,
+}
+
+impl Borders {
+    pub(super) fn new(vocabulary: &Vocabulary) -> Self {
+        let mut borders = Self {
+            pairs: vec![0; 1 << (FILTER_BITS - 6)].into_boxed_slice(),
+            parts: vec![[0; 4]; 256].into_boxed_slice(),
+        };
+        for (token, _) in vocabulary.ordinary_tokens() {
+            for at in (1..token.len()).filter(|&at| is_border(token[at])) {
+                borders.add(token, at);
+            }
+        }
+        borders
+    }
+
+    /// A token crosses the border at `at`.
+    fn add(&mut self, token: &[u8], at: usize) {
+        match (character_before(token, at), character_at(token, at)) {
+            (Some(left), Some(right)) => {
+                let bit = hash(left, right);
+                self.pairs[bit >> 6] |= 1 << (bit & 63);
+            }
+            _ => {
+                let bit = usize::from(token[at]);
+                self.parts[usize::from(token[at - 1])][bit >> 6] |= 1 << (bit & 63);
+            }
+        }
+    }
+
+    /// Whether a token may cross the border at `at` of some UTF-8.
+    fn is_crossed(&self, text: &[u8], at: usize) -> bool {
+        let bit = usize::from(text[at]);
+        if self.parts[usize::from(text[at - 1])][bit >> 6] >> (bit & 63) & 1 != 0 {
+            return true;
+        }
+        let Some((left, right)) = character_before(text, at).zip(character_at(text, at)) else {
+            return true;
+        };
+        let bit = hash(left, right);
+        self.pairs[bit >> 6] >> (bit & 63) & 1 != 0
+    }
+
+    /// The first border behind `start` that no token crosses, or the end of the text, which is UTF-8.
+    pub(super) fn next(&self, text: &[u8], start: usize) -> usize {
+        let mut borders = (start + 1..text.len()).filter(|&at| is_border(text[at]));
+        borders.find(|&at| !self.is_crossed(text, at)).unwrap_or(text.len())
+    }
+}
+
+/// Whether a byte begins a character beyond ASCII.
+#[inline]
+fn is_border(byte: u8) -> bool {
+    byte >= 0xC0
+}
+
+/// The character that ends before `at`, as a number, if it is whole.
+#[inline]
+fn character_before(text: &[u8], at: usize) -> Option<u32> {
+    let start = (at.saturating_sub(4)..at).rev().find(|&start| text[start] & 0xC0 != 0x80)?;
+    (length(text[start]) == at - start).then(|| number(&text[start..at]))
+}
+
+/// The character that begins at `at`, as a number, if it is whole.
+#[inline]
+fn character_at(text: &[u8], at: usize) -> Option<u32> {
+    let bytes = text.get(at..at + length(text[at]))?;
+    bytes[1..].iter().all(|byte| byte & 0xC0 == 0x80).then(|| number(bytes))
+}
+
+/// How many bytes the character has that begins with this byte.
+#[inline]
+fn length(first: u8) -> usize {
+    match first {
+        0..0xC0 => 1,
+        0xC0..0xE0 => 2,
+        0xE0..0xF0 => 3,
+        _ => 4,
+    }
+}
+
+#[inline]
+fn number(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0, |number, &byte| number << 8 | u32::from(byte))
+}
+
+/// The place of a pair of characters in the filter.
+#[inline]
+fn hash(left: u32, right: u32) -> usize {
+    let both = u64::from(left) << 32 | u64::from(right);
+    let product = both.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    usize::try_from(
+        (product ^ product >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> (64 - FILTER_BITS),
+    )
+    .expect("a small number")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Whether a token crosses a border, by looking at all of them at every place.
+    fn crossed(vocabulary: &Vocabulary, text: &[u8], at: usize) -> bool {
+        vocabulary.ordinary_tokens().any(|(token, _)| {
+            (1..token.len()).any(|within| {
+                let start = at.checked_sub(within);
+                start.is_some_and(|start| text[start..].starts_with(token))
+            })
+        })
+    }
+
+    proptest! {
+        /// No border is named that a token crosses; tokens are any bytes, cut out of text or not.
+        #[test]
+        fn no_token_crosses_a_cut(
+            text in "[a中文字éя😀😁 ]{1,20}",
+            cuts in prop::collection::vec((any::<prop::sample::Index>(), 1..8usize), 0..6),
+            others in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..5), 0..6),
+        ) {
+            let bytes = text.as_bytes();
+            let mut tokens: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
+            tokens.extend(others);
+            for (index, length) in cuts {
+                let start = index.index(bytes.len());
+                tokens.push(bytes[start..bytes.len().min(start + length)].to_vec());
+            }
+            let mut seen = std::collections::HashSet::new();
+            tokens.retain(|token| seen.insert(token.clone()));
+            let vocabulary = Vocabulary::new(tokens.into_iter().zip(0u32..), []).unwrap();
+            let borders = Borders::new(&vocabulary);
+            let mut at = 0;
+            while at < bytes.len() {
+                at = borders.next(bytes, at);
+                prop_assert!(at == bytes.len() || !crossed(&vocabulary, bytes, at));
+            }
+        }
+    }
+
+    #[test]
+    fn borders_that_no_token_crosses_are_found() {
+        let tokens = ["中文", "é", "字"].map(|token| token.as_bytes().to_vec());
+        let bytes = (0..=255).map(|byte| vec![byte]);
+        let all = bytes.chain(tokens).zip(0u32..);
+        let borders = Borders::new(&Vocabulary::new(all, []).unwrap());
+        let text = "中文字中文é".as_bytes();
+        let mut ends = Vec::new();
+        while ends.last() != Some(&text.len()) {
+            ends.push(borders.next(text, ends.last().copied().unwrap_or(0)));
+        }
+        assert_eq!(ends, [6, 9, 15, 17]);
+    }
+}
