@@ -40,15 +40,12 @@ impl Borders {
 
     /// A token crosses the border at `at`.
     fn add(&mut self, token: &[u8], at: usize) {
-        match (character_before(token, at), character_at(token, at)) {
-            (Some(left), Some(right)) => {
-                let bit = hash(left, right);
-                self.pairs[bit >> 6] |= 1 << (bit & 63);
-            }
-            _ => {
-                let bit = usize::from(token[at]);
-                self.parts[usize::from(token[at - 1])][bit >> 6] |= 1 << (bit & 63);
-            }
+        if let Some((left, right)) = character_before(token, at).zip(character_at(token, at)) {
+            let bit = hash(left, right);
+            self.pairs[bit >> 6] |= 1 << (bit & 63);
+        } else {
+            let bit = usize::from(token[at]);
+            self.parts[usize::from(token[at - 1])][bit >> 6] |= 1 << (bit & 63);
         }
     }
 

@@ -59,6 +59,14 @@ impl<const SET_BITS: u32> Cache<SET_BITS> {
         set.expect("`prepare` made room for all sets")
     }
 
+    /// Whether the ids of a pretoken, which `locate` has placed, are here.
+    #[inline]
+    pub(super) fn has(&mut self, key: Key, place: usize) -> bool {
+        let set = self.set(place);
+        let is = |low: u64, high: u64| (low, high & KEY) == key.words();
+        is(set[0], set[1]) || is(set[4], set[5])
+    }
+
     /// Write the ids of a pretoken, which `locate` has placed, to `out` and return how many they are;
     /// `None` if it is not here.
     ///

@@ -11,9 +11,9 @@ use foldhash::fast::FixedState;
 /// Longer pretokens (in bytes) are not kept.
 pub(super) const LONGEST: usize = 128;
 
-const PLACE_BITS: u32 = 14;
+const PLACE_BITS: u32 = 16;
 /// How many bytes, and how many ids, are kept.
-const ROOM: usize = 1 << 19;
+const ROOM: usize = 1 << 21;
 
 /// The cache of one thread: 2.8 MiB at most; empty, it has nothing.
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ pub(super) enum Kind {
 
 impl LongCache {
     /// Where a pretoken is, if it is here.
-    pub(super) fn place(&self, pretoken: &[u8]) -> usize {
+    pub(super) fn place(pretoken: &[u8]) -> usize {
         let hash = FixedState::default().hash_one(pretoken);
         usize::try_from(hash >> (64 - PLACE_BITS)).expect("a small number")
     }
@@ -93,7 +93,7 @@ mod tests {
             let pretoken = format!("pretoken number {}", number * 7919 % 9_000).into_bytes();
             let kind = if number % 3 == 0 { Kind::Piece } else { Kind::Pretoken };
             let ids = [number * 7919 % 9_000, u32::from(kind == Kind::Piece)];
-            let place = cache.place(&pretoken);
+            let place = LongCache::place(&pretoken);
             if let Some(found) = cache.get(&pretoken, kind, place) {
                 assert_eq!(found, ids);
                 kept += 1;

@@ -195,7 +195,9 @@ pub(super) fn merge_below(pairs: &PairTable, mut ids: Vec<u32>, limit: u32) -> V
 
 #[cfg(test)]
 mod tests {
+    use super::super::together::{self, Parts, TURNS};
     use super::*;
+    use crate::key::LONGEST;
     use crate::vocabulary::{MergeRule, Vocabulary};
     use proptest::prelude::*;
 
@@ -212,7 +214,7 @@ mod tests {
         std::array::from_fn(|b| vocabulary.id(&[u8::try_from(b).unwrap()]).unwrap_or(GONE))
     }
 
-    /// The three ways on one text.
+    /// All ways on one text.
     fn check(vocabulary: &Vocabulary, rule: &MergeRule, text: &[u8]) {
         let pairs = PairTable::new(vocabulary, rule).unwrap();
         let byte_ids = byte_ids(vocabulary);
@@ -226,6 +228,18 @@ mod tests {
             let mut out = Vec::new();
             merge_short(&pairs, &byte_ids, part, &mut out);
             assert_eq!(out, merge_below(&pairs, ids, NO_MERGE), "the array");
+        }
+        let pretokens: Vec<&[u8]> = text.chunks(LONGEST).collect();
+        for group in pretokens.chunks(TURNS) {
+            let parts = group.iter().map(|pretoken| Parts::new(&pairs, &byte_ids, pretoken));
+            let mut parts: Vec<Parts> = parts.collect();
+            together::merge(&pairs, &mut parts);
+            for (parts, pretoken) in parts.iter().zip(group) {
+                let ids = pretoken.iter().map(|&b| byte_ids[usize::from(b)]).collect();
+                let mut out = Vec::new();
+                parts.write(&mut out);
+                assert_eq!(out, merge_below(&pairs, ids, NO_MERGE), "side by side");
+            }
         }
     }
 

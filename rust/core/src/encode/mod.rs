@@ -17,6 +17,8 @@ mod pairs;
 
 mod special;
 
+mod together;
+
 pub use special::Special;
 pub(crate) use special::known;
 
@@ -32,6 +34,7 @@ use long::{Kind, LongCache};
 use merge::{ByteIds, MergeScratch};
 use pairs::PairTable;
 use special::SpecialFinder;
+use together::{Parts, TURNS};
 
 /// No byte has this id.
 const NO_ID: u32 = u32::MAX;
@@ -74,11 +77,11 @@ impl EncodeOptions {
     }
 }
 
-/// Short pretokens: 8 MiB, most of which waits in the last cache of the processor.
-type Pretokens = Cache<17>;
+/// Short pretokens: 16 MiB, most of which waits in the last cache of the processor.
+type Pretokens = Cache<18>;
 
-/// Short pieces of long pretokens: 2 MiB.
-type Pieces = Cache<15>;
+/// Short pieces of long pretokens: 4 MiB.
+type Pieces = Cache<16>;
 
 /// What encoding remembers and reuses; one for each thread. It takes about 14 MiB at most.
 #[derive(Debug, Default)]
@@ -88,12 +91,33 @@ pub(crate) struct Scratch {
     /// Long pretokens and long pieces.
     long: LongCache,
     merge: MergeScratch,
+    ahead: Ahead,
     /// The ends of the pretokens that are worked on.
     ends: Box<Ends>,
     /// The keys of those that are short, and their places in the cache.
     keys: Vec<Option<(Key, usize)>>,
     /// The ids of one pretoken.
     ids: Vec<u32>,
+}
+
+/// Short pretokens that are not in the cache and will soon be needed.
+#[derive(Debug, Default)]
+struct Ahead {
+    parts: Vec<Parts>,
+    /// Their keys and their places in the cache.
+    keys: Vec<(Key, usize)>,
+}
+
+impl Ahead {
+    /// Merge all side by side and put their ids into the cache.
+    fn merge(&mut self, pairs: &PairTable, cache: &mut Pretokens, ids: &mut Vec<u32>) {
+        together::merge(pairs, &mut self.parts);
+        for (parts, (key, place)) in self.parts.drain(..).zip(self.keys.drain(..)) {
+            ids.clear();
+            parts.write(ids);
+            cache.put(key, place, ids);
+        }
+    }
 }
 
 /// What is kept for long pretokens.
@@ -120,7 +144,7 @@ impl Kept<'_> {
             out.extend_from_slice(self.ids);
             return Ok(());
         }
-        let place = self.long.place(bytes);
+        let place = LongCache::place(bytes);
         if let Some(ids) = self.long.get(bytes, kind, place) {
             out.extend_from_slice(ids);
             return Ok(());
@@ -178,13 +202,14 @@ impl Encoder {
         scratch: &mut Scratch,
         out: &mut Vec<u32>,
     ) -> Result<usize> {
-        let Scratch { cache, pieces, long, merge, ends, keys, ids } = scratch;
+        let Scratch { cache, pieces, long, merge, ahead, ends, keys, ids } = scratch;
         locate(text, start, ends, cache, keys);
         // Whatever is known goes through a buffer on the stack: to copy four ids is quicker than to
         // ask how many there are.
         let mut buffer = [0; BUFFER];
-        let mut filled = 0;
-        for (&end, &key) in ends.as_slice().iter().zip(&*keys) {
+        let (mut filled, mut foreseen) = (0, false);
+        for (index, &end) in ends.as_slice().iter().enumerate() {
+            let key = keys[index];
             let room = buffer[filled..].first_chunk_mut();
             let known = key.zip(room).and_then(|((key, place), room)| cache.get(key, place, room));
             if let Some(count) = known {
@@ -197,6 +222,13 @@ impl Encoder {
                     self.encode_pretoken(vocabulary, pretoken, merge, ids)?;
                     cache.put(key, place, ids);
                     out.extend_from_slice(ids);
+                    if !foreseen {
+                        foreseen = true;
+                        let later = ends.as_slice()[index..].windows(2);
+                        let later = later.map(|ends| &text[ends[0]..ends[1]]);
+                        let later = later.zip(keys[index + 1..].iter().copied());
+                        self.foresee(vocabulary, later, cache, ahead, ids);
+                    }
                 } else {
                     let mut kept = Kept { pieces, long, merge, ids };
                     self.encode_long(vocabulary, pretoken, &mut kept, out)?;
@@ -210,6 +242,32 @@ impl Encoder {
         }
         out.extend_from_slice(&buffer[..filled]);
         Ok(start)
+    }
+
+    /// Put into the cache what of the next pretokens is not there.
+    fn foresee<'t>(
+        &self,
+        vocabulary: &Vocabulary,
+        pretokens: impl Iterator<Item = (&'t [u8], Option<(Key, usize)>)>,
+        cache: &mut Pretokens,
+        ahead: &mut Ahead,
+        ids: &mut Vec<u32>,
+    ) {
+        for (pretoken, key) in pretokens {
+            let Some((key, place)) = key.filter(|&(key, place)| !cache.has(key, place)) else {
+                continue;
+            };
+            if let Some(id) = vocabulary.id(pretoken).filter(|_| self.whole_first) {
+                cache.put(key, place, &[id]);
+            } else if self.uncovered(pretoken).is_none() {
+                ahead.parts.push(Parts::new(&self.pairs, &self.byte_ids, pretoken));
+                ahead.keys.push((key, place));
+            }
+            if ahead.parts.len() == TURNS {
+                ahead.merge(&self.pairs, cache, ids);
+            }
+        }
+        ahead.merge(&self.pairs, cache, ids);
     }
 
     /// Append the ids of a pretoken that has no key.
@@ -291,11 +349,16 @@ impl Encoder {
 
     /// Append the ids to which bytes are merged. Fails if no token covers one of them.
     fn merge(&self, bytes: &[u8], scratch: &mut MergeScratch, ids: &mut Vec<u32>) -> Result<()> {
-        if let Some(&byte) = bytes.iter().find(|&&b| self.byte_ids[usize::from(b)] == NO_ID) {
+        if let Some(byte) = self.uncovered(bytes) {
             return Err(Error::UncoveredByte { byte });
         }
         merge::merge(&self.pairs, &self.byte_ids, bytes, scratch, ids);
         Ok(())
+    }
+
+    /// The first byte that no token covers.
+    fn uncovered(&self, bytes: &[u8]) -> Option<u8> {
+        bytes.iter().copied().find(|&byte| self.byte_ids[usize::from(byte)] == NO_ID)
     }
 
     /// The two ids that merge last when the bytes of token `id` are merged with lower ranks only,

@@ -10,6 +10,7 @@
 //! begins with, have a square of their own.
 
 use crate::error::{Error, Result};
+use crate::prefetch::prefetch;
 use crate::vocabulary::{MergeRule, Vocabulary};
 
 /// The rank of a pair that does not merge: above all others.
@@ -101,6 +102,12 @@ impl PairTable {
             }
             at += 1;
         }
+    }
+
+    /// Bring the memory that [`rank`](Self::rank) will look at.
+    #[inline]
+    pub(super) fn prefetch(&self, left: u32, right: u32) {
+        prefetch(&self.slots, self.start(key(left, right)));
     }
 
     /// How early a pair of single bytes merges, or [`NO_MERGE`].
