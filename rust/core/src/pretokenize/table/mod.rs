@@ -1,0 +1,264 @@
+//! Any pattern whose matches an automaton finds, without a regular-expression engine.
+//!
+//! [`parse`] reads the pattern, or refuses it; [`classes`] finds which characters it tells apart;
+//! [`automaton`] makes the table. What is here runs it, in two ways:
+//!
+//! - [`Table::step`] is the plain one: from the start of a pretoken through the text until no match
+//!   can follow, and back to where the last one ended.
+//! - [`Table::run`] takes one look-up for each character and no decision that depends on the text.
+//!   Where a pretoken ends just before the character that tells so, which is nearly everywhere, the
+//!   entry of that character says so, and leads to the state *behind the same character as the first
+//!   of the next pretoken*. Any other end is a `STOP`, and one plain step goes on from the start of
+//!   the pretoken.
+//!
+//! What no match covers is a pretoken, and an empty match is none, as in [`regex`](super::regex).
+
+mod parse;
+
+mod classes;
+
+mod automaton;
+
+#[cfg(test)]
+mod tests;
+
+use super::regex::RegexSplitter;
+use super::{Ends, Pattern};
+use automaton::Automaton;
+use classes::Classes;
+
+/// Splits texts with the automaton of a pattern.
+#[derive(Debug)]
+pub(super) struct Table {
+    classes: Classes,
+    automaton: Automaton,
+    /// By state and class: where the row of the next state begins, shifted left, and two bits.
+    entries: Vec<u32>,
+    /// By state: whether a pretoken ends there if the text does.
+    ends: Vec<bool>,
+    /// For each class, behind which others a pretoken always ends.
+    cuts: Vec<u64>,
+}
+
+/// A pretoken ends before this character, which is the first of the next.
+const EMIT: u32 = 1;
+/// Something else ends here.
+const STOP: u32 = 2;
+const SHIFT: u32 = 2;
+
+/// So much room for ends must be left to go on quickly.
+const ROOM: usize = 64;
+/// How many characters are tried for a cut.
+const CUT_WINDOW: usize = 4096;
+
+impl Table {
+    /// `None` where an automaton would not be exact, or too large.
+    pub(super) fn new(pattern: &Pattern) -> Option<Self> {
+        let (tree, sets) = parse::parse(pattern.regex())?;
+        let classes = Classes::of(&sets)?;
+        let automaton = Automaton::of(&tree, &classes)?;
+        let count = classes.count();
+        let states = 0..automaton.count();
+        let entry = |state| (0..count).map(move |class| (state, class));
+        let each = states.clone().flat_map(entry);
+        let entries = each.map(|(state, class)| entry_of(&automaton, count, state, class));
+        let entries = entries.collect::<Option<_>>()?;
+        let ends = states.map(|state| automaton.end(state).matched).collect();
+        let cuts = cuts(&automaton, count);
+        Some(Self { classes, automaton, entries, ends, cuts })
+    }
+
+    /// Push the ends of the pretokens from `start` on, until there is little room or no text left.
+    pub(super) fn fill(&self, text: &str, mut start: usize, ends: &mut Ends) {
+        while start < text.len() && ends.room() >= ROOM {
+            start = self.run(text, start, ends);
+            if start < text.len() && !ends.is_full() {
+                start = self.step(text, start);
+                ends.push(start);
+            }
+        }
+    }
+
+    /// Push ends as long as they are found at once; gives the start of the pretoken that goes on.
+    #[inline]
+    fn run(&self, text: &str, start: usize, ends: &mut Ends) -> usize {
+        let bytes = text.as_bytes();
+        let row = Automaton::START * self.classes.count();
+        let (mut at, mut row, before) = (start, row, ends.length);
+        let pending = |ends: &Ends| {
+            if ends.length > before { ends.ends[ends.length - 1] } else { start }
+        };
+        while at < bytes.len() && ends.room() >= ROOM {
+            // At most one end for each byte: so many fit.
+            let limit = bytes.len().min(at + ends.room());
+            while at < limit {
+                let byte = bytes[at];
+                let (class, next) = if byte < 0x80 {
+                    (self.classes.ascii[usize::from(byte)], at + 1)
+                } else {
+                    let c = text[at..].chars().next().unwrap_or_default();
+                    (self.classes.class_of(c), at + c.len_utf8())
+                };
+                let entry = self.entries[row + usize::from(class)];
+                if entry & STOP != 0 {
+                    return pending(ends);
+                }
+                ends.ends[ends.length] = at;
+                ends.length += (entry & EMIT) as usize;
+                row = (entry >> SHIFT) as usize;
+                at = next;
+            }
+        }
+        if at == bytes.len() && self.ends[row / self.classes.count()] {
+            ends.push(at);
+        }
+        pending(ends)
+    }
+
+    /// Where the pretoken ends that starts at `start`, which must be inside the text.
+    fn step(&self, text: &str, start: usize) -> usize {
+        for (at, _) in text[start..].char_indices() {
+            match self.find(&text[start + at..]) {
+                Some(length) if at == 0 => return start + length,
+                Some(_) => return start + at,
+                None => (),
+            }
+        }
+        text.len()
+    }
+
+    /// The length of the match at the start of a text, if there is one that is not empty.
+    fn find(&self, text: &str) -> Option<usize> {
+        let (mut state, mut found) = (Automaton::START, None);
+        for (at, c) in text.char_indices() {
+            let step = self.automaton.step(state, self.classes.class_of(c).into());
+            if step.matched {
+                found = Some(at);
+            }
+            state = step.next;
+            if state == Automaton::DEAD {
+                return found.filter(|&length| length > 0);
+            }
+        }
+        if self.automaton.end(state).matched {
+            found = Some(text.len());
+        }
+        found.filter(|&length| length > 0)
+    }
+
+    /// A place behind `near` at which a pretoken ends whatever stands around, if there is one close.
+    pub(super) fn cut(&self, text: &str, near: usize) -> Option<usize> {
+        let near = (near..text.len()).find(|&at| text.is_char_boundary(at))?;
+        let each = text[near..].char_indices().take(CUT_WINDOW);
+        let mut each = each.map(|(at, c)| (near + at, self.classes.class_of(c)));
+        let (_, mut before) = each.next()?;
+        each.find_map(|(at, class)| {
+            let before = std::mem::replace(&mut before, class);
+            (self.cuts[usize::from(class)] >> before & 1 != 0).then_some(at)
+        })
+    }
+
+    /// Whether the engine finds the same on texts made of the classes that the pattern tells apart:
+    /// all short ones, and some longer. Where the engine gives up, nothing is asked.
+    pub(super) fn agrees(&self, oracle: &RegexSplitter) -> bool {
+        let samples: Vec<char> = self.classes.samples.iter().map(|sample| sample[0]).collect();
+        let same = |text: &str| same_ends(self, oracle, text);
+        short_texts(&samples).all(|text| same(&text)) && long_texts(samples).all(|text| same(&text))
+    }
+}
+
+/// What the fast run does with a class in a state; `None` if there are too many states to say so.
+fn entry_of(automaton: &Automaton, classes: usize, state: usize, class: usize) -> Option<u32> {
+    let to = |next: usize| u32::try_from(next * classes).ok()?.checked_mul(1 << SHIFT);
+    let step = automaton.step(state, class);
+    if step.next != Automaton::DEAD {
+        return to(step.next);
+    }
+    let first = automaton.step(Automaton::START, class).next;
+    let ends = step.matched && state != Automaton::START && first != Automaton::DEAD;
+    if ends { Some(to(first)? | EMIT) } else { Some(STOP) }
+}
+
+/// For each class the others behind which a pretoken always ends when it follows, and also when
+/// the text ends instead: so that neither part of a text needs to see the other.
+///
+/// Every match that goes through the other class must end right behind it, and one must begin at
+/// the latest with it.
+fn cuts(automaton: &Automaton, classes: usize) -> Vec<u64> {
+    let mut cuts = vec![0; classes];
+    for before in 0..classes {
+        let next = |state| automaton.step(state, before).next;
+        let mut states: Vec<usize> = (0..automaton.count()).map(next).collect();
+        if next(Automaton::START) == Automaton::DEAD {
+            continue;
+        }
+        states.sort_unstable();
+        states.dedup();
+        states.retain(|&state| state != Automaton::DEAD);
+        if !states.iter().all(|&state| automaton.end(state).matched) {
+            continue;
+        }
+        for (class, cuts) in cuts.iter_mut().enumerate() {
+            let ends = |&state: &usize| {
+                let step = automaton.step(state, class);
+                step.matched && step.next == Automaton::DEAD
+            };
+            *cuts |= u64::from(states.iter().all(ends)) << before;
+        }
+    }
+    cuts
+}
+
+/// How many texts are split to compare.
+const SHORT_TEXTS: usize = 1200;
+const LONG_TEXTS: usize = 48;
+const LONG_CHARACTERS: usize = 48;
+
+/// All texts of these characters up to a length at which there are many.
+fn short_texts(samples: &[char]) -> impl Iterator<Item = String> {
+    let count = samples.len();
+    let lengths = (1..=8).take_while(move |&length| count.pow(length) <= SHORT_TEXTS || length < 2);
+    lengths.flat_map(move |length| {
+        (0..count.pow(length)).map(move |number| {
+            (0..length).map(|place| samples[number / count.pow(place) % count]).collect()
+        })
+    })
+}
+
+/// Texts with runs of these characters, the same ones always.
+fn long_texts(samples: Vec<char>) -> impl Iterator<Item = String> {
+    let mut random = Random(0x9E37_79B9_7F4A_7C15);
+    (0..LONG_TEXTS).map(move |_| {
+        let (mut text, mut length) = (String::new(), 0);
+        while length < LONG_CHARACTERS {
+            let c = samples[random.below(samples.len())];
+            let run = if random.below(3) == 0 { random.below(6) } else { 1 };
+            text.extend(std::iter::repeat_n(c, run));
+            length += run;
+        }
+        text
+    })
+}
+
+/// Numbers that look random (xorshift); the state must not be 0.
+#[derive(Debug)]
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 33).unwrap_or(0) % bound
+    }
+}
+
+/// Whether both give the same ends, or the engine gives up.
+fn same_ends(table: &Table, oracle: &RegexSplitter, text: &str) -> bool {
+    let (mut ours, mut theirs) = (Ends::default(), Ends::default());
+    table.fill(text, 0, &mut ours);
+    match oracle.fill(text, 0, &mut theirs) {
+        Ok(()) => ours.as_slice() == theirs.as_slice(),
+        Err(_) => true,
+    }
+}
