@@ -22,6 +22,8 @@ mod automaton;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
+
 use super::regex::RegexSplitter;
 use super::{Ends, Pattern};
 use automaton::Automaton;
@@ -48,6 +50,9 @@ const SHIFT: u32 = 2;
 
 /// So much room for ends must be left to go on quickly.
 const ROOM: usize = 64;
+/// So many bytes behind the start of a pretoken the plain way takes over, which does not look at the
+/// same text again and again.
+const FAR: usize = 1024;
 /// How many characters are tried for a cut.
 const CUT_WINDOW: usize = 4096;
 
@@ -70,10 +75,11 @@ impl Table {
 
     /// Push the ends of the pretokens from `start` on, until there is little room or no text left.
     pub(super) fn fill(&self, text: &str, mut start: usize, ends: &mut Ends) {
+        let mut hopeless = Hopeless::default();
         while start < text.len() && ends.room() >= ROOM {
             start = self.run(text, start, ends);
             if start < text.len() && !ends.is_full() {
-                start = self.step(text, start);
+                start = self.step(text, start, &mut hopeless);
                 ends.push(start);
             }
         }
@@ -83,12 +89,11 @@ impl Table {
     #[inline]
     fn run(&self, text: &str, start: usize, ends: &mut Ends) -> usize {
         let bytes = text.as_bytes();
-        let row = Automaton::START * self.classes.count();
-        let (mut at, mut row, before) = (start, row, ends.length);
-        let pending = |ends: &Ends| {
-            if ends.length > before { ends.ends[ends.length - 1] } else { start }
-        };
-        while at < bytes.len() && ends.room() >= ROOM {
+        let classes = self.classes.count();
+        let (mut at, mut row, before) = (start, Automaton::START * classes, ends.length);
+        let pending =
+            |ends: &Ends| if ends.length > before { ends.ends[ends.length - 1] } else { start };
+        while at < bytes.len() && ends.room() >= ROOM && at - pending(ends) <= FAR {
             // At most one end for each byte: so many fit.
             let limit = bytes.len().min(at + ends.room());
             while at < limit {
@@ -109,41 +114,52 @@ impl Table {
                 at = next;
             }
         }
-        if at == bytes.len() && self.ends[row / self.classes.count()] {
+        if at == bytes.len() && self.ends[row / classes] && !ends.is_full() {
             ends.push(at);
         }
         pending(ends)
     }
 
     /// Where the pretoken ends that starts at `start`, which must be inside the text.
-    fn step(&self, text: &str, start: usize) -> usize {
-        for (at, _) in text[start..].char_indices() {
-            match self.find(&text[start + at..]) {
-                Some(length) if at == 0 => return start + length,
-                Some(_) => return start + at,
+    fn step(&self, text: &str, start: usize, hopeless: &mut Hopeless) -> usize {
+        for (offset, _) in text[start..].char_indices() {
+            match self.find(text, start + offset, hopeless) {
+                Some(end) if offset == 0 => return end,
+                Some(_) => return start + offset,
                 None => (),
             }
         }
         text.len()
     }
 
-    /// The length of the match at the start of a text, if there is one that is not empty.
-    fn find(&self, text: &str) -> Option<usize> {
+    /// Where the match ends that begins at `start`, if there is one that is not empty.
+    fn find(&self, text: &str, start: usize, hopeless: &mut Hopeless) -> Option<usize> {
         let (mut state, mut found) = (Automaton::START, None);
-        for (at, c) in text.char_indices() {
+        let mut block = start / Hopeless::BLOCK;
+        for (offset, c) in text[start..].char_indices() {
+            let at = start + offset;
+            if at / Hopeless::BLOCK != block {
+                block = at / Hopeless::BLOCK;
+                if !hopeless.pass(at, state) {
+                    break;
+                }
+            }
             let step = self.automaton.step(state, self.classes.class_of(c).into());
             if step.matched {
                 found = Some(at);
+                hopeless.passed.clear();
             }
             state = step.next;
             if state == Automaton::DEAD {
-                return found.filter(|&length| length > 0);
+                break;
+            }
+            if at + c.len_utf8() == text.len() && self.automaton.end(state).matched {
+                found = Some(text.len());
+                hopeless.passed.clear();
             }
         }
-        if self.automaton.end(state).matched {
-            found = Some(text.len());
-        }
-        found.filter(|&length| length > 0)
+        hopeless.keep();
+        found.filter(|&end| end > start)
     }
 
     /// A place behind `near` at which a pretoken ends whatever stands around, if there is one close.
@@ -164,6 +180,36 @@ impl Table {
         let samples: Vec<char> = self.classes.samples.iter().map(|sample| sample[0]).collect();
         let same = |text: &str| same_ends(self, oracle, text);
         short_texts(&samples).all(|text| same(&text)) && long_texts(samples).all(|text| same(&text))
+    }
+}
+
+/// From where in a text, and in which state, no match follows any more.
+///
+/// Without it, a pattern such as `[0-9]+x|[0-9]` would look through a long number for each of its
+/// digits. Kept for one place in each block of a text.
+#[derive(Debug, Default)]
+struct Hopeless {
+    known: HashSet<(usize, usize)>,
+    /// What was passed since the last match.
+    passed: Vec<(usize, usize)>,
+}
+
+impl Hopeless {
+    /// In bytes.
+    const BLOCK: usize = 64;
+
+    /// Whether it may be worth going on; it is remembered that this was tried.
+    fn pass(&mut self, at: usize, state: usize) -> bool {
+        let unknown = !self.known.contains(&(at, state));
+        if unknown {
+            self.passed.push((at, state));
+        }
+        unknown
+    }
+
+    /// No match has followed on what was passed.
+    fn keep(&mut self) {
+        self.known.extend(self.passed.drain(..));
     }
 }
 

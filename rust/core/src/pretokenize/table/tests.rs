@@ -92,7 +92,9 @@ fn all_ends(text: &str, fill: impl Fn(usize, &mut Ends)) -> Vec<usize> {
 
 /// The fast run, the plain one and the engine agree, unless the engine gives up.
 fn check(pattern: &str, table: &Table, oracle: &RegexSplitter, text: &str) {
-    let plain = all_ends(text, |start, ends| ends.push(table.step(text, start)));
+    let plain = all_ends(text, |start, ends| {
+        ends.push(table.step(text, start, &mut Hopeless::default()));
+    });
     let fast = all_ends(text, |start, ends| table.fill(text, start, ends));
     assert_eq!(fast, plain, "{pattern:?} on {text:?}: fast against plain");
     let mut gave_up = false;
@@ -171,5 +173,78 @@ fn what_an_automaton_cannot_follow_is_refused() {
         "(",
     ] {
         assert!(table(pattern).is_none(), "{pattern:?}");
+    }
+}
+
+#[test]
+fn long_texts_through_which_a_match_is_sought_in_vain() {
+    let text = "1".repeat(200_000);
+    let ends = |pattern: &str| {
+        let table = table(pattern).unwrap();
+        all_ends(&text, |start, ends| table.fill(&text, start, ends))
+    };
+    assert_eq!(ends(r"\d+x"), [text.len()]);
+    assert_eq!(ends(r"\d+x|\d"), (1..=text.len()).collect::<Vec<_>>());
+    assert_eq!(ends(r"\d+x|\d{2}x?"), (2..=text.len()).step_by(2).collect::<Vec<_>>());
+    assert_eq!(ends(r"(?:\d+)+x|(?:\d+)+"), [text.len()]);
+}
+
+/// Random patterns: characters, choices, repetitions of every kind, looking ahead.
+mod random_patterns {
+    use super::*;
+
+    const ATOMS: [&str; 20] = [
+        "a", "b", "ab", " ", r"\n", "é", "[ab]", "[^a]", r"\s", r"\S", r"\w", ".", r"\p{L}", "(?i:a)",
+        "(?i:k)", "(?s:.)", r"\d", "[b-é]", r"[^\s\p{L}]", "中",
+    ];
+    const QUANTIFIERS: [&str; 14] = [
+        "*", "+", "?", "*?", "+?", "??", "{2}", "{1,2}", "{1,3}?", "{2,}", "*+", "++", "?+", "{1,2}+",
+    ];
+    const LOOKS: [&str; 8] =
+        [r"(?!\S)", r"(?=\S)", "(?!a)", "(?=b)", "$", "(?!$)", r"(?=\s|$)", "(?m:$)"];
+
+    fn pick<'a>(random: &mut Random, from: &[&'a str]) -> &'a str {
+        from[random.below(from.len())]
+    }
+
+    fn pattern(random: &mut Random, depth: usize) -> String {
+        let count = 1 + random.below(3);
+        let parts: Vec<String> = (0..count).map(|_| concat(random, depth)).collect();
+        parts.join("|")
+    }
+
+    fn concat(random: &mut Random, depth: usize) -> String {
+        (0..1 + random.below(3)).map(|_| part(random, depth)).collect()
+    }
+
+    fn part(random: &mut Random, depth: usize) -> String {
+        let atom = match random.below(10) {
+            0 => return pick(random, &LOOKS).to_owned(),
+            1 | 2 if depth > 0 => format!("(?:{})", pattern(random, depth - 1)),
+            3 if depth > 0 => format!("({})", pattern(random, depth - 1)),
+            4 if depth > 0 => return format!("(?>{})", pattern(random, depth - 1)),
+            _ => pick(random, &ATOMS).to_owned(),
+        };
+        if random.below(2) == 0 { atom } else { format!("(?:{atom}){}", pick(random, &QUANTIFIERS)) }
+    }
+
+    #[test]
+    fn agree_with_the_engine() {
+        let mut random = Random(0x2545_F491_4F6C_DD1D);
+        let mut accepted = 0;
+        for _ in 0..3000 {
+            let pattern = pattern(&mut random, 2);
+            let Some(table) = table(&pattern) else { continue };
+            let Ok(oracle) = RegexSplitter::impatient(&Pattern::new(&pattern)) else { continue };
+            accepted += 1;
+            let samples: Vec<char> = table.classes.samples.iter().map(|s| s[0]).collect();
+            for length in (1..=8).take_while(|&length| samples.len().pow(length) <= 600) {
+                texts(&samples, length).for_each(|text| check(&pattern, &table, &oracle, &text));
+            }
+            for text in long_texts(table.classes.samples.concat()).take(12) {
+                check(&pattern, &table, &oracle, &text);
+            }
+        }
+        assert!(accepted > 1000, "{accepted}");
     }
 }
