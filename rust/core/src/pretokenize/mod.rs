@@ -63,11 +63,11 @@ impl Splitter {
     }
 
     /// Compile `pattern` to an automaton over classes of characters, whatever it is; `None` where
-    /// that would not be exact, or too large.
+    /// that would not be exact, or too large, or where the engine splits a text differently.
     pub fn by_table(pattern: &Pattern) -> Result<Option<Self>> {
-        let oracle = regex::RegexSplitter::impatient(pattern)?;
-        let table = table::Table::new(pattern).filter(|table| table.agrees(&oracle));
-        Ok(table.map(|table| Self { tier: Tier::Table(Box::new(table)) }))
+        let Some(table) = table::Table::new(pattern) else { return Ok(None) };
+        let agrees = table.agrees(&regex::RegexSplitter::impatient(pattern)?);
+        Ok(agrees.then(|| Self { tier: Tier::Table(Box::new(table)) }))
     }
 
     /// Compile `pattern` for the regular-expression engine, whatever it is: the slow twin.

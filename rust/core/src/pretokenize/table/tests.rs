@@ -194,11 +194,30 @@ mod random_patterns {
     use super::*;
 
     const ATOMS: [&str; 20] = [
-        "a", "b", "ab", " ", r"\n", "é", "[ab]", "[^a]", r"\s", r"\S", r"\w", ".", r"\p{L}", "(?i:a)",
-        "(?i:k)", "(?s:.)", r"\d", "[b-é]", r"[^\s\p{L}]", "中",
+        "a",
+        "b",
+        "ab",
+        " ",
+        r"\n",
+        "é",
+        "[ab]",
+        "[^a]",
+        r"\s",
+        r"\S",
+        r"\w",
+        ".",
+        r"\p{L}",
+        "(?i:a)",
+        "(?i:k)",
+        "(?s:.)",
+        r"\d",
+        "[b-é]",
+        r"[^\s\p{L}]",
+        "中",
     ];
     const QUANTIFIERS: [&str; 14] = [
-        "*", "+", "?", "*?", "+?", "??", "{2}", "{1,2}", "{1,3}?", "{2,}", "*+", "++", "?+", "{1,2}+",
+        "*", "+", "?", "*?", "+?", "??", "{2}", "{1,2}", "{1,3}?", "{2,}", "*+", "++", "?+",
+        "{1,2}+",
     ];
     const LOOKS: [&str; 8] =
         [r"(?!\S)", r"(?=\S)", "(?!a)", "(?=b)", "$", "(?!$)", r"(?=\s|$)", "(?m:$)"];
@@ -214,7 +233,7 @@ mod random_patterns {
     }
 
     fn concat(random: &mut Random, depth: usize) -> String {
-        (0..1 + random.below(3)).map(|_| part(random, depth)).collect()
+        (0..=random.below(3)).map(|_| part(random, depth)).collect()
     }
 
     fn part(random: &mut Random, depth: usize) -> String {
@@ -225,7 +244,11 @@ mod random_patterns {
             4 if depth > 0 => return format!("(?>{})", pattern(random, depth - 1)),
             _ => pick(random, &ATOMS).to_owned(),
         };
-        if random.below(2) == 0 { atom } else { format!("(?:{atom}){}", pick(random, &QUANTIFIERS)) }
+        if random.below(2) == 0 {
+            atom
+        } else {
+            format!("(?:{atom}){}", pick(random, &QUANTIFIERS))
+        }
     }
 
     #[test]
