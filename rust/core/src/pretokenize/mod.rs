@@ -131,7 +131,7 @@ impl Splitter {
     }
 
     /// The name of the way in which this pattern is split: `"regex"`, `"table"`, or, for a scanner,
-    /// the name of the instructions that it uses: `"avx512"`, `"avx2"`, `"portable"`.
+    /// the name of the instructions that it uses: `"avx512"`, `"avx2"`, `"neon"`, `"portable"`.
     pub fn tier(&self) -> &'static str {
         match &self.tier {
             Tier::Scan(scanner) => scanner.name(),
