@@ -251,6 +251,18 @@ mod random_patterns {
         }
     }
 
+    /// Wherever a text may be cut, its parts have the pretokens of the whole.
+    fn check_cuts(pattern: &str, table: &Table, text: &str) {
+        let ends = |text: &str| all_ends(text, |start, ends| table.fill(text, start, ends));
+        let mut near = 0;
+        while let Some(cut) = table.cut(text, near) {
+            let mut parts = ends(&text[..cut]);
+            parts.extend(ends(&text[cut..]).iter().map(|end| end + cut));
+            assert_eq!(parts, ends(text), "{pattern:?} on {text:?} cut at {cut}");
+            near = cut;
+        }
+    }
+
     #[test]
     fn agree_with_the_engine() {
         let mut random = Random(0x2545_F491_4F6C_DD1D);
@@ -266,6 +278,7 @@ mod random_patterns {
             }
             for text in long_texts(table.classes.samples.concat()).take(12) {
                 check(&pattern, &table, &oracle, &text);
+                check_cuts(&pattern, &table, &text);
             }
         }
         assert!(accepted > 1000, "{accepted}");
