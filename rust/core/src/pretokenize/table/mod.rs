@@ -5,11 +5,11 @@
 //!
 //! - [`Table::step`] is the plain one: from the start of a pretoken through the text until no match
 //!   can follow, and back to where the last one ended.
-//! - [`Table::run`] takes one look-up for each character and no decision that depends on the text.
-//!   Where a pretoken ends just before the character that tells so, which is nearly everywhere, the
-//!   entry of that character says so, and leads to the state *behind the same character as the first
-//!   of the next pretoken*. Any other end is a `STOP`, and one plain step goes on from the start of
-//!   the pretoken.
+//! - [`Table::run`] takes one look-up for each character and seldom a decision. Where a pretoken
+//!   ends just before the character that tells so, which is nearly everywhere, the entry of that
+//!   character says so, and leads to the state *behind the same character as the first of the next
+//!   pretoken*. Any other end is a `STOP`: back to where the last match ended, or, if there was none,
+//!   one plain step from the start of the pretoken.
 //!
 //! What no match covers is a pretoken, and an empty match is none, as in [`regex`](super::regex).
 
@@ -34,7 +34,7 @@ use classes::Classes;
 pub(super) struct Table {
     classes: Classes,
     automaton: Automaton,
-    /// By state and class: where the row of the next state begins, shifted left, and two bits.
+    /// By state and class: where the row of the next state begins, shifted left, and three bits.
     entries: Vec<u32>,
     /// By state: whether a pretoken ends there if the text does.
     ends: Vec<bool>,
@@ -44,9 +44,11 @@ pub(super) struct Table {
 
 /// A pretoken ends before this character, which is the first of the next.
 const EMIT: u32 = 1;
-/// Something else ends here.
+/// No match goes on, and none ends here of which this character could be the next.
 const STOP: u32 = 2;
-const SHIFT: u32 = 2;
+/// A match ends before this character.
+const MATCH: u32 = 4;
+const SHIFT: u32 = 3;
 
 /// So much room for ends must be left to go on quickly.
 const ROOM: usize = 64;
@@ -85,17 +87,17 @@ impl Table {
         }
     }
 
-    /// Push ends as long as they are found at once; gives the start of the pretoken that goes on.
+    /// Push ends as long as they are found on the way; gives the start of the pretoken that goes on.
     #[inline]
     fn run(&self, text: &str, start: usize, ends: &mut Ends) -> usize {
         let bytes = text.as_bytes();
-        let classes = self.classes.count();
-        let (mut at, mut row, before) = (start, Automaton::START * classes, ends.length);
-        let pending =
-            |ends: &Ends| if ends.length > before { ends.ends[ends.length - 1] } else { start };
-        while at < bytes.len() && ends.room() >= ROOM && at - pending(ends) <= FAR {
+        let first = Automaton::START * self.classes.count();
+        // Where the next character is, the state, where the pretoken starts, where it may end.
+        let (mut at, mut row, mut done, mut last) = (start, first, start, start);
+        while at < bytes.len() && ends.room() >= ROOM && at - done <= FAR {
             // At most one end for each byte: so many fit.
             let limit = bytes.len().min(at + ends.room());
+            let before = ends.length;
             while at < limit {
                 let byte = bytes[at];
                 let (class, next) = if byte < 0x80 {
@@ -105,19 +107,29 @@ impl Table {
                     (self.classes.class_of(c), at + c.len_utf8())
                 };
                 let entry = self.entries[row + usize::from(class)];
+                last = if entry & MATCH != 0 { at } else { last };
                 if entry & STOP != 0 {
-                    return pending(ends);
+                    break;
                 }
                 ends.ends[ends.length] = at;
                 ends.length += (entry & EMIT) as usize;
                 row = (entry >> SHIFT) as usize;
                 at = next;
             }
+            done = if ends.length > before { ends.ends[ends.length - 1] } else { done };
+            if at < limit {
+                if last == done {
+                    break;
+                }
+                ends.push(last);
+                (at, row, done) = (last, first, last);
+            }
         }
-        if at == bytes.len() && self.ends[row / classes] && !ends.is_full() {
+        if at == bytes.len() && self.ends[row / self.classes.count()] && !ends.is_full() {
             ends.push(at);
+            done = at;
         }
-        pending(ends)
+        done
     }
 
     /// Where the pretoken ends that starts at `start`, which must be inside the text.
@@ -217,12 +229,16 @@ impl Hopeless {
 fn entry_of(automaton: &Automaton, classes: usize, state: usize, class: usize) -> Option<u32> {
     let to = |next: usize| u32::try_from(next * classes).ok()?.checked_mul(1 << SHIFT);
     let step = automaton.step(state, class);
-    if step.next != Automaton::DEAD {
-        return to(step.next);
-    }
+    // A match that ends where it starts is none.
+    let matched = step.matched && state != Automaton::START;
     let first = automaton.step(Automaton::START, class).next;
-    let ends = step.matched && state != Automaton::START && first != Automaton::DEAD;
-    if ends { Some(to(first)? | EMIT) } else { Some(STOP) }
+    let (next, bits) = match (step.next, first) {
+        (Automaton::DEAD, Automaton::DEAD) => (0, STOP),
+        (Automaton::DEAD, first) if matched => (first, EMIT),
+        (Automaton::DEAD, _) => (0, STOP),
+        (next, _) => (next, 0),
+    };
+    Some(to(next)? | bits | if matched { MATCH } else { 0 })
 }
 
 /// For each class the others behind which a pretoken always ends when it follows, and also when
