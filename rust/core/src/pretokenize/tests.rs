@@ -162,30 +162,6 @@ fn every_code_point_in_context() {
     }
 }
 
-/// The texts beside the repository, if they are there: plays, and declarations in many languages.
-fn shared_texts() -> Vec<String> {
-    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared");
-    let shared = std::env::var("BYTEPAIR_SHARED").unwrap_or_else(|_| beside.to_owned());
-    let folders =
-        ["sample", "udhr"].map(|name| std::path::Path::new(&shared).join("data").join(name));
-    let files = folders.iter().flat_map(std::fs::read_dir).flatten().flatten();
-    let texts = files.map(|file| std::fs::read(file.path()).unwrap_or_default());
-    texts.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).collect()
-}
-
-#[test]
-fn real_texts() {
-    check(include_str!("tests.rs"));
-    check(include_str!("scan/classify.rs"));
-    let texts = shared_texts();
-    if texts.is_empty() {
-        println!("skipped: no shared data");
-    }
-    for text in &texts {
-        check(text);
-    }
-}
-
 #[test]
 fn other_patterns_are_split_by_an_automaton_or_the_engine() {
     let tier = |pattern: &str| Splitter::new(&Pattern::new(pattern)).unwrap().tier();
