@@ -1,8 +1,9 @@
 #![expect(clippy::print_stdout, reason = "it reports")]
 //! How fast a text file is split: `cargo run --release --example split_rate -- FILE [PATTERN]`.
 //!
-//! Prints, for the splitter that is chosen and for the regular-expression engine, the megabytes a
-//! second, beside a plain loop that hashes every byte.
+//! Prints, for the splitter that is chosen, for the automaton and for the regular-expression engine,
+//! the megabytes a second, beside a plain loop that hashes every byte; and how long each takes to be
+//! made.
 
 use std::time::Instant;
 
@@ -13,8 +14,16 @@ fn main() {
     let file = arguments.next().expect("a text file is needed");
     let pattern = Pattern::new(&arguments.next().unwrap_or_else(|| "nanochat".to_owned()));
     let text = std::fs::read_to_string(&file).expect("the file is UTF-8");
-    let fast = Splitter::new(&pattern).expect("the pattern is right");
-    let slow = Splitter::by_regex(&pattern).expect("the pattern is right");
+    let made = |name: &str, make: &dyn Fn() -> Option<Splitter>| {
+        let started = Instant::now();
+        let splitter = make();
+        println!("{name:>30} {:8.1} ms to make", started.elapsed().as_secs_f64() * 1e3);
+        splitter
+    };
+    let right = "the pattern is right";
+    let fast = made("chosen", &|| Some(Splitter::new(&pattern).expect(right))).expect(right);
+    let table = made("table", &|| Splitter::by_table(&pattern).expect(right));
+    let slow = made("regex", &|| Some(Splitter::by_regex(&pattern).expect(right))).expect(right);
     let short = &text.chars().take(2_000_000).collect::<String>();
 
     let hash = |text: &str| {
@@ -28,6 +37,9 @@ fn main() {
     for _ in 0..3 {
         rate("a loop that hashes every byte", text.len(), || hash(&text));
         rate(fast.tier(), text.len(), || count(&fast, &text));
+        if let Some(table) = &table {
+            rate(table.tier(), text.len(), || count(table, &text));
+        }
         rate(slow.tier(), short.len(), || count(&slow, short));
     }
 }

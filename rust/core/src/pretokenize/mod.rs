@@ -15,6 +15,8 @@ mod unicode;
 
 mod scan;
 
+mod table;
+
 mod regex;
 
 #[cfg(test)]
@@ -45,6 +47,8 @@ pub struct Splitter {
 enum Tier {
     /// The published patterns and their variations.
     Scan(scan::Scanner),
+    /// Other patterns whose matches an automaton finds.
+    Table(Box<table::Table>),
     /// Any pattern, and the oracle of the others.
     Regex(Box<regex::RegexSplitter>),
 }
@@ -54,8 +58,16 @@ impl Splitter {
     pub fn new(pattern: &Pattern) -> Result<Self> {
         match Family::of(pattern.regex()) {
             Some(family) => Ok(Self { tier: Tier::Scan(scan::Scanner::new(family)) }),
-            None => Self::by_regex(pattern),
+            None => Self::by_table(pattern)?.map_or_else(|| Self::by_regex(pattern), Ok),
         }
+    }
+
+    /// Compile `pattern` to an automaton over classes of characters, whatever it is; `None` where
+    /// that would not be exact, or too large, or where the engine splits a text differently.
+    pub fn by_table(pattern: &Pattern) -> Result<Option<Self>> {
+        let Some(table) = table::Table::new(pattern) else { return Ok(None) };
+        let agrees = table.agrees(&regex::RegexSplitter::impatient(pattern)?);
+        Ok(agrees.then(|| Self { tier: Tier::Table(Box::new(table)) }))
     }
 
     /// Compile `pattern` for the regular-expression engine, whatever it is: the slow twin.
@@ -71,6 +83,7 @@ impl Splitter {
         ends.clear();
         match &self.tier {
             Tier::Scan(scanner) => scanner.fill(text, start, ends),
+            Tier::Table(table) => table.fill(text, start, ends),
             Tier::Regex(splitter) => splitter.fill(text, start, ends)?,
         }
         Ok(())
@@ -102,9 +115,13 @@ impl Splitter {
     ///
     /// For the published patterns that is before a space between an ASCII letter or digit and an
     /// ASCII letter: no pretoken of letters or digits goes on over a space, and none looks at what
-    /// stands before it. For other patterns nothing is known.
+    /// stands before it. An automaton knows its own places. For other patterns nothing is known.
     pub fn cut(&self, text: &str, near: usize) -> Option<usize> {
-        let Tier::Scan(_) = self.tier else { return None };
+        match &self.tier {
+            Tier::Scan(_) => (),
+            Tier::Table(table) => return table.cut(text, near),
+            Tier::Regex(_) => return None,
+        }
         let window = text.as_bytes().get(near..)?;
         let is_cut = |bytes: &[u8]| {
             bytes[0].is_ascii_alphanumeric() && bytes[1] == b' ' && bytes[2].is_ascii_alphabetic()
@@ -113,11 +130,12 @@ impl Splitter {
         Some(near + found + 1)
     }
 
-    /// The name of the way in which this pattern is split: `"regex"`, or, for a scanner, the name of
-    /// the instructions that it uses: `"avx512"`, `"avx2"`, `"portable"`.
+    /// The name of the way in which this pattern is split: `"regex"`, `"table"`, or, for a scanner,
+    /// the name of the instructions that it uses: `"avx512"`, `"avx2"`, `"neon"`, `"portable"`.
     pub fn tier(&self) -> &'static str {
         match &self.tier {
             Tier::Scan(scanner) => scanner.name(),
+            Tier::Table(_) => "table",
             Tier::Regex(_) => "regex",
         }
     }

@@ -12,6 +12,8 @@ use crate::error::{Error, Result};
 /// How many times one search may backtrack before it is given up: enough for a run of white space
 /// of several megabytes, and an end, within seconds, to a pattern that would take forever.
 const BACKTRACK_LIMIT: usize = 10_000_000;
+/// The same where the engine is only asked for its opinion on a few short texts.
+const IMPATIENT_LIMIT: usize = 2_000;
 
 /// A compiled regular expression.
 #[derive(Debug)]
@@ -21,8 +23,17 @@ pub(super) struct RegexSplitter {
 
 impl RegexSplitter {
     pub(super) fn new(pattern: &Pattern) -> Result<Self> {
+        Self::with_limit(pattern, BACKTRACK_LIMIT)
+    }
+
+    /// One that gives up soon.
+    pub(super) fn impatient(pattern: &Pattern) -> Result<Self> {
+        Self::with_limit(pattern, IMPATIENT_LIMIT)
+    }
+
+    fn with_limit(pattern: &Pattern, limit: usize) -> Result<Self> {
         RegexBuilder::new(pattern.regex())
-            .backtrack_limit(BACKTRACK_LIMIT)
+            .backtrack_limit(limit)
             .build()
             .map(|regex| Self { regex })
             .map_err(|error| pattern_error(pattern.regex(), &error))

@@ -1,5 +1,7 @@
 //! Every tier against the regular-expression engine.
 
+use std::sync::LazyLock;
+
 use super::*;
 use proptest::prelude::*;
 
@@ -22,20 +24,21 @@ fn split(splitter: &Splitter, text: &str) -> Vec<usize> {
     all
 }
 
-/// Every scanner of each pattern, with the slow splitter.
-fn splitters() -> Vec<(Pattern, Vec<Splitter>, Splitter)> {
+/// Every faster way to split by each pattern, with the slow one.
+static SPLITTERS: LazyLock<Vec<(Pattern, Vec<Splitter>, Splitter)>> = LazyLock::new(|| {
     let all = patterns().into_iter().map(|pattern| {
-        let fast = Splitter::every_scanner(&pattern);
+        let mut fast = Splitter::every_scanner(&pattern);
         assert!(fast.len() > 1 && fast.iter().any(|splitter| splitter.tier() == "scalar"));
+        fast.push(Splitter::by_table(&pattern).unwrap().expect("an automaton can follow it"));
         let slow = Splitter::by_regex(&pattern).unwrap();
         (pattern, fast, slow)
     });
     all.collect()
-}
+});
 
 /// All splitters of all patterns agree on a text.
-fn check(splitters: &[(Pattern, Vec<Splitter>, Splitter)], text: &str) {
-    for (pattern, fast, slow) in splitters {
+fn check(text: &str) {
+    for (pattern, fast, slow) in &*SPLITTERS {
         let expected = split(slow, text);
         for fast in fast {
             let name = pattern.name().unwrap_or(pattern.regex());
@@ -52,7 +55,6 @@ const KINDS: [char; 28] = [
 
 #[test]
 fn all_short_strings_of_every_kind() {
-    let splitters = splitters();
     // Of length three over all kinds; of length four over those that rules are about.
     let few: Vec<char> = "aZ中\u{301}7 \n'sl/!".chars().collect();
     for (kinds, length) in [(&KINDS[..], 3), (&few[..], 4)] {
@@ -60,7 +62,7 @@ fn all_short_strings_of_every_kind() {
             let text: String = (0..length)
                 .map(|place| kinds[number / kinds.len().pow(place) % kinds.len()])
                 .collect();
-            check(&splitters, &text);
+            check(&text);
         }
     }
 }
@@ -84,7 +86,7 @@ proptest! {
 
     #[test]
     fn random_texts(text in hard_text()) {
-        check(&splitters(), &text);
+        check(&text);
     }
 }
 
@@ -93,12 +95,13 @@ proptest! {
     #[test]
     fn a_cut_changes_nothing(text in hard_text(), tail in "[a-z]{1,5} [a-zA-Z' ]{0,20}", near in 0usize..40) {
         let text = text + &tail;
-        for (pattern, fast, _) in &splitters() {
-            if let Some(cut) = fast[0].cut(&text, near) {
+        for (pattern, fast, _) in &*SPLITTERS {
+            for fast in fast {
+                let Some(cut) = fast.cut(&text, near) else { continue };
                 let (left, right) = text.split_at(cut);
-                let mut parts = split(&fast[0], left);
-                parts.extend(split(&fast[0], right).iter().map(|end| end + cut));
-                prop_assert_eq!(parts, split(&fast[0], &text), "{:?} at {}", pattern, cut);
+                let mut parts = split(fast, left);
+                parts.extend(split(fast, right).iter().map(|end| end + cut));
+                prop_assert_eq!(parts, split(fast, &text), "{:?} at {}", pattern, cut);
             }
         }
     }
@@ -107,7 +110,6 @@ proptest! {
 /// A hard spot at every place of a block, behind words and behind spaces.
 #[test]
 fn every_alignment() {
-    let splitters = splitters();
     let spots = [
         "it's's",
         "  \n  x",
@@ -130,7 +132,7 @@ fn every_alignment() {
     for spot in spots {
         for filler in ["a", " ", "é", "\n", "7", "!", "中"] {
             for length in 0..=70 {
-                check(&splitters, &(filler.repeat(length) + spot + " tail of the text, 12 more's"));
+                check(&(filler.repeat(length) + spot + " tail of the text, 12 more's"));
             }
         }
     }
@@ -138,7 +140,7 @@ fn every_alignment() {
 
 #[test]
 fn runs_without_a_split_point_are_linear() {
-    for (_, fast, _) in &splitters() {
+    for (_, fast, _) in &*SPLITTERS {
         for piece in [" ", "a", "A", "\n", " \n", "'", "7", "中", "\u{301}", "aB", "\u{A0}"] {
             let text = piece.repeat(1 << 18) + "x";
             for fast in fast {
@@ -151,12 +153,55 @@ fn runs_without_a_split_point_are_linear() {
 /// One pretoken for every code point: nothing behaves unlike the representatives of its class.
 #[test]
 fn every_code_point_in_context() {
-    let splitters = splitters();
     let all: Vec<char> = (0..0x11_0000).filter_map(char::from_u32).collect();
     for context in ["aXb A", " X1", "!X\n"] {
         for part in all.chunks(1024) {
             let in_context = |c: &char| context.replace('X', &c.to_string()) + "\n.\n";
-            check(&splitters, &part.iter().map(in_context).collect::<String>());
+            check(&part.iter().map(in_context).collect::<String>());
         }
+    }
+}
+
+#[test]
+fn other_patterns_are_split_by_an_automaton_or_the_engine() {
+    let tier = |pattern: &str| Splitter::new(&Pattern::new(pattern)).unwrap().tier();
+    assert_eq!(tier(r"\w+|[^\w\s]+|\s+"), "table");
+    assert_eq!(tier(r"\w++(?!x)|."), "table");
+    assert_eq!(tier(r"\w+(?!xy)|."), "regex");
+    assert_eq!(tier(r"\b\w+"), "regex");
+}
+
+#[test]
+fn an_automaton_knows_where_a_text_may_be_cut() {
+    let cut = |pattern: &str, text: &str, near| {
+        Splitter::by_table(&Pattern::new(pattern)).unwrap().unwrap().cut(text, near)
+    };
+    let words = r" ?\p{L}+|\p{N}+|\s+(?!\S)|\s";
+    assert_eq!(cut(words, "eins zwei drei", 5), Some(9));
+    assert_eq!(cut(words, "éé zwei", 1), Some(4));
+    assert_eq!(cut(words, "a  b", 1), None);
+    assert_eq!(cut(words, "abc", 3), None);
+    assert_eq!(cut(words, "abc", 9), None);
+    assert_eq!(cut(r"(?s).+", "eins zwei drei", 0), None);
+    // What nothing matches goes together, and so does what a longer match may need.
+    assert_eq!(cut(r"a+", "a..b..", 1), None);
+    assert_eq!(cut(r"ab ab|a|b| ", "ab ab ab", 0), None);
+}
+
+/// Backtracking would take longer than the world has been there.
+#[test]
+fn no_pattern_takes_forever() {
+    let text = "a".repeat(50);
+    for pattern in [r"(a+)+$|(a+)+b", r"(?:a|a)*(?:a|a)*(?:a|a)*b|a+", r"(?:a+)+(?!a)x|a+"] {
+        let splitter = Splitter::new(&Pattern::new(pattern)).unwrap();
+        assert_eq!(splitter.tier(), "table");
+        assert_eq!(split(&splitter, &text), [50], "{pattern}");
+    }
+    for pattern in [r"(a*)*\1b", r"(?:a|aa)+(?!a|$|xy)b?", r"(\w+\s?)+\b(?!\w|$)"] {
+        let splitter = Splitter::new(&Pattern::new(pattern)).unwrap();
+        assert_eq!(splitter.tier(), "regex");
+        let error = splitter.for_each(&text, |_| ()).unwrap_err();
+        assert!(matches!(error, crate::Error::Split { at: 0, .. }), "{error}");
+        assert!(error.to_string().contains("backtrack"), "{error}");
     }
 }

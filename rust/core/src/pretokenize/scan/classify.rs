@@ -60,6 +60,8 @@ enum Kind {
     Avx512,
     #[cfg(target_arch = "x86_64")]
     Avx2,
+    #[cfg(target_arch = "aarch64")]
+    Neon,
     Portable,
 }
 
@@ -75,6 +77,10 @@ impl Vectors {
             if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
                 all.push(Self(Kind::Avx2));
             }
+        }
+        #[cfg(target_arch = "aarch64")]
+        if std::arch::is_aarch64_feature_detected!("neon") {
+            all.push(Self(Kind::Neon));
         }
         all.push(Self(Kind::Portable));
         all
@@ -95,6 +101,9 @@ impl Vectors {
             // SAFETY: the same.
             #[cfg(target_arch = "x86_64")]
             Kind::Avx2 => unsafe { x86_64::run_avx2(work) },
+            // SAFETY: the same.
+            #[cfg(target_arch = "aarch64")]
+            Kind::Neon => unsafe { aarch64::run_neon(work) },
             Kind::Portable => work.run(&portable),
         }
     }
@@ -106,6 +115,8 @@ impl Vectors {
             Kind::Avx512 => "avx512",
             #[cfg(target_arch = "x86_64")]
             Kind::Avx2 => "avx2",
+            #[cfg(target_arch = "aarch64")]
+            Kind::Neon => "neon",
             Kind::Portable => "portable",
         }
     }
@@ -294,6 +305,67 @@ mod x86_64 {
             high: both(&|bytes| bytes),
             continuation: both(&|bytes| _mm256_cmpgt_epi8(_mm256_set1_epi8(-64), bytes)),
         }
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+mod aarch64 {
+    use std::arch::aarch64::{
+        uint8x16_t, vandq_u8, vceqq_u8, vcgeq_u8, vcleq_u8, vcltq_u8, vdupq_n_u8, vgetq_lane_u64,
+        vld1q_u8, vorrq_u8, vpaddq_u8, vreinterpretq_u64_u8, vsubq_u8,
+    };
+
+    use super::{Ascii, BLOCK, Work};
+
+    #[target_feature(enable = "neon")]
+    pub(super) fn run_neon(work: impl Work) {
+        work.run(&|block: &[u8; BLOCK]| neon(block));
+    }
+
+    #[inline]
+    #[target_feature(enable = "neon")]
+    fn neon(block: &[u8; BLOCK]) -> Ascii {
+        let quarters = [0, 16, 32, 48].map(|at| {
+            // SAFETY: 16 bytes from each of these places on are in the block, and the load needs no
+            // alignment.
+            unsafe { vld1q_u8(block[at..].as_ptr()) }
+        });
+        let all = |test: &dyn Fn(uint8x16_t) -> uint8x16_t| bits(quarters.map(test));
+        let range = |first: u8, last: u8| {
+            all(&|bytes| vcleq_u8(vsubq_u8(bytes, vdupq_n_u8(first)), vdupq_n_u8(last - first)))
+        };
+        let one = |byte: u8| all(&|bytes| vceqq_u8(bytes, vdupq_n_u8(byte)));
+        let newline = all(&|bytes| {
+            vorrq_u8(vceqq_u8(bytes, vdupq_n_u8(b'\n')), vceqq_u8(bytes, vdupq_n_u8(b'\r')))
+        });
+        let blank = one(b' ');
+        let high = all(&|bytes| vcgeq_u8(bytes, vdupq_n_u8(0x80)));
+        Ascii {
+            upper: range(b'A', b'Z'),
+            lower: range(b'a', b'z'),
+            number: range(b'0', b'9'),
+            space: range(b'\t', b'\r') & !newline | blank,
+            newline,
+            blank,
+            apostrophe: one(b'\''),
+            slash: one(b'/'),
+            high,
+            continuation: high & all(&|bytes| vcltq_u8(bytes, vdupq_n_u8(0xC0))),
+        }
+    }
+
+    /// One bit for each byte of four vectors whose bytes are all ones or all zeros.
+    #[inline]
+    #[target_feature(enable = "neon")]
+    fn bits(quarters: [uint8x16_t; 4]) -> u64 {
+        const PLACES: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128];
+        // SAFETY: there are 16 bytes, and the load needs no alignment.
+        let places = unsafe { vld1q_u8(PLACES.as_ptr()) };
+        let [a, b, c, d] = quarters.map(|quarter| vandq_u8(quarter, places));
+        // Neighbours are added until eight bytes have become one.
+        let sums = vpaddq_u8(vpaddq_u8(a, b), vpaddq_u8(c, d));
+        let sums = vpaddq_u8(sums, sums);
+        vgetq_lane_u64::<0>(vreinterpretq_u64_u8(sums)).to_le()
     }
 }
 

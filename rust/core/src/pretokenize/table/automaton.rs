@@ -1,0 +1,228 @@
+//! The tree of a pattern in, a table out: for every state and every class of characters, the state
+//! that follows, and whether a match ended before that character.
+//!
+//! The pattern becomes a program whose threads stand in the order of preference: the alternative
+//! that is written first, and one more repetition before going on (or after it, if lazy). A state of
+//! the automaton is the list of places where threads wait behind a character. To step, all threads
+//! run, in order, with the next character already known:
+//!
+//! 1. A thread that reaches a place again, behind another that is preferred, is dropped.
+//! 2. A thread that reaches the end of the program is a match that ends *before* the next character,
+//!    and all threads behind it are dropped. Those in front of it go on; a match of theirs will
+//!    replace this one.
+//!
+//! So the last match that is reported before the threads die out is the one that backtracking would
+//! have found first. Knowing the next character is what makes looking ahead by one exact, and the
+//! end of the text is one more character.
+
+use std::collections::HashMap;
+
+use super::classes::Classes;
+use super::parse::Node;
+
+/// At most so many instructions.
+const MOST_INSTRUCTIONS: usize = 4096;
+/// At most so many states.
+const MOST_STATES: usize = 4096;
+/// At most so many instructions are run to make the states: an end within about 20 ms.
+const MOST_RUN: usize = 2_000_000;
+
+/// The automaton of a pattern over classes of characters.
+#[derive(Debug)]
+pub(super) struct Automaton {
+    /// By state and symbol: a class, or the number of classes for the end of the text.
+    steps: Vec<Step>,
+    symbols: usize,
+}
+
+/// What a symbol does in a state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Step {
+    /// The state that follows.
+    pub(super) next: usize,
+    /// Whether a match ends before the symbol.
+    pub(super) matched: bool,
+}
+
+impl Automaton {
+    /// The state in which no thread is left.
+    pub(super) const DEAD: usize = 0;
+    /// The state before the first character, and only there.
+    pub(super) const START: usize = 1;
+
+    /// `None` if it would be too large.
+    pub(super) fn of(tree: &Node, classes: &Classes) -> Option<Self> {
+        let (program, start) = Program::of(tree, classes)?;
+        let symbols = classes.count() + 1;
+        let mut run = Run::new(&program);
+        let mut states = vec![Vec::new(), vec![start]];
+        let mut numbers = HashMap::from([(Vec::new(), Self::DEAD)]);
+        let mut steps = Vec::new();
+        while steps.len() < states.len() * symbols {
+            let state = states[steps.len() / symbols].clone();
+            for symbol in 0..symbols {
+                let (next, matched) = run.step(&state, symbol);
+                let next = *numbers.entry(next).or_insert_with_key(|next| {
+                    states.push(next.clone());
+                    states.len() - 1
+                });
+                steps.push(Step { next, matched });
+            }
+            if states.len() > MOST_STATES || run.steps > MOST_RUN {
+                return None;
+            }
+        }
+        Some(Self { steps, symbols })
+    }
+
+    pub(super) fn step(&self, state: usize, symbol: usize) -> Step {
+        self.steps[state * self.symbols + symbol]
+    }
+
+    /// The step at the end of the text.
+    pub(super) fn end(&self, state: usize) -> Step {
+        self.step(state, self.symbols - 1)
+    }
+
+    /// How many states there are.
+    pub(super) fn count(&self) -> usize {
+        self.steps.len() / self.symbols
+    }
+}
+
+/// An instruction of a program; the numbers are those of instructions.
+#[derive(Debug)]
+enum Instruction {
+    /// Wait for a character of these classes.
+    Character(u64, u32),
+    /// Go on if the next symbol is one of these.
+    Look(u64, u32),
+    /// Go on at both, the first preferred.
+    Fork(u32, u32),
+    Match,
+}
+
+struct Program {
+    instructions: Vec<Instruction>,
+    members: Vec<u64>,
+    /// All symbols; the uppermost bit is the end of the text.
+    symbols: u64,
+}
+
+impl Program {
+    /// The program, and where it starts.
+    fn of(tree: &Node, classes: &Classes) -> Option<(Self, u32)> {
+        let symbols = u64::MAX >> (63 - classes.count());
+        let members = classes.members.clone();
+        let mut program = Self { instructions: vec![Instruction::Match], members, symbols };
+        let start = program.add(tree, 0)?;
+        Some((program, start))
+    }
+
+    fn push(&mut self, instruction: Instruction) -> Option<u32> {
+        if self.instructions.len() == MOST_INSTRUCTIONS {
+            return None;
+        }
+        self.instructions.push(instruction);
+        u32::try_from(self.instructions.len() - 1).ok()
+    }
+
+    /// Add what goes on at `next`; gives where it starts.
+    fn add(&mut self, node: &Node, next: u32) -> Option<u32> {
+        match node {
+            Node::Character(set) => self.push(Instruction::Character(self.members[*set], next)),
+            Node::Look { set, negated, end } => {
+                let characters = self.symbols >> 1;
+                let members = self.members[*set];
+                let members = if *negated { characters & !members } else { members };
+                let end = if *end { self.symbols & !characters } else { 0 };
+                self.push(Instruction::Look(members | end, next))
+            }
+            Node::Concat(nodes) => nodes.iter().rev().try_fold(next, |next, n| self.add(n, next)),
+            Node::Alternation(nodes) => {
+                let mut nodes = nodes.iter().rev();
+                let last = self.add(nodes.next()?, next)?;
+                nodes.try_fold(last, |others, node| {
+                    let first = self.add(node, next)?;
+                    self.push(Instruction::Fork(first, others))
+                })
+            }
+            Node::Repeat { node, least, most, greedy } => {
+                let mut at = match most {
+                    None => self.add_loop(node, *greedy, next)?,
+                    Some(most) => {
+                        let optional = most.saturating_sub(*least);
+                        (0..optional).try_fold(next, |at, _| {
+                            let inner = self.add(node, at)?;
+                            self.push(fork(inner, next, *greedy))
+                        })?
+                    }
+                };
+                for _ in 0..*least {
+                    at = self.add(node, at)?;
+                }
+                Some(at)
+            }
+        }
+    }
+
+    /// Any number of repetitions of what is not empty.
+    fn add_loop(&mut self, node: &Node, greedy: bool, next: u32) -> Option<u32> {
+        let place = self.push(Instruction::Match)?;
+        let inner = self.add(node, place)?;
+        self.instructions[place as usize] = fork(inner, next, greedy);
+        Some(place)
+    }
+}
+
+fn fork(inner: u32, next: u32, greedy: bool) -> Instruction {
+    if greedy { Instruction::Fork(inner, next) } else { Instruction::Fork(next, inner) }
+}
+
+/// Runs the threads of a program.
+struct Run<'p> {
+    program: &'p Program,
+    /// The round in which each instruction was last reached, and in which one was last waited at.
+    reached: Vec<usize>,
+    waited: Vec<usize>,
+    round: usize,
+    stack: Vec<u32>,
+    /// How many instructions were run.
+    steps: usize,
+}
+
+impl<'p> Run<'p> {
+    fn new(program: &'p Program) -> Self {
+        let never = vec![0; program.instructions.len()];
+        Self { program, reached: never.clone(), waited: never, round: 0, stack: vec![], steps: 0 }
+    }
+
+    /// The threads that are left behind `symbol`, and whether there was a match before it.
+    fn step(&mut self, threads: &[u32], symbol: usize) -> (Vec<u32>, bool) {
+        self.round += 1;
+        let mut left = Vec::new();
+        self.stack.clear();
+        self.stack.extend(threads.iter().rev());
+        while let Some(at) = self.stack.pop() {
+            self.steps += 1;
+            if std::mem::replace(&mut self.reached[at as usize], self.round) == self.round {
+                continue;
+            }
+            match self.program.instructions[at as usize] {
+                Instruction::Character(members, next) if members >> symbol & 1 != 0 => {
+                    let waited = &mut self.waited[next as usize];
+                    if std::mem::replace(waited, self.round) != self.round {
+                        left.push(next);
+                    }
+                }
+                Instruction::Look(members, next) if members >> symbol & 1 != 0 => {
+                    self.stack.push(next);
+                }
+                Instruction::Fork(first, second) => self.stack.extend([second, first]),
+                Instruction::Match => return (left, true),
+                Instruction::Character(..) | Instruction::Look(..) => (),
+            }
+        }
+        (left, false)
+    }
+}

@@ -1,0 +1,326 @@
+//! Any pattern whose matches an automaton finds, without a regular-expression engine.
+//!
+//! [`parse`] reads the pattern, or refuses it; [`classes`] finds which characters it tells apart;
+//! [`automaton`] makes the table. What is here runs it, in two ways:
+//!
+//! - [`Table::step`] is the plain one: from the start of a pretoken through the text until no match
+//!   can follow, and back to where the last one ended.
+//! - [`Table::run`] takes one look-up for each character and seldom a decision. Where a pretoken
+//!   ends just before the character that tells so, which is nearly everywhere, the entry of that
+//!   character says so, and leads to the state *behind the same character as the first of the next
+//!   pretoken*. Any other end is a `STOP`: back to where the last match ended, or, if there was none,
+//!   one plain step from the start of the pretoken.
+//!
+//! What no match covers is a pretoken, and an empty match is none, as in [`regex`](super::regex).
+
+mod parse;
+
+mod classes;
+
+mod automaton;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+
+use super::regex::RegexSplitter;
+use super::{Ends, Pattern};
+use automaton::Automaton;
+use classes::Classes;
+
+/// Splits texts with the automaton of a pattern.
+#[derive(Debug)]
+pub(super) struct Table {
+    classes: Classes,
+    automaton: Automaton,
+    /// By state and class: where the row of the next state begins, shifted left, and three bits.
+    entries: Vec<u32>,
+    /// By state: whether a pretoken ends there if the text does.
+    ends: Vec<bool>,
+    /// For each class, behind which others a pretoken always ends.
+    cuts: Vec<u64>,
+}
+
+/// A pretoken ends before this character, which is the first of the next.
+const EMIT: u32 = 1;
+/// No match goes on, and none ends here of which this character could be the next.
+const STOP: u32 = 2;
+/// A match ends before this character.
+const MATCH: u32 = 4;
+const SHIFT: u32 = 3;
+
+/// So much room for ends must be left to go on quickly.
+const ROOM: usize = 64;
+/// So many bytes behind the start of a pretoken the plain way takes over, which does not look at the
+/// same text again and again.
+const FAR: usize = 1024;
+/// How many characters are tried for a cut.
+const CUT_WINDOW: usize = 4096;
+
+impl Table {
+    /// `None` where an automaton would not be exact, or too large.
+    pub(super) fn new(pattern: &Pattern) -> Option<Self> {
+        let (tree, sets) = parse::parse(pattern.regex())?;
+        let classes = Classes::of(&sets)?;
+        let automaton = Automaton::of(&tree, &classes)?;
+        let count = classes.count();
+        let states = 0..automaton.count();
+        let entry = |state| (0..count).map(move |class| (state, class));
+        let each = states.clone().flat_map(entry);
+        let entries = each.map(|(state, class)| entry_of(&automaton, count, state, class));
+        let entries = entries.collect::<Option<_>>()?;
+        let ends = states.map(|state| automaton.end(state).matched).collect();
+        let cuts = cuts(&automaton, count);
+        Some(Self { classes, automaton, entries, ends, cuts })
+    }
+
+    /// Push the ends of the pretokens from `start` on, until there is little room or no text left.
+    pub(super) fn fill(&self, text: &str, mut start: usize, ends: &mut Ends) {
+        let mut hopeless = Hopeless::default();
+        while start < text.len() && ends.room() >= ROOM {
+            start = self.run(text, start, ends);
+            if start < text.len() && !ends.is_full() {
+                start = self.step(text, start, &mut hopeless);
+                ends.push(start);
+            }
+        }
+    }
+
+    /// Push ends as long as they are found on the way; gives the start of the pretoken that goes on.
+    #[inline]
+    fn run(&self, text: &str, start: usize, ends: &mut Ends) -> usize {
+        let bytes = text.as_bytes();
+        let first = Automaton::START * self.classes.count();
+        // Where the next character is, the state, where the pretoken starts, where it may end.
+        let (mut at, mut row, mut done, mut last) = (start, first, start, start);
+        while at < bytes.len() && ends.room() >= ROOM && at - done <= FAR {
+            // At most one end for each byte: so many fit.
+            let limit = bytes.len().min(at + ends.room());
+            let before = ends.length;
+            while at < limit {
+                let byte = bytes[at];
+                let (class, next) = if byte < 0x80 {
+                    (self.classes.ascii[usize::from(byte)], at + 1)
+                } else {
+                    let c = text[at..].chars().next().unwrap_or_default();
+                    (self.classes.class_of(c), at + c.len_utf8())
+                };
+                let entry = self.entries[row + usize::from(class)];
+                last = if entry & MATCH != 0 { at } else { last };
+                if entry & STOP != 0 {
+                    break;
+                }
+                ends.ends[ends.length] = at;
+                ends.length += (entry & EMIT) as usize;
+                row = (entry >> SHIFT) as usize;
+                at = next;
+            }
+            done = if ends.length > before { ends.ends[ends.length - 1] } else { done };
+            if at < limit {
+                if last == done {
+                    break;
+                }
+                ends.push(last);
+                (at, row, done) = (last, first, last);
+            }
+        }
+        if at == bytes.len() && self.ends[row / self.classes.count()] && !ends.is_full() {
+            ends.push(at);
+            done = at;
+        }
+        done
+    }
+
+    /// Where the pretoken ends that starts at `start`, which must be inside the text.
+    fn step(&self, text: &str, start: usize, hopeless: &mut Hopeless) -> usize {
+        for (offset, _) in text[start..].char_indices() {
+            match self.find(text, start + offset, hopeless) {
+                Some(end) if offset == 0 => return end,
+                Some(_) => return start + offset,
+                None => (),
+            }
+        }
+        text.len()
+    }
+
+    /// Where the match ends that begins at `start`, if there is one that is not empty.
+    fn find(&self, text: &str, start: usize, hopeless: &mut Hopeless) -> Option<usize> {
+        let (mut state, mut found) = (Automaton::START, None);
+        let mut block = start / Hopeless::BLOCK;
+        for (offset, c) in text[start..].char_indices() {
+            let at = start + offset;
+            if at / Hopeless::BLOCK != block {
+                block = at / Hopeless::BLOCK;
+                if !hopeless.pass(at, state) {
+                    break;
+                }
+            }
+            let step = self.automaton.step(state, self.classes.class_of(c).into());
+            if step.matched {
+                found = Some(at);
+                hopeless.passed.clear();
+            }
+            state = step.next;
+            if state == Automaton::DEAD {
+                break;
+            }
+            if at + c.len_utf8() == text.len() && self.automaton.end(state).matched {
+                found = Some(text.len());
+                hopeless.passed.clear();
+            }
+        }
+        hopeless.keep();
+        found.filter(|&end| end > start)
+    }
+
+    /// A place behind `near` at which a pretoken ends whatever stands around, if there is one close.
+    pub(super) fn cut(&self, text: &str, near: usize) -> Option<usize> {
+        let near = (near..text.len()).find(|&at| text.is_char_boundary(at))?;
+        let each = text[near..].char_indices().take(CUT_WINDOW);
+        let mut each = each.map(|(at, c)| (near + at, self.classes.class_of(c)));
+        let (_, mut before) = each.next()?;
+        each.find_map(|(at, class)| {
+            let before = std::mem::replace(&mut before, class);
+            (self.cuts[usize::from(class)] >> before & 1 != 0).then_some(at)
+        })
+    }
+
+    /// Whether the engine finds the same on texts made of the classes that the pattern tells apart:
+    /// all short ones, and some longer. Where the engine gives up, nothing is asked.
+    pub(super) fn agrees(&self, oracle: &RegexSplitter) -> bool {
+        let samples: Vec<char> = self.classes.samples.iter().map(|sample| sample[0]).collect();
+        let same = |text: &str| same_ends(self, oracle, text);
+        short_texts(&samples).all(|text| same(&text)) && long_texts(samples).all(|text| same(&text))
+    }
+}
+
+/// From where in a text, and in which state, no match follows any more.
+///
+/// Without it, a pattern such as `[0-9]+x|[0-9]` would look through a long number for each of its
+/// digits. Kept for one place in each block of a text.
+#[derive(Debug, Default)]
+struct Hopeless {
+    known: HashSet<(usize, usize)>,
+    /// What was passed since the last match.
+    passed: Vec<(usize, usize)>,
+}
+
+impl Hopeless {
+    /// In bytes.
+    const BLOCK: usize = 64;
+
+    /// Whether it may be worth going on; it is remembered that this was tried.
+    fn pass(&mut self, at: usize, state: usize) -> bool {
+        let unknown = !self.known.contains(&(at, state));
+        if unknown {
+            self.passed.push((at, state));
+        }
+        unknown
+    }
+
+    /// No match has followed on what was passed.
+    fn keep(&mut self) {
+        self.known.extend(self.passed.drain(..));
+    }
+}
+
+/// What the fast run does with a class in a state; `None` if there are too many states to say so.
+fn entry_of(automaton: &Automaton, classes: usize, state: usize, class: usize) -> Option<u32> {
+    let to = |next: usize| u32::try_from(next * classes).ok()?.checked_mul(1 << SHIFT);
+    let step = automaton.step(state, class);
+    // A match that ends where it starts is none.
+    let matched = step.matched && state != Automaton::START;
+    let first = automaton.step(Automaton::START, class).next;
+    let (next, bits) = match (step.next, first) {
+        (Automaton::DEAD, Automaton::DEAD) => (0, STOP),
+        (Automaton::DEAD, first) if matched => (first, EMIT),
+        (Automaton::DEAD, _) => (0, STOP),
+        (next, _) => (next, 0),
+    };
+    Some(to(next)? | bits | if matched { MATCH } else { 0 })
+}
+
+/// For each class the others behind which a pretoken always ends when it follows, and also when
+/// the text ends instead: so that neither part of a text needs to see the other.
+///
+/// Every match that goes through the other class must end right behind it, and one must begin at
+/// the latest with it.
+fn cuts(automaton: &Automaton, classes: usize) -> Vec<u64> {
+    let mut cuts = vec![0; classes];
+    for before in 0..classes {
+        let next = |state| automaton.step(state, before).next;
+        let mut states: Vec<usize> = (0..automaton.count()).map(next).collect();
+        if next(Automaton::START) == Automaton::DEAD {
+            continue;
+        }
+        states.sort_unstable();
+        states.dedup();
+        states.retain(|&state| state != Automaton::DEAD);
+        if !states.iter().all(|&state| automaton.end(state).matched) {
+            continue;
+        }
+        for (class, cuts) in cuts.iter_mut().enumerate() {
+            let ends = |&state: &usize| {
+                let step = automaton.step(state, class);
+                step.matched && step.next == Automaton::DEAD
+            };
+            *cuts |= u64::from(states.iter().all(ends)) << before;
+        }
+    }
+    cuts
+}
+
+/// How many texts are split to compare.
+const SHORT_TEXTS: usize = 1200;
+const LONG_TEXTS: usize = 48;
+const LONG_CHARACTERS: usize = 48;
+
+/// All texts of these characters up to a length at which there are many.
+fn short_texts(samples: &[char]) -> impl Iterator<Item = String> {
+    let count = samples.len();
+    let lengths = (1..=8).take_while(move |&length| count.pow(length) <= SHORT_TEXTS || length < 2);
+    lengths.flat_map(move |length| {
+        (0..count.pow(length)).map(move |number| {
+            (0..length).map(|place| samples[number / count.pow(place) % count]).collect()
+        })
+    })
+}
+
+/// Texts with runs of these characters, the same ones always.
+fn long_texts(samples: Vec<char>) -> impl Iterator<Item = String> {
+    let mut random = Random(0x9E37_79B9_7F4A_7C15);
+    (0..LONG_TEXTS).map(move |_| {
+        let (mut text, mut length) = (String::new(), 0);
+        while length < LONG_CHARACTERS {
+            let c = samples[random.below(samples.len())];
+            let run = if random.below(3) == 0 { random.below(6) } else { 1 };
+            text.extend(std::iter::repeat_n(c, run));
+            length += run;
+        }
+        text
+    })
+}
+
+/// Numbers that look random (xorshift); the state must not be 0.
+#[derive(Debug)]
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 33).unwrap_or(0) % bound
+    }
+}
+
+/// Whether both give the same ends, or the engine gives up.
+fn same_ends(table: &Table, oracle: &RegexSplitter, text: &str) -> bool {
+    let (mut ours, mut theirs) = (Ends::default(), Ends::default());
+    table.fill(text, 0, &mut ours);
+    match oracle.fill(text, 0, &mut theirs) {
+        Ok(()) => ours.as_slice() == theirs.as_slice(),
+        Err(_) => true,
+    }
+}

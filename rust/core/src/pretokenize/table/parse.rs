@@ -1,0 +1,228 @@
+//! A pattern in, a tree of characters, choices and repetitions out, if the pattern is made of those.
+//!
+//! The engine's own parser reads the pattern, so both mean the same by it. What an automaton over
+//! characters cannot follow is refused: anything that looks back, captures that are used again, and
+//! looking ahead further than one character. Three things need a proof:
+//!
+//! - **Looking at the next character** (`(?!\S)`, `(?=[a-z]|$)`, `$`) is a set of what may come next,
+//!   in which the end of the text is one more character.
+//! - **A possessive repetition of one character**, `X*+`, ends only where no `X` follows, so it is
+//!   the greedy one followed by `(?!X)`; if it counts, only before the last repetition.
+//! - **An atomic group at the end of the pattern** never has anything to give back, because nothing
+//!   that follows can fail; nor has one without a choice inside. Any other is refused.
+//!
+//! A repetition of what may be empty is refused too: engines differ in when they leave it.
+
+use fancy_regex::{Assertion, Expr, LookAround};
+use regex_syntax::hir::{Class, HirKind};
+
+/// Characters as ranges of code points, both ends included; sorted, without overlap.
+pub(super) type Set = Vec<(u32, u32)>;
+
+/// A pattern as far as the automaton knows patterns. Sets are given by number.
+#[derive(Debug, Clone)]
+pub(super) enum Node {
+    /// One character of the set.
+    Character(usize),
+    /// Nothing, where the next character is in the set, or is not if `negated`; `end`: whether at
+    /// the end of the text.
+    Look { set: usize, negated: bool, end: bool },
+    /// One after the other; none for nothing.
+    Concat(Vec<Self>),
+    /// The first that leads to a match.
+    Alternation(Vec<Self>),
+    /// At least `least` and at most `most` times; as many as can be if `greedy`, else as few.
+    Repeat { node: Box<Self>, least: usize, most: Option<usize>, greedy: bool },
+}
+
+impl Node {
+    const EMPTY: Self = Self::Concat(Vec::new());
+
+    /// Whether it may match no character.
+    fn is_nullable(&self) -> bool {
+        match self {
+            Self::Character(_) => false,
+            Self::Look { .. } => true,
+            Self::Concat(nodes) => nodes.iter().all(Self::is_nullable),
+            Self::Alternation(nodes) => nodes.iter().any(Self::is_nullable),
+            Self::Repeat { node, least, .. } => *least == 0 || node.is_nullable(),
+        }
+    }
+
+    /// Whether there is only one way to match it.
+    fn is_fixed(&self) -> bool {
+        match self {
+            Self::Character(_) | Self::Look { .. } => true,
+            Self::Concat(nodes) => nodes.iter().all(Self::is_fixed),
+            Self::Alternation(_) => false,
+            Self::Repeat { node, least, most, .. } => Some(*least) == *most && node.is_fixed(),
+        }
+    }
+}
+
+/// The tree of a pattern, and its sets; `None` if it is not made of what the automaton knows.
+pub(super) fn parse(pattern: &str) -> Option<(Node, Vec<Set>)> {
+    let tree = Expr::parse_tree(pattern).ok()?;
+    let mut parser = Parser { sets: Vec::new() };
+    let node = parser.node(&tree.expr, true)?;
+    Some((node, parser.sets))
+}
+
+struct Parser {
+    sets: Vec<Set>,
+}
+
+impl Parser {
+    /// `last`: whether nothing of the pattern follows.
+    fn node(&mut self, expr: &Expr, last: bool) -> Option<Node> {
+        Some(match expr {
+            Expr::Empty => Node::EMPTY,
+            Expr::Any { .. } | Expr::Delegate { .. } => self.character(characters(expr)?),
+            Expr::Literal { val, casei } => {
+                let each = val.chars().map(|c| Some(self.character(literal(c, *casei)?)));
+                let mut each = each.collect::<Option<Vec<_>>>()?;
+                if each.len() == 1 { each.remove(0) } else { Node::Concat(each) }
+            }
+            Expr::Assertion(_) => self.look(next(expr)?, false),
+            Expr::LookAround(child, LookAround::LookAhead) => self.look(next(child)?, false),
+            Expr::LookAround(child, LookAround::LookAheadNeg) => self.look(next(child)?, true),
+            Expr::Group(child) => self.node(child, last)?,
+            Expr::Concat(children) => {
+                let count = children.len();
+                let each = children.iter().enumerate();
+                let each = each.map(|(at, child)| self.node(child, last && at + 1 == count));
+                Node::Concat(each.collect::<Option<_>>()?)
+            }
+            Expr::Alt(children) => {
+                let each = children.iter().map(|child| self.node(child, last));
+                Node::Alternation(each.collect::<Option<_>>()?)
+            }
+            Expr::Repeat { child, lo, hi, greedy } => {
+                let node = Box::new(self.node(child, last && *hi <= 1)?);
+                if *hi > 1 && node.is_nullable() {
+                    return None;
+                }
+                let most = (*hi != usize::MAX).then_some(*hi);
+                Node::Repeat { node, least: *lo, most, greedy: *greedy }
+            }
+            Expr::AtomicGroup(child) => self.atomic(child, last)?,
+            _ => return None,
+        })
+    }
+
+    fn atomic(&mut self, child: &Expr, last: bool) -> Option<Node> {
+        let node = self.node(child, last)?;
+        if last || node.is_fixed() {
+            return Some(node);
+        }
+        let Node::Repeat { node, least, most, greedy: true } = node else { return None };
+        let Node::Character(set) = *node else { return None };
+        Some(possessive(set, least, most))
+    }
+
+    fn character(&mut self, set: Set) -> Node {
+        Node::Character(self.number(set))
+    }
+
+    fn look(&mut self, (set, end): (Set, bool), negated: bool) -> Node {
+        Node::Look { set: self.number(set), negated, end: end != negated }
+    }
+
+    fn number(&mut self, set: Set) -> usize {
+        self.sets.iter().position(|known| *known == set).unwrap_or_else(|| {
+            self.sets.push(set);
+            self.sets.len() - 1
+        })
+    }
+}
+
+/// As many characters of a set as there are, or `most`, but never fewer.
+fn possessive(set: usize, least: usize, most: Option<usize>) -> Node {
+    let repeat = |least, most| {
+        let node = Box::new(Node::Character(set));
+        Node::Repeat { node, least, most, greedy: true }
+    };
+    let stop = Node::Look { set, negated: true, end: true };
+    match most {
+        None => Node::Concat(vec![repeat(least, None), stop]),
+        Some(most) if most <= least => repeat(least, Some(most)),
+        Some(most) => Node::Alternation(vec![
+            repeat(most, Some(most)),
+            Node::Concat(vec![repeat(least, Some(most - 1)), stop]),
+        ]),
+    }
+}
+
+/// The characters of which an expression matches exactly one.
+fn characters(expr: &Expr) -> Option<Set> {
+    match expr {
+        Expr::Any { newline, crlf } => fragment(match (newline, crlf) {
+            (true, _) => "(?s:.)",
+            (false, false) => ".",
+            (false, true) => r"[^\r\n]",
+        }),
+        Expr::Delegate { inner, casei: false } => fragment(inner),
+        Expr::Delegate { inner, casei: true } => fragment(&format!("(?i:{inner})")),
+        Expr::Literal { val, casei } => {
+            let mut each = val.chars();
+            let (first, None) = (each.next()?, each.next()) else { return None };
+            literal(first, *casei)
+        }
+        Expr::Group(child) => characters(child),
+        Expr::Alt(children) => {
+            let sets = children.iter().map(characters).collect::<Option<Vec<_>>>()?;
+            Some(union(sets.concat()))
+        }
+        _ => None,
+    }
+}
+
+/// What must come next for an expression to match there, if one character tells: a set, and whether
+/// the end of the text will do.
+fn next(expr: &Expr) -> Option<(Set, bool)> {
+    match expr {
+        Expr::Assertion(Assertion::EndText) => Some((Set::new(), true)),
+        Expr::Assertion(Assertion::EndLine { crlf: false }) => Some((literal('\n', false)?, true)),
+        Expr::Group(child) => next(child),
+        Expr::Alt(children) => {
+            let all = children.iter().map(next).collect::<Option<Vec<_>>>()?;
+            let end = all.iter().any(|(_, end)| *end);
+            Some((union(all.into_iter().flat_map(|(set, _)| set).collect()), end))
+        }
+        _ => Some((characters(expr)?, false)),
+    }
+}
+
+fn literal(c: char, any_case: bool) -> Option<Set> {
+    let exact = || Some(vec![(c.into(), c.into())]);
+    if any_case { fragment(&format!(r"(?i:\x{{{:x}}})", u32::from(c))) } else { exact() }
+}
+
+/// The characters that a piece of a pattern matches, which must be exactly one.
+fn fragment(piece: &str) -> Option<Set> {
+    let hir = regex_syntax::parse(piece).ok()?;
+    match hir.kind() {
+        HirKind::Class(Class::Unicode(class)) => {
+            Some(class.iter().map(|range| (range.start().into(), range.end().into())).collect())
+        }
+        HirKind::Literal(literal) => {
+            let mut each = std::str::from_utf8(&literal.0).ok()?.chars();
+            let (c, None) = (u32::from(each.next()?), each.next()) else { return None };
+            Some(vec![(c, c)])
+        }
+        _ => None,
+    }
+}
+
+/// Ranges in order, those that overlap made one.
+fn union(mut ranges: Set) -> Set {
+    ranges.sort_unstable();
+    let mut all = Set::new();
+    for (first, last) in ranges {
+        match all.last_mut() {
+            Some((_, end)) if first <= *end + 1 => *end = last.max(*end),
+            _ => all.push((first, last)),
+        }
+    }
+    all
+}

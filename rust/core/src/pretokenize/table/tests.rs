@@ -1,0 +1,286 @@
+//! The automaton against the regular-expression engine, and its fast run against its plain one.
+
+use super::*;
+
+/// Patterns in which the order of preference decides, and others that are hard to get right.
+const HARD: [&str; 54] = [
+    r"a|ab",
+    r"ab|a",
+    r"(?:a|ab)(?:c|bcd)",
+    r"(?:a|ab)(?:c|bcd)(?:d*)",
+    r"(a|ab)(bcd|c)(d*)|d",
+    r"a+?",
+    r"a+?b|a",
+    r"a*?b",
+    r"a??b|.",
+    r"(?:a??b)+|.",
+    r"a{2,3}",
+    r"a{2,3}?",
+    r"a{2,3}?b|a",
+    r"(?:ab){1,2}|a",
+    r"(?:a|b){2,}c|.",
+    r"(?:a*b)*c|.",
+    r"\s+(?!\S)|\s+",
+    r"\s+(?!\S)|\s+|\S+",
+    r"\s+(?!\S)|[^\s]+",
+    r"\S+|\s+(?!\S)",
+    r"[^\s]+",
+    r".",
+    r"(?s).",
+    r"(?s).+",
+    r".+\n?|\n",
+    r"x*",
+    r"x*?",
+    r"x*?y|x",
+    r"",
+    r"|a",
+    r"a|",
+    r"\d+",
+    r"\d+x",
+    r"\d+x|\d",
+    r"\w+|[^\w\s]+",
+    r"\w+|[^\w\s]|\s+(?=\S)|\s+",
+    r"a+$|a",
+    r"\s+$|\s",
+    r"(?m)a+$|.",
+    r"[a-c]++[cd]|.",
+    r"[a-c]*+d|.",
+    r"a?+ab|b",
+    r"a{1,2}+b|.",
+    r"a{2}+b|.",
+    r"(?>ab)c|.",
+    r"a(?>b|bc)|c",
+    r"(?i)k+|ß+",
+    r"(?i:'s|'t|'ll)|'|\p{L}+",
+    r"a(?=b)|b(?!b)|.",
+    r"(?=a)a+|(?!a)b+",
+    r"a+(?=b|$)|.",
+    r"(?!$)a*|b",
+    r"[\p{L}--[a-c]]+|[a-c&&b-z]+|.",
+    r"\p{Lu}\p{Ll}*|\p{Ll}+|\p{N}{1,3}(?=(?:\s|$))|.",
+];
+
+/// Patterns of the kinds that tokenizers use and no scanner recognises.
+const PUBLISHED: [&str; 5] = [
+    // In the manner of GPT-2, digits one by one.
+    r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+    // Han characters apart, words by case.
+    r"[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    // Words behind punctuation, in the manner of DeepSeek.
+    r"\p{N}{1,3}|[一-龥぀-ゟ゠-ヿ]+|[!-/:-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    // A list of punctuation, in the manner of Bloom.
+    r" ?[^\s|.,!?…。，、।۔،]+|[.,!?…。，、।۔،]|\s+",
+    // Marks with the letters.
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+];
+
+fn table(pattern: &str) -> Option<Table> {
+    Table::new(&Pattern::new(pattern))
+}
+
+fn all_ends(text: &str, fill: impl Fn(usize, &mut Ends)) -> Vec<usize> {
+    let (mut all, mut ends, mut start) = (Vec::new(), Ends::default(), 0);
+    while start < text.len() {
+        fill(start, &mut ends);
+        all.extend_from_slice(ends.as_slice());
+        ends.clear();
+        assert!(all.last() > Some(&start), "nothing was done at {start} of {text:?}");
+        start = all[all.len() - 1];
+    }
+    all
+}
+
+/// The fast run, the plain one and the engine agree, unless the engine gives up.
+fn check(pattern: &str, table: &Table, oracle: &RegexSplitter, text: &str) {
+    let plain = all_ends(text, |start, ends| {
+        ends.push(table.step(text, start, &mut Hopeless::default()));
+    });
+    let fast = all_ends(text, |start, ends| table.fill(text, start, ends));
+    assert_eq!(fast, plain, "{pattern:?} on {text:?}: fast against plain");
+    let mut gave_up = false;
+    let engine = std::cell::RefCell::new(&mut gave_up);
+    let slow = all_ends(text, |start, ends| {
+        if oracle.fill(text, start, ends).is_err() {
+            **engine.borrow_mut() = true;
+            ends.clear();
+            ends.push(text.len());
+        }
+    });
+    assert!(gave_up || plain == slow, "{pattern:?} on {text:?}: {plain:?}, engine {slow:?}");
+}
+
+/// All texts of `length` of some characters.
+fn texts(characters: &[char], length: u32) -> impl Iterator<Item = String> {
+    let count = characters.len();
+    (0..count.pow(length)).map(move |number| {
+        (0..length).map(|place| characters[number / count.pow(place) % count]).collect()
+    })
+}
+
+/// All short texts over the samples, as long as there are not more than `most`, and random ones.
+fn check_all(pattern: &str, most: usize) {
+    let table = table(pattern).unwrap_or_else(|| panic!("{pattern:?} is refused"));
+    let oracle = RegexSplitter::impatient(&Pattern::new(pattern)).unwrap();
+    assert!(table.agrees(&oracle), "{pattern:?}");
+    let samples: Vec<char> = table.classes.samples.iter().map(|sample| sample[0]).collect();
+    for length in (1..=10).take_while(|&length| samples.len().pow(length) <= most) {
+        texts(&samples, length).for_each(|text| check(pattern, &table, &oracle, &text));
+    }
+    let both = table.classes.samples.concat();
+    for text in long_texts(both).chain([samples.iter().collect::<String>().repeat(200)]) {
+        check(pattern, &table, &oracle, &text);
+    }
+}
+
+#[test]
+fn hard_patterns_on_all_short_texts() {
+    for pattern in HARD {
+        check_all(pattern, 30_000);
+    }
+}
+
+#[test]
+fn published_patterns_on_all_short_texts() {
+    let named = Pattern::names().filter_map(Pattern::named);
+    let named: Vec<String> = named.map(|pattern| pattern.regex().to_owned()).collect();
+    for pattern in named.iter().map(String::as_str).chain(PUBLISHED) {
+        check_all(pattern, 5_000);
+    }
+}
+
+#[test]
+fn what_an_automaton_cannot_follow_is_refused() {
+    for pattern in [
+        r"^a",
+        r"(?m)^a",
+        r"\Aa",
+        r"\ba",
+        r"a\Z",
+        r"(?<=a)b",
+        r"(?<!a)b",
+        r"a(?=bc)",
+        r"a(?!b+)",
+        r"(a)\1",
+        r"(?:a?)*b",
+        r"(?:a*)+b",
+        r"(?>a|ab)c",
+        r"(?:ab)*+a",
+        r"(?>a+?)b",
+        r"a\Kb",
+        r"\R",
+        r"(?:[ab]*a[ab]{12})|.",
+        r"a{5000}",
+        "(",
+    ] {
+        assert!(table(pattern).is_none(), "{pattern:?}");
+    }
+}
+
+#[test]
+fn long_texts_through_which_a_match_is_sought_in_vain() {
+    let text = "1".repeat(200_000);
+    let ends = |pattern: &str| {
+        let table = table(pattern).unwrap();
+        all_ends(&text, |start, ends| table.fill(&text, start, ends))
+    };
+    assert_eq!(ends(r"\d+x"), [text.len()]);
+    assert_eq!(ends(r"\d+x|\d"), (1..=text.len()).collect::<Vec<_>>());
+    assert_eq!(ends(r"\d+x|\d{2}x?"), (2..=text.len()).step_by(2).collect::<Vec<_>>());
+    assert_eq!(ends(r"(?:\d+)+x|(?:\d+)+"), [text.len()]);
+}
+
+/// Random patterns: characters, choices, repetitions of every kind, looking ahead.
+mod random_patterns {
+    use super::*;
+
+    const ATOMS: [&str; 20] = [
+        "a",
+        "b",
+        "ab",
+        " ",
+        r"\n",
+        "é",
+        "[ab]",
+        "[^a]",
+        r"\s",
+        r"\S",
+        r"\w",
+        ".",
+        r"\p{L}",
+        "(?i:a)",
+        "(?i:k)",
+        "(?s:.)",
+        r"\d",
+        "[b-é]",
+        r"[^\s\p{L}]",
+        "中",
+    ];
+    const QUANTIFIERS: [&str; 14] = [
+        "*", "+", "?", "*?", "+?", "??", "{2}", "{1,2}", "{1,3}?", "{2,}", "*+", "++", "?+",
+        "{1,2}+",
+    ];
+    const LOOKS: [&str; 8] =
+        [r"(?!\S)", r"(?=\S)", "(?!a)", "(?=b)", "$", "(?!$)", r"(?=\s|$)", "(?m:$)"];
+
+    fn pick<'a>(random: &mut Random, from: &[&'a str]) -> &'a str {
+        from[random.below(from.len())]
+    }
+
+    fn pattern(random: &mut Random, depth: usize) -> String {
+        let count = 1 + random.below(3);
+        let parts: Vec<String> = (0..count).map(|_| concat(random, depth)).collect();
+        parts.join("|")
+    }
+
+    fn concat(random: &mut Random, depth: usize) -> String {
+        (0..=random.below(3)).map(|_| part(random, depth)).collect()
+    }
+
+    fn part(random: &mut Random, depth: usize) -> String {
+        let atom = match random.below(10) {
+            0 => return pick(random, &LOOKS).to_owned(),
+            1 | 2 if depth > 0 => format!("(?:{})", pattern(random, depth - 1)),
+            3 if depth > 0 => format!("({})", pattern(random, depth - 1)),
+            4 if depth > 0 => return format!("(?>{})", pattern(random, depth - 1)),
+            _ => pick(random, &ATOMS).to_owned(),
+        };
+        if random.below(2) == 0 {
+            atom
+        } else {
+            format!("(?:{atom}){}", pick(random, &QUANTIFIERS))
+        }
+    }
+
+    /// Wherever a text may be cut, its parts have the pretokens of the whole.
+    fn check_cuts(pattern: &str, table: &Table, text: &str) {
+        let ends = |text: &str| all_ends(text, |start, ends| table.fill(text, start, ends));
+        let mut near = 0;
+        while let Some(cut) = table.cut(text, near) {
+            let mut parts = ends(&text[..cut]);
+            parts.extend(ends(&text[cut..]).iter().map(|end| end + cut));
+            assert_eq!(parts, ends(text), "{pattern:?} on {text:?} cut at {cut}");
+            near = cut;
+        }
+    }
+
+    #[test]
+    fn agree_with_the_engine() {
+        let mut random = Random(0x2545_F491_4F6C_DD1D);
+        let mut accepted = 0;
+        for _ in 0..3000 {
+            let pattern = pattern(&mut random, 2);
+            let Some(table) = table(&pattern) else { continue };
+            let Ok(oracle) = RegexSplitter::impatient(&Pattern::new(&pattern)) else { continue };
+            accepted += 1;
+            let samples: Vec<char> = table.classes.samples.iter().map(|s| s[0]).collect();
+            for length in (1..=8).take_while(|&length| samples.len().pow(length) <= 600) {
+                texts(&samples, length).for_each(|text| check(&pattern, &table, &oracle, &text));
+            }
+            for text in long_texts(table.classes.samples.concat()).take(12) {
+                check(&pattern, &table, &oracle, &text);
+                check_cuts(&pattern, &table, &text);
+            }
+        }
+        assert!(accepted > 1000, "{accepted}");
+    }
+}
