@@ -15,7 +15,7 @@ const PLACE_BITS: u32 = 16;
 /// How many bytes, and how many ids, are kept.
 const ROOM: usize = 1 << 21;
 
-/// The cache of one thread: 2.8 MiB at most; empty, it has nothing.
+/// The cache of one thread: 11 MiB at most; empty, it has nothing.
 #[derive(Debug, Default)]
 pub(super) struct LongCache {
     places: Vec<Entry>,

@@ -83,7 +83,7 @@ type Pretokens = Cache<18>;
 /// Short pieces of long pretokens: 4 MiB.
 type Pieces = Cache<16>;
 
-/// What encoding remembers and reuses; one for each thread. It takes about 14 MiB at most.
+/// What encoding remembers and reuses; one for each thread. It takes 32 MiB at most.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     cache: Pretokens,
