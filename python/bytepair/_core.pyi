@@ -93,6 +93,41 @@ class Tokenizer:
         append: str | int | None = None,
         threads: int | None = None,
     ) -> list[list[int]]: ...
+    def encode_to_numpy(
+        self,
+        text: str,
+        *,
+        special: _Special | None = None,
+        prepend: str | int | None = None,
+        append: str | int | None = None,
+        threads: int | None = None,
+    ) -> NDArray[np.uint16 | np.uint32]: ...
+    def encode_batch_to_numpy(
+        self,
+        texts: Iterable[str],
+        *,
+        special: _Special | None = None,
+        prepend: str | int | None = None,
+        append: str | int | None = None,
+        threads: int | None = None,
+    ) -> tuple[NDArray[np.uint16 | np.uint32], NDArray[np.int64]]: ...
+    def count(
+        self,
+        text: str,
+        *,
+        special: _Special | None = None,
+        prepend: str | int | None = None,
+        append: str | int | None = None,
+    ) -> int: ...
+    def count_batch(
+        self,
+        texts: Iterable[str],
+        *,
+        special: _Special | None = None,
+        prepend: str | int | None = None,
+        append: str | int | None = None,
+        threads: int | None = None,
+    ) -> NDArray[np.int64]: ...
     def decode(self, ids: _Ids, *, errors: str = "replace") -> str: ...
     def decode_bytes(self, ids: _Ids) -> bytes: ...
     def decode_batch(

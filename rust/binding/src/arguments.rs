@@ -3,24 +3,22 @@
 use std::borrow::Cow;
 
 use bytepair::encode::EncodeOptions;
-use bytepair::{Error, Special, parallel};
+use bytepair::{Error, Special, Text, parallel};
 use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::errors;
+use crate::text::text;
 
-/// The UTF-8 of a `str`. Surrogates behave as in tiktoken: a pair becomes its character, a lone
-/// one becomes U+FFFD.
-pub(crate) fn text<'a>(string: &'a Bound<'_, PyString>) -> PyResult<Cow<'a, str>> {
-    if let Ok(text) = string.to_str() {
+/// The UTF-8 of a `str`; a copy, if it is stored otherwise.
+pub(crate) fn utf8<'a>(string: &'a Bound<'_, PyString>) -> PyResult<Cow<'a, str>> {
+    if let Text::Utf8(text) = text(string)? {
         return Ok(Cow::Borrowed(text));
     }
-    let py = string.py();
-    let bytes = string.call_method1(intern!(py, "encode"), ("utf-16", "surrogatepass"))?;
-    let mended = bytes.call_method1(intern!(py, "decode"), ("utf-16", "replace"))?;
-    Ok(Cow::Owned(mended.extract()?))
+    let mut buffer = String::new();
+    text(string)?.read(&mut buffer).map_err(|e| errors::python(&e))?;
+    Ok(Cow::Owned(buffer))
 }
 
 /// The strings of a sequence, kept alive while their text is borrowed.

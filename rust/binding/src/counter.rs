@@ -57,7 +57,7 @@ impl Counter {
     /// Count the texts of a list of `str`; each is a document of its own.
     fn add(&self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> PyResult<()> {
         let strings = arguments::strings(texts)?;
-        let texts = strings.iter().map(arguments::text).collect::<PyResult<Vec<_>>>()?;
+        let texts = strings.iter().map(arguments::utf8).collect::<PyResult<Vec<_>>>()?;
         self.with(py, |counter| counter.add(&texts.iter().map(|t| &**t).collect::<Vec<_>>()))
     }
 

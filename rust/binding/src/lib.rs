@@ -8,11 +8,14 @@
 #![expect(clippy::needless_pass_by_value, reason = "PyO3 hands extracted arguments over by value")]
 
 mod arguments;
+mod arrays;
 mod counter;
 mod counts;
 mod errors;
+mod ints;
 mod model;
 mod render;
+mod text;
 mod tokenizer;
 mod training;
 

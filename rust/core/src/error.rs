@@ -66,9 +66,11 @@ pub enum Error {
         /// The byte.
         byte: u8,
     },
-    /// The decoded bytes are not UTF-8 and the caller asked for an error.
-    InvalidUtf8 {
-        /// Where the first invalid sequence starts, in bytes from the start of the output.
+    /// Bytes that should be text are not UTF-8.
+    TextNotUtf8 {
+        /// Which of several texts it is, from 0 on.
+        document: usize,
+        /// Where the first invalid sequence starts, in bytes from the start of the text.
         at: usize,
     },
     /// A conversation does not fit the rows that conversations are packed into.
@@ -141,10 +143,10 @@ impl fmt::Display for Error {
                 f,
                 "the byte 0x{byte:02X} occurs in the text but no token of the vocabulary covers it"
             ),
-            Self::InvalidUtf8 { at } => write!(
+            Self::TextNotUtf8 { document, at } => write!(
                 f,
-                "the decoded bytes are not UTF-8 at byte {at}; decode with errors=\"replace\", or \
-                 take the bytes"
+                "document {document} is not UTF-8 at its byte {at}; repair it, or have what is not \
+                 UTF-8 replaced"
             ),
             Self::TooLong { conversation, length, width } => write!(
                 f,

@@ -23,6 +23,7 @@ mod tests;
 pub use pattern::{Pattern, UNICODE_VERSION};
 
 use crate::error::Result;
+use crate::text::Text;
 use family::Family;
 
 /// Splits text into pretokens with one compiled pattern; shared freely between threads.
@@ -104,13 +105,19 @@ impl Splitter {
     /// ASCII letter: no pretoken of letters or digits goes on over a space, and none looks at what
     /// stands before it. For other patterns nothing is known.
     pub fn cut(&self, text: &str, near: usize) -> Option<usize> {
+        self.cut_text(&Text::Utf8(text), near)
+    }
+
+    /// As [`cut`](Self::cut), for a text that is stored in any way; in units of it.
+    pub(crate) fn cut_text(&self, text: &Text<'_>, near: usize) -> Option<usize> {
         let Tier::Scan(_) = self.tier else { return None };
-        let window = text.as_bytes().get(near..)?;
-        let is_cut = |bytes: &[u8]| {
-            bytes[0].is_ascii_alphanumeric() && bytes[1] == b' ' && bytes[2].is_ascii_alphabetic()
+        let ascii = |unit: u32| u8::try_from(unit).unwrap_or(0);
+        let is_cut = |before: u32, at: u32, after: u32| {
+            ascii(before).is_ascii_alphanumeric()
+                && at == u32::from(b' ')
+                && ascii(after).is_ascii_alphabetic()
         };
-        let found = window.windows(3).take(4096).position(is_cut)?;
-        Some(near + found + 1)
+        text.find_three(near, 4096, is_cut).map(|found| found + 1)
     }
 
     /// The name of the way in which this pattern is split: `"regex"`, or, for a scanner, the name of

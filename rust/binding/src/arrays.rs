@@ -1,0 +1,47 @@
+//! Arrays of ids, handed to numpy without a copy.
+
+use std::ops::Range;
+
+use bytepair::arrays::Id;
+use bytepair::encode::EncodeOptions;
+use bytepair::{Text, Tokenizer};
+use numpy::{Element, IntoPyArray, PyArray1};
+use pyo3::prelude::*;
+
+use crate::errors;
+
+/// Ids of 16 or 32 bits, and where those of each text begin, with the end of the last.
+pub(crate) type Arrays<'py> = (Bound<'py, PyAny>, Bound<'py, PyArray1<i64>>);
+
+/// Encode texts into one array.
+pub(crate) fn encode<'py>(
+    py: Python<'py>,
+    tokenizer: &Tokenizer,
+    texts: &[Text<'_>],
+    options: &EncodeOptions,
+    threads: usize,
+) -> PyResult<Arrays<'py>> {
+    if tokenizer.fits_u16() {
+        encode_as::<u16>(py, tokenizer, texts, options, threads)
+    } else {
+        encode_as::<u32>(py, tokenizer, texts, options, threads)
+    }
+}
+
+fn encode_as<'py, T: Id + Element>(
+    py: Python<'py>,
+    tokenizer: &Tokenizer,
+    texts: &[Text<'_>],
+    options: &EncodeOptions,
+    threads: usize,
+) -> PyResult<Arrays<'py>> {
+    let arrays = py.detach(|| tokenizer.encode_arrays::<T>(texts, options, threads));
+    let arrays = arrays.map_err(|e| errors::python(&e))?;
+    Ok((arrays.ids.into_pyarray(py).into_any(), arrays.offsets.into_pyarray(py)))
+}
+
+/// The places between two offsets, which the core made.
+pub(crate) fn range(start: i64, end: i64) -> Range<usize> {
+    let place = |offset| usize::try_from(offset).unwrap_or(0);
+    place(start)..place(end)
+}
