@@ -101,14 +101,3 @@ pub(crate) fn id(tokenizer: &bytepair::Tokenizer, number: &Bound<'_, PyAny>) -> 
         errors::python(&Error::UnknownId { id, vocab_size })
     })
 }
-
-/// A sequence of ids: a list, a numpy array, or anything that can be iterated.
-pub(crate) fn ids(
-    tokenizer: &bytepair::Tokenizer,
-    sequence: &Bound<'_, PyAny>,
-) -> PyResult<Vec<u32>> {
-    if let Ok(array) = sequence.extract::<numpy::PyReadonlyArray1<'_, u32>>() {
-        return Ok(array.as_array().to_vec());
-    }
-    sequence.try_iter()?.map(|number| id(tokenizer, &number?)).collect()
-}

@@ -11,7 +11,9 @@ mod arguments;
 mod arrays;
 mod counter;
 mod counts;
+mod decode_stream;
 mod errors;
+mod ids;
 mod ints;
 mod model;
 mod render;
@@ -32,6 +34,8 @@ mod _core {
     use crate::counter::Counter;
     #[pymodule_export]
     use crate::counts::Counts;
+    #[pymodule_export]
+    use crate::decode_stream::DecodeStream;
     #[pymodule_export]
     use crate::model::Model;
     #[pymodule_export]

@@ -13,9 +13,11 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
+use crate::decode_stream::DecodeStream;
+use crate::ids::{Ids, Slice};
 use crate::ints::Ints;
 use crate::model::Model;
-use crate::text::text as text_of;
+use crate::text::{string, text as text_of};
 use crate::{arguments, arrays, errors};
 
 /// To encode a text of fewer characters, the interpreter lock is not given back: that would take as
@@ -277,7 +279,8 @@ impl Tokenizer {
     /// Decode ids into text.
     ///
     /// Args:
-    ///     ids: an iterable of int, or a numpy array of integers.
+    ///     ids: a list or any iterable of int; or an array: numpy's, or whatever turns into one
+    ///         (Arrow arrays, tensors).
     ///     errors: what to do with bytes that are not UTF-8: "replace" puts U+FFFD, "strict" raises,
     ///         or any other of Python's error handlers.
     ///
@@ -300,13 +303,17 @@ impl Tokenizer {
         ids: &Bound<'py, PyAny>,
         errors: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
-        decoded(py, &self.bytes_of(py, ids)?, errors)
+        let ids = Ids::new(&self.core, ids)?;
+        let slice = ids.slice()?;
+        let bytes = py.detach(|| slice.decode(&self.core)).map_err(|e| errors::python(&e))?;
+        decoded(py, &bytes, errors)
     }
 
     /// Decode ids into the bytes of their tokens, end to end; nothing is lost.
     ///
     /// Args:
-    ///     ids: an iterable of int, or a numpy array of integers.
+    ///     ids: a list or any iterable of int; or an array: numpy's, or whatever turns into one
+    ///         (Arrow arrays, tensors).
     ///
     /// Raises:
     ///     UnknownIdError: if an id stands for no token.
@@ -321,7 +328,13 @@ impl Tokenizer {
         py: Python<'py>,
         ids: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &self.bytes_of(py, ids)?))
+        let ids = Ids::new(&self.core, ids)?;
+        let slice = ids.slice()?;
+        let length = py.detach(|| slice.decoded_length(&self.core));
+        PyBytes::new_with(py, length.map_err(|e| errors::python(&e))?, |room| {
+            py.detach(|| slice.decode_into(&self.core, room));
+            Ok(())
+        })
     }
 
     /// Decode many lists of ids, each into text.
@@ -349,13 +362,32 @@ impl Tokenizer {
         threads: Option<usize>,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let threads = arguments::threads(threads)?;
-        let lists = batch
-            .try_iter()?
-            .map(|ids| arguments::ids(&self.core, &ids?))
-            .collect::<PyResult<Vec<_>>>()?;
-        let texts = py.detach(|| self.core.decode_batch(&lists, threads));
-        let texts = texts.map_err(|e| errors::python(&e))?;
-        texts.iter().map(|bytes| decoded(py, bytes, errors)).collect()
+        let held = batch.try_iter()?.map(|ids| Ids::new(&self.core, &ids?));
+        let held = held.collect::<PyResult<Vec<_>>>()?;
+        let slices = held.iter().map(Ids::slice).collect::<PyResult<Vec<_>>>()?;
+        let decode = |(): &mut (), slice: &Slice<'_>| slice.decode(&self.core);
+        let weight = |slice: &Slice<'_>| 4 * slice.len();
+        let texts = py.detach(|| parallel::map(&slices, threads, weight, || (), decode));
+        let texts = texts
+            .into_iter()
+            .map(|bytes| decoded(py, &bytes.map_err(|e| errors::python(&e))?, errors));
+        texts.collect()
+    }
+
+    /// Begin a stream that turns ids into text one by one, and never returns half a character.
+    ///
+    /// Returns:
+    ///     An object with `push(id) -> str` and `flush() -> str`; end to end they return what `decode`
+    ///     makes of all ids.
+    ///
+    /// Example:
+    ///     >>> import bytepair
+    ///     >>> tok = bytepair.train(["hello hello"], 269)
+    ///     >>> stream = tok.decode_stream()
+    ///     >>> [stream.push(i) for i in [259, 0xC3, 0xA9, 0xE2]], stream.flush()
+    ///     (['hello', '', 'é', ''], '\ufffd')
+    fn decode_stream(&self) -> DecodeStream {
+        DecodeStream::new(&self.core)
     }
 
     /// The bytes of one id; of a special token its name.
@@ -590,17 +622,12 @@ impl Tokenizer {
         );
         Ok(results.into_iter().collect::<PyResult<Vec<_>>>()?.into_iter().flatten().collect())
     }
-
-    fn bytes_of(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
-        let ids = arguments::ids(&self.core, ids)?;
-        py.detach(|| self.core.decode_bytes(&ids)).map_err(|e| errors::python(&e))
-    }
 }
 
 /// Bytes as a `str`. Python's own decoder knows what each value of `errors` means.
 fn decoded<'py>(py: Python<'py>, bytes: &[u8], errors: &str) -> PyResult<Bound<'py, PyAny>> {
     match std::str::from_utf8(bytes) {
-        Ok(text) => Ok(PyString::new(py, text).into_any()),
+        Ok(text) => Ok(string(py, text)?.into_any()),
         Err(_) => PyBytes::new(py, bytes).call_method1(intern!(py, "decode"), ("utf-8", errors)),
     }
 }

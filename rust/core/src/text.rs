@@ -172,6 +172,86 @@ fn write_utf32(units: &[u32], out: &mut String) {
     }
 }
 
+/// How wide the characters of a text are, and how many there are.
+///
+/// The width is that of the widest: 0 for ASCII, else 1, 2 or 4 bytes.
+///
+/// ```
+/// assert_eq!(bytepair::text::measure("cafe"), (0, 4));
+/// assert_eq!(bytepair::text::measure("café"), (1, 4));
+/// assert_eq!(bytepair::text::measure("中a"), (2, 2));
+/// assert_eq!(bytepair::text::measure("😀"), (4, 1));
+/// ```
+pub fn measure(text: &str) -> (usize, usize) {
+    let (mut widest, mut chars) = (0, 0);
+    for block in text.as_bytes().chunks(255) {
+        widest = block.iter().fold(widest, |widest: u8, &byte| widest.max(byte));
+        chars += usize::from(block.iter().map(|&byte| u8::from(byte & 0xC0 != 0x80)).sum::<u8>());
+    }
+    let width = match widest {
+        0..0x80 => 0,
+        0x80..0xC4 => 1,
+        0xC4..0xF0 => 2,
+        _ => 4,
+    };
+    (width, chars)
+}
+
+/// A unit that holds one character.
+pub trait Unit: Copy + From<u8> {
+    /// The character, if it is narrow enough; else part of it.
+    fn of(character: char) -> Self;
+}
+
+macro_rules! units {
+    ($($kind:ty),*) => {$(
+        impl Unit for $kind {
+            fn of(character: char) -> Self {
+                character as Self
+            }
+        }
+    )*};
+}
+
+units!(u8, u16);
+
+impl Unit for u32 {
+    fn of(character: char) -> Self {
+        character.into()
+    }
+}
+
+/// Write a text with one unit for each character, as [`measure`] found them.
+///
+/// # Panics
+///
+/// If there is not exactly one unit for each character.
+pub fn spread<U: Unit>(text: &str, out: &mut [U]) {
+    let (mut rest, mut done) = (text, 0);
+    while let Some(run) = rest.as_bytes().first_chunk::<RUN>() {
+        if run.is_ascii()
+            && let Some(room) = out[done..].first_chunk_mut::<RUN>()
+        {
+            *room = run.map(U::from);
+            rest = &rest[RUN..];
+            done += RUN;
+        } else {
+            let whole = (0..=RUN).rev().find(|&at| rest.is_char_boundary(at));
+            let (part, after) = rest.split_at(whole.unwrap_or(0));
+            for character in part.chars() {
+                out[done] = U::of(character);
+                done += 1;
+            }
+            rest = after;
+        }
+    }
+    for character in rest.chars() {
+        out[done] = U::of(character);
+        done += 1;
+    }
+    assert_eq!(done, out.len(), "the room is what the text needs");
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -209,6 +289,36 @@ mod tests {
             let plain: String = bytes.iter().map(|&byte| char::from(byte)).collect();
             prop_assert_eq!(read(Text::Latin1(&bytes)), plain);
             prop_assert_eq!(read(Text::Lossy(&bytes)), String::from_utf8_lossy(&bytes));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn spreading_gives_the_characters(
+            parts in prop::collection::vec(prop_oneof![
+                "[ -~]{0,40}", "[a-é]{0,20}", "[a中文é]{0,20}", any::<char>().prop_map(String::from),
+            ], 0..8),
+        ) {
+            let text = parts.concat();
+            let chars: Vec<u32> = text.chars().map(u32::from).collect();
+            let widest = chars.iter().copied().max().unwrap_or(0);
+            let (width, count) = measure(&text);
+            prop_assert_eq!(count, chars.len());
+            let limits = [(0, 0x80), (1, 0x100), (2, 0x1_0000), (4, 0x11_0000)];
+            prop_assert_eq!(width, limits.iter().find(|(_, limit)| widest < *limit).unwrap().0);
+            let mut wide = vec![0u32; count];
+            spread(&text, &mut wide);
+            prop_assert_eq!(&wide, &chars);
+            if width <= 2 {
+                let mut units = vec![0u16; count];
+                spread(&text, &mut units);
+                prop_assert!(units.iter().map(|&unit| u32::from(unit)).eq(chars.iter().copied()));
+            }
+            if width <= 1 {
+                let mut units = vec![0u8; count];
+                spread(&text, &mut units);
+                prop_assert!(units.iter().map(|&unit| u32::from(unit)).eq(chars));
+            }
         }
     }
 

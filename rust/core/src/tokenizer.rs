@@ -11,6 +11,7 @@ use std::sync::{Mutex, OnceLock};
 
 use sha2::{Digest, Sha256};
 
+use crate::decode::Number;
 use crate::encode::{EncodeOptions, Encoder, Scratch, known};
 use crate::error::{Error, Result};
 use crate::parallel;
@@ -342,16 +343,10 @@ impl Tokenizer {
         Borrowed { tokenizer: self, kit: Some(kept.unwrap_or_default()) }
     }
 
-    /// Decode many lists of ids on up to `threads` threads, in order.
-    pub fn decode_batch(&self, lists: &[Vec<u32>], threads: usize) -> Result<Vec<Vec<u8>>> {
-        let decode_one = |(): &mut (), ids: &Vec<u32>| self.decode_bytes(ids);
-        parallel::map(lists, threads, Vec::len, || (), decode_one).into_iter().collect()
-    }
-
     /// The bytes of `ids`, end to end. Fails at the first id that stands for nothing.
-    pub fn decode_bytes(&self, ids: &[u32]) -> Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        decode::decode_bytes(&self.vocabulary, ids, &mut bytes)?;
+    pub fn decode_bytes<N: Number>(&self, ids: &[N]) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; decode::decoded_length(&self.vocabulary, ids)?];
+        decode::write(&self.vocabulary, ids, &mut bytes);
         Ok(bytes)
     }
 
