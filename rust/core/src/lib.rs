@@ -39,6 +39,10 @@ pub mod tokenizer;
 
 pub mod arrays;
 
+pub mod spans;
+
+pub mod stream;
+
 pub mod grow;
 
 pub mod file;

@@ -295,6 +295,21 @@ impl Tokenizer {
         Ok(())
     }
 
+    /// Append the ids of `text` to `out`, and stop soon after there are more than `enough`.
+    pub(crate) fn encode_beyond(
+        &self,
+        enough: usize,
+        text: &str,
+        scratch: &mut Scratch,
+        out: &mut Vec<u32>,
+    ) -> Result<()> {
+        let (vocabulary, splitter, mut start) = (&self.vocabulary, &self.splitter, 0);
+        while start < text.len() && out.len() <= enough {
+            start = self.encoder.encode_some(vocabulary, splitter, text, start, scratch, out)?;
+        }
+        Ok(())
+    }
+
     /// Call `sink` with the ids of `text`, some hundreds at a time, in order; what `options` ask to go
     /// before and after is left out. `block` is a buffer.
     pub(crate) fn encode_blocks(

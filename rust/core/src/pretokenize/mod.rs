@@ -120,6 +120,26 @@ impl Splitter {
         text.find_three(near, 4096, is_cut).map(|found| found + 1)
     }
 
+    /// How many bytes at the beginning of `text` have pretokens that nothing that follows can change.
+    ///
+    /// What follows a text can change its last two pretokens at most, under a published pattern; the
+    /// tests go through all short strings. Under other patterns nothing is known, so nothing is
+    /// certain.
+    pub(crate) fn certain(&self, text: &str) -> Result<usize> {
+        let Tier::Scan(_) = self.tier else { return Ok(0) };
+        let mut near = text.len().saturating_sub(2048);
+        if let Some(cut) = self.cut(text, near) {
+            return Ok(cut);
+        }
+        // From somewhere in the middle on it is less to split, if there is a cut.
+        near = self.cut(text, text.len() / 2).unwrap_or(0);
+        let mut last = [near; 3];
+        self.for_each(&text[near..], |pretoken| {
+            last = [last[1], last[2], last[2] + pretoken.len()];
+        })?;
+        Ok(last[0])
+    }
+
     /// The name of the way in which this pattern is split: `"regex"`, or, for a scanner, the name of
     /// the instructions that it uses: `"avx512"`, `"avx2"`, `"portable"`.
     pub fn tier(&self) -> &'static str {
