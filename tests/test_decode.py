@@ -87,9 +87,7 @@ class TestStream:
         parts.append(stream.flush())
         assert "".join(parts) == TOK.decode(ids)
 
-    def test_many_streams_at_once(
-        self, pair: tuple[bytepair.Tokenizer, tiktoken.Encoding]
-    ) -> None:
+    def test_many_streams_at_once(self, pair: tuple[bytepair.Tokenizer, tiktoken.Encoding]) -> None:
         ours, theirs = pair
         texts = [f"{n} 😀 naïve 中文字符 {chr(0x1F600 + n % 60)} ก้ {n}" for n in range(2000)]
         lists = theirs.encode_ordinary_batch(texts, num_threads=1)

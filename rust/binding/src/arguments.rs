@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use bytepair::encode::EncodeOptions;
 use bytepair::{Error, Special, Text, parallel};
+use numpy::PyReadonlyArray1;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -100,4 +101,19 @@ pub(crate) fn id(tokenizer: &bytepair::Tokenizer, number: &Bound<'_, PyAny>) -> 
         let (id, vocab_size) = (number.to_string(), tokenizer.vocabulary().len());
         errors::python(&Error::UnknownId { id, vocab_size })
     })
+}
+
+/// Offsets of an Arrow column, of 32 or 64 bits.
+pub(crate) fn offsets(array: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
+    match array.extract::<PyReadonlyArray1<'_, i32>>() {
+        Ok(short) => spans(short.as_slice()?),
+        Err(_) => spans(array.extract::<PyReadonlyArray1<'_, i64>>()?.as_slice()?),
+    }
+}
+
+/// Offsets that rise and are not negative.
+fn spans<T: Copy + TryInto<usize>>(offsets: &[T]) -> PyResult<Vec<usize>> {
+    let wrong = || PyValueError::new_err("the offsets of the texts must rise from 0 on");
+    let all: Option<Vec<usize>> = offsets.iter().map(|&at| at.try_into().ok()).collect();
+    all.filter(|all| all.is_sorted()).ok_or_else(wrong)
 }

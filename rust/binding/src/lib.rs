@@ -12,6 +12,7 @@ mod arrays;
 mod counter;
 mod counts;
 mod decode_stream;
+mod encode_stream;
 mod errors;
 mod ids;
 mod ints;
@@ -31,11 +32,15 @@ mod _core {
     const UNICODE_VERSION: &str = bytepair::pretokenize::UNICODE_VERSION;
 
     #[pymodule_export]
+    use crate::arrays::{encode_file, encode_utf8};
+    #[pymodule_export]
     use crate::counter::Counter;
     #[pymodule_export]
     use crate::counts::Counts;
     #[pymodule_export]
     use crate::decode_stream::DecodeStream;
+    #[pymodule_export]
+    use crate::encode_stream::EncodeStream;
     #[pymodule_export]
     use crate::model::Model;
     #[pymodule_export]

@@ -6,9 +6,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytepair::encode::EncodeOptions;
+use bytepair::spans::Keep;
 use bytepair::{MergeRule, Text, parallel};
-use numpy::{IntoPyArray, PyArray1};
-use pyo3::exceptions::PyKeyError;
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
+use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
@@ -19,6 +20,9 @@ use crate::ints::Ints;
 use crate::model::Model;
 use crate::text::{string, text as text_of};
 use crate::{arguments, arrays, errors};
+
+/// Ids, and the spans of each in bytes and in characters.
+type Offsets<'py> = (Bound<'py, PyList>, Bound<'py, PyArray2<i64>>, Bound<'py, PyArray2<i64>>);
 
 /// To encode a text of fewer characters, the interpreter lock is not given back: that would take as
 /// long.
@@ -274,6 +278,96 @@ impl Tokenizer {
         let texts = strings.iter().map(text_of).collect::<PyResult<Vec<_>>>()?;
         let counts = py.detach(|| self.core.count_batch(&texts, &options, threads));
         Ok(counts.map_err(|e| errors::python(&e))?.into_pyarray(py))
+    }
+
+    /// Encode one text, with the part of it that each id covers.
+    ///
+    /// Args:
+    ///     text: as in `encode`. A pair of surrogates counts as the one character that it is.
+    ///     special: as in `encode`; a special token covers its text.
+    ///     prepend: as in `encode`; it covers nothing, at the start of the text.
+    ///     append: as in `encode`; it covers nothing, at the end of the text.
+    ///
+    /// Returns:
+    ///     The ids, a list of int. And two int64 arrays of shape (n, 2), for each id where its part
+    ///     begins and ends: in bytes of the UTF-8 of the text, and in characters, as `text[a:b]` takes
+    ///     them. An id that has only some bytes of a character covers that character, so the spans of
+    ///     neighbours in characters may overlap.
+    ///
+    /// Raises:
+    ///     SpecialTokenError: as in `encode`.
+    ///     SplitError: as in `encode`.
+    ///
+    /// Example:
+    ///     >>> import bytepair
+    ///     >>> tok = bytepair.train(["hello hello"], 269)
+    ///     >>> ids, in_bytes, in_chars = tok.encode_with_offsets("é hello")
+    ///     >>> ids, in_bytes.tolist()
+    ///     ([195, 169, 32, 259], [[0, 1], [1, 2], [2, 3], [3, 8]])
+    ///     >>> in_chars.tolist()
+    ///     [[0, 1], [0, 1], [1, 2], [2, 7]]
+    #[pyo3(signature = (text, *, special=None, prepend=None, append=None))]
+    fn encode_with_offsets<'py>(
+        &self,
+        py: Python<'py>,
+        text: &Bound<'py, PyString>,
+        special: Option<&Bound<'py, PyAny>>,
+        prepend: Option<&Bound<'py, PyAny>>,
+        append: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Offsets<'py>> {
+        let options = arguments::options(&self.core, special, prepend, append)?;
+        let text = text_of(text)?;
+        let spans = py.detach(|| self.core.encode_with_spans(&text, &options));
+        let spans = spans.map_err(|e| errors::python(&e))?;
+        let pairs = |pairs: Vec<[i64; 2]>| {
+            let shape = [pairs.len(), 2];
+            pairs.into_flattened().into_pyarray(py).reshape(shape)
+        };
+        Ok((self.ints.list(py, &spans.ids)?, pairs(spans.bytes)?, pairs(spans.chars)?))
+    }
+
+    /// Cut a text so that it has at most so many ids.
+    ///
+    /// The result is the text of the first (or last) `max_tokens` ids of `encode(text)`, without a
+    /// character of which a part is missing. If that text by itself has more ids, because it now
+    /// ends where a token does not, it is cut again in the same way. So
+    /// `count(truncate_text(text, n)) <= n` always holds. A text that fits is returned whole.
+    ///
+    /// Args:
+    ///     text: as in `encode`; special tokens in it are text.
+    ///     max_tokens: how many ids the result has at most.
+    ///     keep: which end of the text stays: "start" or "end".
+    ///
+    /// Raises:
+    ///     ValueError: if `keep` is something else.
+    ///     SplitError: as in `encode`.
+    ///
+    /// Example:
+    ///     >>> import bytepair
+    ///     >>> tok = bytepair.train(["hello hello"], 269)
+    ///     >>> tok.truncate_text("hello hello hello", 3)
+    ///     'hello hello'
+    ///     >>> tok.truncate_text("hello hello!", 2, keep="end")
+    ///     'hello!'
+    #[pyo3(signature = (text, max_tokens, *, keep="start"))]
+    fn truncate_text<'py>(
+        &self,
+        py: Python<'py>,
+        text: &Bound<'py, PyString>,
+        max_tokens: usize,
+        keep: &str,
+    ) -> PyResult<Bound<'py, PyString>> {
+        let keep = match keep {
+            "start" => Keep::Start,
+            "end" => Keep::End,
+            other => {
+                let message = format!("keep is {other:?}; it must be \"start\" or \"end\"");
+                return Err(PyValueError::new_err(message));
+            }
+        };
+        let utf8 = arguments::utf8(text)?;
+        let cut = py.detach(|| self.core.truncate_text(&utf8, max_tokens, keep));
+        string(py, cut.map_err(|e| errors::python(&e))?)
     }
 
     /// Decode ids into text.

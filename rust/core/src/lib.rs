@@ -39,6 +39,8 @@ pub mod tokenizer;
 
 pub mod arrays;
 
+pub mod documents;
+
 pub mod spans;
 
 pub mod stream;
