@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use bytepair::encode::EncodeOptions;
 use bytepair::{Error, Special, Text, parallel};
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -48,17 +47,14 @@ pub(crate) fn threads(asked: Option<usize>) -> PyResult<usize> {
     }
 }
 
-/// The options of encoding.
+/// What special tokens in a text mean, and the ids before and after it.
 pub(crate) fn options(
     tokenizer: &bytepair::Tokenizer,
     special: Option<&Bound<'_, PyAny>>,
     prepend: Option<&Bound<'_, PyAny>>,
     append: Option<&Bound<'_, PyAny>>,
-) -> PyResult<EncodeOptions> {
-    let special = self::special(special)?;
-    let (prepend, append) = (affix(tokenizer, prepend)?, affix(tokenizer, append)?);
-    EncodeOptions::new(tokenizer.vocabulary(), &special, prepend, append)
-        .map_err(|e| errors::python(&e))
+) -> PyResult<(Special, Option<u32>, Option<u32>)> {
+    Ok((self::special(special)?, affix(tokenizer, prepend)?, affix(tokenizer, append)?))
 }
 
 /// What the text of special tokens means: `"text"`, `"all"`, `"error"`, or a collection of names.

@@ -69,8 +69,8 @@ pub(crate) fn encode_utf8<'py>(
     append: Option<&Bound<'py, PyAny>>,
     threads: Option<usize>,
 ) -> PyResult<Arrays<'py>> {
+    let options = tokenizer.get().options(special, prepend, append)?;
     let tokenizer = tokenizer.get().core();
-    let options = arguments::options(tokenizer, special, prepend, append)?;
     let threads = arguments::threads(threads)?;
     let (data, offsets) = (data.as_slice()?, arguments::offsets(offsets)?);
     let outside = || PyValueError::new_err("the offsets of the texts lie outside their data");
@@ -95,8 +95,8 @@ pub(crate) fn encode_file<'py>(
     append: Option<&Bound<'py, PyAny>>,
     threads: Option<usize>,
 ) -> PyResult<Arrays<'py>> {
+    let options = tokenizer.get().options(special, prepend, append)?;
     let tokenizer = tokenizer.get().core();
-    let options = arguments::options(tokenizer, special, prepend, append)?;
     let threads = arguments::threads(threads)?;
     let file = FileOptions { separator, lossy };
     if tokenizer.fits_u16() {

@@ -17,6 +17,7 @@ mod errors;
 mod ids;
 mod ints;
 mod model;
+mod options;
 mod render;
 mod text;
 mod tokenizer;

@@ -18,6 +18,7 @@ use crate::decode_stream::DecodeStream;
 use crate::ids::{Ids, Slice};
 use crate::ints::Ints;
 use crate::model::Model;
+use crate::options::Options;
 use crate::text::{string, text as text_of};
 use crate::{arguments, arrays, errors};
 
@@ -35,6 +36,7 @@ const CHUNK: usize = 1 << 17;
 pub(crate) struct Tokenizer {
     core: Arc<bytepair::Tokenizer>,
     ints: Ints,
+    options: Options,
 }
 
 #[pymethods]
@@ -43,7 +45,7 @@ impl Tokenizer {
     fn new(model: &Model) -> Self {
         let core = Arc::clone(&model.0);
         let ints = Ints::new(core.vocabulary().len());
-        Self { core, ints }
+        Self { core, ints, options: Options::default() }
     }
 
     /// Encode one text into a list of ids.
@@ -77,7 +79,7 @@ impl Tokenizer {
         prepend: Option<&Bound<'py, PyAny>>,
         append: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let options = arguments::options(&self.core, special, prepend, append)?;
+        let options = self.options(special, prepend, append)?;
         let text = text_of(text)?;
         if text.len() < SHORT {
             let list = self.core.encode_text(&text, &options, |ids| self.ints.list(py, ids));
@@ -119,7 +121,7 @@ impl Tokenizer {
         append: Option<&Bound<'py, PyAny>>,
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let options = arguments::options(&self.core, special, prepend, append)?;
+        let options = self.options(special, prepend, append)?;
         let threads = arguments::threads(threads)?;
         let strings = arguments::strings(texts)?;
         let texts = strings.iter().map(text_of).collect::<PyResult<Vec<_>>>()?;
@@ -161,7 +163,7 @@ impl Tokenizer {
         append: Option<&Bound<'py, PyAny>>,
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let options = arguments::options(&self.core, special, prepend, append)?;
+        let options = self.options(special, prepend, append)?;
         let threads = arguments::threads(threads)?;
         let texts = [text_of(text)?];
         Ok(arrays::encode(py, &self.core, &texts, &options, threads)?.0)
@@ -201,7 +203,7 @@ impl Tokenizer {
         append: Option<&Bound<'py, PyAny>>,
         threads: Option<usize>,
     ) -> PyResult<arrays::Arrays<'py>> {
-        let options = arguments::options(&self.core, special, prepend, append)?;
+        let options = self.options(special, prepend, append)?;
         let threads = arguments::threads(threads)?;
         let strings = arguments::strings(texts)?;
         let texts = strings.iter().map(text_of).collect::<PyResult<Vec<_>>>()?;
@@ -234,7 +236,7 @@ impl Tokenizer {
         prepend: Option<&Bound<'_, PyAny>>,
         append: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<usize> {
-        let options = arguments::options(&self.core, special, prepend, append)?;
+        let options = self.options(special, prepend, append)?;
         let text = text_of(text)?;
         let count = || self.core.count(&text, &options);
         let count = if text.len() < SHORT { count() } else { py.detach(count) };
@@ -272,7 +274,7 @@ impl Tokenizer {
         append: Option<&Bound<'py, PyAny>>,
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
-        let options = arguments::options(&self.core, special, prepend, append)?;
+        let options = self.options(special, prepend, append)?;
         let threads = arguments::threads(threads)?;
         let strings = arguments::strings(texts)?;
         let texts = strings.iter().map(text_of).collect::<PyResult<Vec<_>>>()?;
@@ -315,7 +317,7 @@ impl Tokenizer {
         prepend: Option<&Bound<'py, PyAny>>,
         append: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Offsets<'py>> {
-        let options = arguments::options(&self.core, special, prepend, append)?;
+        let options = self.options(special, prepend, append)?;
         let text = text_of(text)?;
         let spans = py.detach(|| self.core.encode_with_spans(&text, &options));
         let spans = spans.map_err(|e| errors::python(&e))?;
@@ -681,6 +683,16 @@ impl Tokenizer {
     /// What the core knows.
     pub(crate) fn core(&self) -> &bytepair::Tokenizer {
         &self.core
+    }
+
+    /// The keywords of encoding, prepared.
+    pub(crate) fn options(
+        &self,
+        special: Option<&Bound<'_, PyAny>>,
+        prepend: Option<&Bound<'_, PyAny>>,
+        append: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Arc<EncodeOptions>> {
+        self.options.prepare(&self.core, special, prepend, append)
     }
 
     /// A list of ids for each text. Threads encode some texts at a time; this one makes the lists.
