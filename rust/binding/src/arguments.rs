@@ -47,6 +47,16 @@ pub(crate) fn threads(asked: Option<usize>) -> PyResult<usize> {
     }
 }
 
+/// How many threads to use for these texts. For short ones the system is not asked how many there
+/// are, which would take longer than encoding.
+pub(crate) fn threads_for(asked: Option<usize>, texts: &[Text<'_>]) -> PyResult<usize> {
+    let weight = texts.iter().map(Text::len).sum();
+    match asked {
+        None if parallel::worth(usize::MAX, weight) == 1 => Ok(1),
+        asked => threads(asked),
+    }
+}
+
 /// What special tokens in a text mean, and the ids before and after it.
 pub(crate) fn options(
     tokenizer: &bytepair::Tokenizer,

@@ -71,11 +71,11 @@ pub(crate) fn encode_utf8<'py>(
 ) -> PyResult<Arrays<'py>> {
     let options = tokenizer.get().options(special, prepend, append)?;
     let tokenizer = tokenizer.get().core();
-    let threads = arguments::threads(threads)?;
     let (data, offsets) = (data.as_slice()?, arguments::offsets(offsets)?);
     let outside = || PyValueError::new_err("the offsets of the texts lie outside their data");
     let texts = offsets.windows(2).map(|pair| data.get(pair[0]..pair[1]).map(Text::Bytes));
     let texts = texts.collect::<Option<Vec<_>>>().ok_or_else(outside)?;
+    let threads = arguments::threads_for(threads, &texts)?;
     encode(py, tokenizer, &texts, &options, threads)
 }
 

@@ -122,9 +122,9 @@ impl Tokenizer {
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyList>> {
         let options = self.options(special, prepend, append)?;
-        let threads = arguments::threads(threads)?;
         let strings = arguments::strings(texts)?;
         let texts = strings.iter().map(text_of).collect::<PyResult<Vec<_>>>()?;
+        let threads = arguments::threads_for(threads, &texts)?;
         let lists = py.detach(|| self.lists(&texts, &options, threads))?;
         PyList::new(py, lists)
     }
@@ -164,8 +164,8 @@ impl Tokenizer {
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let options = self.options(special, prepend, append)?;
-        let threads = arguments::threads(threads)?;
         let texts = [text_of(text)?];
+        let threads = arguments::threads_for(threads, &texts)?;
         Ok(arrays::encode(py, &self.core, &texts, &options, threads)?.0)
     }
 
@@ -204,9 +204,9 @@ impl Tokenizer {
         threads: Option<usize>,
     ) -> PyResult<arrays::Arrays<'py>> {
         let options = self.options(special, prepend, append)?;
-        let threads = arguments::threads(threads)?;
         let strings = arguments::strings(texts)?;
         let texts = strings.iter().map(text_of).collect::<PyResult<Vec<_>>>()?;
+        let threads = arguments::threads_for(threads, &texts)?;
         arrays::encode(py, &self.core, &texts, &options, threads)
     }
 
@@ -275,9 +275,9 @@ impl Tokenizer {
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let options = self.options(special, prepend, append)?;
-        let threads = arguments::threads(threads)?;
         let strings = arguments::strings(texts)?;
         let texts = strings.iter().map(text_of).collect::<PyResult<Vec<_>>>()?;
+        let threads = arguments::threads_for(threads, &texts)?;
         let counts = py.detach(|| self.core.count_batch(&texts, &options, threads));
         Ok(counts.map_err(|e| errors::python(&e))?.into_pyarray(py))
     }

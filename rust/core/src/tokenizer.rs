@@ -48,7 +48,8 @@ pub struct Tokenizer {
     merges_made: Vec<u64>,
     fingerprint: OnceLock<String>,
     /// What encoding remembered, for the next call; one for each thread that was at work.
-    kits: Mutex<Vec<Kit>>,
+    #[expect(clippy::vec_box, reason = "a kit is taken and put back for every short text")]
+    kits: Mutex<Vec<Box<Kit>>>,
 }
 
 impl PartialEq for Tokenizer {
@@ -412,7 +413,7 @@ pub(crate) struct Kit {
 pub(crate) struct Borrowed<'a> {
     tokenizer: &'a Tokenizer,
     /// Here until dropped.
-    kit: Option<Kit>,
+    kit: Option<Box<Kit>>,
 }
 
 /// A buffer that grew larger than this (in bytes or ids) is not kept.
