@@ -2,8 +2,8 @@
 
     python tests/fuzz_encode.py RANK_FILE PATTERN --seconds 3600 --seed 1
 
-Texts are made of the pieces at which splitting and merging go wrong: every class of characters that
-a pattern can tell apart, all alignments to blocks of 64 bytes, long runs, halves of characters, lone
+Texts are made of the pieces at which splitting and merging go wrong: all classes of characters that
+a pattern can tell apart, alignments to blocks of 64 bytes, long runs, halves of characters, lone
 surrogates, names of special tokens. Each text is encoded by both, several times by ours (cold and
 warm, on more threads than one, as lists and as arrays), counted and decoded again. The first
 difference ends the run and prints the text.
