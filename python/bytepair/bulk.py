@@ -155,8 +155,9 @@ class BulkMethods(_core.Tokenizer):
     def encode_iterable(self, texts: Iterable[str]) -> Iterator[int]:
         """Encode pieces of one text, such as the lines of a file, without holding all of it.
 
-        Special tokens in it are text. Under a split pattern of your own, about which nothing is
-        known, all text is held until the end.
+        Special tokens in it are text. Under the named split patterns little more than 64 KiB is
+        held. Under one of your own, text is held until a place where it may be cut for sure, and to
+        the end if `splitter` is "regex".
 
         Args:
             texts: the pieces, an iterable of str; a piece may end anywhere.

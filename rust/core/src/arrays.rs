@@ -2,8 +2,10 @@
 //! there are.
 //!
 //! The texts are cut into parts, a long one in several, where that changes no id. Threads take some
-//! parts at a time, each the next that nobody has, and append ids to an array of their own. At the
-//! end the arrays are put together in order. One thread alone writes into the result at once.
+//! parts at a time, each the next that nobody has; what they give back is appended to the result in
+//! order, while it is still near. One thread alone writes into the result at once.
+
+use std::ops::Range;
 
 use crate::encode::EncodeOptions;
 use crate::error::{Error, Result};
@@ -62,17 +64,8 @@ struct Part<'a> {
     last: bool,
 }
 
-/// What one thread made.
-struct Worker<'a, T> {
-    tokenizer: &'a Tokenizer,
-    options: &'a EncodeOptions,
-    kit: Borrowed<'a>,
-    ids: Vec<T>,
-    /// Which chunk of parts it took, and where the ids of each part end.
-    chunks: Vec<(usize, Vec<usize>)>,
-    /// The first part that failed; nothing was done after it.
-    failed: Option<(usize, Error)>,
-}
+/// The ids of some parts, and where those of each part end.
+type Encoded<T> = (Vec<T>, Vec<usize>);
 
 impl Tokenizer {
     /// Whether every id fits 16 bits.
@@ -108,15 +101,51 @@ impl Tokenizer {
             (0..).zip(texts).flat_map(|(n, t)| cut(n, *t, splitter)).collect();
         let chunks = if threads == 1 { 1 } else { (total / CHUNK).max(threads) };
         let chunks = parallel::shares(&parts, chunks, |part| part.text.len() + 1);
-        let worker = || Worker::new(self, options);
-        let workers = parallel::claim(&chunks, threads, worker, |worker, index, range| {
-            worker.encode_chunk(index, &parts[range.clone()]);
-        });
-        let failed = workers.iter().filter_map(|worker| worker.failed.as_ref());
-        match failed.min_by_key(|(chunk, _)| *chunk) {
-            Some((_, error)) => Err(error.clone()),
-            None => Ok(assemble(workers, &chunks, &parts, texts.len())),
+        let encode = |kit: &mut Borrowed<'_>, range: &Range<usize>| {
+            self.encode_parts(&parts[range.clone()], options, kit)
+        };
+        let mut joined = Joined::new(texts.len());
+        let mut waiting: Vec<Option<Result<Encoded<T>>>> = Vec::new();
+        waiting.resize_with(chunks.len(), || None);
+        let mut next = 0;
+        parallel::pipe(
+            &chunks,
+            threads,
+            || self.kit(),
+            encode,
+            |chunk, encoded| {
+                waiting[chunk] = Some(encoded);
+                while let Some(encoded) = waiting.get_mut(next).and_then(Option::take) {
+                    joined.append(&parts[chunks[next].clone()], encoded);
+                    next += 1;
+                }
+            },
+        );
+        joined.finish()
+    }
+
+    /// Encode parts, one behind the other.
+    fn encode_parts<T: Id>(
+        &self,
+        parts: &[Part<'_>],
+        options: &EncodeOptions,
+        kit: &mut Kit,
+    ) -> Result<Encoded<T>> {
+        let (mut ids, mut ends) = (Vec::new(), Vec::with_capacity(parts.len()));
+        let Kit { scratch, block, text: buffer } = kit;
+        for part in parts {
+            if part.at == 0 {
+                ids.extend(options.prepend.map(T::of));
+            }
+            let text = part.text.read(buffer).map_err(|error| part.placed(error))?;
+            let sink = |block: &[u32]| ids.extend(block.iter().map(|&id| T::of(id)));
+            self.encode_blocks(text, options, scratch, block, sink)?;
+            if part.last {
+                ids.extend(options.append.map(T::of));
+            }
+            ends.push(ids.len());
         }
+        Ok((ids, ends))
     }
 
     /// How many ids each text has; quicker than encoding. Fails as
@@ -129,44 +158,6 @@ impl Tokenizer {
     ) -> Result<Vec<i64>> {
         let offsets = self.encode_arrays::<()>(texts, options, threads)?.offsets;
         Ok(offsets.windows(2).map(|pair| pair[1] - pair[0]).collect())
-    }
-}
-
-impl<'a, T: Id> Worker<'a, T> {
-    fn new(tokenizer: &'a Tokenizer, options: &'a EncodeOptions) -> Self {
-        let kit = tokenizer.kit();
-        Self { tokenizer, options, kit, ids: Vec::new(), chunks: Vec::new(), failed: None }
-    }
-
-    fn encode_chunk(&mut self, chunk: usize, parts: &[Part<'_>]) {
-        if self.failed.is_some() {
-            return;
-        }
-        let mut ends = Vec::with_capacity(parts.len());
-        for part in parts {
-            if let Err(error) = self.encode_part(part) {
-                self.failed = Some((chunk, error));
-                return;
-            }
-            ends.push(self.ids.len());
-        }
-        self.chunks.push((chunk, ends));
-    }
-
-    fn encode_part(&mut self, part: &Part<'_>) -> Result<()> {
-        let options = self.options;
-        if part.at == 0 {
-            self.ids.extend(options.prepend.map(T::of));
-        }
-        let Kit { scratch, block, text } = &mut *self.kit;
-        let text = part.text.read(text).map_err(|error| part.placed(error))?;
-        let ids = &mut self.ids;
-        let sink = |block: &[u32]| ids.extend(block.iter().map(|&id| T::of(id)));
-        self.tokenizer.encode_blocks(text, options, scratch, block, sink)?;
-        if part.last {
-            self.ids.extend(options.append.map(T::of));
-        }
-        Ok(())
     }
 }
 
@@ -202,53 +193,46 @@ fn cut<'a>(
     })
 }
 
-/// Put together what the threads made, in the order of the chunks.
-fn assemble<T: Id>(
-    mut workers: Vec<Worker<'_, T>>,
-    chunks: &[std::ops::Range<usize>],
-    parts: &[Part<'_>],
-    documents: usize,
-) -> Arrays<T> {
-    let mut lengths = vec![0; documents];
-    let mut sizes = vec![0; chunks.len()];
-    for worker in &workers {
-        let mut start = 0;
-        for (chunk, ends) in &worker.chunks {
-            for (part, &end) in parts[chunks[*chunk].clone()].iter().zip(ends) {
-                lengths[part.document] += end - start;
-                sizes[*chunk] += end - start;
-                start = end;
+/// What is put together, chunk by chunk in their order.
+struct Joined<T> {
+    ids: Vec<T>,
+    /// How many ids each text has so far.
+    lengths: Vec<usize>,
+    /// The first error; nothing is added after it.
+    failed: Option<Error>,
+}
+
+impl<T: Id> Joined<T> {
+    fn new(texts: usize) -> Self {
+        Self { ids: Vec::new(), lengths: vec![0; texts], failed: None }
+    }
+
+    fn append(&mut self, parts: &[Part<'_>], encoded: Result<Encoded<T>>) {
+        match encoded {
+            _ if self.failed.is_some() => {}
+            Err(error) => self.failed = Some(error),
+            Ok((ids, ends)) => {
+                let mut start = 0;
+                for (part, end) in parts.iter().zip(ends) {
+                    self.lengths[part.document] += end - start;
+                    start = end;
+                }
+                if self.ids.is_empty() {
+                    self.ids = ids;
+                } else {
+                    self.ids.extend_from_slice(&ids);
+                }
             }
         }
     }
-    let offsets = offsets(lengths);
-    if workers.len() == 1 {
-        let mut ids = workers.pop().map(|worker| worker.ids).unwrap_or_default();
-        ids.shrink_to_fit();
-        return Arrays { ids, offsets };
-    }
-    let mut ids = vec![T::default(); sizes.iter().sum()];
-    let mut places: Vec<Option<&mut [T]>> = Vec::with_capacity(sizes.len());
-    let mut rest = &mut ids[..];
-    for size in sizes {
-        let (place, after) = rest.split_at_mut(size);
-        places.push(Some(place));
-        rest = after;
-    }
-    let copies = workers.iter().map(|worker| {
-        let places = worker.chunks.iter().filter_map(|(chunk, _)| places[*chunk].take());
-        let places: Vec<&mut [T]> = places.collect();
-        move || {
-            let mut rest = &worker.ids[..];
-            for place in places {
-                let (from, after) = rest.split_at(place.len());
-                place.copy_from_slice(from);
-                rest = after;
-            }
+
+    fn finish(mut self) -> Result<Arrays<T>> {
+        if let Some(error) = self.failed {
+            return Err(error);
         }
-    });
-    parallel::run(copies.collect::<Vec<_>>());
-    Arrays { ids, offsets }
+        self.ids.shrink_to_fit();
+        Ok(Arrays { ids: self.ids, offsets: offsets(self.lengths) })
+    }
 }
 
 /// Where texts of these lengths begin when they stand end to end.

@@ -65,35 +65,10 @@ pub fn worth(threads: usize, weight: usize) -> usize {
 }
 
 /// Let up to `threads` threads take the items, each the next one that nobody has taken, so that a
-/// thread that is held up does not hold up the others. Each works on its items with a state of its
-/// own, which is returned. `action` is given the state, the number of the item, and the item.
+/// thread that is held up does not hold up the others. Each works with a state of its own.
 ///
-/// ```
-/// let add = |sum: &mut u32, _, item: &u32| *sum += item;
-/// let sums = bytepair::parallel::claim(&[1, 2, 3, 4], 2, || 0, add);
-/// assert_eq!(sums.iter().sum::<u32>(), 10);
-/// ```
-pub fn claim<T: Sync, S: Send>(
-    items: &[T],
-    threads: usize,
-    state: impl Fn() -> S + Sync,
-    action: impl Fn(&mut S, usize, &T) + Sync,
-) -> Vec<S> {
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut state = state();
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(item) = items.get(index) else { return state };
-            action(&mut state, index, item);
-        }
-    };
-    let work = &work;
-    run((0..threads.clamp(1, items.len().max(1))).map(|_| move || work()))
-}
-
-/// As [`claim`], but what `action` returns for each item goes to `sink`, on the thread of the caller
-/// and in any order, with the number of the item, while the others go on.
+/// What `action` returns for an item goes to `sink`, on the thread of the caller and in any order, with
+/// the number of the item, while the others go on.
 ///
 /// ```
 /// let mut squares = vec![0; 3];

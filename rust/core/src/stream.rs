@@ -14,7 +14,8 @@ const ENOUGH: usize = 1 << 16;
 
 /// Encodes a text that arrives in pieces. Special tokens in it are text.
 ///
-/// Under a split pattern of one's own, about which nothing is known, all text is kept to the end.
+/// Under a split pattern that is not published, text is kept until a place where it may be cut; under
+/// one that only the engine can split, to the end.
 ///
 /// ```
 /// use bytepair::{MergeRule, Pattern, Text, Tokenizer, Vocabulary, stream::EncodeStream};
