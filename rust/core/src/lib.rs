@@ -51,6 +51,8 @@ pub mod file;
 
 pub mod parallel;
 
+mod index;
+
 mod key;
 
 mod prefetch;
