@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from bytepair import BytepairError, __version__
-from bytepair.cli import count, decode, encode, inspect, train, verify
+from bytepair.cli import count, decode, encode, evaluate, inspect, train, verify
 
 
 class _Group(TyperGroup):
@@ -45,6 +45,7 @@ app.command()(count.count)
 app.command()(encode.encode)
 app.command()(decode.decode)
 app.command()(inspect.inspect)
+app.command()(evaluate.evaluate)
 app.command()(verify.verify)
 
 

@@ -1,0 +1,107 @@
+"""`bytepair evaluate`: the figures of a tokenizer, beside those of others."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import bytepair
+
+
+def evaluate(
+    tokenizer: Annotated[
+        str, typer.Argument(help="The tokenizer: a folder, a file or a published name.")
+    ] = "tokenizer",
+    against: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What to compare with: a folder, a file, a published name "
+            f"({', '.join(bytepair.evaluate.PUBLISHED)}), or none; may be repeated. "
+            "[default: gpt2, cl100k_base and o200k_base]"
+        ),
+    ] = None,
+    train: Annotated[
+        list[str] | None,
+        typer.Option(help="Files, folders or globs of training text; may be repeated."),
+    ] = None,
+    val: Annotated[
+        list[str] | None,
+        typer.Option(help="The same for validation text."),
+    ] = None,
+    max_chars: Annotated[
+        int, typer.Option(min=1, help="Read so many characters of each of them.")
+    ] = 10_000_000,
+    column: Annotated[str, typer.Option(help="The column or field with the text.")] = "text",
+    width: Annotated[int, typer.Option(min=1, help="Numbers in the embedding of an id.")] = 768,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Write Markdown.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Write all numbers as JSON.")] = False,
+    sizes: Annotated[
+        Path | None, typer.Option(help="Write bytes per token of every size here, as CSV.")
+    ] = None,
+    token_bytes: Annotated[
+        Path | None, typer.Option(help="Write the bytes of each id here: .npy, or .pt for torch.")
+    ] = None,
+) -> None:
+    """Compare a tokenizer with others: texts, languages, use, vocabulary, sizes.
+
+    Examples:
+    * `bytepair evaluate my-tokenizer`
+
+    * `bytepair evaluate my-tokenizer --val 'shards/val*.parquet' --markdown > figures.md`
+
+    * `bytepair evaluate my-tokenizer --against other-tokenizer --json`
+    """
+    tok = bytepair.evaluate.open_tokenizer(tokenizer)
+    found = bytepair.evaluate.measure(
+        tok,
+        name=_name(tokenizer, against or []),
+        against=_rivals(against),
+        texts=_texts({"train": train or [], "validation": val or []}, column, max_chars),
+        width=width,
+    )
+    for reason in found.missing.values():
+        typer.echo(f"bytepair: {reason}", err=True)
+    if sizes:
+        bytepair.evaluate.sweep(tok, width=width).save(sizes)
+    if token_bytes:
+        bytepair.evaluate.save_token_bytes(tok, token_bytes)
+    if as_json:
+        typer.echo(bytepair.evaluate.to_json(found), nl=False)
+    elif markdown:
+        typer.echo(bytepair.evaluate.to_markdown(found), nl=False)
+    else:
+        _print(found)
+
+
+def _name(tokenizer: str, against: list[str]) -> str:
+    name = Path(tokenizer).resolve().name if Path(tokenizer).exists() else tokenizer
+    return f"{name} (ours)" if name in against else name
+
+
+def _rivals(against: list[str] | None) -> list[str]:
+    if against is None:
+        return list(bytepair.evaluate.USUAL_RIVALS)
+    return [name for name in against if name != "none"]
+
+
+def _texts(sources: dict[str, list[str]], column: str, max_chars: int) -> dict[str, list[str]]:
+    return {
+        name: bytepair.evaluate.documents(
+            [Path(path) for path in paths], column=column, max_chars=max_chars
+        )
+        for name, paths in sources.items()
+        if paths
+    }
+
+
+def _print(found: bytepair.evaluate.Evaluation) -> None:
+    from rich.console import Console
+
+    console = Console()
+    if not sys.stdout.isatty():  # a table cut to eighty columns would lose figures
+        console = Console(width=200)
+    for part in bytepair.evaluate.to_terminal(found):
+        console.print(part)
