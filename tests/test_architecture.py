@@ -20,7 +20,8 @@ PACKAGE = ROOT / "python" / "bytepair"
 #: The rooms of the package in order: each may import from those before it, and from `_core`.
 ROOMS = [
     "errors", "view", "progress", "reference", "sample", "corpus", "formats", "chat", "bulk",
-    "tokenizer", "counts", "counting", "train", "grow", "compat", "evaluate", "cli",
+    "tokenizer", "counts", "counting", "train", "grow", "compat", "evaluate", "plot", "report",
+    "cli",
 ]  # fmt: skip
 
 

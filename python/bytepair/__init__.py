@@ -7,12 +7,12 @@
     'another one'
 
 Everything public is named here or in one of the modules `chat`, `corpus`, `errors`,
-`evaluate`, `reference`, `sample` and `view`.
+`evaluate`, `plot`, `reference`, `report`, `sample` and `view`.
 """
 
 from importlib.metadata import version as _version
 
-from bytepair import chat, corpus, errors, evaluate, reference, sample, view
+from bytepair import chat, corpus, errors, evaluate, plot, reference, report, sample, view
 from bytepair._core import PATTERNS, UNICODE_VERSION
 from bytepair.counting import count
 from bytepair.counts import Counts
@@ -40,7 +40,9 @@ __all__ = [
     "evaluate",
     "extend",
     "load",
+    "plot",
     "reference",
+    "report",
     "resume",
     "sample",
     "train",

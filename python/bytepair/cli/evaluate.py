@@ -54,26 +54,39 @@ def evaluate(
 
     * `bytepair evaluate my-tokenizer --against other-tokenizer --json`
     """
-    tok = bytepair.evaluate.open_tokenizer(tokenizer)
-    found = bytepair.evaluate.measure(
-        tok,
-        name=_name(tokenizer, against or []),
-        against=_rivals(against),
-        texts=_texts({"train": train or [], "validation": val or []}, column, max_chars),
-        width=width,
-    )
-    for reason in found.missing.values():
-        typer.echo(f"bytepair: {reason}", err=True)
+    texts = {"train": train or [], "validation": val or []}
+    found = found_for(tokenizer, against, texts, column, max_chars, width)
     if sizes:
-        bytepair.evaluate.sweep(tok, width=width).save(sizes)
+        bytepair.evaluate.sweep(found.tokenizer, width=width).save(sizes)
     if token_bytes:
-        bytepair.evaluate.save_token_bytes(tok, token_bytes)
+        bytepair.evaluate.save_token_bytes(found.tokenizer, token_bytes)
     if as_json:
         typer.echo(bytepair.evaluate.to_json(found), nl=False)
     elif markdown:
         typer.echo(bytepair.evaluate.to_markdown(found), nl=False)
     else:
         _print(found)
+
+
+def found_for(
+    tokenizer: str,
+    against: list[str] | None,
+    texts: dict[str, list[str]],
+    column: str,
+    max_chars: int,
+    width: int,
+) -> bytepair.evaluate.Evaluation:
+    """Evaluate as the options say, and tell on standard error what was left out."""
+    found = bytepair.evaluate.measure(
+        bytepair.evaluate.open_tokenizer(tokenizer),
+        name=_name(tokenizer, against or []),
+        against=_rivals(against),
+        texts=_texts(texts, column, max_chars),
+        width=width,
+    )
+    for reason in found.missing.values():
+        typer.echo(f"bytepair: {reason}", err=True)
+    return found
 
 
 def _name(tokenizer: str, against: list[str]) -> str:
