@@ -21,7 +21,7 @@ PACKAGE = ROOT / "python" / "bytepair"
 ROOMS = [
     "errors", "view", "progress", "reference", "sample", "corpus", "formats", "chat", "bulk",
     "tokenizer", "counts", "counting", "train", "grow", "compat", "evaluate", "plot", "report",
-    "cli",
+    "explore", "cli",
 ]  # fmt: skip
 
 

@@ -25,7 +25,18 @@ MODULES = [
     if not m.name.endswith("__main__")
 ]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-COMMANDS = ["", "train", "count", "encode", "decode", "inspect", "evaluate", "report", "verify"]
+COMMANDS = [
+    "",
+    "train",
+    "count",
+    "encode",
+    "decode",
+    "inspect",
+    "evaluate",
+    "report",
+    "explore",
+    "verify",
+]
 
 
 @pytest.mark.parametrize("name", ["bytepair", *MODULES])

@@ -7,12 +7,12 @@
     'another one'
 
 Everything public is named here or in one of the modules `chat`, `corpus`, `errors`,
-`evaluate`, `plot`, `reference`, `report`, `sample` and `view`.
+`evaluate`, `explore`, `plot`, `reference`, `report`, `sample` and `view`.
 """
 
 from importlib.metadata import version as _version
 
-from bytepair import chat, corpus, errors, evaluate, plot, reference, report, sample, view
+from bytepair import chat, corpus, errors, evaluate, explore, plot, reference, report, sample, view
 from bytepair._core import PATTERNS, UNICODE_VERSION
 from bytepair.counting import count
 from bytepair.counts import Counts
@@ -38,6 +38,7 @@ __all__ = [
     "count",
     "errors",
     "evaluate",
+    "explore",
     "extend",
     "load",
     "plot",

@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from bytepair import BytepairError, __version__
-from bytepair.cli import count, decode, encode, evaluate, inspect, report, train, verify
+from bytepair.cli import count, decode, encode, evaluate, explore, inspect, report, train, verify
 
 
 class _Group(TyperGroup):
@@ -47,6 +47,7 @@ app.command()(decode.decode)
 app.command()(inspect.inspect)
 app.command()(evaluate.evaluate)
 app.command()(report.report)
+app.command()(explore.explore)
 app.command()(verify.verify)
 
 

@@ -88,7 +88,8 @@ def _foot(found: Evaluation) -> str:
     tok = found.tokenizer
     return (
         f"<footer><p>Merge rule: {tok.merge_rule}. "
-        f"Split pattern: <code>{escape(tok.pattern)}</code>, with the classes of Unicode {escape(tok.unicode_version)}.</p>"
+        f"Split pattern: <code>{escape(tok.pattern)}</code>, with the classes of Unicode "
+        f"{escape(tok.unicode_version)}.</p>"
         f"<p>Fingerprint <code>{tok.fingerprint}</code></p></footer>"
     )
 
@@ -130,7 +131,7 @@ def _languages(found: Evaluation) -> str:
     picture = plot.bars(
         {one.name: one.parity for one in found.languages},
         title="Tokens relative to English, in sixty languages",
-        unit="tokens relative to English; the ten that cost most stand out",
+        unit="parity; the ten that cost most stand out",
         strong=worst,
     )
     rows = []
