@@ -3,6 +3,7 @@
 import * as api from "./api.js";
 import { characters } from "./bytes.js";
 import * as chat from "./chat.js";
+import * as field from "./field.js";
 import { packed, unpacked } from "./link.js";
 import * as merges from "./merges.js";
 import { Pane, differences, make } from "./panes.js";
@@ -30,15 +31,14 @@ let current = { bytes: new Uint8Array(), splits: [] };
 /** Split the text anew: at once if it is short, else when typing pauses. */
 function changed() {
   clearTimeout(waiting);
-  const length = at("text").value.length;
-  waiting = setTimeout(split, length < 30000 ? 0 : length < 300000 ? 120 : 350);
+  waiting = setTimeout(split, field.text().length < 30000 ? 0 : 150);
 }
 
 async function split() {
   asking?.abort();
   asking = new AbortController();
   const { signal } = asking;
-  const bytes = encoder.encode(at("text").value);
+  const bytes = encoder.encode(field.text());
   const visible = panes.filter((pane) => shown.has(pane.index));
   save();
   try {
@@ -97,6 +97,7 @@ function choose({ pane, i, id, start }) {
 function arrange() {
   at("panes").replaceChildren(...panes.filter((pane) => shown.has(pane.index)).map((pane) => pane.element));
   document.documentElement.dataset.mono = at("mono").checked;
+  document.documentElement.dataset.marks = at("marks").checked;
 }
 
 // ---------------------------------------------------------------- views
@@ -110,6 +111,7 @@ function open(name) {
     at(`view-${tab.dataset.view}`).hidden = !chosen;
   }
   token.leave();
+  at("names").hidden = view !== "text" || names.length < 2;
   if (view === "text") split();
   if (view === "vocabulary") vocabulary.search();
   save();
@@ -155,14 +157,14 @@ function choices() {
   at("sample").addEventListener("change", (event) => {
     const text = about.samples[event.target.value];
     if (text === undefined) return;
-    at("text").value = text;
     event.target.value = "";
-    split();
+    field.put(text);
   });
-  at("text").addEventListener("input", changed);
+  field.start(changed);
   at("display").addEventListener("change", () => (draw(), save()));
   at("special").addEventListener("change", split);
-  at("mono").addEventListener("change", () => (arrange(), save()));
+  for (const id of ["mono", "marks"]) at(id).addEventListener("change", () => (arrange(), save()));
+  at("marks-label").hidden = names.length < 2;
   at("share").addEventListener("click", share);
 }
 
@@ -171,11 +173,12 @@ function choices() {
 function state() {
   return {
     view,
-    text: at("text").value,
+    text: field.text(),
     shown: [...shown].map((index) => names[index]),
     display: at("display").value,
     special: at("special").checked,
     mono: at("mono").checked,
+    marks: at("marks").checked,
     word: at("word").value,
     of: ["merges-of", "chat-of", "search-in"].map((id) => names[at(id).value]),
     chat: chat.state(),
@@ -187,7 +190,7 @@ function state() {
 function save() {
   clearTimeout(saving);
   saving = setTimeout(async () => {
-    const hash = at("text").value.length > 20000 ? null : await packed(state());
+    const hash = field.text().length > 20000 ? null : await packed(state());
     history.replaceState(null, "", hash === null ? location.pathname : `#${hash}`);
   }, 250);
 }
@@ -213,7 +216,7 @@ function tell(text) {
 
 function restore(found) {
   const text = typeof found.text === "string" ? found.text : PROMPT;
-  at("text").value = text;
+  field.put(text);
   if (Array.isArray(found.shown)) {
     const known = found.shown.map((name) => names.indexOf(name)).filter((index) => index >= 0);
     if (known.length) shown.clear();
@@ -228,6 +231,7 @@ function restore(found) {
   set("kind", found.kind);
   at("special").checked = found.special === true;
   at("mono").checked = found.mono === true;
+  at("marks").checked = found.marks !== false;
   at("query").value = typeof found.query === "string" ? found.query : "";
   for (const [n, id] of ["merges-of", "chat-of", "search-in"].entries()) {
     const index = names.indexOf(found.of?.[n]);

@@ -3,8 +3,8 @@
 
 import { characterAround, describe, fill, toHex } from "./bytes.js";
 
-const SMALL = 160; // a block of so many tokens ends with the line
-const LARGE = 800; // and at the latest after so many
+const SMALL = 100; // a block of so many tokens ends with the line
+const LARGE = 300; // and at the latest after so many
 const LINE = 31; // pixels, for blocks that were never shown
 const number = new Intl.NumberFormat("en");
 
@@ -27,7 +27,7 @@ export class Pane {
     this.element.append(this.head, this.body);
     this.observer = new IntersectionObserver((entries) => this.#near(entries), {
       root: this.body,
-      rootMargin: "900px 0px",
+      rootMargin: "500px 0px",
     });
     this.#listen();
   }
@@ -188,16 +188,18 @@ function blocks(starts, bytes) {
   return firsts;
 }
 
-/** Of each token of each split: is there a shown split that does not have it? */
+/**
+ * Of each token of each split: is it missing elsewhere? For the first split that means in all others,
+ * for the others in the first.
+ */
 export function differences(splits) {
   return splits.map(({ starts }, n) => {
-    const flags = new Uint8Array(starts.length - 1);
-    const others = n ? splits.slice(0, 1) : splits.slice(1);
-    for (const other of others) {
+    const flags = new Uint8Array(starts.length - 1).fill(1);
+    for (const other of n ? splits.slice(0, 1) : splits.slice(1)) {
       let j = 0;
       for (let i = 0; i < flags.length; i++) {
         while (j + 1 < other.starts.length && other.starts[j] < starts[i]) j++;
-        if (other.starts[j] !== starts[i] || other.starts[j + 1] !== starts[i + 1]) flags[i] = 1;
+        if (other.starts[j] === starts[i] && other.starts[j + 1] === starts[i + 1]) flags[i] = 0;
       }
     }
     return flags;

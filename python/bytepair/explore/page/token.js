@@ -75,8 +75,7 @@ export function tree(node, choose) {
 export function chip({ id, hex }, choose) {
   const button = make("button", "chip");
   const bytes = fromHex(hex);
-  fill(button, bytes, { spaces: true });
-  button.append(make("small", "", id));
+  button.append(fill(make("span"), bytes, { spaces: true }), make("small", "", id));
   button.setAttribute("aria-label", `${describe(bytes)}, id ${id}`);
   button.addEventListener("click", () => choose(id));
   return button;
