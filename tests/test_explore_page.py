@@ -278,7 +278,7 @@ def test_a_damaged_link_is_no_harm(page: Any, server: explore.Server, hash: str)
     page.goto("about:blank")
     page.goto(server.url + hash)
     page.wait_for_selector("[data-ready]", state="attached")
-    assert page.locator(".t").count() > 5
+    page.wait_for_function("() => document.querySelectorAll('.pane .t').length > 5")
 
 
 def test_special_tokens_are_text_until_they_are_asked_for(page: Any) -> None:

@@ -75,7 +75,7 @@ function stop() {
 function show() {
   const now = Number(slider.value);
   list.replaceChildren(...steps.slice(0, now + 1).map((step, n) => row(step, steps[n + 1], n === now)));
-  list.lastElementChild?.scrollIntoView({ block: "nearest" });
+  list.scrollTop = list.scrollHeight;
   const { parts, rank } = steps[now] ?? { parts: [] };
   const left = parts.length === 1 ? "one token" : `${parts.length} ${now === steps.length - 1 ? "tokens" : "parts"}`;
   at("step-said").textContent = `step ${now} of ${Math.max(0, steps.length - 1)}: ${left}${rank === null || rank === undefined ? "" : `, by rank ${rank}`}`;

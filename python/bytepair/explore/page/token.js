@@ -18,8 +18,9 @@ function facts(id, bytes, around) {
   const add = (name, value, className) => list.append(make("dt", "", name), make("dd", className, value));
   add("id", number.format(id));
   add("bytes", toHex(bytes.subarray(0, 64)) + (bytes.length > 64 ? " …" : ""), "code");
-  const long = `${bytes.length} ${bytes.length === 1 ? "byte" : "bytes"}`;
-  add("length", around ? long : `${long}, ${characters(bytes)} characters`);
+  const many = (count, what) => `${count} ${what}${count === 1 ? "" : "s"}`;
+  const long = many(bytes.length, "byte");
+  add("length", around ? long : `${long}, ${many(characters(bytes), "character")}`);
   if (around) add("part of", `${around.text}  (${around.size} bytes)`);
   return { list, add };
 }
@@ -47,7 +48,9 @@ export function leave() {
 function place(element) {
   if (!element.isConnected) return;
   tip.hidden = false;
-  const box = element.getClientRects()[0] ?? element.getBoundingClientRect();
+  // A token on two lines has two boxes; the wider one is where its letters are.
+  const boxes = [...element.getClientRects()].sort((a, b) => b.width - a.width);
+  const box = boxes[0] ?? element.getBoundingClientRect();
   const left = Math.max(8, Math.min(box.left, innerWidth - tip.offsetWidth - 8));
   const below = box.bottom + 8;
   const above = box.top - tip.offsetHeight - 8;
