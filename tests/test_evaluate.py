@@ -408,7 +408,8 @@ def test_the_command(trained: bytepair.Tokenizer, tmp_path: Path) -> None:
     assert all(word in out for word in ("Compression", "validation", "Burmese", "knee"))
     assert (tmp_path / "s.csv").exists()
     assert len(np.load(tmp_path / "t.npy")) == trained.vocab_size
-    value = json.loads(run(*words, "--json", cwd=tmp_path).stdout)
+    value = json.loads(run(*words, "--json", "--sizes", "s.svg", cwd=tmp_path).stdout)
+    assert (tmp_path / "s.svg").read_text("utf-8").startswith("<svg")
     assert value["name"] == "mine"
     assert run(*words, "--markdown", cwd=tmp_path).stdout.startswith(b"# mine")
     bad = run("evaluate", "nothing", cwd=tmp_path, code=1).stderr.decode()

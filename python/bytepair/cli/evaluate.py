@@ -39,7 +39,8 @@ def evaluate(
     markdown: Annotated[bool, typer.Option("--markdown", help="Write Markdown.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Write all numbers as JSON.")] = False,
     sizes: Annotated[
-        Path | None, typer.Option(help="Write bytes per token of every size here, as CSV.")
+        Path | None,
+        typer.Option(help="Write bytes per token of every size here: .csv, or .svg for a plot."),
     ] = None,
     token_bytes: Annotated[
         Path | None, typer.Option(help="Write the bytes of each id here: .npy, or .pt for torch.")
@@ -57,7 +58,7 @@ def evaluate(
     texts = {"train": train or [], "validation": val or []}
     found = found_for(tokenizer, against, texts, column, max_chars, width)
     if sizes:
-        bytepair.evaluate.sweep(found.tokenizer, width=width).save(sizes)
+        _write_sizes(found, sizes)
     if token_bytes:
         bytepair.evaluate.save_token_bytes(found.tokenizer, token_bytes)
     if as_json:
@@ -66,6 +67,14 @@ def evaluate(
         typer.echo(bytepair.evaluate.to_markdown(found), nl=False)
     else:
         _print(found)
+
+
+def _write_sizes(found: bytepair.evaluate.Evaluation, path: Path) -> None:
+    sweep = found.sweep or bytepair.evaluate.sweep(found.tokenizer)  # which says why there is none
+    if path.suffix == ".svg":
+        path.write_text(bytepair.report.sizes_plot(sweep, found.corpus), encoding="utf-8")
+    else:
+        sweep.save(path)
 
 
 def found_for(

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from bytepair import plot
-from bytepair.evaluate import Cell, Evaluation, Table, tables
+from bytepair.evaluate import Cell, Evaluation, Sweep, Table, tables
 from bytepair.evaluate.tables import Tone
 from bytepair.tokenizer import write_whole
 from bytepair.view import readable
@@ -209,14 +209,33 @@ def _numbers(found: Evaluation) -> str:
 
 
 def _sizes(found: Evaluation, table: Table) -> str:
-    sweep = found.sweep
-    assert sweep is not None
+    assert found.sweep is not None
+    words = (
+        "One training holds every smaller vocabulary. The knee is where the curve, on plain "
+        "scales, lies highest above the line between its ends."
+    )
+    return _section("Sizes", words, sizes_plot(found.sweep, found.corpus), _table(table))
+
+
+def sizes_plot(sweep: Sweep, corpus: str = "other text") -> plot.Svg:
+    """Draw the bytes per token of every size, on the training text and on other text.
+
+    Args:
+        sweep: what `bytepair.evaluate.sweep` gave.
+        corpus: what the other text is.
+
+    Example:
+        >>> import bytepair
+        >>> tok = bytepair.train(bytepair.sample.paths(), vocab_size=1000)
+        >>> "knee" in sizes_plot(bytepair.evaluate.sweep(tok))
+        True
+    """
     series: dict[str, tuple[Sequence[float], Sequence[float]]] = {
         "training text": (sweep.sizes.tolist(), sweep.bytes_per_token.tolist())
     }
     if sweep.heldout:
-        series[found.corpus] = (list(sweep.heldout), list(sweep.heldout.values()))
-    picture = plot.lines(
+        series[corpus] = (list(sweep.heldout), list(sweep.heldout.values()))
+    return plot.lines(
         series,
         title="Bytes per token at every size of the vocabulary",
         x="ids",
@@ -224,11 +243,6 @@ def _sizes(found: Evaluation, table: Table) -> str:
         log_x=True,
         marks={f"knee: {sweep.knee:,}": (sweep.knee, sweep.at(sweep.knee))},
     )
-    words = (
-        "One training holds every smaller vocabulary. The knee is where the curve, on plain "
-        "scales, lies highest above the line between its ends."
-    )
-    return _section("Sizes", words, picture, _table(table))
 
 
 # ---------------------------------------------------------------------------- parts
