@@ -296,6 +296,11 @@ def test_there_must_be_a_tokenizer() -> None:
         explore.Server({})
 
 
+def test_a_port_that_is_taken(server: explore.Server, trained: bytepair.Tokenizer) -> None:
+    with pytest.raises(OSError, match="another port may be free"):
+        explore.Server({"trained": trained}, port=server.server_address[1])
+
+
 def test_the_command_serves_until_it_is_interrupted(
     trained: bytepair.Tokenizer, tmp_path: Path
 ) -> None:

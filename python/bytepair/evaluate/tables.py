@@ -203,6 +203,7 @@ def _escape(text: str) -> str:
 
 def to_terminal(found: Evaluation) -> list[Any]:
     """Make an evaluation something that a console of the package `rich` prints in colours."""
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table as RichTable
     from rich.text import Text
 
@@ -214,11 +215,13 @@ def to_terminal(found: Evaluation) -> list[Any]:
             caption=Text(table.note, style="dim"),
             title_justify="left",
             caption_justify="left",
+            box=SIMPLE_HEAD,
+            show_header=table.head[1:] != ["value"],
         )
         for number, name in enumerate(table.head):
             words = table.title in {"Use", "Vocabulary", "Numbers"}
             justify: Literal["left", "right"] = "left" if words or not number else "right"
-            rich.add_column(Text(name), justify=justify)
+            rich.add_column(Text(name), justify=justify, overflow="fold")
         for row in table.rows:
             rich.add_row(*(Text(cell.text, style=tones[cell.tone]) for cell in row))
         made.append(rich)

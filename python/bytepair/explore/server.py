@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from socketserver import TCPServer
 from types import TracebackType
 from typing import Any, Final, Self
 from urllib.parse import parse_qs, urlsplit
@@ -210,7 +211,16 @@ class Server(ThreadingHTTPServer):
             import socket
 
             self.address_family = socket.AF_INET6
-        super().__init__((host, port), _Handler)
+        try:
+            super().__init__((host, port), _Handler)
+        except OSError as error:
+            where = f"cannot listen on port {port} of {host}: {error.strerror}"
+            raise OSError(f"{where}; another port may be free (0 is any that is)") from None
+
+    def server_bind(self) -> None:
+        """Take the port without asking for the name of the host, which can take long."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = self.told, self.server_address[1]
 
     @property
     def url(self) -> str:
