@@ -60,7 +60,7 @@ def _compression(found: Evaluation) -> list[Table]:
     ours, *rivals = found.tokenizers
     if rivals:
         return [_comparison(found, ours, rival) for rival in rivals]
-    head = ["text", "bytes", "tokens", "bytes/token"]
+    head = ["text", "bytes", "tokens", "bytes per token"]
     rows = [
         [Cell(one.text), Cell(f"{one.bytes:,}"), *_counted(one, ours)] for one in found.compression
     ]
@@ -68,7 +68,14 @@ def _compression(found: Evaluation) -> list[Table]:
 
 
 def _comparison(found: Evaluation, ours: str, theirs: str) -> Table:
-    head = ["text", "bytes", f"{theirs}: tokens", "bytes/token", f"{ours}: tokens", "bytes/token"]
+    head = [
+        "text",
+        "bytes",
+        f"{theirs}: tokens",
+        "bytes per token",
+        f"{ours}: tokens",
+        "bytes per token",
+    ]
     rows = []
     for one in found.compression:
         saved = one.difference(ours, theirs)
@@ -100,7 +107,7 @@ def _languages(found: Evaluation) -> Table:
         f"English and the ten that cost most, of {len(parities)}. Parity is tokens relative to "
         f"English for the same content; its mean is {sum(parities) / len(parities):.2f}."
     )
-    head = ["language", "tokens", "bytes/token", "tokens/word"]
+    head = ["language", "tokens", "bytes per token", "tokens per word"]
     return Table("Languages", note, [*head, *(f"parity, {who}" for who in found.tokenizers)], rows)
 
 
@@ -162,7 +169,7 @@ def _sizes(found: Evaluation) -> Table:
         texts = [f"{sweep.at(size):.3f}", "–" if heldout is None else f"{heldout:.3f}"]
         label = f"{size:,}" + (" (knee)" if size == sweep.knee else "")
         rows.append([Cell(label), *map(Cell, [*texts, f"{size * sweep.width / 1e6:,.1f} M"])])
-    head = ["ids", "bytes/token, training", f"bytes/token, {found.corpus}", "embedding"]
+    head = ["ids", "bytes per token, training", f"bytes per token, {found.corpus}", "embedding"]
     if not sweep.heldout:
         head, rows = [*head[:2], head[3]], [[row[0], row[1], row[3]] for row in rows]
     note = f"From one training. The embedding is {sweep.width} numbers for each id."
@@ -216,6 +223,8 @@ def to_terminal(found: Evaluation) -> list[Any]:
             title_justify="left",
             caption_justify="left",
             box=SIMPLE_HEAD,
+            pad_edge=False,
+            collapse_padding=True,
             show_header=table.head[1:] != ["value"],
         )
         for number, name in enumerate(table.head):

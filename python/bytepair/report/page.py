@@ -140,7 +140,7 @@ def _languages(found: Evaluation) -> str:
         parities = [f"{found.parity[who][one.code]:.2f}" for who in found.tokenizers]
         texts = [f"{one.tokens:,}", f"{one.bytes_per_token:.2f}", fertility, *parities]
         rows.append([Cell(one.name), *map(Cell, texts)])
-    head = ["language", "tokens", "bytes/token", "tokens/word"]
+    head = ["language", "tokens", "bytes per token", "tokens per word"]
     head += [f"parity, {who}" for who in found.tokenizers]
     words = (
         "The same text, the Universal Declaration of Human Rights, in each language. A language of "
