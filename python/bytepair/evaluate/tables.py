@@ -230,7 +230,9 @@ def to_terminal(found: Evaluation) -> list[Any]:
         for number, name in enumerate(table.head):
             words = table.title in {"Use", "Vocabulary", "Numbers"}
             justify: Literal["left", "right"] = "left" if words or not number else "right"
-            rich.add_column(Text(name), justify=justify, overflow="fold")
+            # In a narrow terminal heads and lists of tokens are folded, numbers never.
+            widest = 0 if words else max((len(row[number].text) for row in table.rows), default=0)
+            rich.add_column(Text(name), justify=justify, overflow="fold", min_width=widest)
         for row in table.rows:
             rich.add_row(*(Text(cell.text, style=tones[cell.tone]) for cell in row))
         made.append(rich)
