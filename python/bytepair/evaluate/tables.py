@@ -83,8 +83,8 @@ def _comparison(found: Evaluation, ours: str, theirs: str) -> Table:
         better = {"good": ours, "bad": theirs, "": "equal"}[tone]
         row = [Cell(one.text), Cell(f"{one.bytes:,}"), *_counted(one, theirs), *_counted(one, ours)]
         rows.append([*row, Cell(f"{saved:+.1%}", tone), Cell(better, tone)])
-    note = f"The difference is the share of {theirs}'s tokens that {ours} saves. {_missing(found)}"
-    return Table(f"Compression, against {theirs}", note, [*head, "difference", "better"], rows)
+    note = f"Saved is the share of {theirs}'s tokens that {ours} does without. {_missing(found)}"
+    return Table(f"Compression, against {theirs}", note, [*head, "saved", "better"], rows)
 
 
 def _counted(one: Compression, who: str) -> list[Cell]:
