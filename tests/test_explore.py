@@ -91,6 +91,14 @@ def test_a_token_tells_how_it_was_built(
         answers.token(0, trained.vocab_size)
 
 
+def test_a_token_that_is_too_long_has_no_tree() -> None:
+    ranks = {bytes([b]): b for b in range(256)}
+    ranks |= {b"a" * n: 254 + n for n in range(2, 3000)}  # a chain as deep as it is long
+    answers = explore.Answers({"long": bytepair.Tokenizer.from_ranks(ranks, pattern="gpt4")})
+    assert answers.token(0, 254 + 2999)["tree"] is None
+    assert leaves(answers.token(0, 254 + 400)["tree"]) == "61" * 400
+
+
 @pytest.mark.parametrize("word", [b"", b"h", b" hello", "안녕".encode(), b"\xff\xfe", b"aaaaaaaaa"])
 def test_steps_end_where_the_reference_ends(
     answers: explore.Answers, trained: bytepair.Tokenizer, word: bytes

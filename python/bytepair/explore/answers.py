@@ -16,7 +16,7 @@ import numpy as np
 from bytepair import chat
 from bytepair.errors import ConversationError
 from bytepair.evaluate import declarations, samples
-from bytepair.explore.merging import Tree, merge_steps, merge_tree
+from bytepair.explore.merging import LONGEST_PRETOKEN_BYTES, Tree, merge_steps, merge_tree
 from bytepair.tokenizer import Tokenizer
 
 #: How many tokens are named that were built from one.
@@ -107,7 +107,7 @@ class Answers:
             "hex": token.hex(),
             "special": special,
             "rank": None if special else self._rank(index, token),
-            "tree": None if special else self._tree(index, merge_tree(token, self._parents[index])),
+            "tree": None if special else self._tree_of(index, token),
             "near": [self._named(index, n) for n in near],
             "alike": [] if special else self._alike(index, token),
             "children": [
@@ -206,6 +206,11 @@ class Answers:
             return self._ranks[index][token]
         pair = self._parents[index].get(token)
         return tok.merges.index(pair) if pair else None
+
+    def _tree_of(self, index: int, token: bytes) -> dict[str, Any] | None:
+        if len(token) > LONGEST_PRETOKEN_BYTES:  # a tree that no one can see, as deep as long
+            return None
+        return self._tree(index, merge_tree(token, self._parents[index]))
 
     def _tree(self, index: int, tree: Tree) -> dict[str, Any]:
         node: dict[str, Any] = {"hex": tree.token.hex(), "id": self._ranks[index].get(tree.token)}
