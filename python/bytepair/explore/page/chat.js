@@ -94,7 +94,7 @@ async function render() {
     const { tokens } = await api.chat(t, at("template").value, messages, asking.signal);
     const trained = tokens.filter((one) => one.trained).length;
     said.textContent = `${tokens.length} tokens, ${trained} of them trained on`;
-    at("chat-tokens").replaceChildren(...tokens.map((one) => shown(one, t)));
+    at("chat-tokens").replaceChildren(...runs(tokens, t));
   } catch (error) {
     if (error.name === "AbortError") return;
     said.textContent = error.message;
@@ -102,12 +102,30 @@ async function render() {
   }
 }
 
+/** The tokens; text between special tokens has a direction of its own. */
+function runs(tokens, t) {
+  const found = [];
+  for (const one of tokens) {
+    if (one.special) {
+      found.push(shown(one, t));
+    } else {
+      if (found.at(-1)?.tagName !== "BDI") found.push(make("bdi"));
+      found.at(-1).append(shown(one, t));
+    }
+  }
+  return found;
+}
+
 function shown({ id, hex, trained, special }, t) {
   const bytes = fromHex(hex);
-  const span = fill(make("button", `t ${trained ? "on" : "off"}${special ? " special" : ""}`), bytes);
+  // No button: those are boxes that tear letters of one word apart and ignore its direction.
+  const span = fill(make("span", `t ${trained ? "on" : "off"}${special ? " special" : ""}`), bytes);
   span.setAttribute("role", "listitem");
   span.setAttribute("aria-label", `${describe(bytes)}, id ${id}, ${trained ? "trained on" : "only read"}`);
   span.title = `id ${id}`;
-  span.addEventListener("click", () => inspect(t, id, { names: about.tokenizers.map((one) => one.name) }));
+  span.tabIndex = 0;
+  const open = () => inspect(t, id, { names: about.tokenizers.map((one) => one.name) });
+  span.addEventListener("click", open);
+  span.addEventListener("keydown", (event) => event.key === "Enter" && open());
   return span;
 }

@@ -36,6 +36,7 @@ export class Pane {
   show({ ids, starts }, bytes, different, display) {
     Object.assign(this, { ids, starts, bytes, different, display });
     this.active = Math.min(this.active, ids.length - 1);
+    this.body.dataset.display = display;
     this.observer.disconnect();
     this.blocks = blocks(starts, bytes);
     const across = Math.max(20, this.body.clientWidth / (display === "bytes" ? 11 : 8));
