@@ -101,7 +101,7 @@ def sweep(
     shown = [s for n in range(points) if (s := tokenizer.vocab_size >> n) > smallest]
     size = sum(len(text.encode()) for text in heldout)
     measured = {
-        s: size / max(sum(map(len, tokenizer.truncate(s).encode_batch(heldout))), 1)
+        s: size / max(int(tokenizer.truncate(s).count_batch(heldout).sum()), 1)
         for s in (reversed(shown) if size else ())
     }
     return Sweep(sizes, curve.astype(np.int64), int(curve[0]), width, measured)

@@ -167,10 +167,8 @@ def use(tokenizer: Tokenizer, texts: Iterable[str]) -> Use:
         (5, 0.6)
     """
     texts = list(texts)
-    ids = [np.asarray(one, np.int64) for one in tokenizer.encode_batch(texts)]
-    counts = np.zeros(tokenizer.vocab_size, np.int64)
-    for one in ids:
-        counts += np.bincount(one, minlength=tokenizer.vocab_size)
+    ids, _ = tokenizer.encode_batch_to_numpy(texts)
+    counts = np.bincount(ids, minlength=tokenizer.vocab_size)
     ranks = tokenizer.mergeable_ranks
     total = max(int(counts.sum()), 1)
     single = {token: int(counts[id]) for token, id in ranks.items() if len(token) == 1}

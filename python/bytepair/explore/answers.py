@@ -81,7 +81,7 @@ class Answers:
             special: whether special tokens in the text are their ids.
         """
         tok = self._tokenizers[index]
-        ids = np.array(tok.encode(text, special="all" if special else "text"), "<u4")
+        ids = tok.encode_to_numpy(text, special="all" if special else "text").astype("<u4")
         count = np.array([len(ids)], "<u4")
         return b"".join([count.tobytes(), ids.tobytes(), self._lengths(index)[ids].tobytes()])
 
