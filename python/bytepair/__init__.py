@@ -6,13 +6,15 @@
     >>> tok.decode(ids)
     'another one'
 
-Everything public is named here or in one of the modules `chat`, `corpus`, `errors`, `reference`,
-`sample` and `view`.
+Everything public is named here or in one of the modules `chat`, `corpus`, `errors`,
+`evaluate`, `explore`, `plot`, `reference`, `report`, `sample` and `view`.
 """
 
+import importlib as _importlib
 from importlib.metadata import version as _version
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from bytepair import chat, corpus, errors, reference, sample, view
+from bytepair import chat, corpus, errors, evaluate, plot, reference, report, sample, view
 from bytepair._core import PATTERNS, UNICODE_VERSION
 from bytepair.counting import count
 from bytepair.counts import Counts
@@ -20,6 +22,9 @@ from bytepair.errors import BytepairError
 from bytepair.grow import Verdict, extend, resume, verify
 from bytepair.tokenizer import Tokenizer, load
 from bytepair.train import NANOCHAT_SPECIAL_TOKENS, ExhaustedWarning, train
+
+if _TYPE_CHECKING:
+    from bytepair import explore
 
 __version__ = _version("bytepair")
 
@@ -37,12 +42,23 @@ __all__ = [
     "corpus",
     "count",
     "errors",
+    "evaluate",
+    "explore",
     "extend",
     "load",
+    "plot",
     "reference",
+    "report",
     "resume",
     "sample",
     "train",
     "verify",
     "view",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Import the page of `explore`, which brings an HTTP server, when it is asked for."""
+    if name == "explore":
+        return _importlib.import_module("bytepair.explore")
+    raise AttributeError(f"module 'bytepair' has no attribute {name!r}")

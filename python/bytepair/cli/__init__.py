@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from bytepair import BytepairError, __version__
-from bytepair.cli import count, decode, encode, inspect, train, verify
+from bytepair.cli import count, decode, encode, evaluate, explore, inspect, report, train, verify
 
 
 class _Group(TyperGroup):
@@ -45,6 +45,9 @@ app.command()(count.count)
 app.command()(encode.encode)
 app.command()(decode.decode)
 app.command()(inspect.inspect)
+app.command()(evaluate.evaluate)
+app.command()(report.report)
+app.command()(explore.explore)
 app.command()(verify.verify)
 
 
