@@ -6,11 +6,15 @@
 //! 1. Up to 64 bytes, parts stay where their first byte is. A word of 64 bits marks the places
 //!    where a part starts, so that neighbours are found by counting zeros, nothing moves, and each
 //!    merge looks up two pairs only. The next merge is the minimum of an array of ranks.
-//! 2. Beyond that, where an array would cost quadratic time, the candidates wait in a queue over a
-//!    linked list: O(n log n).
+//! 2. Beyond that, where looking at all ranks for each merge would cost quadratic time, places wait
+//!    in a list for each rank, and only the ranks that occur stand in a queue. A pretoken of
+//!    megabytes has few ranks, so this takes about linear time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
 
 use super::pairs::{NO_MERGE, PairTable};
 
@@ -20,24 +24,32 @@ pub(super) const SHORT: usize = 64;
 /// The ids of the single bytes.
 pub(super) type ByteIds = [u32; 256];
 
-/// Buffers of the way with the queue; empty between uses.
+/// Buffers of the way with the queue.
 #[derive(Debug, Default)]
 pub(super) struct MergeScratch {
-    links: Vec<Link>,
-    /// Candidate merges by rank, then from left to right.
-    queue: BinaryHeap<Reverse<(u32, u32)>>,
+    parts: LongParts,
+    waiting: Waiting,
 }
 
-/// A part of a long pretoken with the places of its neighbours.
-#[derive(Debug, Clone, Copy)]
-struct Link {
-    /// `GONE` once the part is merged into its left neighbour.
-    id: u32,
-    left: u32,
-    right: u32,
+/// The parts of a long pretoken, each at the place of its first byte.
+#[derive(Debug, Default)]
+struct LongParts {
+    ids: Vec<u32>,
+    /// The rank of the merge of the part at a place with the part to its right.
+    ranks: Vec<u32>,
+    /// A bit for each place where a part starts, and one for the end of the pretoken.
+    starts: Vec<u64>,
 }
 
-const GONE: u32 = u32::MAX;
+/// Places by the rank of the merge that waits there; out of date where another rank stands there now.
+#[derive(Debug, Default)]
+struct Waiting {
+    places: HashMap<u32, Vec<u32>, FixedState>,
+    /// The ranks that have places.
+    queue: BinaryHeap<Reverse<u32>>,
+    /// Lists that are empty, for the next rank.
+    spare: Vec<Vec<u32>>,
+}
 
 /// Append the ids of a pretoken; each of its bytes must have an id.
 #[inline]
@@ -125,55 +137,111 @@ fn merge_long(
     scratch: &mut MergeScratch,
     out: &mut Vec<u32>,
 ) {
-    let MergeScratch { links, queue } = scratch;
-    links.clear();
-    queue.clear();
-    links.extend((0u32..).zip(pretoken).map(|(at, &byte)| Link {
-        id: byte_ids[usize::from(byte)],
-        left: at.wrapping_sub(1),
-        right: at + 1,
-    }));
-    for at in (0u32..).take(links.len()) {
-        offer(pairs, links, queue, at);
+    let MergeScratch { parts, waiting } = scratch;
+    parts.fill(pairs, byte_ids, pretoken);
+    for (place, &rank) in (0..).zip(&parts.ranks) {
+        waiting.add(rank, place);
     }
-    while let Some(Reverse((rank, at))) = queue.pop() {
-        apply(pairs, links, queue, rank, at);
-    }
-    out.extend(links.iter().map(|link| link.id).filter(|&id| id != GONE));
-}
-
-/// Put the merge of the part at `at` with its right neighbour into the queue, if there is one.
-fn offer(pairs: &PairTable, links: &[Link], queue: &mut BinaryHeap<Reverse<(u32, u32)>>, at: u32) {
-    let link = links[at as usize];
-    if let Some(right) = links.get(link.right as usize) {
-        let rank = pairs.rank(link.id, right.id);
-        if rank != NO_MERGE {
-            queue.push(Reverse((rank, at)));
+    while let Some((rank, places)) = waiting.lowest() {
+        let done = places.iter().position(|&place| {
+            // Two new pairs; if one of them goes before the places that are left, these wait again.
+            parts.ranks[place as usize] == rank && parts.apply(pairs, place, rank, waiting) < rank
+        });
+        let left = done.map_or(&[][..], |done| &places[done + 1..]);
+        for &place in left {
+            waiting.add(rank, place);
         }
+        waiting.keep(places);
+    }
+    let mut at = Some(0);
+    while let Some(place) = at.filter(|&place| place < pretoken.len()) {
+        out.push(parts.ids[place]);
+        at = parts.next(place);
+    }
+    *parts = LongParts::default();
+}
+
+impl LongParts {
+    fn fill(&mut self, pairs: &PairTable, byte_ids: &ByteIds, pretoken: &[u8]) {
+        let ranks = pretoken.windows(2).map(|pair| pairs.rank_of_bytes(pair[0], pair[1]));
+        self.ids = pretoken.iter().map(|&byte| byte_ids[usize::from(byte)]).collect();
+        self.ranks = ranks.chain([NO_MERGE]).collect();
+        self.starts = vec![u64::MAX; pretoken.len() / 64 + 1];
+    }
+
+    /// The next start behind a place, or the end.
+    #[inline]
+    fn next(&self, place: usize) -> Option<usize> {
+        let mut word = (place + 1) / 64;
+        let mut bits = self.starts.get(word)? & u64::MAX << ((place + 1) % 64);
+        while bits == 0 {
+            word += 1;
+            bits = *self.starts.get(word)?;
+        }
+        Some(word * 64 + bits.trailing_zeros() as usize)
+    }
+
+    /// The start before a place, if there is one.
+    #[inline]
+    fn before(&self, place: usize) -> Option<usize> {
+        let mut word = place / 64;
+        let mut bits = self.starts[word] & !(u64::MAX << (place % 64));
+        while bits == 0 {
+            word = word.checked_sub(1)?;
+            bits = self.starts[word];
+        }
+        Some(word * 64 + 63 - bits.leading_zeros() as usize)
+    }
+
+    /// Merge the part at `place` with its right neighbour; the lower rank of the two new pairs.
+    fn apply(&mut self, pairs: &PairTable, place: u32, rank: u32, waiting: &mut Waiting) -> u32 {
+        let at = place as usize;
+        let right = self.next(at).expect("a pair has two parts");
+        self.starts[right / 64] &= !(1 << (right % 64));
+        self.ranks[right] = NO_MERGE;
+        self.ids[at] = pairs.id(rank);
+        let next = self.next(at).and_then(|next| self.ids.get(next));
+        let behind = next.map_or(NO_MERGE, |&id| pairs.rank(self.ids[at], id));
+        self.ranks[at] = behind;
+        waiting.add(behind, place);
+        let Some(left) = self.before(at) else { return behind };
+        let before = pairs.rank(self.ids[left], self.ids[at]);
+        self.ranks[left] = before;
+        waiting.add(before, u32::try_from(left).expect("left of a place"));
+        behind.min(before)
     }
 }
 
-/// Merge the part at `at` with its right neighbour, unless the candidate is out of date.
-fn apply(
-    pairs: &PairTable,
-    links: &mut [Link],
-    queue: &mut BinaryHeap<Reverse<(u32, u32)>>,
-    rank: u32,
-    at: u32,
-) {
-    let link = links[at as usize];
-    let Some(&right) = links.get(link.right as usize) else { return };
-    if link.id == GONE || pairs.rank(link.id, right.id) != rank {
-        return;
+impl Waiting {
+    #[inline]
+    fn add(&mut self, rank: u32, place: u32) {
+        if rank == NO_MERGE {
+            return;
+        }
+        let Self { places, queue, spare } = self;
+        let places = places.entry(rank).or_insert_with(|| {
+            queue.push(Reverse(rank));
+            spare.pop().unwrap_or_default()
+        });
+        places.push(place);
     }
-    links[link.right as usize].id = GONE;
-    links[at as usize] = Link { id: pairs.id(rank), left: link.left, right: right.right };
-    if let Some(next) = links.get_mut(right.right as usize) {
-        next.left = at;
+
+    /// The lowest rank and its places from left to right.
+    fn lowest(&mut self) -> Option<(u32, Vec<u32>)> {
+        let Reverse(rank) = self.queue.pop()?;
+        let mut places = self.places.remove(&rank).expect("it is in the queue");
+        if !places.is_sorted() {
+            places.sort_unstable();
+        }
+        Some((rank, places))
     }
-    offer(pairs, links, queue, at);
-    if (link.left as usize) < links.len() {
-        offer(pairs, links, queue, link.left);
+
+    /// Keep the memory of a list, if it is not much.
+    fn keep(&mut self, mut places: Vec<u32>) {
+        if places.capacity() <= 1 << 10 {
+            places.clear();
+            self.spare.push(places);
+        }
     }
 }
 
@@ -211,7 +279,7 @@ mod tests {
     }
 
     fn byte_ids(vocabulary: &Vocabulary) -> ByteIds {
-        std::array::from_fn(|b| vocabulary.id(&[u8::try_from(b).unwrap()]).unwrap_or(GONE))
+        std::array::from_fn(|b| vocabulary.id(&[u8::try_from(b).unwrap()]).unwrap_or(u32::MAX))
     }
 
     /// All ways on one text.
