@@ -6,13 +6,13 @@
     >>> tok.decode(ids)
     'another one'
 
-Everything public is named here or in one of the modules `chat`, `corpus`, `errors`, `reference`,
-`sample` and `view`.
+Everything public is named here or in one of the modules `chat`, `corpus`, `errors`, `plan`,
+`reference`, `sample` and `view`.
 """
 
 from importlib.metadata import version as _version
 
-from bytepair import chat, corpus, errors, reference, sample, view
+from bytepair import chat, corpus, errors, plan, reference, sample, view
 from bytepair._core import PATTERNS, UNICODE_VERSION
 from bytepair.counting import count
 from bytepair.counts import Counts
@@ -39,6 +39,7 @@ __all__ = [
     "errors",
     "extend",
     "load",
+    "plan",
     "reference",
     "resume",
     "sample",
