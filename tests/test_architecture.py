@@ -19,8 +19,8 @@ PACKAGE = ROOT / "python" / "bytepair"
 
 #: The rooms of the package in order: each may import from those before it, and from `_core`.
 ROOMS = [
-    "errors", "view", "progress", "reference", "sample", "corpus", "formats", "chat", "tokenizer",
-    "counts", "counting", "train", "grow", "plan", "compat", "cli",
+    "errors", "view", "progress", "reference", "sample", "corpus", "documents", "formats",
+    "chat", "tokenizer", "counts", "counting", "train", "grow", "plan", "compat", "cli",
 ]  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from bytepair import chat, corpus, errors, plan, reference, sample, view
 from bytepair._core import PATTERNS, UNICODE_VERSION
 from bytepair.counting import count
 from bytepair.counts import Counts
+from bytepair.documents import documents
 from bytepair.errors import BytepairError
 from bytepair.grow import Verdict, extend, resume, verify
 from bytepair.tokenizer import Tokenizer, load
@@ -36,6 +37,7 @@ __all__ = [
     "chat",
     "corpus",
     "count",
+    "documents",
     "errors",
     "extend",
     "load",
