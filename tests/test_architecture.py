@@ -20,7 +20,8 @@ PACKAGE = ROOT / "python" / "bytepair"
 #: The rooms of the package in order: each may import from those before it, and from `_core`.
 ROOMS = [
     "errors", "view", "progress", "reference", "sample", "corpus", "documents", "formats",
-    "chat", "tokenizer", "counts", "counting", "train", "grow", "plan", "compat", "cli",
+    "chat", "tokenizer", "counts", "counting", "train", "grow", "plan", "shards", "compat",
+    "cli",
 ]  # fmt: skip
 
 

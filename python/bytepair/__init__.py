@@ -7,12 +7,12 @@
     'another one'
 
 Everything public is named here or in one of the modules `chat`, `corpus`, `errors`, `plan`,
-`reference`, `sample` and `view`.
+`reference`, `sample`, `shards` and `view`.
 """
 
 from importlib.metadata import version as _version
 
-from bytepair import chat, corpus, errors, plan, reference, sample, view
+from bytepair import chat, corpus, errors, plan, reference, sample, shards, view
 from bytepair._core import PATTERNS, UNICODE_VERSION
 from bytepair.counting import count
 from bytepair.counts import Counts
@@ -45,6 +45,7 @@ __all__ = [
     "reference",
     "resume",
     "sample",
+    "shards",
     "train",
     "verify",
     "view",

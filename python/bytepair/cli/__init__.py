@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from bytepair import BytepairError, __version__
-from bytepair.cli import count, decode, encode, inspect, plan, train, verify
+from bytepair.cli import count, decode, encode, inspect, plan, shard, train, verify
 
 
 class _Group(TyperGroup):
@@ -46,6 +46,7 @@ app.command()(encode.encode)
 app.command()(decode.decode)
 app.command()(inspect.inspect)
 app.command()(verify.verify)
+app.command()(shard.shard)
 app.command()(plan.plan)
 
 

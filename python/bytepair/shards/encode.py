@@ -1,0 +1,51 @@
+"""A column of documents in, their ids end to end out: all that shards know of the encoder."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bytepair.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def encode(
+    tokenizer: Tokenizer,
+    texts: pa.Array,
+    dtype: np.dtype[Any],
+    *,
+    bos: int | None = None,
+    eos: int | None = None,
+    threads: int | None = None,
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Encode documents; special tokens in their text are text.
+
+    Args:
+        tokenizer: the tokenizer.
+        texts: strings, without nulls.
+        dtype: of the ids; every id of the tokenizer fits.
+        bos: the id to begin each document with.
+        eos: the id to end each document with.
+        threads: how many threads to use at most; None means all.
+
+    Returns:
+        The ids of all documents, and where each begins (int64), with the end of the last.
+
+    Example:
+        >>> import bytepair, numpy, pyarrow
+        >>> from bytepair.shards.encode import encode
+        >>> tok = bytepair.train(["hello hello"], vocab_size=269)
+        >>> texts = pyarrow.array(["hello", "he"])
+        >>> ids, offsets = encode(tok, texts, numpy.dtype("uint16"), bos=260)
+        >>> ids.tolist(), offsets.tolist()
+        ([260, 259, 260, 256], [0, 2, 4])
+    """
+    lists = tokenizer.encode_batch(texts.to_pylist(), prepend=bos, append=eos, threads=threads)
+    offsets = np.zeros(len(lists) + 1, np.int64)
+    np.cumsum([len(ids) for ids in lists], out=offsets[1:])
+    return np.fromiter(chain.from_iterable(lists), dtype, count=int(offsets[-1])), offsets
