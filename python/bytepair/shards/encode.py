@@ -43,7 +43,7 @@ def encode(
         >>> texts = pyarrow.array(["hello", "he"])
         >>> ids, offsets = encode(tok, texts, numpy.dtype("uint16"), bos=260)
         >>> ids.tolist(), offsets.tolist()
-        ([260, 259, 260, 256], [0, 2, 4])
+        ([260, 259, 260, 104, 101], [0, 2, 5])
     """
     lists = tokenizer.encode_batch(texts.to_pylist(), prepend=bos, append=eos, threads=threads)
     offsets = np.zeros(len(lists) + 1, np.int64)

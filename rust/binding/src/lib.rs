@@ -13,6 +13,7 @@ mod counts;
 mod errors;
 mod model;
 mod render;
+mod shards;
 mod tokenizer;
 mod training;
 
@@ -33,6 +34,8 @@ mod _core {
     use crate::model::Model;
     #[pymodule_export]
     use crate::render::{pack, render};
+    #[pymodule_export]
+    use crate::shards::{best_fit, gather};
     #[pymodule_export]
     use crate::tokenizer::Tokenizer;
     #[pymodule_export]
