@@ -10,6 +10,19 @@
 
 from bytepair.shards.layout import LAYOUTS
 from bytepair.shards.manifest import Manifest, Part, Shard
+from bytepair.shards.read import Batches, Dataset
+from bytepair.shards.verify import Report, verify
 from bytepair.shards.write import TOKENS_PER_SHARD, write
 
-__all__ = ["LAYOUTS", "TOKENS_PER_SHARD", "Manifest", "Part", "Shard", "write"]
+__all__ = [
+    "LAYOUTS",
+    "TOKENS_PER_SHARD",
+    "Batches",
+    "Dataset",
+    "Manifest",
+    "Part",
+    "Report",
+    "Shard",
+    "verify",
+    "write",
+]

@@ -52,8 +52,8 @@ fn copy<'py, T: Element + Copy + Sync + Send>(
     pieces: &[Piece],
     mut out: PyReadwriteArray1<'py, T>,
 ) -> PyResult<()> {
-    let arrays = sources.iter().map(|ids| Ok(ids.extract::<PyReadonlyArray1<'py, T>>()?));
-    let arrays = arrays.collect::<PyResult<Vec<_>>>()?;
+    let arrays = sources.iter().map(|ids| ids.extract::<PyReadonlyArray1<'py, T>>());
+    let arrays = arrays.collect::<Result<Vec<_>, _>>()?;
     let slices = arrays.iter().map(|ids| Ok(ids.as_slice()?)).collect::<PyResult<Vec<_>>>()?;
     let out = out.as_slice_mut()?;
     py.detach(|| bytepair::shards::gather(&slices, pieces, out)).ok_or_else(|| {
