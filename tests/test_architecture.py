@@ -19,9 +19,9 @@ PACKAGE = ROOT / "python" / "bytepair"
 
 #: The rooms of the package in order: each may import from those before it, and from `_core`.
 ROOMS = [
-    "errors", "view", "progress", "reference", "sample", "corpus", "documents", "formats",
-    "chat", "tokenizer", "counts", "counting", "train", "grow", "plan", "shards", "compat",
-    "cli",
+    "errors", "view", "progress", "reference", "sample", "corpus", "documents", "download",
+    "formats", "chat", "tokenizer", "counts", "counting", "train", "grow", "plan", "shards",
+    "compat", "cli",
 ]  # fmt: skip
 
 

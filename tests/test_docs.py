@@ -25,7 +25,18 @@ MODULES = [
     if not m.name.endswith("__main__")
 ]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-COMMANDS = ["", "train", "count", "encode", "decode", "inspect", "verify", "shard", "plan"]
+COMMANDS = [
+    "",
+    "train",
+    "count",
+    "encode",
+    "decode",
+    "inspect",
+    "verify",
+    "download",
+    "shard",
+    "plan",
+]
 
 
 @pytest.mark.parametrize("name", ["bytepair", *MODULES])

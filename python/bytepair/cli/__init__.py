@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from bytepair import BytepairError, __version__
-from bytepair.cli import count, decode, encode, inspect, plan, shard, train, verify
+from bytepair.cli import count, decode, download, encode, inspect, plan, shard, train, verify
 
 
 class _Group(TyperGroup):
@@ -46,6 +46,7 @@ app.command()(encode.encode)
 app.command()(decode.decode)
 app.command()(inspect.inspect)
 app.command()(verify.verify)
+app.command()(download.download)
 app.command()(shard.shard)
 app.command()(plan.plan)
 
