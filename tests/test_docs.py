@@ -36,6 +36,7 @@ COMMANDS = [
     "download",
     "shard",
     "plan",
+    "pipeline",
 ]
 
 

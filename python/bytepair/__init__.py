@@ -19,6 +19,7 @@ from bytepair.counts import Counts
 from bytepair.documents import documents
 from bytepair.errors import BytepairError
 from bytepair.grow import Verdict, extend, resume, verify
+from bytepair.pipeline import pipeline
 from bytepair.tokenizer import Tokenizer, load
 from bytepair.train import NANOCHAT_SPECIAL_TOKENS, ExhaustedWarning, train
 
@@ -42,6 +43,7 @@ __all__ = [
     "errors",
     "extend",
     "load",
+    "pipeline",
     "plan",
     "reference",
     "resume",

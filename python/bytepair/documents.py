@@ -273,7 +273,8 @@ def _parquet(
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = pq.ParquetFile(_seekable(file))
+    # A reader with threads and buffers of its own takes twice the memory for one column.
+    table = pq.ParquetFile(_seekable(file), pre_buffer=False)
     corpus.check_column(column, table.schema_arrow.names, "it")
     row = 0
     for unit in range(table.metadata.num_row_groups):
@@ -282,7 +283,9 @@ def _parquet(
         if end > first and (wanted is None or wanted(unit)):
             size = _batch_rows(group, column)
             try:
-                for batch in table.iter_batches(size, row_groups=[unit], columns=[column]):
+                for batch in table.iter_batches(
+                    size, row_groups=[unit], columns=[column], use_threads=False
+                ):
                     yield Rows(row, unit, batch.column(0))
                     row += batch.num_rows
             except (pa.ArrowException, OSError) as error:

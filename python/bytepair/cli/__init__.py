@@ -15,7 +15,18 @@ import typer
 from typer.core import TyperGroup
 
 from bytepair import BytepairError, __version__
-from bytepair.cli import count, decode, download, encode, inspect, plan, shard, train, verify
+from bytepair.cli import (
+    count,
+    decode,
+    download,
+    encode,
+    inspect,
+    pipeline,
+    plan,
+    shard,
+    train,
+    verify,
+)
 
 
 class _Group(TyperGroup):
@@ -49,6 +60,7 @@ app.command()(verify.verify)
 app.command()(download.download)
 app.command()(shard.shard)
 app.command()(plan.plan)
+app.command()(pipeline.pipeline)
 
 
 def _show_version(value: bool) -> None:

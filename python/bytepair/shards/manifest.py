@@ -109,7 +109,7 @@ class Manifest:
             "bytepair_shards": VERSION, "checksum": "crc32", "tokens": self.tokens,
             "documents": self.documents, **asdict(self),
         }  # fmt: skip
-        write_whole(folder / NAME, _dumped(values))
+        write_json(folder / NAME, values)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
@@ -156,7 +156,7 @@ class Mark:
 
     def save(self, folder: Path) -> None:
         """Write the mark, by another name and a rename."""
-        write_whole(folder / PROGRESS / f"{self.shard.number:06}.json", _dumped(asdict(self)))
+        write_json(folder / PROGRESS / f"{self.shard.number:06}.json", asdict(self))
 
 
 def begin(folder: Path, job: dict[str, Any]) -> list[Mark]:
@@ -176,7 +176,7 @@ def begin(folder: Path, job: dict[str, Any]) -> list[Mark]:
             raise ShardError(
                 f"{folder} is not empty (it has {sorted(others)[0]!r}); choose another folder"
             )
-        write_whole(known, _dumped(job))
+        write_json(known, job)
     return list(_marks(folder))
 
 
@@ -274,6 +274,11 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise ShardError(f"{path} is damaged: it holds no object")
     return values
+
+
+def write_json(path: Path, values: dict[str, Any]) -> None:
+    """Write an object, by another name and a rename."""
+    write_whole(path, _dumped(values))
 
 
 def _dumped(values: dict[str, Any]) -> bytes:
