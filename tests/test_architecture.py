@@ -21,7 +21,7 @@ PACKAGE = ROOT / "python" / "bytepair"
 ROOMS = [
     "errors", "view", "progress", "reference", "sample", "corpus", "documents", "download",
     "formats", "chat", "tokenizer", "counts", "counting", "train", "grow", "plan", "shards",
-    "pipeline", "compat", "cli",
+    "distributed", "pipeline", "compat", "cli",
 ]  # fmt: skip
 
 

@@ -6,13 +6,24 @@
     >>> tok.decode(ids)
     'another one'
 
-Everything public is named here or in one of the modules `chat`, `corpus`, `download`, `errors`,
-`plan`, `reference`, `sample`, `shards` and `view`.
+Everything public is named here or in one of the modules `chat`, `corpus`, `distributed`,
+`download`, `errors`, `plan`, `reference`, `sample`, `shards` and `view`.
 """
 
 from importlib.metadata import version as _version
 
-from bytepair import chat, corpus, download, errors, plan, reference, sample, shards, view
+from bytepair import (
+    chat,
+    corpus,
+    distributed,
+    download,
+    errors,
+    plan,
+    reference,
+    sample,
+    shards,
+    view,
+)
 from bytepair._core import PATTERNS, UNICODE_VERSION
 from bytepair.counting import count
 from bytepair.counts import Counts
@@ -38,6 +49,7 @@ __all__ = [
     "chat",
     "corpus",
     "count",
+    "distributed",
     "documents",
     "download",
     "errors",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -43,6 +43,12 @@ def shard(
         typer.Option(help="What cannot be read ends the run, or is left out and recorded."),
     ] = "raise",
     threads: Annotated[int | None, typer.Option(min=1, help="Threads. [default: all]")] = None,
+    rank: Annotated[
+        int | None,
+        typer.Option(min=0, help="Do the share of this rank. [default: the job array's]"),
+    ] = None,
+    world: Annotated[int | None, typer.Option(min=1, help="How many ranks share the work.")] = None,
+    ray: Annotated[bool, typer.Option("--ray", help="Let a Ray cluster do the work.")] = False,
 ) -> None:
     """Write token shards; run it again to continue where it was interrupted.
 
@@ -50,20 +56,25 @@ def shard(
     * `bytepair shard 'base_data/*.parquet' -t my-tokenizer -o shards --bos`
 
     * `bytepair shard corpus/ -o gpt2-shards --format llmc --tokens-per-shard 100M --bos`
+
+    * `srun --array=0-99 bytepair shard corpus/ -o shards --world 100`
     """
-    made = bytepair.shards.write(
-        source,
-        bytepair.load(tokenizer),
-        out,
-        format=format,
-        tokens_per_shard=int(number(tokens_per_shard)),
-        bos=bos_token or bos,
-        eos=eos_token or eos,
-        column=column,
-        doc_cap=doc_cap,
-        on_error=on_error,
-        threads=threads,
-    )
+    tok = bytepair.load(tokenizer)
+    options: dict[str, Any] = {
+        "format": format, "tokens_per_shard": int(number(tokens_per_shard)),
+        "bos": bos_token or bos, "eos": eos_token or eos, "column": column, "doc_cap": doc_cap,
+        "on_error": on_error, "threads": threads,
+    }  # fmt: skip
+    made: bytepair.shards.Manifest | None
+    if ray or rank is not None or world is not None:
+        made = bytepair.distributed.shard(
+            source, tok, out, rank=rank, world_size=world, ray=ray, **options
+        )
+    else:
+        made = bytepair.shards.write(source, tok, out, **options)
+    if made is None:
+        typer.echo("this share is done; the last rank to finish writes the shards")
+        return
     for left in made.skipped:
         typer.echo(f"left out: {left['input']}, row {left['first']}: {left['reason']}", err=True)
     typer.echo(

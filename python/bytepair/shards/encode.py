@@ -45,6 +45,9 @@ def encode(
         >>> ids.tolist(), offsets.tolist()
         ([260, 259, 260, 104, 101], [0, 2, 5])
     """
+    if encode_arrow := getattr(tokenizer, "encode_arrow", None):
+        column = encode_arrow(texts, prepend=bos, append=eos, threads=threads)
+        return column.values.to_numpy(), column.offsets.to_numpy().astype(np.int64, copy=False)
     lists = tokenizer.encode_batch(texts.to_pylist(), prepend=bos, append=eos, threads=threads)
     offsets = np.zeros(len(lists) + 1, np.int64)
     np.cumsum([len(ids) for ids in lists], out=offsets[1:])

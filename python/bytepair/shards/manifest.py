@@ -159,8 +159,13 @@ class Mark:
         write_json(folder / PROGRESS / f"{self.shard.number:06}.json", asdict(self))
 
 
-def begin(folder: Path, job: dict[str, Any]) -> list[Mark]:
+def begin(folder: Path, job: dict[str, Any], *, ignore: str = PROGRESS) -> list[Mark]:
     """Make a folder ready for a run, and return the marks that an earlier one left.
+
+    Args:
+        folder: the folder, which is locked.
+        job: what is asked for.
+        ignore: the name of something that may be in a new folder.
 
     Raises:
         ShardError: if the folder holds shards, or a run, of another job.
@@ -171,7 +176,7 @@ def begin(folder: Path, job: dict[str, Any]) -> list[Mark]:
     if known.exists():
         check_job(folder, read_json(known), job)
     else:
-        others = [p.name for p in folder.iterdir() if p.name != PROGRESS]
+        others = [p.name for p in folder.iterdir() if p.name not in (PROGRESS, ignore)]
         if others:
             raise ShardError(
                 f"{folder} is not empty (it has {sorted(others)[0]!r}); choose another folder"
