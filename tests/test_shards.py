@@ -387,6 +387,7 @@ def test_what_is_left_out_is_recorded(
 
 def test_options_that_cannot_be(corpus: Path, tmp_path: Path, wide: bytepair.Tokenizer) -> None:
     for options, message in [
+        ({"format": "nanogpt"}, "reads ids as uint16, and this vocabulary goes up to 70,000"),
         ({"format": "x"}, "no format 'x'; there are bytepair, llmc"),
         ({"tokens_per_shard": 0}, "tokens_per_shard is 0"),
         ({"on_error": "ignore"}, "on_error is 'ignore'"),

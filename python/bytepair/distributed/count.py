@@ -57,7 +57,7 @@ def count(
         pattern: as in `bytepair.count`, and so are the next three.
         doc_cap: as there.
         column: as there.
-        threads: as there, for each process.
+        threads: as there, for each process; with Ray None means one.
         task_bytes: files are gathered to about so many bytes a task.
         partitions: in how many pieces counts are added up; memory is that of one piece, and of the
             result.
@@ -93,7 +93,7 @@ def count(
     tasks.begin(root, job)
     left = [task for task in work if not task.is_done(root)]
     if ray:
-        on_ray.each(left, count_task, (root, {**options, "threads": threads}, partitions))
+        on_ray.each(left, count_task, (root, {**options, "threads": threads or 1}, partitions))
     else:
         rank, world_size = tasks.place(rank, world_size)
         for task in work[rank::world_size]:

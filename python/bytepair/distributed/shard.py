@@ -80,7 +80,8 @@ def shard(
         doc_cap: as there.
         on_error: as there.
         max_document_bytes: as there.
-        threads: how many threads each process encodes with.
+        threads: how many threads each process encodes with; None means all, or one with Ray, which
+            gives each task one core.
         task_bytes: files are gathered to about so many bytes a task.
         progress: as in `bytepair.train`.
 
@@ -114,7 +115,7 @@ def shard(
     tasks.begin(root, {**job.values, "task_bytes": task_bytes})
     if ray:
         left = [task for task in work if not task.is_done(root)]
-        on_ray.each(left, encode_task, (job, root, threads))
+        on_ray.each(left, encode_task, (job, root, threads or 1))
     else:
         rank, world_size = tasks.place(rank, world_size)
         for task in work[rank::world_size]:

@@ -109,6 +109,15 @@ class NanoGpt(Layout):
     validation = True
     joined = True
 
+    def dtype(self, largest_id: int) -> np.dtype[Any]:
+        """NanoGPT knows uint16 only."""
+        if largest_id >= 1 << 16:
+            raise ShardError(
+                f"nanoGPT reads ids as uint16, and this vocabulary goes up to {largest_id:,}; "
+                "choose the format llmc, or a vocabulary of at most 65,536 ids"
+            )
+        return np.dtype("<u2")
+
     def data_name(self, number: int, split: Split) -> str:
         """Shards of training follow each other in one file."""
         return f"{split}.bin"
