@@ -52,8 +52,10 @@ fn copy<'py, T: Element + Copy + Sync + Send>(
     pieces: &[Piece],
     mut out: PyReadwriteArray1<'py, T>,
 ) -> PyResult<()> {
-    let arrays = sources.iter().map(|ids| ids.extract::<PyReadonlyArray1<'py, T>>());
-    let arrays = arrays.collect::<Result<Vec<_>, _>>()?;
+    let mut arrays = Vec::with_capacity(sources.len());
+    for ids in sources {
+        arrays.push(ids.extract::<PyReadonlyArray1<'py, T>>()?);
+    }
     let slices = arrays.iter().map(|ids| Ok(ids.as_slice()?)).collect::<PyResult<Vec<_>>>()?;
     let out = out.as_slice_mut()?;
     py.detach(|| bytepair::shards::gather(&slices, pieces, out)).ok_or_else(|| {
