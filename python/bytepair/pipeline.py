@@ -133,7 +133,7 @@ def _begin(folder: Path, job: dict[str, Any]) -> None:
     if known.exists():
         manifest.check_job(folder, manifest.read_json(known), job)
         return
-    others = [p.name for p in folder.iterdir() if not p.name.startswith(f".{JOB}")]
+    others = [p.name for p in folder.iterdir() if not p.name.startswith((f".{JOB}", manifest.LOCK))]
     if others:
         raise ShardError(f"{folder} is not empty (it has {min(others)!r}); choose another folder")
     manifest.write_json(known, job)

@@ -23,6 +23,7 @@ from bytepair.tokenizer import write_whole
 
 NAME: Final = "manifest.json"
 PROGRESS: Final = ".progress"
+LOCK: Final = ".lock"
 VERSION: Final = 1
 
 
@@ -176,7 +177,7 @@ def begin(folder: Path, job: dict[str, Any], *, ignore: str = PROGRESS) -> list[
     if known.exists():
         check_job(folder, read_json(known), job)
     else:
-        others = [p.name for p in folder.iterdir() if p.name not in (PROGRESS, ignore)]
+        others = [p.name for p in folder.iterdir() if p.name not in (PROGRESS, LOCK, ignore)]
         if others:
             raise ShardError(
                 f"{folder} is not empty (it has {sorted(others)[0]!r}); choose another folder"
@@ -236,21 +237,36 @@ def locked(folder: Path) -> Iterator[None]:
 
     Raises:
         ShardError: if another run holds it.
+        OSError: if the file system has no locks.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    path = folder / LOCK
+    handle = _hold(path, folder)
     try:
-        import fcntl
-    except ImportError:  # there are no such locks on this system
-        yield
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise ShardError(f"another run is working on {folder}; wait for it") from None
         yield
     finally:
+        path.unlink(missing_ok=True)
+        os.close(handle)
+
+
+def _hold(path: Path, folder: Path) -> int:
+    """Open and lock a file, which must still be there then: who held it before has removed it."""
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            import fcntl
+
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if path.exists() and path.stat().st_ino == os.fstat(handle).st_ino:
+                return handle
+        except ImportError:  # there are no such locks on this system
+            return handle
+        except BlockingIOError:
+            os.close(handle)
+            raise ShardError(f"another run is working on {folder}; wait for it") from None
+        except OSError:
+            os.close(handle)
+            raise
         os.close(handle)
 
 
