@@ -213,6 +213,9 @@ def test_a_ray_cluster(
     counts = distributed.count(files, tmp_path / "c.parquet", ray=True, partitions=3, **SMALL)
     expected = bytepair.count(files)
     assert counts == expected
+    assert distributed.count(files, ray=True, partitions=2, **SMALL) == expected
+    with pytest.raises(ShardError, match="ranks meet in a folder"):
+        distributed.count(files, rank=0, world_size=1)
     assert pq.read_table(tmp_path / "c.parquet").num_rows == len(expected)
     assert bytepair.train(counts, 900) == bytepair.train(files, 900)
 

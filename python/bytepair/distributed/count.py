@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -34,7 +35,7 @@ TASK_BIT: Final = 40
 
 def count(
     source: corpus.Source,
-    out: str | os.PathLike[str],
+    out: str | os.PathLike[str] | None = None,
     *,
     rank: int | None = None,
     world_size: int | None = None,
@@ -50,7 +51,8 @@ def count(
 
     Args:
         source: files, which all processes see.
-        out: the parquet file to write, in a folder that all processes see.
+        out: the parquet file to write, in a folder that all processes see; None, with Ray, means
+            that nothing is to stay but the result, and that all workers see the same `TMPDIR`.
         rank: of this process; None means that the job array says it.
         world_size: how many processes there are; None means the same.
         ray: let a Ray cluster run the tasks, instead of ranks; needs the extra `ray`.
@@ -81,6 +83,15 @@ def count(
         >>> counts == bytepair.count(files)
         True
     """
+    if out is None:
+        if not ray:
+            raise ShardError("ranks meet in a folder: pass the file to write (out)")
+        with tempfile.TemporaryDirectory(prefix="bytepair-") as folder:
+            return count(
+                source, Path(folder) / "counts.parquet", ray=True, pattern=pattern,
+                doc_cap=doc_cap, column=column, threads=threads, task_bytes=task_bytes,
+                partitions=partitions,
+            )  # fmt: skip
     path = Path(out)
     files = inputs(source)
     options = {"pattern": pattern, "doc_cap": doc_cap, "column": column}

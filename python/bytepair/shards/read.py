@@ -129,7 +129,8 @@ class Dataset:
             world_size: how many ranks there are.
             packing: "best-fit" begins every row with a document, and fills it with the longest
                 waiting documents that fit; the last is cut to fit, and the rest of it is not used.
-                "stream" cuts the ids of a shard into rows, whatever they are, and uses all.
+                "stream" cuts the ids of a shard into rows, whatever they are; only what fills no
+                row at the end of a shard is not used.
             epochs: how many times to go through all; None means without end.
             state: go on where `Batches.state` said; the number of ranks may have changed.
             buffer: how many documents wait for a row.
