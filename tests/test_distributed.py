@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -241,3 +242,26 @@ def test_a_worker_of_the_cluster_that_dies(
     )
     assert flag.exists()
     assert listing(tmp_path / "out") == whole
+
+
+@pytest.mark.parametrize("format", sorted(shards.LAYOUTS))
+@pytest.mark.parametrize("texts", [[], ["", ""], ["hello"], ["", "hello", "", "x" * 999, ""]])
+@pytest.mark.filterwarnings("ignore:all .* tokens are in the first shard")
+def test_corners(format: str, texts: list[str], tmp_path: Path) -> None:
+    """Nothing, documents without ids, and shards of a single id, written and read by all ways."""
+    tok = bytepair.train(["hello hello"], 269)
+    source = tmp_path / "in.jsonl"
+    source.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    for bos, limit in [(False, 1), (True, 3), (True, 10**6)]:
+        one, many = tmp_path / f"one{bos}{limit}", tmp_path / f"many{bos}{limit}"
+        options: dict[str, Any] = {"format": format, "bos": bos, "tokens_per_shard": limit}
+        shards.write(source, tok, one, **options)
+        distributed.shard(source, tok, many, rank=0, world_size=1, **options)
+        assert listing(many) == listing(one)
+        assert shards.verify(one)
+        data = shards.Dataset(one, split=None)
+        expected = tok.encode_batch(texts, prepend="<|bos|>" if bos else None)
+        assert [data[i].tolist() for i in range(len(data))] == expected
+        for packing in ("best-fit", "stream"):
+            for inputs, targets in data.batches(1, 2, packing=packing):
+                assert inputs.shape == targets.shape == (1, 2)
