@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from bytepair import corpus
 from bytepair.documents import (
-    BATCH_BYTES,
     Input,
     Rows,
     Skip,
@@ -44,7 +43,8 @@ OnError: TypeAlias = Literal["raise", "skip"]
 TOKENS_PER_SHARD: Final = 100_000_000
 #: A longer document is an error, or is skipped: it would have to be in memory as a whole.
 DOCUMENT_BYTES: Final = 1 << 27
-#: So many small columns at most are joined to one batch.
+#: Small columns are joined to batches of so many bytes at most, and of so many columns.
+JOIN_BYTES: Final = 1 << 22
 PIECES: Final = 1 << 10
 
 _BOS: Final = ("<|bos|>", "<|begin_of_text|>", "<|endoftext|>", "<s>", "<bos>")
@@ -272,7 +272,7 @@ def _gathered(pieces: Iterator[tuple[Place, Any] | Left]) -> Iterator[Texts | Le
     held: list[tuple[Place, Any]] = []
     size = 0
     for piece in pieces:
-        large = isinstance(piece, tuple) and size + piece[1].nbytes > BATCH_BYTES
+        large = isinstance(piece, tuple) and size + piece[1].nbytes > JOIN_BYTES
         if held and (isinstance(piece, dict) or large or len(held) >= PIECES):
             yield Texts([column for _, column in held], [place for place, _ in held])
             held, size = [], 0
