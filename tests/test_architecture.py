@@ -20,8 +20,8 @@ PACKAGE = ROOT / "python" / "bytepair"
 #: The rooms of the package in order: each may import from those before it, and from `_core`.
 ROOMS = [
     "errors", "view", "progress", "reference", "sample", "corpus", "documents", "download",
-    "formats", "chat", "tokenizer", "counts", "counting", "train", "grow", "plan", "shards",
-    "distributed", "pipeline", "compat", "cli",
+    "formats", "chat", "bulk", "tokenizer", "counts", "counting", "train", "grow", "plan",
+    "shards", "distributed", "pipeline", "compat", "cli",
 ]  # fmt: skip
 
 

@@ -6,7 +6,9 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
@@ -82,6 +84,47 @@ def test_encode_and_decode_are_a_pipe(folder: Path) -> None:
     assert [json.loads(line) for line in lines] == tok.encode_batch(text.decode().splitlines())
     again = run("decode", "--lines", cwd=folder, stdin=b"\n".join(lines)).stdout
     assert again == text
+
+
+def test_encode_begins_to_write_before_the_text_ends(folder: Path) -> None:
+    words = [sys.executable, "-m", "bytepair", "encode", "--prepend", "<|bos|>"]
+    half = "Hello, Wörld! 你好\n".encode() * 100_000
+    with subprocess.Popen(words, cwd=folder, stdin=PIPE, stdout=PIPE) as process:
+        to, out = process.stdin, process.stdout
+        assert to is not None
+        assert out is not None
+        seen = threading.Event()
+
+        def feed() -> None:
+            to.write(half)
+            to.flush()
+            if seen.wait(60):
+                to.write(half)
+            to.close()
+
+        feeder = threading.Thread(target=feed)
+        feeder.start()
+        head = out.read(1000)
+        seen.set()
+        ids = head + out.read()
+        feeder.join()
+    tok = bytepair.load(folder / "tokenizer")
+    assert [int(i) for i in ids.split()] == tok.encode((2 * half).decode(), prepend="<|bos|>")
+
+
+def test_encode_reads_lines_across_blocks(folder: Path) -> None:
+    lines = [f"line {n} {'ö' * (n % 500)}" for n in range(8000)] + ["", "", "last"]
+    text = "\n".join(lines)
+    tok = bytepair.load(folder / "tokenizer")
+    out = run("encode", "--lines", cwd=folder, stdin=text.encode()).stdout.decode()
+    assert [list(map(int, line.split())) for line in out.split("\n")[:-1]] == tok.encode_batch(
+        lines
+    )
+    assert run("encode", "--lines", cwd=folder, stdin=b"").stdout == b""
+    assert run("encode", "--json", cwd=folder, stdin=b"").stdout == b"[]\n"
+    broken = text.encode() + b"\xe4"
+    error = run("encode", cwd=folder, stdin=broken, code=1).stderr.decode()
+    assert f"standard input is not UTF-8 at byte {len(text.encode())}" in error
 
 
 def test_encode_options(folder: Path) -> None:

@@ -49,7 +49,8 @@ def test_examples_in_docstrings(name: str) -> None:
 def test_examples_in_the_docstrings_of_rust() -> None:
     """The finder of doctest passes over methods that are not written in Python."""
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
-    for name, member in vars(_core.Tokenizer).items():
+    members = [*vars(_core.Tokenizer).items(), *vars(_core.DecodeStream).items()]
+    for name, member in members:
         if not name.startswith("_") and callable(member):
             assert ">>> " in (member.__doc__ or ""), f"{name} has no example"
             runner.run(doctest.DocTestParser().get_doctest(member.__doc__, {}, name, None, 0))

@@ -57,6 +57,17 @@ class Counts:
     def __hash__(self) -> int: ...
 
 @final
+class DecodeStream:
+    def push(self, id: int) -> str: ...
+    def flush(self) -> str: ...
+
+@final
+class EncodeStream:
+    def __new__(cls, tokenizer: Tokenizer) -> Self: ...
+    def push(self, piece: str) -> NDArray[np.uint16 | np.uint32]: ...
+    def flush(self) -> NDArray[np.uint16 | np.uint32]: ...
+
+@final
 class Model:
     @staticmethod
     def from_bytes(data: bytes) -> Model: ...
@@ -93,11 +104,58 @@ class Tokenizer:
         append: str | int | None = None,
         threads: int | None = None,
     ) -> list[list[int]]: ...
+    def encode_to_numpy(
+        self,
+        text: str,
+        *,
+        special: _Special | None = None,
+        prepend: str | int | None = None,
+        append: str | int | None = None,
+        threads: int | None = None,
+    ) -> NDArray[np.uint16 | np.uint32]: ...
+    def encode_batch_to_numpy(
+        self,
+        texts: Iterable[str],
+        *,
+        special: _Special | None = None,
+        prepend: str | int | None = None,
+        append: str | int | None = None,
+        threads: int | None = None,
+    ) -> tuple[NDArray[np.uint16 | np.uint32], NDArray[np.int64]]: ...
+    def count(
+        self,
+        text: str,
+        *,
+        special: _Special | None = None,
+        prepend: str | int | None = None,
+        append: str | int | None = None,
+    ) -> int: ...
+    def count_batch(
+        self,
+        texts: Iterable[str],
+        *,
+        special: _Special | None = None,
+        prepend: str | int | None = None,
+        append: str | int | None = None,
+        threads: int | None = None,
+    ) -> NDArray[np.int64]: ...
+    def encode_with_offsets(
+        self,
+        text: str,
+        *,
+        special: _Special | None = None,
+        prepend: str | int | None = None,
+        append: str | int | None = None,
+    ) -> tuple[list[int], NDArray[np.int64], NDArray[np.int64]]: ...
+    def truncate_text(
+        self, text: str, max_tokens: int, *, keep: Literal["start", "end"] = "start"
+    ) -> str: ...
     def decode(self, ids: _Ids, *, errors: str = "replace") -> str: ...
     def decode_bytes(self, ids: _Ids) -> bytes: ...
     def decode_batch(
         self, batch: Iterable[_Ids], *, errors: str = "replace", threads: int | None = None
     ) -> list[str]: ...
+    def decode_stream(self) -> DecodeStream: ...
     def token_bytes(self, id: int) -> bytes: ...
     def token_id(self, token: bytes) -> int: ...
     def pretokenize(self, text: str) -> list[str]: ...
@@ -132,6 +190,27 @@ class Tokenizer:
     @property
     def exhausted(self) -> bool: ...
 
+def encode_utf8(
+    tokenizer: Tokenizer,
+    data: NDArray[np.uint8],
+    offsets: NDArray[np.int32 | np.int64],
+    *,
+    special: _Special | None = None,
+    prepend: str | int | None = None,
+    append: str | int | None = None,
+    threads: int | None = None,
+) -> tuple[NDArray[np.uint16 | np.uint32], NDArray[np.int64]]: ...
+def encode_file(
+    tokenizer: Tokenizer,
+    path: str,
+    *,
+    separator: bytes,
+    lossy: bool,
+    special: _Special | None = None,
+    prepend: str | int | None = None,
+    append: str | int | None = None,
+    threads: int | None = None,
+) -> tuple[NDArray[np.uint16 | np.uint32], NDArray[np.int64]]: ...
 def render(
     tokenizer: Tokenizer,
     segments: list[str | int | None],

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
+from bytepair.bulk import BulkMethods
 from bytepair.chat.methods import ChatMethods
 from bytepair.errors import FileFormatError
 from bytepair.view import terminal
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 FILE_NAME = "tokenizer.bytepair"
 
 
-class Tokenizer(ChatMethods):
+class Tokenizer(BulkMethods, ChatMethods):
     """A byte-level BPE tokenizer: immutable, and safe to use from many threads.
 
     It is made by `bytepair.train`, `bytepair.load` or `Tokenizer.from_ranks`. Two tokenizers are

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import json
+import codecs
 import sys
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, BinaryIO, Final, Literal, NamedTuple
 
 import typer
 
 import bytepair
+
+PIECE_BYTES: Final = 1 << 20
 
 
 def encode(
@@ -32,7 +36,9 @@ def encode(
     append: Annotated[str | None, typer.Option(help="A special token to end with.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write each as a JSON list.")] = False,
 ) -> None:
-    """Encode text: one line of ids for each document.
+    """Encode text: one line of ids for each document, written while the text is still read.
+
+    Where special tokens are looked for (`--special`), a document is read whole first.
 
     Examples:
     * `echo 'Hello world' | bytepair encode`
@@ -42,27 +48,90 @@ def encode(
     * `bytepair encode --lines < questions.txt`
     """
     tok = bytepair.load(tokenizer)
-    for document in _documents(files or [], text, lines):
-        ids = tok.encode(document, special=special, prepend=prepend, append=append)
-        typer.echo(json.dumps(ids) if as_json else " ".join(map(str, ids)))
+    style = Style("[", ", ", "]") if as_json else Style("", " ", "")
+    for pieces in _sources(files or [], text):
+        if lines:
+            for batch in _batches(_lines(pieces)):
+                for ids in tok.encode_batch(batch, special=special, prepend=prepend, append=append):
+                    style.write([ids])
+        elif special == "text":
+            before, after = tok.encode("", prepend=prepend), tok.encode("", append=append)
+            arrays = tok.encode_iterable_to_numpy(pieces)
+            style.write(chain([before], (ids.tolist() for ids in arrays), [after]))
+        else:
+            document = "".join(pieces)
+            style.write([tok.encode(document, special=special, prepend=prepend, append=append)])
 
 
-def _documents(files: list[Path], text: str | None, lines: bool) -> list[str]:
+class Style(NamedTuple):
+    """How the ids of a document are written."""
+
+    begin: str
+    between: str
+    end: str
+
+    def write(self, parts: Iterable[list[int]]) -> None:
+        """Write the ids of one document, part by part."""
+        sys.stdout.write(self.begin)
+        between = ""
+        for ids in parts:
+            if ids:
+                sys.stdout.write(between + self.between.join(map(str, ids)))
+                between = self.between
+        sys.stdout.write(f"{self.end}\n")
+
+
+def _sources(files: list[Path], text: str | None) -> Iterator[Iterator[str]]:
+    """Each text, in pieces."""
     if text is not None:
-        texts = [text]
-    elif files:
-        texts = [_decoded(path.read_bytes(), str(path)) for path in files]
-    else:
-        texts = [_decoded(sys.stdin.buffer.read(), "standard input")]
-    return (
-        [line for t in texts for line in t.split("\n")[: -1 if t.endswith("\n") else None]]
-        if (lines)
-        else texts
-    )
+        yield iter([text])
+    elif not files:
+        yield _pieces(sys.stdin.buffer, "standard input")
+    for path in files if text is None else []:
+        with path.open("rb") as file:
+            yield _pieces(file, str(path))
 
 
-def _decoded(data: bytes, name: str) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise bytepair.errors.CorpusError(f"{name} is not UTF-8 at byte {error.start}") from None
+def _pieces(file: BinaryIO, name: str) -> Iterator[str]:
+    """A file as text, so much at a time."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    done = 0
+    while True:
+        block = file.read(PIECE_BYTES)
+        kept = len(decoder.getstate()[0])
+        try:
+            piece = decoder.decode(block, final=not block)
+        except UnicodeDecodeError as error:
+            at = done - kept + error.start
+            raise bytepair.errors.CorpusError(f"{name} is not UTF-8 at byte {at}") from None
+        if not block:
+            return
+        done += len(block)
+        yield piece
+
+
+def _lines(pieces: Iterable[str]) -> Iterator[str]:
+    """The lines of a text without their ends."""
+    rest: list[str] = []
+    for piece in pieces:
+        first, *others = piece.split("\n")
+        rest.append(first)
+        if others:
+            yield "".join(rest)
+            yield from others[:-1]
+            rest = [others[-1]]
+    if last := "".join(rest):
+        yield last
+
+
+def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
+    """Texts in batches that are worth several threads."""
+    batch: list[str] = []
+    chars = 0
+    for text in texts:
+        batch.append(text)
+        chars += len(text)
+        if chars >= PIECE_BYTES:
+            yield batch
+            batch, chars = [], 0
+    yield batch

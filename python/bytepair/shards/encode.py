@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,10 +44,6 @@ def encode(
         >>> ids.tolist(), offsets.tolist()
         ([260, 259, 260, 104, 101], [0, 2, 5])
     """
-    if encode_arrow := getattr(tokenizer, "encode_arrow", None):
-        column = encode_arrow(texts, prepend=bos, append=eos, threads=threads)
-        return column.values.to_numpy(), column.offsets.to_numpy().astype(np.int64, copy=False)
-    lists = tokenizer.encode_batch(texts.to_pylist(), prepend=bos, append=eos, threads=threads)
-    offsets = np.zeros(len(lists) + 1, np.int64)
-    np.cumsum([len(ids) for ids in lists], out=offsets[1:])
-    return np.fromiter(chain.from_iterable(lists), dtype, count=int(offsets[-1])), offsets
+    column = tokenizer.encode_arrow(texts, prepend=bos, append=eos, threads=threads)
+    ids = column.values.to_numpy().astype(dtype, copy=False)
+    return ids, column.offsets.to_numpy().astype(np.int64, copy=False)

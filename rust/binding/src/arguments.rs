@@ -2,25 +2,23 @@
 
 use std::borrow::Cow;
 
-use bytepair::encode::EncodeOptions;
-use bytepair::{Error, Special, parallel};
+use bytepair::{Error, Special, Text, parallel};
+use numpy::PyReadonlyArray1;
 use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::errors;
+use crate::text::text;
 
-/// The UTF-8 of a `str`. Surrogates behave as in tiktoken: a pair becomes its character, a lone
-/// one becomes U+FFFD.
-pub(crate) fn text<'a>(string: &'a Bound<'_, PyString>) -> PyResult<Cow<'a, str>> {
-    if let Ok(text) = string.to_str() {
+/// The UTF-8 of a `str`; a copy, if it is stored otherwise.
+pub(crate) fn utf8<'a>(string: &'a Bound<'_, PyString>) -> PyResult<Cow<'a, str>> {
+    if let Text::Utf8(text) = text(string)? {
         return Ok(Cow::Borrowed(text));
     }
-    let py = string.py();
-    let bytes = string.call_method1(intern!(py, "encode"), ("utf-16", "surrogatepass"))?;
-    let mended = bytes.call_method1(intern!(py, "decode"), ("utf-16", "replace"))?;
-    Ok(Cow::Owned(mended.extract()?))
+    let mut buffer = String::new();
+    text(string)?.read(&mut buffer).map_err(|e| errors::python(&e))?;
+    Ok(Cow::Owned(buffer))
 }
 
 /// The strings of a sequence, kept alive while their text is borrowed.
@@ -49,17 +47,24 @@ pub(crate) fn threads(asked: Option<usize>) -> PyResult<usize> {
     }
 }
 
-/// The options of encoding.
+/// How many threads to use for these texts. For short ones the system is not asked how many there
+/// are, which would take longer than encoding.
+pub(crate) fn threads_for(asked: Option<usize>, texts: &[Text<'_>]) -> PyResult<usize> {
+    let weight = texts.iter().map(Text::len).sum();
+    match asked {
+        None if parallel::worth(usize::MAX, weight) == 1 => Ok(1),
+        asked => threads(asked),
+    }
+}
+
+/// What special tokens in a text mean, and the ids before and after it.
 pub(crate) fn options(
     tokenizer: &bytepair::Tokenizer,
     special: Option<&Bound<'_, PyAny>>,
     prepend: Option<&Bound<'_, PyAny>>,
     append: Option<&Bound<'_, PyAny>>,
-) -> PyResult<EncodeOptions> {
-    let special = self::special(special)?;
-    let (prepend, append) = (affix(tokenizer, prepend)?, affix(tokenizer, append)?);
-    EncodeOptions::new(tokenizer.vocabulary(), &special, prepend, append)
-        .map_err(|e| errors::python(&e))
+) -> PyResult<(Special, Option<u32>, Option<u32>)> {
+    Ok((self::special(special)?, affix(tokenizer, prepend)?, affix(tokenizer, append)?))
 }
 
 /// What the text of special tokens means: `"text"`, `"all"`, `"error"`, or a collection of names.
@@ -104,13 +109,17 @@ pub(crate) fn id(tokenizer: &bytepair::Tokenizer, number: &Bound<'_, PyAny>) -> 
     })
 }
 
-/// A sequence of ids: a list, a numpy array, or anything that can be iterated.
-pub(crate) fn ids(
-    tokenizer: &bytepair::Tokenizer,
-    sequence: &Bound<'_, PyAny>,
-) -> PyResult<Vec<u32>> {
-    if let Ok(array) = sequence.extract::<numpy::PyReadonlyArray1<'_, u32>>() {
-        return Ok(array.as_array().to_vec());
+/// Offsets of an Arrow column, of 32 or 64 bits.
+pub(crate) fn offsets(array: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
+    match array.extract::<PyReadonlyArray1<'_, i32>>() {
+        Ok(short) => spans(short.as_slice()?),
+        Err(_) => spans(array.extract::<PyReadonlyArray1<'_, i64>>()?.as_slice()?),
     }
-    sequence.try_iter()?.map(|number| id(tokenizer, &number?)).collect()
+}
+
+/// Offsets that rise and are not negative.
+fn spans<T: Copy + TryInto<usize>>(offsets: &[T]) -> PyResult<Vec<usize>> {
+    let wrong = || PyValueError::new_err("the offsets of the texts must rise from 0 on");
+    let all: Option<Vec<usize>> = offsets.iter().map(|&at| at.try_into().ok()).collect();
+    all.filter(|all| all.is_sorted()).ok_or_else(wrong)
 }

@@ -57,7 +57,7 @@ impl Counter {
     /// Count the texts of a list of `str`; each is a document of its own.
     fn add(&self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> PyResult<()> {
         let strings = arguments::strings(texts)?;
-        let texts = strings.iter().map(arguments::text).collect::<PyResult<Vec<_>>>()?;
+        let texts = strings.iter().map(arguments::utf8).collect::<PyResult<Vec<_>>>()?;
         self.with(py, |counter| counter.add(&texts.iter().map(|t| &**t).collect::<Vec<_>>()))
     }
 
@@ -68,10 +68,7 @@ impl Counter {
         data: PyReadonlyArray1<'_, u8>,
         offsets: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let offsets: Vec<usize> = match offsets.extract::<PyReadonlyArray1<'_, i32>>() {
-            Ok(short) => spans(short.as_slice()?)?,
-            Err(_) => spans(offsets.extract::<PyReadonlyArray1<'_, i64>>()?.as_slice()?)?,
-        };
+        let offsets = arguments::offsets(offsets)?;
         let data = data.as_slice()?;
         let texts =
             py.detach(|| documents(data, &offsets)).map_err(errors::CorpusError::new_err)?;
@@ -98,13 +95,6 @@ impl Counter {
             .map_err(|e| errors::python(&e))?;
         Ok(Counts::new(self.pattern.clone(), counts))
     }
-}
-
-/// Offsets that rise and are not negative.
-fn spans<T: Copy + TryInto<usize>>(offsets: &[T]) -> PyResult<Vec<usize>> {
-    let wrong = || PyValueError::new_err("the offsets of the texts must rise from 0 on");
-    let all: Option<Vec<usize>> = offsets.iter().map(|&at| at.try_into().ok()).collect();
-    all.filter(|all| all.is_sorted()).ok_or_else(wrong)
 }
 
 /// The documents between the offsets; the error says which one is not UTF-8, and where.

@@ -8,12 +8,19 @@
 #![expect(clippy::needless_pass_by_value, reason = "PyO3 hands extracted arguments over by value")]
 
 mod arguments;
+mod arrays;
 mod counter;
 mod counts;
+mod decode_stream;
+mod encode_stream;
 mod errors;
+mod ids;
+mod ints;
 mod model;
+mod options;
 mod render;
 mod shards;
+mod text;
 mod tokenizer;
 mod training;
 
@@ -27,9 +34,15 @@ mod _core {
     const UNICODE_VERSION: &str = bytepair::pretokenize::UNICODE_VERSION;
 
     #[pymodule_export]
+    use crate::arrays::{encode_file, encode_utf8};
+    #[pymodule_export]
     use crate::counter::Counter;
     #[pymodule_export]
     use crate::counts::Counts;
+    #[pymodule_export]
+    use crate::decode_stream::DecodeStream;
+    #[pymodule_export]
+    use crate::encode_stream::EncodeStream;
     #[pymodule_export]
     use crate::model::Model;
     #[pymodule_export]

@@ -25,7 +25,7 @@ impl<'a> Piece<'a> {
         if item.is_instance_of::<PyInt>() {
             return arguments::id(tokenizer, item).map(Self::Id);
         }
-        arguments::text(item.cast::<PyString>()?).map(Self::Text)
+        arguments::utf8(item.cast::<PyString>()?).map(Self::Text)
     }
 
     fn segment(&self) -> Segment<'_> {

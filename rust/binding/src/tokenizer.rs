@@ -2,27 +2,50 @@
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
+use std::ops::Range;
 use std::sync::Arc;
 
-use bytepair::MergeRule;
-use numpy::PyArray1;
-use pyo3::exceptions::PyKeyError;
+use bytepair::encode::EncodeOptions;
+use bytepair::spans::Keep;
+use bytepair::{MergeRule, Text, parallel};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
+use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
+use crate::decode_stream::DecodeStream;
+use crate::ids::{Ids, Slice};
+use crate::ints::Ints;
 use crate::model::Model;
-use crate::{arguments, errors};
+use crate::options::Options;
+use crate::text::{string, text as text_of};
+use crate::{arguments, arrays, errors};
+
+/// Ids, and the spans of each in bytes and in characters.
+type Offsets<'py> = (Bound<'py, PyList>, Bound<'py, PyArray2<i64>>, Bound<'py, PyArray2<i64>>);
+
+/// To encode a text of fewer characters, the interpreter lock is not given back: that would take as
+/// long.
+const SHORT: usize = 1 << 12;
+/// Lists are made of texts of about so many characters at a time.
+const CHUNK: usize = 1 << 17;
 
 /// A tokenizer: immutable, shared freely between threads.
 #[pyclass(frozen, subclass, module = "bytepair._core")]
-pub(crate) struct Tokenizer(pub(crate) Arc<bytepair::Tokenizer>);
+pub(crate) struct Tokenizer {
+    core: Arc<bytepair::Tokenizer>,
+    ints: Ints,
+    options: Options,
+}
 
 #[pymethods]
 impl Tokenizer {
     #[new]
     fn new(model: &Model) -> Self {
-        Self(Arc::clone(&model.0))
+        let core = Arc::clone(&model.0);
+        let ints = Ints::new(core.vocabulary().len());
+        Self { core, ints, options: Options::default() }
     }
 
     /// Encode one text into a list of ids.
@@ -48,17 +71,23 @@ impl Tokenizer {
     ///     >>> tok.encode("hello<|bos|>", special="all", append="<|user_end|>")
     ///     [259, 260, 262]
     #[pyo3(signature = (text, *, special=None, prepend=None, append=None))]
-    fn encode(
+    fn encode<'py>(
         &self,
-        py: Python<'_>,
-        text: &Bound<'_, PyString>,
-        special: Option<&Bound<'_, PyAny>>,
-        prepend: Option<&Bound<'_, PyAny>>,
-        append: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Vec<u32>> {
-        let options = arguments::options(&self.0, special, prepend, append)?;
-        let text = arguments::text(text)?;
-        py.detach(|| self.0.encode_with(&text, &options)).map_err(|e| errors::python(&e))
+        py: Python<'py>,
+        text: &Bound<'py, PyString>,
+        special: Option<&Bound<'py, PyAny>>,
+        prepend: Option<&Bound<'py, PyAny>>,
+        append: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let options = self.options(special, prepend, append)?;
+        let text = text_of(text)?;
+        if text.len() < SHORT {
+            let list = self.core.encode_text(&text, &options, |ids| self.ints.list(py, ids));
+            return list.map_err(|e| errors::python(&e))?;
+        }
+        let list = |ids: &[u32]| Python::attach(|py| Ok(self.ints.list(py, ids)?.unbind()));
+        let list = py.detach(|| self.core.encode_text(&text, &options, list));
+        list.map_err(|e| errors::python(&e))?.map(|list: Py<PyList>| list.into_bound(py))
     }
 
     /// Encode many texts, each into a list of ids.
@@ -83,26 +112,271 @@ impl Tokenizer {
     ///     >>> tok.encode_batch(["hello", ""])
     ///     [[259], []]
     #[pyo3(signature = (texts, *, special=None, prepend=None, append=None, threads=None))]
-    fn encode_batch(
+    fn encode_batch<'py>(
+        &self,
+        py: Python<'py>,
+        texts: &Bound<'py, PyAny>,
+        special: Option<&Bound<'py, PyAny>>,
+        prepend: Option<&Bound<'py, PyAny>>,
+        append: Option<&Bound<'py, PyAny>>,
+        threads: Option<usize>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let options = self.options(special, prepend, append)?;
+        let strings = arguments::strings(texts)?;
+        let texts = strings.iter().map(text_of).collect::<PyResult<Vec<_>>>()?;
+        let threads = arguments::threads_for(threads, &texts)?;
+        let lists = py.detach(|| self.lists(&texts, &options, threads))?;
+        PyList::new(py, lists)
+    }
+
+    /// Encode one text into an array of ids, without a Python object for each.
+    ///
+    /// A long text is cut for several threads where that changes no id, unless special tokens are
+    /// looked for.
+    ///
+    /// Args:
+    ///     text: as in `encode`.
+    ///     special: as in `encode`.
+    ///     prepend: as in `encode`.
+    ///     append: as in `encode`.
+    ///     threads: how many threads to use at most; None means `RAYON_NUM_THREADS`, or else all.
+    ///
+    /// Returns:
+    ///     The ids: uint16 if the vocabulary has at most 65,536 ids, else uint32.
+    ///
+    /// Raises:
+    ///     SpecialTokenError: as in `encode`.
+    ///     SplitError: as in `encode`.
+    ///
+    /// Example:
+    ///     >>> import bytepair
+    ///     >>> tok = bytepair.train(["hello hello"], 269)
+    ///     >>> tok.encode_to_numpy("hello!")
+    ///     array([259,  33], dtype=uint16)
+    #[pyo3(signature = (text, *, special=None, prepend=None, append=None, threads=None))]
+    fn encode_to_numpy<'py>(
+        &self,
+        py: Python<'py>,
+        text: &Bound<'py, PyString>,
+        special: Option<&Bound<'py, PyAny>>,
+        prepend: Option<&Bound<'py, PyAny>>,
+        append: Option<&Bound<'py, PyAny>>,
+        threads: Option<usize>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let options = self.options(special, prepend, append)?;
+        let texts = [text_of(text)?];
+        let threads = arguments::threads_for(threads, &texts)?;
+        Ok(arrays::encode(py, &self.core, &texts, &options, threads)?.0)
+    }
+
+    /// Encode many texts into one array of ids, without a Python object for each.
+    ///
+    /// Args:
+    ///     texts: an iterable of str.
+    ///     special: as in `encode`.
+    ///     prepend: as in `encode`, for each text.
+    ///     append: as in `encode`, for each text.
+    ///     threads: how many threads to use at most; None means `RAYON_NUM_THREADS`, or else all.
+    ///
+    /// Returns:
+    ///     The ids of all texts, end to end: uint16 if the vocabulary has at most 65,536 ids, else
+    ///     uint32. And int64 offsets, one more than there are texts: text `i` has the ids
+    ///     `ids[offsets[i]:offsets[i + 1]]`.
+    ///
+    /// Raises:
+    ///     SpecialTokenError: as in `encode`.
+    ///     SplitError: as in `encode`.
+    ///
+    /// Example:
+    ///     >>> import bytepair
+    ///     >>> tok = bytepair.train(["hello hello"], 269)
+    ///     >>> ids, offsets = tok.encode_batch_to_numpy(["hello!", "", "ho"])
+    ///     >>> ids.tolist(), offsets.tolist()
+    ///     ([259, 33, 104, 111], [0, 2, 2, 4])
+    #[pyo3(signature = (texts, *, special=None, prepend=None, append=None, threads=None))]
+    fn encode_batch_to_numpy<'py>(
+        &self,
+        py: Python<'py>,
+        texts: &Bound<'py, PyAny>,
+        special: Option<&Bound<'py, PyAny>>,
+        prepend: Option<&Bound<'py, PyAny>>,
+        append: Option<&Bound<'py, PyAny>>,
+        threads: Option<usize>,
+    ) -> PyResult<arrays::Arrays<'py>> {
+        let options = self.options(special, prepend, append)?;
+        let strings = arguments::strings(texts)?;
+        let texts = strings.iter().map(text_of).collect::<PyResult<Vec<_>>>()?;
+        let threads = arguments::threads_for(threads, &texts)?;
+        arrays::encode(py, &self.core, &texts, &options, threads)
+    }
+
+    /// How many ids a text has: the length of what `encode` gives, which is not made.
+    ///
+    /// Args:
+    ///     text: as in `encode`.
+    ///     special: as in `encode`.
+    ///     prepend: as in `encode`; it counts.
+    ///     append: as in `encode`; it counts.
+    ///
+    /// Raises:
+    ///     SpecialTokenError: as in `encode`.
+    ///     SplitError: as in `encode`.
+    ///
+    /// Example:
+    ///     >>> import bytepair
+    ///     >>> tok = bytepair.train(["hello hello"], 269)
+    ///     >>> tok.count("hello!")
+    ///     2
+    #[pyo3(signature = (text, *, special=None, prepend=None, append=None))]
+    fn count(
         &self,
         py: Python<'_>,
-        texts: &Bound<'_, PyAny>,
+        text: &Bound<'_, PyString>,
         special: Option<&Bound<'_, PyAny>>,
         prepend: Option<&Bound<'_, PyAny>>,
         append: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<usize> {
+        let options = self.options(special, prepend, append)?;
+        let text = text_of(text)?;
+        let count = || self.core.count(&text, &options);
+        let count = if text.len() < SHORT { count() } else { py.detach(count) };
+        count.map_err(|e| errors::python(&e))
+    }
+
+    /// How many ids each of many texts has.
+    ///
+    /// Args:
+    ///     texts: an iterable of str.
+    ///     special: as in `encode`.
+    ///     prepend: as in `encode`, for each text; it counts.
+    ///     append: as in `encode`, for each text; it counts.
+    ///     threads: how many threads to use at most; None means `RAYON_NUM_THREADS`, or else all.
+    ///
+    /// Returns:
+    ///     int64, one for each text.
+    ///
+    /// Raises:
+    ///     SpecialTokenError: as in `encode`.
+    ///     SplitError: as in `encode`.
+    ///
+    /// Example:
+    ///     >>> import bytepair
+    ///     >>> tok = bytepair.train(["hello hello"], 269)
+    ///     >>> tok.count_batch(["hello!", ""]).tolist()
+    ///     [2, 0]
+    #[pyo3(signature = (texts, *, special=None, prepend=None, append=None, threads=None))]
+    fn count_batch<'py>(
+        &self,
+        py: Python<'py>,
+        texts: &Bound<'py, PyAny>,
+        special: Option<&Bound<'py, PyAny>>,
+        prepend: Option<&Bound<'py, PyAny>>,
+        append: Option<&Bound<'py, PyAny>>,
         threads: Option<usize>,
-    ) -> PyResult<Vec<Vec<u32>>> {
-        let options = arguments::options(&self.0, special, prepend, append)?;
-        let threads = arguments::threads(threads)?;
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let options = self.options(special, prepend, append)?;
         let strings = arguments::strings(texts)?;
-        let texts = strings.iter().map(arguments::text).collect::<PyResult<Vec<_>>>()?;
-        py.detach(|| self.0.encode_batch(&texts, &options, threads)).map_err(|e| errors::python(&e))
+        let texts = strings.iter().map(text_of).collect::<PyResult<Vec<_>>>()?;
+        let threads = arguments::threads_for(threads, &texts)?;
+        let counts = py.detach(|| self.core.count_batch(&texts, &options, threads));
+        Ok(counts.map_err(|e| errors::python(&e))?.into_pyarray(py))
+    }
+
+    /// Encode one text, with the part of it that each id covers.
+    ///
+    /// Args:
+    ///     text: as in `encode`. A pair of surrogates counts as the one character that it is.
+    ///     special: as in `encode`; a special token covers its text.
+    ///     prepend: as in `encode`; it covers nothing, at the start of the text.
+    ///     append: as in `encode`; it covers nothing, at the end of the text.
+    ///
+    /// Returns:
+    ///     The ids, a list of int. And two int64 arrays of shape (n, 2), for each id where its part
+    ///     begins and ends: in bytes of the UTF-8 of the text, and in characters, as `text[a:b]` takes
+    ///     them. An id that has only some bytes of a character covers that character, so the spans of
+    ///     neighbours in characters may overlap.
+    ///
+    /// Raises:
+    ///     SpecialTokenError: as in `encode`.
+    ///     SplitError: as in `encode`.
+    ///
+    /// Example:
+    ///     >>> import bytepair
+    ///     >>> tok = bytepair.train(["hello hello"], 269)
+    ///     >>> ids, in_bytes, in_chars = tok.encode_with_offsets("é hello")
+    ///     >>> ids, in_bytes.tolist()
+    ///     ([195, 169, 32, 259], [[0, 1], [1, 2], [2, 3], [3, 8]])
+    ///     >>> in_chars.tolist()
+    ///     [[0, 1], [0, 1], [1, 2], [2, 7]]
+    #[pyo3(signature = (text, *, special=None, prepend=None, append=None))]
+    fn encode_with_offsets<'py>(
+        &self,
+        py: Python<'py>,
+        text: &Bound<'py, PyString>,
+        special: Option<&Bound<'py, PyAny>>,
+        prepend: Option<&Bound<'py, PyAny>>,
+        append: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Offsets<'py>> {
+        let options = self.options(special, prepend, append)?;
+        let text = text_of(text)?;
+        let spans = py.detach(|| self.core.encode_with_spans(&text, &options));
+        let spans = spans.map_err(|e| errors::python(&e))?;
+        let pairs = |pairs: Vec<[i64; 2]>| {
+            let shape = [pairs.len(), 2];
+            pairs.into_flattened().into_pyarray(py).reshape(shape)
+        };
+        Ok((self.ints.list(py, &spans.ids)?, pairs(spans.bytes)?, pairs(spans.chars)?))
+    }
+
+    /// Cut a text so that it has at most so many ids.
+    ///
+    /// The result is the text of the first (or last) `max_tokens` ids of `encode(text)`, without a
+    /// character of which a part is missing. If that text by itself has more ids, because it now
+    /// ends where a token does not, it is cut again in the same way. So
+    /// `count(truncate_text(text, n)) <= n` always holds. A text that fits is returned whole.
+    ///
+    /// Args:
+    ///     text: as in `encode`; special tokens in it are text.
+    ///     max_tokens: how many ids the result has at most.
+    ///     keep: which end of the text stays: "start" or "end".
+    ///
+    /// Raises:
+    ///     ValueError: if `keep` is something else.
+    ///     SplitError: as in `encode`.
+    ///
+    /// Example:
+    ///     >>> import bytepair
+    ///     >>> tok = bytepair.train(["hello hello"], 269)
+    ///     >>> tok.truncate_text("hello hello hello", 3)
+    ///     'hello hello'
+    ///     >>> tok.truncate_text("hello hello!", 2, keep="end")
+    ///     'hello!'
+    #[pyo3(signature = (text, max_tokens, *, keep="start"))]
+    fn truncate_text<'py>(
+        &self,
+        py: Python<'py>,
+        text: &Bound<'py, PyString>,
+        max_tokens: usize,
+        keep: &str,
+    ) -> PyResult<Bound<'py, PyString>> {
+        let keep = match keep {
+            "start" => Keep::Start,
+            "end" => Keep::End,
+            other => {
+                let message = format!("keep is {other:?}; it must be \"start\" or \"end\"");
+                return Err(PyValueError::new_err(message));
+            }
+        };
+        let utf8 = arguments::utf8(text)?;
+        let cut = py.detach(|| self.core.truncate_text(&utf8, max_tokens, keep));
+        string(py, cut.map_err(|e| errors::python(&e))?)
     }
 
     /// Decode ids into text.
     ///
     /// Args:
-    ///     ids: an iterable of int, or a numpy array of integers.
+    ///     ids: a list or any iterable of int; or an array: numpy's, or whatever turns into one
+    ///         (Arrow arrays, tensors).
     ///     errors: what to do with bytes that are not UTF-8: "replace" puts U+FFFD, "strict" raises,
     ///         or any other of Python's error handlers.
     ///
@@ -125,13 +399,17 @@ impl Tokenizer {
         ids: &Bound<'py, PyAny>,
         errors: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
-        decoded(py, &self.bytes_of(py, ids)?, errors)
+        let ids = Ids::new(&self.core, ids)?;
+        let slice = ids.slice()?;
+        let bytes = py.detach(|| slice.decode(&self.core)).map_err(|e| errors::python(&e))?;
+        decoded(py, &bytes, errors)
     }
 
     /// Decode ids into the bytes of their tokens, end to end; nothing is lost.
     ///
     /// Args:
-    ///     ids: an iterable of int, or a numpy array of integers.
+    ///     ids: a list or any iterable of int; or an array: numpy's, or whatever turns into one
+    ///         (Arrow arrays, tensors).
     ///
     /// Raises:
     ///     UnknownIdError: if an id stands for no token.
@@ -146,7 +424,13 @@ impl Tokenizer {
         py: Python<'py>,
         ids: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &self.bytes_of(py, ids)?))
+        let ids = Ids::new(&self.core, ids)?;
+        let slice = ids.slice()?;
+        let length = py.detach(|| slice.decoded_length(&self.core));
+        PyBytes::new_with(py, length.map_err(|e| errors::python(&e))?, |room| {
+            py.detach(|| slice.decode_into(&self.core, room));
+            Ok(())
+        })
     }
 
     /// Decode many lists of ids, each into text.
@@ -174,13 +458,32 @@ impl Tokenizer {
         threads: Option<usize>,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let threads = arguments::threads(threads)?;
-        let lists = batch
-            .try_iter()?
-            .map(|ids| arguments::ids(&self.0, &ids?))
-            .collect::<PyResult<Vec<_>>>()?;
-        let texts = py.detach(|| self.0.decode_batch(&lists, threads));
-        let texts = texts.map_err(|e| errors::python(&e))?;
-        texts.iter().map(|bytes| decoded(py, bytes, errors)).collect()
+        let held = batch.try_iter()?.map(|ids| Ids::new(&self.core, &ids?));
+        let held = held.collect::<PyResult<Vec<_>>>()?;
+        let slices = held.iter().map(Ids::slice).collect::<PyResult<Vec<_>>>()?;
+        let decode = |(): &mut (), slice: &Slice<'_>| slice.decode(&self.core);
+        let weight = |slice: &Slice<'_>| 4 * slice.len();
+        let texts = py.detach(|| parallel::map(&slices, threads, weight, || (), decode));
+        let texts = texts
+            .into_iter()
+            .map(|bytes| decoded(py, &bytes.map_err(|e| errors::python(&e))?, errors));
+        texts.collect()
+    }
+
+    /// Begin a stream that turns ids into text one by one, and never returns half a character.
+    ///
+    /// Returns:
+    ///     An object with `push(id) -> str` and `flush() -> str`; end to end they return what `decode`
+    ///     makes of all ids.
+    ///
+    /// Example:
+    ///     >>> import bytepair
+    ///     >>> tok = bytepair.train(["hello hello"], 269)
+    ///     >>> stream = tok.decode_stream()
+    ///     >>> [stream.push(i) for i in [259, 0xC3, 0xA9, 0xE2]], stream.flush()
+    ///     (['hello', '', 'é', ''], '\ufffd')
+    fn decode_stream(&self) -> DecodeStream {
+        DecodeStream::new(&self.core)
     }
 
     /// The bytes of one id; of a special token its name.
@@ -201,8 +504,8 @@ impl Tokenizer {
         py: Python<'py>,
         id: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let id = arguments::id(&self.0, id)?;
-        let token = self.0.token_bytes(id).map_err(|e| errors::python(&e))?;
+        let id = arguments::id(&self.core, id)?;
+        let token = self.core.token_bytes(id).map_err(|e| errors::python(&e))?;
         Ok(PyBytes::new(py, token))
     }
 
@@ -220,7 +523,7 @@ impl Tokenizer {
     ///     >>> tok.token_id(b"hello")
     ///     259
     fn token_id(&self, token: &[u8]) -> PyResult<u32> {
-        self.0.vocabulary().id(token).ok_or_else(|| {
+        self.core.vocabulary().id(token).ok_or_else(|| {
             PyKeyError::new_err(format!("b\"{}\" is not a token", token.escape_ascii()))
         })
     }
@@ -237,10 +540,10 @@ impl Tokenizer {
         py: Python<'py>,
         text: &Bound<'_, PyString>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let text = arguments::text(text)?;
+        let text = arguments::utf8(text)?;
         let pretokens = py.detach(|| {
             let mut pretokens = Vec::new();
-            self.0.splitter().for_each(&text, |pretoken| pretokens.push(pretoken))?;
+            self.core.splitter().for_each(&text, |pretoken| pretokens.push(pretoken))?;
             Ok(pretokens)
         });
         PyList::new(py, pretokens.map_err(|e: bytepair::Error| errors::python(&e))?)
@@ -257,7 +560,7 @@ impl Tokenizer {
     ///     >>> tok.encode_pretoken(b"\xff")
     ///     [255]
     fn encode_pretoken(&self, py: Python<'_>, pretoken: &[u8]) -> PyResult<Vec<u32>> {
-        py.detach(|| self.0.encode_pretoken(pretoken)).map_err(|e| errors::python(&e))
+        py.detach(|| self.core.encode_pretoken(pretoken)).map_err(|e| errors::python(&e))
     }
 
     /// The bytes of the native format, as `save` writes them.
@@ -268,30 +571,30 @@ impl Tokenizer {
     ///     >>> tok.to_bytes()[:8]
     ///     b'BYTEPAIR'
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &py.detach(|| self.0.to_bytes()))
+        PyBytes::new(py, &py.detach(|| self.core.to_bytes()))
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<Self>().is_ok_and(|other| *self.0 == *other.get().0)
+        other.cast::<Self>().is_ok_and(|other| *self.core == *other.get().core)
     }
 
     fn __hash__(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        self.0.fingerprint().hash(&mut hasher);
+        self.core.fingerprint().hash(&mut hasher);
         hasher.finish()
     }
 
     /// How many ids there are, special tokens and holes included.
     #[getter]
     fn vocab_size(&self) -> usize {
-        self.0.vocabulary().len()
+        self.core.vocabulary().len()
     }
 
     /// The special tokens with their ids.
     #[getter]
     fn special_tokens<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
-        for (name, id) in self.0.vocabulary().special_tokens() {
+        for (name, id) in self.core.vocabulary().special_tokens() {
             dict.set_item(name, id)?;
         }
         Ok(dict)
@@ -300,14 +603,14 @@ impl Tokenizer {
     /// The split pattern, as a regular expression.
     #[getter]
     fn pattern(&self) -> &str {
-        self.0.pattern().regex()
+        self.core.pattern().regex()
     }
 
     /// The pairs of tokens that merge, in order.
     #[getter]
     fn merges<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let merges = py.detach(|| self.0.merges());
-        let bytes = |id: u32| self.0.token_bytes(id).map(|token| PyBytes::new(py, token));
+        let merges = py.detach(|| self.core.merges());
+        let bytes = |id: u32| self.core.token_bytes(id).map(|token| PyBytes::new(py, token));
         let pair = |&(left, right): &(u32, u32)| Ok((bytes(left)?, bytes(right)?));
         let pairs = merges.iter().map(pair).collect::<bytepair::Result<Vec<_>>>();
         PyList::new(py, pairs.map_err(|e| errors::python(&e))?)
@@ -317,7 +620,7 @@ impl Tokenizer {
     #[getter]
     fn mergeable_ranks<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
-        for (token, id) in self.0.vocabulary().ordinary_tokens() {
+        for (token, id) in self.core.vocabulary().ordinary_tokens() {
             dict.set_item(PyBytes::new(py, token), id)?;
         }
         Ok(dict)
@@ -326,19 +629,19 @@ impl Tokenizer {
     /// How many times training made each merge in its text; empty if not known.
     #[getter]
     fn merges_made<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
-        PyArray1::from_slice(py, self.0.merges_made())
+        PyArray1::from_slice(py, self.core.merges_made())
     }
 
     /// Where the tokenizer comes from, as keys and values.
     #[getter]
     fn notes(&self) -> std::collections::BTreeMap<String, String> {
-        self.0.notes().clone()
+        self.core.notes().clone()
     }
 
     /// Which neighbours merge: `"ranks"` (tiktoken's rule) or `"merges"` (Hugging Face's).
     #[getter]
     fn merge_rule(&self) -> &'static str {
-        match self.0.rule() {
+        match self.core.rule() {
             MergeRule::Ranks => "ranks",
             MergeRule::Merges { .. } => "merges",
         }
@@ -347,7 +650,7 @@ impl Tokenizer {
     /// Under the rule of merges: whether a pretoken that is a token wins outright.
     #[getter]
     fn ignore_merges(&self) -> bool {
-        matches!(self.0.rule(), MergeRule::Merges { ignore_merges: true, .. })
+        matches!(self.core.rule(), MergeRule::Merges { ignore_merges: true, .. })
     }
 
     /// The version of Unicode whose classes split text.
@@ -360,38 +663,77 @@ impl Tokenizer {
     /// A hash of the four values, stable between versions and machines.
     #[getter]
     fn fingerprint(&self) -> &str {
-        self.0.fingerprint()
+        self.core.fingerprint()
     }
 
     /// The way in which text is split, the faster or the slower.
     #[getter]
     fn splitter(&self) -> &'static str {
-        self.0.splitter().tier()
+        self.core.splitter().tier()
     }
 
     /// Whether training ran out of pairs before it had `vocab_size` ids.
     #[getter]
     fn exhausted(&self) -> bool {
-        self.0.notes().get("exhausted").is_some_and(|value| value == "true")
+        self.core.notes().get("exhausted").is_some_and(|value| value == "true")
     }
 }
 
 impl Tokenizer {
     /// What the core knows.
     pub(crate) fn core(&self) -> &bytepair::Tokenizer {
-        &self.0
+        &self.core
     }
 
-    fn bytes_of(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
-        let ids = arguments::ids(&self.0, ids)?;
-        py.detach(|| self.0.decode_bytes(&ids)).map_err(|e| errors::python(&e))
+    /// The keywords of encoding, prepared.
+    pub(crate) fn options(
+        &self,
+        special: Option<&Bound<'_, PyAny>>,
+        prepend: Option<&Bound<'_, PyAny>>,
+        append: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Arc<EncodeOptions>> {
+        self.options.prepare(&self.core, special, prepend, append)
+    }
+
+    /// A list of ids for each text. Threads encode some texts at a time; this one makes the lists.
+    fn lists(
+        &self,
+        texts: &[Text<'_>],
+        options: &EncodeOptions,
+        threads: usize,
+    ) -> PyResult<Vec<Py<PyList>>> {
+        let total: usize = texts.iter().map(Text::len).sum();
+        let chunks = parallel::shares(texts, 1 + total / CHUNK, |text| text.len() + 1);
+        let encode = |(): &mut (), range: &Range<usize>| {
+            self.core.encode_arrays::<u32>(&texts[range.clone()], options, 1)
+        };
+        let mut results = Vec::new();
+        results.resize_with(chunks.len(), || Ok(Vec::new()));
+        let threads = parallel::worth(threads, total);
+        parallel::pipe(
+            &chunks,
+            threads,
+            || (),
+            encode,
+            |chunk, arrays| {
+                results[chunk] = arrays.map_err(|e| errors::python(&e)).and_then(|arrays| {
+                    Python::attach(|py| {
+                        let bounds =
+                            arrays.offsets.windows(2).map(|pair| arrays::range(pair[0], pair[1]));
+                        let lists = bounds.map(|range| self.ints.list(py, &arrays.ids[range]));
+                        lists.map(|list| Ok(list?.unbind())).collect::<PyResult<Vec<_>>>()
+                    })
+                });
+            },
+        );
+        Ok(results.into_iter().collect::<PyResult<Vec<_>>>()?.into_iter().flatten().collect())
     }
 }
 
 /// Bytes as a `str`. Python's own decoder knows what each value of `errors` means.
 fn decoded<'py>(py: Python<'py>, bytes: &[u8], errors: &str) -> PyResult<Bound<'py, PyAny>> {
     match std::str::from_utf8(bytes) {
-        Ok(text) => Ok(PyString::new(py, text).into_any()),
+        Ok(text) => Ok(string(py, text)?.into_any()),
         Err(_) => PyBytes::new(py, bytes).call_method1(intern!(py, "decode"), ("utf-8", errors)),
     }
 }

@@ -51,7 +51,7 @@ pub(crate) fn train(
 /// The tokenizer that training for `vocab_size` ids would have given.
 #[pyfunction]
 pub(crate) fn truncate(tokenizer: &Tokenizer, vocab_size: usize) -> PyResult<Model> {
-    Model::new(grow::truncate(&tokenizer.0, vocab_size))
+    Model::new(grow::truncate(tokenizer.core(), vocab_size))
 }
 
 /// Go on training to `vocab_size` ids, as if it had not stopped.
@@ -69,10 +69,10 @@ pub(crate) fn resume(
     max_token_bytes: Option<usize>,
     on_progress: Callback,
 ) -> PyResult<Model> {
-    let merges = vocab_size.saturating_sub(tokenizer.0.vocabulary().len());
+    let merges = vocab_size.saturating_sub(tokenizer.core().vocabulary().len());
     let options = options(merges, ties, min_count, max_token_bytes, None)?;
     let resumed = interruptible(py, merges, on_progress.as_ref(), |report| {
-        grow::resume(&tokenizer.0, &counts.inner, vocab_size, &options, report)
+        grow::resume(tokenizer.core(), &counts.inner, vocab_size, &options, report)
     })?;
     Ok(Model::of(resumed.with_note(grow::TEXT_BYTES, &counts.inner.text_bytes())))
 }
@@ -94,7 +94,7 @@ pub(crate) fn extend(
 ) -> PyResult<Model> {
     let options = options(extra, ties, min_count, max_token_bytes, None)?;
     let extended = interruptible(py, extra, on_progress.as_ref(), |report| {
-        grow::extend(&tokenizer.0, &counts.inner, &options, report)
+        grow::extend(tokenizer.core(), &counts.inner, &options, report)
     })?;
     Ok(Model::of(extended))
 }

@@ -1,30 +1,237 @@
-//! Ids in, bytes out: the bytes of each id, end to end.
+//! Ids in, bytes and text out.
+//!
+//! The bytes of all tokens lie end to end in the order of their ids, so a token is found by looking
+//! up two numbers. The ids are gone through twice: first their lengths are added up, then their
+//! bytes are copied into room that is just large enough, 16 at a time, since most tokens are shorter
+//! and to copy a fixed number of bytes is quicker than to ask how many there are.
+//!
+//! Text that arrives id by id may end within a character. A [`TextStream`] keeps those bytes back.
+
+use std::fmt::Display;
 
 use crate::error::{Error, Result};
 use crate::vocabulary::Vocabulary;
 
+/// So many bytes are copied together.
+const COPIED: usize = 16;
+
+/// A number that may be an id.
+pub trait Number: Copy + Display + Send + Sync {
+    /// The id, if it can be one.
+    fn id(self) -> Option<u32>;
+}
+
+macro_rules! numbers {
+    ($($kind:ty),*) => {$(
+        impl Number for $kind {
+            #[inline]
+            fn id(self) -> Option<u32> {
+                u32::try_from(self).ok()
+            }
+        }
+    )*};
+}
+
+numbers!(u8, u16, u32, u64, i8, i16, i32, i64);
+
 /// Append the bytes of `ids` to `out`.
 ///
-/// Fails with [`Error::UnknownId`] at the first id that stands for nothing.
+/// Fails with [`Error::UnknownId`] at the first id that stands for nothing; then `out` is as before.
 ///
 /// ```
 /// use bytepair::{Vocabulary, decode};
 /// let tokens = [(b"Hello".to_vec(), 0), (b" world".to_vec(), 1)];
 /// let vocabulary = Vocabulary::new(tokens, [])?;
 /// let mut bytes = Vec::new();
-/// decode::decode_bytes(&vocabulary, &[0, 1, 1], &mut bytes)?;
+/// decode::decode_bytes(&vocabulary, &[0u16, 1, 1], &mut bytes)?;
 /// assert_eq!(bytes, b"Hello world world");
 /// # Ok::<(), bytepair::Error>(())
 /// ```
-pub fn decode_bytes(vocabulary: &Vocabulary, ids: &[u32], out: &mut Vec<u8>) -> Result<()> {
-    out.reserve(ids.len() * 4);
-    for &id in ids {
-        let token = vocabulary.bytes(id).ok_or_else(|| unknown_id(vocabulary, id))?;
-        out.extend_from_slice(token);
-    }
+pub fn decode_bytes<N: Number>(
+    vocabulary: &Vocabulary,
+    ids: &[N],
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let start = out.len();
+    out.resize(start + decoded_length(vocabulary, ids)?, 0);
+    write(vocabulary, ids, &mut out[start..]);
     Ok(())
 }
 
-pub(crate) fn unknown_id(vocabulary: &Vocabulary, id: u32) -> Error {
+/// How many bytes the ids have.
+///
+/// Fails with [`Error::UnknownId`] at the first id that stands for nothing.
+pub fn decoded_length<N: Number>(vocabulary: &Vocabulary, ids: &[N]) -> Result<usize> {
+    let mut length = 0;
+    for &number in ids {
+        match number.id().map_or(0, |id| vocabulary.token_length(id)) {
+            0 => return Err(unknown_id(vocabulary, number)),
+            more => length += more,
+        }
+    }
+    Ok(length)
+}
+
+/// Write the bytes of `ids` into `out`, whose length [`decoded_length`] gave.
+///
+/// # Panics
+///
+/// If the length is another one.
+pub fn write<N: Number>(vocabulary: &Vocabulary, ids: &[N], out: &mut [u8]) {
+    let (arena, offsets) = vocabulary.arrays();
+    let mut done = 0;
+    for id in ids.iter().filter_map(|number| number.id()) {
+        let (start, end) = (offsets[id as usize] as usize, offsets[id as usize + 1] as usize);
+        let length = end - start;
+        let from = arena[start..].first_chunk::<COPIED>().filter(|_| length <= COPIED);
+        match (from, out[done..].first_chunk_mut::<COPIED>()) {
+            (Some(from), Some(to)) => *to = *from,
+            _ => out[done..done + length].copy_from_slice(&arena[start..end]),
+        }
+        done += length;
+    }
+    assert_eq!(done, out.len(), "the room is what the ids need");
+}
+
+pub(crate) fn unknown_id(vocabulary: &Vocabulary, id: impl Display) -> Error {
     Error::UnknownId { id: id.to_string(), vocab_size: vocabulary.len() }
+}
+
+/// Text out of bytes that arrive in pieces: whole characters as soon as they are whole.
+///
+/// Each longest part that begins no character becomes U+FFFD. All that comes out, end to end, is what
+/// [`String::from_utf8_lossy`] makes of all that went in.
+///
+/// ```
+/// let mut stream = bytepair::decode::TextStream::default();
+/// let mut text = String::new();
+/// stream.push(b"caf\xc3", &mut text);
+/// assert_eq!(text, "caf");
+/// stream.push(b"\xa9", &mut text);
+/// stream.push(b"\xe2\x82", &mut text);
+/// stream.flush(&mut text);
+/// assert_eq!(text, "café\u{fffd}");
+/// ```
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TextStream {
+    /// The beginning of a character.
+    kept: [u8; 3],
+    length: u8,
+}
+
+impl TextStream {
+    /// Take bytes and append what is whole to `out`.
+    pub fn push(&mut self, mut bytes: &[u8], out: &mut String) {
+        while self.length > 0 {
+            let Some((&byte, rest)) = bytes.split_first() else { return };
+            let mut part = [0; 4];
+            let kept = usize::from(self.length);
+            part[..kept].copy_from_slice(&self.kept[..kept]);
+            part[kept] = byte;
+            match std::str::from_utf8(&part[..=kept]) {
+                Ok(character) => {
+                    out.push_str(character);
+                    self.length = 0;
+                    bytes = rest;
+                }
+                Err(error) if error.error_len().is_none() => {
+                    self.keep(&part[..=kept]);
+                    bytes = rest;
+                }
+                Err(_) => self.flush(out), // the byte belongs to what follows
+            }
+        }
+        for chunk in bytes.utf8_chunks() {
+            out.push_str(chunk.valid());
+            let invalid = chunk.invalid();
+            let at_end = invalid.as_ptr_range().end == bytes.as_ptr_range().end;
+            let begins = |e: std::str::Utf8Error| e.error_len().is_none();
+            if invalid.is_empty() {
+                continue;
+            }
+            if at_end && std::str::from_utf8(invalid).is_err_and(begins) {
+                self.keep(invalid);
+            } else {
+                out.push(char::REPLACEMENT_CHARACTER);
+            }
+        }
+    }
+
+    /// The bytes are over: append U+FFFD if a character has only begun. The stream can be used again.
+    pub fn flush(&mut self, out: &mut String) {
+        if self.length > 0 {
+            out.push(char::REPLACEMENT_CHARACTER);
+            self.length = 0;
+        }
+    }
+
+    /// Keep the beginning of a character: 3 bytes at most, or it would be whole.
+    fn keep(&mut self, beginning: &[u8]) {
+        self.kept[..beginning.len()].copy_from_slice(beginning);
+        self.length = beginning.len().to_le_bytes()[0];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn vocabulary() -> Vocabulary {
+        let bytes = (0..=255u8).map(|byte| (vec![byte], u32::from(byte)));
+        let longer = (0u8..40).map(|n| (vec![n; usize::from(n) + 2], 300 + u32::from(n)));
+        Vocabulary::new(bytes.chain(longer), [("<s>".to_owned(), 400)]).unwrap()
+    }
+
+    proptest! {
+        /// The plain way: one token after the other.
+        #[test]
+        fn equals_token_by_token(ids in prop::collection::vec(
+            prop_oneof![0u16..256, 300u16..340, Just(400)], 0..60)) {
+            let vocabulary = vocabulary();
+            let tokens = ids.iter().map(|&id| vocabulary.bytes(u32::from(id)).unwrap());
+            let plain = tokens.collect::<Vec<_>>().concat();
+            let mut out = b"before".to_vec();
+            decode_bytes(&vocabulary, &ids, &mut out).unwrap();
+            prop_assert_eq!(&out[6..], &plain[..]);
+            let wide: Vec<i64> = ids.iter().map(|&id| i64::from(id)).collect();
+            out.clear();
+            decode_bytes(&vocabulary, &wide, &mut out).unwrap();
+            prop_assert_eq!(out, plain);
+        }
+
+        #[test]
+        fn a_stream_equals_the_whole(
+            parts in prop::collection::vec(prop_oneof![
+                prop::collection::vec(any::<u8>(), 0..4),
+                prop::collection::vec(prop::sample::select(
+                    &[0x61, 0x80, 0xA0, 0xBF, 0xC3, 0xE0, 0xED, 0xF0, 0xF4, 0x90, 0xFF][..]), 0..6),
+                any::<char>().prop_map(|c| c.to_string().into_bytes()),
+            ], 0..20),
+            cut in 1usize..4,
+        ) {
+            let whole = parts.concat();
+            let expected = String::from_utf8_lossy(&whole);
+            for pieces in [parts.clone(), whole.chunks(cut).map(<[u8]>::to_vec).collect()] {
+                let (mut stream, mut text) = (TextStream::default(), String::new());
+                for piece in &pieces {
+                    stream.push(piece, &mut text);
+                    prop_assert!(expected.starts_with(&text));
+                }
+                stream.flush(&mut text);
+                prop_assert_eq!(&*text, &*expected);
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_id_that_stands_for_nothing_is_named() {
+        let vocabulary = vocabulary();
+        let mut out = b"kept".to_vec();
+        for wrong in [-1, 256, 341, 401, 1 << 40] {
+            let error = decode_bytes(&vocabulary, &[65i64, wrong, -7], &mut out).unwrap_err();
+            assert_eq!(error, unknown_id(&vocabulary, wrong));
+            assert_eq!(out, b"kept");
+        }
+    }
 }

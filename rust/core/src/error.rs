@@ -66,10 +66,26 @@ pub enum Error {
         /// The byte.
         byte: u8,
     },
-    /// The decoded bytes are not UTF-8 and the caller asked for an error.
-    InvalidUtf8 {
-        /// Where the first invalid sequence starts, in bytes from the start of the output.
+    /// Bytes that should be text are not UTF-8.
+    TextNotUtf8 {
+        /// Which of several texts it is, from 0 on.
+        document: usize,
+        /// Where the first invalid sequence starts, in bytes from the start of the text.
         at: usize,
+    },
+    /// A text file is not UTF-8.
+    FileNotUtf8 {
+        /// The file.
+        path: String,
+        /// Where the first invalid sequence starts, in bytes from the start of the file.
+        at: usize,
+    },
+    /// A text file cannot be read.
+    Unreadable {
+        /// The file.
+        path: String,
+        /// What the system says.
+        reason: String,
     },
     /// A conversation does not fit the rows that conversations are packed into.
     TooLong {
@@ -141,11 +157,9 @@ impl fmt::Display for Error {
                 f,
                 "the byte 0x{byte:02X} occurs in the text but no token of the vocabulary covers it"
             ),
-            Self::InvalidUtf8 { at } => write!(
-                f,
-                "the decoded bytes are not UTF-8 at byte {at}; decode with errors=\"replace\", or \
-                 take the bytes"
-            ),
+            Self::TextNotUtf8 { .. } | Self::FileNotUtf8 { .. } | Self::Unreadable { .. } => {
+                self.write_about_text(f)
+            }
             Self::TooLong { conversation, length, width } => write!(
                 f,
                 "conversation {conversation} has {length} ids and does not fit a row of {width}; \
@@ -166,6 +180,26 @@ impl fmt::Display for Error {
                 write!(f, "not a valid tokenizer file, at byte {at}: {reason}")
             }
             Self::Interrupted => f.write_str("interrupted"),
+        }
+    }
+}
+
+impl Error {
+    /// What is wrong with a text or a text file as such.
+    fn write_about_text(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TextNotUtf8 { document, at } => write!(
+                f,
+                "document {document} is not UTF-8 at its byte {at}; repair it, or have what is not \
+                 UTF-8 replaced"
+            ),
+            Self::FileNotUtf8 { path, at } => write!(
+                f,
+                "{path} is not UTF-8 at byte {at}; repair it, or pass errors=\"replace\" to read \
+                 U+FFFD there"
+            ),
+            Self::Unreadable { path, reason } => write!(f, "{path} cannot be read: {reason}"),
+            _ => Ok(()),
         }
     }
 }

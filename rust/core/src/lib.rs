@@ -20,6 +20,8 @@
 //! [`Tokenizer`] ties them together. The crate never prints, reads no environment variable, and
 //! knows nothing of Python.
 
+pub mod text;
+
 pub mod pretokenize;
 
 pub mod count;
@@ -38,6 +40,14 @@ pub mod shards;
 
 pub mod tokenizer;
 
+pub mod arrays;
+
+pub mod documents;
+
+pub mod spans;
+
+pub mod stream;
+
 pub mod grow;
 
 pub mod file;
@@ -54,6 +64,7 @@ pub use count::{Counter, Counts};
 pub use encode::Special;
 pub use error::{Error, Result};
 pub use pretokenize::{Pattern, Splitter};
+pub use text::Text;
 pub use tokenizer::Tokenizer;
 pub use train::{Mismatch, Ties, TrainOptions, Trained, train, train_more, verify};
 pub use vocabulary::{MergeRule, Vocabulary};

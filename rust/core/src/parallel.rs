@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
 use std::thread;
 
 /// Work of less weight than this is not worth starting a thread.
@@ -45,7 +46,7 @@ pub fn map<T: Sync, S, R: Send>(
     action: impl Fn(&mut S, &T) -> R + Sync,
 ) -> Vec<R> {
     let total: usize = items.iter().map(&weight).sum();
-    let threads = threads.min(1 + total / WORTH_A_THREAD);
+    let threads = worth(threads, total);
     let share = |range: Range<usize>| {
         let mut scratch = scratch();
         items[range].iter().map(|item| action(&mut scratch, item)).collect::<Vec<_>>()
@@ -56,6 +57,59 @@ pub fn map<T: Sync, S, R: Send>(
         return results.pop().unwrap_or_default();
     }
     results.into_iter().flatten().collect()
+}
+
+/// How many of `threads` threads work of a total `weight` (in bytes, say) is worth.
+pub fn worth(threads: usize, weight: usize) -> usize {
+    threads.min(1 + weight / WORTH_A_THREAD).max(1)
+}
+
+/// Let up to `threads` threads take the items, each the next one that nobody has taken, so that a
+/// thread that is held up does not hold up the others. Each works with a state of its own.
+///
+/// What `action` returns for an item goes to `sink`, on the thread of the caller and in any order, with
+/// the number of the item, while the others go on.
+///
+/// ```
+/// let mut squares = vec![0; 3];
+/// let square = |(): &mut (), item: &u32| item * item;
+/// bytepair::parallel::pipe(&[1, 2, 3], 2, || (), square, |index, result| squares[index] = result);
+/// assert_eq!(squares, [1, 4, 9]);
+/// ```
+pub fn pipe<T: Sync, S, R: Send>(
+    items: &[T],
+    threads: usize,
+    state: impl Fn() -> S + Sync,
+    action: impl Fn(&mut S, &T) -> R + Sync,
+    mut sink: impl FnMut(usize, R),
+) {
+    if threads <= 1 || items.len() <= 1 {
+        let mut state = state();
+        items.iter().enumerate().for_each(|(index, item)| sink(index, action(&mut state, item)));
+        return;
+    }
+    let (next, (state, action)) = (&AtomicUsize::new(0), (&state, &action));
+    thread::scope(|scope| {
+        // So much waits at most for a sink that is slower.
+        let (sender, receiver) = mpsc::sync_channel(2 * threads);
+        for _ in 0..threads.min(items.len()) {
+            let sender = sender.clone();
+            scope.spawn(move || {
+                let mut state = state();
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(item) = items.get(index) else { return };
+                    if sender.send((index, action(&mut state, item))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        for (index, result) in receiver {
+            sink(index, result);
+        }
+    });
 }
 
 /// Let `lead` call rounds of work: each call of its argument runs `work(part)` once for every part

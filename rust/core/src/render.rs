@@ -123,7 +123,7 @@ struct Canvas<'k> {
 impl<'k> Canvas<'k> {
     fn new(tokenizer: &'k Tokenizer, options: RenderOptions) -> Self {
         let (plain, scratch, out) =
-            (EncodeOptions::default(), tokenizer.scratch(), Rendered::default());
+            (EncodeOptions::default(), tokenizer.kit(), Rendered::default());
         Self { tokenizer, options, plain, scratch, out, text: String::new(), spans: Vec::new() }
     }
 
@@ -171,7 +171,7 @@ impl<'k> Canvas<'k> {
 
     fn encode(&mut self, text: &str, trained: bool) -> Result<()> {
         let Self { tokenizer, plain, scratch, out, .. } = self;
-        tokenizer.encode_into(text, plain, scratch, &mut out.ids)?;
+        tokenizer.encode_into(text, plain, &mut scratch.scratch, &mut out.ids)?;
         out.mask.resize(out.ids.len(), trained.into());
         Ok(())
     }

@@ -11,10 +11,12 @@ use std::sync::{Mutex, OnceLock};
 
 use sha2::{Digest, Sha256};
 
+use crate::decode::Number;
 use crate::encode::{EncodeOptions, Encoder, Scratch, known};
 use crate::error::{Error, Result};
 use crate::parallel;
 use crate::pretokenize::{Pattern, Splitter, UNICODE_VERSION};
+use crate::text::Text;
 use crate::train::Trained;
 use crate::vocabulary::{MergeRule, Vocabulary};
 use crate::{decode, file};
@@ -46,7 +48,8 @@ pub struct Tokenizer {
     merges_made: Vec<u64>,
     fingerprint: OnceLock<String>,
     /// What encoding remembered, for the next call; one for each thread that was at work.
-    scratch: Mutex<Vec<Scratch>>,
+    #[expect(clippy::vec_box, reason = "a kit is taken and put back for every short text")]
+    kits: Mutex<Vec<Box<Kit>>>,
 }
 
 impl PartialEq for Tokenizer {
@@ -78,7 +81,7 @@ impl Tokenizer {
             merges,
             merges_made: Vec::new(),
             fingerprint: OnceLock::new(),
-            scratch: Mutex::new(Vec::new()),
+            kits: Mutex::new(Vec::new()),
         })
     }
 
@@ -224,7 +227,7 @@ impl Tokenizer {
     /// Fails as [`encode`](Self::encode) does, and where a special token is forbidden.
     pub fn encode_with(&self, text: &str, options: &EncodeOptions) -> Result<Vec<u32>> {
         let mut ids = Vec::new();
-        self.encode_into(text, options, &mut self.scratch(), &mut ids)?;
+        self.encode_into(text, options, &mut self.kit().scratch, &mut ids)?;
         Ok(ids)
     }
 
@@ -236,13 +239,39 @@ impl Tokenizer {
         threads: usize,
     ) -> Result<Vec<Vec<u32>>> {
         let weight = |text: &_| AsRef::<str>::as_ref(text).len();
-        let encode_one = |scratch: &mut Borrowed, text: &_| {
+        let encode_one = |kit: &mut Borrowed, text: &_| {
             let mut ids = Vec::new();
-            self.encode_into(AsRef::<str>::as_ref(text), options, scratch, &mut ids)?;
+            self.encode_into(AsRef::<str>::as_ref(text), options, &mut kit.scratch, &mut ids)?;
             Ok(ids)
         };
-        let lists = parallel::map(texts, threads, weight, || self.scratch(), encode_one);
+        let lists = parallel::map(texts, threads, weight, || self.kit(), encode_one);
         lists.into_iter().collect()
+    }
+
+    /// Encode one text that is stored in any way, and hand its ids to `then`.
+    ///
+    /// Nothing is allocated for a short text. Fails as [`encode_with`](Self::encode_with) does.
+    pub fn encode_text<R>(
+        &self,
+        text: &Text<'_>,
+        options: &EncodeOptions,
+        then: impl FnOnce(&[u32]) -> R,
+    ) -> Result<R> {
+        let mut kit = self.kit();
+        let Kit { scratch, block, text: buffer } = &mut *kit;
+        block.clear();
+        self.encode_into(text.read(buffer)?, options, scratch, block)?;
+        Ok(then(block))
+    }
+
+    /// How many ids [`encode_text`](Self::encode_text) finds; quicker than encoding.
+    pub fn count(&self, text: &Text<'_>, options: &EncodeOptions) -> Result<usize> {
+        let mut kit = self.kit();
+        let Kit { scratch, block, text: buffer } = &mut *kit;
+        let mut count = usize::from(options.prepend.is_some());
+        let text = text.read(buffer)?;
+        self.encode_blocks(text, options, scratch, block, |block| count += block.len())?;
+        Ok(count + usize::from(options.append.is_some()))
     }
 
     /// Append the ids of `text` to `out`, as `options` ask.
@@ -254,20 +283,61 @@ impl Tokenizer {
         out: &mut Vec<u32>,
     ) -> Result<()> {
         out.extend(options.prepend);
-        let mut done = 0;
-        for found in options.finder.iter().flat_map(|finder| finder.find(text)) {
-            let found = found?;
-            self.encode_ordinary(&text[done..found.start], scratch, out)?;
-            out.push(found.id);
-            done = found.end;
-        }
-        self.encode_ordinary(&text[done..], scratch, out)?;
+        pieces(text, options, |piece| match piece {
+            Piece::Id(id) => {
+                out.push(id);
+                Ok(())
+            }
+            Piece::Text(text) => {
+                self.encoder.encode(&self.vocabulary, &self.splitter, text, scratch, out)
+            }
+        })?;
         out.extend(options.append);
         Ok(())
     }
 
-    fn encode_ordinary(&self, text: &str, scratch: &mut Scratch, out: &mut Vec<u32>) -> Result<()> {
-        self.encoder.encode(&self.vocabulary, &self.splitter, text, scratch, out)
+    /// Append the ids of `text` to `out`, and stop soon after there are more than `enough`.
+    pub(crate) fn encode_beyond(
+        &self,
+        enough: usize,
+        text: &str,
+        scratch: &mut Scratch,
+        out: &mut Vec<u32>,
+    ) -> Result<()> {
+        let (vocabulary, splitter, mut start) = (&self.vocabulary, &self.splitter, 0);
+        while start < text.len() && out.len() <= enough {
+            start = self.encoder.encode_some(vocabulary, splitter, text, start, scratch, out)?;
+        }
+        Ok(())
+    }
+
+    /// Call `sink` with the ids of `text`, some hundreds at a time, in order; what `options` ask to go
+    /// before and after is left out. `block` is a buffer.
+    pub(crate) fn encode_blocks(
+        &self,
+        text: &str,
+        options: &EncodeOptions,
+        scratch: &mut Scratch,
+        block: &mut Vec<u32>,
+        mut sink: impl FnMut(&[u32]),
+    ) -> Result<()> {
+        pieces(text, options, |piece| {
+            let text = match piece {
+                Piece::Id(id) => {
+                    sink(&[id]);
+                    return Ok(());
+                }
+                Piece::Text(text) => text,
+            };
+            let (encoder, mut start) = (&self.encoder, 0);
+            while start < text.len() {
+                block.clear();
+                let (vocabulary, splitter) = (&self.vocabulary, &self.splitter);
+                start = encoder.encode_some(vocabulary, splitter, text, start, scratch, block)?;
+                sink(block);
+            }
+            Ok(())
+        })
     }
 
     /// Encode the bytes of one pretoken, whatever the split pattern would make of them.
@@ -277,28 +347,22 @@ impl Tokenizer {
         if pretoken.is_empty() {
             return Ok(Vec::new());
         }
-        self.encoder.encode_alone(&self.vocabulary, pretoken, &mut self.scratch())
+        self.encoder.encode_alone(&self.vocabulary, pretoken, &mut self.kit().scratch)
     }
 
-    /// What an earlier call remembered, or else something new.
+    /// What an earlier call left behind, or else something new.
     ///
     /// Nobody waits for the lock: it is held for a moment only, but a process that was forked in that
     /// moment would wait forever.
-    pub(crate) fn scratch(&self) -> Borrowed<'_> {
-        let kept = self.scratch.try_lock().ok().and_then(|mut kept| kept.pop());
-        Borrowed { tokenizer: self, scratch: Some(kept.unwrap_or_default()) }
-    }
-
-    /// Decode many lists of ids on up to `threads` threads, in order.
-    pub fn decode_batch(&self, lists: &[Vec<u32>], threads: usize) -> Result<Vec<Vec<u8>>> {
-        let decode_one = |(): &mut (), ids: &Vec<u32>| self.decode_bytes(ids);
-        parallel::map(lists, threads, Vec::len, || (), decode_one).into_iter().collect()
+    pub(crate) fn kit(&self) -> Borrowed<'_> {
+        let kept = self.kits.try_lock().ok().and_then(|mut kept| kept.pop());
+        Borrowed { tokenizer: self, kit: Some(kept.unwrap_or_default()) }
     }
 
     /// The bytes of `ids`, end to end. Fails at the first id that stands for nothing.
-    pub fn decode_bytes(&self, ids: &[u32]) -> Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        decode::decode_bytes(&self.vocabulary, ids, &mut bytes)?;
+    pub fn decode_bytes<N: Number>(&self, ids: &[N]) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; decode::decoded_length(&self.vocabulary, ids)?];
+        decode::write(&self.vocabulary, ids, &mut bytes);
         Ok(bytes)
     }
 
@@ -313,31 +377,72 @@ impl Tokenizer {
     }
 }
 
-/// Scratch that goes back to its tokenizer when it is no longer needed.
+/// A part of a text: text, or a special token.
+enum Piece<'a> {
+    Text(&'a str),
+    Id(u32),
+}
+
+/// Call `sink` with the parts of a text as `options` divide it.
+fn pieces<'a>(
+    text: &'a str,
+    options: &EncodeOptions,
+    mut sink: impl FnMut(Piece<'a>) -> Result<()>,
+) -> Result<()> {
+    let mut done = 0;
+    for found in options.finder.iter().flat_map(|finder| finder.find(text)) {
+        let found = found?;
+        sink(Piece::Text(&text[done..found.start]))?;
+        sink(Piece::Id(found.id))?;
+        done = found.end;
+    }
+    sink(Piece::Text(&text[done..]))
+}
+
+/// What a thread needs to encode, kept from one call to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Kit {
+    pub(crate) scratch: Scratch,
+    /// Ids on their way.
+    pub(crate) block: Vec<u32>,
+    /// A text as UTF-8 that is stored otherwise.
+    pub(crate) text: String,
+}
+
+/// A kit that goes back to its tokenizer when it is no longer needed.
 pub(crate) struct Borrowed<'a> {
     tokenizer: &'a Tokenizer,
     /// Here until dropped.
-    scratch: Option<Scratch>,
+    kit: Option<Box<Kit>>,
 }
 
-impl Deref for Borrowed<'_> {
-    type Target = Scratch;
+/// A buffer that grew larger than this (in bytes or ids) is not kept.
+const KEPT: usize = 1 << 20;
 
-    fn deref(&self) -> &Scratch {
-        self.scratch.as_ref().expect("it is here until dropped")
+impl Deref for Borrowed<'_> {
+    type Target = Kit;
+
+    fn deref(&self) -> &Kit {
+        self.kit.as_ref().expect("it is here until dropped")
     }
 }
 
 impl DerefMut for Borrowed<'_> {
-    fn deref_mut(&mut self) -> &mut Scratch {
-        self.scratch.as_mut().expect("it is here until dropped")
+    fn deref_mut(&mut self) -> &mut Kit {
+        self.kit.as_mut().expect("it is here until dropped")
     }
 }
 
 impl Drop for Borrowed<'_> {
     fn drop(&mut self) {
-        if let Ok(mut kept) = self.tokenizer.scratch.try_lock() {
-            kept.extend(self.scratch.take());
+        if self.text.capacity() > KEPT {
+            self.text = String::new();
+        }
+        if self.block.capacity() > KEPT {
+            self.block = Vec::new();
+        }
+        if let Ok(mut kept) = self.tokenizer.kits.try_lock() {
+            kept.extend(self.kit.take());
         }
     }
 }

@@ -165,6 +165,16 @@ impl Vocabulary {
         (start < end).then(|| &self.arena[start as usize..end as usize])
     }
 
+    /// How many bytes an id has; 0 for a hole or an id that does not exist.
+    #[inline]
+    pub fn token_length(&self, id: u32) -> usize {
+        let id = id as usize;
+        self.offsets
+            .get(id..)
+            .and_then(<[u32]>::first_chunk)
+            .map_or(0, |[start, end]| (end - start) as usize)
+    }
+
     /// The id of an ordinary token.
     #[inline]
     pub fn id(&self, token: &[u8]) -> Option<u32> {

@@ -183,14 +183,29 @@ impl Encoder {
         scratch: &mut Scratch,
         out: &mut Vec<u32>,
     ) -> Result<()> {
-        scratch.cache.prepare();
-        scratch.pieces.prepare();
         let mut start = 0;
         while start < text.len() {
-            splitter.fill(text, start, &mut scratch.ends)?;
-            start = self.encode_pretokens(vocabulary, text.as_bytes(), start, scratch, out)?;
+            start = self.encode_some(vocabulary, splitter, text, start, scratch, out)?;
         }
         Ok(())
+    }
+
+    /// Append the ids of the next pretokens of `text`, a few hundred at most, from `start` on, where a
+    /// pretoken begins; return where the last of them ends.
+    #[inline]
+    pub(crate) fn encode_some(
+        &self,
+        vocabulary: &Vocabulary,
+        splitter: &Splitter,
+        text: &str,
+        start: usize,
+        scratch: &mut Scratch,
+        out: &mut Vec<u32>,
+    ) -> Result<usize> {
+        scratch.cache.prepare();
+        scratch.pieces.prepare();
+        splitter.fill(text, start, &mut scratch.ends)?;
+        self.encode_pretokens(vocabulary, text.as_bytes(), start, scratch, out)
     }
 
     /// Append the ids of the pretokens between `start` and each of the ends; return the last end.

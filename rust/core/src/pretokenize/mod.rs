@@ -25,6 +25,7 @@ mod tests;
 pub use pattern::{Pattern, UNICODE_VERSION};
 
 use crate::error::Result;
+use crate::text::Text;
 use family::Family;
 
 /// Splits text into pretokens with one compiled pattern; shared freely between threads.
@@ -117,17 +118,43 @@ impl Splitter {
     /// ASCII letter: no pretoken of letters or digits goes on over a space, and none looks at what
     /// stands before it. An automaton knows its own places. For other patterns nothing is known.
     pub fn cut(&self, text: &str, near: usize) -> Option<usize> {
-        match &self.tier {
-            Tier::Scan(_) => (),
-            Tier::Table(table) => return table.cut(text, near),
-            Tier::Regex(_) => return None,
+        self.cut_text(&Text::Utf8(text), near)
+    }
+
+    /// As [`cut`](Self::cut), for a text that is stored in any way; in units of it.
+    pub(crate) fn cut_text(&self, text: &Text<'_>, near: usize) -> Option<usize> {
+        match (&self.tier, text) {
+            (Tier::Scan(_), _) => (),
+            (Tier::Table(table), Text::Utf8(text)) => return table.cut(text, near),
+            _ => return None,
         }
-        let window = text.as_bytes().get(near..)?;
-        let is_cut = |bytes: &[u8]| {
-            bytes[0].is_ascii_alphanumeric() && bytes[1] == b' ' && bytes[2].is_ascii_alphabetic()
+        let ascii = |unit: u32| u8::try_from(unit).unwrap_or(0);
+        let is_cut = |before: u32, at: u32, after: u32| {
+            ascii(before).is_ascii_alphanumeric()
+                && at == u32::from(b' ')
+                && ascii(after).is_ascii_alphabetic()
         };
-        let found = window.windows(3).take(4096).position(is_cut)?;
-        Some(near + found + 1)
+        text.find_three(near, 4096, is_cut).map(|found| found + 1)
+    }
+
+    /// How many bytes at the beginning of `text` have pretokens that nothing that follows can change.
+    ///
+    /// What follows a text can change its last two pretokens at most, under a published pattern; the
+    /// tests go through all short strings. Under other patterns nothing is known, so nothing is
+    /// certain.
+    pub(crate) fn certain(&self, text: &str) -> Result<usize> {
+        let Tier::Scan(_) = self.tier else { return Ok(0) };
+        let mut near = text.len().saturating_sub(2048);
+        if let Some(cut) = self.cut(text, near) {
+            return Ok(cut);
+        }
+        // From somewhere in the middle on it is less to split, if there is a cut.
+        near = self.cut(text, text.len() / 2).unwrap_or(0);
+        let mut last = [near; 3];
+        self.for_each(&text[near..], |pretoken| {
+            last = [last[1], last[2], last[2] + pretoken.len()];
+        })?;
+        Ok(last[0])
     }
 
     /// The name of the way in which this pattern is split: `"regex"`, `"table"`, or, for a scanner,

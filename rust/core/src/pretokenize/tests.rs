@@ -107,6 +107,38 @@ proptest! {
     }
 }
 
+/// Of the pretokens of a text, all but the last two stay whatever follows.
+fn check_certain(text: &str) {
+    for (pattern, fast, _) in &*SPLITTERS {
+        let whole = split(&fast[0], text);
+        for (cut, _) in text.char_indices() {
+            let part = split(&fast[0], &text[..cut]);
+            let certain = &part[..part.len().saturating_sub(2)];
+            assert!(whole.starts_with(certain), "{:?} {text:?} at {cut}", pattern.name());
+            for splitter in [&fast[0], &fast[fast.len() - 1]] {
+                let certain = splitter.certain(&text[..cut]).unwrap();
+                assert!(certain == 0 || whole.contains(&certain));
+            }
+        }
+    }
+}
+
+#[test]
+fn what_follows_changes_two_pretokens_at_most() {
+    let few: Vec<char> = "aZ中\u{301}7 \n'sl/!".chars().collect();
+    for number in 0..few.len().pow(4) {
+        let place = |place| few[number / few.len().pow(place) % few.len()];
+        check_certain(&(0..4).map(place).collect::<String>());
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_follows_changes_two_pretokens_at_most_in_random_texts(text in hard_text()) {
+        check_certain(&text);
+    }
+}
+
 /// A hard spot at every place of a block, behind words and behind spaces.
 #[test]
 fn every_alignment() {

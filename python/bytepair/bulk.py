@@ -1,0 +1,262 @@
+"""Much text in, arrays of ids out: Arrow columns, files, and text that arrives in pieces.
+
+What is here are methods of `Tokenizer`. No id becomes a Python object, except those that
+`encode_iterable` yields.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bytepair import _core
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    import pyarrow as pa
+
+#: What special tokens in a text mean; see `Tokenizer.encode`.
+Special: TypeAlias = "Literal['text', 'all', 'error'] | Collection[str] | None"
+Ids: TypeAlias = NDArray[np.uint16 | np.uint32]
+
+MOST_IN_LIST_ARRAY = 2**31 - 1
+
+
+class BulkMethods(_core.Tokenizer):
+    """The methods of a tokenizer for much text at once."""
+
+    __slots__ = ()
+
+    def encode_arrow(
+        self,
+        array: Any,
+        *,
+        special: Special = None,
+        prepend: str | int | None = None,
+        append: str | int | None = None,
+        threads: int | None = None,
+    ) -> pa.ListArray | pa.LargeListArray | pa.ChunkedArray:
+        """Encode a column of texts into a column of lists of ids.
+
+        Args:
+            array: strings with the Arrow interface: an array or a chunked array of pyarrow, a
+                Series of polars, ...; of type string, large_string, string_view, or a dictionary of
+                them.
+            special: as in `encode`.
+            prepend: as in `encode`, for each text.
+            append: as in `encode`, for each text.
+            threads: how many threads to use at most; None means `RAYON_NUM_THREADS`, or else all.
+
+        Returns:
+            For each text its ids, for each null a null: a pyarrow array of lists of uint16 if the
+            vocabulary has at most 65,536 ids, else of uint32. The lists are large (64-bit offsets)
+            if there are 2^31 ids or more. What comes in chunks goes out in the same chunks.
+
+        Raises:
+            TypeError: if `array` is no Arrow data, or holds something other than text.
+            CorpusError: if a text is not UTF-8; the message says which one, in its chunk.
+            SpecialTokenError: as in `encode`.
+            SplitError: as in `encode`.
+
+        Example:
+            >>> import bytepair, pyarrow
+            >>> tok = bytepair.train(["hello hello"], 269)
+            >>> tok.encode_arrow(pyarrow.array(["hello!", None, ""])).to_pylist()
+            [[259, 33], None, []]
+        """
+        import pyarrow as pa
+
+        texts = _imported(array)
+        chunks = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
+        encoded = []
+        for chunk in chunks:
+            data, offsets, valid = _strings(chunk)
+            ids, ends = _core.encode_utf8(
+                self, data, offsets,
+                special=special, prepend=prepend, append=append, threads=threads,
+            )  # fmt: skip
+            encoded.append((ids, ends, valid))
+        large = any(ends[-1] > MOST_IN_LIST_ARRAY for _, ends, _ in encoded)
+        lists = [_lists(*parts, large=large) for parts in encoded]
+        if not isinstance(texts, pa.ChunkedArray):
+            return lists[0]
+        ids_type = pa.uint16() if self.vocab_size <= 1 << 16 else pa.uint32()
+        return pa.chunked_array(lists, pa.large_list(ids_type) if large else pa.list_(ids_type))
+
+    def encode_file(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        separator: str | bytes | None = None,
+        errors: Literal["strict", "replace"] = "strict",
+        special: Special = None,
+        prepend: str | int | None = None,
+        append: str | int | None = None,
+        threads: int | None = None,
+    ) -> tuple[Ids, NDArray[np.int64]]:
+        """Encode a text file on all cores.
+
+        The file is plain UTF-8 text, not compressed and no table (`encode_arrow` takes the columns
+        of parquet files). It is mapped, not read into memory, and must not be changed meanwhile.
+        Under the named split patterns a long document is cut for several threads where that changes
+        no id, unless special tokens are looked for.
+
+        Args:
+            path: the file.
+            separator: what stands between two documents; it belongs to none of them. None means
+                that the file is one document. As with `str.split`, n separators make n + 1
+                documents.
+            errors: "strict" raises where the file is not UTF-8, "replace" reads U+FFFD there.
+            special: as in `encode`.
+            prepend: as in `encode`, for each document.
+            append: as in `encode`, for each document.
+            threads: how many threads to use at most; None means `RAYON_NUM_THREADS`, or else all.
+
+        Returns:
+            The ids of all documents, end to end: uint16 if the vocabulary has at most 65,536 ids,
+            else uint32. And int64 offsets, one more than there are documents: document `i` has the
+            ids `ids[offsets[i]:offsets[i + 1]]`.
+
+        Raises:
+            OSError: if the file cannot be read.
+            CorpusError: if the file is not UTF-8; the message says at which byte of the file.
+            ValueError: if the separator is empty, or `errors` is something else.
+            SpecialTokenError: as in `encode`.
+            SplitError: as in `encode`.
+
+        Example:
+            >>> import bytepair, pathlib, tempfile
+            >>> tok = bytepair.train(["hello hello"], 269)
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     path = pathlib.Path(folder, "texts.txt")
+            ...     _ = path.write_text("hello!|ho")
+            ...     ids, offsets = tok.encode_file(path, separator="|")
+            >>> ids.tolist(), offsets.tolist()
+            ([259, 33, 104, 111], [0, 2, 4])
+        """
+        if separator is not None and not separator:
+            raise ValueError("separator is empty; pass None for one document, or what divides them")
+        if errors not in ("strict", "replace"):
+            raise ValueError(f'errors is {errors!r}; it must be "strict" or "replace"')
+        with Path(path).open("rb"):  # so that a missing file is reported as Python does it
+            return _core.encode_file(
+                self, os.fspath(path),
+                separator=separator.encode() if isinstance(separator, str) else separator or b"",
+                lossy=errors == "replace",
+                special=special, prepend=prepend, append=append, threads=threads,
+            )  # fmt: skip
+
+    def encode_iterable(self, texts: Iterable[str]) -> Iterator[int]:
+        """Encode pieces of one text, such as the lines of a file, without holding all of it.
+
+        Special tokens in it are text. Under the named split patterns little more than 64 KiB is
+        held. Under one of your own, text is held until a place where it may be cut for sure, and to
+        the end if `splitter` is "regex".
+
+        Args:
+            texts: the pieces, an iterable of str; a piece may end anywhere.
+
+        Yields:
+            The ids of the whole text: `encode("".join(texts))`.
+
+        Raises:
+            SplitError: as in `encode`.
+
+        Example:
+            >>> import bytepair
+            >>> tok = bytepair.train(["hello hello"], 269)
+            >>> list(tok.encode_iterable(["hel", "lo", "!"]))
+            [259, 33]
+        """
+        for ids in self.encode_iterable_to_numpy(texts):
+            yield from ids.tolist()
+
+    def encode_iterable_to_numpy(self, texts: Iterable[str]) -> Iterator[Ids]:
+        """Encode pieces of one text into arrays, as `encode_iterable` does id by id.
+
+        Args:
+            texts: the pieces, an iterable of str; a piece may end anywhere.
+
+        Yields:
+            Arrays that are not empty; end to end they are `encode_to_numpy("".join(texts))`.
+
+        Raises:
+            SplitError: as in `encode`.
+
+        Example:
+            >>> import bytepair
+            >>> tok = bytepair.train(["hello hello"], 269)
+            >>> [ids.tolist() for ids in tok.encode_iterable_to_numpy(["hel", "lo", "!"])]
+            [[259, 33]]
+        """
+        if isinstance(texts, str):
+            raise TypeError("an iterable of texts is expected, not one str; pass [text]")
+        stream = _core.EncodeStream(self)
+        for text in texts:
+            ids = stream.push(text)
+            if len(ids):
+                yield ids
+        ids = stream.flush()
+        if len(ids):
+            yield ids
+
+
+def _imported(source: Any) -> pa.Array | pa.ChunkedArray:
+    """An array, or a chunked one, out of an object with the Arrow interface."""
+    import pyarrow as pa
+
+    if isinstance(source, pa.Array | pa.ChunkedArray):
+        return source
+    if isinstance(source, pa.Table | pa.RecordBatch) or hasattr(source, "__dataframe__"):
+        raise TypeError("a table was given; pass one of its columns, such as table['text']")
+    if hasattr(source, "__arrow_c_stream__"):
+        return pa.chunked_array(source)
+    if hasattr(source, "__arrow_c_array__"):
+        return pa.array(source)
+    kind = type(source).__name__
+    raise TypeError(f"a {kind} is no Arrow data; pass strings as a list to encode_batch_to_numpy")
+
+
+def _strings(array: pa.Array) -> tuple[NDArray[np.uint8], NDArray[Any], NDArray[np.bool_] | None]:
+    """The bytes of the texts that are not null, their offsets, and which texts those are."""
+    import pyarrow as pa
+
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        array, kind = array.cast(kind.value_type), kind.value_type
+    if pa.types.is_null(kind) or pa.types.is_string_view(kind):
+        array = array.cast(pa.large_string())
+    elif not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        raise TypeError(f"the column holds {kind}, not text")
+    valid = None
+    if array.null_count:
+        valid = np.asarray(array.is_valid())
+        array = array.drop_null()
+    if not len(array):
+        return np.empty(0, np.uint8), np.zeros(1, np.int32), valid
+    _, offsets, data = array.buffers()
+    width = np.dtype(np.int64 if pa.types.is_large_string(array.type) else np.int32)
+    ends = np.frombuffer(offsets, width)[array.offset : array.offset + len(array) + 1]
+    return np.frombuffer(data if data is not None else b"", np.uint8), ends, valid
+
+
+def _lists(
+    ids: Ids, offsets: NDArray[np.int64], valid: NDArray[np.bool_] | None, *, large: bool
+) -> pa.ListArray | pa.LargeListArray:
+    """An array of lists; where a text is not valid, a null, which has no ids."""
+    import pyarrow as pa
+
+    mask = None
+    if valid is not None:
+        lengths = np.zeros(len(valid), np.int64)
+        lengths[valid] = np.diff(offsets)
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        mask = pa.array(~valid)
+    kind, width = (pa.LargeListArray, np.int64) if large else (pa.ListArray, np.int32)
+    return kind.from_arrays(pa.array(offsets.astype(width)), pa.array(ids), mask=mask)

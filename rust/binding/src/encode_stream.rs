@@ -1,0 +1,72 @@
+//! `EncodeStream`: ids out of text that arrives in pieces.
+
+use bytepair::arrays::Id;
+use bytepair::{Result, Text};
+use numpy::{Element, IntoPyArray};
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use crate::errors;
+use crate::text::text;
+use crate::tokenizer::Tokenizer;
+
+/// Encodes text that arrives in pieces; the ids, end to end, are those of all text at once.
+#[pyclass(module = "bytepair._core")]
+pub(crate) struct EncodeStream {
+    tokenizer: Py<Tokenizer>,
+    stream: bytepair::stream::EncodeStream,
+}
+
+#[pymethods]
+impl EncodeStream {
+    #[new]
+    fn new(tokenizer: Py<Tokenizer>) -> Self {
+        Self { tokenizer, stream: bytepair::stream::EncodeStream::default() }
+    }
+
+    /// Take a piece of text and return the ids that are now certain.
+    fn push<'py>(
+        &mut self,
+        py: Python<'py>,
+        piece: &Bound<'py, PyString>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let piece = text(piece)?;
+        self.step(py, Some(&piece))
+    }
+
+    /// Return the ids of the rest; the stream can be used again.
+    fn flush<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.step(py, None)
+    }
+}
+
+impl EncodeStream {
+    fn step<'py>(
+        &mut self,
+        py: Python<'py>,
+        piece: Option<&Text<'_>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if self.tokenizer.get().core().fits_u16() {
+            self.step_as::<u16>(py, piece)
+        } else {
+            self.step_as::<u32>(py, piece)
+        }
+    }
+
+    fn step_as<'py, T: Id + Element>(
+        &mut self,
+        py: Python<'py>,
+        piece: Option<&Text<'_>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (tokenizer, stream) = (self.tokenizer.get().core(), &mut self.stream);
+        let ids = py.detach(|| -> Result<Vec<T>> {
+            let mut ids = Vec::new();
+            match piece {
+                Some(piece) => stream.push(tokenizer, piece, &mut ids)?,
+                None => stream.flush(tokenizer, &mut ids)?,
+            }
+            Ok(ids)
+        });
+        Ok(ids.map_err(|e| errors::python(&e))?.into_pyarray(py).into_any())
+    }
+}

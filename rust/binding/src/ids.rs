@@ -1,0 +1,144 @@
+//! Ids that come from Python, as lists of `int` or as arrays.
+
+use bytepair::{Result, Tokenizer};
+use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::ffi;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::critical_section::with_critical_section;
+use pyo3::types::PyList;
+
+use crate::arguments;
+
+/// Ids, held as long as this lives.
+pub(crate) enum Ids<'py> {
+    Own(Vec<u32>),
+    U16(PyReadonlyArray1<'py, u16>),
+    U32(PyReadonlyArray1<'py, u32>),
+    U64(PyReadonlyArray1<'py, u64>),
+    I32(PyReadonlyArray1<'py, i32>),
+    I64(PyReadonlyArray1<'py, i64>),
+}
+
+/// Ids that several threads may read.
+#[derive(Clone, Copy)]
+pub(crate) enum Slice<'a> {
+    U16(&'a [u16]),
+    U32(&'a [u32]),
+    U64(&'a [u64]),
+    I32(&'a [i32]),
+    I64(&'a [i64]),
+}
+
+impl<'py> Ids<'py> {
+    /// Ids out of a list, a numpy array, whatever turns into one (Arrow arrays, tensors), or anything
+    /// that can be iterated.
+    pub(crate) fn new(tokenizer: &Tokenizer, sequence: &Bound<'py, PyAny>) -> PyResult<Self> {
+        if let Ok(list) = sequence.cast::<PyList>() {
+            if let Some(ids) = plain(list) {
+                return Ok(Self::Own(ids));
+            }
+            let ids = list.iter().map(|number| arguments::id(tokenizer, &number));
+            return ids.collect::<PyResult<_>>().map(Self::Own);
+        }
+        let py = sequence.py();
+        let array = if sequence.is_instance_of::<PyUntypedArray>() {
+            Some(sequence.clone())
+        } else if sequence.hasattr(intern!(py, "__array__"))? {
+            Some(sequence.call_method0(intern!(py, "__array__"))?)
+        } else {
+            None
+        };
+        if let Some(ids) = array.map(|array| Self::of_array(&array)).transpose()?.flatten() {
+            return Ok(ids);
+        }
+        let ids = sequence.try_iter()?.map(|number| arguments::id(tokenizer, &number?));
+        ids.collect::<PyResult<_>>().map(Self::Own)
+    }
+
+    /// The ids of an array of one of the usual kinds, in one piece; others are iterated.
+    fn of_array(array: &Bound<'py, PyAny>) -> PyResult<Option<Self>> {
+        macro_rules! borrow {
+            ($($kind:ident: $number:ty),*) => {$(
+                if let Ok(numbers) = array.cast::<PyArray1<$number>>() {
+                    let whole = match numbers.is_contiguous() {
+                        true => numbers.clone(),
+                        false => array.call_method0("copy")?.cast_into()?,
+                    };
+                    return Ok(Some(Self::$kind(whole.try_readonly()?)));
+                }
+            )*};
+        }
+        borrow!(U16: u16, U32: u32, I64: i64, I32: i32, U64: u64);
+        Ok(None)
+    }
+
+    pub(crate) fn slice(&self) -> PyResult<Slice<'_>> {
+        Ok(match self {
+            Self::Own(ids) => Slice::U32(ids),
+            Self::U16(ids) => Slice::U16(ids.as_slice()?),
+            Self::U32(ids) => Slice::U32(ids.as_slice()?),
+            Self::U64(ids) => Slice::U64(ids.as_slice()?),
+            Self::I32(ids) => Slice::I32(ids.as_slice()?),
+            Self::I64(ids) => Slice::I64(ids.as_slice()?),
+        })
+    }
+}
+
+/// The ids of a list in which all are of type `int` and fit 32 bits; `None` for any other list.
+///
+/// To count a reference up and down for each, as safe code must, takes twice as long as all the rest.
+#[expect(unsafe_code, reason = "references that are not counted")]
+fn plain(list: &Bound<'_, PyList>) -> Option<Vec<u32>> {
+    with_critical_section(list, || {
+        let ids = (0..ffi::Py_ssize_t::try_from(list.len()).ok()?).map(|place| {
+            // SAFETY: nobody changes the list meanwhile, since this is its critical section and what
+            // is called for an `int` runs no Python code; so `place` is in it and its item is alive.
+            let number = unsafe {
+                let item = ffi::PyList_GET_ITEM(list.as_ptr(), place);
+                if ffi::PyLong_CheckExact(item) == 0 {
+                    return None;
+                }
+                ffi::PyLong_AsLongLong(item)
+            };
+            u32::try_from(number).ok()
+        });
+        let ids = ids.collect();
+        let _too_large = PyErr::take(list.py());
+        ids
+    })
+}
+
+/// Do the same with ids of any kind.
+macro_rules! with_ids {
+    ($slice:expr, $ids:ident => $action:expr) => {
+        match $slice {
+            Slice::U16($ids) => $action,
+            Slice::U32($ids) => $action,
+            Slice::U64($ids) => $action,
+            Slice::I32($ids) => $action,
+            Slice::I64($ids) => $action,
+        }
+    };
+}
+
+impl Slice<'_> {
+    pub(crate) fn len(self) -> usize {
+        with_ids!(self, ids => ids.len())
+    }
+
+    /// The bytes of the ids, end to end.
+    pub(crate) fn decode(self, tokenizer: &Tokenizer) -> Result<Vec<u8>> {
+        with_ids!(self, ids => tokenizer.decode_bytes(ids))
+    }
+
+    /// How many bytes [`decode_into`](Self::decode_into) writes.
+    pub(crate) fn decoded_length(self, tokenizer: &Tokenizer) -> Result<usize> {
+        with_ids!(self, ids => bytepair::decode::decoded_length(tokenizer.vocabulary(), ids))
+    }
+
+    /// Write the bytes of the ids into room of just their length.
+    pub(crate) fn decode_into(self, tokenizer: &Tokenizer, out: &mut [u8]) {
+        with_ids!(self, ids => bytepair::decode::write(tokenizer.vocabulary(), ids, out));
+    }
+}

@@ -1,0 +1,332 @@
+//! A text as it lies in memory, in one of the ways in which programs store text.
+//!
+//! Encoding needs UTF-8. A text that is stored otherwise is written as UTF-8 into a buffer when its
+//! turn comes, by the thread that encodes it, so no second copy of all texts is ever alive.
+//!
+//! Code units that are half of a character (lone surrogates) become U+FFFD, as in tiktoken; a pair
+//! of them is its character.
+
+use crate::error::{Error, Result};
+
+/// A text, borrowed from wherever it lies.
+#[derive(Debug, Clone, Copy)]
+pub enum Text<'a> {
+    /// UTF-8.
+    Utf8(&'a str),
+    /// What should be UTF-8 and is checked when it is read.
+    Bytes(&'a [u8]),
+    /// UTF-8 in which each part that is none stands for U+FFFD.
+    Lossy(&'a [u8]),
+    /// One byte a character: the first 256 characters of Unicode.
+    Latin1(&'a [u8]),
+    /// Two bytes a unit: UTF-16.
+    Utf16(&'a [u16]),
+    /// Four bytes a character; halves of characters may occur.
+    Utf32(&'a [u32]),
+}
+
+/// So many units are looked at together.
+const RUN: usize = 16;
+
+impl<'a> Text<'a> {
+    /// How many units it has: about how much work it is.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Utf8(text) => text.len(),
+            Self::Bytes(bytes) | Self::Lossy(bytes) | Self::Latin1(bytes) => bytes.len(),
+            Self::Utf16(units) => units.len(),
+            Self::Utf32(units) => units.len(),
+        }
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The text as UTF-8: itself if it is, else written into `buffer`.
+    ///
+    /// Fails with [`Error::TextNotUtf8`] if bytes that should be UTF-8 are not.
+    ///
+    /// ```
+    /// use bytepair::Text;
+    /// let mut buffer = String::new();
+    /// assert_eq!(Text::Latin1(b"caf\xe9").read(&mut buffer)?, "café");
+    /// assert_eq!(Text::Utf16(&[0xD83D, 0xDE00, 0xD83D]).read(&mut buffer)?, "😀\u{fffd}");
+    /// # Ok::<(), bytepair::Error>(())
+    /// ```
+    pub fn read<'b>(&self, buffer: &'b mut String) -> Result<&'b str>
+    where
+        'a: 'b,
+    {
+        buffer.clear();
+        match *self {
+            Self::Utf8(text) => return Ok(text),
+            Self::Bytes(bytes) => {
+                let not_utf8 = |e: std::str::Utf8Error| Error::TextNotUtf8 {
+                    document: 0,
+                    at: e.valid_up_to(),
+                };
+                return std::str::from_utf8(bytes).map_err(not_utf8);
+            }
+            Self::Lossy(bytes) => match std::str::from_utf8(bytes) {
+                Ok(text) => return Ok(text),
+                Err(_) => buffer.push_str(&String::from_utf8_lossy(bytes)),
+            },
+            Self::Latin1(bytes) => {
+                write(bytes, buffer, |rest, out| out.extend(rest.iter().map(|&b| char::from(b))));
+            }
+            Self::Utf16(units) => write(units, buffer, write_utf16),
+            Self::Utf32(units) => write(units, buffer, write_utf32),
+        }
+        Ok(buffer)
+    }
+
+    /// Cut the text in two before the unit `at`, which must not be inside a character.
+    pub(crate) fn split_at(self, at: usize) -> (Self, Self) {
+        macro_rules! split {
+            ($kind:ident, $units:ident) => {{
+                let (left, right) = $units.split_at(at);
+                (Self::$kind(left), Self::$kind(right))
+            }};
+        }
+        match self {
+            Self::Utf8(text) => split!(Utf8, text),
+            Self::Bytes(bytes) => split!(Bytes, bytes),
+            Self::Lossy(bytes) => split!(Lossy, bytes),
+            Self::Latin1(bytes) => split!(Latin1, bytes),
+            Self::Utf16(units) => split!(Utf16, units),
+            Self::Utf32(units) => split!(Utf32, units),
+        }
+    }
+
+    /// The place of the first of the three units behind `near` for which `is` holds, if it is one of
+    /// the next `most`.
+    pub(crate) fn find_three(
+        &self,
+        near: usize,
+        most: usize,
+        is: impl Fn(u32, u32, u32) -> bool,
+    ) -> Option<usize> {
+        fn find<U: Copy + Into<u32>>(
+            units: &[U],
+            near: usize,
+            most: usize,
+            is: impl Fn(u32, u32, u32) -> bool,
+        ) -> Option<usize> {
+            let mut windows = units.get(near..)?.windows(3).take(most);
+            windows.position(|w| is(w[0].into(), w[1].into(), w[2].into())).map(|at| near + at)
+        }
+        match self {
+            Self::Utf8(text) => find(text.as_bytes(), near, most, is),
+            Self::Bytes(bytes) | Self::Lossy(bytes) | Self::Latin1(bytes) => {
+                find(bytes, near, most, is)
+            }
+            Self::Utf16(units) => find(units, near, most, is),
+            Self::Utf32(units) => find(units, near, most, is),
+        }
+    }
+}
+
+/// Write units as UTF-8: runs of ASCII at once, what is between by `other`, which is given as much
+/// as a run, and more where that would end between the halves of a character.
+fn write<U: Copy + Into<u32>>(units: &[U], out: &mut String, other: impl Fn(&[U], &mut String)) {
+    out.reserve(units.len() + units.len() / 2);
+    let mut rest = units;
+    while let Some((run, after)) = rest.split_first_chunk::<RUN>() {
+        if run.iter().fold(0, |all, &unit| all | unit.into()) < 0x80 {
+            let bytes = run.map(|unit| unit.into().to_le_bytes()[0]);
+            out.push_str(str::from_utf8(&bytes).unwrap_or_default());
+            rest = after;
+        } else {
+            let is_half = |unit: U| (0xD800..0xDC00).contains(&unit.into());
+            let more = after.iter().take_while(|_| is_half(run[RUN - 1])).take(1).count();
+            let (part, after) = rest.split_at(RUN + more);
+            other(part, out);
+            rest = after;
+        }
+    }
+    other(rest, out);
+}
+
+fn write_utf16(units: &[u16], out: &mut String) {
+    let chars = char::decode_utf16(units.iter().copied());
+    out.extend(chars.map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)));
+}
+
+fn write_utf32(units: &[u32], out: &mut String) {
+    if units.iter().all(|&unit| char::from_u32(unit).is_some()) {
+        out.extend(units.iter().filter_map(|&unit| char::from_u32(unit)));
+    } else {
+        let halves =
+            units.iter().flat_map(|&unit| match (u16::try_from(unit), char::from_u32(unit)) {
+                (Ok(unit), _) => [Some(unit), None],
+                (_, Some(c)) => {
+                    let mut pair = [0; 2];
+                    c.encode_utf16(&mut pair);
+                    pair.map(Some)
+                }
+                _ => [Some(0xFFFD), None],
+            });
+        write_utf16(&halves.flatten().collect::<Vec<_>>(), out);
+    }
+}
+
+/// How wide the characters of a text are, and how many there are.
+///
+/// The width is that of the widest: 0 for ASCII, else 1, 2 or 4 bytes.
+///
+/// ```
+/// assert_eq!(bytepair::text::measure("cafe"), (0, 4));
+/// assert_eq!(bytepair::text::measure("café"), (1, 4));
+/// assert_eq!(bytepair::text::measure("中a"), (2, 2));
+/// assert_eq!(bytepair::text::measure("😀"), (4, 1));
+/// ```
+pub fn measure(text: &str) -> (usize, usize) {
+    let (mut widest, mut chars) = (0, 0);
+    for block in text.as_bytes().chunks(255) {
+        widest = block.iter().fold(widest, |widest: u8, &byte| widest.max(byte));
+        chars += usize::from(block.iter().map(|&byte| u8::from(byte & 0xC0 != 0x80)).sum::<u8>());
+    }
+    let width = match widest {
+        0..0x80 => 0,
+        0x80..0xC4 => 1,
+        0xC4..0xF0 => 2,
+        _ => 4,
+    };
+    (width, chars)
+}
+
+/// A unit that holds one character.
+pub trait Unit: Copy + From<u8> {
+    /// The character, if it is narrow enough; else part of it.
+    fn of(character: char) -> Self;
+}
+
+macro_rules! units {
+    ($($kind:ty),*) => {$(
+        impl Unit for $kind {
+            fn of(character: char) -> Self {
+                character as Self
+            }
+        }
+    )*};
+}
+
+units!(u8, u16);
+
+impl Unit for u32 {
+    fn of(character: char) -> Self {
+        character.into()
+    }
+}
+
+/// Write a text with one unit for each character, as [`measure`] found them.
+///
+/// # Panics
+///
+/// If there is not exactly one unit for each character.
+pub fn spread<U: Unit>(text: &str, out: &mut [U]) {
+    let (mut rest, mut done) = (text, 0);
+    while let Some(run) = rest.as_bytes().first_chunk::<RUN>() {
+        if run.is_ascii()
+            && let Some(room) = out[done..].first_chunk_mut::<RUN>()
+        {
+            *room = run.map(U::from);
+            rest = &rest[RUN..];
+            done += RUN;
+        } else {
+            let whole = (0..=RUN).rev().find(|&at| rest.is_char_boundary(at));
+            let (part, after) = rest.split_at(whole.unwrap_or(0));
+            for character in part.chars() {
+                out[done] = U::of(character);
+                done += 1;
+            }
+            rest = after;
+        }
+    }
+    for character in rest.chars() {
+        out[done] = U::of(character);
+        done += 1;
+    }
+    assert_eq!(done, out.len(), "the room is what the text needs");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(text: Text<'_>) -> String {
+        let mut buffer = "what was there".to_owned();
+        text.read(&mut buffer).unwrap().to_owned()
+    }
+
+    /// Units of all kinds, ASCII in runs, halves of characters next to each other.
+    fn units() -> impl Strategy<Value = Vec<u16>> {
+        let unit = prop_oneof![
+            3 => prop::collection::vec(0x20u16..0x7F, 1..40),
+            2 => any::<u16>().prop_map(|unit| vec![unit]),
+            2 => (0xD800u16..0xE000).prop_map(|unit| vec![unit]),
+            1 => any::<char>().prop_map(|c| c.encode_utf16(&mut [0; 2]).to_vec()),
+        ];
+        prop::collection::vec(unit, 0..12).prop_map(|parts| parts.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn utf16_is_as_the_standard_library_has_it(units in units()) {
+            let plain = String::from_utf16_lossy(&units);
+            prop_assert_eq!(read(Text::Utf16(&units)), &*plain);
+            let wide: Vec<u32> = units.iter().map(|&unit| u32::from(unit)).collect();
+            prop_assert_eq!(read(Text::Utf32(&wide)), &*plain, "pairs in wide units");
+            let chars: Vec<u32> = plain.chars().map(u32::from).collect();
+            prop_assert_eq!(read(Text::Utf32(&chars)), plain);
+        }
+
+        #[test]
+        fn latin1_is_the_first_characters(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+            let plain: String = bytes.iter().map(|&byte| char::from(byte)).collect();
+            prop_assert_eq!(read(Text::Latin1(&bytes)), plain);
+            prop_assert_eq!(read(Text::Lossy(&bytes)), String::from_utf8_lossy(&bytes));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn spreading_gives_the_characters(
+            parts in prop::collection::vec(prop_oneof![
+                "[ -~]{0,40}", "[a-é]{0,20}", "[a中文é]{0,20}", any::<char>().prop_map(String::from),
+            ], 0..8),
+        ) {
+            let text = parts.concat();
+            let chars: Vec<u32> = text.chars().map(u32::from).collect();
+            let widest = chars.iter().copied().max().unwrap_or(0);
+            let (width, count) = measure(&text);
+            prop_assert_eq!(count, chars.len());
+            let limits = [(0, 0x80), (1, 0x100), (2, 0x1_0000), (4, 0x11_0000)];
+            prop_assert_eq!(width, limits.iter().find(|(_, limit)| widest < *limit).unwrap().0);
+            let mut wide = vec![0u32; count];
+            spread(&text, &mut wide);
+            prop_assert_eq!(&wide, &chars);
+            if width <= 2 {
+                let mut units = vec![0u16; count];
+                spread(&text, &mut units);
+                prop_assert!(units.iter().map(|&unit| u32::from(unit)).eq(chars.iter().copied()));
+            }
+            if width <= 1 {
+                let mut units = vec![0u8; count];
+                spread(&text, &mut units);
+                prop_assert!(units.iter().map(|&unit| u32::from(unit)).eq(chars));
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf8_are_an_error_with_their_place() {
+        let mut buffer = String::new();
+        let error = Text::Bytes(b"ab\xffc").read(&mut buffer).unwrap_err();
+        assert_eq!(error, Error::TextNotUtf8 { document: 0, at: 2 });
+        assert_eq!(Text::Bytes("é".as_bytes()).read(&mut buffer).unwrap(), "é");
+    }
+}

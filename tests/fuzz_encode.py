@@ -1,0 +1,90 @@
+"""Differential fuzzing of encoding against tiktoken, for as long as one likes; not run by pytest.
+
+    python tests/fuzz_encode.py RANK_FILE PATTERN --seconds 3600 --seed 1
+
+Texts are made of the pieces at which splitting and merging go wrong: all classes of characters that
+a pattern can tell apart, alignments to blocks of 64 bytes, long runs, halves of characters, lone
+surrogates, names of special tokens. Each text is encoded by both, several times by ours (cold and
+warm, on more threads than one, as lists and as arrays), counted and decoded again. The first
+difference ends the run and prints the text.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import random
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import tiktoken
+
+import bytepair
+from texts import CLASSES
+
+#: What is put together; each takes the random numbers and gives a piece of text.
+PIECES: list[Callable[[random.Random], str]] = [
+    lambda rng: "".join(rng.choices(CLASSES, k=rng.randint(1, 8))),
+    lambda rng: rng.choice(CLASSES) * rng.randint(1, 150),
+    lambda rng: "".join(rng.choices("etaoin shrdlu", k=rng.randint(1, 70))),
+    lambda rng: "".join(chr(rng.randint(0x20, 0x2FF)) for _ in range(rng.randint(1, 12))),
+    lambda rng: "".join(chr(rng.randint(0x4E00, 0x4E40)) for _ in range(rng.randint(1, 40))),
+    lambda rng: "".join(chr(rng.randint(0x0E01, 0x0E4F)) for _ in range(rng.randint(1, 40))),
+    lambda rng: "".join(chr(rng.randint(0x0410, 0x044F)) for _ in range(rng.randint(1, 40))),
+    lambda rng: rng.choice(
+        ["'s", "'LL", "’ve", "\r\n", " \n ", "//", "1234567", "<|end", "\u017f"]
+    ),
+    lambda rng: rng.choice(["<|endoftext|>", "<|fim|>", "<|endoftext", "|>"]),
+    lambda rng: rng.randbytes(rng.randint(1, 24)).decode("utf-8", "replace"),
+    lambda rng: chr(rng.randint(0xD800, 0xDFFF)),
+    lambda rng: "a" * (64 * rng.randint(0, 2) + rng.randint(0, 63)),
+]
+
+
+def text(rng: random.Random) -> str:
+    """A text of a few pieces."""
+    return "".join(rng.choice(PIECES)(rng) for _ in range(rng.randint(1, 6)))
+
+
+def expected(theirs: tiktoken.Encoding, text: str) -> list[int]:
+    """What tiktoken says; to it, halves of surrogate pairs come as what stands for them."""
+    return theirs.encode(text, disallowed_special=())
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("ranks", type=Path)
+    parser.add_argument("pattern", choices=bytepair.PATTERNS)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    lines = map(bytes.split, args.ranks.read_bytes().splitlines())
+    ranks = {base64.b64decode(token): int(rank) for token, rank in lines}
+    special = {"<|endoftext|>": len(ranks) + 1, "<|fim|>": len(ranks) + 5}
+    pattern = bytepair.PATTERNS[args.pattern]
+    ours = bytepair.Tokenizer.from_ranks(ranks, pattern=pattern, special_tokens=special)
+    theirs = tiktoken.Encoding("x", pat_str=pattern, mergeable_ranks=ranks, special_tokens=special)
+    rng, done, size, until = random.Random(args.seed), 0, 0, time.monotonic() + args.seconds
+    while time.monotonic() < until:
+        batch = [text(rng) for _ in range(1000)]
+        arrays, ends = ours.encode_batch_to_numpy(batch)
+        again = ours.encode_batch(batch, threads=1 + done % 3)
+        for number, one in enumerate(batch):
+            right = expected(theirs, one)
+            array = arrays[ends[number] : ends[number + 1]].tolist()
+            if not (right == array == again[number] == ours.encode(one)):
+                print(f"different on {one!r}: {right} {array} {again[number]}", file=sys.stderr)
+                return 1
+            if ours.count(one) != len(right) or ours.decode(right) != theirs.decode(right):
+                print(f"count or decode differ on {one!r}", file=sys.stderr)
+                return 1
+            size += len(one)
+        done += len(batch)
+    print(f"{done:,} texts of {size:,} characters, no difference (seed {args.seed})")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,264 @@
+"""Arrow columns, files, pieces of text, spans and cuts, each against `encode` of one text."""
+
+from __future__ import annotations
+
+import io
+import random
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bytepair
+from bytepair.errors import CorpusError, SpecialTokenError
+from texts import hard_text, unsplittable
+
+BYTES = {bytes([b]): b for b in range(256)}
+MORE = {b"ab": 256, b" the": 257, b"\xa9a": 258, b"b\xe4\xb8": 259, b"  ": 260}
+#: "theé" merges from its end, so that nothing is left of "the" as a token.
+MORE |= {b"e\xc3": 261, b"he\xc3": 262, b"the\xc3": 263}
+SMALL = bytepair.Tokenizer.from_ranks(BYTES | MORE, pattern="gpt4", special_tokens={"<s>": 300})
+LARGE = bytepair.Tokenizer.from_ranks(BYTES | MORE, pattern="gpt4o", special_tokens={"<s>": 70_001})
+KINDS = [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())]
+texts_and_nulls = st.lists(st.one_of(st.none(), hard_text), max_size=12)
+
+
+class OnlyCapsules:
+    """What other libraries are to us: an object with one method."""
+
+    def __init__(self, inner: Any, method: str) -> None:
+        setattr(self, method, getattr(inner, method))
+
+
+def one_by_one(tok: bytepair.Tokenizer, texts: list[str | None], **keywords: Any) -> list[Any]:
+    return [None if text is None else tok.encode(text, **keywords) for text in texts]
+
+
+class TestArrow:
+    @given(texts_and_nulls, st.sampled_from(KINDS), st.integers(1, 3))
+    def test_an_array_of_any_kind(
+        self, texts: list[str | None], kind: pa.DataType, threads: int
+    ) -> None:
+        array = pa.array(texts, pa.string()).cast(kind)
+        for tok, ids in ((SMALL, pa.uint16()), (LARGE, pa.uint32())):
+            lists = tok.encode_arrow(array, append="<s>", threads=threads)
+            lists.validate(full=True)
+            assert lists.type == pa.list_(ids)
+            assert lists.to_pylist() == one_by_one(tok, texts, append="<s>")
+
+    @given(texts_and_nulls, st.integers(0, 12), st.integers(0, 12))
+    def test_a_slice(self, texts: list[str | None], start: int, length: int) -> None:
+        array = pa.array(texts, pa.string()).slice(min(start, len(texts)), length)
+        assert SMALL.encode_arrow(array).to_pylist() == one_by_one(SMALL, array.to_pylist())
+
+    @given(st.lists(texts_and_nulls, max_size=4))
+    def test_chunks_and_streams(self, chunks: list[list[str | None]]) -> None:
+        column = pa.chunked_array([pa.array(c, pa.string()) for c in chunks], pa.string())
+        for source in (column, OnlyCapsules(column, "__arrow_c_stream__")):
+            lists = SMALL.encode_arrow(source)
+            assert [chunk.to_pylist() for chunk in lists.chunks] == [
+                one_by_one(SMALL, texts) for texts in chunks
+            ]
+            assert lists.type == pa.list_(pa.uint16())
+
+    def test_any_object_with_the_interface(self) -> None:
+        source = OnlyCapsules(pa.array(["the ab", None]), "__arrow_c_array__")
+        assert SMALL.encode_arrow(source).to_pylist() == [SMALL.encode("the ab"), None]
+
+    def test_nulls_alone(self) -> None:
+        assert SMALL.encode_arrow(pa.nulls(3)).to_pylist() == [None] * 3
+
+    def test_a_null_may_have_bytes(self) -> None:
+        buffers = pa.array(["ab", "secret", "ab"]).buffers()
+        valid = pa.py_buffer(bytes([0b101]))
+        array = pa.Array.from_buffers(pa.string(), 3, [valid, *buffers[1:]])
+        lists = SMALL.encode_arrow(array, prepend="<s>")
+        assert lists.to_pylist() == [[300, 256], None, [300, 256]]
+        assert len(lists.values) == 4
+
+    def test_what_is_no_column_of_text(self) -> None:
+        with pytest.raises(TypeError, match="holds int64, not text"):
+            SMALL.encode_arrow(pa.array([1]))
+        with pytest.raises(TypeError, match=r"table\['text'\]"):
+            SMALL.encode_arrow(pa.table({"text": ["a"]}))
+        with pytest.raises(TypeError, match="a list is no Arrow data"):
+            SMALL.encode_arrow(["a"])
+
+    def test_bytes_that_are_not_utf8(self) -> None:
+        array = pa.array([b"ok", b"ab\xff"], pa.binary()).view(pa.string())
+        with pytest.raises(CorpusError, match="document 1 is not UTF-8 at its byte 2"):
+            SMALL.encode_arrow(array)
+
+
+class TestFile:
+    @given(
+        st.lists(hard_text, min_size=1, max_size=6), st.sampled_from(["|", "<s>", "\n\n", "the"])
+    )
+    def test_documents(self, parts: list[str], separator: str) -> None:
+        text = separator.join(parts)
+        path = Path(self.folder, "text")
+        path.write_bytes(text.encode())
+        for tok, kind in ((SMALL, np.uint16), (LARGE, np.uint32)):
+            ids, offsets = tok.encode_file(path, separator=separator, append="<s>")
+            assert ids.dtype == kind
+            assert offsets.dtype == np.int64
+            expected = [tok.encode(part, append="<s>") for part in text.split(separator)]
+            assert [ids[start:end].tolist() for start, end in pairwise(offsets)] == expected
+            assert tok.encode_file(path)[0].tolist() == tok.encode(text)
+            assert tok.encode_file(path, special="all")[0].tolist() == tok.encode(
+                text, special="all"
+            )
+
+    @pytest.fixture(autouse=True)
+    def _folder(self, tmp_path_factory: pytest.TempPathFactory) -> None:
+        type(self).folder = tmp_path_factory.mktemp("file")
+
+    folder: Path
+
+    @pytest.mark.parametrize("threads", [1, 2, 5])
+    def test_a_long_one(
+        self, trained: bytepair.Tokenizer, documents: Callable[[str], list[str]], threads: int
+    ) -> None:
+        texts = documents("english")[:150] + documents("multilingual")[:150]
+        path = self.folder / "long"
+        path.write_text("\0".join(texts), encoding="utf-8", newline="")
+        ids, offsets = trained.encode_file(path, threads=threads)
+        assert ids.tolist() == trained.encode("\0".join(texts))
+        assert offsets.tolist() == [0, len(ids)]
+        ids, offsets = trained.encode_file(path, separator=b"\0", threads=threads)
+        assert [ids[start:end].tolist() for start, end in pairwise(offsets)] == [
+            trained.encode(text) for text in texts
+        ]
+
+    @pytest.mark.parametrize("threads", [1, 3])
+    def test_bytes_that_are_not_utf8(self, threads: int) -> None:
+        rng = random.Random(0)
+        path = self.folder / "broken"
+        good = b"the ab and the ab|" * 40_000
+        for _ in range(10):
+            at = rng.randrange(len(good))
+            data = good[:at] + rng.choice([b"\xff", b"\xe4\xb8", b"\xed\xa0\x80"]) + good[at:]
+            path.write_bytes(data)
+            for separator in (None, "|"):
+                with pytest.raises(CorpusError, match=f"broken is not UTF-8 at byte {at}"):
+                    SMALL.encode_file(path, separator=separator, threads=threads)
+            ids, _ = SMALL.encode_file(path, errors="replace", threads=threads)
+            assert ids.tolist() == SMALL.encode(data.decode(errors="replace"))
+
+    def test_errors(self, tmp_path: Path) -> None:
+        with pytest.raises(FileNotFoundError):
+            SMALL.encode_file(tmp_path / "none")
+        with pytest.raises(IsADirectoryError):
+            SMALL.encode_file(tmp_path)
+        path = tmp_path / "text"
+        path.write_bytes(b"")
+        assert SMALL.encode_file(path)[1].tolist() == [0, 0]
+        with pytest.raises(ValueError, match="separator is empty"):
+            SMALL.encode_file(path, separator="")
+        with pytest.raises(ValueError, match="errors is 'ignore'"):
+            SMALL.encode_file(path, errors="ignore")  # type: ignore[arg-type]
+        path.write_text("Hi <s>")
+        with pytest.raises(SpecialTokenError, match="at byte 3"):
+            SMALL.encode_file(path, special="error")
+
+
+class TestIterable:
+    @given(st.lists(hard_text, max_size=8))
+    def test_it_equals_the_joined_text(self, pieces: list[str]) -> None:
+        for tok in (SMALL, LARGE):
+            assert list(tok.encode_iterable(pieces)) == tok.encode("".join(pieces))
+
+    @pytest.mark.parametrize("kind", ["english", "multilingual", "code"])
+    def test_long_texts(
+        self, pair: tuple[bytepair.Tokenizer, Any], documents: Callable[[str], list[str]], kind: str
+    ) -> None:
+        text = "\n\n".join(documents(kind)[:100])[:3_000_000]
+        expected = pair[0].encode(text)
+        for length in (1 << 12, 100_001):
+            pieces = [text[at : at + length] for at in range(0, len(text), length)]
+            arrays = list(pair[0].encode_iterable_to_numpy(pieces))
+            assert np.concatenate(arrays).tolist() == expected
+            assert len(arrays) > 2, "ids come before the end"
+        lines = io.StringIO(text, newline="")
+        assert list(pair[0].encode_iterable(lines)) == expected
+
+    @pytest.mark.parametrize("kind", ["a", "spaces", "chinese"])
+    def test_a_megabyte_without_a_split_point(self, kind: str) -> None:
+        text = unsplittable(kind)
+        pieces = (text[at : at + 1000] for at in range(0, len(text), 1000))
+        assert list(SMALL.encode_iterable(pieces)) == SMALL.encode(text)
+
+    def test_ids_come_while_text_is_still_to_come(self) -> None:
+        def endless() -> Iterator[str]:
+            while True:
+                yield "the ab "
+
+        stream = LARGE.encode_iterable(endless())
+        head = [next(stream) for _ in range(100_000)]
+        assert head == LARGE.encode("the ab " * 40_000)[:100_000]
+
+    def test_a_text_is_no_iterable_of_texts(self) -> None:
+        with pytest.raises(TypeError, match=r"pass \[text\]"):
+            list(SMALL.encode_iterable("text"))
+        with pytest.raises(TypeError):
+            list(SMALL.encode_iterable([b"bytes"]))  # type: ignore[list-item]
+
+
+class TestOffsets:
+    @given(hard_text, st.sampled_from(["text", "all"]))
+    def test_spans_are_what_each_id_covers(self, text: str, special: Any) -> None:
+        text += "é<s>abé中"
+        starts = np.cumsum([0, *(len(c.encode()) for c in text)])
+        for tok in (SMALL, LARGE):
+            ids, in_bytes, in_chars = tok.encode_with_offsets(text, special=special)
+            assert ids == tok.encode(text, special=special)
+            assert in_bytes.shape == in_chars.shape == (len(ids), 2)
+            data, end = text.encode(), 0
+            for i, (a, b), (c, d) in zip(ids, in_bytes, in_chars, strict=True):
+                assert a == end
+                assert data[a:b] == tok.token_bytes(i)
+                assert starts[c] <= a < starts[c + 1]
+                assert starts[d - 1] < b <= starts[d]
+                end = b
+            assert end == len(data)
+
+    def test_what_was_not_in_the_text_covers_nothing(self) -> None:
+        ids, in_bytes, in_chars = SMALL.encode_with_offsets("é", prepend="<s>", append="<s>")
+        assert ids == [300, 0xC3, 0xA9, 300]
+        assert in_bytes.tolist() == [[0, 0], [0, 1], [1, 2], [2, 2]]
+        assert in_chars.tolist() == [[0, 0], [0, 1], [0, 1], [1, 1]]
+        ids, in_bytes, _ = SMALL.encode_with_offsets("")
+        assert (ids, in_bytes.shape) == ([], (0, 2))
+
+
+class TestTruncate:
+    @given(hard_text, st.integers(0, 20), st.sampled_from(["start", "end"]))
+    def test_it_is_cut_as_the_plain_way_cuts_it(self, text: str, most: int, keep: Any) -> None:
+        for tok in (SMALL, LARGE):
+            cut = tok.truncate_text(text, most, keep=keep)
+            assert tok.count(cut) <= most
+            plain = text
+            while len(ids := tok.encode(plain)) > most:
+                kept = ids[:most] if keep == "start" else ids[len(ids) - most :]
+                data = tok.decode_bytes(kept)
+                if keep == "end":
+                    data = data.lstrip(bytes(range(0x80, 0xC0)))
+                plain = data.decode(errors="ignore")
+            assert cut == plain
+
+    def test_a_cut_through_a_token_is_cut_again(self) -> None:
+        assert SMALL.encode("theé") == [263, 0xA9]
+        assert SMALL.truncate_text("theé", 1) == "t"
+        assert SMALL.truncate_text("theé", 2) == "theé"
+
+    def test_what_keep_may_be(self) -> None:
+        with pytest.raises(ValueError, match='keep is "middle"'):
+            SMALL.truncate_text("text", 1, keep="middle")  # type: ignore[arg-type]
+        with pytest.raises(OverflowError):
+            SMALL.truncate_text("text", -1)

@@ -1,0 +1,109 @@
+"""Decoding of arrays and of streams, against tiktoken and Python's own decoder."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import tiktoken
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bytepair
+from bytepair.errors import UnknownIdError
+
+TOK = bytepair.Tokenizer.from_ranks(
+    {bytes([b]): b for b in range(256)}
+    | {"é".encode(): 256, "中".encode()[1:] + b"a\xf0": 300, b"a longer token than others": 301},
+    pattern="gpt4",
+    special_tokens={"<s>": 400},
+)
+ids_of_tok = st.lists(
+    st.one_of(st.integers(0, 256), st.sampled_from([0xE4, 0xF0, 0x9F, 0xED, 0xA0, 300, 301, 400]))
+)
+
+
+class TestArrays:
+    @given(ids_of_tok)
+    def test_of_any_kind(self, ids: list[int]) -> None:
+        expected = b"".join(TOK.token_bytes(i) for i in ids)
+        assert TOK.decode_bytes(ids) == expected
+        assert TOK.decode(ids) == expected.decode(errors="replace")
+        for kind in ("u2", "u4", "u8", "i2", "i4", "i8", ">u4"):
+            array = np.array(ids, kind)
+            assert TOK.decode_bytes(array) == expected
+            assert TOK.decode(array) == expected.decode(errors="replace")
+            assert TOK.decode_bytes(np.repeat(array, 2)[::2]) == expected
+        for arrow in (pa.array(ids, pa.uint16()), pa.array(ids, pa.int64())):
+            assert TOK.decode_bytes(arrow) == expected
+        assert TOK.decode_bytes(iter(ids)) == expected
+
+    @given(st.lists(ids_of_tok, max_size=8), st.integers(1, 4))
+    def test_batches(self, lists: list[list[int]], threads: int) -> None:
+        expected = [TOK.decode(ids) for ids in lists]
+        assert TOK.decode_batch(lists, threads=threads) == expected
+        arrays = [np.array(ids, np.uint16) for ids in lists]
+        assert TOK.decode_batch(arrays, threads=threads) == expected
+        mixed: Iterable[list[int] | np.ndarray] = (
+            ids if n % 2 else np.array(ids, np.int64) for n, ids in enumerate(lists)
+        )
+        assert TOK.decode_batch(mixed, threads=threads) == expected
+
+    def test_a_row_of_a_matrix(self) -> None:
+        assert TOK.decode_batch(np.array([[97, 98], [99, 301]])) == [
+            "ab",
+            "ca longer token than others",
+        ]
+
+    @pytest.mark.parametrize("wrong", [-1, 257, 401, 2**40])
+    def test_an_unknown_id_is_named(self, wrong: int) -> None:
+        for ids in ([65, wrong], np.array([65, wrong]), pa.array([65, wrong])):
+            for call in (TOK.decode, TOK.decode_bytes):
+                with pytest.raises(UnknownIdError, match=f"id {wrong} .*below 401"):
+                    call(ids)
+            with pytest.raises(UnknownIdError, match=f"id {wrong} "):
+                TOK.decode_batch([[65], ids])
+
+    def test_what_is_no_id(self) -> None:
+        for wrong in ([1.5], ["a"], np.array([1.5]), np.zeros((2, 2), np.uint16), 65, None):
+            with pytest.raises(TypeError):
+                TOK.decode_bytes(wrong)  # type: ignore[arg-type]
+        with pytest.raises(TypeError):
+            TOK.decode_bytes(pa.array([65, None]))
+
+
+class TestStream:
+    @given(ids_of_tok)
+    def test_it_equals_decode(self, ids: list[int]) -> None:
+        stream, theirs = TOK.decode_stream(), codecs.getincrementaldecoder("utf-8")("replace")
+        parts, plain = [], ""
+        for i in ids:
+            parts.append(stream.push(i))
+            plain += theirs.decode(TOK.token_bytes(i))
+            assert "".join(parts).startswith(plain), "no later than Python's"
+        parts.append(stream.flush())
+        assert "".join(parts) == TOK.decode(ids)
+
+    def test_many_streams_at_once(self, pair: tuple[bytepair.Tokenizer, tiktoken.Encoding]) -> None:
+        ours, theirs = pair
+        texts = [f"{n} 😀 naïve 中文字符 {chr(0x1F600 + n % 60)} ก้ {n}" for n in range(2000)]
+        lists = theirs.encode_ordinary_batch(texts, num_threads=1)
+        streams = [ours.decode_stream() for _ in texts]
+        done = [""] * len(texts)
+        for place in range(max(map(len, lists))):
+            for n, ids in enumerate(lists):
+                if place < len(ids):
+                    done[n] += streams[n].push(ids[place])
+                    assert texts[n].startswith(done[n])
+        assert done == texts
+        assert not any(stream.flush() for stream in streams)
+
+    def test_an_unknown_id_changes_nothing(self) -> None:
+        stream = TOK.decode_stream()
+        assert stream.push(0xC3) == ""
+        with pytest.raises(UnknownIdError, match="id 5000"):
+            stream.push(5000)
+        assert stream.push(0xA9) == "é"
