@@ -139,9 +139,9 @@ fn write<U: Copy + Into<u32>>(units: &[U], out: &mut String, other: impl Fn(&[U]
             out.push_str(str::from_utf8(&bytes).unwrap_or_default());
             rest = after;
         } else {
-            let is_half = |unit: U| (0xD800..0xDC00).contains(&unit.into());
-            let more = after.iter().take_while(|_| is_half(run[RUN - 1])).take(1).count();
-            let (part, after) = rest.split_at(RUN + more);
+            let first_half = (0xD800..0xDC00).contains(&run[RUN - 1].into());
+            let second_half = after.first().is_some_and(|&u| (0xDC00..0xE000).contains(&u.into()));
+            let (part, after) = rest.split_at(RUN + usize::from(first_half && second_half));
             other(part, out);
             rest = after;
         }
@@ -319,6 +319,17 @@ mod tests {
                 spread(&text, &mut units);
                 prop_assert!(units.iter().map(|&unit| u32::from(unit)).eq(chars));
             }
+        }
+    }
+
+    /// Two first halves and a second one, at every place of a run.
+    #[test]
+    fn a_pair_behind_a_lone_half_is_a_character() {
+        for before in 0..2 * RUN {
+            let mut units = vec![u16::from(b'x'); before];
+            units.extend([0x4E2D, 0xD877, 0xDA26, 0xDC90]);
+            units.resize(before + 4 + RUN, u16::from(b'y'));
+            assert_eq!(read(Text::Utf16(&units)), String::from_utf16_lossy(&units));
         }
     }
 
