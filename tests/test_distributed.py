@@ -105,6 +105,16 @@ def test_counts_of_ranks(world: int, source: list[Path], tmp_path: Path) -> None
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out.parquet", "whole.parquet"]
 
 
+def test_a_few_words_in_many_partitions(tmp_path: Path) -> None:
+    files = [tmp_path / f"{i}.txt" for i in range(3)]
+    for path, text in zip(files, ["", "one two", "two three"], strict=True):
+        path.write_text(text)
+    counts = distributed.count(files, tmp_path / "c.parquet", rank=0, world_size=1, task_bytes=1)
+    assert counts == bytepair.count(files)
+    nothing = distributed.count(files[:1], tmp_path / "n.parquet", rank=0, world_size=1)
+    assert nothing == bytepair.count(files[:1])
+
+
 def test_the_hash_is_the_same_for_ever_and_even() -> None:
     words = [b"a", b" the", b"\xff" * 100, b"\0", b"\0\0"]
     data = np.frombuffer(b"".join(words), np.uint8)

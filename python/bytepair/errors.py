@@ -12,6 +12,7 @@
     ├── CountsError          ValueError     a table of counts breaks a rule, or does not fit another
     ├── PlanError            ValueError     a plan lacks a number, or has one that cannot be
     ├── ShardError           ValueError     token shards are damaged, in use, or of another kind
+    │   └── InUseError                      another run works on the folder
     ├── DownloadError        OSError        a file cannot be had from the network
     └── CountOverflowError   OverflowError  a corpus has more pretokens than 64 bits can count
 
@@ -65,6 +66,10 @@ class PlanError(BytepairError, ValueError):
 
 class ShardError(BytepairError, ValueError):
     """Token shards are damaged, in use by another run, or made by another tokenizer."""
+
+
+class InUseError(ShardError):
+    """Another run works on the folder."""
 
 
 class DownloadError(BytepairError, OSError):

@@ -24,8 +24,8 @@ CHARS_PER_TOKEN: Final = 4.8
 CHARS_PER_SHARD: Final = 250_000_000
 #: Shards of that data set, without the one for validation.
 SHARDS: Final = 1822
-#: Two cores, cold, English; `measure` says what yours do.
-CHARS_PER_SECOND: Final = 200e6
+#: About what two cores do with English; `measure` says what yours do.
+CHARS_PER_SECOND: Final = 150e6
 #: The width of nanochat's models for each layer.
 ASPECT: Final = 64
 MEASURED_CHARS: Final = 20_000_000

@@ -22,7 +22,7 @@ from bytepair.counts import Counts
 from bytepair.distributed import on_ray, tasks
 from bytepair.distributed.tasks import Task
 from bytepair.documents import Input, inputs, is_url, read, require
-from bytepair.errors import CountOverflowError, ShardError
+from bytepair.errors import CountOverflowError, InUseError, ShardError
 from bytepair.shards import manifest
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def count(
             count_task(task, root, {**options, "threads": threads}, partitions)
     if not tasks.all_done(root, work):
         return None
-    return _reduced(path, root, work, partitions, ray=ray)
+    return _put_together(path, root, work, partitions, ray=ray)
 
 
 def count_task(task: Task, root: Path, options: dict[str, Any], partitions: int) -> None:
@@ -165,8 +165,24 @@ def hashes(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np.ui
     return sums ^ (sums >> np.uint64(32))
 
 
-def _reduced(path: Path, root: Path, work: list[Task], partitions: int, *, ray: bool) -> Counts:
-    """Add up the partitions, put the rows in order, and write the result."""
+def _put_together(
+    path: Path, root: Path, work: list[Task], partitions: int, *, ray: bool
+) -> Counts | None:
+    """Write the counts of all tasks, and take these away; None if another process does so."""
+    try:
+        with manifest.locked(root):
+            if not tasks.all_done(root, work):
+                return None
+            counts = _reduced(root, work, partitions, ray=ray)
+            counts.save(path)
+            shutil.rmtree(root)
+            return counts
+    except InUseError:
+        return None
+
+
+def _reduced(root: Path, work: list[Task], partitions: int, *, ray: bool) -> Counts:
+    """Add up the partitions and put the rows in order."""
     import pyarrow as pa
 
     said = list(tasks.marks(root, work))
@@ -183,12 +199,6 @@ def _reduced(path: Path, root: Path, work: list[Task], partitions: int, *, ray: 
     counts = Counts(core)
     if counts.text_bytes != sum(mark["text_bytes"] for mark in said):
         raise CountOverflowError("the counts do not add up to the bytes of the text")
-    try:
-        with manifest.locked(root):
-            counts.save(path)
-    except ShardError:
-        return counts
-    shutil.rmtree(root, ignore_errors=True)
     return counts
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from bytepair import corpus
 from bytepair.distributed import on_ray, tasks
 from bytepair.distributed.tasks import Task
-from bytepair.errors import ShardError
+from bytepair.errors import InUseError, ShardError
 from bytepair.progress import Bar, Callback
 from bytepair.shards import TOKENS_PER_SHARD, Manifest, manifest
 from bytepair.shards.write import (
@@ -178,10 +178,8 @@ def assemble(
                 made = finish(folder, job, marks)
             shutil.rmtree(folder / PARTS, ignore_errors=True)
             return made
-    except ShardError as error:
-        if "another run is working" in str(error):
-            return None
-        raise
+    except InUseError:
+        return None
 
 
 def _parts(

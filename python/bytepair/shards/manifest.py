@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, Self
 
 import numpy as np
 
-from bytepair.errors import ShardError
+from bytepair.errors import InUseError, ShardError
 from bytepair.tokenizer import write_whole
 
 NAME: Final = "manifest.json"
@@ -236,7 +236,7 @@ def locked(folder: Path) -> Iterator[None]:
     """Hold a folder for one run; the lock ends with the process, whatever happens to it.
 
     Raises:
-        ShardError: if another run holds it.
+        InUseError: if another run holds it.
         OSError: if the file system has no locks.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -263,7 +263,7 @@ def _hold(path: Path, folder: Path) -> int:
             return handle
         except BlockingIOError:
             os.close(handle)
-            raise ShardError(f"another run is working on {folder}; wait for it") from None
+            raise InUseError(f"another run is working on {folder}; wait for it") from None
         except OSError:
             os.close(handle)
             raise
