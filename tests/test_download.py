@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import threading
 import time
 from collections import Counter
@@ -71,7 +72,23 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
         self.server.sent[self.path] += len(data)
 
+    def tree(self) -> None:
+        """The list of files of a data set, as the Hub gives it."""
+        names = {"name": ["b/2.parquet", "README.md", "b/1.parquet", "b/long.parquet"]}
+        names["evil"] = ["../../x.parquet"]
+        found = names.get(self.path.split("/")[4])
+        lfs = {"oid": SHA, "size": len(DATA), "pointerSize": 1}
+        files = [
+            {"type": "file", "oid": "0", "size": len(DATA), "path": name, "lfs": lfs}
+            for name in found or []
+        ]
+        data = json.dumps([{"type": "directory", "oid": "1", "path": "b"}, *files]).encode()
+        self.body(200 if found else 404, data, Content_Type="application/json")
+
     def do_GET(self) -> None:  # noqa: C901 - a list of misdeeds
+        if self.path.startswith("/api/"):
+            self.tree()
+            return
         self.server.requests[self.path] += 1
         time_asked = self.server.requests[self.path]
         kind = self.path.split("/")[1]
@@ -235,26 +252,8 @@ def test_names_that_cannot_be() -> None:
         bytepair.download.download("nothing")
 
 
-def test_any_data_set_of_the_hub(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hub = pytest.importorskip("huggingface_hub")
-
-    class Api:
-        def __init__(self, endpoint: str) -> None:
-            self.endpoint = endpoint
-
-        def list_repo_tree(self, name: str, **_: Any) -> list[Any]:
-            assert name == "owner/name"
-            lfs = type("Lfs", (), {"sha256": SHA})
-            names = ["b/2.parquet", "README.md", "b", "b/1.parquet", "b/long.parquet"]
-            sizes: list[int | None] = [len(DATA), 5, None, len(DATA), len(DATA)]
-            return [
-                type("File", (), {"path": path, "size": size, "lfs": lfs})
-                for path, size in zip(names, sizes, strict=True)
-            ]
-
-    monkeypatch.setattr(hub, "HfApi", Api)
+def test_any_data_set_of_the_hub(server: Server, tmp_path: Path) -> None:
+    pytest.importorskip("huggingface_hub")
     paths = bytepair.download.download(
         "owner/name", -1, dir=tmp_path, pattern="b/[0-9].parquet", endpoint=server.url
     )
@@ -262,3 +261,7 @@ def test_any_data_set_of_the_hub(
     assert [p.read_bytes() for p in paths] == [DATA] * 2
     with pytest.raises(DownloadError, match="no file that matches"):
         bytepair.download.download("owner/name", dir=tmp_path, pattern="*.x", endpoint=server.url)
+    with pytest.raises(DownloadError, match="cannot list the data set owner/other"):
+        bytepair.download.download("owner/other", dir=tmp_path, endpoint=server.url)
+    with pytest.raises(DownloadError, match="outside of it"):
+        bytepair.download.download("owner/evil", dir=tmp_path, endpoint=server.url)

@@ -131,6 +131,8 @@ def _listed(dataset: str, pattern: str, endpoint: str) -> Iterator[Remote]:
         raise DownloadError(f"cannot list the data set {dataset}: {error}") from error
     for item in sorted(tree, key=lambda item: item.path):
         size, lfs = getattr(item, "size", None), getattr(item, "lfs", None)
+        if {"", "..", "/"} & set(Path(item.path).parts):
+            raise DownloadError(f"the data set {dataset} has a file {item.path!r}, outside of it")
         if size is not None and fnmatch.fnmatch(item.path, pattern):
             url = f"{endpoint}/datasets/{dataset}/resolve/main/{item.path}"
             yield Remote(url, item.path, size, None if lfs is None else lfs.sha256)
@@ -142,14 +144,12 @@ def fetch_all(
     *,
     workers: int = 4,
     progress: bool | Callback | None = None,
-    fetch: Callable[..., Path] | None = None,
 ) -> list[Path]:
     """Load files, several at the same time; the first that cannot be had ends the rest.
 
     Raises:
         DownloadError: if one cannot be had.
     """
-    load = fetch or globals()["fetch"]
     lock, stop = Lock(), Event()
     done = 0
     with Bar(progress) as bar, ThreadPoolExecutor(workers, "bytepair-download") as pool:
@@ -162,7 +162,7 @@ def fetch_all(
                 done += size
                 bar.update("load", done, None, f"bytes of {len(files):,} files")
 
-        tasks = [pool.submit(load, file, dir / file.name, on_bytes=gained) for file in files]
+        tasks = [pool.submit(fetch, file, dir / file.name, on_bytes=gained) for file in files]
         try:
             wait(tasks, return_when=FIRST_EXCEPTION)
         finally:
