@@ -9,7 +9,7 @@ SOURCES := $(shell find rust/core/src rust/binding/src -name '*.rs' -o -name '*.
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-python test-rust docs-test architecture lint format-check clippy ruff mypy stubtest \
-	spelling format check docs-cli bench clean
+	spelling format check docs docs-cli bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -74,6 +74,10 @@ format: setup ## format all code
 docs-cli: setup ## write docs/cli.md from --help
 	$(BIN)/python tests/test_docs.py > docs/cli.md
 
+docs: setup ## build the documentation as a site, in site/
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $$($(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['docs'])")
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+
 bench: setup ## compare with the peers that are installed; see benchmarks/README.md
 	$(BIN)/python benchmarks/train.py
 	$(BIN)/python benchmarks/encode.py
@@ -81,4 +85,4 @@ bench: setup ## compare with the peers that are installed; see benchmarks/README
 check: lint test ## what CI runs
 
 clean: ## remove what was built
-	rm -rf .venv target
+	rm -rf .venv target site

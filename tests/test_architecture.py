@@ -21,7 +21,7 @@ PACKAGE = ROOT / "python" / "bytepair"
 ROOMS = [
     "errors", "view", "progress", "reference", "sample", "corpus", "documents", "download",
     "formats", "chat", "bulk", "tokenizer", "counts", "counting", "train", "grow", "plan",
-    "shards", "distributed", "pipeline", "compat", "cli",
+    "shards", "distributed", "compat", "evaluate", "pipeline", "plot", "report", "explore", "cli",
 ]  # fmt: skip
 
 
@@ -133,4 +133,4 @@ def test_import_is_quick_to_begin() -> None:
     """`import bytepair` loads none of the large libraries that only some calls need."""
     code = "import sys, bytepair; print(*sorted({m.split('.')[0] for m in sys.modules}))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"pyarrow", "rich", "typer", "tiktoken", "torch"} & set(out.stdout.split())
+    assert not {"pyarrow", "rich", "typer", "tiktoken", "torch", "http"} & set(out.stdout.split())

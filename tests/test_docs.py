@@ -9,6 +9,7 @@ import doctest
 import importlib
 import pkgutil
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -32,6 +33,9 @@ COMMANDS = [
     "encode",
     "decode",
     "inspect",
+    "evaluate",
+    "report",
+    "explore",
     "verify",
     "download",
     "shard",
@@ -72,6 +76,26 @@ def test_code_blocks_in_pages(page: Path, tmp_path: Path, monkeypatch: pytest.Mo
             names.update(parser.globs)
         else:
             exec(compile(block, str(page), "exec"), names)
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in PAGES:
+        text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+        for target in re.findall(r"\]\(([^)#\s]+)", text):
+            assert "://" in target or (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_site_has_every_page_that_it_names() -> None:
+    made = {"index.md", "reference.md"}
+    named = set(re.findall(r"[\w-]+\.md$", (ROOT / "mkdocs.yml").read_text(), re.M))
+    assert named - made <= {page.name for page in PAGES}
+
+
+def test_the_reference_has_every_public_name() -> None:
+    text = runpy.run_path(str(ROOT / "docs/hooks.py"))["reference"]()
+    heads = set(re.findall(r"^#+ (bytepair\.\S+)$", text, re.M))
+    assert {f"bytepair.{name}" for name in bytepair.__all__} <= heads
+    assert text.count("```") % 2 == 0
 
 
 def cli_page() -> str:

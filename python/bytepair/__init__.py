@@ -7,19 +7,24 @@
     'another one'
 
 Everything public is named here or in one of the modules `chat`, `corpus`, `distributed`,
-`download`, `errors`, `plan`, `reference`, `sample`, `shards` and `view`.
+`download`, `errors`, `evaluate`, `explore`, `plan`, `plot`, `reference`, `report`, `sample`,
+`shards` and `view`.
 """
 
+import importlib as _importlib
 from importlib.metadata import version as _version
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from bytepair import (
     chat,
     corpus,
     distributed,
-    download,
     errors,
+    evaluate,
     plan,
+    plot,
     reference,
+    report,
     sample,
     shards,
     view,
@@ -33,6 +38,9 @@ from bytepair.grow import Verdict, extend, resume, verify
 from bytepair.pipeline import pipeline
 from bytepair.tokenizer import Tokenizer, load
 from bytepair.train import NANOCHAT_SPECIAL_TOKENS, ExhaustedWarning, train
+
+if _TYPE_CHECKING:
+    from bytepair import download, explore
 
 __version__ = _version("bytepair")
 
@@ -53,11 +61,15 @@ __all__ = [
     "documents",
     "download",
     "errors",
+    "evaluate",
+    "explore",
     "extend",
     "load",
     "pipeline",
     "plan",
+    "plot",
     "reference",
+    "report",
     "resume",
     "sample",
     "shards",
@@ -65,3 +77,10 @@ __all__ = [
     "verify",
     "view",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Import what brings HTTP with it when it is asked for."""
+    if name in ("download", "explore"):
+        return _importlib.import_module(f"bytepair.{name}")
+    raise AttributeError(f"module 'bytepair' has no attribute {name!r}")

@@ -12,7 +12,6 @@ Each step leaves its file, whole, and is not done again by the next run.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -20,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from bytepair import _core, corpus
+from bytepair import _core, corpus, evaluate
 from bytepair.counting import count
 from bytepair.counts import Counts
 from bytepair.documents import inputs
@@ -169,9 +168,6 @@ def _trained(
 
 
 def _evaluate(tokenizer: Tokenizer, path: Path) -> None:
-    """Write the figures of the tokenizer, if this version can tell them."""
-    if importlib.util.find_spec("bytepair.evaluate") is None:
-        return
-    evaluate = importlib.import_module("bytepair.evaluate")
+    """Write the figures of the tokenizer; none of others, which might have to be fetched."""
     found = evaluate.measure(tokenizer, against=[])
-    write_whole(path, evaluate.to_markdown(evaluate.tables(found)).encode())
+    write_whole(path, evaluate.to_markdown(found).encode())

@@ -183,6 +183,24 @@ class Tokenizer(BulkMethods, ChatMethods):
         fallen = np.concatenate([np.zeros(1, np.uint64), np.cumsum(made, dtype=np.uint64)])
         return np.uint64(int(size)) - fallen
 
+    def bytes_per_token_array(self) -> NDArray[np.int32]:
+        """How many bytes each id stands for; 0 for special tokens and ids that stand for nothing.
+
+        It is what turns losses per token into bits per byte: `bytepair.evaluate.bits_per_byte`.
+
+        Returns:
+            int32, one for each id.
+
+        Example:
+            >>> import bytepair
+            >>> bytepair.train(["hello hello"], 269).bytes_per_token_array()[255:].tolist()
+            [1, 2, 3, 2, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+        """
+        lengths = np.zeros(self.vocab_size, np.int32)
+        for token, id in self.mergeable_ranks.items():
+            lengths[id] = len(token)
+        return lengths
+
     def to_tiktoken(self, name: str = "bytepair") -> tiktoken.Encoding:
         """Hand the vocabulary to tiktoken.
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import assert_type
 
+import numpy as np
 import tiktoken
+from numpy.typing import NDArray
 
 import bytepair
 
@@ -32,3 +34,13 @@ def a_tokenizer_shows_its_values(tok: bytepair.Tokenizer) -> None:
     assert_type(tok.merges, list[tuple[bytes, bytes]])
     assert_type(tok.special_tokens, dict[str, int])
     assert_type(tok.to_tiktoken(), tiktoken.Encoding)
+
+
+def a_tokenizer_is_evaluated(tok: bytepair.Tokenizer) -> None:
+    found = bytepair.evaluate.measure(tok, against=["gpt2"], texts={"validation": ["a text"]})
+    assert_type(found, bytepair.evaluate.Evaluation)
+    assert_type(found.compression[0].tokens, dict[str, int])
+    assert_type(found.languages[0].fertility, float | None)
+    assert_type(bytepair.report.to_html(found), str)
+    assert_type(tok.bytes_per_token_array(), NDArray[np.int32])
+    assert_type(bytepair.explore.Server({"mine": tok}).url, str)

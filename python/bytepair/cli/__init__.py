@@ -20,9 +20,12 @@ from bytepair.cli import (
     decode,
     download,
     encode,
+    evaluate,
+    explore,
     inspect,
     pipeline,
     plan,
+    report,
     shard,
     train,
     verify,
@@ -56,6 +59,9 @@ app.command()(count.count)
 app.command()(encode.encode)
 app.command()(decode.decode)
 app.command()(inspect.inspect)
+app.command()(evaluate.evaluate)
+app.command()(report.report)
+app.command()(explore.explore)
 app.command()(verify.verify)
 app.command()(download.download)
 app.command()(shard.shard)

@@ -245,9 +245,7 @@ def get_tokenizer(*, allow_pickle: bool = False) -> RustBPETokenizer:
 
 def token_bytes(tokenizer: RustBPETokenizer) -> list[int]:
     """How many bytes each id stands for; 0 for special tokens and ids that stand for nothing."""
-    lengths = [0] * tokenizer.get_vocab_size()
-    for token, id in tokenizer.enc._mergeable_ranks.items():
-        lengths[id] = len(token)
+    lengths: list[int] = tokenizer.tokenizer.bytes_per_token_array().tolist()
     return lengths
 
 

@@ -3,13 +3,16 @@
 //! Most pretokens are shorter than 16 bytes. Such a one fits two words together with its length, so
 //! that comparing and hashing it takes a few instructions, however long it is.
 
+use std::hash::BuildHasher;
 use std::ops::Range;
+
+use foldhash::fast::FixedState;
 
 /// Longer pretokens (in bytes) have no key.
 pub(crate) const LONGEST: usize = 15;
 
 /// A pretoken of at most [`LONGEST`] bytes as two words, with its length in the last byte.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Key {
     low: u64,
     high: u64,
@@ -41,6 +44,12 @@ impl Key {
         let word = u128::from(self.low) | u128::from(self.high) << 64;
         let length = usize::from((self.high >> 56).to_le_bytes()[0]);
         out.extend_from_slice(&word.to_le_bytes()[..length]);
+    }
+
+    /// A name for a longer text, which other texts may share.
+    pub(crate) fn of_long(text: &[u8]) -> Self {
+        let low = FixedState::default().hash_one(text);
+        Self { low, high: u64::MAX >> 4 }
     }
 
     /// A number that depends on all bits of the key, the more so the higher its own bits.

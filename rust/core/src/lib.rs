@@ -54,6 +54,8 @@ pub mod file;
 
 pub mod parallel;
 
+mod index;
+
 mod key;
 
 mod prefetch;

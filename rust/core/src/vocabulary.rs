@@ -6,15 +6,18 @@
 //! ordinary text cannot produce them. An id may stand for nothing; published vocabularies have
 //! such holes.
 
-use std::hash::BuildHasher;
-
-use foldhash::fast::FixedState;
-use hashbrown::HashTable;
+use std::ops::Range;
 
 use crate::error::{Error, Result};
+use crate::index::Index;
+use crate::key::{Key, LONGEST};
+use crate::prefetch::prefetch;
 
 /// A vocabulary has fewer ids than this, so that a damaged file cannot ask for all memory.
 pub const MAX_VOCAB_SIZE: usize = (1 << 21) - 1;
+
+/// So many tokens are cut together.
+const CUT_TOGETHER: usize = 32;
 
 /// Which neighbours merge, and in which order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,11 +52,12 @@ pub struct Vocabulary {
     arena: Vec<u8>,
     /// Where each id starts in `arena`, and the end of the last one.
     offsets: Vec<u32>,
-    /// Ids of the ordinary tokens, hashed by their bytes.
-    index: HashTable<u32>,
+    /// For each id its bytes as a key.
+    keys: Vec<Key>,
+    /// Ids of the ordinary tokens by their keys.
+    index: Index,
     /// In the order of their ids.
     special: Vec<(String, u32)>,
-    hasher: FixedState,
 }
 
 impl PartialEq for Vocabulary {
@@ -120,9 +124,10 @@ impl Vocabulary {
         special: Vec<(String, u32)>,
         ordinary: Vec<u32>,
     ) -> Result<Self> {
-        let index = HashTable::with_capacity(ordinary.len());
-        let mut vocabulary =
-            Self { arena, offsets, index, special, hasher: FixedState::with_seed(0) };
+        let range = |id: usize| offsets[id] as usize..offsets[id + 1] as usize;
+        let keys = (0..offsets.len() - 1).map(|id| key(&arena, range(id))).collect();
+        let index = Index::of(std::iter::empty(), ordinary.len());
+        let mut vocabulary = Self { arena, offsets, keys, index, special };
         for id in ordinary {
             vocabulary.add_to_index(id)?;
         }
@@ -130,21 +135,31 @@ impl Vocabulary {
     }
 
     fn add_to_index(&mut self, id: u32) -> Result<()> {
-        let Self { arena, offsets, index, hasher, .. } = self;
-        let bytes = |id: u32| {
-            let id = id as usize;
-            &arena[offsets[id] as usize..offsets[id + 1] as usize]
-        };
-        let token = bytes(id);
-        let hash = hasher.hash_one(token);
-        if let Some(&twin) = index.find(hash, |&other| bytes(other) == token) {
-            let token = token.escape_ascii();
-            return Err(broken(format!(
-                "ids {twin} and {id} both stand for the token b\"{token}\""
-            )));
+        let key = self.keys[id as usize];
+        let token = self.bytes(id).unwrap_or_default();
+        match self.find(key, token) {
+            Ok(twin) => Err(broken(format!(
+                "ids {twin} and {id} both stand for the token b\"{}\"",
+                token.escape_ascii()
+            ))),
+            Err(slot) => {
+                self.index.put(slot, id as usize);
+                Ok(())
+            }
         }
-        index.insert_unique(hash, id, |&other| hasher.hash_one(bytes(other)));
-        Ok(())
+    }
+
+    /// The id of an ordinary token with this key, or the slot for it.
+    #[inline]
+    fn find(&self, key: Key, token: &[u8]) -> std::result::Result<usize, usize> {
+        self.index.find(key.hash(), |id| {
+            self.keys[id] == key && (token.len() <= LONGEST || self.slice(id) == token)
+        })
+    }
+
+    #[inline]
+    fn slice(&self, id: usize) -> &[u8] {
+        &self.arena[self.offsets[id] as usize..self.offsets[id + 1] as usize]
     }
 
     /// How many ids there are, holes and special tokens included: valid ids are below.
@@ -178,8 +193,51 @@ impl Vocabulary {
     /// The id of an ordinary token.
     #[inline]
     pub fn id(&self, token: &[u8]) -> Option<u32> {
-        let hash = self.hasher.hash_one(token);
-        self.index.find(hash, |&id| self.bytes(id) == Some(token)).copied()
+        let key = key(token, 0..token.len());
+        self.find(key, token).ok().and_then(|id| u32::try_from(id).ok())
+    }
+
+    /// The id of the ordinary token whose key this is.
+    #[inline]
+    pub(crate) fn id_of_key(&self, key: Key) -> Option<u32> {
+        self.find(key, &[]).ok().and_then(|id| u32::try_from(id).ok())
+    }
+
+    /// Every way to cut an ordinary token in two tokens: the ids of both parts, and its own.
+    ///
+    /// Nearly all time is waiting for memory, so that of a few tokens is asked for before it is used.
+    pub(crate) fn cuts(&self) -> Vec<(u32, u32, u32)> {
+        let ordinary: Vec<u32> = self.ordinary_tokens().map(|(_, id)| id).collect();
+        let (mut all, mut asked) = (Vec::new(), Vec::new());
+        for ids in ordinary.chunks(CUT_TOGETHER) {
+            asked.clear();
+            for &id in ids {
+                let [start, end] = [id, id + 1].map(|id| self.offsets[id as usize] as usize);
+                let cuts = (start + 1..end).map(|at| (id, self.ask(start..at), self.ask(at..end)));
+                asked.extend(cuts);
+            }
+            for hash in asked.iter().flat_map(|(_, left, right)| [left.0.hash(), right.0.hash()]) {
+                if let Some(row) = self.index.likely(hash) {
+                    prefetch(&self.keys, row);
+                }
+            }
+            let found = |(key, range): &(Key, Range<usize>)| {
+                u32::try_from(self.find(*key, &self.arena[range.clone()]).ok()?).ok()
+            };
+            all.extend(asked.iter().filter_map(|(id, left, right)| {
+                let right = found(right)?;
+                Some((found(left)?, right, *id))
+            }));
+        }
+        all
+    }
+
+    /// The key of some bytes of the arena, which will be looked up soon.
+    fn ask(&self, range: Range<usize>) -> (Key, Range<usize>) {
+        // The arena, not the token, since a key is made quickest where more bytes follow.
+        let key = key(&self.arena, range.clone());
+        self.index.prefetch(key.hash());
+        (key, range)
     }
 
     /// The id of a special token.
@@ -209,6 +267,12 @@ impl Vocabulary {
     pub(crate) fn arrays(&self) -> (&[u8], &[u32]) {
         (&self.arena, &self.offsets)
     }
+}
+
+/// The bytes at `range` as a key.
+#[inline]
+fn key(text: &[u8], range: Range<usize>) -> Key {
+    if range.len() <= LONGEST { Key::new(text, range) } else { Key::of_long(&text[range]) }
 }
 
 /// Special tokens in the order of their ids: no name empty, no name and no id twice.

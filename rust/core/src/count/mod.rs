@@ -11,8 +11,6 @@
 
 mod counts;
 
-mod index;
-
 mod spill;
 
 mod table;

@@ -7,10 +7,10 @@ use std::path::PathBuf;
 
 use foldhash::fast::FixedState;
 
-use super::index::Index;
 use super::spill::Spill;
 use super::{Counts, Seen};
 use crate::error::{Error, Result};
+use crate::index::Index;
 use crate::key::{Key, LONGEST};
 use crate::parallel;
 use crate::prefetch::prefetch;

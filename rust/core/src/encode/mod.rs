@@ -272,7 +272,7 @@ impl Encoder {
             let Some((key, place)) = key.filter(|&(key, place)| !cache.has(key, place)) else {
                 continue;
             };
-            if let Some(id) = vocabulary.id(pretoken).filter(|_| self.whole_first) {
+            if let Some(id) = vocabulary.id_of_key(key).filter(|_| self.whole_first) {
                 cache.put(key, place, &[id]);
             } else if self.uncovered(pretoken).is_none() {
                 ahead.parts.push(Parts::new(&self.pairs, &self.byte_ids, pretoken));

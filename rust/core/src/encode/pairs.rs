@@ -39,7 +39,8 @@ impl PairTable {
     /// Fails if a listed merge names an id that does not exist or makes bytes that are no token.
     pub(super) fn new(vocabulary: &Vocabulary, rule: &MergeRule) -> Result<Self> {
         let (pairs, ids) = match rule {
-            MergeRule::Ranks => (pairs_of_ranks(vocabulary), Vec::new()),
+            // The rank is the id.
+            MergeRule::Ranks => (vocabulary.cuts(), Vec::new()),
             MergeRule::Merges { merges, .. } => pairs_of_merges(vocabulary, merges)?,
         };
         let slots = (2 * pairs.len() + 2).next_power_of_two();
@@ -130,18 +131,6 @@ fn key(left: u32, right: u32) -> u64 {
 
 /// Left id, right id, rank.
 type Pair = (u32, u32, u32);
-
-/// Every way to cut a token in two tokens; the rank is the id.
-fn pairs_of_ranks(vocabulary: &Vocabulary) -> Vec<Pair> {
-    let cuts = |(token, id): (&[u8], u32)| {
-        let cut = |at: usize| {
-            let right = vocabulary.id(&token[at..])?;
-            Some((vocabulary.id(&token[..at])?, right, id))
-        };
-        (1..token.len()).filter_map(cut).collect::<Vec<_>>()
-    };
-    vocabulary.ordinary_tokens().flat_map(cuts).collect()
-}
 
 /// The listed pairs, and the id that each makes; the joined bytes of each must be a token.
 fn pairs_of_merges(

@@ -8,34 +8,34 @@
 use crate::prefetch::prefetch;
 
 /// Numbers of rows by hash: open addressing, a power of two of slots, at most half of them taken.
-#[derive(Debug, Default)]
-pub(super) struct Index {
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Index {
     /// One more than the number of a row; zero is an empty slot.
     slots: Vec<u32>,
 }
 
 impl Index {
     /// How many rows an index can tell apart.
-    pub(super) const ROWS: usize = u32::MAX as usize - 1;
+    pub(crate) const ROWS: usize = u32::MAX as usize - 1;
 
     /// How many slots there must be for so many rows.
-    pub(super) fn slots_for(rows: usize) -> usize {
+    pub(crate) fn slots_for(rows: usize) -> usize {
         (2 * rows).next_power_of_two().max(1 << 12)
     }
 
     /// Whether so many rows fit.
     #[inline]
-    pub(super) fn fits(&self, rows: usize) -> bool {
+    pub(crate) fn fits(&self, rows: usize) -> bool {
         2 * rows <= self.slots.len()
     }
 
     /// How many bytes the index takes.
-    pub(super) fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         self.slots.len() * size_of::<u32>()
     }
 
     /// An index of the rows with these hashes, in order, with room for `rows`.
-    pub(super) fn of(hashes: impl Iterator<Item = u64>, rows: usize) -> Self {
+    pub(crate) fn of(hashes: impl Iterator<Item = u64>, rows: usize) -> Self {
         let mut index = Self { slots: vec![0; Self::slots_for(rows)] };
         for (row, hash) in (0..).zip(hashes) {
             let slot = index.find(hash, |_| false).expect_err("no row is the one");
@@ -46,7 +46,7 @@ impl Index {
 
     /// The row of this hash for which `is_it` holds, or the slot for it.
     #[inline]
-    pub(super) fn find(&self, hash: u64, is_it: impl Fn(usize) -> bool) -> Result<usize, usize> {
+    pub(crate) fn find(&self, hash: u64, is_it: impl Fn(usize) -> bool) -> Result<usize, usize> {
         let last = self.slots.len() - 1;
         let mut at = self.start(hash);
         loop {
@@ -60,19 +60,19 @@ impl Index {
 
     /// Let a slot that [`find`](Self::find) gave be that of a row, which is below [`Self::ROWS`].
     #[inline]
-    pub(super) fn put(&mut self, slot: usize, row: usize) {
+    pub(crate) fn put(&mut self, slot: usize, row: usize) {
         self.slots[slot] = u32::try_from(row + 1).expect("below the number of rows");
     }
 
     /// The row that the first slot of a hash names, which is most often the one.
     #[inline]
-    pub(super) fn likely(&self, hash: u64) -> Option<usize> {
+    pub(crate) fn likely(&self, hash: u64) -> Option<usize> {
         (self.slots[self.start(hash)] as usize).checked_sub(1)
     }
 
     /// Bring the first slot of a hash without waiting for it.
     #[inline]
-    pub(super) fn prefetch(&self, hash: u64) {
+    pub(crate) fn prefetch(&self, hash: u64) {
         prefetch(&self.slots, self.start(hash));
     }
 

@@ -1,0 +1,67 @@
+"""How good is a tokenizer? Its figures, beside those of tokenizers that everyone knows.
+
+    >>> import bytepair
+    >>> tok = bytepair.train(bytepair.sample.paths(), vocab_size=1000)
+    >>> found = bytepair.evaluate.measure(tok, against=[])
+    >>> found.compression[0].text, found.languages[0].code
+    ('news', 'en')
+
+Everything is counted in bytes, and the bytes of a token are those of the vocabulary: nothing is
+decoded to text and encoded again on the way.
+
+The files: `texts` (what is encoded), `published` (what to compare with), `compression` (tokens for
+each text), `languages` (sixty of them, on a parallel text), `vocabulary` (what is in it and what is
+of use), `sweep` (all sizes from one training), `bits` (losses per byte of text), `measure` (all of
+it at once), `tables` (to read).
+"""
+
+from bytepair.evaluate.bits import bits_per_byte, nats_and_bytes, save_token_bytes
+from bytepair.evaluate.compression import Compression, compress
+from bytepair.evaluate.languages import Language, by_language
+from bytepair.evaluate.measure import USUAL_RIVALS, Evaluation, measure
+from bytepair.evaluate.published import PUBLISHED, NotFetchedError, open_tokenizer, published
+from bytepair.evaluate.sweep import Sweep, sweep
+from bytepair.evaluate.tables import Cell, Table, tables, to_json, to_markdown, to_terminal
+from bytepair.evaluate.texts import declarations, documents, samples
+from bytepair.evaluate.vocabulary import (
+    Use,
+    Vocabulary,
+    inspect,
+    renyi_efficiency,
+    unreachable,
+    use,
+)
+
+__all__ = [
+    "PUBLISHED",
+    "USUAL_RIVALS",
+    "Cell",
+    "Compression",
+    "Evaluation",
+    "Language",
+    "NotFetchedError",
+    "Sweep",
+    "Table",
+    "Use",
+    "Vocabulary",
+    "bits_per_byte",
+    "by_language",
+    "compress",
+    "declarations",
+    "documents",
+    "inspect",
+    "measure",
+    "nats_and_bytes",
+    "open_tokenizer",
+    "published",
+    "renyi_efficiency",
+    "samples",
+    "save_token_bytes",
+    "sweep",
+    "tables",
+    "to_json",
+    "to_markdown",
+    "to_terminal",
+    "unreachable",
+    "use",
+]

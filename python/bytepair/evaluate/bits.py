@@ -1,0 +1,106 @@
+"""Losses per token in, bits per byte out: the one loss that compares across tokenizers.
+
+A tokenizer with longer tokens has a larger loss per token for the same model of text, so losses are
+added up and divided by the bytes of the text. The bytes of an id are those of its token: 0 for
+special tokens, which stand for no text, and for ids that stand for nothing. Where a target is
+negative (masked) or has no bytes, its loss does not count either.
+
+The functions take numpy arrays and torch tensors alike; nothing here imports torch unless a `.pt`
+is to be written.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bytepair.tokenizer import Tokenizer, write_whole
+
+
+def nats_and_bytes(losses: Any, targets: Any, token_bytes: Any) -> tuple[float, int]:
+    """Add up the losses and the bytes of one batch.
+
+    With many batches, or many machines, add these up and divide once at the end.
+
+    Args:
+        losses: the loss of each target in nats, any shape.
+        targets: the ids to predict, as many; those below 0 are ignored.
+        token_bytes: how many bytes each id stands for; see `Tokenizer.bytes_per_token_array`.
+
+    Returns:
+        The sum of the losses of targets that have bytes, and how many bytes these have.
+
+    Raises:
+        ValueError: if there are not as many losses as targets.
+
+    Example:
+        >>> import numpy as np
+        >>> losses, targets = np.array([1.0, 2.0, 4.0, 8.0]), np.array([0, 1, -1, 2])
+        >>> nats_and_bytes(losses, targets, np.array([1, 3, 0]))  # id 2 is special
+        (3.0, 4)
+    """
+    losses, targets = losses.reshape(-1), targets.reshape(-1)
+    if losses.shape != targets.shape:
+        raise ValueError(f"there are {losses.shape[0]} losses but {targets.shape[0]} targets")
+    real = targets >= 0
+    lengths = token_bytes[targets[real]]
+    counted = losses[real][lengths > 0]
+    # Sums of 32-bit numbers, or of narrower ones, lose digits.
+    counted = counted.double() if hasattr(counted, "double") else counted.astype(np.float64)
+    return float(counted.sum()), int(lengths.sum())
+
+
+def bits_per_byte(losses: Any, targets: Any, token_bytes: Any) -> float:
+    """The bits that a model needs for each byte of the text.
+
+    Args:
+        losses: the loss of each target in nats, any shape.
+        targets: the ids to predict, as many; those below 0 are ignored.
+        token_bytes: how many bytes each id stands for; see `Tokenizer.bytes_per_token_array`.
+
+    Returns:
+        Bits per byte; infinity if no target has bytes.
+
+    Example:
+        >>> import numpy as np
+        >>> losses = np.log(2) * np.array([8.0, 16.0, 99.0])
+        >>> bits_per_byte(losses, np.array([0, 1, -1]), np.array([1, 2]))
+        8.0
+    """
+    nats, size = nats_and_bytes(losses, targets, token_bytes)
+    return nats / (math.log(2) * size) if size else math.inf
+
+
+def save_token_bytes(tokenizer: Tokenizer, path: str | os.PathLike[str]) -> Path:
+    """Write how many bytes each id stands for, whole or not at all.
+
+    Args:
+        tokenizer: the tokenizer.
+        path: the file: `.npy` for numpy, `.pt` for torch (which must be installed then).
+
+    Raises:
+        ValueError: if the file has another ending.
+
+    Example:
+        >>> import bytepair, numpy, tempfile
+        >>> tok = bytepair.train(["hello"], vocab_size=265)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     numpy.load(save_token_bytes(tok, f"{folder}/token_bytes.npy")).sum()
+        np.int64(256)
+    """
+    path, data, lengths = Path(path), io.BytesIO(), tokenizer.bytes_per_token_array()
+    if path.suffix == ".npy":
+        np.save(data, lengths)
+    elif path.suffix == ".pt":
+        import torch  # type: ignore[import-not-found, unused-ignore]
+
+        torch.save(torch.from_numpy(lengths), data)
+    else:
+        raise ValueError(f"{path.name} ends neither in .npy nor in .pt, which say what to write")
+    write_whole(path, data.getvalue())
+    return path

@@ -1,0 +1,60 @@
+"""Tokenizers and texts in, how many tokens each needs for each out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bytepair.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Compression:
+    """How many tokens one text becomes.
+
+    Attributes:
+        text: what the text is.
+        bytes: how long it is in UTF-8.
+        tokens: how many tokens it becomes, by the name of the tokenizer.
+    """
+
+    text: str
+    bytes: int
+    tokens: dict[str, int]
+
+    def ratio(self, name: str) -> float:
+        """Bytes per token: more is better."""
+        return self.bytes / self.tokens[name] if self.tokens[name] else 0.0
+
+    def difference(self, ours: str, theirs: str) -> float:
+        """What share of their tokens we save: 0.1 is ten in a hundred, less than 0 is a loss."""
+        if not self.tokens[theirs]:
+            return 0.0
+        return 1 - self.tokens[ours] / self.tokens[theirs]
+
+
+def compress(
+    tokenizers: Mapping[str, Tokenizer], texts: Mapping[str, str | Sequence[str]]
+) -> list[Compression]:
+    """Count the tokens of each text under each tokenizer.
+
+    Args:
+        tokenizers: the tokenizers, by name.
+        texts: each a text, or a list of documents, by name.
+
+    Example:
+        >>> import bytepair
+        >>> tok = bytepair.train(["hello hello"], vocab_size=269)
+        >>> compress({"ours": tok}, {"greeting": "hello hello"})[0].ratio("ours")
+        3.6666666666666665
+    """
+    found = []
+    for name, text in texts.items():
+        documents = [text] if isinstance(text, str) else list(text)
+        size = sum(len(document.encode()) for document in documents)
+        tokens = {
+            who: int(tokenizer.count_batch(documents).sum())
+            for who, tokenizer in tokenizers.items()
+        }
+        found.append(Compression(name, size, tokens))
+    return found

@@ -1,0 +1,75 @@
+"""The texts that tokenizers are compared on: those shipped, and the user's own.
+
+The five samples show five kinds of text; `texts/README.md` says what they are. The Universal
+Declaration of Human Rights, in sixty languages, comes from `bytepair.sample`: a parallel text, so
+numbers of tokens compare fairly between languages.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from bytepair import corpus, sample
+from bytepair.errors import CorpusError
+
+#: The kinds of text that are shipped, in the order in which they are shown.
+KINDS: Final = ("news", "korean", "code", "mathematics", "science")
+
+
+def samples() -> dict[str, str]:
+    """The five sample texts, by what they are.
+
+    Example:
+        >>> list(samples())
+        ['news', 'korean', 'code', 'mathematics', 'science']
+    """
+    folder = Path(__file__).parent / "texts"
+    return {kind: (folder / f"{kind}.txt").read_text(encoding="utf-8") for kind in KINDS}
+
+
+def declarations() -> dict[str, str]:
+    """The declaration of human rights in sixty languages, by their codes.
+
+    Example:
+        >>> declarations()["en"].splitlines()[0]
+        'Universal Declaration of Human Rights'
+    """
+    paths = (path for path in sample.paths() if path.parent.name == "udhr")
+    return {path.stem: path.read_text(encoding="utf-8") for path in paths}
+
+
+def documents(
+    source: corpus.Source, *, column: str = "text", max_chars: int | None = 10_000_000
+) -> list[str]:
+    """Read the first documents of a source.
+
+    Args:
+        source: as in `bytepair.train`.
+        column: the column of a table, or the field of a json object, that holds the text.
+        max_chars: reading stops with the document that takes the total above so many characters;
+            None reads all.
+
+    Raises:
+        CorpusError: if the source cannot be read, or holds no text.
+
+    Example:
+        >>> documents(["one", "two"])
+        ['one', 'two']
+    """
+    limits = corpus.Limits(max_chars)
+    batches = corpus.batches(source, column=column, limits=limits)
+    found = [text for batch in batches for text in _texts(batch)]
+    if not any(found):
+        raise CorpusError("the source holds no text to evaluate on")
+    return found
+
+
+def _texts(batch: corpus.Batch) -> Iterator[str]:
+    if not isinstance(batch, corpus.Column):
+        yield from batch
+        return
+    for start, end in itertools.pairwise(batch.offsets.tolist()):
+        yield batch.data[start:end].tobytes().decode()

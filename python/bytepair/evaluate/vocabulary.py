@@ -1,0 +1,212 @@
+"""A tokenizer in, what is in its vocabulary and what of it is of use out.
+
+`inspect` looks at the vocabulary alone. `use` encodes a corpus with it and sees which tokens occur,
+and how evenly.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bytepair.tokenizer import Tokenizer
+
+#: The order of the Rényi entropy that was found to predict how well models translate.
+RENYI_ORDER: Final = 2.5
+
+#: Numbers whose splits show how a tokenizer treats digits.
+NUMBERS: Final = (
+    "7", "42", "365", "2024", "31415", "1000000", "1,000,000", "3.14159", "12:45", "0x1F",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """What is in a vocabulary.
+
+    Attributes:
+        size: how many ids there are, special tokens included.
+        special: how many of them are special tokens.
+        lengths: how many ordinary tokens have how many bytes.
+        longest: the ids of the longest tokens, longest first.
+        unreachable: the ids of tokens that no merging of their bytes ends in.
+        unwhole: the ids of tokens of two bytes or more that begin or end inside a character.
+        duplicates: the ids of tokens that differ in case or in a leading space only, in groups,
+            the largest first.
+        numbers: how some numbers are split.
+        digits: how many tokens are nothing but so many ASCII digits.
+    """
+
+    size: int
+    special: int
+    lengths: dict[int, int]
+    longest: list[int]
+    unreachable: list[int]
+    unwhole: list[int]
+    duplicates: list[list[int]]
+    numbers: dict[str, list[bytes]]
+    digits: dict[int, int]
+
+    @property
+    def extra(self) -> int:
+        """How many tokens there would be fewer without near-duplicates."""
+        return sum(len(group) - 1 for group in self.duplicates)
+
+
+def inspect(tokenizer: Tokenizer, *, longest: int = 20) -> Vocabulary:
+    """Look through the vocabulary of a tokenizer.
+
+    Args:
+        tokenizer: the tokenizer.
+        longest: how many of the longest tokens to name.
+
+    Example:
+        >>> import bytepair
+        >>> tok = bytepair.train(["Hello hello hello 42 42"], vocab_size=272)
+        >>> found = inspect(tok)
+        >>> [tok.token_bytes(i) for i in found.duplicates[0]]
+        [b' hello', b'Hello']
+        >>> found.numbers["365"]
+        [b'3', b'6', b'5']
+    """
+    ranks = tokenizer.mergeable_ranks
+    by_length = sorted(ranks.items(), key=lambda item: (-len(item[0]), item[1]))
+    numbers = {n: [tokenizer.token_bytes(i) for i in tokenizer.encode(n)] for n in NUMBERS}
+    return Vocabulary(
+        size=tokenizer.vocab_size,
+        special=len(tokenizer.special_tokens),
+        lengths=dict(sorted(Counter(map(len, ranks)).items())),
+        longest=[id for _, id in by_length[:longest]],
+        unreachable=unreachable(tokenizer),
+        unwhole=[id for token, id in ranks.items() if len(token) > 1 and not _is_text(token)],
+        duplicates=near_duplicates(ranks),
+        numbers=numbers,
+        digits=dict(sorted(Counter(len(t) for t in ranks if t.isdigit()).items())),
+    )
+
+
+def unreachable(tokenizer: Tokenizer) -> list[int]:
+    """Find the tokens that no merging of their bytes ends in.
+
+    A text gives such a token at best where a pretoken that is a token wins outright. They are
+    listed under either merge rule, with that shortcut left out.
+
+    Example:
+        >>> import bytepair
+        >>> ranks = {bytes([b]): b for b in range(256)} | {b"abc": 256}  # neither ab nor bc
+        >>> unreachable(bytepair.Tokenizer.from_ranks(ranks, pattern="gpt4"))
+        [256]
+    """
+    ranks, pattern = tokenizer.mergeable_ranks, tokenizer.pattern
+    if tokenizer.merge_rule == "ranks":
+        # Without what training noted, the merges are what lower ranks come down to.
+        bare = Tokenizer.from_ranks(ranks, pattern=pattern)
+        made = {left + right for left, right in bare.merges}
+        return [id for token, id in ranks.items() if len(token) > 1 and token not in made]
+    plain = Tokenizer.from_merges(ranks, tokenizer.merges, pattern=pattern)
+    return [id for token, id in ranks.items() if plain.encode_pretoken(token) != [id]]
+
+
+def near_duplicates(ranks: dict[bytes, int]) -> list[list[int]]:
+    """Group the tokens that differ in case or in a leading space only, the largest group first.
+
+    Single bytes are left out: a vocabulary must have them all.
+    """
+    groups: dict[str, list[int]] = defaultdict(list)
+    for token, id in ranks.items():
+        if len(token) > 1 and _is_text(token):
+            groups[token.decode().removeprefix(" ").casefold()].append(id)
+    found = [ids for key, ids in groups.items() if key and len(ids) > 1]
+    return sorted(found, key=lambda ids: (-len(ids), ids))
+
+
+def _is_text(token: bytes) -> bool:
+    try:
+        token.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class Use:
+    """What a corpus makes of a vocabulary.
+
+    Attributes:
+        bytes: how long the corpus is in UTF-8.
+        tokens: how many tokens it becomes.
+        unused: the ids of ordinary tokens that do not occur.
+        single_bytes: the share of its tokens that are one byte.
+        broken_bytes: the share of its tokens that are one byte of a longer character.
+        renyi: how evenly tokens are used, between 0 and 1; see `renyi_efficiency`.
+        counts: how often each id occurs.
+    """
+
+    bytes: int
+    tokens: int
+    unused: list[int]
+    single_bytes: float
+    broken_bytes: float
+    renyi: float
+    counts: NDArray[np.int64] = field(repr=False)
+
+
+def use(tokenizer: Tokenizer, texts: Iterable[str]) -> Use:
+    """Encode a corpus and see which tokens occur.
+
+    Example:
+        >>> import bytepair
+        >>> tok = bytepair.train(["hello hello"], vocab_size=269)
+        >>> found = use(tok, ["hello hello h"])
+        >>> found.tokens, found.single_bytes  # hello, space, hello, space, h
+        (5, 0.6)
+    """
+    texts = list(texts)
+    ids, _ = tokenizer.encode_batch_to_numpy(texts)
+    counts = np.bincount(ids, minlength=tokenizer.vocab_size)
+    ranks = tokenizer.mergeable_ranks
+    total = max(int(counts.sum()), 1)
+    single = {token: int(counts[id]) for token, id in ranks.items() if len(token) == 1}
+    return Use(
+        bytes=sum(len(text.encode()) for text in texts),
+        tokens=int(counts.sum()),
+        unused=[id for id in ranks.values() if not counts[id]],
+        single_bytes=sum(single.values()) / total,
+        broken_bytes=sum(n for token, n in single.items() if token[0] >= 0x80) / total,
+        renyi=renyi_efficiency(counts, tokenizer.vocab_size),
+        counts=counts,
+    )
+
+
+def renyi_efficiency(
+    counts: Sequence[int] | NDArray[np.integer], size: int, order: float = RENYI_ORDER
+) -> float:
+    """How evenly tokens are used: the Rényi entropy of their shares over that of equal shares.
+
+    Args:
+        counts: how often each token occurs.
+        size: how many tokens there are.
+        order: the order of the entropy; 1 is that of Shannon.
+
+    Returns:
+        Between 0 (one token does all) and 1 (all are used alike).
+
+    Example:
+        >>> renyi_efficiency([5, 5, 5, 5], 4), renyi_efficiency([9, 0, 0, 0], 4)
+        (1.0, 0.0)
+    """
+    used = np.asarray(counts, np.float64)
+    used = used[used > 0]
+    if size < 2 or not used.size:
+        return 0.0
+    shares = used / used.sum()
+    if order == 1:
+        entropy = -float((shares * np.log(shares)).sum())
+    else:
+        entropy = float(np.log((shares**order).sum())) / (1 - order)
+    return entropy / float(np.log(size)) + 0.0  # no -0.0

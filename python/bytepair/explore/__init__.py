@@ -1,0 +1,21 @@
+"""A page in the browser on which people look at tokens: `bytepair explore`.
+
+    >>> import bytepair
+    >>> tok = bytepair.train(bytepair.sample.paths(), vocab_size=1000)
+    >>> with bytepair.explore.Server({"mine": tok}) as server:
+    ...     server.url.startswith("http://127.0.0.1:")
+    True
+
+The page asks this machine and no other. The server listens on loopback unless told otherwise,
+answers only to its own name (so that no foreign page can reach it by a name of its own), and keeps
+nothing. What people type is text on the page and never HTML.
+
+The files: `answers` (what the page can ask), `merging` (how tokens are built, step by step),
+`server` (HTTP around the answers), `page/` (HTML, style and scripts, as they are served).
+"""
+
+from bytepair.explore.answers import Answers
+from bytepair.explore.merging import Step, Tree, merge_steps, merge_tree
+from bytepair.explore.server import Server, serve
+
+__all__ = ["Answers", "Server", "Step", "Tree", "merge_steps", "merge_tree", "serve"]

@@ -1,0 +1,269 @@
+"""What the page can ask, and the answers, without a word about HTTP.
+
+Splits and vocabularies go as numbers (uint32, little-endian), because they may be a million tokens;
+the rest is JSON. The bytes of a token go as hexadecimal digits: they need not be text.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from bytepair import chat
+from bytepair.errors import ConversationError
+from bytepair.evaluate import declarations, samples
+from bytepair.explore.merging import LONGEST_PRETOKEN_BYTES, Tree, merge_steps, merge_tree
+from bytepair.tokenizer import Tokenizer
+
+#: How many tokens are named that were built from one.
+MOST_CHILDREN: Final = 40
+
+TEMPLATES: Final = {one.name: one for one in (chat.NANOCHAT, chat.CHATML, chat.LLAMA3)}
+
+#: Ten scripts, of which some run from right to left, some write no spaces, and some pile up marks.
+_SCRIPTS: Final = ("en", "el", "ru", "ar", "he", "hi", "th", "ka", "ko", "zh-Hans")
+
+
+class Answers:
+    """Everything that the page asks about some tokenizers.
+
+    Attributes:
+        names: the names of the tokenizers; the page asks by number.
+
+    Example:
+        >>> import bytepair
+        >>> tok = bytepair.train(["hello hello"], vocab_size=269)
+        >>> answers = Answers({"mine": tok})
+        >>> answers.token(0, 259)["hex"]
+        '68656c6c6f'
+        >>> int.from_bytes(answers.split(0, "hello hello", special=False)[:4], "little")
+        3
+    """
+
+    def __init__(self, tokenizers: Mapping[str, Tokenizer]) -> None:
+        self.names = list(tokenizers)
+        self._tokenizers = list(tokenizers.values())
+        self._ranks = [tok.mergeable_ranks for tok in self._tokenizers]
+        self._tokens = [{id: token for token, id in ranks.items()} for ranks in self._ranks]
+        self._parents = [
+            {left + right: (left, right) for left, right in reversed(tok.merges)}
+            for tok in self._tokenizers
+        ]
+        self._children = [_children(parents) for parents in self._parents]
+
+    def about(self) -> dict[str, Any]:
+        """The tokenizers, and texts to begin with."""
+        return {
+            "tokenizers": [
+                {
+                    "name": name,
+                    "size": tok.vocab_size,
+                    "special": tok.special_tokens,
+                    "rule": tok.merge_rule,
+                    "pattern": tok.pattern,
+                    "templates": [key for key, one in TEMPLATES.items() if _fits(tok, one)],
+                }
+                for name, tok in zip(self.names, self._tokenizers, strict=True)
+            ],
+            "samples": {"ten scripts": ten_scripts(), **samples()},
+        }
+
+    def split(self, index: int, text: str, *, special: bool) -> bytes:
+        """The ids of a text, then how many bytes each stands for; first of all how many they are.
+
+        Args:
+            index: the number of the tokenizer.
+            text: the text.
+            special: whether special tokens in the text are their ids.
+        """
+        tok = self._tokenizers[index]
+        ids = tok.encode_to_numpy(text, special="all" if special else "text").astype("<u4")
+        count = np.array([len(ids)], "<u4")
+        return b"".join([count.tobytes(), ids.tobytes(), self._lengths(index)[ids].tobytes()])
+
+    def vocabulary(self, index: int) -> bytes:
+        """The bytes of all tokens: how many ids, how long each, and all bytes end to end."""
+        lengths = self._lengths(index)
+        tokens = (self._bytes(index, id) for id in range(len(lengths)))
+        return b"".join([np.array([len(lengths)], "<u4").tobytes(), lengths.tobytes(), *tokens])
+
+    def token(self, index: int, id: int) -> dict[str, Any]:
+        """One token: how it was built, what was built from it, and who is near.
+
+        Raises:
+            UnknownIdError: if the id stands for nothing.
+        """
+        tok = self._tokenizers[index]
+        token = tok.token_bytes(id)
+        special = id in tok.special_tokens.values()
+        near = [n for n in range(id - 4, id + 5) if n != id and self._bytes(index, n)]
+        children = [] if special else self._children[index][token]
+        return {
+            "id": id,
+            "hex": token.hex(),
+            "special": special,
+            "rank": None if special else self._rank(index, token),
+            "tree": None if special else self._tree_of(index, token),
+            "near": [self._named(index, n) for n in near],
+            "alike": [] if special else self._alike(index, token),
+            "children": [
+                self._named(index, self._ranks[index][c]) for c in children[:MOST_CHILDREN]
+            ],
+            "children_count": len(children),
+        }
+
+    def steps(self, index: int, pretoken: bytes) -> dict[str, Any]:
+        """The merges of one pretoken, one by one.
+
+        Raises:
+            ValueError: if the pretoken is too long to look at.
+        """
+        tok, ranks = self._tokenizers[index], self._ranks[index]
+        steps = merge_steps(tok, pretoken)
+        return {
+            "steps": [
+                {
+                    "parts": [{"hex": p.hex(), "id": ranks.get(p)} for p in step.parts],
+                    "merged": step.merged,
+                    "rank": step.rank,
+                }
+                for step in steps
+            ],
+            "ids": tok.encode_pretoken(pretoken) if pretoken else [],
+        }
+
+    def pretoken_at(self, index: int, text: str, at: int, *, special: bool) -> dict[str, Any]:
+        """The pretoken that holds one byte of a text.
+
+        Args:
+            index: the number of the tokenizer.
+            text: the text.
+            at: the place of the byte in the UTF-8 of the text.
+            special: whether special tokens in the text are cut out first.
+        """
+        tok = self._tokenizers[index]
+        start, part = 0, text
+        if special:
+            start, part = self._between_special(tok, text, at)
+        for pretoken in tok.pretokenize(part):
+            size = len(pretoken.encode())
+            if start <= at < start + size:
+                return {"start": start, "hex": pretoken.encode().hex()}
+            start += size
+        return {"start": at, "hex": ""}
+
+    def chat(self, index: int, conversation: Any, template: str) -> dict[str, Any]:
+        """The ids and the mask of a conversation.
+
+        Raises:
+            ConversationError: if it breaks a rule of the template.
+        """
+        if template not in TEMPLATES:
+            raise ConversationError(f"there is no template {template!r}")
+        tok = self._tokenizers[index]
+        ids, mask = tok.render_conversation(
+            conversation, template=TEMPLATES[template], untrained="keep"
+        )
+        special = set(tok.special_tokens.values())
+        return {
+            "tokens": [
+                {
+                    "id": id,
+                    "hex": tok.token_bytes(id).hex(),
+                    "trained": on,
+                    "special": id in special,
+                }
+                for id, on in zip(ids, mask, strict=True)
+            ]
+        }
+
+    # ------------------------------------------------------------------ parts of answers
+
+    def _lengths(self, index: int) -> Any:
+        lengths = self._tokenizers[index].bytes_per_token_array().astype("<u4")
+        for name, id in self._tokenizers[index].special_tokens.items():
+            lengths[id] = len(name.encode())
+        return lengths
+
+    def _bytes(self, index: int, id: int) -> bytes:
+        found = self._tokens[index].get(id)
+        if found is not None:
+            return found
+        names = self._tokenizers[index].special_tokens.items()
+        return next((name.encode() for name, i in names if i == id), b"")
+
+    def _named(self, index: int, id: int) -> dict[str, Any]:
+        return {"id": id, "hex": self._bytes(index, id).hex()}
+
+    def _rank(self, index: int, token: bytes) -> int | None:
+        """The rank of the merge that makes a token: its id under the rule of ranks."""
+        tok = self._tokenizers[index]
+        if tok.merge_rule == "ranks":
+            return self._ranks[index][token]
+        pair = self._parents[index].get(token)
+        return tok.merges.index(pair) if pair else None
+
+    def _tree_of(self, index: int, token: bytes) -> dict[str, Any] | None:
+        if len(token) > LONGEST_PRETOKEN_BYTES:  # a tree that no one can see, as deep as long
+            return None
+        return self._tree(index, merge_tree(token, self._parents[index]))
+
+    def _tree(self, index: int, tree: Tree) -> dict[str, Any]:
+        node: dict[str, Any] = {"hex": tree.token.hex(), "id": self._ranks[index].get(tree.token)}
+        if tree.left and tree.right:
+            node["parts"] = [self._tree(index, tree.left), self._tree(index, tree.right)]
+        return node
+
+    def _alike(self, index: int, token: bytes) -> list[dict[str, Any]]:
+        """The same word with or without a leading space, and in other case."""
+        try:
+            word = token.decode().removeprefix(" ")
+        except UnicodeDecodeError:
+            return []
+        forms = {word, word.lower(), word.upper(), word.capitalize(), word.title()}
+        ranks = self._ranks[index]
+        found = {(space + form).encode() for form in forms for space in ("", " ")} - {token}
+        return [self._named(index, ranks[one]) for one in sorted(found) if one in ranks]
+
+    def _between_special(self, tok: Tokenizer, text: str, at: int) -> tuple[int, str]:
+        """Where the stretch of ordinary text begins that holds a byte, and the stretch."""
+        special = set(tok.special_tokens.values())
+        ids = tok.encode(text, special="all")
+        place = 0
+        for is_special, run in itertools.groupby(ids, key=special.__contains__):
+            size = len(data := tok.decode_bytes(list(run)))
+            if place <= at < place + size:
+                return place, "" if is_special else data.decode()
+            place += size
+        return at, ""
+
+
+def _children(parents: Mapping[bytes, tuple[bytes, bytes]]) -> dict[bytes, list[bytes]]:
+    """For each token those that were built from it, in order of rank."""
+    children: defaultdict[bytes, list[bytes]] = defaultdict(list)
+    for token, (left, right) in reversed(list(parents.items())):
+        children[left].append(token)
+        if right != left:
+            children[right].append(token)
+    return children
+
+
+def _fits(tok: Tokenizer, template: chat.Template) -> bool:
+    """Whether a tokenizer has the special tokens that a template names."""
+    try:
+        tok.render_conversation(
+            [{"role": "user", "content": "a"}], template=template, untrained="keep"
+        )
+    except ValueError:
+        return False
+    return True
+
+
+def ten_scripts() -> str:
+    """One line of the declaration in each of ten scripts."""
+    texts = declarations()
+    return "\n".join(texts[code].splitlines()[2] for code in _SCRIPTS)

@@ -1,0 +1,121 @@
+"""How tokens are built: the merges of a pretoken one by one, and the tree of a single token.
+
+Both are for looking at. They follow `bytepair.reference` in plain Python and cost the square of the
+length, so they take short pretokens only.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from bytepair.tokenizer import Tokenizer
+
+#: Longer pretokens are not taken apart: nobody looks at so many steps.
+LONGEST_PRETOKEN_BYTES: Final = 400
+
+Pairs = Mapping[tuple[bytes, bytes], int]
+
+
+@dataclass(frozen=True)
+class Step:
+    """The parts of a pretoken at one moment.
+
+    Attributes:
+        parts: the parts, end to end the pretoken.
+        merged: which of them the last merge made; None at the beginning.
+        rank: the rank of this merge; None at the beginning.
+    """
+
+    parts: list[bytes]
+    merged: int | None = None
+    rank: int | None = None
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A token and the two that were merged into it; None for a byte, or if no merge makes it."""
+
+    token: bytes
+    left: Tree | None = None
+    right: Tree | None = None
+
+
+def merge_steps(tokenizer: Tokenizer, pretoken: bytes) -> list[Step]:
+    """Merge a pretoken, and remember every step.
+
+    The shortcut for pretokens that are tokens is left out: it gives the same token without steps,
+    or a token that no steps lead to.
+
+    Args:
+        tokenizer: the tokenizer, whose merge rule is followed.
+        pretoken: at most `LONGEST_PRETOKEN_BYTES` bytes.
+
+    Raises:
+        ValueError: if the pretoken is longer.
+
+    Example:
+        >>> import bytepair
+        >>> ranks = {bytes([b]): b for b in range(256)} | {b"lo": 256, b"low": 257}
+        >>> tok = bytepair.Tokenizer.from_ranks(ranks, pattern="gpt4")
+        >>> [step.parts for step in merge_steps(tok, b"low")]
+        [[b'l', b'o', b'w'], [b'lo', b'w'], [b'low']]
+    """
+    if len(pretoken) > LONGEST_PRETOKEN_BYTES:
+        raise ValueError(
+            f"the pretoken has {len(pretoken)} bytes; steps are shown for at most "
+            f"{LONGEST_PRETOKEN_BYTES}"
+        )
+    if tokenizer.merge_rule == "ranks":
+        return steps_by_rank(pretoken, tokenizer.mergeable_ranks)
+    order: dict[tuple[bytes, bytes], int] = {}
+    for rank, pair in enumerate(tokenizer.merges):
+        order.setdefault(pair, rank)
+    return steps_by_pair(pretoken, order)
+
+
+def steps_by_rank(pretoken: bytes, ranks: Mapping[bytes, int]) -> list[Step]:
+    """The steps under the rule of ranks: neighbours merge whose joined bytes are a token."""
+    parts = [pretoken[i : i + 1] for i in range(len(pretoken))]
+    steps = [Step(parts)]
+    while True:
+        joined = [left + right for left, right in itertools.pairwise(parts)]
+        found = [(ranks[token], i) for i, token in enumerate(joined) if token in ranks]
+        if not found:
+            return steps
+        rank, i = min(found)
+        parts = [*parts[:i], joined[i], *parts[i + 2 :]]
+        steps.append(Step(parts, i, rank))
+
+
+def steps_by_pair(pretoken: bytes, order: Pairs) -> list[Step]:
+    """The steps under the rule of merges: only listed pairs merge."""
+    parts = [pretoken[i : i + 1] for i in range(len(pretoken))]
+    steps = [Step(parts)]
+    while True:
+        pairs = list(itertools.pairwise(parts))
+        found = [(order[pair], i) for i, pair in enumerate(pairs) if pair in order]
+        if not found:
+            return steps
+        rank, i = min(found)
+        parts = [*parts[:i], parts[i] + parts[i + 1], *parts[i + 2 :]]
+        steps.append(Step(parts, i, rank))
+
+
+def merge_tree(token: bytes, parents: Mapping[bytes, tuple[bytes, bytes]]) -> Tree:
+    """Draw the tree of a token.
+
+    Args:
+        token: the token.
+        parents: for each merged token the two that were merged into it.
+
+    Example:
+        >>> merge_tree(b"ab", {b"ab": (b"a", b"b")}).right
+        Tree(token=b'b', left=None, right=None)
+    """
+    if token not in parents:
+        return Tree(token)
+    left, right = parents[token]
+    return Tree(token, merge_tree(left, parents), merge_tree(right, parents))

@@ -1,0 +1,256 @@
+// The page: the views, the text and its splits, and the link that brings them back.
+
+import * as api from "./api.js";
+import { characters } from "./bytes.js";
+import * as chat from "./chat.js";
+import * as field from "./field.js";
+import { packed, unpacked } from "./link.js";
+import * as merges from "./merges.js";
+import { Pane, differences, make } from "./panes.js";
+import * as token from "./token.js";
+import * as vocabulary from "./vocabulary.js";
+
+const at = (id) => document.getElementById(id);
+const VIEWS = ["text", "merges", "chat", "vocabulary"];
+const PROMPT = "Hello, world! How is this split? 안녕하세요, 你好，مرحبا 👋🏽\n1234567 tokens — naïve café";
+const encoder = new TextEncoder();
+const number = new Intl.NumberFormat("en");
+
+const about = await api.about();
+const names = about.tokenizers.map((one) => one.name);
+const panes = names.map((name, index) => new Pane(index, name, { hover: token.hover, leave: token.leave, choose }));
+const shown = new Set(names.keys());
+let view = "text";
+let asking = null;
+let waiting = null;
+let saving = null;
+let current = { bytes: new Uint8Array(), splits: [] };
+
+// ---------------------------------------------------------------- the text
+
+/** Split the text anew: at once if it is short, else when typing pauses. */
+function changed() {
+  clearTimeout(waiting);
+  waiting = setTimeout(split, field.text().length < 30000 ? 0 : 150);
+}
+
+async function split() {
+  asking?.abort();
+  asking = new AbortController();
+  const { signal } = asking;
+  const bytes = encoder.encode(field.text());
+  const visible = panes.filter((pane) => shown.has(pane.index));
+  save();
+  try {
+    const ask = (pane) => api.split(pane.index, bytes, at("special").checked, signal);
+    const splits = await Promise.all(visible.map(ask));
+    if (signal.aborted) return;
+    current = { bytes, splits, visible };
+    draw();
+  } catch (error) {
+    if (error.name !== "AbortError") at("sizes").textContent = `No answer: ${error.message}`;
+  }
+}
+
+function draw() {
+  const { bytes, splits, visible } = current;
+  token.leave();
+  const size = characters(bytes);
+  at("sizes").textContent = `${number.format(size)} characters, ${number.format(bytes.length)} bytes in UTF-8`;
+  const flags = splits.length > 1 ? differences(splits) : [];
+  visible.forEach((pane, n) => {
+    const count = splits[n].ids.length;
+    pane.show(splits[n], bytes, flags[n], at("display").value);
+    const ratio = count ? (bytes.length / count).toFixed(2) : "0";
+    const facts = [`${ratio} bytes per token`];
+    let tone = "";
+    if (n && splits[0].ids.length) {
+      const more = count / splits[0].ids.length - 1;
+      tone = more > 0 ? "more" : more < 0 ? "fewer" : "";
+      const said = more === 0 ? "as many as" : `${Math.abs(100 * more).toFixed(1)} % ${more > 0 ? "more" : "fewer"} than`;
+      facts.push(", ", make("b", "", said), ` ${visible[0].name}`);
+    }
+    pane.say(facts, count, tone);
+  });
+  const said = visible.map((pane, n) => `${splits[n].ids.length} tokens under ${pane.name}`);
+  clearTimeout(draw.saying);
+  draw.saying = setTimeout(() => (at("said").textContent = said.join(", ")), 800);
+}
+
+/** A token was clicked: show all about it, and offer the merges of its word. */
+function choose({ pane, i, id, start }) {
+  const special = at("special").checked;
+  const bytes = current.bytes;
+  token.inspect(pane.index, id, {
+    names,
+    around: pane.partOf(i),
+    merges: async () => {
+      const { hex, start: from } = await api.pretoken(pane.index, bytes, start, special);
+      const word = new TextDecoder().decode(bytes.subarray(from, from + hex.length / 2));
+      token.close();
+      open("merges");
+      merges.load({ text: word, t: pane.index });
+    },
+  });
+}
+
+function arrange() {
+  at("panes").replaceChildren(...panes.filter((pane) => shown.has(pane.index)).map((pane) => pane.element));
+  document.documentElement.dataset.mono = at("mono").checked;
+  document.documentElement.dataset.marks = at("marks").checked;
+}
+
+// ---------------------------------------------------------------- views
+
+function open(name) {
+  view = VIEWS.includes(name) ? name : "text";
+  for (const tab of document.querySelectorAll("[role=tab]")) {
+    const chosen = tab.dataset.view === view;
+    tab.setAttribute("aria-selected", chosen);
+    tab.tabIndex = chosen ? 0 : -1;
+    at(`view-${tab.dataset.view}`).hidden = !chosen;
+  }
+  token.leave();
+  at("names").hidden = view !== "text" || names.length < 2;
+  if (view === "text") split();
+  if (view === "vocabulary") vocabulary.search();
+  save();
+}
+
+function tabs() {
+  const all = [...document.querySelectorAll("[role=tab]")];
+  for (const [n, tab] of all.entries()) {
+    tab.addEventListener("click", () => open(tab.dataset.view));
+    tab.addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (!step) return;
+      const other = all[(n + step + all.length) % all.length];
+      other.focus();
+      open(other.dataset.view);
+    });
+  }
+}
+
+/** The names of the tokenizers: switches, if there are several. */
+function switches() {
+  if (names.length < 2) return;
+  for (const [index, name] of names.entries()) {
+    const button = make("button", "switch", name);
+    button.setAttribute("aria-pressed", shown.has(index));
+    button.addEventListener("click", () => {
+      if (shown.has(index) && shown.size > 1) shown.delete(index);
+      else shown.add(index);
+      button.setAttribute("aria-pressed", shown.has(index));
+      arrange();
+      split();
+    });
+    at("names").append(button);
+  }
+}
+
+function choices() {
+  for (const id of ["merges-of", "chat-of", "search-in"]) {
+    at(id).append(...names.map((name, index) => new Option(name, index)));
+    at(id).closest("label").hidden = names.length < 2;
+  }
+  at("sample").append(...Object.keys(about.samples).map((name) => new Option(name, name)));
+  at("sample").addEventListener("change", (event) => {
+    const text = about.samples[event.target.value];
+    if (text === undefined) return;
+    event.target.value = "";
+    field.put(text);
+  });
+  field.start(changed);
+  at("display").addEventListener("change", () => (draw(), save()));
+  at("special").addEventListener("change", split);
+  for (const id of ["mono", "marks"]) at(id).addEventListener("change", () => (arrange(), save()));
+  at("marks-label").hidden = names.length < 2;
+  at("share").addEventListener("click", share);
+}
+
+// ---------------------------------------------------------------- the link
+
+function state() {
+  return {
+    view,
+    text: field.text(),
+    shown: [...shown].map((index) => names[index]),
+    display: at("display").value,
+    special: at("special").checked,
+    mono: at("mono").checked,
+    marks: at("marks").checked,
+    word: at("word").value,
+    of: ["merges-of", "chat-of", "search-in"].map((id) => names[at(id).value]),
+    chat: chat.state(),
+    query: at("query").value,
+    kind: at("kind").value,
+  };
+}
+
+function save() {
+  clearTimeout(saving);
+  saving = setTimeout(async () => {
+    const hash = field.text().length > 20000 ? null : await packed(state());
+    history.replaceState(null, "", hash === null ? location.pathname : `#${hash}`);
+  }, 250);
+}
+
+async function share() {
+  const hash = await packed(state());
+  if (hash === null) return tell("The text is too long for a link");
+  const link = `${location.origin}${location.pathname}#${hash}`;
+  history.replaceState(null, "", `#${hash}`);
+  try {
+    await navigator.clipboard.writeText(link);
+    tell("Copied");
+  } catch {
+    tell("It is in the address bar");
+  }
+}
+
+function tell(text) {
+  at("share").textContent = text;
+  at("said").textContent = text;
+  setTimeout(() => (at("share").textContent = "Copy link"), 2500);
+}
+
+function restore(found) {
+  const text = typeof found.text === "string" ? found.text : PROMPT;
+  field.put(text);
+  if (Array.isArray(found.shown)) {
+    const known = found.shown.map((name) => names.indexOf(name)).filter((index) => index >= 0);
+    if (known.length) shown.clear();
+    for (const index of known) shown.add(index);
+  }
+  const set = (id, value) => {
+    const before = at(id).value;
+    if (typeof value === "string") at(id).value = value;
+    if (at(id).value === "") at(id).value = before;
+  };
+  set("display", found.display);
+  set("kind", found.kind);
+  at("special").checked = found.special === true;
+  at("mono").checked = found.mono === true;
+  at("marks").checked = found.marks !== false;
+  at("query").value = typeof found.query === "string" ? found.query : "";
+  for (const [n, id] of ["merges-of", "chat-of", "search-in"].entries()) {
+    const index = names.indexOf(found.of?.[n]);
+    if (index >= 0) at(id).value = index;
+  }
+  chat.open(found.chat);
+  merges.load({ text: typeof found.word === "string" ? found.word : " tokenization" });
+  for (const [index, button] of [...at("names").children].entries()) button.setAttribute("aria-pressed", shown.has(index));
+  arrange();
+  open(found.view ?? "text");
+}
+
+tabs();
+switches();
+choices();
+merges.start(save);
+chat.start(about, save);
+vocabulary.start(about, save);
+document.title = `${names.join(", ")} · bytepair explore`;
+restore(await unpacked(location.hash));
+addEventListener("hashchange", async () => restore(await unpacked(location.hash)));
+document.documentElement.dataset.ready = "true";

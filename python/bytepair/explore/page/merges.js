@@ -1,0 +1,105 @@
+// The merges of one word, step by step, as on a blackboard.
+
+import * as api from "./api.js";
+import { describe, fill, fromHex } from "./bytes.js";
+import { make } from "./panes.js";
+
+const at = (id) => document.getElementById(id);
+const word = at("word");
+const slider = at("step");
+const list = at("steps");
+const encoder = new TextEncoder();
+let steps = [];
+let asked = 0;
+let timer = null;
+let changed = () => {};
+
+export function start(onChange) {
+  changed = onChange;
+  word.addEventListener("input", () => load());
+  at("merges-of").addEventListener("change", () => load());
+  slider.addEventListener("input", () => (stop(), show()));
+  const go = (place) => () => (stop(), move(place()));
+  at("first").addEventListener("click", go(() => 0));
+  at("previous").addEventListener("click", go(() => Number(slider.value) - 1));
+  at("next").addEventListener("click", go(() => Number(slider.value) + 1));
+  at("last").addEventListener("click", go(() => steps.length - 1));
+  at("play").addEventListener("click", () => (timer ? stop() : play()));
+}
+
+/** Take a word apart; `last` shows the end at once. */
+export async function load({ text, t, last = false } = {}) {
+  stop();
+  if (text !== undefined) word.value = text;
+  if (t !== undefined) at("merges-of").value = t;
+  const now = ++asked;
+  changed();
+  const bytes = encoder.encode(word.value);
+  try {
+    const found = await api.steps(at("merges-of").value, bytes);
+    if (now !== asked) return;
+    steps = found.steps;
+  } catch (error) {
+    if (now === asked) {
+      steps = [];
+      list.replaceChildren();
+      at("step-said").textContent = error.message;
+    }
+    return;
+  }
+  slider.max = steps.length - 1;
+  slider.value = last ? steps.length - 1 : 0;
+  show();
+}
+
+function move(step) {
+  slider.value = step;
+  show();
+}
+
+function play() {
+  if (Number(slider.value) >= steps.length - 1) move(0);
+  at("play").textContent = "⏸ Pause";
+  timer = setInterval(() => {
+    move(Number(slider.value) + 1);
+    if (Number(slider.value) >= steps.length - 1) stop();
+  }, 700);
+}
+
+function stop() {
+  clearInterval(timer);
+  timer = null;
+  at("play").textContent = "▶ Play";
+}
+
+function show() {
+  const now = Number(slider.value);
+  list.replaceChildren(...steps.slice(0, now + 1).map((step, n) => row(step, steps[n + 1], n === now)));
+  list.scrollTop = list.scrollHeight;
+  const { parts, rank } = steps[now] ?? { parts: [] };
+  const left = parts.length === 1 ? "one token" : `${parts.length} ${now === steps.length - 1 ? "tokens" : "parts"}`;
+  at("step-said").textContent = `step ${now} of ${Math.max(0, steps.length - 1)}: ${left}${rank === null || rank === undefined ? "" : `, by rank ${rank}`}`;
+}
+
+/** The parts at one step: what was just merged, and under a line what goes next. */
+function row(step, following, current) {
+  const item = make("li", current ? "current" : "");
+  const line = make("span", "line");
+  step.parts.forEach(({ hex, id }, n) => {
+    const part = fill(make("span", "part"), fromHex(hex), { spaces: true });
+    if (n === step.merged) part.classList.add("merged");
+    if (following && (n === following.merged || n === following.merged + 1)) part.classList.add("next");
+    part.title = id === null ? "no token" : `id ${id}`;
+    line.append(part);
+  });
+  item.append(line);
+  const note = make("span", "faint note");
+  if (step.rank !== null) {
+    note.textContent = `rank ${step.rank.toLocaleString("en")}`;
+  } else {
+    note.textContent = "the bytes";
+  }
+  item.append(note);
+  item.setAttribute("aria-label", step.parts.map(({ hex }) => describe(fromHex(hex))).join(" | "));
+  return item;
+}

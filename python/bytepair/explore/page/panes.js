@@ -1,0 +1,215 @@
+// One tokenizer's view of the text. Only what is near the window is in the document: a megabyte is
+// some hundred thousand tokens, so they stand in blocks, and a block that is far away is empty space.
+
+import { characterAround, describe, fill, toHex } from "./bytes.js";
+
+const SMALL = 100; // a block of so many tokens ends with the line
+const LARGE = 300; // and at the latest after so many
+const LINE = 31; // pixels, for blocks that were never shown
+const number = new Intl.NumberFormat("en");
+
+export class Pane {
+  constructor(index, name, { hover, leave, choose }) {
+    this.index = index;
+    this.name = name;
+    this.active = -1;
+    this.calls = { hover, leave, choose };
+    this.head = make("header", "pane-head");
+    this.title = make("h2", "", name);
+    this.count = make("p", "count");
+    this.facts = make("p", "faint facts");
+    this.head.append(this.title, this.count, this.facts);
+    this.body = make("div", "tokens");
+    this.body.tabIndex = 0;
+    this.body.setAttribute("role", "listbox");
+    this.body.setAttribute("aria-label", `Tokens of ${name}`);
+    this.element = make("article", "pane");
+    this.element.append(this.head, this.body);
+    this.observer = new IntersectionObserver((entries) => this.#near(entries), {
+      root: this.body,
+      rootMargin: "500px 0px",
+    });
+    this.#listen();
+  }
+
+  /** Show a split of `bytes`; `different` says of each token whether others do not have it. */
+  show({ ids, starts }, bytes, different, display) {
+    Object.assign(this, { ids, starts, bytes, different, display });
+    this.active = Math.min(this.active, ids.length - 1);
+    this.body.dataset.display = display;
+    this.observer.disconnect();
+    this.blocks = blocks(starts, bytes);
+    const across = Math.max(20, this.body.clientWidth / (display === "bytes" ? 11 : 8));
+    const elements = [];
+    for (let b = 0; b + 1 < this.blocks.length; b++) {
+      const element = make("div", "block");
+      const size = starts[this.blocks[b + 1]] - starts[this.blocks[b]];
+      element.dataset.block = b;
+      element.style.minHeight = `${Math.ceil(size / across) * LINE}px`;
+      elements.push(element);
+    }
+    this.body.replaceChildren(...elements);
+    if (elements.length) this.#fill(elements[0]); // the first is there before anyone looks
+    for (const element of elements) this.observer.observe(element);
+  }
+
+  say(text, count, tone) {
+    this.count.textContent = number.format(count);
+    this.count.append(make("small", "", count === 1 ? " token" : " tokens"));
+    this.facts.replaceChildren(...text);
+    this.facts.dataset.tone = tone;
+  }
+
+  token(i) {
+    const bytes = this.bytes.subarray(this.starts[i], this.starts[i + 1]);
+    return { pane: this, i, id: this.ids[i], bytes, start: this.starts[i] };
+  }
+
+  /** The whole character that a token is a part of. */
+  partOf(i) {
+    const around = characterAround(this.bytes, this.starts[i]);
+    const end = this.starts[i + 1];
+    if (!around || (around.start === this.starts[i] && end >= around.start + around.size)) return null;
+    return around;
+  }
+
+  #near(entries) {
+    for (const { isIntersecting, target } of entries) {
+      if (isIntersecting) {
+        this.#fill(target);
+      } else if (target.firstChild && !target.contains(document.activeElement)) {
+        target.style.minHeight = `${target.offsetHeight}px`;
+        target.replaceChildren();
+      }
+    }
+  }
+
+  #fill(block) {
+    if (block.firstChild) return;
+    const b = Number(block.dataset.block);
+    const parts = document.createDocumentFragment();
+    for (let i = this.blocks[b]; i < this.blocks[b + 1]; i++) parts.append(this.#token(i));
+    block.append(parts);
+    block.style.minHeight = "";
+  }
+
+  #token(i) {
+    const { id, bytes } = this.token(i);
+    const span = make("span", `t c${i % 5}`);
+    if (this.different?.[i]) span.classList.add("different");
+    if (i === this.active) span.classList.add("active");
+    span.id = `p${this.index}-${i}`;
+    span.dataset.i = i;
+    span.setAttribute("role", "option");
+    span.setAttribute("aria-selected", i === this.active);
+    span.setAttribute("aria-label", `${describe(bytes)}, id ${id}`);
+    if (this.display === "ids") {
+      span.textContent = id;
+    } else if (this.display === "bytes") {
+      span.textContent = toHex(bytes);
+    } else if (this.display === "both") {
+      span.append(fill(make("span", "over"), bytes, { spaces: true }), make("small", "", id));
+    } else {
+      fill(span, bytes);
+    }
+    if (this.display !== "text" && bytes.at(-1) === 10) {
+      const pair = document.createDocumentFragment();
+      pair.append(span, "\n");
+      return pair;
+    }
+    return span;
+  }
+
+  /** Make a token the active one, bring it into view and tell. */
+  activate(i, { scroll = true } = {}) {
+    if (i < 0 || i >= this.ids.length) return;
+    this.#span(this.active)?.classList.remove("active");
+    this.#span(this.active)?.setAttribute("aria-selected", "false");
+    this.active = i;
+    let b = 0;
+    while (this.blocks[b + 1] <= i) b++;
+    this.#fill(this.body.children[b]);
+    const span = this.#span(i);
+    span.classList.add("active");
+    span.setAttribute("aria-selected", "true");
+    this.body.setAttribute("aria-activedescendant", span.id);
+    if (scroll) span.scrollIntoView({ block: "nearest" });
+    return span;
+  }
+
+  #span(i) {
+    return document.getElementById(`p${this.index}-${i}`);
+  }
+
+  #listen() {
+    const index = (event) => Number(event.target.closest?.(".t")?.dataset.i ?? -1);
+    this.body.addEventListener("pointerover", (event) => {
+      const i = index(event);
+      if (i >= 0 && event.pointerType !== "touch") this.calls.hover(this.token(i), event.target.closest(".t"));
+    });
+    this.body.addEventListener("pointerout", () => this.calls.leave());
+    this.body.addEventListener("blur", () => this.calls.leave());
+    this.body.addEventListener("scroll", () => this.calls.leave(), { passive: true });
+    this.body.addEventListener("click", (event) => {
+      const i = index(event);
+      if (i < 0 || String(getSelection())) return;
+      this.activate(i, { scroll: false });
+      this.calls.choose(this.token(i));
+    });
+    this.body.addEventListener("keydown", (event) => this.#key(event));
+  }
+
+  #key(event) {
+    const last = (this.ids?.length ?? 0) - 1;
+    const places = { ArrowRight: this.active + 1, ArrowDown: this.active + 10, ArrowLeft: this.active - 1, ArrowUp: this.active - 10, Home: 0, End: last };
+    if (event.ctrlKey || event.metaKey || event.altKey || last < 0) return;
+    if (event.key in places) {
+      event.preventDefault();
+      const span = this.activate(Math.max(0, Math.min(last, places[event.key])));
+      this.calls.hover(this.token(this.active), span);
+    } else if (event.key === "Enter" && this.active >= 0) {
+      event.preventDefault();
+      this.calls.choose(this.token(this.active));
+    } else if (event.key === "Escape") {
+      this.calls.leave();
+    }
+  }
+}
+
+/** The first token of each block, and how many tokens there are. */
+function blocks(starts, bytes) {
+  const firsts = [0];
+  const last = starts.length - 1;
+  for (let i = 0; i < last; i++) {
+    const size = i + 1 - firsts.at(-1);
+    const line = bytes[starts[i + 1] - 1] === 10;
+    if (i + 1 < last && (size >= LARGE || (line && size >= SMALL))) firsts.push(i + 1);
+  }
+  if (last > 0) firsts.push(last);
+  return firsts;
+}
+
+/**
+ * Of each token of each split: is it missing elsewhere? For the first split that means in all others,
+ * for the others in the first.
+ */
+export function differences(splits) {
+  return splits.map(({ starts }, n) => {
+    const flags = new Uint8Array(starts.length - 1).fill(1);
+    for (const other of n ? splits.slice(0, 1) : splits.slice(1)) {
+      let j = 0;
+      for (let i = 0; i < flags.length; i++) {
+        while (j + 1 < other.starts.length && other.starts[j] < starts[i]) j++;
+        if (other.starts[j] === starts[i] && other.starts[j + 1] === starts[i + 1]) flags[i] = 0;
+      }
+    }
+    return flags;
+  });
+}
+
+export function make(tag, className = "", text) {
+  const element = document.createElement(tag);
+  if (className) element.className = className;
+  if (text !== undefined) element.textContent = text;
+  return element;
+}

@@ -1,0 +1,265 @@
+"""HTTP around the answers: the page and its files, and what the page asks.
+
+The standard library serves it: a page for one person on one machine needs no more. Each request is
+answered in a thread of its own. What keeps foreign pages out:
+
+1. it listens on loopback unless told otherwise;
+2. the `Host` of a request must be loopback, a bare address, or the host it was told to listen on,
+   so that a foreign name that resolves to this machine gets nothing;
+3. a request that a browser says comes from another origin gets nothing, unless it is someone who
+   follows a link to the page;
+4. the page may load from here only, and run only the scripts that are files here.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import threading
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from socketserver import TCPServer
+from types import TracebackType
+from typing import Any, Final, Self
+from urllib.parse import parse_qs, urlsplit
+
+from bytepair.errors import BytepairError
+from bytepair.explore.answers import Answers
+from bytepair.tokenizer import Tokenizer
+
+#: Larger requests are refused: text of this size is not for looking at.
+MOST_BYTES: Final = 64 << 20
+
+_PAGE: Final = Path(__file__).parent / "page"
+_KINDS: Final = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+_HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self'; connect-src 'self'; worker-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+class RefusedError(Exception):
+    """A request that gets no answer but a status and a reason."""
+
+    def __init__(self, status: HTTPStatus, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server_version, sys_version = "bytepair", ""
+    timeout = 60
+
+    def do_GET(self) -> None:
+        self._answer(self._get)
+
+    def do_POST(self) -> None:
+        self._answer(self._post)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing; who looks at the page sees what happens."""
+
+    def _answer(self, make: Callable[[str, dict[str, str]], tuple[str, bytes]]) -> None:
+        try:
+            self._check()
+            url = urlsplit(self.path)
+            query = {key: values[-1] for key, values in parse_qs(url.query).items()}
+            kind, body = make(url.path, query)
+            self._send(HTTPStatus.OK, kind, body)
+        except RefusedError as error:
+            self.close_connection = True  # the rest of the request may be unread
+            self._error(error.status, str(error))
+        except (BytepairError, ValueError, TypeError, LookupError) as error:
+            self._error(HTTPStatus.BAD_REQUEST, str(error))
+
+    def _check(self) -> None:
+        host = self.headers.get("Host", "")
+        if not _is_ours(host, self.server.told):  # type: ignore[attr-defined]
+            raise RefusedError(HTTPStatus.FORBIDDEN, f"this is not the server of {host!r}")
+        origin = self.headers.get("Origin")
+        foreign = self.headers.get("Sec-Fetch-Site", "none") not in {"same-origin", "none"}
+        followed = self.command == "GET" and self.headers.get("Sec-Fetch-Mode") == "navigate"
+        if (foreign and not followed) or (origin is not None and urlsplit(origin).netloc != host):
+            raise RefusedError(HTTPStatus.FORBIDDEN, "other pages get no answers")
+
+    def _get(self, path: str, query: dict[str, str]) -> tuple[str, bytes]:
+        answers: Answers = self.server.answers  # type: ignore[attr-defined]
+        if path == "/api/about":
+            return _json(answers.about())
+        if path == "/api/token":
+            return _json(answers.token(_number(answers, query), int(query["id"])))
+        if path == "/api/vocabulary":
+            return "application/octet-stream", answers.vocabulary(_number(answers, query))
+        name = "index.html" if path == "/" else path.removeprefix("/")
+        files = {file.name: file for file in _PAGE.iterdir() if file.suffix in _KINDS}
+        if name not in files:
+            raise RefusedError(HTTPStatus.NOT_FOUND, f"there is no {path}")
+        return _KINDS[files[name].suffix], files[name].read_bytes()
+
+    def _post(self, path: str, query: dict[str, str]) -> tuple[str, bytes]:
+        answers: Answers = self.server.answers  # type: ignore[attr-defined]
+        body = self._body()
+        index, special = _number(answers, query), query.get("special") == "1"
+        if path == "/api/split":
+            split = answers.split(index, body.decode(), special=special)
+            return "application/octet-stream", split
+        if path == "/api/pretoken":
+            at = int(query["at"])
+            return _json(answers.pretoken_at(index, body.decode(), at, special=special))
+        if path == "/api/steps":
+            return _json(answers.steps(index, body))
+        if path == "/api/chat":
+            return _json(answers.chat(index, json.loads(body), query.get("template", "")))
+        raise RefusedError(HTTPStatus.NOT_FOUND, f"there is no {path}")
+
+    def _body(self) -> bytes:
+        length = self.headers.get("Content-Length", "")
+        if not length.isascii() or not length.isdigit():
+            raise RefusedError(HTTPStatus.LENGTH_REQUIRED, "say how long the request is")
+        if int(length) > MOST_BYTES:
+            limit = f"a request has at most {MOST_BYTES >> 20} MB"
+            raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, limit)
+        return self.rfile.read(int(length))
+
+    def _error(self, status: HTTPStatus, reason: str) -> None:
+        self._send(status, "application/json", json.dumps({"error": reason}).encode())
+
+    def _send(self, status: HTTPStatus, kind: str, body: bytes) -> None:
+        self.send_response(status)
+        headers = {"Content-Type": kind, "Content-Length": str(len(body)), **_HEADERS}
+        for name, value in headers.items():
+            self.send_header(name, value)
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        try:
+            self.wfile.write(body)
+        except ConnectionError:  # the page has asked anew meanwhile
+            self.close_connection = True
+
+
+def _json(value: object) -> tuple[str, bytes]:
+    return "application/json", json.dumps(value).encode()
+
+
+def _number(answers: Answers, query: Mapping[str, str]) -> int:
+    index = int(query.get("t", "0"))
+    if not 0 <= index < len(answers.names):
+        raise ValueError(f"there is no tokenizer {index}")
+    return index
+
+
+def _is_ours(host: str, told: str) -> bool:
+    """Whether a `Host` is a name by which this server is reached on purpose."""
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return False
+    if name in {"localhost", told.lower()}:
+        return True
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    # Told to listen to others, any bare address may be ours; foreign names are no addresses.
+    return address.is_loopback or not _is_loopback(told)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class Server(ThreadingHTTPServer):
+    """The page on a port, in a thread of its own from `with` to its end.
+
+    Args:
+        tokenizers: the tokenizers, by name.
+        host: the address or name to listen on; only loopback is out of reach of others.
+        port: the port; 0 is any that is free.
+
+    Raises:
+        ValueError: if there is no tokenizer.
+        OSError: if the port is taken.
+    """
+
+    daemon_threads = True
+
+    def __init__(
+        self, tokenizers: Mapping[str, Tokenizer], host: str = "127.0.0.1", port: int = 0
+    ) -> None:
+        if not tokenizers:
+            raise ValueError("there is no tokenizer to explore; name one")
+        self.answers, self.told = Answers(tokenizers), host
+        if ":" in host:
+            import socket
+
+            self.address_family = socket.AF_INET6
+        try:
+            super().__init__((host, port), _Handler)
+        except OSError as error:
+            where = f"cannot listen on port {port} of {host}: {error.strerror}"
+            raise OSError(f"{where}; another port may be free (0 is any that is)") from None
+
+    def server_bind(self) -> None:
+        """Take the port without asking for the name of the host, which can take long."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = self.told, self.server_address[1]
+
+    @property
+    def url(self) -> str:
+        """Where the page is."""
+        host = f"[{self.told}]" if ":" in self.told else self.told
+        return f"http://{host}:{self.server_address[1]}/"
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.shutdown()
+        self.server_close()
+
+
+def serve(
+    tokenizers: Mapping[str, Tokenizer],
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8765,
+    ready: Callable[[str], object] = lambda url: None,
+) -> None:
+    """Serve the page until Ctrl-C.
+
+    Args:
+        tokenizers: the tokenizers, by name.
+        host: the address or name to listen on.
+        port: the port; 0 is any that is free.
+        ready: is called with the address of the page once it answers.
+
+    Raises:
+        OSError: if the port is taken.
+    """
+    with Server(tokenizers, host, port) as server:
+        ready(server.url)
+        threading.Event().wait()

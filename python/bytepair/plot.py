@@ -1,0 +1,279 @@
+"""Numbers in, pictures out: three kinds of plot as SVG, written by hand.
+
+`bars` compares one number of many things, `dots` compares several tokenizers at many things,
+`lines` shows how one number goes with another. The pictures are text: they hold no script, load
+nothing, take the colour of their surroundings for words and axes, and say in words what they show.
+They are 420 units wide, so that a phone can show them with letters that one can read.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+#: The colours of series: apart from each other in light and dark, and for most who see few colours.
+COLORS: Final = ("#3f7ee8", "#e07b39", "#2f9e7a", "#b65fb0", "#a58a1f", "#6c6fd3")
+
+WIDTH: Final = 420
+_ROW: Final = 18
+
+
+class Svg(str):
+    """A picture as SVG; notebooks show it."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return str(self)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A range of numbers laid on a range of places.
+
+    Attributes:
+        low: the number at `start`.
+        high: the number at `end`.
+        start: a place in the picture.
+        end: another.
+        log: whether equal distances are equal ratios.
+    """
+
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool = False
+
+    def __call__(self, value: float) -> float:
+        """Where a number is."""
+        low, high, value = ((math.log(x) if self.log else x) for x in (self.low, self.high, value))
+        share = (value - low) / (high - low) if high > low else 0.5
+        return round(self.start + share * (self.end - self.start), 1)
+
+    def ticks(self, most: int = 5) -> list[float]:
+        """Round numbers in the range: powers of two or ten, or steps of 1, 2 or 5."""
+        if self.log:
+            base = 10 if self.high / self.low > 1000 else 2
+            powers = range(
+                math.ceil(math.log(self.low, base) - 1e-9),
+                math.floor(math.log(self.high, base) + 1e-9) + 1,
+            )
+            every = max(1, math.ceil(len(powers) / most))
+            return [float(base**n) for n in powers][::every]
+        rough = (self.high - self.low) / most or 1.0
+        power = 10 ** math.floor(math.log10(rough))
+        step = next(power * m for m in (1, 2, 5, 10) if power * m >= rough * 0.999)
+        first = math.ceil(self.low / step - 1e-9)
+        last = math.floor(self.high / step + 1e-9)
+        return [round(n * step, 10) for n in range(first, last + 1)]
+
+
+def bars(
+    rows: Mapping[str, float], *, title: str, unit: str = "", strong: Sequence[str] = ()
+) -> Svg:
+    """Draw one number of many things as bars that lie on each other.
+
+    Args:
+        rows: the numbers, by what they are of.
+        title: what the picture shows, in words.
+        unit: what the numbers are.
+        strong: the rows that stand out.
+
+    Example:
+        >>> picture = bars({"one": 1, "two": 2}, title="Numbers")
+        >>> picture.startswith("<svg"), picture.count("<rect")
+        (True, 2)
+    """
+    left = _label_width(rows)
+    scale = Scale(0, max([*rows.values(), 1e-9]), left, WIDTH - 52)
+    parts = []
+    for number, (label, value) in enumerate(rows.items()):
+        y = 8 + number * _ROW
+        width = round(max(scale(value) - left, 0.5), 1)
+        color = COLORS[1] if label in strong else COLORS[0]
+        parts.append(_text(left - 8, y + 11, label, "end"))
+        parts.append(
+            f'<rect x="{left}" y="{y}" width="{width}" height="13" rx="2" fill="{color}"/>'
+        )
+        parts.append(_text(left + width + 5, y + 11, _number(value), "start", faint=True))
+    height = 14 + len(rows) * _ROW
+    if unit:
+        parts.append(_text(left, height + 8, unit, "start", faint=True))
+        height += 16
+    return _svg(parts, height, title)
+
+
+def dots(rows: Mapping[str, Mapping[str, float]], *, title: str, unit: str = "") -> Svg:
+    """Draw several numbers of many things, each kind in its colour, on a line for each thing.
+
+    Args:
+        rows: for each thing its numbers, by kind; the kinds are those of the first row.
+        title: what the picture shows, in words.
+        unit: what the numbers are.
+
+    Example:
+        >>> picture = dots({"news": {"ours": 4.1, "theirs": 4.4}}, title="Bytes per token")
+        >>> picture.count("<circle")
+        4
+    """
+    kinds = list(next(iter(rows.values()), {}))
+    left, top = _label_width(rows), 12 + 16 * len(kinds)
+    values = [value for row in rows.values() for value in row.values()]
+    scale = Scale(0, max([*values, 1e-9]), left, WIDTH - 16)
+    bottom = top + 8 + len(rows) * (_ROW + 4)
+    parts = _legend(kinds, left)
+    for tick in scale.ticks():
+        x = scale(tick)
+        parts.append(_line(x, top, x, bottom))
+        parts.append(_text(x, bottom + 14, _number(tick), "middle", faint=True))
+    for number, (label, row) in enumerate(rows.items()):
+        y = top + 16 + number * (_ROW + 4)
+        ends = [scale(value) for value in row.values()]
+        parts.append(_text(left - 8, y + 4, label, "end"))
+        parts.append(_line(min(ends), y, max(ends), y, strong=True))
+        for kind, value in reversed(list(row.items())):
+            place = kinds.index(kind)
+            color, shift = COLORS[place % len(COLORS)], 3 * place - 1.5 * (len(kinds) - 1)
+            parts.append(
+                f'<circle cx="{scale(value)}" cy="{y + shift}" r="4.5" fill="{color}">'
+                f"<title>{html.escape(f'{label}, {kind}: {_number(value)}')}</title></circle>"
+            )
+    if unit:
+        parts.append(_text(WIDTH - 16, bottom + 30, unit, "end", faint=True))
+    return _svg(parts, bottom + (36 if unit else 20), title)
+
+
+def lines(
+    series: Mapping[str, tuple[ArrayLike, ArrayLike]],
+    *,
+    title: str,
+    x: str = "",
+    y: str = "",
+    log_x: bool = False,
+    log_y: bool = False,
+    marks: Mapping[str, tuple[float, float]] | None = None,
+) -> Svg:
+    """Draw how one number goes with another, one line for each series.
+
+    Args:
+        series: for each name the places from left to right and the heights there; long series are
+            thinned to what can be seen.
+        title: what the picture shows, in words.
+        x: what the places are.
+        y: what the heights are.
+        log_x: whether equal distances are equal ratios, from left to right.
+        log_y: the same from bottom to top.
+        marks: points to mark, by their words.
+
+    Example:
+        >>> picture = lines({"squares": ([0, 1, 2], [0, 1, 4])}, title="Squares")
+        >>> picture.count("<polyline")
+        1
+    """
+    data = {
+        n: _thinned(np.asarray(a, float), np.asarray(b, float), log_x)
+        for n, (a, b) in series.items()
+    }
+    xs = np.concatenate([a for a, _ in data.values()])
+    ys = np.concatenate([b for _, b in data.values()])
+    top, bottom, left = 12 + 16 * (len(data) if len(data) > 1 else 0) + (16 if y else 0), 270, 46
+    across = Scale(float(xs.min()), float(xs.max()), left, WIDTH - 16, log_x)
+    floor = float(ys.min()) if log_y else min(0.0, float(ys.min()))
+    up = Scale(floor, float(ys.max()), bottom, top, log_y)
+    parts = _legend(list(data), left) if len(data) > 1 else []
+    parts += _axes(across, up)
+    if y:
+        parts.append(_text(4, top - 10, y, "start", faint=True))
+    if x:
+        parts.append(_text(WIDTH - 16, bottom + 32, x, "end", faint=True))
+    for number, (a, b) in enumerate(data.values()):
+        points = " ".join(f"{across(i)},{up(j)}" for i, j in zip(a, b, strict=True))
+        color = COLORS[number % len(COLORS)]
+        parts.append(
+            f'<polyline points="{points}" fill="none" stroke="{color}" stroke-width="2" '
+            'stroke-linejoin="round"/>'
+        )
+    for words, (i, j) in (marks or {}).items():
+        place, side = across(i), "end" if across(i) > WIDTH / 2 else "start"
+        parts.append(f'<circle cx="{place}" cy="{up(j)}" r="5" fill="{COLORS[1]}"/>')
+        shift = -10 if side == "end" else 10
+        parts.append(_text(place + shift, up(j) + (16 if side == "start" else -8), words, side))
+    return _svg(parts, bottom + (38 if x else 22), title)
+
+
+# ---------------------------------------------------------------------------- parts
+
+
+def _axes(across: Scale, up: Scale) -> list[str]:
+    parts = []
+    for tick in up.ticks():
+        parts.append(_line(across.start, up(tick), across.end, up(tick)))
+        parts.append(_text(across.start - 6, up(tick) + 4, _number(tick), "end", faint=True))
+    for tick in across.ticks():
+        parts.append(_line(across(tick), up.start, across(tick), up.start + 4, strong=True))
+        parts.append(_text(across(tick), up.start + 16, _number(tick), "middle", faint=True))
+    parts.append(_line(across.start, up.start, across.end, up.start, strong=True))
+    return parts
+
+
+def _thinned(
+    x: NDArray[np.float64], y: NDArray[np.float64], log: bool, most: int = 200
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Keep points that are apart on the scale, and both ends."""
+    if len(x) <= most:
+        return x, y
+    wanted = np.geomspace(x[0], x[-1], most) if log else np.linspace(x[0], x[-1], most)
+    kept = np.unique(np.clip(np.searchsorted(x, wanted - 1e-9), 0, len(x) - 1))
+    return x[kept], y[kept]
+
+
+def _legend(kinds: Sequence[str], left: float) -> list[str]:
+    parts = []
+    for number, kind in enumerate(kinds):
+        y, color = 10 + 16 * number, COLORS[number % len(COLORS)]
+        parts.append(f'<circle cx="{left + 5}" cy="{y}" r="5" fill="{color}"/>')
+        parts.append(_text(left + 16, y + 4, kind, "start"))
+    return parts
+
+
+def _label_width(rows: Mapping[str, object]) -> int:
+    return min(160, 16 + max((round(6.4 * len(label)) for label in rows), default=0))
+
+
+def _text(x: float, y: float, text: str, anchor: str, *, faint: bool = False) -> str:
+    look = ' opacity="0.7"' if faint else ""
+    place = f'x="{round(x, 1)}" y="{round(y, 1)}" text-anchor="{anchor}"'
+    return f'<text {place} fill="currentColor"{look}>{html.escape(text)}</text>'
+
+
+def _line(x1: float, y1: float, x2: float, y2: float, *, strong: bool = False) -> str:
+    places = f'x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}"'
+    return f'<line {places} stroke="currentColor" opacity="{0.45 if strong else 0.13}"/>'
+
+
+def _number(value: float) -> str:
+    size = abs(value)
+    if size >= 1e6:
+        return f"{value / 1e6:.3g}M"
+    if size >= 1e5:
+        return f"{value / 1e3:.3g}k"
+    if size >= 100 or value == int(value):
+        return f"{value:,.0f}"
+    return f"{value:.2f}" if size >= 0.1 else f"{value:.2g}"
+
+
+def _svg(parts: Sequence[str], height: float, title: str) -> Svg:
+    words = html.escape(title)
+    return Svg(
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {round(height)}" '
+        f'width="{WIDTH}" role="img" aria-label="{words}" font-size="12" '
+        'font-family="system-ui, sans-serif" style="max-width:100%;height:auto">'
+        f"<title>{words}</title>{''.join(parts)}</svg>"
+    )

@@ -1,0 +1,283 @@
+"""The page, section by section: a few words, a picture, a table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+
+import numpy as np
+
+from bytepair import plot
+from bytepair.evaluate import Cell, Evaluation, Sweep, Table, tables
+from bytepair.evaluate.tables import Tone
+from bytepair.tokenizer import write_whole
+from bytepair.view import readable
+
+#: Nothing is loaded and nothing runs; the styles stand in the page.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def save(found: Evaluation, path: str | os.PathLike[str]) -> Path:
+    """Write the page, whole or not at all.
+
+    Args:
+        found: what `bytepair.evaluate.measure` gave.
+        path: the file.
+
+    Returns:
+        The path.
+    """
+    write_whole(Path(path), to_html(found).encode())
+    return Path(path)
+
+
+def to_html(found: Evaluation) -> str:
+    """Make the page of an evaluation.
+
+    Args:
+        found: what `bytepair.evaluate.measure` gave.
+    """
+    style = (Path(__file__).parent / "style.css").read_text(encoding="utf-8")
+    named = {table.title: table for table in tables(found)}
+    sections = [
+        _compression(found),
+        _languages(found),
+        _use(found, named["Use"]),
+        _vocabulary(found, named["Vocabulary"]),
+        _numbers(found),
+        *([_sizes(found, named["Sizes"])] if found.sweep else []),
+    ]
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f"<title>{escape(found.name)} · bytepair report</title>\n<style>\n{style}</style>\n"
+        f"</head>\n<body>\n{_head(found)}\n<main>\n{''.join(sections)}</main>\n"
+        f"{_foot(found)}\n</body>\n</html>\n"
+    )
+
+
+def _head(found: Evaluation) -> str:
+    tok, used = found.tokenizer, found.use
+    parities = [one.parity for one in found.languages]
+    unused = len(used.unused) / max(found.vocabulary.size - found.vocabulary.special, 1)
+    cards = {
+        "ids": f"{tok.vocab_size:,}",
+        "bytes per token": f"{used.bytes / max(used.tokens, 1):.2f}",
+        "mean parity of 60 languages": f"{sum(parities) / len(parities):.2f}",
+        "of the vocabulary never used": f"{unused:.0%}",
+        "Rényi efficiency": f"{used.renyi:.2f}",
+    }
+    items = "".join(
+        f"<div><dd>{escape(value)}</dd><dt>{escape(name)}</dt></div>"
+        for name, value in cards.items()
+    )
+    left_out = "".join(
+        f"<p class=note>Left out: {escape(why)}.</p>" for why in found.missing.values()
+    )
+    return (
+        f"<header><p class=kicker>bytepair report</p><h1>{escape(found.name)}</h1>"
+        f"<p>Use and sizes are measured on {escape(found.corpus)}.</p>"
+        f"<dl class=cards>{items}</dl>{left_out}</header>"
+    )
+
+
+def _foot(found: Evaluation) -> str:
+    tok = found.tokenizer
+    return (
+        f"<footer><p>Merge rule: {tok.merge_rule}. "
+        f"Split pattern: <code>{escape(tok.pattern)}</code>, with the classes of Unicode "
+        f"{escape(tok.unicode_version)}.</p>"
+        f"<p>Fingerprint <code>{tok.fingerprint}</code></p></footer>"
+    )
+
+
+# ---------------------------------------------------------------------------- sections
+
+
+def _compression(found: Evaluation) -> str:
+    rows = {
+        one.text: {who: one.ratio(who) for who in found.tokenizers} for one in found.compression
+    }
+    picture = plot.dots(
+        rows, title="Bytes per token of each text under each tokenizer", unit="bytes per token"
+    )
+    words = "How many bytes of text a token stands for on average. More is better."
+    return _section("Compression", words, picture, _table(_side_by_side(found)), wide=True)
+
+
+def _side_by_side(found: Evaluation) -> Table:
+    """The tables of `tables`, one for each rival, as one."""
+    ours, *rivals = found.tokenizers
+    head = ["text", "bytes", f"tokens, {ours}"]
+    for rival in rivals:
+        head += [f"tokens, {rival}", "saved"]
+    rows = []
+    for one in found.compression:
+        row = [Cell(one.text), Cell(f"{one.bytes:,}"), Cell(f"{one.tokens[ours]:,}")]
+        for rival in rivals:
+            saved = one.difference(ours, rival)
+            tone: Tone = "good" if saved > 0 else "bad" if saved < 0 else ""
+            row += [Cell(f"{one.tokens[rival]:,}"), Cell(f"{saved:+.1%}", tone)]
+        rows.append(row)
+    note = f"Saved is the share of the other's tokens that {ours} does without."
+    return Table("Compression", note if rivals else "", head, rows)
+
+
+def _languages(found: Evaluation) -> str:
+    worst = [one.name for one in found.languages[-10:]]
+    picture = plot.bars(
+        {one.name: one.parity for one in found.languages},
+        title="Tokens relative to English, in sixty languages",
+        unit="parity; the ten that cost most stand out",
+        strong=worst,
+    )
+    rows = []
+    for one in found.languages:
+        fertility = "–" if one.fertility is None else f"{one.fertility:.2f}"
+        parities = [f"{found.parity[who][one.code]:.2f}" for who in found.tokenizers]
+        texts = [f"{one.tokens:,}", f"{one.bytes_per_token:.2f}", fertility, *parities]
+        rows.append([Cell(one.name), *map(Cell, texts)])
+    head = ["language", "tokens", "bytes per token", "tokens per word"]
+    head += [f"parity, {who}" for who in found.tokenizers]
+    words = (
+        "The same text, the Universal Declaration of Human Rights, in each language. A language of "
+        "parity 3 fills a model's context three times as fast as English does."
+    )
+    return _section("Languages", words, picture, _table(Table("Languages", "", head, rows)))
+
+
+def _use(found: Evaluation, table: Table) -> str:
+    counts = np.sort(found.use.counts[found.use.counts > 0])[::-1]
+    words = "How often tokens occur: the most frequent first, on scales of powers."
+    if len(counts) < 2:
+        return _section("Use", words, "", _table(table))
+    picture = plot.lines(
+        {"use": (np.arange(1, len(counts) + 1), counts)},
+        title="How often each token occurs, by its place in order of frequency",
+        x="place of the token",
+        y="times it occurs",
+        log_x=True,
+        log_y=True,
+    )
+    return _section("Use", words, picture, _table(table))
+
+
+def _vocabulary(found: Evaluation, table: Table) -> str:
+    one = found.vocabulary
+    shown = {str(n): float(one.lengths.get(n, 0)) for n in range(1, 16)}
+    shown["16 or more"] = float(sum(count for n, count in one.lengths.items() if n > 15))
+    picture = plot.bars(
+        shown, title="How many tokens have how many bytes", unit="tokens, by their bytes"
+    )
+    # Single bytes must be there, used or not.
+    unused = [id for id in found.use.unused if len(found.tokenizer.token_bytes(id)) > 1]
+    lists = {
+        "The longest tokens": one.longest,
+        "Tokens that are not whole characters": one.unwhole[:40],
+        "Tokens that no merges make": one.unreachable[:40],
+        "Tokens that never occurred": unused[:40],
+    }
+    chips = "".join(
+        f"<h3>{escape(title)}</h3>{_chips(found, ids)}" for title, ids in lists.items() if ids
+    )
+    groups = "".join(f"<li>{_chips(found, ids)}</li>" for ids in one.duplicates[:12])
+    if groups:
+        chips += f"<h3>Tokens that differ in case or a leading space</h3><ul>{groups}</ul>"
+    words = (
+        "What the ids stand for. A space is shown as ·, a byte that is no character as its number."
+    )
+    return _section("Vocabulary", words, picture, _table(table) + chips)
+
+
+def _numbers(found: Evaluation) -> str:
+    rows = "".join(
+        f"<tr><th scope=row>{escape(number)}</th>"
+        + "".join(
+            f"<td>{_tokens([tok.token_bytes(i) for i in tok.encode(number)])}</td>"
+            for tok in found.tokenizers.values()
+        )
+        + "</tr>"
+        for number in found.vocabulary.numbers
+    )
+    heads = "".join(f"<th scope=col>{escape(who)}</th>" for who in found.tokenizers)
+    head = f"<thead><tr><th scope=col>number</th>{heads}</tr></thead>"
+    table = f"<div class=scroll tabindex=0><table>{head}<tbody>{rows}</tbody></table></div>"
+    return _section("Numbers", "How digits are split.", "", table)
+
+
+def _sizes(found: Evaluation, table: Table) -> str:
+    assert found.sweep is not None
+    words = (
+        "One training holds every smaller vocabulary. The knee is where the curve, on plain "
+        "scales, lies highest above the line between its ends."
+    )
+    return _section("Sizes", words, sizes_plot(found.sweep, found.corpus), _table(table))
+
+
+def sizes_plot(sweep: Sweep, corpus: str = "other text") -> plot.Svg:
+    """Draw the bytes per token of every size, on the training text and on other text.
+
+    Args:
+        sweep: what `bytepair.evaluate.sweep` gave.
+        corpus: what the other text is.
+
+    Example:
+        >>> import bytepair
+        >>> tok = bytepair.train(bytepair.sample.paths(), vocab_size=1000)
+        >>> "knee" in sizes_plot(bytepair.evaluate.sweep(tok))
+        True
+    """
+    series: dict[str, tuple[Sequence[float], Sequence[float]]] = {
+        "training text": (sweep.sizes.tolist(), sweep.bytes_per_token.tolist())
+    }
+    if sweep.heldout:
+        series[corpus] = (list(sweep.heldout), list(sweep.heldout.values()))
+    return plot.lines(
+        series,
+        title="Bytes per token at every size of the vocabulary",
+        x="ids",
+        y="bytes per token",
+        log_x=True,
+        marks={f"knee: {sweep.knee:,}": (sweep.knee, sweep.at(sweep.knee))},
+    )
+
+
+# ---------------------------------------------------------------------------- parts
+
+
+def _section(title: str, words: str, picture: str, rest: str, *, wide: bool = False) -> str:
+    figure = f"<figure>{picture}</figure>" if picture else ""
+    return (
+        f"<section><h2>{escape(title)}</h2><p>{escape(words)}</p>"
+        f"<div class='{'rows' if wide else 'columns'}'>{figure}<div>{rest}</div></div></section>\n"
+    )
+
+
+def _table(table: Table) -> str:
+    head = "".join(f"<th scope=col>{escape(name)}</th>" for name in table.head)
+    rows = "".join(
+        "<tr>"
+        + f"<th scope=row>{escape(row[0].text)}</th>"
+        + "".join(f"<td class='{cell.tone}'>{escape(cell.text)}</td>" for cell in row[1:])
+        + "</tr>"
+        for row in table.rows
+    )
+    note = f"<caption>{escape(table.note)}</caption>" if table.note else ""
+    words = "" if table.head[1:] == ["value"] else " class=numbers"
+    return (
+        f"<div class=scroll tabindex=0><table{words}>{note}"
+        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _chips(found: Evaluation, ids: Iterable[int]) -> str:
+    return f"<p class=chips>{_tokens([found.tokenizer.token_bytes(id) for id in ids], ' ')}</p>"
+
+
+def _tokens(tokens: Iterable[bytes], between: str = "") -> str:
+    return between.join(
+        f"<bdi>{escape(readable(token).replace(' ', '·'))}</bdi>" for token in tokens
+    )

@@ -1,0 +1,428 @@
+"""Each figure of the evaluation against a computation that shares no code with it."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+import types
+from collections import Counter
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiktoken
+
+import bytepair
+from bytepair import evaluate, reference
+from bytepair.evaluate.languages import LANGUAGES
+from test_cli import run
+
+
+@pytest.fixture(scope="module")
+def found(trained: bytepair.Tokenizer) -> evaluate.Evaluation:
+    rival = bytepair.train(["hello hello"], vocab_size=269)
+    texts = {"train": ["To be, or not to be"], "validation": ["That is", " the question: 🙂"]}
+    return evaluate.measure(trained, against={"small": rival}, texts=texts)
+
+
+@pytest.fixture(scope="module")
+def encoding(trained: bytepair.Tokenizer) -> tiktoken.Encoding:
+    return trained.to_tiktoken()
+
+
+# ---------------------------------------------------------------------------- texts
+
+
+def test_the_shipped_texts_are_what_they_say() -> None:
+    samples = evaluate.samples()
+    assert list(samples) == ["news", "korean", "code", "mathematics", "science"]
+    assert all(1000 < len(text.encode()) < 4000 for text in samples.values())
+    compile(samples["code"].partition("/*")[0], "code", "exec")
+    hangul = re.findall("[가-힣]", samples["korean"])
+    assert len(hangul) > 0.6 * len(samples["korean"])
+    assert evaluate.declarations().keys() == LANGUAGES.keys()
+    assert len(LANGUAGES) == 60
+
+
+def test_documents_come_from_any_source(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("ein Text ä", encoding="utf-8")
+    assert evaluate.documents(tmp_path / "a.txt") == ["ein Text ä"]
+    assert evaluate.documents(["a", "b", "c"], max_chars=1) == ["a", "b"]
+    with pytest.raises(bytepair.errors.CorpusError, match="no text"):
+        evaluate.documents([])
+
+
+# ---------------------------------------------------------------------------- figures
+
+
+def test_compression_is_what_tiktoken_counts(
+    found: evaluate.Evaluation, encoding: tiktoken.Encoding
+) -> None:
+    texts = {k: [v] for k, v in evaluate.samples().items()}
+    texts |= {"train": ["To be, or not to be"], "validation": ["That is", " the question: 🙂"]}
+    assert [one.text for one in found.compression] == list(texts)
+    for one in found.compression:
+        size = sum(len(text.encode("utf-8")) for text in texts[one.text])
+        tokens = sum(len(encoding.encode_ordinary(text)) for text in texts[one.text])
+        assert (one.bytes, one.tokens["ours"]) == (size, tokens)
+        assert one.ratio("ours") == pytest.approx(size / tokens)
+        theirs = one.tokens["small"]
+        assert one.difference("ours", "small") == pytest.approx((theirs - tokens) / theirs)
+
+
+def test_languages_are_what_tiktoken_counts(
+    found: evaluate.Evaluation, encoding: tiktoken.Encoding
+) -> None:
+    files = {p.stem: p.read_text("utf-8") for p in bytepair.sample.paths() if p.stem in LANGUAGES}
+    counts = {code: len(encoding.encode_ordinary(text)) for code, text in files.items()}
+    assert {one.code for one in found.languages} == set(files)
+    for one in found.languages:
+        assert one.tokens == counts[one.code]
+        assert one.parity == pytest.approx(float(Fraction(counts[one.code], counts["en"])))
+        assert one.bytes_per_token * one.tokens == pytest.approx(len(files[one.code].encode()))
+        assert found.parity["ours"][one.code] == one.parity
+    parities = [one.parity for one in found.languages[1:]]
+    assert found.languages[0].code == "en"
+    assert parities == sorted(parities)
+    by_code = {one.code: one for one in found.languages}
+    words = len(files["de"].split())
+    assert by_code["de"].fertility == pytest.approx(counts["de"] / words)
+    assert by_code["th"].fertility is None
+    assert len(files["am"].split()) < (by_code["am"].words or 0)  # its words are divided by ፡
+
+
+def test_use_is_what_a_counter_counts(found: evaluate.Evaluation) -> None:
+    tok = found.tokenizer
+    ids = [i for text in ["That is", " the question: 🙂"] for i in tok.encode(text)]
+    times = Counter(ids)
+    used = found.use
+    assert used.tokens == len(ids)
+    assert used.bytes == len("That is the question: 🙂".encode())
+    assert set(used.unused) == set(tok.mergeable_ranks.values()) - set(ids)
+    pieces = [tok.token_bytes(i) for i in ids]
+    assert used.single_bytes == sum(len(p) == 1 for p in pieces) / len(ids)
+    broken = sum(len(p) == 1 and p[0] >= 128 for p in pieces)
+    assert used.broken_bytes == broken / len(ids)
+    assert broken > 0
+    power = sum((n / len(ids)) ** 2.5 for n in times.values())
+    assert used.renyi == pytest.approx(math.log(power) / (1 - 2.5) / math.log(tok.vocab_size))
+    assert used.counts.sum() == len(ids)
+
+
+def test_efficiency_of_known_distributions() -> None:
+    assert evaluate.renyi_efficiency([1] * 8, 8) == pytest.approx(1)
+    assert evaluate.renyi_efficiency([1] * 8, 64) == pytest.approx(0.5)
+    assert evaluate.renyi_efficiency([3, 1], 2, order=1) == pytest.approx(0.8112781244591328)
+    assert evaluate.renyi_efficiency([3, 1], 2, order=2) == pytest.approx(math.log2(16 / 10))
+    assert evaluate.renyi_efficiency([], 5) == evaluate.renyi_efficiency([4], 1) == 0
+
+
+def test_vocabulary_is_what_a_plain_search_finds(found: evaluate.Evaluation) -> None:
+    tok, one = found.tokenizer, found.vocabulary
+    tokens = {tok.token_id(token): token for token in tok.mergeable_ranks}
+    assert one.size == tok.vocab_size == len(tokens) + one.special
+    assert sum(one.lengths.values()) == len(tokens)
+    assert max(one.lengths) == len(tokens[one.longest[0]]) == max(map(len, tokens.values()))
+    sizes = [len(tokens[i]) for i in one.longest]
+    assert sizes == sorted(sizes, reverse=True)
+    rest = [len(token) for i, token in tokens.items() if i not in one.longest]
+    assert max(rest) <= sizes[-1]
+    whole = {i for i, t in tokens.items() if "\ufffd" not in t.decode("utf-8", "replace")}
+    assert set(one.unwhole) == {i for i, t in tokens.items() if len(t) > 1} - whole
+    for number, split in one.numbers.items():
+        assert b"".join(split) == number.encode()
+    digits = [t for t in tokens.values() if re.fullmatch(rb"[0-9]+", t)]
+    assert one.digits == Counter(map(len, digits))
+
+
+def test_near_duplicates_differ_in_case_or_space_only(found: evaluate.Evaluation) -> None:
+    tok, groups = found.tokenizer, found.vocabulary.duplicates
+    keys = set()
+    for group in groups:
+        texts = [tok.token_bytes(i).decode() for i in group]
+        stripped = {(t[1:] if t[0] == " " else t).casefold() for t in texts}
+        assert len(stripped) == 1
+        assert len(texts) == len(set(texts)) > 1
+        keys |= stripped
+    assert len(keys) == len(groups)
+    assert {"the"} <= keys
+    longer = [t.decode("utf-8", "replace") for t in tok.mergeable_ranks if len(t) > 1]
+    seen = Counter(t.removeprefix(" ").casefold() for t in longer if "\ufffd" not in t)
+    assert keys == {key for key, times in seen.items() if times > 1}
+    assert found.vocabulary.extra == sum(map(len, groups)) - len(groups)
+
+
+def test_unreachable_tokens_are_those_that_merging_alone_does_not_make() -> None:
+    ranks = {bytes([b]): b for b in range(256)}
+    for token in (b"ab", b"bc", b"abc", b"xyz", b"cd", b"abcd", b"ba", b"aba"):
+        ranks[token] = len(ranks)
+    tok = bytepair.Tokenizer.from_ranks(ranks, pattern="gpt4")
+    slow = []
+    for token, id in ranks.items():
+        without = {t: r for t, r in ranks.items() if t != token or len(t) == 1}
+        parts = reference.encode(token, without)  # the shortcut is gone, the merges below remain
+        parents = [p for p in parts if p < id]
+        if len(token) > 1 and not (len(parts) == 2 and len(parents) == 2):
+            slow.append(id)
+    assert evaluate.unreachable(tok) == slow == [ranks[b"xyz"]]
+
+
+def test_unreachable_tokens_under_the_rule_of_merges() -> None:
+    tokens = {bytes([b]): b for b in range(256)} | {b"ab": 256, b"bc": 257, b"abc": 258}
+    merges = [(b"b", b"c"), (b"a", b"b"), (b"ab", b"c")]
+    tok = bytepair.Tokenizer.from_merges(tokens, merges, pattern="gpt4", ignore_merges=True)
+    assert tok.encode("abc") == [258]  # by the shortcut alone
+    slow = [i for t, i in tokens.items() if reference.encode_merges(t, tokens, merges) != [i]]
+    assert evaluate.unreachable(tok) == slow == [258]
+
+
+def test_every_token_that_training_makes_is_reachable(trained: bytepair.Tokenizer) -> None:
+    assert evaluate.unreachable(trained) == []
+
+
+def test_the_sweep_is_what_each_training_would_give() -> None:
+    counts = bytepair.count(bytepair.sample.paths()[:1])
+    tok = bytepair.train(counts, vocab_size=700)
+    text = bytepair.sample.paths()[0].read_text("utf-8")
+    heldout = evaluate.declarations()["en"]
+    swept = evaluate.sweep(tok, [heldout], width=64, points=2)
+    assert swept.sizes[0] == 265
+    assert list(swept.heldout) == [350, 700]
+    for size in (265, 350, 700):
+        small = bytepair.train(counts, vocab_size=size)
+        assert swept.at(size) == pytest.approx(len(text.encode()) / len(small.encode(text)))
+        if size in swept.heldout:
+            ratio = len(heldout.encode()) / len(small.encode(heldout))
+            assert swept.heldout[size] == pytest.approx(ratio)
+    assert swept.embedding_parameters[-1] == 700 * 64
+
+
+def test_the_knee_is_farthest_above_the_line() -> None:
+    sizes = np.arange(300, 400)
+    tokens = np.concatenate([np.linspace(1000, 500, 20), np.linspace(500, 490, 80)]).astype(int)
+    swept = evaluate.Sweep(sizes, tokens, 1000, 8)
+    y = [1000 / t for t in tokens.tolist()]
+    slow = max(range(100), key=lambda i: y[i] - (y[0] + (y[-1] - y[0]) * i / 99))
+    assert swept.knee == sizes[slow] == 319
+    assert evaluate.Sweep(sizes[:1], tokens[:1], 1000, 8).knee == 300
+
+
+def test_the_sweep_is_written_as_data(tmp_path: Path) -> None:
+    swept = evaluate.sweep(bytepair.train(["hello hello"], vocab_size=269), width=10)
+    swept.save(tmp_path / "sizes.csv")
+    lines = (tmp_path / "sizes.csv").read_text().splitlines()
+    assert lines[0] == "size,tokens,bytes_per_token,embedding_parameters"
+    assert lines[-1] == "269,3,3.666667,2690"
+    assert len(lines) == 6
+
+
+def test_no_sweep_without_a_training() -> None:
+    tok = bytepair.Tokenizer.from_ranks({bytes([b]): b for b in range(256)}, pattern="gpt4")
+    with pytest.raises(bytepair.errors.VocabularyError, match="not for this one"):
+        evaluate.sweep(tok)
+    assert evaluate.measure(tok, against=[]).sweep is None
+
+
+# ---------------------------------------------------------------------------- bits per byte
+
+
+def naive_bits(losses: list[float], targets: list[int], lengths: list[int]) -> float:
+    nats, size = 0.0, 0
+    for loss, target in zip(losses, targets, strict=True):
+        if target >= 0 and lengths[target]:
+            nats += loss
+            size += lengths[target]
+    return nats / math.log(2) / size
+
+
+def test_bits_per_byte_leaves_out_masked_and_special_targets(trained: bytepair.Tokenizer) -> None:
+    rng = np.random.default_rng(0)
+    lengths = trained.bytes_per_token_array()
+    targets = rng.integers(-1, trained.vocab_size, (8, 500))
+    targets[0, :9] = list(trained.special_tokens.values())
+    losses = rng.random((8, 500), np.float32)
+    slow = naive_bits(losses.ravel().tolist(), targets.ravel().tolist(), lengths.tolist())
+    assert evaluate.bits_per_byte(losses, targets, lengths) == pytest.approx(slow, rel=1e-12)
+    losses[targets < 0] = np.nan  # whatever stands there
+    assert evaluate.bits_per_byte(losses, targets, lengths) == pytest.approx(slow, rel=1e-12)
+
+
+def test_a_model_of_equal_bytes_needs_eight_bits(trained: bytepair.Tokenizer) -> None:
+    ids = np.array(trained.encode("To be, or not to be, that is the question — or 아니면?"))
+    lengths = trained.bytes_per_token_array()
+    losses = lengths[ids] * math.log(256)
+    assert evaluate.bits_per_byte(losses, ids, lengths) == pytest.approx(8)
+
+
+def test_batches_add_up() -> None:
+    lengths, losses = np.array([1, 2, 0]), np.array([1.0, 2.0, 3.0, 4.0])
+    targets = np.array([0, 1, 2, 1])
+    parts = [
+        evaluate.nats_and_bytes(losses[s], targets[s], lengths) for s in (np.s_[:2], np.s_[2:])
+    ]
+    nats, size = map(sum, zip(*parts, strict=True))
+    assert (nats, size) == evaluate.nats_and_bytes(losses, targets, lengths) == (7.0, 5)
+    assert evaluate.bits_per_byte(losses[2:3], targets[2:3], lengths) == math.inf
+    with pytest.raises(ValueError, match="4 losses but 3 targets"):
+        evaluate.bits_per_byte(losses, targets[:3], lengths)
+
+
+class Tensor:
+    """What a torch tensor has of what `bits_per_byte` needs, and nothing that only numpy has."""
+
+    def __init__(self, values: object) -> None:
+        self.values = np.asarray(values)
+        self.shape = self.values.shape
+
+    def reshape(self, *shape: int) -> Tensor:
+        return Tensor(self.values.reshape(*shape))
+
+    def __getitem__(self, key: Tensor) -> Tensor:
+        return Tensor(self.values[key.values])
+
+    def __ge__(self, other: int) -> Tensor:
+        return Tensor(self.values >= other)
+
+    def __gt__(self, other: int) -> Tensor:
+        return Tensor(self.values > other)
+
+    def double(self) -> Tensor:
+        return Tensor(self.values.astype(np.float64))
+
+    def sum(self) -> Tensor:
+        return Tensor(self.values.sum())
+
+    def __float__(self) -> float:
+        return float(self.values)
+
+    def __int__(self) -> int:
+        return int(self.values)
+
+
+def test_tensors_are_taken_as_arrays_are() -> None:
+    losses, targets, lengths = [[1.0, 2.0], [4.0, 8.0]], [[0, 1], [-1, 2]], [1, 3, 0]
+    made = [np.array(x) for x in (losses, targets, lengths)]
+    torn = [Tensor(x) for x in (losses, targets, lengths)]
+    assert evaluate.bits_per_byte(*torn) == evaluate.bits_per_byte(*made)
+
+
+def test_torch_tensors() -> None:
+    torch = pytest.importorskip("torch")
+    losses, targets = torch.tensor([[1.0, 2.0], [4.0, 8.0]]), torch.tensor([[0, 1], [-1, 2]])
+    bits = evaluate.bits_per_byte(losses, targets, torch.tensor([1, 3, 0]))
+    assert bits == pytest.approx(3 / 4 / math.log(2))
+
+
+def test_token_bytes_are_those_of_the_vocabulary(
+    trained: bytepair.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths = trained.bytes_per_token_array()
+    assert lengths.dtype == np.int32
+    special = set(trained.special_tokens.values())
+    slow = [0 if i in special else len(trained.token_bytes(i)) for i in range(trained.vocab_size)]
+    assert lengths.tolist() == slow
+    saved = np.load(evaluate.save_token_bytes(trained, tmp_path / "token_bytes.npy"))
+    assert (saved == lengths).all()
+    fake = types.ModuleType("torch")
+    fake.__dict__.update(from_numpy=lambda x: x, save=lambda x, file: file.write(x.tobytes()))
+    monkeypatch.setitem(sys.modules, "torch", fake)
+    path = evaluate.save_token_bytes(trained, tmp_path / "token_bytes.pt")
+    assert path.read_bytes() == lengths.tobytes()
+    with pytest.raises(ValueError, match=r"neither in \.npy nor in \.pt"):
+        evaluate.save_token_bytes(trained, tmp_path / "token_bytes.txt")
+
+
+# ---------------------------------------------------------------------------- published
+
+
+def test_without_a_network_a_published_tokenizer_is_left_out(
+    trained: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def offline(name: str) -> object:
+        raise ConnectionError(name)
+
+    monkeypatch.setattr(tiktoken, "get_encoding", offline)
+    found = evaluate.measure(trained)
+    assert list(found.tokenizers) == ["ours"]
+    assert list(found.missing) == list(evaluate.USUAL_RIVALS)
+    assert "TIKTOKEN_CACHE_DIR" in evaluate.to_markdown(found)
+    with pytest.raises(evaluate.NotFetchedError, match="could not be fetched"):
+        evaluate.open_tokenizer("gpt2")
+    with pytest.raises(ValueError, match="no published tokenizer"):
+        evaluate.published("gpt5")
+
+
+def test_a_published_tokenizer_is_tiktokens(
+    trained: bytepair.Tokenizer, encoding: tiktoken.Encoding, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tiktoken, "get_encoding", lambda name: encoding)
+    assert evaluate.open_tokenizer("gpt2") == trained
+
+
+def test_two_tokenizers_of_one_name(trained: bytepair.Tokenizer) -> None:
+    with pytest.raises(ValueError, match="two tokenizers are called 'ours'"):
+        evaluate.measure(trained, against={"ours": trained})
+
+
+# ---------------------------------------------------------------------------- to read
+
+
+def test_tables_say_who_is_better(found: evaluate.Evaluation) -> None:
+    table = evaluate.tables(found)[0]
+    assert table.head[-2:] == ["saved", "better"]
+    news = table.rows[0]
+    assert news[-2].tone == "good"
+    assert news[-2].text.startswith("+")
+    assert news[-1].text == "ours"
+    for table in evaluate.tables(found):
+        assert all(len(row) == len(table.head) for row in table.rows), table.title
+
+
+def test_markdown_has_all_tables_and_no_stray_marks(found: evaluate.Evaluation) -> None:
+    text = evaluate.to_markdown(found)
+    assert [line[3:] for line in text.splitlines() if line.startswith("## ")] == [
+        table.title for table in evaluate.tables(found)
+    ]
+    for block in re.findall(r"(?:^\|.*\n)+", text, re.M):
+        widths = {len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}
+        assert len(widths) == 1
+
+
+def test_json_holds_the_numbers(found: evaluate.Evaluation) -> None:
+    value = json.loads(evaluate.to_json(found))
+    assert value["compression"][0]["tokens"]["ours"] == found.compression[0].tokens["ours"]
+    assert value["use"]["renyi_efficiency"] == found.use.renyi
+    assert len(value["languages"]) == 60
+    assert value["sweep"]["knee"] == found.sweep.knee if found.sweep else None
+
+
+def test_the_command(trained: bytepair.Tokenizer, tmp_path: Path) -> None:
+    trained.save(tmp_path / "mine")
+    (tmp_path / "val.txt").write_text("To be", encoding="utf-8")
+    words = ["evaluate", "mine", "--against", "none", "--val", "val.txt"]
+    out = run(*words, "--sizes", "s.csv", "--token-bytes", "t.npy", cwd=tmp_path).stdout.decode()
+    assert all(word in out for word in ("Compression", "validation", "Burmese", "knee"))
+    assert (tmp_path / "s.csv").exists()
+    assert len(np.load(tmp_path / "t.npy")) == trained.vocab_size
+    value = json.loads(run(*words, "--json", "--sizes", "s.svg", cwd=tmp_path).stdout)
+    assert (tmp_path / "s.svg").read_text("utf-8").startswith("<svg")
+    assert value["name"] == "mine"
+    assert run(*words, "--markdown", cwd=tmp_path).stdout.startswith(b"# mine")
+    bad = run("evaluate", "nothing", cwd=tmp_path, code=1).stderr.decode()
+    assert "there is no tokenizer at nothing" in bad
+
+
+def test_published_vocabularies_of_the_shared_data(
+    pair: tuple[bytepair.Tokenizer, tiktoken.Encoding], documents: Callable[[str], list[str]]
+) -> None:
+    ours, theirs = pair
+    texts = documents("code")[:20]
+    (one,) = evaluate.compress({"a": ours}, {"code": texts})
+    assert one.tokens["a"] == sum(len(theirs.encode_ordinary(text)) for text in texts)
+    for language in evaluate.by_language(ours)[::20]:
+        text = evaluate.declarations()[language.code]
+        assert language.tokens == len(theirs.encode_ordinary(text))

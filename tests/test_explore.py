@@ -1,0 +1,327 @@
+"""What the page can ask, and who is kept out; `test_explore_page.py` tries the page itself."""
+
+from __future__ import annotations
+
+import http.client
+import itertools
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bytepair
+from bytepair import explore, reference
+from bytepair.explore.answers import TEMPLATES, ten_scripts
+from bytepair.explore.merging import LONGEST_PRETOKEN_BYTES
+
+TEXTS = ["", "Hello, hello world!", "여러 <|bos|> scripts: مرحبا 🙂", "a\r\n\tb", ten_scripts()]
+
+
+@pytest.fixture(scope="module")
+def answers(trained: bytepair.Tokenizer) -> explore.Answers:
+    bare = bytepair.Tokenizer.from_ranks({bytes([b]): b for b in range(256)}, pattern="gpt4")
+    return explore.Answers({"trained": trained, "bytes": bare})
+
+
+# ---------------------------------------------------------------------------- answers
+
+
+def unpacked(data: bytes) -> tuple[list[int], list[int]]:
+    numbers = np.frombuffer(data, "<u4").tolist()
+    count = numbers[0]
+    assert len(numbers) == 1 + 2 * count
+    return numbers[1 : 1 + count], numbers[1 + count :]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("special", [False, True])
+def test_a_split_is_ids_and_lengths(
+    answers: explore.Answers, trained: bytepair.Tokenizer, text: str, special: bool
+) -> None:
+    ids, lengths = unpacked(answers.split(0, text, special=special))
+    assert ids == trained.encode(text, special="all" if special else "text")
+    assert lengths == [len(trained.token_bytes(i)) for i in ids]
+    assert sum(lengths) == len(text.encode())
+
+
+def test_the_vocabulary_is_all_tokens(
+    answers: explore.Answers, trained: bytepair.Tokenizer
+) -> None:
+    data = answers.vocabulary(0)
+    count = int.from_bytes(data[:4], "little")
+    lengths = np.frombuffer(data[4 : 4 + 4 * count], "<u4").tolist()
+    place, tokens = 4 + 4 * count, []
+    for length in lengths:
+        tokens.append(data[place : place + length])
+        place += length
+    assert place == len(data)
+    assert tokens == [trained.token_bytes(i) for i in range(trained.vocab_size)]
+
+
+def leaves(node: dict[str, Any]) -> str:
+    return "".join(map(leaves, node["parts"])) if "parts" in node else node["hex"]
+
+
+def test_a_token_tells_how_it_was_built(
+    answers: explore.Answers, trained: bytepair.Tokenizer
+) -> None:
+    for left, right in trained.merges[::50]:
+        token = left + right
+        found = answers.token(0, trained.token_id(token))
+        assert found["hex"] == token.hex() == leaves(found["tree"])
+        assert [part["hex"] for part in found["tree"]["parts"]] == [left.hex(), right.hex()]
+        children = [a + b for a, b in trained.merges if token in (a, b)]
+        assert found["children_count"] == len(children)
+        assert [c["hex"] for c in found["children"]] == [c.hex() for c in children[:40]]
+        assert found["rank"] == found["id"]
+    special = answers.token(0, trained.special_tokens["<|bos|>"])
+    assert special["special"]
+    assert special["tree"] is special["rank"] is None
+    alike = answers.token(0, trained.token_id(b"the"))["alike"]
+    assert b" the".hex() in [one["hex"] for one in alike]
+    with pytest.raises(bytepair.errors.UnknownIdError):
+        answers.token(0, trained.vocab_size)
+
+
+def test_a_token_that_is_too_long_has_no_tree() -> None:
+    ranks = {bytes([b]): b for b in range(256)}
+    ranks |= {b"a" * n: 254 + n for n in range(2, 3000)}  # a chain as deep as it is long
+    answers = explore.Answers({"long": bytepair.Tokenizer.from_ranks(ranks, pattern="gpt4")})
+    assert answers.token(0, 254 + 2999)["tree"] is None
+    assert leaves(answers.token(0, 254 + 400)["tree"]) == "61" * 400
+
+
+@pytest.mark.parametrize("word", [b"", b"h", b" hello", "안녕".encode(), b"\xff\xfe", b"aaaaaaaaa"])
+def test_steps_end_where_the_reference_ends(
+    answers: explore.Answers, trained: bytepair.Tokenizer, word: bytes
+) -> None:
+    steps = explore.merge_steps(trained, word)
+    for before, after in itertools.pairwise(steps):
+        i = after.merged
+        assert i is not None
+        merged = before.parts[i] + before.parts[i + 1]
+        assert after.parts == [*before.parts[:i], merged, *before.parts[i + 2 :]]
+        assert after.rank == trained.token_id(merged)
+    # The reference has a shortcut; it changes nothing for tokens that training made.
+    ids = reference.encode(word, trained.mergeable_ranks) if word else []
+    assert [trained.token_id(part) for part in steps[-1].parts] == ids
+    assert answers.steps(0, word)["ids"] == ids
+
+
+def test_steps_under_the_rule_of_merges() -> None:
+    tokens = {bytes([b]): b for b in range(256)} | {b"bc": 256, b"ab": 257, b"abc": 258}
+    merges = [(b"b", b"c"), (b"a", b"b"), (b"ab", b"c")]
+    tok = bytepair.Tokenizer.from_merges(tokens, merges, pattern="gpt4")
+    steps = explore.merge_steps(tok, b"abc")
+    assert [tokens[p] for p in steps[-1].parts] == reference.encode_merges(b"abc", tokens, merges)
+    answers = explore.Answers({"merges": tok})
+    assert answers.token(0, 257)["rank"] == 1
+    assert answers.token(0, 97)["rank"] is None
+
+
+def test_steps_of_a_long_pretoken_are_refused(answers: explore.Answers) -> None:
+    with pytest.raises(ValueError, match="at most 400"):
+        answers.steps(0, b"a" * (LONGEST_PRETOKEN_BYTES + 1))
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_the_pretoken_at_each_byte(
+    answers: explore.Answers, trained: bytepair.Tokenizer, text: str
+) -> None:
+    data = text.encode()
+    covered = {}
+    for at in range(len(data)):
+        found = answers.pretoken_at(0, text, at, special=False)
+        pretoken = bytes.fromhex(found["hex"])
+        assert data[found["start"] :].startswith(pretoken)
+        assert found["start"] <= at < found["start"] + len(pretoken)
+        covered[found["start"]] = pretoken.decode()
+    assert list(covered.values()) == trained.pretokenize(text)
+
+
+def test_pretokens_end_at_special_tokens(answers: explore.Answers) -> None:
+    text = "one<|bos|>two"
+    found = [answers.pretoken_at(0, text, at, special=True) for at in (1, 5, 11)]
+    assert [bytes.fromhex(one["hex"]) for one in found] == [b"one", b"", b"two"]
+
+
+def test_a_chat_has_ids_and_a_mask(answers: explore.Answers, trained: bytepair.Tokenizer) -> None:
+    talk = [{"role": "user", "content": "<b>hi"}, {"role": "assistant", "content": "hello"}]
+    ids, mask = trained.render_conversation(talk)
+    tokens = answers.chat(0, talk, "nanochat")["tokens"]
+    assert [one["id"] for one in tokens] == ids
+    assert [one["trained"] for one in tokens] == mask
+    assert tokens[0]["special"]
+    with pytest.raises(bytepair.errors.ConversationError, match="no template"):
+        answers.chat(0, talk, "none")
+
+
+def test_about_names_what_fits(answers: explore.Answers) -> None:
+    about = answers.about()
+    assert [one["templates"] for one in about["tokenizers"]] == [["nanochat"], []]
+    assert len(about["samples"]["ten scripts"].splitlines()) == 10
+    assert list(TEMPLATES) == ["nanochat", "chatml", "llama3"]
+
+
+# ---------------------------------------------------------------------------- server
+
+
+@pytest.fixture(scope="module")
+def server(trained: bytepair.Tokenizer) -> Iterator[explore.Server]:
+    with explore.Server({"trained": trained}) as running:
+        yield running
+
+
+def ask(
+    server: explore.Server, method: str, path: str, body: bytes | None = None, **headers: str
+) -> tuple[int, dict[str, str], bytes]:
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=20)
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    connection.request(method, path, body, named)
+    response = connection.getresponse()
+    found = response.status, dict(response.getheaders()), response.read()
+    connection.close()
+    return found
+
+
+def test_the_page_and_its_files_are_served(server: explore.Server) -> None:
+    status, headers, page = ask(server, "GET", "/")
+    assert status == 200
+    assert headers["Content-Type"] == "text/html; charset=utf-8"
+    files = re.findall(rb'(?:href|src)="([\w.-]+\.\w+)"', page)
+    assert len(files) >= 4
+    folder = Path(explore.__file__).parent / "page"
+    for file in folder.iterdir():
+        status, _, body = ask(server, "GET", f"/{file.name}")
+        assert (status, body) == (200, file.read_bytes())
+
+
+def test_everything_on_the_page_comes_from_here() -> None:
+    for file in (Path(explore.__file__).parent / "page").iterdir():
+        text = file.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
+        assert not re.search(r"https?://|//[a-z]+\.|innerHTML|outerHTML|insertAdjacentHTML", text)
+        assert not re.search(r"\beval\(|new Function|document\.write", text), file
+        if file.suffix == ".html":
+            assert not re.search(r"<script>|<style|\son\w+=|\sstyle=", text)
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/../server.py", "/%2e%2e/server.py", "//etc/passwd"])
+def test_no_other_file_is_served(server: explore.Server, path: str) -> None:
+    assert ask(server, "GET", path)[0] == 404
+
+
+def test_every_answer_says_what_the_page_may_do(server: explore.Server) -> None:
+    for path in ("/", "/api/about", "/nothing"):
+        headers = ask(server, "GET", path)[1]
+        policy = headers["Content-Security-Policy"]
+        assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'")
+        assert "unsafe" not in policy
+        assert headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1:1", 200), ("localhost:99", 200), ("LOCALHOST", 200), ("[::1]:8765", 200),
+        ("evil.example", 403), ("127.0.0.1.evil.example", 403), ("10.0.0.1", 403), ("", 403),
+        ("localhost.evil.example:8765", 403), ("[", 403),
+    ],
+)  # fmt: skip
+def test_only_its_own_name_gets_answers(server: explore.Server, host: str, status: int) -> None:
+    assert ask(server, "GET", "/api/about", Host=host)[0] == status
+
+
+def test_other_pages_get_no_answers(server: explore.Server) -> None:
+    own = f"http://127.0.0.1:{server.server_address[1]}"
+    split = "/api/split?t=0"
+    assert ask(server, "POST", split, b"a", Origin=own, Sec_Fetch_Site="same-origin")[0] == 200
+    assert ask(server, "POST", split, b"a", Origin="http://evil.example")[0] == 403
+    assert ask(server, "POST", split, b"a", Origin="null")[0] == 403
+    assert ask(server, "GET", "/api/about", Sec_Fetch_Site="cross-site")[0] == 403
+    followed = {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate"}
+    assert ask(server, "GET", "/", None, **followed)[0] == 200  # someone follows a link
+    assert ask(server, "POST", split, b"a", **followed)[0] == 403
+
+
+def test_answers_over_http(server: explore.Server, trained: bytepair.Tokenizer) -> None:
+    text = "To be <|bos|>"
+    ids, _ = unpacked(ask(server, "POST", "/api/split?t=0&special=1", text.encode())[2])
+    assert ids == trained.encode(text, special="all")
+    assert json.loads(ask(server, "GET", "/api/token?id=300")[2])["id"] == 300
+    assert len(json.loads(ask(server, "POST", "/api/steps", b" be")[2])["steps"]) >= 2
+    found = json.loads(ask(server, "POST", "/api/pretoken?at=3", text.encode())[2])
+    assert bytes.fromhex(found["hex"]) == b" be"
+    talk = json.dumps({"messages": [{"role": "user", "content": "hi"}]}).encode()
+    assert ask(server, "POST", "/api/chat?template=nanochat", talk)[0] == 200
+    assert ask(server, "GET", "/api/vocabulary?t=0")[2] == server.answers.vocabulary(0)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("GET", "/api/token?t=0&id=99999999", None, 400), ("GET", "/api/token?t=7&id=1", None, 400),
+        ("GET", "/api/token?t=0&id=x", None, 400), ("GET", "/api/token", None, 400),
+        ("GET", "/api/token?t=-1&id=1", None, 400), ("POST", "/api/split", b"\xff", 400),
+        ("POST", "/api/chat?template=nanochat", b"[", 400), ("POST", "/api/nothing", b"", 404),
+        ("POST", "/api/chat?template=nanochat", b'{"messages": 5}', 400),
+        ("POST", "/api/steps", b"a" * 1000, 400), ("GET", "/api/token?id=" + "9" * 30, None, 400),
+    ],
+)  # fmt: skip
+def test_wrong_questions_have_a_reason(
+    server: explore.Server, method: str, path: str, body: bytes | None, status: int
+) -> None:
+    found, _, answer = ask(server, method, path, body)
+    assert found == status
+    assert json.loads(answer)["error"]
+
+
+def test_too_much_is_refused_before_it_is_read(server: explore.Server) -> None:
+    for length, status in ((str(1 << 40), b" 413 "), ("many", b" 411 "), ("-5", b" 411 ")):
+        with socket.create_connection(("127.0.0.1", server.server_address[1]), 20) as link:
+            request = f"POST /api/split HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}"
+            link.sendall(request.encode() + b"\r\n\r\n")
+            assert status in link.recv(100)
+
+
+def test_told_to_listen_to_others_it_answers_bare_addresses_only(
+    trained: bytepair.Tokenizer,
+) -> None:
+    with explore.Server({"trained": trained}, host="0.0.0.0") as open_server:
+        assert ask(open_server, "GET", "/", Host="192.168.1.5:8765")[0] == 200
+        assert ask(open_server, "GET", "/", Host="evil.example")[0] == 403
+
+
+def test_there_must_be_a_tokenizer() -> None:
+    with pytest.raises(ValueError, match="no tokenizer"):
+        explore.Server({})
+
+
+def test_a_port_that_is_taken(server: explore.Server, trained: bytepair.Tokenizer) -> None:
+    with pytest.raises(OSError, match="another port may be free"):
+        explore.Server({"trained": trained}, port=server.server_address[1])
+
+
+def test_the_command_serves_until_it_is_interrupted(
+    trained: bytepair.Tokenizer, tmp_path: Path
+) -> None:
+    trained.save(tmp_path / "mine")
+    words = [sys.executable, "-u", "-m", "bytepair", "explore", "mine", "--port", "0"]
+    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        url = process.stdout.readline().strip()
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", url)
+        connection = http.client.HTTPConnection(url[7:-1], timeout=20)
+        connection.request("GET", "/api/about")
+        about = json.loads(connection.getresponse().read())
+        assert about["tokenizers"][0]["name"] == "mine"
+        connection.close()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 130

@@ -1,0 +1,89 @@
+"""The page holds the figures, and nothing that runs or is loaded."""
+
+from __future__ import annotations
+
+import html
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import bytepair
+from test_cli import run
+
+VOID = {"meta", "br", "link", "img", "hr", "input"}
+
+
+class Checker(HTMLParser):
+    """Demands that what is opened is closed, in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: list[tuple[str, dict[str, str | None]]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+@pytest.fixture(scope="module")
+def page(trained: bytepair.Tokenizer) -> str:
+    rival = bytepair.train(["hello hello"], vocab_size=269)
+    texts = {"validation": ["That is the question: <script>alert(1)</script>"]}
+    found = bytepair.evaluate.measure(
+        trained, name="<b>mine</b>", against={"<i>small": rival}, texts=texts
+    )
+    return bytepair.report.to_html(found)
+
+
+def test_the_page_is_well_formed(page: str) -> None:
+    checker = Checker()
+    checker.feed(page)
+    assert checker.open == []
+    heads = re.findall(r"<h2>(.*?)</h2>", page)
+    assert heads == ["Compression", "Languages", "Use", "Vocabulary", "Numbers", "Sizes"]
+    assert sum(tag == "svg" for tag, _ in checker.seen) == 5
+
+
+def test_nothing_runs_and_nothing_is_loaded(page: str) -> None:
+    checker = Checker()
+    checker.feed(page)
+    tags = {tag for tag, _ in checker.seen}
+    assert not tags & {"script", "img", "link", "iframe", "object", "i", "b"}
+    for _, attributes in checker.seen:
+        assert not {"src", "href", "onclick", "onload"} & attributes.keys()
+    assert "url(" not in page
+    assert "@import" not in page
+    assert "default-src 'none'" in page
+    assert html.escape("<b>mine</b>") in page
+
+
+def test_the_page_holds_the_figures(trained: bytepair.Tokenizer) -> None:
+    found = bytepair.evaluate.measure(trained, against=[])
+    page = bytepair.report.to_html(found)
+    assert f"{found.use.tokens:,}" in page
+    assert found.tokenizer.fingerprint in page
+    for one in found.languages:
+        assert f"<th scope=row>{one.name}</th><td class=''>{one.tokens:,}</td>" in page
+
+
+def test_a_tokenizer_that_was_not_trained_here_has_a_page() -> None:
+    tok = bytepair.Tokenizer.from_ranks({bytes([b]): b for b in range(256)}, pattern="gpt4")
+    page = bytepair.report.to_html(bytepair.evaluate.measure(tok, against=[], texts={"a": [" "]}))
+    assert "<h2>Sizes" not in page
+
+
+def test_the_command(trained: bytepair.Tokenizer, tmp_path: Path) -> None:
+    trained.save(tmp_path / "mine")
+    out = run("report", "mine", "-o", "out.html", "--against", "none", cwd=tmp_path).stdout
+    assert b"kB: out.html" in out
+    assert (tmp_path / "out.html").read_text("utf-8").startswith("<!doctype html>")
