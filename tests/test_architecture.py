@@ -19,9 +19,9 @@ PACKAGE = ROOT / "python" / "bytepair"
 
 #: The rooms of the package in order: each may import from those before it, and from `_core`.
 ROOMS = [
-    "errors", "view", "progress", "reference", "sample", "corpus", "formats", "chat", "bulk",
-    "tokenizer", "counts", "counting", "train", "grow", "compat", "evaluate", "plot", "report",
-    "explore", "cli",
+    "errors", "view", "progress", "reference", "sample", "corpus", "documents", "download",
+    "formats", "chat", "bulk", "tokenizer", "counts", "counting", "train", "grow", "plan",
+    "shards", "distributed", "compat", "evaluate", "pipeline", "plot", "report", "explore", "cli",
 ]  # fmt: skip
 
 

@@ -37,6 +37,10 @@ COMMANDS = [
     "report",
     "explore",
     "verify",
+    "download",
+    "shard",
+    "plan",
+    "pipeline",
 ]
 
 

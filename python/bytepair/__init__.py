@@ -6,25 +6,41 @@
     >>> tok.decode(ids)
     'another one'
 
-Everything public is named here or in one of the modules `chat`, `corpus`, `errors`,
-`evaluate`, `explore`, `plot`, `reference`, `report`, `sample` and `view`.
+Everything public is named here or in one of the modules `chat`, `corpus`, `distributed`,
+`download`, `errors`, `evaluate`, `explore`, `plan`, `plot`, `reference`, `report`, `sample`,
+`shards` and `view`.
 """
 
 import importlib as _importlib
 from importlib.metadata import version as _version
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from bytepair import chat, corpus, errors, evaluate, plot, reference, report, sample, view
+from bytepair import (
+    chat,
+    corpus,
+    distributed,
+    errors,
+    evaluate,
+    plan,
+    plot,
+    reference,
+    report,
+    sample,
+    shards,
+    view,
+)
 from bytepair._core import PATTERNS, UNICODE_VERSION
 from bytepair.counting import count
 from bytepair.counts import Counts
+from bytepair.documents import documents
 from bytepair.errors import BytepairError
 from bytepair.grow import Verdict, extend, resume, verify
+from bytepair.pipeline import pipeline
 from bytepair.tokenizer import Tokenizer, load
 from bytepair.train import NANOCHAT_SPECIAL_TOKENS, ExhaustedWarning, train
 
 if _TYPE_CHECKING:
-    from bytepair import explore
+    from bytepair import download, explore
 
 __version__ = _version("bytepair")
 
@@ -41,16 +57,22 @@ __all__ = [
     "chat",
     "corpus",
     "count",
+    "distributed",
+    "documents",
+    "download",
     "errors",
     "evaluate",
     "explore",
     "extend",
     "load",
+    "pipeline",
+    "plan",
     "plot",
     "reference",
     "report",
     "resume",
     "sample",
+    "shards",
     "train",
     "verify",
     "view",
@@ -58,7 +80,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Import the page of `explore`, which brings an HTTP server, when it is asked for."""
-    if name == "explore":
-        return _importlib.import_module("bytepair.explore")
+    """Import what brings HTTP with it when it is asked for."""
+    if name in ("download", "explore"):
+        return _importlib.import_module(f"bytepair.{name}")
     raise AttributeError(f"module 'bytepair' has no attribute {name!r}")

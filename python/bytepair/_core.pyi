@@ -223,6 +223,16 @@ def render(
     threads: int | None = None,
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint8], NDArray[np.int64]]: ...
 def pack(lengths: NDArray[np.int64], width: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
+def best_fit(
+    lengths: NDArray[np.uintp], width: int, buffer: int
+) -> tuple[NDArray[np.uintp], NDArray[np.uintp], NDArray[np.uintp]]: ...
+def gather(
+    sources: Sequence[NDArray[np.integer]],
+    which: NDArray[np.uintp],
+    starts: NDArray[np.uintp],
+    lengths: NDArray[np.uintp],
+    out: NDArray[np.integer],
+) -> None: ...
 def train(
     counts: Counts,
     vocab_size: int,

@@ -10,6 +10,10 @@
     ├── ConversationError    ValueError     a conversation breaks a rule of its template
     ├── CorpusError          ValueError     a source of text cannot be read as asked
     ├── CountsError          ValueError     a table of counts breaks a rule, or does not fit another
+    ├── PlanError            ValueError     a plan lacks a number, or has one that cannot be
+    ├── ShardError           ValueError     token shards are damaged, in use, or of another kind
+    │   └── InUseError                      another run works on the folder
+    ├── DownloadError        OSError        a file cannot be had from the network
     └── CountOverflowError   OverflowError  a corpus has more pretokens than 64 bits can count
 
 Each message names the rule, the value, the place and the way out.
@@ -54,6 +58,22 @@ class CorpusError(BytepairError, ValueError):
 
 class CountsError(BytepairError, ValueError):
     """A table of counts breaks a rule, or its pattern is not that of another."""
+
+
+class PlanError(BytepairError, ValueError):
+    """A plan lacks a number, or has one that cannot be."""
+
+
+class ShardError(BytepairError, ValueError):
+    """Token shards are damaged, in use by another run, or made by another tokenizer."""
+
+
+class InUseError(ShardError):
+    """Another run works on the folder."""
+
+
+class DownloadError(BytepairError, OSError):
+    """A file cannot be had from the network, or is not what was promised."""
 
 
 class CountOverflowError(BytepairError, OverflowError):

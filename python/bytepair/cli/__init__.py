@@ -15,7 +15,21 @@ import typer
 from typer.core import TyperGroup
 
 from bytepair import BytepairError, __version__
-from bytepair.cli import count, decode, encode, evaluate, explore, inspect, report, train, verify
+from bytepair.cli import (
+    count,
+    decode,
+    download,
+    encode,
+    evaluate,
+    explore,
+    inspect,
+    pipeline,
+    plan,
+    report,
+    shard,
+    train,
+    verify,
+)
 
 
 class _Group(TyperGroup):
@@ -49,6 +63,10 @@ app.command()(evaluate.evaluate)
 app.command()(report.report)
 app.command()(explore.explore)
 app.command()(verify.verify)
+app.command()(download.download)
+app.command()(shard.shard)
+app.command()(plan.plan)
+app.command()(pipeline.pipeline)
 
 
 def _show_version(value: bool) -> None:

@@ -40,6 +40,12 @@ def count(
         Path | None,
         typer.Option(help="Save here every few minutes; if it is there, go on from it."),
     ] = None,
+    rank: Annotated[
+        int | None,
+        typer.Option(min=0, help="Do the share of this rank. [default: the job array's]"),
+    ] = None,
+    world: Annotated[int | None, typer.Option(min=1, help="How many ranks share the work.")] = None,
+    ray: Annotated[bool, typer.Option("--ray", help="Let a Ray cluster do the work.")] = False,
 ) -> None:
     """Count the pretokens of text; the result can be trained from, added up and filtered.
 
@@ -50,6 +56,17 @@ def count(
 
     * `bytepair train counts.parquet --vocab-size 32768`
     """
+    if ray or rank is not None or world is not None:
+        if max_chars is not None or errors != "strict" or checkpoint is not None:
+            raise typer.BadParameter(
+                "ranks and Ray read all, have marks instead of a checkpoint, and are strict"
+            )
+        shared = bytepair.distributed.count(
+            source, out, rank=rank, world_size=world, ray=ray, pattern=pattern, doc_cap=doc_cap,
+            column=column, threads=threads,
+        )  # fmt: skip
+        typer.echo("this share is done" if shared is None else f"{_summary(shared)}: {out}")
+        return
     counts = bytepair.count(
         [Path(name) for name in source],
         pattern=pattern,
@@ -64,5 +81,9 @@ def count(
     counts.save(out)
     if checkpoint is not None:
         checkpoint.unlink()
+    typer.echo(f"{_summary(counts)}: {out}")
+
+
+def _summary(counts: bytepair.Counts) -> str:
     size = counts.text_bytes / 1e6
-    typer.echo(f"{len(counts):,} distinct pretokens of {counts.total:,} in {size:,.1f} MB: {out}")
+    return f"{len(counts):,} distinct pretokens of {counts.total:,} in {size:,.1f} MB"

@@ -19,6 +19,7 @@ mod ints;
 mod model;
 mod options;
 mod render;
+mod shards;
 mod text;
 mod tokenizer;
 mod training;
@@ -46,6 +47,8 @@ mod _core {
     use crate::model::Model;
     #[pymodule_export]
     use crate::render::{pack, render};
+    #[pymodule_export]
+    use crate::shards::{best_fit, gather};
     #[pymodule_export]
     use crate::tokenizer::Tokenizer;
     #[pymodule_export]

@@ -3,7 +3,7 @@
 //! The modules stand in the order in which the data flows:
 //!
 //! ```text
-//! text → pretokenize → count → train → vocabulary → encode / decode → render
+//! text → pretokenize → count → train → vocabulary → encode / decode → render / shards
 //! ```
 //!
 //! 1. [`pretokenize`] splits a text into *pretokens* with a regular expression; no token ever
@@ -14,7 +14,8 @@
 //! 4. [`vocabulary`] is the result: ids and their bytes, checked once and immutable.
 //! 5. [`encode`] applies the merges to new text; [`decode`] joins the bytes of ids.
 //! 6. [`render`] turns conversations into ids with a loss mask.
-//! 7. [`file`] writes and reads the native tokenizer file.
+//! 7. [`shards`] puts documents that are ids already into the rows of a training run.
+//! 8. [`file`] writes and reads the native tokenizer file.
 //!
 //! [`Tokenizer`] ties them together. The crate never prints, reads no environment variable, and
 //! knows nothing of Python.
@@ -34,6 +35,8 @@ pub mod encode;
 pub mod decode;
 
 pub mod render;
+
+pub mod shards;
 
 pub mod tokenizer;
 

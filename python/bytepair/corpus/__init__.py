@@ -13,11 +13,11 @@ import glob
 import itertools
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,8 @@ Errors: TypeAlias = Literal["strict", "replace"]
 #: Texts, a path, paths, a folder, a glob, or Arrow data.
 Source: TypeAlias = "str | os.PathLike[str] | Iterable[str] | Iterable[os.PathLike[str]] | Any"
 
+T = TypeVar("T")
+
 BATCH_CHARS: Final = 1 << 22
 BATCH_TEXTS: Final = 1 << 13
 BATCH_ROWS: Final = 1 << 10
@@ -40,9 +42,9 @@ BATCH_BYTES: Final = 1 << 22
 PIECE_BYTES: Final = 1 << 24
 BLOCK_BYTES: Final = 1 << 20
 
-_COMPRESSED: Final = {".gz", ".zst"}
-_TABLES: Final = {".parquet", ".jsonl", ".ndjson"}
-_TEXTS: Final = {".txt", ".text", ".md"}
+COMPRESSED: Final = {".gz", ".zst"}
+TABLES: Final = {".parquet", ".jsonl", ".ndjson"}
+TEXTS: Final = {".txt", ".text", ".md"}
 
 # A long text may be cut here, before the space, without changing how a named pattern splits it:
 # none of them lets a pretoken of letters or digits go on over a space, nor looks at what stands
@@ -112,7 +114,8 @@ def batches(
     Args:
         source: an iterable of `str`, one document each; a path, or a list of paths, to text files
             (one document a file), jsonl or parquet, each also `.gz` or `.zst`; a folder of such
-            files; a glob; or Arrow data: an array, a table or whatever has the Arrow interface.
+            files; a glob; or Arrow data: an array, a table or whatever has the Arrow interface, or
+            an iterable of such, as `bytepair.documents` gives.
         column: the column of a table, or the field of a json object, that holds the text.
         limits: how much to read; None means all.
         may_cut: whether a long text file may be read in pieces, which changes nothing for the
@@ -149,9 +152,9 @@ def files(source: Source) -> list[Path] | None:
         True
     """
     if isinstance(source, str | os.PathLike):
-        return _expand(os.fspath(source))
-    if isinstance(source, list | tuple) and _are_paths(source):
-        return [file for path in source for file in _expand(os.fspath(path))]
+        return expand(os.fspath(source))
+    if isinstance(source, list | tuple) and are_paths(source):
+        return [file for path in source for file in expand(os.fspath(path))]
     return None
 
 
@@ -171,18 +174,18 @@ def size(batch: Batch) -> int:
 def _open(source: Source, column: str, may_cut: bool, errors: Errors) -> Iterator[Batch]:
     named = files(source)
     if named is not None:
-        return _ahead(_read_files(named, column, may_cut, errors))
+        return ahead(_read_files(named, column, may_cut, errors))
     if isinstance(source, bytes):
         raise CorpusError("the source is bytes; decode it to str and pass a list of texts")
-    if _is_arrow(source):
+    if is_arrow(source):
         return _read_arrow(source, column, "the Arrow data")
     if not isinstance(source, Iterable):
         raise CorpusError(f"a {type(source).__name__} is no source of text; see bytepair.corpus")
-    return _read_texts(source)
+    return _read_texts(source, column)
 
 
-def _ahead(stream: Iterator[Batch]) -> Iterator[Batch]:
-    """Read the next batch in a thread while the caller works on the last one."""
+def ahead(stream: Iterator[T]) -> Generator[T, None, None]:
+    """Read the next item in a thread while the caller works on the last one."""
     with ThreadPoolExecutor(1, "bytepair-corpus") as reader:
         following = reader.submit(next, stream, None)
         while (batch := following.result()) is not None:
@@ -193,11 +196,17 @@ def _ahead(stream: Iterator[Batch]) -> Iterator[Batch]:
 # ---------------------------------------------------------------------------- texts
 
 
-def _read_texts(texts: Iterable[Any]) -> Iterator[Batch]:
-    """Gather texts into batches of a few megabytes."""
+def _read_texts(texts: Iterable[Any], column: str) -> Iterator[Batch]:
+    """Gather texts into batches of a few megabytes; pass on batches of Arrow data."""
     batch: list[str] = []
     chars = 0
     for index, text in enumerate(texts):
+        if is_arrow(text):
+            if batch:
+                yield batch
+                batch, chars = [], 0
+            yield from _read_arrow(text, column, f"item {index} of the source")
+            continue
         if not isinstance(text, str):
             raise CorpusError(f"text {index} of the source is {type(text).__name__}, not str")
         batch.append(text)
@@ -212,7 +221,7 @@ def _read_texts(texts: Iterable[Any]) -> Iterator[Batch]:
 # ---------------------------------------------------------------------------- files
 
 
-def _are_paths(items: list[Any] | tuple[Any, ...]) -> bool:
+def are_paths(items: list[Any] | tuple[Any, ...]) -> bool:
     """Whether a list names files. A list of strings does if every one of them exists."""
     if not items:
         return False
@@ -220,7 +229,7 @@ def _are_paths(items: list[Any] | tuple[Any, ...]) -> bool:
         return True
     names = [item for item in items if isinstance(item, str) and len(item) < 4096]
     found = sum(1 for name in names if "\n" not in name and "\0" not in name and _exists(name))
-    missing = [n for n in names if Path(n).suffix in _TABLES | _COMPRESSED and not _exists(n)]
+    missing = [n for n in names if Path(n).suffix in TABLES | COMPRESSED and not _exists(n)]
     if missing and not re.search(r"\s", missing[0]):
         raise CorpusError(f"there is no file {missing[0]!r}")
     if found and found < len(items):
@@ -234,7 +243,7 @@ def _exists(name: str) -> bool:
     return bool(name) and os.path.exists(name)  # noqa: PTH110 - a text may be no valid path
 
 
-def _expand(name: str) -> list[Path]:
+def expand(name: str) -> list[Path]:
     """The files that a path, a folder or a glob stands for, in sorted order."""
     if _exists(name):
         path = Path(name)
@@ -249,8 +258,8 @@ def _expand(name: str) -> list[Path]:
 
 
 def _folder(folder: Path) -> list[Path]:
-    known = _TABLES | _TEXTS
-    files = [f for f in folder.rglob("*") if f.is_file() and _kind(f) in known]
+    known = TABLES | TEXTS
+    files = [f for f in folder.rglob("*") if f.is_file() and kind_of(f) in known]
     files = sorted(f for f in files if not any(p.startswith(".") for p in f.parts[-1:]))
     if not files:
         kinds = " ".join(sorted(known))
@@ -260,10 +269,10 @@ def _folder(folder: Path) -> list[Path]:
     return files
 
 
-def _kind(path: Path) -> str:
+def kind_of(path: Path) -> str:
     """The ending that tells how a file is read, below its compression."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] in _COMPRESSED:
+    if suffixes and suffixes[-1] in COMPRESSED:
         suffixes.pop()
     return suffixes[-1] if suffixes else ""
 
@@ -273,7 +282,7 @@ def _read_files(named: list[Path], column: str, may_cut: bool, errors: Errors) -
 
     for file in named:
         try:
-            match _kind(file):
+            match kind_of(file):
                 case ".parquet":
                     yield from _read_parquet(file, column)
                 case ".jsonl" | ".ndjson":
@@ -329,10 +338,10 @@ def _decode(piece: bytes, path: Path, before: int, errors: Errors) -> str:
 def _read_parquet(path: Path, column: str) -> Iterator[Batch]:
     import pyarrow.parquet as pq
 
-    compressed = path.suffix.lower() in _COMPRESSED
+    compressed = path.suffix.lower() in COMPRESSED
     # A reader with threads and buffers of its own takes twice the time and memory for one column.
     file = pq.ParquetFile(_buffered(path) if compressed else path, pre_buffer=False)
-    _check_column(column, file.schema_arrow.names, str(path))
+    check_column(column, file.schema_arrow.names, str(path))
     row = 0
     for batch in file.iter_batches(_batch_rows(file), columns=[column], use_threads=False):
         yield _column(batch.column(0), f"{path}, from row {row} on")
@@ -357,7 +366,7 @@ def _buffered(path: Path) -> Any:
 def _read_jsonl(path: Path, column: str) -> Iterator[Batch]:
     rows = nulls = 0
     for piece in _whole_lines(path):
-        for texts in _parse_jsonl(piece, column):
+        for texts in parse_jsonl(piece, column):
             yield _column(texts, f"{path}, from object {rows} on")
             rows += len(texts)
             nulls += texts.null_count
@@ -378,7 +387,12 @@ def _whole_lines(path: Path) -> Iterator[bytes]:
     yield b"".join(rest)
 
 
-def _parse_jsonl(lines: bytes, column: str) -> list[pa.Array]:
+def parse_jsonl(lines: bytes, column: str) -> list[pa.Array]:
+    """The texts of whole lines of json objects.
+
+    Raises:
+        pyarrow.ArrowInvalid: if a line is no object, or its field no text.
+    """
     import pyarrow as pa
     import pyarrow.json as pj
 
@@ -402,7 +416,8 @@ def _parse_jsonl(lines: bytes, column: str) -> list[pa.Array]:
 # ---------------------------------------------------------------------------- Arrow
 
 
-def _is_arrow(source: object) -> bool:
+def is_arrow(source: object) -> bool:
+    """Whether an object has the Arrow interface."""
     return any(hasattr(source, f"__arrow_c_{kind}__") for kind in ("array", "stream"))
 
 
@@ -429,7 +444,7 @@ def _read_stream(source: Any, column: str, name: str) -> Iterator[Batch]:
     except pa.ArrowInvalid:
         yield from _read_arrow(pa.chunked_array(source), column, name)
         return
-    _check_column(column, reader.schema.names, name)
+    check_column(column, reader.schema.names, name)
     for batch in reader:
         for start in range(0, batch.num_rows, BATCH_ROWS):
             yield _column(batch.slice(start, BATCH_ROWS).column(column), name)
@@ -445,7 +460,8 @@ def _imported(source: Any) -> Any:
     return imported
 
 
-def _check_column(column: str, names: list[str], place: str) -> None:
+def check_column(column: str, names: list[str], place: str) -> None:
+    """Raise a `CorpusError` if a table has no such column."""
     if column not in names:
         raise CorpusError(f"{place} has no column {column!r}; it has {', '.join(names) or 'none'}")
 

@@ -1,0 +1,83 @@
+"""`bytepair shard`: text files to token shards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+import bytepair
+from bytepair.cli.plan import number
+
+
+def shard(
+    source: Annotated[list[str], typer.Argument(help="Files, folders, globs or URLs.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")],
+    tokenizer: Annotated[
+        Path, typer.Option("--tokenizer", "-t", help="The tokenizer folder or file.")
+    ] = Path("tokenizer"),
+    format: Annotated[
+        Literal["bytepair", "llmc", "nanogpt", "megatron", "arrow"],
+        typer.Option(help="Who shall read the shards."),
+    ] = "bytepair",
+    tokens_per_shard: Annotated[str, typer.Option(help="The most tokens of a shard.")] = "100M",
+    bos: Annotated[
+        bool, typer.Option("--bos", help="Begin each document with the usual special token.")
+    ] = False,
+    bos_token: Annotated[
+        str | None, typer.Option(help="Begin each document with this special token.")
+    ] = None,
+    eos: Annotated[
+        bool, typer.Option("--eos", help="End each document with the usual special token.")
+    ] = False,
+    eos_token: Annotated[
+        str | None, typer.Option(help="End each document with this special token.")
+    ] = None,
+    column: Annotated[str, typer.Option(help="The column or field with the text.")] = "text",
+    doc_cap: Annotated[
+        int | None, typer.Option(min=1, help="Take so many characters of each document.")
+    ] = None,
+    on_error: Annotated[
+        Literal["raise", "skip"],
+        typer.Option(help="What cannot be read ends the run, or is left out and recorded."),
+    ] = "raise",
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads. [default: all]")] = None,
+    rank: Annotated[
+        int | None,
+        typer.Option(min=0, help="Do the share of this rank. [default: the job array's]"),
+    ] = None,
+    world: Annotated[int | None, typer.Option(min=1, help="How many ranks share the work.")] = None,
+    ray: Annotated[bool, typer.Option("--ray", help="Let a Ray cluster do the work.")] = False,
+) -> None:
+    """Write token shards; run it again to continue where it was interrupted.
+
+    Examples:
+    * `bytepair shard 'base_data/*.parquet' -t my-tokenizer -o shards --bos`
+
+    * `bytepair shard corpus/ -o gpt2-shards --format llmc --tokens-per-shard 100M --bos`
+
+    * `srun --array=0-99 bytepair shard corpus/ -o shards --world 100`
+    """
+    tok = bytepair.load(tokenizer)
+    options: dict[str, Any] = {
+        "format": format, "tokens_per_shard": int(number(tokens_per_shard)),
+        "bos": bos_token or bos, "eos": eos_token or eos, "column": column, "doc_cap": doc_cap,
+        "on_error": on_error, "threads": threads,
+    }  # fmt: skip
+    made: bytepair.shards.Manifest | None
+    if ray or rank is not None or world is not None:
+        made = bytepair.distributed.shard(
+            source, tok, out, rank=rank, world_size=world, ray=ray, **options
+        )
+    else:
+        made = bytepair.shards.write(source, tok, out, **options)
+    if made is None:
+        typer.echo("this share is done; the last rank to finish writes the shards")
+        return
+    for left in made.skipped:
+        typer.echo(f"left out: {left['input']}, row {left['first']}: {left['reason']}", err=True)
+    typer.echo(
+        f"{made.tokens:,} tokens ({made.dtype.name}) of {made.documents:,} documents in "
+        f"{len(made.shards):,} shards: {out}"
+    )

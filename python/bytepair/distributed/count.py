@@ -1,0 +1,216 @@
+"""Counts by many processes: exactly those of one, in the same order.
+
+A task counts its files. Its counts are divided by a hash of the pretoken, so that all counts of a
+pretoken meet in one partition, where they are added up; each row carries where the pretoken was
+first seen, and by that the partitions are put in order again.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bytepair import _core, corpus, counting
+from bytepair.counts import Counts
+from bytepair.distributed import on_ray, tasks
+from bytepair.distributed.tasks import Task
+from bytepair.documents import Input, inputs, is_url, read, require
+from bytepair.errors import CountOverflowError, InUseError, ShardError
+from bytepair.shards import manifest
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PARTITIONS: Final = 64
+#: The number of a task stands above this bit of a place, the row in its counts below.
+TASK_BIT: Final = 40
+
+
+def count(
+    source: corpus.Source,
+    out: str | os.PathLike[str] | None = None,
+    *,
+    rank: int | None = None,
+    world_size: int | None = None,
+    ray: bool = False,
+    pattern: str = "nanochat",
+    doc_cap: int | None = None,
+    column: str = "text",
+    threads: int | None = None,
+    task_bytes: int = tasks.TASK_BYTES,
+    partitions: int = PARTITIONS,
+) -> Counts | None:
+    """Count the pretokens of files with many processes; the result is that of `bytepair.count`.
+
+    Args:
+        source: files, which all processes see.
+        out: the parquet file to write, in a folder that all processes see; None, with Ray, means
+            that nothing is to stay but the result, and that all workers see the same `TMPDIR`.
+        rank: of this process; None means that the job array says it.
+        world_size: how many processes there are; None means the same.
+        ray: let a Ray cluster run the tasks, instead of ranks; needs the extra `ray`.
+        pattern: as in `bytepair.count`, and so are the next three.
+        doc_cap: as there.
+        column: as there.
+        threads: as there, for each process; with Ray None means one.
+        task_bytes: files are gathered to about so many bytes a task.
+        partitions: in how many pieces counts are added up; memory is that of one piece, and of the
+            result.
+
+    Returns:
+        The counts, from the process that finishes last; None from the others.
+
+    Raises:
+        CorpusError: if something cannot be read.
+        ShardError: if tasks of another count lie beside the file, or two processes have one rank.
+
+    Example:
+        >>> import bytepair, pathlib, tempfile
+        >>> files = bytepair.sample.paths()
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for rank in range(2):
+        ...         counts = bytepair.distributed.count(
+        ...             files, pathlib.Path(folder, "counts.parquet"),
+        ...             rank=rank, world_size=2, task_bytes=100_000,
+        ...         )
+        >>> counts == bytepair.count(files)
+        True
+    """
+    if out is None:
+        if not ray:
+            raise ShardError("ranks meet in a folder: pass the file to write (out)")
+        with tempfile.TemporaryDirectory(prefix="bytepair-") as folder:
+            return count(
+                source, Path(folder) / "counts.parquet", ray=True, pattern=pattern,
+                doc_cap=doc_cap, column=column, threads=threads, task_bytes=task_bytes,
+                partitions=partitions,
+            )  # fmt: skip
+    path = Path(out)
+    files = inputs(source)
+    options = {"pattern": pattern, "doc_cap": doc_cap, "column": column}
+    root = path.with_name(f"{path.name}.parts")
+    work = tasks.split(files, task_bytes)
+    job = {
+        **options, "inputs": [[f.name, f.size] for f in files], "task_bytes": task_bytes,
+        "partitions": partitions, "unicode": _core.UNICODE_VERSION,
+    }  # fmt: skip
+    tasks.begin(root, job)
+    left = [task for task in work if not task.is_done(root)]
+    if ray:
+        on_ray.each(left, count_task, (root, {**options, "threads": threads or 1}, partitions))
+    else:
+        rank, world_size = tasks.place(rank, world_size)
+        for task in work[rank::world_size]:
+            count_task(task, root, {**options, "threads": threads}, partitions)
+    if not tasks.all_done(root, work):
+        return None
+    return _put_together(path, root, work, partitions, ray=ray)
+
+
+def count_task(task: Task, root: Path, options: dict[str, Any], partitions: int) -> None:
+    """Count the files of a task, unless that is done; write a row group for each partition."""
+
+    def work(task: Task, folder: Path) -> dict[str, Any]:
+        import pyarrow.parquet as pq
+
+        counts = counting.count(_readable(task.files, options["column"]), progress=False, **options)
+        tables = list(divided(counts, task.number, partitions))
+        with pq.ParquetWriter(folder / "counts.parquet", tables[0].schema) as writer:
+            for table in tables:
+                writer.write_table(table, row_group_size=max(len(counts), 1))
+        return {"text_bytes": counts.text_bytes, "pattern": counts.pattern}
+
+    tasks.run(root, [task], work)
+
+
+def _readable(files: list[Input], column: str) -> Any:
+    """Files as paths, if they are here, or else as columns."""
+    if not any(is_url(file.name) for file in files):
+        return [Path(file.path) for file in files]
+    return (require(file, piece).texts for file in files for piece in read(file, column))
+
+
+def divided(counts: Counts, task: int, partitions: int) -> Iterator[pa.Table]:
+    """The rows of counts by partition, each with the place where its pretoken was first seen."""
+    import pyarrow as pa
+
+    data, offsets, numbers = counts.core.columns()
+    pretokens = pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), len(numbers), [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    )
+    places = np.arange(len(numbers), dtype=np.int64) + (task << TASK_BIT)
+    table = pa.table({"pretoken": pretokens, "count": numbers, "place": places})
+    home = hashes(data, offsets) % np.uint64(partitions)
+    for partition in range(partitions):
+        yield table.take(np.flatnonzero(home == partition))
+
+
+def hashes(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """A hash of each string of a column, the same on every machine."""
+    if len(offsets) < 2:
+        return np.empty(0, np.uint64)
+    lengths = np.diff(offsets)
+    places = np.arange(len(data), dtype=np.int64) - np.repeat(offsets[:-1], lengths)
+    weights = np.cumprod(np.full(64, 0x9E3779B97F4A7C15, np.uint64))  # a polynomial
+    terms = (data.astype(np.uint64) + np.uint64(1)) * weights[places % 64]
+    sums: NDArray[np.uint64] = np.add.reduceat(terms, offsets[:-1])
+    sums = (sums ^ (sums >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
+    return sums ^ (sums >> np.uint64(32))
+
+
+def _put_together(
+    path: Path, root: Path, work: list[Task], partitions: int, *, ray: bool
+) -> Counts | None:
+    """Write the counts of all tasks, and take these away; None if another process does so."""
+    try:
+        with manifest.locked(root):
+            if not tasks.all_done(root, work):
+                return None
+            counts = _reduced(root, work, partitions, ray=ray)
+            counts.save(path)
+            shutil.rmtree(root)
+            return counts
+    except InUseError:
+        return None
+
+
+def _reduced(root: Path, work: list[Task], partitions: int, *, ray: bool) -> Counts:
+    """Add up the partitions and put the rows in order."""
+    import pyarrow as pa
+
+    said = list(tasks.marks(root, work))
+    numbers = range(partitions)
+    arguments = (root, [task.number for task in work])
+    tables = on_ray.results(numbers, reduce_partition, arguments) if ray else [
+        reduce_partition(number, *arguments) for number in numbers
+    ]  # fmt: skip
+    table = pa.concat_tables(tables).sort_by("place")
+    pretokens = table["pretoken"].combine_chunks()
+    offsets = np.frombuffer(pretokens.buffers()[1], np.int64)[: len(pretokens) + 1]
+    data = np.frombuffer(pretokens.buffers()[2] or b"", np.uint8)[: offsets[-1]]
+    core = _core.Counts.from_columns(data, offsets, table["count"].to_numpy(), said[0]["pattern"])
+    counts = Counts(core)
+    if counts.text_bytes != sum(mark["text_bytes"] for mark in said):
+        raise CountOverflowError("the counts do not add up to the bytes of the text")
+    return counts
+
+
+def reduce_partition(partition: int, root: Path, numbers: list[int]) -> pa.Table:
+    """Add up one partition of all tasks."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pieces = [
+        pq.ParquetFile(root / f"{number:06}" / "counts.parquet").read_row_group(partition)
+        for number in numbers
+    ]
+    table = pa.concat_tables(pieces).group_by("pretoken")
+    found = table.aggregate([("count", "sum"), ("place", "min")])
+    return found.rename_columns({"count_sum": "count", "place_min": "place"})

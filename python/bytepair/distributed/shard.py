@@ -1,0 +1,206 @@
+"""Token shards by many processes: byte for byte those of one.
+
+Where a shard ends depends on all documents before it. So a task encodes its files to plain ids and
+lengths (a part), and the shards are cut afterwards from the parts, in one pass that only copies.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bytepair import corpus
+from bytepair.distributed import on_ray, tasks
+from bytepair.distributed.tasks import Task
+from bytepair.errors import InUseError, ShardError
+from bytepair.progress import Bar, Callback
+from bytepair.shards import TOKENS_PER_SHARD, Manifest, manifest
+from bytepair.shards.write import (
+    DOCUMENT_BYTES,
+    Encoded,
+    Job,
+    Left,
+    OnError,
+    Place,
+    cut,
+    encoded,
+    finish,
+    finished,
+    make_job,
+)
+from bytepair.tokenizer import Tokenizer
+
+PARTS: Final = ".parts"
+#: Documents of a part that are copied at a time.
+DOCUMENTS: Final = 1 << 13
+
+
+def shard(
+    source: corpus.Source,
+    tokenizer: Tokenizer,
+    out: str | os.PathLike[str],
+    *,
+    rank: int | None = None,
+    world_size: int | None = None,
+    ray: bool = False,
+    format: str = "bytepair",
+    tokens_per_shard: int = TOKENS_PER_SHARD,
+    bos: bool | str = False,
+    eos: bool | str = False,
+    column: str = "text",
+    doc_cap: int | None = None,
+    on_error: OnError = "raise",
+    max_document_bytes: int = DOCUMENT_BYTES,
+    threads: int | None = None,
+    task_bytes: int = tasks.TASK_BYTES,
+    progress: bool | Callback | None = None,
+) -> Manifest | None:
+    """Write token shards with many processes; the result is that of `bytepair.shards.write`.
+
+    Args:
+        source: as in `bytepair.shards.write`; all processes see the same files.
+        tokenizer: as there.
+        out: as there; all processes see this folder.
+        rank: of this process; None means that the job array says it.
+        world_size: how many processes there are; None means the same.
+        ray: let a Ray cluster run the tasks, instead of ranks; needs the extra `ray`.
+        format: as in `bytepair.shards.write`, and so are the options that follow.
+        tokens_per_shard: as there.
+        bos: as there.
+        eos: as there.
+        column: as there.
+        doc_cap: as there.
+        on_error: as there.
+        max_document_bytes: as there.
+        threads: how many threads each process encodes with; None means all, or one with Ray, which
+            gives each task one core.
+        task_bytes: files are gathered to about so many bytes a task.
+        progress: as in `bytepair.train`.
+
+    Returns:
+        The manifest, from the process that finishes last; None from the others.
+
+    Raises:
+        CorpusError: if something cannot be read, unless it is to be skipped.
+        ShardError: if the folder belongs to another job, or two processes have the same rank.
+
+    Example:
+        >>> import bytepair, tempfile
+        >>> tok = bytepair.train(bytepair.sample.paths(), 1000)
+        >>> files = bytepair.sample.paths()
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for rank in range(2):
+        ...         made = bytepair.distributed.shard(
+        ...             files, tok, folder, rank=rank, world_size=2, task_bytes=100_000
+        ...         )
+        >>> made.documents
+        61
+    """
+    job = make_job(
+        source, tokenizer, format=format, tokens_per_shard=tokens_per_shard, bos=bos, eos=eos,
+        column=column, doc_cap=doc_cap, on_error=on_error, max_document_bytes=max_document_bytes,
+    )  # fmt: skip
+    if (Path(out) / manifest.NAME).exists() and (done := finished(Path(out), job)):
+        return done
+    root = Path(out) / PARTS
+    work = tasks.split(job.files, task_bytes)
+    tasks.begin(root, {**job.values, "task_bytes": task_bytes})
+    if ray:
+        left = [task for task in work if not task.is_done(root)]
+        on_ray.each(left, encode_task, (job, root, threads or 1))
+    else:
+        rank, world_size = tasks.place(rank, world_size)
+        for task in work[rank::world_size]:
+            encode_task(task, job, root, threads)
+    return assemble(Path(out), job, work, progress) if tasks.all_done(root, work) else None
+
+
+def encode_task(task: Task, job: Job, root: Path, threads: int | None) -> None:
+    """Encode the files of a task to a part, unless it is there."""
+
+    def work(task: Task, folder: Path) -> dict[str, Any]:
+        part = replace(job, files=task.files)
+        with closing(encoded(part, Place(0, 0), threads)) as stream:
+            return _write_part(stream, folder, job.dtype)
+
+    tasks.run(root, [task], work)
+
+
+def _write_part(
+    stream: Iterator[Encoded | Left], folder: Path, dtype: np.dtype[Any]
+) -> dict[str, Any]:
+    """Write ids, and for each document how many ids and how many bytes of text it has."""
+    skipped: list[Left] = []
+    tokens = documents = 0
+    with (folder / "ids").open("wb") as ids, (folder / "lengths").open("wb") as lengths:
+        for item in stream:
+            if isinstance(item, dict):
+                skipped.append(item)
+                continue
+            ids.write(np.ascontiguousarray(item.ids, dtype).view(np.uint8).data)
+            rows = np.stack([np.diff(item.offsets), np.diff(item.text_ends)], axis=1)
+            lengths.write(np.ascontiguousarray(rows, np.int64).view(np.uint8).data)
+            tokens += len(item.ids)
+            documents += len(rows)
+        _sync(ids)
+        _sync(lengths)
+    return {"tokens": tokens, "documents": documents, "skipped": skipped}
+
+
+def _sync(file: IO[bytes]) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def assemble(
+    folder: Path, job: Job, work: list[Task], progress: bool | Callback | None = None
+) -> Manifest | None:
+    """Cut the parts of all tasks into shards; None if another process is doing so.
+
+    It can be broken off and called again, as `bytepair.shards.write` can.
+    """
+    try:
+        with manifest.locked(folder), Bar(progress) as bar:
+            if not (made := finished(folder, job)):
+                marks = manifest.begin(folder, job.values, ignore=PARTS)
+                following = marks[-1].following if marks else (0, 0)
+                if following is not None:
+                    stream = _parts(folder / PARTS, work, Place(*following), job.dtype)
+                    marks += cut(stream, job, folder, marks, bar)
+                made = finish(folder, job, marks)
+            shutil.rmtree(folder / PARTS, ignore_errors=True)
+            return made
+    except InUseError:
+        return None
+
+
+def _parts(
+    root: Path, work: list[Task], start: Place, dtype: np.dtype[Any]
+) -> Iterator[Encoded | Left]:
+    """The documents of the parts from a place on; after each part what it left out."""
+    for task in work[start.input :]:
+        folder = task.folder(root)
+        said = manifest.read_json(folder / tasks.MARK)
+        rows = np.fromfile(folder / "lengths", np.int64).reshape(-1, 2)
+        if len(rows) != said["documents"] or int(rows[:, 0].sum()) != said["tokens"]:
+            raise ShardError(f"{folder} is not what its mark says; remove it and start again")
+        ids = np.memmap(folder / "ids", dtype, "r") if said["tokens"] else np.empty(0, dtype)
+        ends = np.concatenate([np.zeros((1, 2), np.int64), np.cumsum(rows, axis=0)])
+        first = start.row if task.number == start.input else 0
+        for begin in range(first, len(rows), DOCUMENTS):
+            yield _slice(ids, ends[begin : begin + DOCUMENTS + 1], Place(task.number, begin))
+        yield from said["skipped"]
+
+
+def _slice(ids: NDArray[Any], ends: NDArray[np.int64], place: Place) -> Encoded:
+    offsets, text_ends = ends[:, 0], ends[:, 1]
+    used = ids[int(offsets[0]) : int(offsets[-1])]
+    return Encoded(used, offsets - offsets[0], text_ends, np.zeros(1, np.int64), [place])

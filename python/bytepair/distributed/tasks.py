@@ -1,0 +1,155 @@
+"""Inputs in, tasks out: pieces of work that anyone can do, and a mark for each that is done.
+
+A task is a run of neighbouring files. It leaves a folder of its own, which is complete when its
+mark is there. Tasks know nothing of each other, so they may run in any order, anywhere, more than
+once; whoever finds all marks puts the results together, in the order of the tasks.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from bytepair.documents import Input
+from bytepair.errors import ShardError
+from bytepair.shards import manifest
+
+#: Files are gathered to about so many bytes a task.
+TASK_BYTES: Final = 1 << 27
+MARK: Final = "mark.json"
+
+#: The variables in which job arrays say the rank, the lowest rank, and the highest or the number.
+_ARRAYS: Final = (
+    ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_MAX", None),
+    ("SGE_TASK_ID", "SGE_TASK_FIRST", "SGE_TASK_LAST", None),
+    ("LSB_JOBINDEX", None, "LSB_JOBINDEX_END", None),
+    ("AWS_BATCH_JOB_ARRAY_INDEX", None, None, "AWS_BATCH_JOB_ARRAY_SIZE"),
+    ("SLURM_PROCID", None, None, "SLURM_NTASKS"),
+    ("RANK", None, None, "WORLD_SIZE"),
+)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A run of files.
+
+    Attributes:
+        number: of the task.
+        files: its inputs.
+    """
+
+    number: int
+    files: list[Input]
+
+    def folder(self, root: Path) -> Path:
+        """Where its results go."""
+        return root / f"{self.number:06}"
+
+    def is_done(self, root: Path) -> bool:
+        """Whether its mark is there."""
+        return (self.folder(root) / MARK).exists()
+
+
+def split(files: list[Input], task_bytes: int = TASK_BYTES) -> list[Task]:
+    """Gather neighbouring files to tasks; this depends on their sizes alone.
+
+    Example:
+        >>> from bytepair.documents import Input
+        >>> from bytepair.distributed.tasks import split
+        >>> files = [Input(name, size, None, name) for name, size in [("a", 5), ("b", 6), ("c", 9)]]
+        >>> [[file.name for file in task.files] for task in split(files, 10)]
+        [['a', 'b'], ['c']]
+    """
+    groups: list[list[Input]] = []
+    size = task_bytes
+    for file in files:
+        if size >= task_bytes:
+            groups.append([])
+            size = 0
+        groups[-1].append(file)
+        size += file.size
+    return [Task(number, group) for number, group in enumerate(groups)]
+
+
+def place(
+    rank: int | None, world_size: int | None, environment: Mapping[str, str] | None = None
+) -> tuple[int, int]:
+    """The rank of this process, and how many there are, as told or as the job array says.
+
+    Args:
+        rank: from 0 on; None means: ask the environment.
+        world_size: None means the same.
+        environment: the variables; None means those of the process.
+
+    Raises:
+        ShardError: if nobody says it, or the rank is none of the ranks.
+
+    Example:
+        >>> from bytepair.distributed import place
+        >>> array = {"SLURM_ARRAY_TASK_ID": "3", "SLURM_ARRAY_TASK_MIN": "1"}
+        >>> place(None, None, {**array, "SLURM_ARRAY_TASK_MAX": "8"})
+        (2, 8)
+    """
+    known = os.environ if environment is None else environment
+    for name, lowest, highest, number in _ARRAYS:
+        if not known.get(name, "").isdigit():
+            continue
+        first = int(known.get(lowest or "", "1" if highest else "0"))
+        rank = int(known[name]) - first if rank is None else rank
+        if world_size is None and highest is not None and highest in known:
+            world_size = int(known[highest]) - first + 1
+        if world_size is None and number is not None and number in known:
+            world_size = int(known[number])
+        break
+    if rank is None or world_size is None:
+        raise ShardError("nothing says the rank and the number of ranks; pass both")
+    if not 0 <= rank < world_size:
+        raise ShardError(f"rank {rank} is none of {world_size} ranks, which count from 0")
+    return rank, world_size
+
+
+def begin(root: Path, job: dict[str, Any]) -> None:
+    """Make the folder of the tasks of a job; any number of ranks may do so.
+
+    Raises:
+        ShardError: if the folder belongs to another job.
+    """
+    root.mkdir(parents=True, exist_ok=True)
+    known = root / "job.json"
+    if known.exists():
+        manifest.check_job(root, manifest.read_json(known), job)
+    else:
+        manifest.write_json(known, job)
+
+
+def run(root: Path, tasks: list[Task], work: Callable[[Task, Path], dict[str, Any]]) -> None:
+    """Do those tasks that are not done, one after the other.
+
+    Args:
+        root: where results go.
+        tasks: the tasks.
+        work: does one, writes into the folder that it is given, and returns what the mark says.
+
+    Raises:
+        ShardError: if another process is at one of them.
+    """
+    for task in tasks:
+        if task.is_done(root):
+            continue
+        with manifest.locked(task.folder(root)):
+            if not task.is_done(root):
+                said = work(task, task.folder(root))
+                manifest.write_json(task.folder(root) / MARK, said)
+
+
+def all_done(root: Path, tasks: list[Task]) -> bool:
+    """Whether every task has its mark."""
+    return all(task.is_done(root) for task in tasks)
+
+
+def marks(root: Path, tasks: list[Task]) -> Iterator[dict[str, Any]]:
+    """What the marks say, in order."""
+    return (manifest.read_json(task.folder(root) / MARK) for task in tasks)

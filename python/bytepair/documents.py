@@ -1,0 +1,504 @@
+"""Files in, documents out as columns of Arrow, with the place of every one of them.
+
+A document has an address: the input (a file, here or in a cloud) and its row there. Everything that
+reads a corpus in order, stops and goes on later (`bytepair.shards`), or reads a share of it, builds
+on that. What cannot be read is an error or a recorded `Skip`, as the caller wishes; no document is
+ever left out without a word. Memory is bounded by a row group, or a few megabytes of lines.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+import numpy as np
+
+from bytepair import corpus
+from bytepair.errors import CorpusError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Split: TypeAlias = Literal["train", "val"]
+
+#: How much text a batch has, about.
+BATCH_BYTES: Final = 1 << 24
+#: A longer document is an error, or is skipped.
+DOCUMENT_BYTES: Final = 1 << 28
+
+
+@dataclass(frozen=True)
+class Input:
+    """A file with documents.
+
+    Attributes:
+        name: as the user names it.
+        size: bytes.
+        system: the Arrow file system in which it lies.
+        path: where it lies there.
+    """
+
+    name: str
+    size: int
+    system: Any
+    path: str
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Documents that follow each other in one input.
+
+    Attributes:
+        first: the row of the first.
+        unit: the row group, or the piece of lines, or 0.
+        texts: the documents; a null has become an empty document.
+    """
+
+    first: int
+    unit: int
+    texts: pa.Array
+
+
+@dataclass(frozen=True)
+class Skip:
+    """Documents that cannot be read.
+
+    Attributes:
+        first: the row of the first.
+        rows: how many there are; None means the rest of the input.
+        reason: what is wrong.
+    """
+
+    first: int
+    rows: int | None
+    reason: str
+
+
+def documents(
+    source: corpus.Source,
+    column: str = "text",
+    split: Split | None = None,
+    start: int = 0,
+    step: int = 1,
+    *,
+    max_chars: int | None = None,
+    doc_cap: int | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Read documents as Arrow batches with one column.
+
+    Args:
+        source: a path, or a list of paths, to parquet, jsonl or text files (one document a file),
+            each also `.gz` or `.zst`; a folder; a glob; URLs of cloud storage that Arrow knows
+            (`s3://`, `gs://`, `hf://` and others).
+        column: the column of a table, or the field of a json object, that holds the text.
+        split: "val" means the last file, "train" all others, as nanochat does it; None means all.
+        start: the first row group of each parquet file to read; jsonl has pieces of 16 MB instead,
+            and text files are counted one by one.
+        step: read every so many row groups, so that rank r of w reads with `start=r, step=w`.
+        max_chars: reading stops with the document that takes the total above so many characters.
+        doc_cap: of each document, so many characters are read.
+
+    Raises:
+        CorpusError: if there is nothing to read, or something cannot be read; the message names
+            the file and the row.
+
+    Example:
+        >>> import bytepair
+        >>> batches = bytepair.documents(bytepair.sample.paths()[1:])
+        >>> sum(batch.num_rows for batch in batches)
+        60
+    """
+    if start < 0 or step < 1:
+        raise CorpusError(f"start is {start} and step {step}; pass at least 0 and 1")
+    files = part(inputs(source), split)
+    limits = corpus.Limits(max_chars, doc_cap)
+    stream = _strided(files, column, start, step)
+    return corpus.ahead(_record_batches(_limited(stream, limits), column))
+
+
+def part(files: list[Input], split: Split | None) -> list[Input]:
+    """The files of a split: the last is for validation."""
+    if split is None:
+        return files
+    if split not in ("train", "val"):
+        raise CorpusError(f"the split is {split!r}; pass 'train', 'val' or None")
+    if split == "train" and len(files) == 1:
+        raise CorpusError(
+            f"{files[0].name} is the only file, so it is the split 'val'; pass split=None for all"
+        )
+    return files[-1:] if split == "val" else files[:-1]
+
+
+# ---------------------------------------------------------------------------- inputs
+
+
+def inputs(source: corpus.Source) -> list[Input]:
+    """The files that a path, a folder, a glob, a URL, or a list of such, stand for.
+
+    Raises:
+        CorpusError: if there is none, or one does not exist.
+    """
+    if isinstance(source, str | os.PathLike):
+        names = [os.fspath(source)]
+    elif isinstance(source, list | tuple) and source:
+        names = [os.fspath(name) if isinstance(name, str | os.PathLike) else "" for name in source]
+    else:
+        names = [""]
+    if "" in names:
+        raise CorpusError("the source must be files: paths, folders, globs or URLs")
+    return [file for name in names for file in (_remote(name) if is_url(name) else _local(name))]
+
+
+def is_url(name: str) -> bool:
+    """Whether a name is a URL, and not a path."""
+    return re.match(r"[a-z][a-z0-9+.-]+://", name) is not None
+
+
+def _local(name: str) -> list[Input]:
+    from pyarrow.fs import LocalFileSystem
+
+    system = LocalFileSystem()
+    return [Input(str(p), p.stat().st_size, system, str(p)) for p in corpus.expand(name)]
+
+
+def _remote(url: str) -> list[Input]:
+    from pyarrow.fs import FileSelector, FileType
+
+    system, path = _file_system(url)
+    prefix = url[: len(url) - len(path)] if url.endswith(path) else ""
+    try:
+        if any(mark in path for mark in "*?["):
+            base = re.split(r"/[^/]*[*?\[]", path)[0]
+            found = system.get_file_info(FileSelector(base, recursive=True))
+            chosen = [i for i in found if PurePosixPath(i.path).match(path)]
+        else:
+            chosen = [system.get_file_info(path)]
+            if chosen[0].type == FileType.Directory:
+                found = system.get_file_info(FileSelector(path, recursive=True))
+                known = corpus.TABLES | corpus.TEXTS
+                chosen = [i for i in found if corpus.kind_of(Path(i.path)) in known]
+    except OSError as error:
+        raise CorpusError(f"{url}: {error}") from error
+    files = sorted((i for i in chosen if i.type == FileType.File), key=lambda info: info.path)
+    if not files:
+        raise CorpusError(f"there is no file at {url}")
+    return [Input(prefix + info.path, info.size, system, info.path) for info in files]
+
+
+def _file_system(url: str) -> tuple[Any, str]:
+    """The Arrow file system of a URL, or that of fsspec where Arrow has none."""
+    import pyarrow as pa
+    from pyarrow.fs import FileSystem, FSSpecHandler, PyFileSystem
+
+    try:
+        found: tuple[Any, str] = FileSystem.from_uri(url)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        try:
+            import fsspec
+
+            other, path = fsspec.core.url_to_fs(url)
+        except (ImportError, ValueError) as second:
+            raise CorpusError(f"{url}: {error}; and fsspec says: {second}") from error
+        found = PyFileSystem(FSSpecHandler(other)), path
+    return found
+
+
+# ---------------------------------------------------------------------------- reading
+
+
+def read(
+    file: Input,
+    column: str,
+    *,
+    first: int = 0,
+    wanted: Callable[[int], bool] | None = None,
+    max_bytes: int = DOCUMENT_BYTES,
+) -> Iterator[Rows | Skip]:
+    """Read one file, in order.
+
+    Args:
+        file: the file.
+        column: the column or field with the text.
+        first: the row to begin with.
+        wanted: says of a row group, by its number, whether to read it; None means all.
+        max_bytes: a longer document is skipped.
+
+    Yields:
+        Documents, and what cannot be read. Where batches end does not depend on `first`.
+    """
+    import pyarrow as pa
+
+    after = 0
+    try:
+        for item in _raw(file, column, first, wanted, max_bytes):
+            for piece in _checked(item, max_bytes) if isinstance(item, Rows) else [item]:
+                size = piece.rows if isinstance(piece, Skip) else len(piece.texts)
+                after = piece.first + (size or 0)
+                if size is None or after > first:
+                    yield _from_row(piece, first)
+    except (pa.ArrowException, OSError, CorpusError) as error:
+        reason = str(error)
+        yield Skip(after, None, reason.removeprefix(f"{file.name}: "))
+
+
+def _raw(
+    file: Input, column: str, first: int, wanted: Callable[[int], bool] | None, max_bytes: int
+) -> Iterator[Rows | Skip]:
+    match corpus.kind_of(Path(file.path)):
+        case ".parquet":
+            return _parquet(file, column, first, wanted)
+        case ".jsonl" | ".ndjson":
+            return _jsonl(file, column, wanted, max_bytes)
+        case _:
+            return _text(file, max_bytes)
+
+
+def _from_row(piece: Rows | Skip, first: int) -> Rows | Skip:
+    """A piece without the rows before `first`."""
+    before = first - piece.first
+    if before <= 0:
+        return piece
+    if isinstance(piece, Skip):
+        return Skip(first, piece.rows and piece.rows - before, piece.reason)
+    return Rows(first, piece.unit, piece.texts.slice(before))
+
+
+def _parquet(
+    file: Input, column: str, first: int, wanted: Callable[[int], bool] | None
+) -> Iterator[Rows | Skip]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    # A reader with threads and buffers of its own takes twice the memory for one column.
+    table = pq.ParquetFile(_seekable(file), pre_buffer=False)
+    corpus.check_column(column, table.schema_arrow.names, "it")
+    row = 0
+    for unit in range(table.metadata.num_row_groups):
+        group = table.metadata.row_group(unit)
+        end = row + group.num_rows
+        if end > first and (wanted is None or wanted(unit)):
+            size = _batch_rows(group, column)
+            try:
+                for batch in table.iter_batches(
+                    size, row_groups=[unit], columns=[column], use_threads=False
+                ):
+                    yield Rows(row, unit, batch.column(0))
+                    row += batch.num_rows
+            except (pa.ArrowException, OSError) as error:
+                yield Skip(row, end - row, str(error))
+        row = end
+
+
+def _seekable(file: Input) -> Any:
+    import pyarrow as pa
+
+    if Path(file.path).suffix.lower() not in corpus.COMPRESSED:
+        return file.system.open_input_file(file.path)
+    with file.system.open_input_stream(file.path) as stream:
+        return pa.BufferReader(stream.read())
+
+
+def _batch_rows(group: Any, column: str) -> int:
+    """How many rows of a row group have about as many bytes as a batch should."""
+    columns = (group.column(index) for index in range(group.num_columns))
+    size = sum(c.total_uncompressed_size for c in columns if c.path_in_schema == column)
+    return int(min(max(BATCH_BYTES * group.num_rows // max(size, 1), 1), 1 << 16))
+
+
+def _jsonl(
+    file: Input, column: str, wanted: Callable[[int], bool] | None, max_bytes: int
+) -> Iterator[Rows | Skip]:
+    row = nulls = 0
+    for unit, lines in enumerate(_whole_lines(file, max_bytes)):
+        if not (wanted is None or wanted(unit)):
+            row += lines.count(b"\n") if isinstance(lines, bytes) else 1
+            continue
+        for found in _parsed(lines, column):
+            if isinstance(found, str):
+                yield Skip(row, 1, found)
+                row += 1
+                continue
+            nulls += found.null_count
+            yield Rows(row, unit, found)
+            row += len(found)
+    if row and nulls == row:
+        raise CorpusError(f"no object has a field {column!r} with a text")
+
+
+def _parsed(lines: bytes | int, column: str) -> Iterator[pa.Array | str]:
+    """The texts of lines, or what is wrong with one of them; bad lines are found by halving."""
+    import pyarrow as pa
+
+    if isinstance(lines, int):
+        yield f"a line of {lines:,} bytes is too long"
+        return
+    try:
+        yield from corpus.parse_jsonl(lines, column)
+    except pa.ArrowInvalid as error:
+        middle = lines.find(b"\n", len(lines) // 2) + 1
+        middle = middle if 0 < middle < len(lines) else lines.rfind(b"\n", 0, len(lines) - 1) + 1
+        if not 0 < middle < len(lines):
+            yield str(error)
+            return
+        yield from _parsed(lines[:middle], column)
+        yield from _parsed(lines[middle:], column)
+
+
+def _whole_lines(file: Input, max_bytes: int) -> Iterator[bytes | int]:
+    """Pieces that end with a line; of a line that is too long its length alone."""
+    rest: list[bytes] = []
+    held = dropped = 0
+    with file.system.open_input_stream(file.path, compression="detect") as stream:
+        while block := stream.read(BATCH_BYTES):
+            cut = block.rfind(b"\n") + 1
+            if dropped and cut:
+                end = block.find(b"\n") + 1
+                yield dropped + end
+                block, cut, dropped = block[end:], cut - end, 0
+            if dropped:
+                dropped += len(block)
+                continue
+            if cut:
+                yield b"".join([*rest, block[:cut]])
+                rest, held = [], 0
+            rest.append(block[cut:])
+            held += len(block) - cut
+            if held > max_bytes:
+                rest, held, dropped = [], 0, held
+    yield dropped or b"".join(rest)
+
+
+def _text(file: Input, max_bytes: int) -> Iterator[Rows | Skip]:
+    import pyarrow as pa
+
+    with file.system.open_input_stream(file.path, compression="detect") as stream:
+        data = stream.read(max_bytes + 1)
+    if len(data) > max_bytes:
+        yield Skip(0, 1, f"the document has more than {max_bytes:,} bytes")
+        return
+    yield Rows(0, 0, pa.array([data], pa.binary()).view(pa.string()))
+
+
+def _checked(rows: Rows, max_bytes: int) -> Iterator[Rows | Skip]:
+    """The documents of a column that are UTF-8 and not too long, and the others as skips."""
+    import pyarrow as pa
+
+    texts = _plain(rows.texts)
+    sizes = np.diff(offsets_of(texts))
+    wrong = {int(i): f"it has {sizes[i]:,} bytes" for i in np.flatnonzero(sizes > max_bytes)}
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        wrong |= _not_utf8(texts)
+    start = 0
+    for index in sorted(wrong):
+        if index > start:
+            yield Rows(rows.first + start, rows.unit, texts.slice(start, index - start))
+        yield Skip(rows.first + index, 1, wrong[index])
+        start = index + 1
+    if start < len(texts):
+        yield Rows(rows.first + start, rows.unit, texts.slice(start))
+
+
+def _plain(texts: pa.Array) -> pa.Array:
+    """A column of strings without nulls, dictionaries or views."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = texts.type
+    if pa.types.is_dictionary(kind) or pa.types.is_string_view(kind):
+        texts = texts.cast(pa.large_string())
+    elif not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        raise CorpusError(f"the column holds {kind}, not text")
+    return pc.fill_null(texts, "") if texts.null_count else texts
+
+
+def _not_utf8(texts: pa.Array) -> dict[int, str]:
+    import pyarrow as pa
+
+    wide = pa.types.is_large_string(texts.type)
+    wrong = {}
+    for index, text in enumerate(texts.view(pa.large_binary() if wide else pa.binary())):
+        try:
+            text.as_py().decode()
+        except UnicodeDecodeError as error:
+            wrong[index] = f"it is not UTF-8 at its byte {error.start}"
+    return wrong
+
+
+def offsets_of(texts: pa.Array) -> np.ndarray[Any, Any]:
+    """Where the strings of a column begin in its bytes, and where the last ends."""
+    import pyarrow as pa
+
+    if not len(texts):
+        return np.zeros(1, np.int32)
+    width = np.dtype(np.int64 if pa.types.is_large_string(texts.type) else np.int32)
+    found = np.frombuffer(texts.buffers()[1], width)
+    return found[texts.offset : texts.offset + len(texts) + 1]
+
+
+# ---------------------------------------------------------------------------- the stream
+
+
+def _strided(files: list[Input], column: str, start: int, step: int) -> Iterator[pa.Array]:
+    """The documents of every so many units of each table, and of every so many text files."""
+
+    def wanted(unit: int) -> bool:
+        return unit >= start and (unit - start) % step == 0
+
+    texts = 0
+    for file in files:
+        if corpus.kind_of(Path(file.path)) not in corpus.TABLES:
+            texts += 1
+            if not wanted(texts - 1):
+                continue
+        for piece in read(file, column, wanted=wanted):
+            yield require(file, piece).texts
+
+
+def require(file: Input, piece: Rows | Skip) -> Rows:
+    """The documents, or an error if they cannot be read."""
+    if isinstance(piece, Skip):
+        raise CorpusError(f"{file.name}, row {piece.first}: {piece.reason}")
+    return piece
+
+
+def capped(texts: pa.Array, doc_cap: int | None) -> pa.Array:
+    """Documents cut to so many characters."""
+    import pyarrow.compute as pc
+
+    return texts if doc_cap is None else pc.utf8_slice_codeunits(texts, 0, stop=doc_cap)
+
+
+def _limited(stream: Iterator[pa.Array], limits: corpus.Limits) -> Iterator[pa.Array]:
+    total = 0
+    for texts in stream:
+        texts = capped(texts, limits.doc_cap)
+        if limits.max_chars is None:
+            yield texts
+            continue
+        taken, chars = within(texts, limits.max_chars - total)
+        total += chars
+        yield texts.slice(0, taken)
+        if total > limits.max_chars:
+            return
+
+
+def within(texts: pa.Array, max_chars: int) -> tuple[int, int]:
+    """How many documents to take until one takes the total above, and their characters."""
+    import pyarrow.compute as pc
+
+    sums = np.cumsum(pc.utf8_length(texts).to_numpy(zero_copy_only=False), dtype=np.int64)
+    taken = min(int(np.searchsorted(sums, max_chars, side="right")) + 1, len(texts))
+    return taken, int(sums[taken - 1]) if taken else 0
+
+
+def _record_batches(stream: Iterator[pa.Array], column: str) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    for texts in stream:
+        yield pa.RecordBatch.from_arrays([texts], [column])

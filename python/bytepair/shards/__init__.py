@@ -1,0 +1,28 @@
+"""Token shards: written from a corpus, verified, and read by a training run.
+
+>>> import bytepair, tempfile
+>>> tok = bytepair.train(bytepair.sample.paths(), 1000)
+>>> with tempfile.TemporaryDirectory() as folder:
+...     made = bytepair.shards.write(bytepair.sample.paths(), tok, folder, bos=True)
+>>> made.format, made.dtype.name, made.documents
+('bytepair', 'uint16', 61)
+"""
+
+from bytepair.shards.layout import LAYOUTS
+from bytepair.shards.manifest import Manifest, Part, Shard
+from bytepair.shards.read import Batches, Dataset
+from bytepair.shards.verify import Report, verify
+from bytepair.shards.write import TOKENS_PER_SHARD, write
+
+__all__ = [
+    "LAYOUTS",
+    "TOKENS_PER_SHARD",
+    "Batches",
+    "Dataset",
+    "Manifest",
+    "Part",
+    "Report",
+    "Shard",
+    "verify",
+    "write",
+]

@@ -1,0 +1,322 @@
+"""The formats of shards: how ids and the borders of documents lie in files, written and read.
+
+Every shard is written as plain ids behind a header of fixed size, so that nothing of it has to stay
+in memory; what else a format needs is made when the shard is closed.
+
+| format | ids | borders | shard 0 |
+| --- | --- | --- | --- |
+| `bytepair` | `shard_000000.bin` | `shard_000000.ends` | training |
+| `llmc` | `tokens_val_000000.bin`, ...: 256 int32, then ids | `.ends` | validation |
+| `nanogpt` | `val.bin`, and all others in `train.bin` | `.ends` | validation |
+| `megatron` | `tokens_000000_text_document.bin` | its `.idx` | training |
+| `arrow` | `shard_000000.arrow`: a list `input_ids` for each document | the same file | training |
+
+An `.ends` file has one little-endian uint64 for each document: where it ends in the shard, in ids.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bytepair.errors import ShardError
+from bytepair.shards.manifest import Part, Shard, crc_of, partial
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Split = Literal["train", "val"]
+Ids = NDArray[Any]
+
+
+class Layout:
+    """The format `bytepair`, and what the others have in common with it."""
+
+    name = "bytepair"
+    #: Whether the first shard is for validation.
+    validation = False
+    #: Whether all shards of training are one file.
+    joined = False
+    header_bytes = 0
+
+    def dtype(self, largest_id: int) -> np.dtype[Any]:
+        """The type of ids of a vocabulary."""
+        return np.dtype("<u2" if largest_id < 1 << 16 else "<u4")
+
+    def data_name(self, number: int, split: Split) -> str:
+        """The file of the ids."""
+        return f"shard_{number:06}.bin"
+
+    def index_name(self, number: int, split: Split) -> str:
+        """The file of the borders of documents."""
+        return str(Path(self.data_name(number, split)).with_suffix(".ends"))
+
+    def header(self, tokens: int, dtype: np.dtype[Any]) -> bytes:
+        """What stands before the ids."""
+        return b""
+
+    def index(self, lengths: NDArray[np.int64], dtype: np.dtype[Any]) -> bytes:
+        """The content of the file of borders."""
+        return np.cumsum(lengths).astype("<u8").tobytes()
+
+    def finish(self, written: Path, lengths: NDArray[np.int64], dtype: np.dtype[Any]) -> None:
+        """Turn a file of plain ids into what the format wants, in place."""
+
+    def open(self, folder: Path, shard: Shard, dtype: np.dtype[Any]) -> tuple[Ids, NDArray[Any]]:
+        """Map a shard: its ids, and where each document ends."""
+        data, index = shard.parts[-2:]
+        ids = _mapped(folder / data.file, dtype, data.offset, shard.tokens)
+        return ids, self.ends(folder / index.file, shard.documents)
+
+    def ends(self, path: Path, documents: int) -> NDArray[Any]:
+        """Read where documents end."""
+        return _mapped(path, np.dtype("<u8"), 0, documents)
+
+
+class LlmC(Layout):
+    """llm.c, and modded-nanogpt, which reads the same files."""
+
+    name = "llmc"
+    validation = True
+    header_bytes = 1024
+
+    def data_name(self, number: int, split: Split) -> str:
+        """llm.c finds its files by such names."""
+        return f"tokens_{split}_{number:06}.bin"
+
+    def header(self, tokens: int, dtype: np.dtype[Any]) -> bytes:
+        """256 int32: the magic number, the version and how many ids follow."""
+        if tokens >= 1 << 31:
+            raise ShardError(
+                f"a shard of {tokens:,} tokens is too large for llm.c, which counts below 2^31"
+            )
+        short = dtype.itemsize == 2
+        words = np.zeros(256, "<i4")
+        words[:3] = (20240520, 1, tokens) if short else (20240801, 7, tokens)
+        return words.tobytes()
+
+
+class NanoGpt(Layout):
+    """nanoGPT: two files of plain ids."""
+
+    name = "nanogpt"
+    validation = True
+    joined = True
+
+    def dtype(self, largest_id: int) -> np.dtype[Any]:
+        """NanoGPT knows uint16 only."""
+        if largest_id >= 1 << 16:
+            raise ShardError(
+                f"nanoGPT reads ids as uint16, and this vocabulary goes up to {largest_id:,}; "
+                "choose the format llmc, or a vocabulary of at most 65,536 ids"
+            )
+        return np.dtype("<u2")
+
+    def data_name(self, number: int, split: Split) -> str:
+        """Shards of training follow each other in one file."""
+        return f"{split}.bin"
+
+    def index_name(self, number: int, split: Split) -> str:
+        """Each shard has its own borders."""
+        return f"{split}_{number:06}.ends"
+
+
+class Megatron(Layout):
+    """Megatron-LM and NeMo: plain ids, and an index of the documents."""
+
+    name = "megatron"
+    magic: Final = b"MMIDIDX\0\0"
+
+    def dtype(self, largest_id: int) -> np.dtype[Any]:
+        """Megatron knows uint16 and int32."""
+        return np.dtype("<u2" if largest_id < 1 << 16 else "<i4")
+
+    def data_name(self, number: int, split: Split) -> str:
+        """Megatron is told the name without its ending."""
+        return f"tokens_{number:06}_text_document.bin"
+
+    def index_name(self, number: int, split: Split) -> str:
+        """The index lies beside the ids."""
+        return f"tokens_{number:06}_text_document.idx"
+
+    def index(self, lengths: NDArray[np.int64], dtype: np.dtype[Any]) -> bytes:
+        """Each document is one sequence: its length, where it starts in bytes, and its number."""
+        if len(lengths) and lengths.max() >= 1 << 31:
+            raise ShardError("a document of 2^31 tokens or more is too long for Megatron-LM")
+        count = len(lengths)
+        starts = (np.cumsum(lengths) - lengths) * dtype.itemsize
+        head = struct.pack("<QBQQ", 1, 8 if dtype.itemsize == 2 else 4, count, count + 1)
+        numbers = np.arange(count + 1, dtype="<i8")
+        parts = (lengths.astype("<i4"), starts.astype("<i8"), numbers)
+        return self.magic + head + b"".join(part.tobytes() for part in parts)
+
+    def ends(self, path: Path, documents: int) -> NDArray[Any]:
+        """The sums of the lengths."""
+        lengths = _mapped(path, np.dtype("<i4"), 34, documents)
+        return np.cumsum(lengths, dtype=np.uint64)
+
+
+class Arrow(Layout):
+    """An Arrow file (IPC) with one list of ids for each document."""
+
+    name = "arrow"
+
+    def data_name(self, number: int, split: Split) -> str:
+        """Arrow files say so."""
+        return f"shard_{number:06}.arrow"
+
+    def finish(self, written: Path, lengths: NDArray[np.int64], dtype: np.dtype[Any]) -> None:
+        """Write the ids again, from a map of the file, as one batch of lists."""
+        import pyarrow as pa
+
+        ids = _mapped(written, dtype, 0, int(lengths.sum()))
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        lists = pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(ids))
+        batch = pa.RecordBatch.from_arrays([lists], ["input_ids"])
+        other = written.with_name(f"{written.name}.arrow")
+        with pa.OSFile(str(other), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        with other.open("rb") as file:
+            os.fsync(file.fileno())
+        other.replace(written)
+
+    def open(self, folder: Path, shard: Shard, dtype: np.dtype[Any]) -> tuple[Ids, NDArray[Any]]:
+        """Map the file; its one batch has the ids end to end."""
+        lists = _lists(folder / shard.parts[0].file)
+        ends = lists.offsets.to_numpy()[1:]
+        ids = lists.values.to_numpy()
+        if (len(ids), len(ends)) != (shard.tokens, shard.documents) or ids.dtype != dtype:
+            raise ShardError(f"{folder / shard.parts[0].file} is not what the manifest says")
+        return ids, ends
+
+
+def _lists(path: Path) -> pa.LargeListArray:
+    import pyarrow as pa
+
+    try:
+        return pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0).column("input_ids")
+    except (pa.ArrowException, OSError, KeyError) as error:
+        raise ShardError(f"{path}: {error}") from error
+
+
+LAYOUTS: Final = {kind.name: kind() for kind in (Layout, LlmC, NanoGpt, Megatron, Arrow)}
+
+
+def layout(name: str) -> Layout:
+    """The layout of a name.
+
+    Raises:
+        ShardError: if there is none of that name.
+    """
+    if name not in LAYOUTS:
+        raise ShardError(f"there is no format {name!r}; there are {', '.join(LAYOUTS)}")
+    return LAYOUTS[name]
+
+
+def _mapped(path: Path, dtype: np.dtype[Any], offset: int, count: int) -> NDArray[Any]:
+    """Map part of a file as an array; an empty one cannot be mapped."""
+    if not count:
+        return np.empty(0, dtype)
+    try:
+        return np.memmap(path, dtype, "r", offset, (count,)).view(np.ndarray)
+    except (OSError, ValueError) as error:
+        raise ShardError(f"{path} is gone or cut off: {error}") from error
+
+
+class Writer:
+    """One shard on its way to disk.
+
+    Args:
+        layout: the format.
+        folder: where the files go.
+        number: of the shard.
+        split: what it is for.
+        dtype: of the ids.
+        offset: where in the file to begin, in bytes, for formats that join shards.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        folder: Path,
+        number: int,
+        split: Split,
+        dtype: np.dtype[Any],
+        offset: int = 0,
+    ) -> None:
+        self._layout, self._folder, self._dtype = layout, folder, dtype
+        self._number, self._split, self._offset = number, split, offset
+        self._name = layout.data_name(number, split)
+        self._path = folder / partial(self._name)
+        self._path.touch()
+        self._file: IO[bytes] = self._path.open("r+b")
+        self._file.truncate(offset)
+        self._file.seek(offset)
+        self._file.write(bytes(layout.header_bytes))
+        self._lengths: list[NDArray[np.int64]] = []
+        self._crc = 0
+        self.tokens = 0
+        self.documents = 0
+        self.text_bytes = 0
+
+    def add(self, ids: Ids, lengths: NDArray[np.int64], text_bytes: int) -> None:
+        """Write documents: their ids end to end, and how many each has."""
+        data = np.ascontiguousarray(ids, self._dtype).view(np.uint8).data
+        self._file.write(data)
+        self._crc = zlib.crc32(data, self._crc)
+        self._lengths.append(lengths)
+        self.tokens += len(ids)
+        self.documents += len(lengths)
+        self.text_bytes += text_bytes
+
+    def close(self) -> Shard:
+        """Finish the files, sync them and give them their names."""
+        lengths = np.concatenate([np.empty(0, np.int64), *self._lengths])
+        header = self._layout.header(self.tokens, self._dtype)
+        self._file.seek(self._offset)
+        self._file.write(header)
+        _sync(self._file)
+        self._layout.finish(self._path, lengths, self._dtype)
+        if not (self._layout.joined and self._split == "train"):
+            self._path.replace(self._folder / self._name)
+        parts = [self._data_part(len(header))]
+        if header:
+            head = Part(self._name, 0, len(header), f"{zlib.crc32(header):08x}")
+            parts.insert(0, head)
+        if self._layout.name != Arrow.name:
+            parts.append(self._write_index(lengths))
+        return Shard(self._number, self._split, self.tokens, self.documents, parts)
+
+    def _data_part(self, header: int) -> Part:
+        if self._layout.name == Arrow.name:
+            path = self._folder / self._name
+            return Part(self._name, 0, path.stat().st_size, crc_of(path))
+        size = self.tokens * self._dtype.itemsize
+        return Part(self._name, self._offset + header, size, f"{self._crc:08x}")
+
+    def _write_index(self, lengths: NDArray[np.int64]) -> Part:
+        data = self._layout.index(lengths, self._dtype)
+        name = self._layout.index_name(self._number, self._split)
+        path = self._folder / partial(name)
+        with path.open("wb") as file:
+            file.write(data)
+            _sync(file, close=False)
+        path.replace(self._folder / name)
+        return Part(name, 0, len(data), f"{zlib.crc32(data):08x}")
+
+    def abandon(self) -> None:
+        """Close the file; the next run begins it anew."""
+        self._file.close()
+
+
+def _sync(file: IO[bytes], *, close: bool = True) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+    if close:
+        file.close()

@@ -1,0 +1,306 @@
+"""What a folder of shards promises: `manifest.json`, and the marks of a run that is under way.
+
+A run leaves a mark for each finished shard (`.progress/000003.json`), written by rename after the
+files of the shard were. A mark says what the shard is and at which document the next one begins, so
+a run that is started again goes on there. When all is done the marks become the manifest.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal, Self
+
+import numpy as np
+
+from bytepair.errors import InUseError, ShardError
+from bytepair.tokenizer import write_whole
+
+NAME: Final = "manifest.json"
+PROGRESS: Final = ".progress"
+LOCK: Final = ".lock"
+VERSION: Final = 1
+
+
+@dataclass(frozen=True)
+class Part:
+    """A range of bytes of a file, and its CRC-32 (that of zlib) as 8 hexadecimal digits."""
+
+    file: str
+    offset: int
+    bytes: int
+    crc32: str
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One shard.
+
+    Attributes:
+        number: from 0 on.
+        split: "train" or "val".
+        tokens: how many ids it has.
+        documents: how many documents.
+        parts: the ranges of files that make it up.
+    """
+
+    number: int
+    split: Literal["train", "val"]
+    tokens: int
+    documents: int
+    parts: list[Part]
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Self:
+        """Make a shard from what `dataclasses.asdict` gave."""
+        return cls(**{**values, "parts": [Part(**part) for part in values["parts"]]})
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a folder of shards promises.
+
+    Attributes:
+        job: what was asked for: the format, the dtype, the tokenizer's fingerprint, the inputs with
+            their sizes, and every option that changes the result.
+        shards: the shards, in order.
+        text_bytes: how many bytes of UTF-8 were encoded.
+        skipped: what was left out: the input, its row, how many rows (null means the rest) and why.
+    """
+
+    job: dict[str, Any]
+    shards: list[Shard]
+    text_bytes: int
+    skipped: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def format(self) -> str:
+        """The name of the layout of the files."""
+        return str(self.job["format"])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the ids, little-endian."""
+        found: np.dtype[Any] = np.dtype(self.job["dtype"])
+        return found.newbyteorder("<")
+
+    @property
+    def fingerprint(self) -> str:
+        """That of the tokenizer which made the ids."""
+        return str(self.job["tokenizer"])
+
+    @property
+    def tokens(self) -> int:
+        """How many ids all shards have."""
+        return sum(shard.tokens for shard in self.shards)
+
+    @property
+    def documents(self) -> int:
+        """How many documents all shards have."""
+        return sum(shard.documents for shard in self.shards)
+
+    def save(self, folder: Path) -> None:
+        """Write `manifest.json`, by another name and a rename."""
+        values = {
+            "bytepair_shards": VERSION, "checksum": "crc32", "tokens": self.tokens,
+            "documents": self.documents, **asdict(self),
+        }  # fmt: skip
+        write_json(folder / NAME, values)
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Self:
+        """Read the manifest of a folder.
+
+        Raises:
+            ShardError: if there is none, or it is damaged or of another version.
+        """
+        path = Path(folder) / NAME
+        if not path.exists():
+            under_way = (Path(folder) / PROGRESS).is_dir()
+            why = "the run is not finished; start it again" if under_way else "no shards are here"
+            raise ShardError(f"there is no {path}: {why}")
+        values = read_json(path)
+        if values.get("bytepair_shards") != VERSION:
+            raise ShardError(f"{path} has version {values.get('bytepair_shards')}, not {VERSION}")
+        try:
+            shards = [Shard.from_json(shard) for shard in values["shards"]]
+            found = cls(values["job"], shards, values["text_bytes"], values["skipped"])
+            wanted = (found.tokens, found.documents, found.dtype.itemsize > 0, found.fingerprint)
+            promised = (values["tokens"], values["documents"], True, found.job["tokenizer"])
+        except (KeyError, TypeError) as error:
+            raise ShardError(f"{path} is damaged: {error!r}") from error
+        if wanted != promised:
+            raise ShardError(f"{path} is damaged: its sums are not those of its shards")
+        return found
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A finished shard, and where the next begins.
+
+    Attributes:
+        shard: the shard.
+        following: the number of the input and the row of the next document; None at the end.
+        text_bytes: bytes of text in this shard.
+        skipped: what was left out since the last mark.
+    """
+
+    shard: Shard
+    following: tuple[int, int] | None
+    text_bytes: int
+    skipped: list[dict[str, Any]]
+
+    def save(self, folder: Path) -> None:
+        """Write the mark, by another name and a rename."""
+        write_json(folder / PROGRESS / f"{self.shard.number:06}.json", asdict(self))
+
+
+def begin(folder: Path, job: dict[str, Any], *, ignore: str = PROGRESS) -> list[Mark]:
+    """Make a folder ready for a run, and return the marks that an earlier one left.
+
+    Args:
+        folder: the folder, which is locked.
+        job: what is asked for.
+        ignore: the name of something that may be in a new folder.
+
+    Raises:
+        ShardError: if the folder holds shards, or a run, of another job.
+    """
+    progress = folder / PROGRESS
+    progress.mkdir(parents=True, exist_ok=True)
+    known = progress / "job.json"
+    if known.exists():
+        check_job(folder, read_json(known), job)
+    else:
+        others = [p.name for p in folder.iterdir() if p.name not in (PROGRESS, LOCK, ignore)]
+        if others:
+            raise ShardError(
+                f"{folder} is not empty (it has {sorted(others)[0]!r}); choose another folder"
+            )
+        write_json(known, job)
+    return list(_marks(folder))
+
+
+def _marks(folder: Path) -> Iterator[Mark]:
+    number = 0
+    while (path := folder / PROGRESS / f"{number:06}.json").exists():
+        values = read_json(path)
+        shard = Shard.from_json(values["shard"])
+        for part in shard.parts:
+            _check_size(folder, part)
+        following = values["following"] and tuple(values["following"])
+        yield Mark(shard, following, values["text_bytes"], values["skipped"])
+        number += 1
+
+
+def _check_size(folder: Path, part: Part) -> None:
+    """A finished shard is still there; the file of shards that share one has another name yet."""
+    names = (folder / part.file, folder / partial(part.file))
+    path = next((path for path in names if path.exists()), None)
+    if path is None or path.stat().st_size < part.offset + part.bytes:
+        raise ShardError(
+            f"{folder / part.file} was finished and is gone or cut off; remove {folder} and start "
+            "again"
+        )
+
+
+def partial(name: str) -> str:
+    """The name of a file until it is whole."""
+    return f".{name}.partial"
+
+
+def check_job(folder: Path, known: dict[str, Any], job: dict[str, Any]) -> None:
+    """Raise a `ShardError` that names what differs between two jobs."""
+    plain = json.loads(json.dumps(job))
+    wrong = [key for key in {**known, **plain} if known.get(key) != plain.get(key)]
+    if wrong:
+        key = sorted(wrong)[0]
+        raise ShardError(
+            f"{folder} belongs to a run with another {key} ({_short(known.get(key))}, now "
+            f"{_short(plain.get(key))}); choose another folder, or remove it"
+        )
+
+
+def _short(value: object) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold a folder for one run; the lock ends with the process, whatever happens to it.
+
+    Raises:
+        InUseError: if another run holds it.
+        OSError: if the file system has no locks.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / LOCK
+    handle = _hold(path, folder)
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(handle)
+
+
+def _hold(path: Path, folder: Path) -> int:
+    """Open and lock a file, which must still be there then: who held it before has removed it."""
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            import fcntl
+
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if path.exists() and path.stat().st_ino == os.fstat(handle).st_ino:
+                return handle
+        except ImportError:  # there are no such locks on this system
+            return handle
+        except BlockingIOError:
+            os.close(handle)
+            raise InUseError(f"another run is working on {folder}; wait for it") from None
+        except OSError:
+            os.close(handle)
+            raise
+        os.close(handle)
+
+
+def crc_of(path: Path, offset: int = 0, size: int | None = None) -> str:
+    """The CRC-32 of a range of a file."""
+    crc = 0
+    with path.open("rb") as file:
+        file.seek(offset)
+        left = path.stat().st_size - offset if size is None else size
+        while left > 0 and (block := file.read(min(left, 1 << 22))):
+            crc = zlib.crc32(block, crc)
+            left -= len(block)
+    return f"{crc:08x}"
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read an object.
+
+    Raises:
+        ShardError: if the file is damaged.
+    """
+    try:
+        values = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise ShardError(f"{path} is damaged: {error}") from error
+    if not isinstance(values, dict):
+        raise ShardError(f"{path} is damaged: it holds no object")
+    return values
+
+
+def write_json(path: Path, values: dict[str, Any]) -> None:
+    """Write an object, by another name and a rename."""
+    write_whole(path, _dumped(values))
+
+
+def _dumped(values: dict[str, Any]) -> bytes:
+    return json.dumps(values, indent=1, ensure_ascii=False).encode() + b"\n"

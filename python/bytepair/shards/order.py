@@ -1,0 +1,200 @@
+"""In which order the documents of shards become rows: the same for any number of workers.
+
+The order of an epoch follows from the seed alone. What is shuffled are documents, or the windows of
+a stream of ids; call them units. Units lie in blocks of neighbours. The blocks of all shards are
+shuffled and taken in chunks of 64; the units of a chunk are shuffled again and packed into rows.
+The rows of a step are dealt to the ranks in turn. So the rows are the same however many ranks there
+are, reading stays local on disk, and a place is three numbers: the epoch, the chunk, the row.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bytepair import _core
+from bytepair.errors import ShardError
+from bytepair.shards.manifest import Shard
+
+Packing: TypeAlias = Literal["best-fit", "stream"]
+State: TypeAlias = "dict[str, Any]"
+Mapped: TypeAlias = "Callable[[int], tuple[NDArray[Any], NDArray[Any]]]"
+Index: TypeAlias = "NDArray[np.uintp]"
+#: The epoch, the chunk, the row in it.
+Place: TypeAlias = "tuple[int, int, int]"
+#: Rows of one chunk: the epoch, the chunk, the first row and the end.
+Run: TypeAlias = "tuple[int, int, int, int]"
+
+#: Neighbouring units that stay together in the first shuffle.
+BLOCK: Final = 1024
+#: Blocks that are shuffled together in the second.
+CHUNK: Final = 64
+#: Documents that wait for a row in which they fit, as in nanochat.
+BUFFER: Final = 1000
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The rows of one chunk, as pieces of shards.
+
+    Attributes:
+        sources: the ids of the shards that occur.
+        which: for each piece, which of these it is from.
+        starts: where it begins there.
+        lengths: how many ids it has.
+        ends: where the pieces of each row end.
+    """
+
+    sources: list[NDArray[Any]]
+    which: Index
+    starts: Index
+    lengths: Index
+    ends: Index
+
+    def copy(self, start: int, end: int, out: NDArray[Any]) -> None:
+        """Copy rows into an array of as many rows."""
+        low = int(self.ends[start - 1]) if start else 0
+        pieces = slice(low, int(self.ends[end - 1]))
+        _core.gather(
+            self.sources, self.which[pieces], self.starts[pieces], self.lengths[pieces],
+            out.reshape(-1).view(f"u{out.dtype.itemsize}"),
+        )  # fmt: skip
+
+
+class Order:
+    """The rows of all epochs.
+
+    Args:
+        shards: the shards, in order.
+        mapped: gives the ids of a shard, and where its documents end.
+        width: ids of a row.
+        seed: of the shuffle; None means in order.
+        packing: "best-fit" or "stream".
+        buffer: how many documents wait for a row.
+    """
+
+    def __init__(
+        self,
+        shards: list[Shard],
+        mapped: Mapped,
+        width: int,
+        seed: int | None,
+        packing: Packing,
+        buffer: int,
+    ) -> None:
+        self._mapped, self._seed, self._packing, self._buffer = mapped, seed, packing, buffer
+        self.width = width
+        self.dtype = mapped(0)[0].dtype if shards else np.dtype(np.uint16)
+        stream = packing == "stream"
+        units = [max(s.tokens - 1, 0) // (width - 1) if stream else s.documents for s in shards]
+        self._units = np.array(units, np.int64)
+        self._blocks = np.cumsum([0, *-(-self._units // BLOCK)])
+        self._chunks = -(-int(self._blocks[-1]) // CHUNK)
+        self.plan = lru_cache(2)(self._plan)
+        self._order = lru_cache(2)(self._order_of)
+        crcs = "".join(part.crc32 for shard in shards for part in shard.parts)
+        self.identity: State = {
+            "seed": seed, "length": width - 1, "packing": packing, "buffer": buffer,
+            "data": f"{zlib.crc32(crcs.encode()):08x}",
+        }  # fmt: skip
+
+    def place_of(self, state: State) -> Place:
+        """The place of a state.
+
+        Raises:
+            ShardError: if it belongs to other data or options.
+        """
+        for key, value in self.identity.items():
+            if state.get(key) != value:
+                raise ShardError(
+                    f"the state belongs to a run with {key} {state.get(key)!r}, not {value!r}"
+                )
+        return int(state["epoch"]), int(state["chunk"]), int(state["row"])
+
+    def runs(self, place: Place, rows: int, epochs: int | None) -> tuple[list[Run], Place] | None:
+        """The next rows, and the place behind them; None if there are not so many."""
+        epoch, chunk, row = place
+        found: list[Run] = []
+        empty = 0
+        while rows:
+            if chunk == self._chunks:
+                epoch, chunk, row, empty = epoch + 1, 0, 0, empty + 1
+                if empty > 1 and not found:
+                    raise ShardError(f"there is not one row of {self.width} ids; pass fewer")
+            if epoch == epochs:
+                return None
+            count = len(self.plan(epoch, chunk).ends) if self._chunks else 0
+            end = min(row + rows, count)
+            if end > row:
+                found.append((epoch, chunk, row, end))
+                rows -= end - row
+            chunk, row = (chunk, end) if end < count else (min(chunk + 1, self._chunks), 0)
+        return found, (epoch, chunk, row)
+
+    def _plan(self, epoch: int, chunk: int) -> Plan:
+        """Shuffle the units of a chunk and pack them."""
+        shards, starts, lengths = self._chunk_units(epoch, chunk)
+        order = shuffled(len(starts), self._seed, epoch, chunk + 1)
+        shards, starts, lengths = shards[order], starts[order], lengths[order]
+        if self._packing == "best-fit":
+            pieces, lengths, ends = _core.best_fit(lengths, self.width, self._buffer)
+            shards, starts = shards[pieces], starts[pieces]
+        else:
+            ends = np.arange(1, len(starts) + 1, dtype=np.uintp)
+        used, which = np.unique(shards, return_inverse=True)
+        sources = [self._mapped(int(s))[0].view(f"u{self.dtype.itemsize}") for s in used]
+        return Plan(sources, which.astype(np.uintp), starts, lengths, ends)
+
+    def _order_of(self, epoch: int) -> Index:
+        return shuffled(int(self._blocks[-1]), self._seed, epoch, 0)
+
+    def _chunk_units(self, epoch: int, chunk: int) -> tuple[Index, Index, Index]:
+        """The shard, the start and the length of each unit of the blocks of a chunk."""
+        parts: list[tuple[Index, Index, Index]] = []
+        for block in self._order(epoch)[chunk * CHUNK : (chunk + 1) * CHUNK].tolist():
+            shard = int(np.searchsorted(self._blocks, block, side="right")) - 1
+            first = (block - int(self._blocks[shard])) * BLOCK
+            end = min(first + BLOCK, int(self._units[shard]))
+            if self._packing == "best-fit":
+                ends = self._mapped(shard)[1]
+                borders = ends[max(first, 1) - 1 : end].astype(np.uintp)
+                borders = borders if first else np.concatenate([np.zeros(1, np.uintp), borders])
+                starts, lengths = borders[:-1], np.diff(borders)
+            else:
+                starts = np.arange(first, end, dtype=np.uintp) * np.uintp(self.width - 1)
+                lengths = np.full(end - first, self.width, np.uintp)
+            parts.append((np.full(end - first, shard, np.uintp), starts, lengths))
+        columns = zip(*parts, strict=True)
+        shards, starts, lengths = (np.concatenate(column) for column in columns)
+        return shards, starts, lengths
+
+
+def shuffled(count: int, seed: int | None, *salt: int) -> Index:
+    """An order of so many things that follows from the seed and the salt, now and for ever.
+
+    The things are sorted by a hash of their number (the finaliser of SplitMix64).
+
+    Example:
+        >>> from bytepair.shards.order import shuffled
+        >>> shuffled(5, None).tolist(), sorted(shuffled(5, 1, 2).tolist())
+        ([0, 1, 2, 3, 4], [0, 1, 2, 3, 4])
+    """
+    numbers = np.arange(count, dtype=np.uint64)
+    if seed is None:
+        return numbers.astype(np.uintp)
+    state = np.zeros(1, np.uint64)
+    for value in (seed, *salt):
+        state = _mixed(state + np.uint64(value % (1 << 64)) + np.uint64(0x9E3779B97F4A7C15))
+    return np.argsort(_mixed(_mixed(numbers + state) + state), kind="stable").astype(np.uintp)
+
+
+def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return numbers ^ (numbers >> np.uint64(31))

@@ -1,0 +1,208 @@
+"""Shards in, documents and batches out: mapped from disk, shuffled the same way for any workers.
+
+`Dataset` gives documents, and batches for training; the order in which these come is in `order`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bytepair.errors import ShardError
+from bytepair.shards.layout import layout
+from bytepair.shards.manifest import Manifest, Shard
+from bytepair.shards.order import BUFFER, Order, Packing, State
+from bytepair.tokenizer import FILE_NAME, Tokenizer, load
+
+#: Shards that are mapped at the same time.
+OPEN: Final = 64
+
+
+class Dataset:
+    """Token shards of one folder, mapped into memory.
+
+    Args:
+        folder: what `bytepair.shards.write` wrote.
+        split: "train" or "val"; None means both.
+        tokenizer: if given, the shards must be of this tokenizer.
+        dtype: if given, the ids must have this type.
+
+    Raises:
+        ShardError: if there are no finished shards, or they are of another tokenizer or type.
+
+    Example:
+        >>> import bytepair, tempfile
+        >>> tok = bytepair.train(bytepair.sample.paths(), 1000)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     made = bytepair.shards.write(bytepair.sample.paths(), tok, folder, bos=True)
+        ...     data = bytepair.shards.Dataset(folder, tokenizer=tok)
+        ...     inputs, targets = next(data.batches(2, 8, seed=1))
+        >>> len(data), inputs.shape, bool((inputs[:, 1:] == targets[:, :-1]).all())
+        (61, (2, 8), True)
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        split: Literal["train", "val"] | None = "train",
+        tokenizer: Tokenizer | None = None,
+        dtype: Any = None,
+    ) -> None:
+        self._folder = Path(folder)
+        self.manifest = Manifest.load(folder)
+        if split not in ("train", "val", None):
+            raise ShardError(f"the split is {split!r}; pass 'train', 'val' or None")
+        if tokenizer is not None and tokenizer.fingerprint != self.manifest.fingerprint:
+            raise ShardError(
+                f"{folder} was made by tokenizer {self.manifest.fingerprint[:12]}, not by "
+                f"{tokenizer.fingerprint[:12]}; its ids mean something else"
+            )
+        if dtype is not None and np.dtype(dtype) != self.manifest.dtype:
+            raise ShardError(f"{folder} holds {self.manifest.dtype.name}, not {np.dtype(dtype)}")
+        self.shards = [s for s in self.manifest.shards if split in (None, s.split)]
+        self._starts = np.cumsum([0, *(s.documents for s in self.shards)])
+        self._open: OrderedDict[int, tuple[NDArray[Any], NDArray[Any]]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    def __getitem__(self, index: int) -> NDArray[Any]:
+        """The ids of one document, mapped and not copied."""
+        place = index + len(self) if index < 0 else index
+        if not 0 <= place < len(self):
+            raise IndexError(f"document {index} of {len(self)}")
+        shard = int(np.searchsorted(self._starts, place, side="right")) - 1
+        ids, ends = self.mapped(shard)
+        number = place - int(self._starts[shard])
+        start = int(ends[number - 1]) if number else 0
+        return ids[start : int(ends[number])]
+
+    @property
+    def tokens(self) -> int:
+        """How many ids there are."""
+        return sum(shard.tokens for shard in self.shards)
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer that made the ids, which lies beside them."""
+        return load(self._folder / FILE_NAME)
+
+    def mapped(self, shard: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The ids of a shard and where its documents end; the last few shards stay mapped."""
+        if shard not in self._open:
+            found: Shard = self.shards[shard]
+            how = layout(self.manifest.format)
+            self._open[shard] = how.open(self._folder, found, self.manifest.dtype)
+            while len(self._open) > OPEN:
+                self._open.popitem(last=False)
+        self._open.move_to_end(shard)
+        return self._open[shard]
+
+    def batches(
+        self,
+        batch_size: int,
+        length: int,
+        *,
+        seed: int | None = 0,
+        rank: int = 0,
+        world_size: int = 1,
+        packing: Packing = "best-fit",
+        epochs: int | None = 1,
+        state: State | None = None,
+        buffer: int = BUFFER,
+        torch: bool = False,
+    ) -> Batches:
+        """Iterate over batches of inputs and targets for one rank.
+
+        Args:
+            batch_size: rows of a batch.
+            length: ids of a row.
+            seed: of the shuffle; None means in order. Every rank passes the same.
+            rank: which rank this is, from 0 on.
+            world_size: how many ranks there are.
+            packing: "best-fit" begins every row with a document, and fills it with the longest
+                waiting documents that fit; the last is cut to fit, and the rest of it is not used.
+                "stream" cuts the ids of a shard into rows, whatever they are; only what fills no
+                row at the end of a shard is not used.
+            epochs: how many times to go through all; None means without end.
+            state: go on where `Batches.state` said; the number of ranks may have changed.
+            buffer: how many documents wait for a row.
+            torch: give tensors (inputs int32, targets int64), not arrays.
+
+        Returns:
+            An iterator of inputs and targets, each (batch_size, length); targets are the ids that
+            follow the inputs. Arrays have the type of the shards, and are views of one array that
+            is yours to keep. Rows that do not fill a batch for every rank are left out at the end.
+
+        Raises:
+            ShardError: if a number is not positive, the rank is none of the ranks, or the state
+                belongs to other data or options.
+        """
+        if min(batch_size, length, world_size, buffer) < 1 or not 0 <= rank < world_size:
+            raise ShardError(
+                f"batch_size {batch_size}, length {length}, buffer {buffer} and world_size "
+                f"{world_size} must be positive, and rank {rank} below world_size"
+            )
+        if packing not in ("best-fit", "stream"):
+            raise ShardError(f"the packing is {packing!r}; pass 'best-fit' or 'stream'")
+        if epochs is not None and epochs < 1:
+            raise ShardError(f"epochs is {epochs}; pass at least 1, or None for no end")
+        order = Order(self.shards, self.mapped, length + 1, seed, packing, buffer)
+        return Batches(order, batch_size, (rank, world_size), epochs, torch, state)
+
+
+class Batches:
+    """Batches of one rank; `state` is where it stands. Made by `Dataset.batches`."""
+
+    def __init__(
+        self,
+        order: Order,
+        batch_size: int,
+        rank: tuple[int, int],
+        epochs: int | None,
+        torch: bool,
+        state: State | None,
+    ) -> None:
+        self._order, self._batch_size, self._torch = order, batch_size, torch
+        self._rank, self._world = rank
+        self._epochs = epochs
+        self._place = (0, 0, 0) if state is None else order.place_of(state)
+
+    @property
+    def state(self) -> State:
+        """Where the next batch begins: a small dict of plain values, the same on all ranks."""
+        epoch, chunk, row = self._place
+        return {"epoch": epoch, "chunk": chunk, "row": row, **self._order.identity}
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        return self
+
+    def __next__(self) -> tuple[Any, Any]:
+        """The next batch of this rank; the rows of the others are passed over."""
+        step = self._order.runs(self._place, self._batch_size * self._world, self._epochs)
+        if step is None:
+            raise StopIteration
+        runs, self._place = step
+        rows = np.empty((self._batch_size, self._order.width), self._order.dtype)
+        first = self._batch_size * self._rank  # of this rank's rows, among those of the step
+        for epoch, chunk, start, end in runs:
+            low, high = max(first, 0), min(first + self._batch_size, end - start)
+            if low < high:
+                out = rows[low - first : high - first]
+                self._order.plan(epoch, chunk).copy(start + low, start + high, out)
+            first -= end - start
+        return _tensors(rows) if self._torch else (rows[:, :-1], rows[:, 1:])
+
+
+def _tensors(rows: NDArray[Any]) -> tuple[Any, Any]:
+    import torch
+
+    ids = torch.from_numpy(rows.astype(np.int64))
+    return ids[:, :-1].to(torch.int32), ids[:, 1:].contiguous()

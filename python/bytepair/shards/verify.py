@@ -1,0 +1,175 @@
+"""Shards in, a report out: is everything there that the manifest promises?
+
+Every file is read whole: its size and the CRC-32 of every part; then the borders of documents, and
+that every id stands for a token. A few documents are decoded, for people to look at.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from bytepair.errors import FileFormatError, ShardError
+from bytepair.progress import Bar, Callback
+from bytepair.shards import manifest
+from bytepair.shards.layout import layout
+from bytepair.shards.manifest import Manifest, Shard
+from bytepair.shards.read import Dataset
+from bytepair.tokenizer import FILE_NAME, Tokenizer, load
+
+SAMPLE_TOKENS: Final = 60
+BLOCK: Final = 1 << 22
+
+
+@dataclass(frozen=True)
+class Report:
+    """What verifying found. It is true if nothing is wrong.
+
+    Attributes:
+        manifest: what was promised.
+        wrong: what is not as promised, a sentence each.
+        samples: the beginnings of documents: their number and their text.
+    """
+
+    manifest: Manifest
+    wrong: list[str]
+    samples: list[tuple[int, str]]
+
+    def __bool__(self) -> bool:
+        return not self.wrong
+
+    def __str__(self) -> str:
+        """The report as lines."""
+        if self.wrong:
+            return "\n".join(self.wrong)
+        made = self.manifest
+        lines = [
+            f"all {len(made.shards):,} shards are as promised: {made.tokens:,} tokens "
+            f"({made.dtype.name}) of {made.documents:,} documents, format {made.format}"
+        ]
+        return "\n".join([*lines, *(f"document {n:,}: {text!r}" for n, text in self.samples)])
+
+
+def verify(
+    folder: str | os.PathLike[str], *, samples: int = 3, progress: bool | Callback | None = None
+) -> Report:
+    r"""Check everything that a manifest promises.
+
+    Args:
+        folder: what `bytepair.shards.write` wrote.
+        samples: how many documents to decode.
+        progress: as in `bytepair.train`; the stage is "verify", and counts shards.
+
+    Raises:
+        ShardError: if there is no manifest, or it is damaged itself.
+
+    Example:
+        >>> import bytepair, tempfile
+        >>> tok = bytepair.train(bytepair.sample.paths(), 1000)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     made = bytepair.shards.write(bytepair.sample.paths(), tok, folder)
+        ...     report = bytepair.shards.verify(folder, samples=1)
+        >>> print(report)
+        all 1 shards are as promised: 1,061,790 tokens (uint16) of 61 documents, format bytepair
+        document 0: 'First Citizen:\nBefore we proceed any further, hear me speak...'
+    """
+    path = Path(folder)
+    made = Manifest.load(path)
+    wrong = list(_wrong_tokenizer(path, made))
+    valid = None if wrong else _valid_ids(load(path / FILE_NAME))
+    with Bar(progress) as bar:
+        for shard in made.shards:
+            wrong += _wrong_files(path, shard) or _wrong_ids(path, made, shard, valid)
+            bar.update("verify", shard.number + 1, len(made.shards))
+    wrong += _wrong_sizes(path, made)
+    return Report(made, wrong, [] if wrong else _samples(path, samples))
+
+
+def _wrong_tokenizer(folder: Path, made: Manifest) -> Iterator[str]:
+    try:
+        found = load(folder / FILE_NAME)
+    except (FileNotFoundError, FileFormatError) as error:
+        yield str(error)
+        return
+    if found.fingerprint != made.fingerprint:
+        yield (
+            f"{FILE_NAME} is the tokenizer {found.fingerprint[:12]}, and the ids were made by "
+            f"{made.fingerprint[:12]}"
+        )
+
+
+def _wrong_files(folder: Path, shard: Shard) -> list[str]:
+    wrong = []
+    for part in shard.parts:
+        path = folder / part.file
+        if not path.exists():
+            wrong.append(f"{part.file} is gone")
+        elif path.stat().st_size < part.offset + part.bytes:
+            wrong.append(f"{part.file} is cut off: it has {path.stat().st_size:,} bytes")
+        elif (found := manifest.crc_of(path, part.offset, part.bytes)) != part.crc32:
+            wrong.append(
+                f"{part.file} is damaged: CRC-32 of bytes {part.offset} to "
+                f"{part.offset + part.bytes} is {found}, not {part.crc32}"
+            )
+    return wrong
+
+
+def _wrong_sizes(folder: Path, made: Manifest) -> list[str]:
+    """Files that have more than the parts of shards."""
+    ends: dict[str, int] = {}
+    for part in (part for shard in made.shards for part in shard.parts):
+        ends[part.file] = max(ends.get(part.file, 0), part.offset + part.bytes)
+    sizes = {n: (folder / n).stat().st_size for n in ends if (folder / n).exists()}
+    return [
+        f"{name} has {size:,} bytes; the manifest knows {ends[name]:,}"
+        for name, size in sizes.items()
+        if size > ends[name]
+    ]
+
+
+def _wrong_ids(
+    folder: Path,
+    made: Manifest,
+    shard: Shard,
+    valid: np.ndarray[tuple[int], np.dtype[np.bool]] | None,
+) -> list[str]:
+    name = shard.parts[-1].file
+    try:
+        ids, ends = layout(made.format).open(folder, shard, made.dtype)
+    except ShardError as error:
+        return [str(error)]
+    last = int(ends[-1]) if len(ends) else 0
+    if last != shard.tokens or not (ends[1:] >= ends[:-1]).all():
+        return [f"{name}: the borders of documents do not rise to {shard.tokens:,} tokens"]
+    if valid is None:
+        return []
+    for start in range(0, len(ids), BLOCK):
+        block = ids[start : start + BLOCK].astype(np.int64)
+        known = (block >= 0) & (block < len(valid))
+        known[known] = valid[block[known]]
+        if not known.all():
+            at = int(np.argmin(known))
+            return [f"{shard.parts[0].file}: id {block[at]} at token {start + at} is no token"]
+    return []
+
+
+def _valid_ids(tok: Tokenizer) -> np.ndarray[tuple[int], np.dtype[np.bool]]:
+    """Which numbers are ids."""
+    ids = [*tok.mergeable_ranks.values(), *tok.special_tokens.values()]
+    valid = np.zeros(max(ids) + 1, np.bool)
+    valid[ids] = True
+    return valid
+
+
+def _samples(folder: Path, count: int) -> list[tuple[int, str]]:
+    """The beginnings of documents from all over."""
+    data = Dataset(folder, split=None)
+    tok = data.tokenizer
+    numbers = np.linspace(0, max(len(data) - 1, 0), min(count, len(data)), dtype=np.int64)
+    texts = ((int(n), tok.decode(data[int(n)][:SAMPLE_TOKENS].astype(np.uint32))) for n in numbers)
+    return [(n, text if len(text) <= 60 else f"{text[:60]}...") for n, text in texts]

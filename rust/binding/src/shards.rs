@@ -1,0 +1,64 @@
+//! `best_fit` and `gather`: the rows of a training run, planned and copied.
+
+use bytepair::shards::Piece;
+use numpy::{Element, IntoPyArray, PyArray1, PyReadonlyArray1, PyReadwriteArray1};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+type Plan<'py> =
+    (Bound<'py, PyArray1<usize>>, Bound<'py, PyArray1<usize>>, Bound<'py, PyArray1<usize>>);
+
+/// Best-fit packing into full rows: the document of each piece, its ids, where rows end.
+#[pyfunction]
+pub(crate) fn best_fit<'py>(
+    py: Python<'py>,
+    lengths: PyReadonlyArray1<'py, usize>,
+    width: usize,
+    buffer: usize,
+) -> PyResult<Plan<'py>> {
+    let lengths = lengths.as_slice()?;
+    let rows = py.detach(|| bytepair::shards::best_fit(lengths, width, buffer));
+    let [documents, takes, ends] =
+        [rows.documents, rows.takes, rows.ends].map(|numbers| numbers.into_pyarray(py));
+    Ok((documents, takes, ends))
+}
+
+/// Copy runs of ids, one after the other, until `out` is full.
+#[pyfunction]
+pub(crate) fn gather<'py>(
+    py: Python<'py>,
+    sources: Vec<Bound<'py, PyAny>>,
+    which: PyReadonlyArray1<'py, usize>,
+    starts: PyReadonlyArray1<'py, usize>,
+    lengths: PyReadonlyArray1<'py, usize>,
+    out: &Bound<'py, PyAny>,
+) -> PyResult<()> {
+    let (which, starts, lengths) = (which.as_slice()?, starts.as_slice()?, lengths.as_slice()?);
+    let pieces: Vec<_> = which
+        .iter()
+        .zip(starts)
+        .zip(lengths)
+        .map(|((&source, &start), &length)| Piece { source, start, length })
+        .collect();
+    match out.extract::<PyReadwriteArray1<'py, u16>>() {
+        Ok(out) => copy(py, &sources, &pieces, out),
+        Err(_) => copy(py, &sources, &pieces, out.extract::<PyReadwriteArray1<'py, u32>>()?),
+    }
+}
+
+fn copy<'py, T: Element + Copy + Sync + Send>(
+    py: Python<'py>,
+    sources: &[Bound<'py, PyAny>],
+    pieces: &[Piece],
+    mut out: PyReadwriteArray1<'py, T>,
+) -> PyResult<()> {
+    let mut arrays = Vec::with_capacity(sources.len());
+    for ids in sources {
+        arrays.push(ids.extract::<PyReadonlyArray1<'py, T>>()?);
+    }
+    let slices = arrays.iter().map(|ids| Ok(ids.as_slice()?)).collect::<PyResult<Vec<_>>>()?;
+    let out = out.as_slice_mut()?;
+    py.detach(|| bytepair::shards::gather(&slices, pieces, out)).ok_or_else(|| {
+        PyValueError::new_err("the pieces do not lie in their arrays, or in the rows")
+    })
+}

@@ -1,0 +1,277 @@
+"""Many processes give, byte for byte, what one gives, whoever of them dies."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import bytepair
+from bytepair import distributed, shards
+from bytepair.errors import ShardError
+from bytepair.shards import manifest
+
+count_room: Any = import_module("bytepair.distributed.count")
+shard_room: Any = import_module("bytepair.distributed.shard")
+tasks: Any = import_module("bytepair.distributed.tasks")
+
+OPTIONS: dict[str, Any] = {"tokens_per_shard": 40_000, "bos": True}
+SMALL: dict[str, Any] = {"task_bytes": 60_000}
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Files, one of which cannot be read in part."""
+    folder = tmp_path_factory.mktemp("source")
+    (folder / "bad.jsonl").write_text('{"text": "one"}\n{no\n{"text": "two"}\n')
+    found = bytepair.sample.paths()[1:40]
+    return [*found[:20], folder / "bad.jsonl", *found[20:]]
+
+
+def listing(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+@pytest.fixture(scope="module")
+def whole(
+    source: list[Path], trained: bytepair.Tokenizer, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, bytes]:
+    """The shards of one process."""
+    folder = tmp_path_factory.mktemp("whole") / "out"
+    shards.write(source, trained, folder, on_error="skip", **OPTIONS)
+    return listing(folder)
+
+
+def test_ranks_are_found() -> None:
+    place = distributed.place
+    assert place(1, 3, {}) == (1, 3)
+    slurm = {"SLURM_ARRAY_TASK_ID": "5", "SLURM_ARRAY_TASK_MIN": "4", "SLURM_ARRAY_TASK_MAX": "9"}
+    assert place(None, None, slurm) == (1, 6)
+    assert place(0, 2, slurm) == (0, 2)
+    assert place(None, None, {"SGE_TASK_ID": "1", "SGE_TASK_FIRST": "1", "SGE_TASK_LAST": "4"}) == (
+        0, 4,
+    )  # fmt: skip
+    assert place(None, None, {"LSB_JOBINDEX": "4", "LSB_JOBINDEX_END": "4"}) == (3, 4)
+    assert place(None, None, {"SLURM_PROCID": "2", "SLURM_NTASKS": "4"}) == (2, 4)
+    assert place(None, None, {"RANK": "2", "WORLD_SIZE": "4"}) == (2, 4)
+    assert place(None, 8, {"RANK": "2"}) == (2, 8)
+    for rank, world in [(None, None), (None, 4), (1, None), (3, 3)]:
+        with pytest.raises(ShardError, match=r"nothing says the rank|is none of"):
+            place(rank, world, {})
+
+
+@pytest.mark.parametrize("world", [1, 2, 5])
+def test_shards_of_ranks(
+    world: int, source: list[Path], trained: bytepair.Tokenizer, whole: dict[str, bytes],
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    made = [
+        distributed.shard(
+            source, trained, tmp_path / "out", rank=rank, world_size=world, on_error="skip",
+            **OPTIONS, **SMALL,
+        )
+        for rank in reversed(range(world))
+    ]  # fmt: skip
+    assert [m is not None for m in made] == [False] * (world - 1) + [True]
+    assert listing(tmp_path / "out") == whole
+    again = distributed.shard(
+        source, trained, tmp_path / "out", rank=0, world_size=world, on_error="skip",
+        **OPTIONS, **SMALL,
+    )  # fmt: skip
+    assert again == made[-1]
+
+
+@pytest.mark.parametrize("world", [1, 3])
+def test_counts_of_ranks(world: int, source: list[Path], tmp_path: Path) -> None:
+    files = [path for path in source if path.suffix == ".txt"]
+    bytepair.count(files).save(tmp_path / "whole.parquet")
+    for rank in range(world):
+        counts = distributed.count(
+            files, tmp_path / "out.parquet", rank=rank, world_size=world, partitions=7, **SMALL
+        )
+    assert counts is not None
+    assert counts.items() == bytepair.count(files).items()
+    assert (tmp_path / "out.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["out.parquet", "whole.parquet"]
+
+
+def test_a_few_words_in_many_partitions(tmp_path: Path) -> None:
+    files = [tmp_path / f"{i}.txt" for i in range(3)]
+    for path, text in zip(files, ["", "one two", "two three"], strict=True):
+        path.write_text(text)
+    counts = distributed.count(files, tmp_path / "c.parquet", rank=0, world_size=1, task_bytes=1)
+    assert counts == bytepair.count(files)
+    nothing = distributed.count(files[:1], tmp_path / "n.parquet", rank=0, world_size=1)
+    assert nothing == bytepair.count(files[:1])
+
+
+def test_the_hash_is_the_same_for_ever_and_even() -> None:
+    words = [b"a", b" the", b"\xff" * 100, b"\0", b"\0\0"]
+    data = np.frombuffer(b"".join(words), np.uint8)
+    offsets = np.cumsum([0, *map(len, words)])
+    assert count_room.hashes(data, offsets).tolist() == [
+        14096909649041297211,
+        2064294052684312320,
+        14758845925093765113,
+        1728126539969246250,
+        2033659699894607854,
+    ]
+    many = [f"{i}".encode() for i in range(20_000)]
+    offsets = np.cumsum([0, *map(len, many)])
+    found = count_room.hashes(np.frombuffer(b"".join(many), np.uint8), offsets)
+    assert len(set(found.tolist())) == 20_000
+    sizes = np.bincount((found % np.uint64(64)).astype(int))
+    assert 200 < sizes.min() <= sizes.max() < 430
+    assert count_room.hashes(np.empty(0, np.uint8), np.zeros(1, np.int64)).tolist() == []
+
+
+class Killed(BaseException):
+    """What stands for the end of the process."""
+
+
+def test_putting_together_is_continued(
+    source: list[Path], trained: bytepair.Tokenizer, whole: dict[str, bytes], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    save = manifest.Mark.save
+    shards_made = len([name for name in whole if name.endswith(".bin")])
+    for last in range(shards_made):
+        out = tmp_path / str(last)
+        saved: list[Any] = []
+
+        def dying(self: Any, folder: Path, last: int = last, saved: Any = saved) -> None:
+            save(self, folder)
+            saved.append(self)
+            if len(saved) > last:
+                raise Killed
+
+        def run(out: Path = out) -> None:
+            distributed.shard(
+                source, trained, out, rank=0, world_size=1, on_error="skip", **OPTIONS, **SMALL
+            )
+
+        with monkeypatch.context() as patch:
+            patch.setattr(manifest.Mark, "save", dying)
+            with pytest.raises(Killed):
+                run()
+        run()
+        assert listing(out) == whole
+
+
+def test_a_rank_that_is_killed(
+    source: list[Path], trained: bytepair.Tokenizer, whole: dict[str, bytes], tmp_path: Path
+) -> None:
+    trained.save(tmp_path)
+    command = [
+        sys.executable, "-m", "bytepair", "shard", *map(str, source), "-t", str(tmp_path),
+        "--tokens-per-shard", "40000", "--bos", "--on-error", "skip", "-o", str(tmp_path / "out"),
+        "--world", "2",
+    ]  # fmt: skip
+    slurm = {**os.environ, "SLURM_ARRAY_TASK_MIN": "0", "SLURM_ARRAY_TASK_MAX": "1"}
+    dead = subprocess.Popen([*command, "--rank", "0"], stderr=subprocess.DEVNULL)
+    while dead.poll() is None and not (tmp_path / "out" / ".parts").exists():
+        time.sleep(0.001)
+    dead.send_signal(signal.SIGKILL)
+    dead.wait()
+    for rank in ("1", "0"):
+        subprocess.run(
+            command, env={**slurm, "SLURM_ARRAY_TASK_ID": rank}, check=True, capture_output=True
+        )
+    assert listing(tmp_path / "out") == whole
+
+
+def test_jobs_do_not_mix(source: list[Path], trained: bytepair.Tokenizer, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"rank": 0, "world_size": 2, "on_error": "skip", **SMALL}
+    assert distributed.shard(source, trained, tmp_path / "out", **options) is None
+    with pytest.raises(ShardError, match="another tokens_per_shard"):
+        distributed.shard(source, trained, tmp_path / "out", tokens_per_shard=7, **options)
+    work = tasks.split(bytepair.documents.__globals__["inputs"](source), SMALL["task_bytes"])
+    with (
+        manifest.locked(work[1].folder(tmp_path / "out" / ".parts")),
+        pytest.raises(ShardError, match="another run is working"),
+    ):
+        distributed.shard(source, trained, tmp_path / "out", **{**options, "rank": 1})
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Any:
+    ray = pytest.importorskip("ray")
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    yield ray
+    ray.shutdown()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_ray_cluster(
+    cluster: Any, source: list[Path], trained: bytepair.Tokenizer, whole: dict[str, bytes],
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    distributed.shard(
+        source, trained, tmp_path / "out", ray=True, on_error="skip", **OPTIONS, **SMALL
+    )
+    assert listing(tmp_path / "out") == whole
+    files = [path for path in source if path.suffix == ".txt"]
+    counts = distributed.count(files, tmp_path / "c.parquet", ray=True, partitions=3, **SMALL)
+    expected = bytepair.count(files)
+    assert counts == expected
+    assert distributed.count(files, ray=True, partitions=2, **SMALL) == expected
+    with pytest.raises(ShardError, match="ranks meet in a folder"):
+        distributed.count(files, rank=0, world_size=1)
+    assert pq.read_table(tmp_path / "c.parquet").num_rows == len(expected)
+    assert bytepair.train(counts, 900) == bytepair.train(files, 900)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_worker_of_the_cluster_that_dies(
+    cluster: Any, source: list[Path], trained: bytepair.Tokenizer, whole: dict[str, bytes],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """The first worker that comes to the third task kills itself, and Ray takes another."""
+    work = shard_room.encode_task
+    flag = tmp_path / "died"
+
+    def dying(task: Any, *rest: Any) -> None:
+        if task.number == 2 and not flag.exists():
+            flag.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        work(task, *rest)
+
+    monkeypatch.setattr(shard_room, "encode_task", dying)
+    distributed.shard(
+        source, trained, tmp_path / "out", ray=True, on_error="skip", **OPTIONS, **SMALL
+    )
+    assert flag.exists()
+    assert listing(tmp_path / "out") == whole
+
+
+@pytest.mark.parametrize("format", sorted(shards.LAYOUTS))
+@pytest.mark.parametrize("texts", [[], ["", ""], ["hello"], ["", "hello", "", "x" * 999, ""]])
+@pytest.mark.filterwarnings("ignore:all .* tokens are in the first shard")
+def test_corners(format: str, texts: list[str], tmp_path: Path) -> None:
+    """Nothing, documents without ids, and shards of a single id, written and read by all ways."""
+    tok = bytepair.train(["hello hello"], 269)
+    source = tmp_path / "in.jsonl"
+    source.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    for bos, limit in [(False, 1), (True, 3), (True, 10**6)]:
+        one, many = tmp_path / f"one{bos}{limit}", tmp_path / f"many{bos}{limit}"
+        options: dict[str, Any] = {"format": format, "bos": bos, "tokens_per_shard": limit}
+        shards.write(source, tok, one, **options)
+        distributed.shard(source, tok, many, rank=0, world_size=1, **options)
+        assert listing(many) == listing(one)
+        assert shards.verify(one)
+        data = shards.Dataset(one, split=None)
+        expected = tok.encode_batch(texts, prepend="<|bos|>" if bos else None)
+        assert [data[i].tolist() for i in range(len(data))] == expected
+        for packing in ("best-fit", "stream"):
+            for inputs, targets in data.batches(1, 2, packing=packing):
+                assert inputs.shape == targets.shape == (1, 2)

@@ -1,0 +1,267 @@
+"""Whatever a server does, a file that has its name is whole."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bytepair
+from bytepair import download
+from bytepair.download import Remote, fetch
+from bytepair.errors import DownloadError
+
+DATA = bytes(range(256)) * 4000
+SHA = hashlib.sha256(DATA).hexdigest()
+QUICK: dict[str, Any] = {"timeout": 0.3, "pause": 0.001}
+
+
+class Server(ThreadingHTTPServer):
+    """Serves DATA, badly in the way that the first part of the path says."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.requests: Counter[str] = Counter()
+        self.sent: Counter[str] = Counter()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def handle_error(self, *_: Any) -> None:
+        """Clients that hang up are what this is about."""
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+    def promise(self) -> None:
+        """As the Hub answers before it sends people elsewhere."""
+        self.send_response(302)
+        self.send_header("X-Linked-Size", str(len(DATA)))
+        self.send_header("X-Linked-Etag", f'"{SHA}"')
+        self.send_header("Location", "/elsewhere")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def do_HEAD(self) -> None:
+        if self.path.startswith(("/hub", "/datasets")):
+            self.promise()
+        else:
+            self.send_error(405)
+
+    def body(self, status: int, data: bytes, **headers: str) -> None:
+        self.send_response(status)
+        for name, value in {"Content_Length": str(len(data)), **headers}.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        self.wfile.write(data)
+        self.server.sent[self.path] += len(data)
+
+    def tree(self) -> None:
+        """The list of files of a data set, as the Hub gives it."""
+        names = {"name": ["b/2.parquet", "README.md", "b/1.parquet", "b/long.parquet"]}
+        names["evil"] = ["../../x.parquet"]
+        found = names.get(self.path.split("/")[4])
+        lfs = {"oid": SHA, "size": len(DATA), "pointerSize": 1}
+        files = [
+            {"type": "file", "oid": "0", "size": len(DATA), "path": name, "lfs": lfs}
+            for name in found or []
+        ]
+        data = json.dumps([{"type": "directory", "oid": "1", "path": "b"}, *files]).encode()
+        self.body(200 if found else 404, data, Content_Type="application/json")
+
+    def do_GET(self) -> None:  # noqa: C901 - a list of misdeeds
+        if self.path.startswith("/api/"):
+            self.tree()
+            return
+        self.server.requests[self.path] += 1
+        time_asked = self.server.requests[self.path]
+        kind = self.path.split("/")[1]
+        start = int((self.headers["Range"] or "bytes=0-")[6:-1])
+        status, rest = (206, DATA[start:]) if start else (200, DATA)
+        half = rest[: len(rest) // 2 + 1]
+        place = {"Content_Range": f"bytes {start}-{len(DATA) - 1}/{len(DATA)}"} if start else {}
+        whole = str(len(rest))
+        if kind == "error" and time_asked < 4:
+            self.body(503, b"", Retry_After="0")
+        elif kind == "never":
+            self.body(500, b"")
+        elif kind == "gone":
+            self.body(404, b"")
+        elif kind == "cut" and time_asked < 5:
+            self.body(status, half, Content_Length=whole, ETag='"a"', **place)
+            self.close_connection = True
+        elif kind == "bare" and time_asked < 5:
+            self.body(status, half, Content_Length=whole, **place)
+            self.close_connection = True
+        elif kind == "stall" and time_asked < 3:
+            self.body(status, half, Content_Length=whole, ETag='"a"', **place)
+            time.sleep(0.6)
+            self.close_connection = True
+        elif kind == "norange":
+            cut = DATA if time_asked > 2 else DATA[:1000]
+            self.body(200, cut, Content_Length=str(len(DATA)), ETag='"a"')
+            self.close_connection = len(cut) < len(DATA)
+        elif kind == "changed":
+            if time_asked == 1:
+                self.body(200, b"x" * 1000, Content_Length=str(len(DATA)), ETag='"old"')
+                self.close_connection = True
+            else:
+                assert self.headers["If-Range"] == '"old"'
+                self.body(200, DATA, ETag='"new"')
+        elif kind == "otherrange" and start:
+            self.body(206, DATA[5:], Content_Range=f"bytes 5-{len(DATA) - 1}/{len(DATA)}")
+        elif kind == "otherrange" and time_asked == 1:
+            self.body(200, DATA[:1000], Content_Length=whole, ETag='"a"')
+            self.close_connection = True
+        elif "short" in self.path:
+            self.body(200, DATA[:-1])
+        elif "long" in self.path:
+            self.body(200, DATA + b"x")
+        elif "wrong" in self.path or ("once" in self.path and time_asked == 1):
+            self.body(200, bytes(len(DATA)))
+        else:
+            self.body(status, rest, **place)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with Server() as running:
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        yield running
+        running.shutdown()
+
+
+def left(folder: Path) -> list[str]:
+    return sorted(p.name for p in folder.iterdir())
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "ok",
+        "error",
+        "cut",
+        "bare",
+        "stall",
+        "norange",
+        "changed",
+        "otherrange",
+        "hub/ok",
+        "hub/once",
+    ],
+)
+def test_what_ends_well(server: Server, tmp_path: Path, kind: str) -> None:
+    path = fetch(Remote(f"{server.url}/{kind}/1", "file"), tmp_path / "file", **QUICK)
+    assert path.read_bytes() == DATA
+    assert left(tmp_path) == ["file"]
+    if kind in {"cut", "bare", "stall"}:
+        assert server.sent[f"/{kind}/1"] == len(DATA)  # nothing was sent twice
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("gone", "the server says 404"),
+        ("never", "after 3 tries: .* the server says 500"),
+        ("hub/short", "after 3 tries: .* 1,023,999 bytes, and 1,024,000 were promised"),
+        ("hub/long", "1,024,001 bytes, and 1,024,000 were promised"),
+        ("hub/wrong", f"and {SHA} was promised"),
+    ],
+)
+def test_what_does_not(server: Server, tmp_path: Path, kind: str, message: str) -> None:
+    with pytest.raises(DownloadError, match=message):
+        fetch(Remote(f"{server.url}/{kind}/2", "file"), tmp_path / "file", attempts=3, **QUICK)
+    assert not (tmp_path / "file").exists()
+
+
+def test_a_break_is_continued_by_the_next_run(server: Server, tmp_path: Path) -> None:
+    file = Remote(f"{server.url}/cut/3", "file")
+    gained: list[int] = []
+
+    def interrupt(size: int) -> None:
+        gained.append(size)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fetch(file, tmp_path / "file", on_bytes=interrupt, **QUICK)
+    assert 0 < gained[0] < len(DATA)
+    first = server.requests["/cut/3"]
+    fetch(file, tmp_path / "file", on_bytes=gained.append, **QUICK)
+    assert sum(gained) == len(DATA)
+    assert server.requests["/cut/3"] > first
+    assert (tmp_path / "file").read_bytes() == DATA
+
+
+def test_what_is_there_is_left_alone(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"mine")
+    fetch(Remote(f"{server.url}/never/4", "file"), tmp_path / "file", **QUICK)
+    assert (tmp_path / "file").read_bytes() == b"mine"
+    fetch(Remote(f"{server.url}/ok/4", "file", size=len(DATA)), tmp_path / "file", **QUICK)
+    assert (tmp_path / "file").read_bytes() == DATA
+
+
+def test_no_network(tmp_path: Path) -> None:
+    with pytest.raises(DownloadError, match="is there a network"):
+        fetch(Remote("http://127.0.0.1:9/x", "x"), tmp_path / "x", attempts=2, **QUICK)
+
+
+def test_the_shards_of_fineweb_edu(server: Server, tmp_path: Path) -> None:
+    paths = bytepair.download.download(n=3, dir=tmp_path, endpoint=server.url, progress=False)
+    assert left(tmp_path) == ["shard_00000.parquet", "shard_00001.parquet", "shard_00002.parquet"]
+    assert [p.read_bytes() for p in paths] == [DATA] * 3
+    asked = f"/datasets/karpathy/fineweb-edu-100b-shuffle/resolve/main/{paths[0].name}"
+    assert server.requests[asked] == 1
+    bytepair.download.download(n=3, dir=tmp_path, endpoint=server.url)
+    assert server.requests[asked] == 1
+
+
+def test_one_that_cannot_be_had_ends_the_rest(server: Server, tmp_path: Path) -> None:
+    names = ["ok/5", "gone/5", *(f"ok/{i}" for i in range(6, 9))]
+    files = [Remote(f"{server.url}/{name}", name.replace("/", "-")) for name in names]
+    with pytest.raises(DownloadError, match="404"):
+        download.fetch_all(files, tmp_path, workers=2)
+    again = [file for file in files if "gone" not in file.name]
+    paths = download.fetch_all(again, tmp_path, workers=2)
+    assert all(path.read_bytes() == DATA for path in paths)
+
+
+@pytest.mark.parametrize("options", [{"n": 0}, {"n": -2}, {"workers": 0}])
+def test_numbers_that_cannot_be(options: dict[str, int]) -> None:
+    with pytest.raises(DownloadError, match="pass a positive number"):
+        bytepair.download.download(**options)  # type: ignore[arg-type]
+
+
+def test_names_that_cannot_be() -> None:
+    with pytest.raises(DownloadError, match="no data set"):
+        bytepair.download.download("nothing")
+
+
+def test_any_data_set_of_the_hub(server: Server, tmp_path: Path) -> None:
+    pytest.importorskip("huggingface_hub")
+    paths = bytepair.download.download(
+        "owner/name", -1, dir=tmp_path, pattern="b/[0-9].parquet", endpoint=server.url
+    )
+    assert [str(p.relative_to(tmp_path)) for p in paths] == ["b/1.parquet", "b/2.parquet"]
+    assert [p.read_bytes() for p in paths] == [DATA] * 2
+    with pytest.raises(DownloadError, match="no file that matches"):
+        bytepair.download.download("owner/name", dir=tmp_path, pattern="*.x", endpoint=server.url)
+    with pytest.raises(DownloadError, match="cannot list the data set owner/other"):
+        bytepair.download.download("owner/other", dir=tmp_path, endpoint=server.url)
+    with pytest.raises(DownloadError, match="outside of it"):
+        bytepair.download.download("owner/evil", dir=tmp_path, endpoint=server.url)

@@ -1,0 +1,79 @@
+"""The one command does what the steps do, and what is done is not done again."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bytepair
+from bytepair.errors import ShardError
+
+room: Any = import_module("bytepair.pipeline")
+OPTIONS: dict[str, Any] = {"vocab_size": 1000, "tokens_per_shard": 60_000}
+
+
+@pytest.fixture(scope="module")
+def source() -> list[Path]:
+    return bytepair.sample.paths()[1:20]
+
+
+def listing(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def test_the_steps(source: list[Path], tmp_path: Path) -> None:
+    made = bytepair.pipeline(source, tmp_path / "out", **OPTIONS)
+    assert made.tokenizer == bytepair.train(source, 1000)
+    assert bytepair.Counts.load(tmp_path / "out/counts.parquet") == bytepair.count(source)
+    assert made.report
+    assert len(made.report.manifest.shards) > 1
+    assert (tmp_path / "out/evaluation.md").read_text(encoding="utf-8").startswith("# ours")
+    again = bytepair.pipeline(source, tmp_path / "out", **OPTIONS)
+    assert again.tokenizer == made.tokenizer
+    assert list(again.seconds) == ["shard", "verify"]
+
+
+class Killed(BaseException):
+    """What stands for the end of the process."""
+
+
+@pytest.mark.parametrize("step", ["count", "train", "_evaluate", "write", "verify"])
+def test_a_break_in_any_step_is_continued(
+    source: list[Path], tmp_path: Path, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bytepair.pipeline(source, tmp_path / "whole", **OPTIONS)
+
+    def dying(*_: Any, **__: Any) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(room, step, dying)
+        with pytest.raises(Killed):
+            bytepair.pipeline(source, tmp_path / "out", **OPTIONS)
+    bytepair.pipeline(source, tmp_path / "out", **OPTIONS)
+    assert listing(tmp_path / "out") == listing(tmp_path / "whole")
+
+
+def test_another_pipeline_is_refused(source: list[Path], tmp_path: Path) -> None:
+    bytepair.pipeline(source, tmp_path / "out", **OPTIONS)
+    with pytest.raises(ShardError, match="another vocab_size"):
+        bytepair.pipeline(source, tmp_path / "out", 1001)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/mine").touch()
+    with pytest.raises(ShardError, match="is not empty"):
+        bytepair.pipeline(source, tmp_path / "full", **OPTIONS)
+
+
+def test_the_command(source: list[Path], tmp_path: Path) -> None:
+    command = [
+        sys.executable, "-m", "bytepair", "pipeline", *map(str, source),
+        "--vocab-size", "600", "--out", str(tmp_path / "out"),
+    ]  # fmt: skip
+    out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "600 ids" in out
+    assert "all 1 shards are as promised" in out

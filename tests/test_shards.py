@@ -1,0 +1,425 @@
+"""Shards hold the documents as encoded, in formats that others read, whatever interrupts a run."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import bytepair
+from bytepair import shards
+from bytepair.errors import CorpusError, ShardError, SpecialTokenError
+from bytepair.shards import layout, manifest
+
+#: The module: `bytepair.shards.write` is the function in it.
+write: Any = import_module("bytepair.shards.write")
+
+SMALL = 3000
+
+
+@pytest.fixture(scope="module")
+def texts() -> list[str]:
+    found = [p.read_text(encoding="utf-8") for p in bytepair.sample.paths()]
+    return [
+        t[i : i + 700] for t in [found[0][:40_000], *found[1:12]] for i in range(0, len(t), 700)
+    ]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> Path:
+    """Parquet with small row groups, jsonl, text; with empty documents between."""
+    folder = tmp_path_factory.mktemp("corpus")
+    third = len(texts) // 3
+    pq.write_table(pa.table({"text": [*texts[:third], ""]}), folder / "a.parquet", 16)
+    lines = "".join(json.dumps({"text": t}) + "\n" for t in [*texts[third:-1], ""])
+    (folder / "b.jsonl").write_text(lines, encoding="utf-8")
+    (folder / "c.txt").write_text(texts[-1], encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wide() -> bytepair.Tokenizer:
+    """A tokenizer whose ids do not fit 16 bits."""
+    ranks = {bytes([b]): b for b in range(256)}
+    return bytepair.Tokenizer.from_ranks(
+        ranks, pattern="gpt4", special_tokens={"<|endoftext|>": 70_000}
+    )
+
+
+def expected(source: Path, tok: bytepair.Tokenizer, **options: Any) -> list[list[int]]:
+    documents = [t for b in bytepair.documents(source) for t in b.column(0).to_pylist()]
+    return tok.encode_batch(documents, **options)
+
+
+def listing(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+# ------------------------------------------------------------------ readers that know nothing of us
+
+
+def read_llmc(folder: Path) -> list[np.ndarray[Any, Any]]:
+    """As llm.c checks and reads its files."""
+    found = []
+    for path in sorted(folder.glob("*_val_*.bin")) + sorted(folder.glob("*_train_*.bin")):
+        data = path.read_bytes()
+        magic, version, count = struct.unpack_from("<3i", data)
+        assert (magic, version) in {(20240520, 1), (20240801, 7)}
+        width = 2 if version == 1 else 4
+        assert len(data) == 256 * 4 + count * width
+        found.append(np.frombuffer(data, f"<u{width}", count, 1024))
+    return found
+
+
+def read_nanogpt(folder: Path) -> list[np.ndarray[Any, Any]]:
+    return [np.memmap(folder / name, np.uint16, "r") for name in ("val.bin", "train.bin")]
+
+
+def read_megatron(folder: Path) -> list[np.ndarray[Any, Any]]:
+    """As Megatron-LM's index is laid out; every document is one sequence."""
+    found = []
+    for path in sorted(folder.glob("*.idx")):
+        index = path.read_bytes()
+        assert index[:9] == b"MMIDIDX\x00\x00"
+        version, code = struct.unpack_from("<QB", index, 9)
+        sequences, borders = struct.unpack_from("<QQ", index, 18)
+        assert version == 1
+        assert borders == sequences + 1
+        kind = {8: np.uint16, 4: np.int32}[code]
+        sizes = np.frombuffer(index, np.int32, sequences, 34)
+        pointers = np.frombuffer(index, np.int64, sequences, 34 + 4 * sequences)
+        documents = np.frombuffer(index, np.int64, borders, 34 + 12 * sequences)
+        assert len(index) == 34 + 12 * sequences + 8 * borders
+        assert documents.tolist() == list(range(sequences + 1))
+        data = path.with_suffix(".bin").read_bytes()
+        assert sizes.sum() * np.dtype(kind).itemsize == len(data)
+        found += [
+            np.frombuffer(data, kind, size, pointer)
+            for size, pointer in zip(sizes, pointers, strict=True)
+        ]
+    return found
+
+
+def read_arrow(folder: Path) -> list[np.ndarray[Any, Any]]:
+    found = []
+    for path in sorted(folder.glob("*.arrow")):
+        found += pa.ipc.open_file(path).read_all()["input_ids"].to_numpy().tolist()
+    return found
+
+
+def read_plain(folder: Path) -> list[np.ndarray[Any, Any]]:
+    width = json.loads((folder / "manifest.json").read_text())["job"]["dtype"]
+    return [np.fromfile(path, width) for path in sorted(folder.glob("*.bin"))]
+
+
+READERS: dict[str, Callable[[Path], list[Any]]] = {
+    "bytepair": read_plain, "llmc": read_llmc, "nanogpt": read_nanogpt,
+    "megatron": read_megatron, "arrow": read_arrow,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("format", sorted(READERS))
+@pytest.mark.parametrize("bos", [False, True])
+def test_others_read_what_we_write(
+    format: str, bos: bool, corpus: Path, tmp_path: Path, trained: bytepair.Tokenizer
+) -> None:
+    made = shards.write(
+        corpus, trained, tmp_path / "out", format=format, tokens_per_shard=SMALL, bos=bos
+    )
+    lists = expected(corpus, trained, prepend="<|bos|>" if bos else None)
+    flat = list(itertools.chain.from_iterable(lists))
+    read = READERS[format](tmp_path / "out")
+    assert np.concatenate(read).tolist() == flat
+    if format in {"megatron", "arrow"}:
+        assert [list(document) for document in read] == lists
+    assert made.dtype == np.uint16
+    assert made.tokens == len(flat)
+    assert made.documents == len(lists)
+    assert len(made.shards) > 5
+    first = "val" if format in {"llmc", "nanogpt"} else "train"
+    assert [s.split for s in made.shards] == [first, *["train"] * (len(made.shards) - 1)]
+    assert all(shard.tokens <= SMALL for shard in made.shards)
+    assert shards.Manifest.load(tmp_path / "out") == made
+
+
+@pytest.mark.parametrize("format", sorted(set(READERS) - {"nanogpt"}))
+def test_ids_that_need_32_bits(
+    format: str, corpus: Path, tmp_path: Path, wide: bytepair.Tokenizer
+) -> None:
+    made = shards.write(
+        corpus, wide, tmp_path / "out", format=format, tokens_per_shard=50_000, eos=True
+    )
+    flat = list(itertools.chain.from_iterable(expected(corpus, wide, append="<|endoftext|>")))
+    assert np.concatenate(READERS[format](tmp_path / "out")).tolist() == flat
+    assert made.dtype.name == ("int32" if format == "megatron" else "uint32")
+
+
+def test_shards_end_with_documents(
+    corpus: Path, tmp_path: Path, trained: bytepair.Tokenizer
+) -> None:
+    """The cut is the greedy one, whatever the batches are; a long document has its own shard."""
+    lengths = [len(ids) for ids in expected(corpus, trained)]
+    for limit in (1, 100, SMALL, 10**9):
+        cut: list[list[int]] = [[]]
+        for length in lengths:
+            if cut[-1] and sum(cut[-1]) + length > limit:
+                cut.append([])
+            cut[-1].append(length)
+        made = shards.write(corpus, trained, tmp_path / str(limit), tokens_per_shard=limit)
+        assert [(s.tokens, s.documents) for s in made.shards] == [(sum(c), len(c)) for c in cut]
+
+
+# ------------------------------------------------------------------ interruptions
+
+
+class Killed(BaseException):
+    """What stands for the end of the process."""
+
+
+@pytest.mark.parametrize("format", ["llmc", "nanogpt", "arrow"])
+def test_a_run_killed_anywhere_is_continued_to_the_same_bytes(
+    format: str, corpus: Path, tmp_path: Path, trained: bytepair.Tokenizer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Each of the calls that make something durable is once the last one, before and after."""
+    options: dict[str, Any] = {"format": format, "tokens_per_shard": 25_000, "bos": True}
+    shards.write(corpus, trained, tmp_path / "whole", **options)
+    whole = listing(tmp_path / "whole")
+    left = {"calls": 0}
+
+    def dying(function: Any, after: bool) -> Any:
+        def call(*args: Any, **keywords: Any) -> Any:
+            left["calls"] -= 1
+            if left["calls"] == 0 and not after:
+                raise Killed
+            result = function(*args, **keywords)
+            if left["calls"] == 0:
+                raise Killed
+            return result
+
+        return call
+
+    for after in (False, True):
+        for calls in itertools.count(1):
+            out = tmp_path / f"{after}{calls}"
+            left["calls"] = calls
+            with monkeypatch.context() as patch:
+                patch.setattr(os, "fsync", dying(lambda _: None, after))
+                patch.setattr(Path, "replace", dying(Path.replace, after))
+                patch.setattr(Path, "unlink", dying(Path.unlink, after))
+                try:
+                    shards.write(corpus, trained, out, **options)
+                    break
+                except Killed:
+                    pass
+            shards.write(corpus, trained, out, **options)
+            assert listing(out) == whole, (after, calls)
+        assert calls > 20
+
+
+def test_a_killed_process(corpus: Path, tmp_path: Path, trained: bytepair.Tokenizer) -> None:
+    trained.save(tmp_path)
+    words = [
+        sys.executable, "-m", "bytepair", "shard", str(corpus), "-t", str(tmp_path),
+        "--tokens-per-shard", "500", "--bos", "--out",
+    ]  # fmt: skip
+    subprocess.run([*words, str(tmp_path / "whole")], check=True, capture_output=True)
+    whole = listing(tmp_path / "whole")
+    kills = 0
+    for _ in range(30):
+        run = subprocess.Popen([*words, str(tmp_path / "out")], stdout=subprocess.DEVNULL)
+        marks = tmp_path / "out" / ".progress"
+        before = len(list(marks.glob("0*"))) if marks.exists() else 0
+        while run.poll() is None:
+            if marks.exists() and len(list(marks.glob("0*"))) > before + 25:
+                run.send_signal(signal.SIGKILL)
+                run.wait()
+            time.sleep(0.001)
+        if run.returncode == 0:
+            break
+        kills += 1
+    assert kills >= 1
+    assert listing(tmp_path / "out") == whole
+
+
+def test_nothing_is_done_twice(
+    corpus: Path, tmp_path: Path, trained: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shards.write(corpus, trained, tmp_path / "out", tokens_per_shard=SMALL)
+    before = {p: p.stat().st_mtime_ns for p in (tmp_path / "out").iterdir()}
+    monkeypatch.setattr(write, "encode", None)  # would fail if it were called
+    shards.write(corpus, trained, tmp_path / "out", tokens_per_shard=SMALL)
+    assert {p: p.stat().st_mtime_ns for p in (tmp_path / "out").iterdir()} == before
+
+
+def test_two_runs_cannot_share_a_folder(
+    corpus: Path, tmp_path: Path, trained: bytepair.Tokenizer
+) -> None:
+    with manifest.locked(tmp_path), pytest.raises(ShardError, match="another run is working on"):
+        shards.write(corpus, trained, tmp_path)
+    shards.write(corpus, trained, tmp_path)
+
+
+def test_another_job_is_refused(
+    corpus: Path, tmp_path: Path, trained: bytepair.Tokenizer, wide: bytepair.Tokenizer
+) -> None:
+    shards.write(corpus, trained, tmp_path / "out")
+    with pytest.raises(ShardError, match="another tokens_per_shard"):
+        shards.write(corpus, trained, tmp_path / "out", tokens_per_shard=5)
+    with pytest.raises(ShardError, match="another"):
+        shards.write(corpus, wide, tmp_path / "out")
+    with pytest.raises(ShardError, match="another inputs"):
+        shards.write(corpus / "a.parquet", trained, tmp_path / "out")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine").touch()
+    with pytest.raises(ShardError, match="is not empty"):
+        shards.write(corpus, trained, tmp_path / "full")
+
+
+def test_a_full_disk(
+    corpus: Path, tmp_path: Path, trained: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shards.write(corpus, trained, tmp_path / "whole", tokens_per_shard=SMALL)
+    written = {"bytes": 0}
+    add = layout.Writer.add
+
+    def limited(self: Any, ids: Any, lengths: Any, text_bytes: int) -> None:
+        written["bytes"] += len(ids)
+        if written["bytes"] > 20_000:
+            raise OSError(28, "No space left on device")
+        add(self, ids, lengths, text_bytes)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(layout.Writer, "add", limited)
+        with pytest.raises(OSError, match="No space left"):
+            shards.write(corpus, trained, tmp_path / "out", tokens_per_shard=SMALL)
+    with pytest.raises(ShardError, match="the run is not finished"):
+        shards.Manifest.load(tmp_path / "out")
+    shards.write(corpus, trained, tmp_path / "out", tokens_per_shard=SMALL)
+    assert listing(tmp_path / "out") == listing(tmp_path / "whole")
+
+
+def test_a_finished_shard_that_is_gone(
+    corpus: Path, tmp_path: Path, trained: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(write, "finish", lambda *_: (_ for _ in ()).throw(Killed))
+        with pytest.raises(Killed):
+            shards.write(corpus, trained, tmp_path, tokens_per_shard=SMALL)
+    (tmp_path / "shard_000001.bin").unlink()
+    with pytest.raises(ShardError, match=r"shard_000001\.bin was finished and is gone"):
+        shards.write(corpus, trained, tmp_path, tokens_per_shard=SMALL)
+
+
+# ------------------------------------------------------------------ what cannot be read
+
+
+@pytest.fixture
+def damaged(tmp_path: Path, texts: list[str]) -> Path:
+    folder = tmp_path / "damaged"
+    folder.mkdir()
+    pq.write_table(pa.table({"text": texts[:40]}), folder / "a.parquet", 10)
+    place = pq.ParquetFile(folder / "a.parquet").metadata.row_group(2).column(0)
+    data = bytearray((folder / "a.parquet").read_bytes())
+    start = place.dictionary_page_offset or place.data_page_offset
+    data[start : start + 20] = b"\xff" * 20
+    (folder / "a.parquet").write_bytes(data)
+    (folder / "b.parquet").write_bytes(data[:500])
+    rows = [texts[40], "x" * 100_000, texts[41]]
+    (folder / "c.jsonl").write_text("{no\n" + "".join(json.dumps({"text": t}) + "\n" for t in rows))
+    return folder
+
+
+def test_an_error_names_the_place(
+    damaged: Path, tmp_path: Path, trained: bytepair.Tokenizer
+) -> None:
+    with pytest.raises(CorpusError, match=r"a\.parquet, row 20: "):
+        shards.write(damaged, trained, tmp_path / "out")
+
+
+def test_what_is_left_out_is_recorded(
+    damaged: Path, tmp_path: Path, texts: list[str], trained: bytepair.Tokenizer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    options: dict[str, Any] = {
+        "on_error": "skip", "max_document_bytes": 50_000, "tokens_per_shard": 2000,
+    }  # fmt: skip
+    made = shards.write(damaged, trained, tmp_path / "out", **options)
+    places = [(Path(s["input"]).name, s["first"], s["rows"]) for s in made.skipped]
+    assert places == [
+        ("a.parquet", 20, 10), ("b.parquet", 0, None), ("c.jsonl", 0, 1), ("c.jsonl", 2, 1),
+    ]  # fmt: skip
+    assert "100,000 bytes" in made.skipped[-1]["reason"]
+    flat = np.concatenate(read_plain(tmp_path / "out")).tolist()
+    kept = [*texts[:20], *texts[30:42]]
+    assert flat == list(itertools.chain.from_iterable(trained.encode_batch(kept)))
+    whole = listing(tmp_path / "out")
+    save = manifest.Mark.save
+    for shard in range(len(made.shards)):
+        saves = itertools.count()
+
+        def dying(self: Any, folder: Path, last: int = shard, saves: Any = saves) -> None:
+            save(self, folder)
+            if next(saves) == last:
+                raise Killed
+
+        with monkeypatch.context() as patch:
+            patch.setattr(manifest.Mark, "save", dying)
+            with pytest.raises(Killed):
+                shards.write(damaged, trained, tmp_path / f"{shard}", **options)
+        shards.write(damaged, trained, tmp_path / f"{shard}", **options)
+        assert listing(tmp_path / f"{shard}") == whole
+
+
+def test_options_that_cannot_be(corpus: Path, tmp_path: Path, wide: bytepair.Tokenizer) -> None:
+    for options, message in [
+        ({"format": "nanogpt"}, "reads ids as uint16, and this vocabulary goes up to 70,000"),
+        ({"format": "x"}, "no format 'x'; there are bytepair, llmc"),
+        ({"tokens_per_shard": 0}, "tokens_per_shard is 0"),
+        ({"on_error": "ignore"}, "on_error is 'ignore'"),
+    ]:
+        with pytest.raises(ShardError, match=message):
+            shards.write(corpus, wide, tmp_path / "out", **options)  # type: ignore[arg-type]
+    with pytest.raises(SpecialTokenError, match=r"no special token <\|x\|>"):
+        shards.write(corpus, wide, tmp_path / "out", bos="<|x|>")
+    assert not (tmp_path / "out").exists()
+
+
+def test_all_in_the_validation_shard_is_said(
+    corpus: Path, tmp_path: Path, trained: bytepair.Tokenizer
+) -> None:
+    with pytest.warns(UserWarning, match="pass a smaller tokens_per_shard"):
+        shards.write(corpus, trained, tmp_path / "out", format="nanogpt")
+
+
+def test_many_small_files(tmp_path: Path, texts: list[str], trained: bytepair.Tokenizer) -> None:
+    (tmp_path / "in").mkdir()
+    for number, text in enumerate(texts):
+        (tmp_path / "in" / f"{number:04}.txt").write_text(text, encoding="utf-8")
+    made = shards.write(tmp_path / "in", trained, tmp_path / "out", tokens_per_shard=SMALL)
+    flat = np.concatenate(read_plain(tmp_path / "out")).tolist()
+    assert flat == list(itertools.chain.from_iterable(trained.encode_batch(texts)))
+    assert made.text_bytes == sum(len(t.encode()) for t in texts)
+
+
+@pytest.mark.parametrize("damage", ["{", '{"bytepair_shards": 2}', '{"bytepair_shards": 1}', "[]"])
+def test_a_damaged_manifest(tmp_path: Path, damage: str) -> None:
+    with pytest.raises(ShardError, match="no shards are here"):
+        shards.Manifest.load(tmp_path)
+    (tmp_path / "manifest.json").write_text(damage)
+    with pytest.raises(ShardError, match=r"is damaged|has version"):
+        shards.Manifest.load(tmp_path)
