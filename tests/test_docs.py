@@ -37,6 +37,7 @@ COMMANDS = [
     "report",
     "explore",
     "verify",
+    "convert",
 ]
 
 

@@ -15,7 +15,18 @@ import typer
 from typer.core import TyperGroup
 
 from bytepair import BytepairError, __version__
-from bytepair.cli import count, decode, encode, evaluate, explore, inspect, report, train, verify
+from bytepair.cli import (
+    convert,
+    count,
+    decode,
+    encode,
+    evaluate,
+    explore,
+    inspect,
+    report,
+    train,
+    verify,
+)
 
 
 class _Group(TyperGroup):
@@ -49,6 +60,7 @@ app.command()(evaluate.evaluate)
 app.command()(report.report)
 app.command()(explore.explore)
 app.command()(verify.verify)
+app.command()(convert.convert)
 
 
 def _show_version(value: bool) -> None:
