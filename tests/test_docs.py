@@ -41,6 +41,7 @@ COMMANDS = [
     "shard",
     "plan",
     "pipeline",
+    "convert",
 ]
 
 

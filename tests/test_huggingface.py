@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bytepair
-from bytepair.formats.huggingface import oniguruma
+from bytepair.formats.oniguruma import to_oniguruma
 
 TOK = bytepair.train(bytepair.sample.paths(), vocab_size=1500)
 THEIRS = TOK.to_huggingface(special=False)
@@ -61,10 +61,11 @@ def test_ids_are_equal_on_real_text(
         (r"^\x{41}{1,2}+\$|a++?", r"\A(?>\x{41}{1,2})\$|a++?"),
         (r"[a-z&&[^aeiou]]{3}+\{1}+", r"(?>[a-z&&[^aeiou]]{3})\{1}+"),
         (r"\p{N}{1,3}", r"\p{N}{1,3}"),
+        (r"(?m:$)|(?s:.)$", r"$|(?m:.)\z"),
     ],
 )
 def test_patterns_are_written_for_the_other_engine(pattern: str, expected: str) -> None:
-    assert oniguruma(pattern) == expected
+    assert to_oniguruma(pattern) == expected
 
 
 def test_without_the_library_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

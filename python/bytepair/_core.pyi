@@ -73,7 +73,10 @@ class Model:
     def from_bytes(data: bytes) -> Model: ...
     @staticmethod
     def from_ranks(
-        mergeable_ranks: Mapping[bytes, int], pattern: str, special_tokens: Mapping[str, int]
+        mergeable_ranks: Mapping[bytes, int],
+        pattern: str,
+        special_tokens: Mapping[str, int],
+        notes: Mapping[str, str] | None = None,
     ) -> Model: ...
     @staticmethod
     def from_merges(
@@ -82,6 +85,7 @@ class Model:
         pattern: str,
         special_tokens: Mapping[str, int],
         ignore_merges: bool = False,
+        notes: Mapping[str, str] | None = None,
     ) -> Model: ...
 
 @disjoint_base

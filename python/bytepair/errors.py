@@ -7,6 +7,9 @@
     ├── SpecialTokenError    ValueError     a special token is unknown, or forbidden in a text
     ├── UnknownIdError       ValueError     an id that stands for nothing
     ├── FileFormatError      ValueError     a tokenizer file is damaged or of another kind
+    │   └── FormatError                     the same of a foreign format, with the place
+    │       └── UnsupportedError            a file asks for what cannot be done exactly
+    ├── LossError            ValueError     a format cannot hold all of a tokenizer
     ├── ConversationError    ValueError     a conversation breaks a rule of its template
     ├── CorpusError          ValueError     a source of text cannot be read as asked
     ├── CountsError          ValueError     a table of counts breaks a rule, or does not fit another
@@ -46,6 +49,46 @@ class UnknownIdError(BytepairError, ValueError):
 
 class FileFormatError(BytepairError, ValueError):
     """A tokenizer file is damaged, cut off, or of another kind or version."""
+
+
+class FormatError(FileFormatError):
+    """A file of a foreign format breaks a rule of it.
+
+    Attributes:
+        place: where: a path such as `model.vocab`, an offset such as `byte 12`, or a line.
+        reason: which rule is broken, and by what.
+    """
+
+    def __init__(self, place: str, reason: str) -> None:
+        """Take the place and the reason; the message has both."""
+        super().__init__(place, reason)
+        self.place, self.reason = place, reason
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.reason}"
+
+
+class UnsupportedError(FormatError):
+    """A file asks for something that cannot be done exactly, so it is not done at all."""
+
+
+class LossError(BytepairError, ValueError):
+    """A format cannot hold all of a tokenizer, and nobody said that it need not.
+
+    Attributes:
+        lost: what would be lost, one sentence each.
+    """
+
+    def __init__(self, format: str, lost: list[str]) -> None:
+        """Take the name of the format and what it cannot hold."""
+        super().__init__(format, lost)
+        self.format, self.lost = format, lost
+
+    def __str__(self) -> str:
+        return (
+            f"the format {self.format} cannot hold all of this tokenizer: {'; '.join(self.lost)}. "
+            "Pass lossy=True to write it all the same"
+        )
 
 
 class ConversationError(BytepairError, ValueError):

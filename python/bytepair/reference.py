@@ -35,6 +35,8 @@ def split(text: str, pattern: str) -> list[bytes]:
     """
     import regex
 
+    if pattern.startswith("(?#NF"):
+        raise ValueError("normalize the text yourself, and leave out the mark of the pattern")
     pretokens, done = [], 0
     for match in regex.finditer(pattern, text):
         pretokens += [text[done : match.start()], match.group()]

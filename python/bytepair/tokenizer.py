@@ -7,7 +7,7 @@ done rarely: files, pickles, other libraries, pictures.
 from __future__ import annotations
 
 import os
-import secrets
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,6 +18,9 @@ from bytepair import _core
 from bytepair.bulk import BulkMethods
 from bytepair.chat.methods import ChatMethods
 from bytepair.errors import FileFormatError
+from bytepair.formats.files import read_file
+from bytepair.formats.files import write_whole as write_whole
+from bytepair.formats.parts import Asked, unmarked
 from bytepair.view import terminal
 
 if TYPE_CHECKING:
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     import tokenizers
 
 FILE_NAME = "tokenizer.bytepair"
+MAGIC = b"BYTEPAIR"
 
 
 class Tokenizer(BulkMethods, ChatMethods):
@@ -147,6 +151,53 @@ class Tokenizer(BulkMethods, ChatMethods):
         write_whole(path, self.to_bytes())
         return path
 
+    def export(
+        self, path: str | os.PathLike[str], format: str | None = None, *, lossy: bool = False
+    ) -> Path:
+        """Write the tokenizer for another library.
+
+        Files are written whole or not at all. `bytepair.load` reads them back.
+
+        Args:
+            path: the file, or the folder for formats of several files.
+            format: the format: a name of the table in `docs/formats.md`, such as `huggingface` or
+                `tiktoken`; None means the one that the name of the file says.
+            lossy: whether to write a format that cannot hold all of the tokenizer.
+
+        Returns:
+            The path.
+
+        Raises:
+            LossError: if something would be lost, and `lossy` does not allow it; the message lists
+                what.
+            ValueError: if there is no such format, or it is only read.
+
+        Example:
+            >>> import bytepair, tempfile
+            >>> tok = bytepair.train(["hello hello"], vocab_size=269)
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     path = tok.export(f"{folder}/tokenizer.json")
+            ...     bytepair.load(path) == tok
+            True
+        """
+        from bytepair.formats import registry
+
+        target = Path(path)
+        own = target.name.endswith(".bytepair")
+        found = format or ("bytepair" if own else registry.of_name(target))
+        if found is None:
+            raise ValueError(
+                f"the name {target.name!r} does not say which format to write; pass format=, one "
+                f"of bytepair, {', '.join(registry.FORMATS)}"
+            )
+        if found != "bytepair":
+            registry.write(self, target, found, lossy=lossy)
+            return target
+        if not own:
+            return self.save(target)
+        write_whole(target, self.to_bytes())
+        return target
+
     def truncate(self, vocab_size: int) -> Self:
         """Cut the vocabulary down to what training for fewer ids would have given.
 
@@ -212,7 +263,8 @@ class Tokenizer(BulkMethods, ChatMethods):
             name: the name of the encoding.
 
         Raises:
-            ValueError: if the merge rule is that of merges, which tiktoken does not have.
+            ValueError: if the merge rule is that of merges, which tiktoken does not have, or texts
+                are normalized, which it does not do.
 
         Example:
             >>> import bytepair
@@ -222,6 +274,8 @@ class Tokenizer(BulkMethods, ChatMethods):
         """
         import tiktoken
 
+        if unmarked(self.pattern)[0]:
+            raise ValueError("tiktoken does not normalize texts, as this tokenizer does")
         if self.merge_rule != "ranks":
             raise ValueError(
                 "tiktoken merges by rank, this tokenizer by a list of merges; a few ids would "
@@ -246,6 +300,7 @@ class Tokenizer(BulkMethods, ChatMethods):
 
         Raises:
             ImportError: if the package `tokenizers` is not installed.
+            LossError: if a special token looks like an ordinary one.
 
         Example:
             >>> import bytepair
@@ -290,15 +345,39 @@ class Tokenizer(BulkMethods, ChatMethods):
         )
 
 
-def load(path: str | os.PathLike[str]) -> Tokenizer:
-    """Read a tokenizer that `Tokenizer.save` wrote.
+def load(
+    source: str | os.PathLike[str] | tiktoken.Encoding | tokenizers.Tokenizer | Any,
+    format: str | None = None,
+    *,
+    pattern: str | None = None,
+    special_tokens: Mapping[str, int] | None = None,
+    allow_pickle: bool = False,
+    lossy: bool = False,
+    revision: str | None = None,
+) -> Tokenizer:
+    """Load a tokenizer, whatever it is kept in.
+
+    A file of a stranger is read with care: it cannot run code, and it cannot take more memory than
+    its size allows. What it asks for is done exactly, or it is an error that names the field.
 
     Args:
-        path: the folder, or the file `tokenizer.bytepair` itself.
+        source: a folder or a file: our own, `tokenizer.json`, a rank file, or another format of
+            `docs/formats.md`; or a `tiktoken.Encoding`, or a tokenizer of `tokenizers` or
+            `transformers`; or the name of an encoding of tiktoken, such as `cl100k_base`; or of a
+            repository of the hub, such as `owner/name` (extra `hub`).
+        format: which format the file has, if its content does not say it: `bytepair`, or a name of
+            the table in `docs/formats.md`.
+        pattern: the split pattern, for formats that do not hold one.
+        special_tokens: the special tokens and their ids, for formats that do not name them.
+        allow_pickle: whether the values of an encoding may be taken out of nanochat's
+            `tokenizer.pkl`; no code in it is run.
+        lossy: whether to leave out what cannot be done exactly, and read the rest.
+        revision: the commit, tag or branch of a repository of the hub.
 
     Raises:
         FileNotFoundError: if there is no such file.
         FileFormatError: if the file is damaged or of another kind; the message says where.
+        UnsupportedError: if it asks for what cannot be done exactly.
 
     Example:
         >>> import bytepair, tempfile
@@ -307,31 +386,29 @@ def load(path: str | os.PathLike[str]) -> Tokenizer:
         ...     path = tok.save(folder)
         ...     bytepair.load(path) == tok
         True
+        >>> bytepair.load(tok.to_tiktoken()) == tok
+        True
     """
-    file = Path(path) / FILE_NAME if Path(path).is_dir() else Path(path)
-    if not file.exists():
-        raise FileNotFoundError(f"there is no tokenizer at {file}; train one and save it there")
+    own = _own_file(source, format)
+    if own is None:
+        from bytepair.formats import registry
+
+        asked = Asked(pattern, special_tokens, allow_pickle, lossy)
+        parts = registry.read(source, format, asked, revision)
+        return Tokenizer(registry.model(parts, source, asked))
     try:
-        return Tokenizer.from_bytes(file.read_bytes())
+        return Tokenizer.from_bytes(own.read_bytes())
     except FileFormatError as error:
-        raise FileFormatError(f"{file}: {error}") from None
+        raise FileFormatError(f"{own}: {error}") from None
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all: another name, sync, rename, sync the folder."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    try:
-        with temporary.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    if hasattr(os, "O_DIRECTORY"):
-        folder = os.open(path.parent, os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+def _own_file(source: Any, format: str | None) -> Path | None:
+    """The path of a file in our own format, or None if it is something else."""
+    if not isinstance(source, str | os.PathLike):
+        return None
+    path = Path(source) / FILE_NAME if Path(source).is_dir() else Path(source)
+    if format == "bytepair":
+        return path
+    if format is not None or not path.exists():
+        return None
+    return path if path.name == FILE_NAME or read_file(path, 8) == MAGIC else None

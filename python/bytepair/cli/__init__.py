@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 
 from bytepair import BytepairError, __version__
 from bytepair.cli import (
+    convert,
     count,
     decode,
     download,
@@ -67,6 +68,7 @@ app.command()(download.download)
 app.command()(shard.shard)
 app.command()(plan.plan)
 app.command()(pipeline.pipeline)
+app.command()(convert.convert)
 
 
 def _show_version(value: bool) -> None:

@@ -10,14 +10,14 @@ One difference beside that: what nanochat asserts is a `ValueError` that says wh
 from __future__ import annotations
 
 import os
-import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bytepair.compat import tiktoken
-from bytepair.errors import ConversationError, FileFormatError, VocabularyError
-from bytepair.tokenizer import FILE_NAME, Tokenizer, load, write_whole
+from bytepair.errors import ConversationError, FileFormatError, FormatError, VocabularyError
+from bytepair.formats import nanochat
+from bytepair.tokenizer import FILE_NAME, Tokenizer, load
 from bytepair.train import NANOCHAT_SPECIAL_TOKENS, train
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ SPLIT_PATTERN: Final = (
     r"| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"
 )
 
-PICKLE_NAME: Final = "tokenizer.pkl"
-TOKEN_BYTES_NAME: Final = "token_bytes.pt"
+PICKLE_NAME: Final = nanochat.PICKLE_NAME
+TOKEN_BYTES_NAME: Final = nanochat.TOKEN_BYTES_NAME
 
 
 class RustBPETokenizer:
@@ -160,8 +160,7 @@ class RustBPETokenizer:
     def save(self, tokenizer_dir: str | os.PathLike[str]) -> None:
         """Write `tokenizer.bytepair`, and `tokenizer.pkl` for nanochat."""
         path = self.tokenizer.save(tokenizer_dir)
-        encoding = self.tokenizer.to_tiktoken("rustbpe")
-        write_whole(path.with_name(PICKLE_NAME), pickle.dumps(encoding))
+        nanochat.write_pickle(self.tokenizer, path.with_name(PICKLE_NAME))
 
     def render_conversation(
         self, conversation: Conversation, max_tokens: int = 2048
@@ -187,26 +186,6 @@ class RustBPETokenizer:
 # ---------------------------------------------------------------------------- pickles
 
 
-class _Values:
-    """Stands for tiktoken's class while a pickle is read, and takes its values."""
-
-    values: Any = None
-
-    def __setstate__(self, values: Any) -> None:
-        self.values = values
-
-
-class _Unpickler(pickle.Unpickler):
-    """Reads a pickle that names nothing but tiktoken's Encoding; even that one is not run."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) == ("tiktoken.core", "Encoding"):
-            return _Values
-        raise pickle.UnpicklingError(
-            f"it names {module}.{name}, where only tiktoken.core.Encoding may stand"
-        )
-
-
 def read_pickle(path: str | os.PathLike[str]) -> tiktoken.Encoding:
     """Take the values of an encoding out of a pickle that nanochat wrote.
 
@@ -214,15 +193,11 @@ def read_pickle(path: str | os.PathLike[str]) -> tiktoken.Encoding:
         FileFormatError: if the pickle holds anything else; none of it is run.
     """
     try:
-        with Path(path).open("rb") as file:
-            found = _Unpickler(file).load()
-    except Exception as error:  # a damaged pickle may raise anything
-        raise FileFormatError(f"{path} is not the pickle of an encoding: {error}") from None
-    values = found.values if isinstance(found, _Values) else None
+        values = nanochat.values(Path(path).read_bytes())
+    except FormatError as error:
+        raise FormatError(str(path), error.reason) from None
     if isinstance(values, str):
         return tiktoken.get_encoding(values)
-    if not isinstance(values, dict) or not values.keys() >= {"pat_str", "mergeable_ranks"}:
-        raise FileFormatError(f"{path} is not the pickle of an encoding: it lacks its values")
     return tiktoken.Encoding(**values)
 
 

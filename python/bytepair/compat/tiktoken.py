@@ -21,6 +21,7 @@ from tiktoken import encoding_name_for_model, list_encoding_names
 
 from bytepair.compat._unstable import completions, unstable_length
 from bytepair.errors import UnknownIdError
+from bytepair.formats.parts import unmarked
 from bytepair.tokenizer import Tokenizer
 
 __all__ = [
@@ -91,6 +92,8 @@ class Encoding:
         """
         if tokenizer.merge_rule != "ranks":
             raise ValueError("tiktoken merges by rank, this tokenizer by a list of merges")
+        if unmarked(tokenizer.pattern)[0]:
+            raise ValueError("tiktoken does not normalize texts, as this tokenizer does")
         return cls(
             name,
             pat_str=tokenizer.pattern,

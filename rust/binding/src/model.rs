@@ -6,13 +6,16 @@ use bytepair::{MergeRule, Pattern, Result, Vocabulary};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::errors;
 
 /// The four values of a tokenizer, made by training or from the parts of a foreign format.
 #[pyclass(frozen, module = "bytepair._core")]
 pub(crate) struct Model(pub(crate) Arc<bytepair::Tokenizer>);
+
+/// Where a tokenizer comes from, as keys and values.
+type Notes = BTreeMap<String, String>;
 
 impl Model {
     pub(crate) fn new(tokenizer: Result<bytepair::Tokenizer>) -> PyResult<Self> {
@@ -34,22 +37,26 @@ impl Model {
 
     /// A vocabulary of ranks, as tiktoken has it.
     #[staticmethod]
+    #[pyo3(signature = (mergeable_ranks, pattern, special_tokens, notes=None))]
     fn from_ranks(
         py: Python<'_>,
         mergeable_ranks: &Bound<'_, PyAny>,
         pattern: &str,
         special_tokens: &Bound<'_, PyAny>,
+        notes: Option<Notes>,
     ) -> PyResult<Self> {
         let (tokens, special) = (tokens(mergeable_ranks)?, names(special_tokens)?);
         Self::new(py.detach(|| {
             let vocabulary = Vocabulary::new(tokens, special)?;
-            bytepair::Tokenizer::new(vocabulary, MergeRule::Ranks, Pattern::new(pattern))
+            let rule = MergeRule::Ranks;
+            let tokenizer = bytepair::Tokenizer::new(vocabulary, rule, Pattern::new(pattern))?;
+            Ok(tokenizer.with_notes(notes.unwrap_or_default()))
         }))
     }
 
     /// A vocabulary with a list of merges, as Hugging Face tokenizers have it.
     #[staticmethod]
-    #[pyo3(signature = (tokens, merges, pattern, special_tokens, ignore_merges=false))]
+    #[pyo3(signature = (tokens, merges, pattern, special_tokens, ignore_merges=false, notes=None))]
     fn from_merges(
         py: Python<'_>,
         tokens: &Bound<'_, PyAny>,
@@ -57,6 +64,7 @@ impl Model {
         pattern: &str,
         special_tokens: &Bound<'_, PyAny>,
         ignore_merges: bool,
+        notes: Option<Notes>,
     ) -> PyResult<Self> {
         let (tokens, special) = (self::tokens(tokens)?, names(special_tokens)?);
         let by_bytes: HashMap<&[u8], u32> = tokens.iter().map(|(t, id)| (&**t, *id)).collect();
@@ -73,7 +81,8 @@ impl Model {
         Self::new(py.detach(|| {
             let vocabulary = Vocabulary::new(tokens, special)?;
             let rule = MergeRule::Merges { merges, ignore_merges };
-            bytepair::Tokenizer::new(vocabulary, rule, Pattern::new(pattern))
+            let tokenizer = bytepair::Tokenizer::new(vocabulary, rule, Pattern::new(pattern))?;
+            Ok(tokenizer.with_notes(notes.unwrap_or_default()))
         }))
     }
 }

@@ -541,6 +541,7 @@ impl Tokenizer {
         text: &Bound<'_, PyString>,
     ) -> PyResult<Bound<'py, PyList>> {
         let text = arguments::utf8(text)?;
+        let text = self.core.pattern().normalized(&text);
         let pretokens = py.detach(|| {
             let mut pretokens = Vec::new();
             self.core.splitter().for_each(&text, |pretoken| pretokens.push(pretoken))?;

@@ -96,7 +96,9 @@ impl Tokenizer {
     ) -> Result<Arrays<T>> {
         let total: usize = texts.iter().map(Text::len).sum();
         let threads = parallel::worth(threads, total);
-        let splitter = (threads > 1 && options.finder.is_none()).then(|| self.splitter());
+        // To normalize the parts of a text is not to normalize the text.
+        let may_cut = threads > 1 && options.finder.is_none() && !self.pattern().normalizes();
+        let splitter = may_cut.then(|| self.splitter());
         let parts: Vec<Part<'_>> =
             (0..).zip(texts).flat_map(|(n, t)| cut(n, *t, splitter)).collect();
         let chunks = if threads == 1 { 1 } else { (total / CHUNK).max(threads) };

@@ -46,6 +46,7 @@ impl Tokenizer {
         let mut kit = self.kit();
         let Kit { scratch, text: buffer, .. } = &mut *kit;
         let text = text.read(buffer)?;
+        self.check_unchanged(text)?;
         let mut spans = Spans::default();
         self.encode_into(text, options, scratch, &mut spans.ids)?;
         let added = [options.prepend.is_some(), options.append.is_some()].map(usize::from);
@@ -67,6 +68,7 @@ impl Tokenizer {
     /// missing. Cut like this, a text may have more ids than before it was cut, because it ends where
     /// a token does not; then it is cut again in the same way. So the result has `most` ids at most.
     pub fn truncate_text<'t>(&self, mut text: &'t str, most: usize, keep: Keep) -> Result<&'t str> {
+        self.check_unchanged(text)?;
         let mut kit = self.kit();
         let Kit { scratch, block, .. } = &mut *kit;
         loop {

@@ -53,7 +53,9 @@ impl EncodeStream {
         if self.rest.len() < ENOUGH.max(2 * self.tried) {
             return Ok(());
         }
-        let certain = tokenizer.splitter().certain(&self.rest)?;
+        // Of a text that is to be normalized nothing is certain before its end.
+        let whole = tokenizer.pattern().normalizes();
+        let certain = if whole { 0 } else { tokenizer.splitter().certain(&self.rest)? };
         encode(tokenizer, &self.rest[..certain], out)?;
         self.rest.drain(..certain);
         self.tried = self.rest.len();

@@ -289,11 +289,22 @@ impl Tokenizer {
                 Ok(())
             }
             Piece::Text(text) => {
-                self.encoder.encode(&self.vocabulary, &self.splitter, text, scratch, out)
+                let text = self.pattern.normalized(text);
+                self.encoder.encode(&self.vocabulary, &self.splitter, &text, scratch, out)
             }
         })?;
         out.extend(options.append);
         Ok(())
+    }
+
+    /// Fails if normalization changes `text`: then no part of it is known to be that of an id.
+    pub(crate) fn check_unchanged(&self, text: &str) -> Result<()> {
+        if self.pattern.normalized(text) == text {
+            return Ok(());
+        }
+        let reason =
+            "normalization changes the text, so ids have no places in it; normalize it first";
+        Err(Error::Split { at: 0, reason: reason.to_owned() })
     }
 
     /// Append the ids of `text` to `out`, and stop soon after there are more than `enough`.
@@ -327,13 +338,13 @@ impl Tokenizer {
                     sink(&[id]);
                     return Ok(());
                 }
-                Piece::Text(text) => text,
+                Piece::Text(text) => self.pattern.normalized(text),
             };
             let (encoder, mut start) = (&self.encoder, 0);
             while start < text.len() {
                 block.clear();
                 let (vocabulary, splitter) = (&self.vocabulary, &self.splitter);
-                start = encoder.encode_some(vocabulary, splitter, text, start, scratch, block)?;
+                start = encoder.encode_some(vocabulary, splitter, &text, start, scratch, block)?;
                 sink(block);
             }
             Ok(())

@@ -20,7 +20,7 @@ use std::path::Path;
 pub use counts::Counts;
 use table::{Limit, Table};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::parallel;
 use crate::pretokenize::{Pattern, Splitter};
 
@@ -65,6 +65,11 @@ pub struct Counter {
 impl Counter {
     /// An empty count with the given pattern, to be filled by `threads` threads.
     pub fn new(pattern: &Pattern, threads: usize) -> Result<Self> {
+        if pattern.normalizes() {
+            let reason = "texts are counted as they are; normalize them and leave out its mark";
+            let pattern = pattern.regex().to_owned();
+            return Err(Error::Pattern { pattern, at: None, reason: reason.to_owned() });
+        }
         let splitter = Splitter::new(pattern)?;
         let tables = (0..threads.max(1)).map(|_| Table::default()).collect();
         Ok(Self { splitter, tables, texts: 0, text_bytes: 0 })

@@ -9,6 +9,8 @@
 
 mod pattern;
 
+mod normalize;
+
 mod family;
 
 mod unicode;
@@ -57,7 +59,7 @@ enum Tier {
 impl Splitter {
     /// Compile `pattern`; an error says where the pattern is wrong.
     pub fn new(pattern: &Pattern) -> Result<Self> {
-        match Family::of(pattern.regex()) {
+        match Family::of(pattern.expression()) {
             Some(family) => Ok(Self { tier: Tier::Scan(scan::Scanner::new(family)) }),
             None => Self::by_table(pattern)?.map_or_else(|| Self::by_regex(pattern), Ok),
         }
@@ -106,7 +108,7 @@ impl Splitter {
     /// Compile a published pattern for every scanner that this processor can run.
     #[cfg(test)]
     fn every_scanner(pattern: &Pattern) -> Vec<Self> {
-        let scanners = Family::of(pattern.regex()).map(scan::Scanner::every_way);
+        let scanners = Family::of(pattern.expression()).map(scan::Scanner::every_way);
         let scanners = scanners.into_iter().flatten();
         scanners.map(|scanner| Self { tier: Tier::Scan(scanner) }).collect()
     }

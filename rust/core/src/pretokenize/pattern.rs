@@ -4,6 +4,10 @@
 //! write one. The meaning of `\p{L}`, `\p{N}` and `\s` depends on the version of Unicode, so that
 //! version belongs to the pattern too and is written wherever a pattern is written.
 
+use std::borrow::Cow;
+
+use super::normalize::Form;
+
 /// The version of Unicode whose classes split text.
 pub const UNICODE_VERSION: &str = "16.0.0";
 
@@ -73,8 +77,30 @@ impl Pattern {
         NAMED.iter().find(|(_, regex)| *regex == self.regex).map(|(name, _)| *name)
     }
 
-    /// The regular expression.
+    /// The pattern as it is written, compared and saved.
     pub fn regex(&self) -> &str {
         &self.regex
+    }
+
+    /// The regular expression alone.
+    pub(super) fn expression(&self) -> &str {
+        Form::split_off(&self.regex).1
+    }
+
+    /// Whether texts are normalized before they are split.
+    pub fn normalizes(&self) -> bool {
+        Form::split_off(&self.regex).0.is_some()
+    }
+
+    /// The text that is split: `text` itself, or in NFC or NFKC if the pattern begins
+    /// with `(?#NFC)` or `(?#NFKC)`.
+    ///
+    /// ```
+    /// use bytepair::Pattern;
+    /// assert_eq!(Pattern::new(r"(?#NFC)\S+|\s+").normalized("e\u{301}"), "é");
+    /// assert_eq!(Pattern::new(r"\S+|\s+").normalized("e\u{301}"), "e\u{301}");
+    /// ```
+    pub fn normalized<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        Form::split_off(&self.regex).0.map_or(Cow::Borrowed(text), |form| form.of(text))
     }
 }

@@ -32,11 +32,11 @@ impl RegexSplitter {
     }
 
     fn with_limit(pattern: &Pattern, limit: usize) -> Result<Self> {
-        RegexBuilder::new(pattern.regex())
+        RegexBuilder::new(pattern.expression())
             .backtrack_limit(limit)
             .build()
             .map(|regex| Self { regex })
-            .map_err(|error| pattern_error(pattern.regex(), &error))
+            .map_err(|error| pattern_error(pattern.expression(), &error))
     }
 
     /// Push the ends of the pretokens from `start` on, until `ends` is full or the text is over.

@@ -61,7 +61,7 @@ const CUT_WINDOW: usize = 4096;
 impl Table {
     /// `None` where an automaton would not be exact, or too large.
     pub(super) fn new(pattern: &Pattern) -> Option<Self> {
-        let (tree, sets) = parse::parse(pattern.regex())?;
+        let (tree, sets) = parse::parse(pattern.expression())?;
         let classes = Classes::of(&sets)?;
         let automaton = Automaton::of(&tree, &classes)?;
         let count = classes.count();

@@ -1,0 +1,166 @@
+"""Files in and out: nothing that a stranger wrote is trusted, nothing is written by halves.
+
+Reading takes a whole regular file, or numbers and strings from its bytes one by one; a length that
+goes beyond the end is an error with the offset. Writing goes to another name, which is synced and
+renamed.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import secrets
+import stat
+import struct
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from bytepair.errors import FormatError
+
+#: Ids are below this, as the core demands, so that a damaged count cannot ask for all memory.
+MAX_VOCAB_SIZE = (1 << 21) - 2
+
+_T = TypeVar("_T")
+
+
+def read_file(path: Path, most: int = -1) -> bytes:
+    """Read a regular file, or its beginning; pipes and devices, which may never end, are refused.
+
+    Raises:
+        FormatError: if it is something else than a file.
+    """
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise FormatError(str(path), "this is not a regular file")
+    with path.open("rb") as file:
+        return file.read(most)
+
+
+def parse_json(data: bytes, place: str) -> Any:
+    """Parse JSON strictly: UTF-8, no name twice in an object, no depth that breaks the parser.
+
+    Raises:
+        FormatError: if a rule is broken.
+    """
+    try:
+        return json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_number)
+    except RecursionError:
+        raise FormatError(place, "the JSON is nested too deeply") from None
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{place}, byte {error.start}", "the JSON is not UTF-8") from None
+    except ValueError as error:  # also numbers with thousands of digits
+        raise FormatError(place, f"this is not the JSON we read: {error}") from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        seen: set[str] = set()
+        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise ValueError(f"the name {twice!r} stands twice in one object")
+    return found
+
+
+def _number(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def typed(value: Any, kind: type[_T], place: str) -> _T:
+    """A value from JSON, of one type; a bool is no int.
+
+    Raises:
+        FormatError: if it is of another type, or text that cannot be UTF-8.
+    """
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        found = type(value).__name__
+        raise FormatError(place, f"{kind.__name__} is expected, not {found}")
+    if isinstance(value, str) and not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise FormatError(place, "the text has half of a surrogate pair") from None
+    return cast(_T, value)
+
+
+def id_of(value: Any, place: str) -> int:
+    """A value from JSON as an id.
+
+    Raises:
+        FormatError: if it is no whole number, or out of range.
+    """
+    id = typed(value, int, place)
+    if not 0 <= id < MAX_VOCAB_SIZE:
+        raise FormatError(place, f"id {id} is not in 0 … {MAX_VOCAB_SIZE - 1}")
+    return id
+
+
+class Cursor:
+    r"""Takes little-endian numbers and strings from bytes, and knows where it is.
+
+    Example:
+        >>> cursor = Cursor(b"\x02\x00\x00\x00ab")
+        >>> cursor.take(cursor.u32("length"), "token"), cursor.left
+        (b'ab', 0)
+    """
+
+    def __init__(self, data: bytes | mmap.mmap) -> None:
+        """Start at the first byte."""
+        self.data, self.at = data, 0
+
+    @property
+    def left(self) -> int:
+        """How many bytes there are still."""
+        return len(self.data) - self.at
+
+    def take(self, count: int, what: str) -> bytes:
+        """The next `count` bytes.
+
+        Raises:
+            FormatError: if there are fewer.
+        """
+        if count > self.left:
+            raise FormatError(
+                f"byte {self.at}", f"{what} takes {count} bytes, and the file has {self.left} more"
+            )
+        self.at += count
+        return self.data[self.at - count : self.at]
+
+    def number(self, code: str, what: str) -> Any:
+        """The next number, with a code of the module `struct`."""
+        layout = struct.Struct("<" + code)
+        return layout.unpack(self.take(layout.size, what))[0]
+
+    def u32(self, what: str) -> int:
+        """The next number of 4 bytes."""
+        value: int = self.number("I", what)
+        return value
+
+    def u64(self, what: str) -> int:
+        """The next number of 8 bytes."""
+        value: int = self.number("Q", what)
+        return value
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all: another name, sync, rename, sync the folder."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        with temporary.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    if hasattr(os, "O_DIRECTORY"):
+        folder = os.open(path.parent, os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def to_json(value: Any, *, indent: int | None = 2) -> bytes:
+    """A value as JSON in UTF-8, characters as they are, with a line break at the end."""
+    return (json.dumps(value, ensure_ascii=False, indent=indent) + "\n").encode()

@@ -1,0 +1,365 @@
+r"""GGUF: the keys `tokenizer.ggml.*` of a model file, or a file with nothing else.
+
+llama.cpp does not read split patterns. It has a list of its own, by names, and a name also says
+whether a pretoken that is a token wins outright. So a tokenizer can only be written where there is
+a name for its pattern. What llama.cpp does with a name is what is read, with two known exceptions:
+its contractions are not of `ſ` (U+017F), which the letter case of the published patterns includes;
+and where it rewrites a pattern more than that (`gpt-4o`, `tekken`) the name is refused.
+
+Files that we write also hold the pattern and the merge rule under keys of our own.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+from bytepair import _core
+from bytepair.errors import FormatError, LossError, UnsupportedError
+from bytepair.formats import huggingface
+from bytepair.formats.charmap import lookalikes, to_characters
+from bytepair.formats.files import MAX_VOCAB_SIZE, Cursor, typed, write_whole
+from bytepair.formats.gpt2 import check_merges, quick_merges, read_pair, read_vocabulary
+from bytepair.formats.parts import Asked, Parts, all_pairs, unmade, unmarked
+from bytepair.formats.pretokenizers import pattern_of
+
+MAGIC: Final = b"GGUF"
+VERSIONS: Final = (2, 3)
+
+# What kind of value follows a key.
+_NUMBERS: Final = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q",
+                   12: "d"}  # fmt: skip
+_U32, _I32, _BOOL, _STRING, _ARRAY = 4, 5, 7, 8, 9
+
+# What kind of token an id is.
+_NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED, _BYTE = 1, 2, 3, 4, 5, 6
+
+_PATTERN_KEY: Final = "bytepair.pattern"
+_RULE_KEY: Final = "bytepair.merge_rule"
+_ROLES: Final = {
+    "bos_token": "tokenizer.ggml.bos_token_id",
+    "eos_token": "tokenizer.ggml.eos_token_id",
+    "unk_token": "tokenizer.ggml.unknown_token_id",
+    "sep_token": "tokenizer.ggml.seperator_token_id",
+    "pad_token": "tokenizer.ggml.padding_token_id",
+}
+
+#: The patterns that llama.cpp has by these names, and whether whole tokens win outright there.
+_NAMED: Final = {
+    ("gpt2", False): "gpt-2 phi-2 mpt olmo jais exaone4 trillion granite-docling",
+    ("llama3", True): "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2",
+    ("llama3", False): "smaug-bpe dbrx chatglm-bpe glm4",
+    ("qwen2", False): "qwen2 deepseek-r1-qwen megrez stablelm2 hunyuan grok-2 solar-open",
+    ("digits", False): "starcoder refact command-r smollm codeshell exaone minerva-7b mellum2",
+    ("deepseek", False): "deepseek-v3 hunyuan-dense joyai-llm",
+    ("bailing", False): "bailingmoe bailingmoe2 llada-moe",
+}
+_SPLIT: Final = {"type": "Split", "behavior": "Isolated", "invert": False}
+_BYTES: Final = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}
+_STEPS: Final[dict[str, list[dict[str, Any]]]] = {
+    "digits": [
+        {"type": "Digits", "individual_digits": True},
+        {**_BYTES, "use_regex": True},
+    ],
+    "deepseek": [
+        {**_SPLIT, "pattern": {"Regex": r"\p{N}{1,3}"}},
+        {**_SPLIT, "pattern": {"Regex": "[一-龥\u3040-ゟ゠-ヿ]+"}},
+        {
+            **_SPLIT,
+            "pattern": {
+                "Regex": "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+"
+                "|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*"
+                "|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"
+            },
+        },
+        _BYTES,
+    ],
+}
+_BAILING: Final = _core.PATTERNS["nanochat"].replace("{1,2}", "")
+
+
+def _pattern(kind: str) -> str:
+    if kind in _STEPS:
+        return pattern_of({"type": "Sequence", "pretokenizers": _STEPS[kind]}, kind)
+    return _BAILING if kind == "bailing" else _core.PATTERNS[kind]
+
+
+# ---------------------------------------------------------------------------- reading
+
+
+def is_one(head: bytes) -> bool:
+    """Whether a file begins as these do."""
+    return head.startswith(MAGIC)
+
+
+def read(path: Path, asked: Asked) -> Parts:
+    """Read the tokenizer of a GGUF file; of a model, nothing else is looked at.
+
+    Raises:
+        FormatError: if the file breaks a rule.
+        UnsupportedError: if its tokenizer is of another kind, or its pattern is not one we have.
+    """
+    with path.open("rb") as file:
+        try:
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (ValueError, OSError) as error:  # an empty file, or no file at all
+            raise FormatError(str(path), f"it cannot be mapped: {error}") from None
+        with data:
+            return _parts(_values(Cursor(data)), asked)
+
+
+def _values(cursor: Cursor) -> dict[str, Any]:
+    """The keys and values of the header."""
+    if cursor.take(4, "the magic number") != MAGIC:
+        raise FormatError("byte 0", "it does not begin with GGUF")
+    version = cursor.u32("the version")
+    if version not in VERSIONS:
+        raise UnsupportedError("byte 4", f"version {version} is not one of {VERSIONS}")
+    cursor.u64("the number of tensors")
+    count = cursor.u64("the number of keys")
+    if count > cursor.left // 13:  # a length, a kind and one byte at least
+        raise FormatError("byte 16", f"{count} keys do not fit {cursor.left} bytes")
+    values: dict[str, Any] = {}
+    for _ in range(count):
+        at = cursor.at
+        key = _string(cursor)
+        if key in values:
+            raise FormatError(f"byte {at}", f"the key {key!r} stands twice")
+        kind = cursor.u32("a kind")
+        wanted = key.startswith(("tokenizer.", "bytepair."))
+        values[key] = _array(cursor, wanted) if kind == _ARRAY else _scalar(cursor, kind)
+    return values
+
+
+def _string(cursor: Cursor) -> str:
+    at = cursor.at
+    data = cursor.take(cursor.u64("a length"), "a text")
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise FormatError(f"byte {at}", "a text is not UTF-8") from None
+
+
+def _scalar(cursor: Cursor, kind: int) -> Any:
+    if kind == _STRING:
+        return _string(cursor)
+    if kind not in _NUMBERS:
+        raise FormatError(f"byte {cursor.at - 4}", f"{kind} is no kind of value")
+    return cursor.number(_NUMBERS[kind], "a number")
+
+
+def _array(cursor: Cursor, wanted: bool) -> list[Any] | None:
+    """The values of an array; numbers that nobody wants are passed over."""
+    at = cursor.at
+    kind, count = cursor.u32("a kind"), cursor.u64("a count")
+    if kind == _ARRAY:
+        raise UnsupportedError(f"byte {at}", "arrays of arrays are not read")
+    if kind == _STRING:
+        if count > cursor.left // 8:
+            raise FormatError(f"byte {at}", f"{count} texts do not fit {cursor.left} bytes")
+        return [_string(cursor) for _ in range(count)]
+    if kind not in _NUMBERS:
+        raise FormatError(f"byte {at}", f"{kind} is no kind of value")
+    layout = struct.Struct("<" + _NUMBERS[kind])
+    data = cursor.take(count * layout.size, "an array")
+    return [value for (value,) in layout.iter_unpack(data)] if wanted else None
+
+
+def _parts(values: dict[str, Any], asked: Asked) -> Parts:
+    if values.get("tokenizer.ggml.model") != "gpt2":
+        raise UnsupportedError(
+            "tokenizer.ggml.model",
+            f"{values.get('tokenizer.ggml.model')!r} is not gpt2, the one of byte-level BPE",
+        )
+    pattern, ignore = _splitting(values, asked)
+    names = _list(values, "tokenizer.ggml.tokens", str)
+    if len(names) > MAX_VOCAB_SIZE:
+        raise FormatError("tokenizer.ggml.tokens", f"there are more than {MAX_VOCAB_SIZE}")
+    kinds = _kinds(values, len(names))
+    ids, special = _ids(names, kinds)
+    tokens = read_vocabulary(ids, "tokenizer.ggml.tokens")
+    lines = _list(values, "tokenizer.ggml.merges", str)
+    merges = quick_merges(lines, ids, tokens)
+    if merges is None:
+        place = "tokenizer.ggml.merges"
+        pairs = [read_pair(line.split(" "), f"{place}[{n}]") for n, line in enumerate(lines)]
+        merges = check_merges(pairs, tokens, place)
+    notes = _notes(values, names, kinds, special)
+    if values.get(_RULE_KEY) == "ranks" and merges == all_pairs(tokens):
+        return Parts(tokens, pattern, special, notes=notes)
+    return Parts(tokens, pattern, special, merges, ignore, notes)
+
+
+def _list(values: dict[str, Any], key: str, kind: type) -> list[Any]:
+    found = typed(values.get(key), list, key)
+    if all(type(value) is kind for value in found):
+        return found
+    return [typed(value, kind, f"{key}[{number}]") for number, value in enumerate(found)]
+
+
+def _splitting(values: dict[str, Any], asked: Asked) -> tuple[str, bool]:
+    """The pattern, and whether whole tokens win outright."""
+    name = values.get("tokenizer.ggml.pre", "default")
+    known = [kind for kind, names in _NAMED.items() if name in names.split()]
+    ignore = known[0][1] if known else values.get("bytepair.ignore_merges") is True
+    own = values.get(_PATTERN_KEY)
+    if own is not None:
+        return typed(own, str, _PATTERN_KEY), ignore
+    if asked.pattern is not None:
+        return asked.pattern, ignore
+    if not known:
+        raise UnsupportedError(
+            "tokenizer.ggml.pre",
+            f"{name!r} names a split pattern that we do not have exactly; pass pattern= to say "
+            "which one to use",
+        )
+    return _pattern(known[0][0]), ignore
+
+
+def _kinds(values: dict[str, Any], count: int) -> list[int]:
+    key = "tokenizer.ggml.token_type"
+    if key not in values:
+        return [_NORMAL] * count
+    kinds = _list(values, key, int)
+    if len(kinds) != count:
+        raise FormatError(key, f"there are {len(kinds)} kinds of {count} tokens")
+    return kinds
+
+
+def _ids(names: list[str], kinds: list[int]) -> tuple[dict[str, int], dict[str, int]]:
+    """Ordinary tokens as characters, and special tokens, each with its id."""
+    ids: dict[str, int] = {}
+    special: dict[str, int] = {}
+    for id, (name, kind) in enumerate(zip(names, kinds, strict=True)):
+        place = f"tokenizer.ggml.tokens[{id}]"
+        if name in ids or name in special:
+            raise FormatError(place, f"{name!r} stands twice")
+        if kind == _BYTE:
+            raise UnsupportedError(place, "a token of one byte stands among tokens of bytes")
+        if kind in (_UNKNOWN, _CONTROL, _USER_DEFINED):
+            special[name] = id
+        elif not (kind == _UNUSED and name == _hole(id)):
+            ids[name] = id
+    return ids, special
+
+
+def _notes(
+    values: dict[str, Any], names: list[str], kinds: list[int], special: dict[str, int]
+) -> dict[str, str]:
+    notes = {}
+    for role, key in _ROLES.items():
+        id = values.get(key)
+        if isinstance(id, int) and 0 <= id < len(names):
+            notes[role] = names[id]
+    if isinstance(values.get("tokenizer.chat_template"), str):
+        notes["chat_template"] = values["tokenizer.chat_template"]
+    users = {name: {"special": False} for name, id in special.items() if kinds[id] == _USER_DEFINED}
+    if users:
+        notes[huggingface.FLAGS_NOTE] = json.dumps(users)
+    return notes
+
+
+# ---------------------------------------------------------------------------- writing
+
+
+def name_of(tokenizer: _core.Tokenizer) -> str | None:
+    """The name that llama.cpp has for how this tokenizer splits and merges, or None."""
+    anyhow = tokenizer.merge_rule == "ranks"
+    whole_first = bool(unmade(tokenizer)) if anyhow else tokenizer.ignore_merges
+    for (kind, ignore), names in _NAMED.items():
+        fits = (ignore or not whole_first) if anyhow else ignore == whole_first
+        if fits and unmarked(tokenizer.pattern)[1] == _pattern(kind):
+            return names.split()[0]
+    return None
+
+
+def losses(tokenizer: _core.Tokenizer) -> list[str]:
+    """What a GGUF file cannot hold."""
+    lost = []
+    if name_of(tokenizer) is None:
+        lost.append(
+            "the split pattern, or whether whole tokens win: llama.cpp has no name for it and will "
+            "split by its default"
+        )
+    if normalizer := unmarked(tokenizer.pattern)[0]:
+        lost.append(f"that texts are normalized to {normalizer}, which llama.cpp does not")
+    if twins := lookalikes(tokenizer):
+        lost.append(f"special tokens that look like ordinary ones, such as {twins[0]!r}")
+    return lost
+
+
+def write(tokenizer: _core.Tokenizer, path: Path) -> None:
+    """Write a file without tensors.
+
+    Raises:
+        LossError: if a special token looks like an ordinary one, which llama.cpp does not load.
+    """
+    values = _keys(tokenizer)
+    header = struct.pack("<4sIQQ", MAGIC, 3, 0, len(values))
+    body = [_text(key) + struct.pack("<I", kind) + data for key, (kind, data) in values.items()]
+    write_whole(path, header + b"".join(body))
+
+
+def _keys(tokenizer: _core.Tokenizer) -> dict[str, tuple[int, bytes]]:
+    names, kinds = _entries(tokenizer)
+    by_rank = tokenizer.merge_rule == "ranks"
+    merges = all_pairs(tokenizer.mergeable_ranks) if by_rank else tokenizer.merges
+    lines = [f"{to_characters(left)} {to_characters(right)}" for left, right in merges]
+    config = json.loads(tokenizer.notes.get(huggingface.CONFIG_NOTE, "{}"))
+    values = {
+        "general.architecture": (_STRING, _text("llama")),
+        "tokenizer.ggml.model": (_STRING, _text("gpt2")),
+        "tokenizer.ggml.pre": (_STRING, _text(name_of(tokenizer) or "default")),
+        "tokenizer.ggml.tokens": (_ARRAY, _texts(names)),
+        "tokenizer.ggml.token_type": (
+            _ARRAY,
+            struct.pack(f"<IQ{len(kinds)}i", _I32, len(kinds), *kinds),
+        ),
+        "tokenizer.ggml.merges": (_ARRAY, _texts(lines)),
+        "tokenizer.ggml.add_bos_token": (_BOOL, bytes([config.get("add_bos_token") is True])),
+        "tokenizer.ggml.add_space_prefix": (_BOOL, b"\0"),
+        _PATTERN_KEY: (_STRING, _text(tokenizer.pattern)),
+        _RULE_KEY: (_STRING, _text(tokenizer.merge_rule)),
+        "bytepair.ignore_merges": (_BOOL, bytes([tokenizer.ignore_merges])),
+    }
+    for role, key in _ROLES.items():
+        id = tokenizer.special_tokens.get(tokenizer.notes.get(role, ""))
+        if id is not None:
+            values[key] = (_U32, struct.pack("<I", id))
+    if "chat_template" in tokenizer.notes:
+        values["tokenizer.chat_template"] = (_STRING, _text(tokenizer.notes["chat_template"]))
+    return values
+
+
+def _entries(tokenizer: _core.Tokenizer) -> tuple[list[str], list[int]]:
+    """The text and the kind of each id; where there is no token, a name that is not used."""
+    flags = json.loads(tokenizer.notes.get(huggingface.FLAGS_NOTE, "{}"))
+    ids = range(tokenizer.vocab_size)
+    entries = {id: (_hole(id), _UNUSED) for id in ids}
+    entries |= {i: (to_characters(t), _NORMAL) for t, i in tokenizer.mergeable_ranks.items()}
+    for name, id in tokenizer.special_tokens.items():
+        user = flags.get(name, {}).get("special") is False
+        entries[id] = (name, _USER_DEFINED if user else _CONTROL)
+    names = [entries[id][0] for id in ids]
+    if len(set(names)) < len(names):
+        twin = next(name for name in names if names.count(name) > 1)
+        raise LossError("gguf", [f"that two ids have the text {twin!r}"])
+    return names, [entries[id][1] for id in ids]
+
+
+def _hole(id: int) -> str:
+    return f"[PAD{id}]"
+
+
+def _text(text: str) -> bytes:
+    data = text.encode()
+    return struct.pack("<Q", len(data)) + data
+
+
+def _texts(texts: Iterable[str]) -> bytes:
+    listed = list(texts)
+    return struct.pack("<IQ", _STRING, len(listed)) + b"".join(map(_text, listed))

@@ -1,0 +1,208 @@
+"""GPT-2's pair of files: `vocab.json` with the ids, `merges.txt` with the merges in order.
+
+Both write bytes as characters (`charmap`). Their tokenizer splits by GPT-2's pattern, merges listed
+pairs, and has special tokens that the files do not name; the one that GPT-2 has, `<|endoftext|>`,
+is taken as one if no merge makes it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from bytepair import _core
+from bytepair.errors import FormatError
+from bytepair.formats.charmap import lookalikes, to_bytes, to_characters
+from bytepair.formats.files import (
+    MAX_VOCAB_SIZE,
+    id_of,
+    parse_json,
+    read_file,
+    to_json,
+    typed,
+    write_whole,
+)
+from bytepair.formats.parts import Asked, Parts, all_pairs, unmade
+
+VOCABULARY = "vocab.json"
+MERGES = "merges.txt"
+_OTHER_NAMES = {VOCABULARY: "encoder.json", MERGES: "vocab.bpe"}
+NAMES = {*_OTHER_NAMES, *_OTHER_NAMES.values()}
+END_OF_TEXT = "<|endoftext|>"
+
+
+def find(path: Path) -> tuple[Path, Path] | None:
+    """The two files in a folder, by their new or their first names."""
+    found = []
+    for name, other in _OTHER_NAMES.items():
+        files = [path / name, path / other]
+        found.append(next((file for file in files if file.is_file()), None))
+    vocabulary, merges = found
+    return (vocabulary, merges) if vocabulary and merges else None
+
+
+def read(path: Path, asked: Asked) -> Parts:
+    """Read the pair of files in a folder, or beside the one that is named.
+
+    Raises:
+        FormatError: if one of the two is missing or breaks a rule.
+    """
+    files = find(path if path.is_dir() else path.parent)
+    if files is None:
+        raise FormatError(str(path), f"there are no {VOCABULARY} and {MERGES} beside each other")
+    ids = typed(parse_json(read_file(files[0]), VOCABULARY), dict, VOCABULARY)
+    check_ids(ids, VOCABULARY)
+    merges = parse_merges(read_file(files[1]))
+    special = _special(ids, merges, asked)
+    ordinary = {name: id for name, id in ids.items() if name not in special}
+    tokens = read_vocabulary(ordinary, VOCABULARY)
+    return Parts(tokens, asked.pattern or "gpt2", special, check_merges(merges, tokens, MERGES))
+
+
+def _special(
+    ids: dict[str, int], merges: list[tuple[bytes, bytes]], asked: Asked
+) -> dict[str, int]:
+    """The special tokens: those that the caller names, or else GPT-2's."""
+    if asked.special_tokens is not None:
+        for name, id in asked.special_tokens.items():
+            if ids.get(name, id) != id:
+                raise FormatError(
+                    f"{VOCABULARY}[{name!r}]", f"its id is {ids[name]}, not {id} as asked"
+                )
+        return dict(asked.special_tokens)
+    made = END_OF_TEXT.encode() in {left + right for left, right in merges}
+    return {} if made or END_OF_TEXT not in ids else {END_OF_TEXT: ids[END_OF_TEXT]}
+
+
+def check_ids(ids: dict[str, Any], place: str) -> None:
+    """Check that the values of a vocabulary are ids.
+
+    Raises:
+        FormatError: if one is no whole number, or out of range.
+    """
+    if not all(type(id) is int and 0 <= id < MAX_VOCAB_SIZE for id in ids.values()):
+        for name, id in ids.items():
+            id_of(id, f"{place}[{name!r}]")
+
+
+def read_vocabulary(ids: dict[str, int], place: str) -> dict[bytes, int]:
+    """Tokens as characters into tokens as bytes.
+
+    Raises:
+        FormatError: if a character stands for no byte, or two tokens have one id.
+    """
+    tokens: dict[bytes, int] = {}
+    names: dict[int, str] = {}
+    for name, id in ids.items():
+        token = to_bytes(name)
+        if not token:
+            raise FormatError(
+                f"{place}[{name!r}]",
+                "a character of the token stands for no byte, so this is no byte-level token",
+            )
+        if id in names:
+            raise FormatError(f"{place}[{name!r}]", f"{names[id]!r} has the id {id} too")
+        tokens[token], names[id] = id, name
+    return tokens
+
+
+def parse_merges(data: bytes) -> list[tuple[bytes, bytes]]:
+    r"""The pairs of the bytes of `merges.txt`.
+
+    Example:
+        >>> parse_merges("#version: 0.2\nĠ t\nh e\n".encode())
+        [(b' ', b't'), (b'h', b'e')]
+    """
+    try:
+        lines = data.decode().split("\n")
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{MERGES}, byte {error.start}", "the file is not UTF-8") from None
+    pairs = []
+    for number, line in enumerate(lines, 1):
+        pair = line.removesuffix("\r")
+        if pair and not pair.startswith("#version"):
+            pairs.append(read_pair(pair.split(" "), f"{MERGES}, line {number}"))
+    return pairs
+
+
+def read_pair(parts: list[str], place: str) -> tuple[bytes, bytes]:
+    """Two tokens as characters into two tokens as bytes.
+
+    Raises:
+        FormatError: if there are not two, or a character stands for no byte.
+    """
+    if len(parts) != 2:
+        raise FormatError(place, f"a merge is two tokens, not {len(parts)}")
+    left, right = to_bytes(parts[0]), to_bytes(parts[1])
+    if not left or not right:
+        raise FormatError(place, "a character of the merge stands for no byte, or a part is empty")
+    return left, right
+
+
+def quick_merges(
+    listed: list[Any], ids: dict[str, int], tokens: dict[bytes, int]
+) -> list[tuple[bytes, bytes]] | None:
+    """Merges, as strings or pairs of the names of tokens; None if anything is wrong with them.
+
+    Args:
+        listed: the merges.
+        ids: the vocabulary as it is written.
+        tokens: what `read_vocabulary` made of it, in the same order.
+    """
+    names = dict(zip(ids, tokens, strict=True))
+    parts = (m.split(" ") if type(m) is str else m if type(m) is list else [] for m in listed)
+    try:
+        merges = [(names[left], names[right]) for left, right in parts]
+    except (KeyError, TypeError, ValueError):
+        return None
+    if not all(left + right in tokens for left, right in merges):
+        return None
+    return merges if len(set(merges)) == len(merges) else None
+
+
+def check_merges(
+    merges: list[tuple[bytes, bytes]], tokens: dict[bytes, int], place: str
+) -> list[tuple[bytes, bytes]]:
+    """Check that parts and results are tokens; of a pair that stands twice the last one counts.
+
+    Raises:
+        FormatError: if a part or the result of a merge is no token.
+    """
+    for number, (left, right) in enumerate(merges):
+        for token in (left, right, left + right):
+            if token not in tokens:
+                raise FormatError(f"{place}[{number}]", f"{token!r} is not in the vocabulary")
+    return list(dict.fromkeys(reversed(merges)))[::-1]
+
+
+def losses(tokenizer: _core.Tokenizer) -> list[str]:
+    """What the two files cannot hold."""
+    lost = []
+    if tokenizer.pattern != _core.PATTERNS["gpt2"]:
+        lost.append("the split pattern: readers take GPT-2's")
+    others = [name for name in tokenizer.special_tokens if name != END_OF_TEXT]
+    if others:
+        lost.append(f"that {', '.join(map(repr, others))} are special tokens")
+    if twins := lookalikes(tokenizer):
+        lost.append(f"special tokens that look like ordinary ones, such as {twins[0]!r}")
+    if any(_is_comment(left) for left, _ in tokenizer.merges):
+        lost.append("merges that begin with #version, which readers take for a comment")
+    if tokenizer.ignore_merges or (tokenizer.merge_rule == "ranks" and unmade(tokenizer)):
+        lost.append("that a pretoken which is a token wins outright, before any merge")
+    return lost
+
+
+def _is_comment(left: bytes) -> bool:
+    return left.startswith(b"#version")
+
+
+def write(tokenizer: _core.Tokenizer, path: Path) -> None:
+    """Write the two files into a folder; the rule of ranks becomes the list of every pair."""
+    path.mkdir(parents=True, exist_ok=True)
+    ranks = tokenizer.mergeable_ranks
+    merges = all_pairs(ranks) if tokenizer.merge_rule == "ranks" else tokenizer.merges
+    ids = {to_characters(token): id for token, id in ranks.items()}
+    ids = tokenizer.special_tokens | ids
+    lines = [f"{to_characters(left)} {to_characters(right)}\n" for left, right in merges]
+    write_whole(path / VOCABULARY, to_json(ids, indent=None))
+    write_whole(path / MERGES, ("#version: 0.2\n" + "".join(lines)).encode())

@@ -1,0 +1,117 @@
+"""`gpt2_tokenizer.bin` of llm.c: the bytes of each id, for decoding.
+
+A header of 256 numbers of 4 bytes (a magic number, the version, how many tokens there are, the id
+that ends a text), then for each id its length in one byte and its bytes. Nothing says how text is
+split or merged; where the ids are ranks, as in GPT-2, the pattern is all that is missing.
+"""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Final
+
+from bytepair import _core
+from bytepair.errors import FormatError, LossError
+from bytepair.formats.files import MAX_VOCAB_SIZE, Cursor, read_file, write_whole
+from bytepair.formats.llama2c import hole
+from bytepair.formats.parts import Asked, Parts
+
+MAGIC: Final = 20240328
+HEADER_NUMBERS: Final = 256
+#: The id that ends a text, in files of version 1, which do not name it.
+GPT2_END: Final = 50256
+
+
+def is_one(head: bytes) -> bool:
+    """Whether a file begins with the magic number."""
+    return head[:4] == struct.pack("<I", MAGIC)
+
+
+def read(path: Path, asked: Asked) -> Parts:
+    """Read a file, with the pattern that the caller names; ids are taken as ranks.
+
+    Raises:
+        FormatError: if the file breaks a rule, or no pattern is named.
+    """
+    tokens, end = _tokens(read_file(path))
+    if asked.pattern is None:
+        raise FormatError("split pattern", "the file does not say how text is split; pass pattern=")
+    special = asked.special_tokens
+    if special is None:
+        try:
+            special = {tokens[end].decode(): end} if end in tokens else {}
+        except UnicodeDecodeError:
+            raise FormatError(f"id {end}", "the token that ends a text is not UTF-8") from None
+    for name, id in special.items():
+        if tokens.get(id) != name.encode():
+            raise FormatError(f"id {id}", f"it is not {name!r}, as special_tokens= says")
+    ids: dict[bytes, int] = {}
+    for id, token in tokens.items():
+        if id in special.values() or token == hole(id):
+            continue
+        if token in ids:
+            raise FormatError(f"id {id}", f"the token {token!r} has the id {ids[token]} too")
+        ids[token] = id
+    return Parts(ids, asked.pattern, dict(special))
+
+
+def _tokens(data: bytes) -> tuple[dict[int, bytes], int]:
+    """The bytes of each id, and the id that ends a text."""
+    cursor = Cursor(data)
+    magic, version, count, end = (cursor.u32("the header") for _ in range(4))
+    cursor.take(4 * (HEADER_NUMBERS - 4), "the header")
+    if magic != MAGIC:
+        raise FormatError("byte 0", f"the magic number is {magic}, not {MAGIC}")
+    if version not in (1, 2):
+        raise FormatError("byte 4", f"version {version} is neither 1 nor 2")
+    if count > min(cursor.left // 2, MAX_VOCAB_SIZE):
+        raise FormatError("byte 8", f"{count} tokens do not fit {cursor.left} bytes")
+    tokens = {}
+    for id in range(count):
+        length = cursor.take(1, "a length")[0]
+        if length == 0:
+            raise FormatError(f"byte {cursor.at - 1}", f"the token of id {id} is empty")
+        tokens[id] = cursor.take(length, "a token")
+    if cursor.left:
+        raise FormatError(f"byte {cursor.at}", f"{cursor.left} bytes follow the last token")
+    if version == 2 and end >= count:
+        raise FormatError("byte 12", f"the id {end} that ends a text is not in the file")
+    return tokens, GPT2_END if version == 1 else end
+
+
+def losses(tokenizer: _core.Tokenizer) -> list[str]:
+    """What the file cannot hold."""
+    lost = ["the split pattern, as it is for decoding"]
+    if tokenizer.merge_rule == "merges":
+        lost.append("the list of merges")
+    if len(tokenizer.special_tokens) != 1:
+        lost.append("which tokens are special, but for the one that ends a text")
+    return lost
+
+
+def write(tokenizer: _core.Tokenizer, path: Path) -> None:
+    """Write a file of version 2.
+
+    Raises:
+        LossError: if a token has more than 255 bytes, or none ends a text.
+    """
+    names = {id: name.encode() for name, id in tokenizer.special_tokens.items()}
+    tokens = {id: token for token, id in tokenizer.mergeable_ranks.items()} | names
+    entries = [tokens.get(id) or hole(id) for id in range(tokenizer.vocab_size)]
+    longest = max(entries, key=len)
+    if len(longest) > 255:
+        raise LossError("llmc", [f"tokens of more than 255 bytes, such as {longest[:20]!r}…"])
+    header = [MAGIC, 2, len(entries), _end(tokenizer)]
+    parts = [struct.pack(f"<{HEADER_NUMBERS}I", *header, *[0] * (HEADER_NUMBERS - len(header)))]
+    parts += [bytes([len(token)]) + token for token in entries]
+    write_whole(path, b"".join(parts))
+
+
+def _end(tokenizer: _core.Tokenizer) -> int:
+    special = tokenizer.special_tokens
+    usual = (tokenizer.notes.get("eos_token", ""), "<|endoftext|>", "<|eos|>", "<|bos|>")
+    for name in (*usual, *(special if len(special) == 1 else ())):
+        if name in special:
+            return special[name]
+    raise LossError("llmc", ["which token ends a text, as none has a usual name"])

@@ -1,0 +1,225 @@
+"""nanochat's folder: `tokenizer.pkl`, a pickle of a `tiktoken.Encoding`, and `token_bytes.pt`.
+
+A pickle can run any code when it is read the usual way. Here it is read only if the caller allows
+it, by a reader that lets it name one class; even that one is not run, but replaced by one that
+keeps the values it is given. `token_bytes.pt` is a tensor of how many bytes each id stands for, 0
+for special tokens; it is written without torch and not needed for reading.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import pickletools
+import struct
+import zipfile
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bytepair import _core
+from bytepair.errors import FormatError
+from bytepair.formats import tiktoken
+from bytepair.formats.files import read_file, write_whole
+from bytepair.formats.parts import Asked, Parts, unmarked
+
+PICKLE_NAME: Final = "tokenizer.pkl"
+TOKEN_BYTES_NAME: Final = "token_bytes.pt"
+
+
+# ---------------------------------------------------------------------------- reading
+
+
+class _Values:
+    """Stands for tiktoken's class while a pickle is read, and takes its values."""
+
+    values: Any = None
+
+    def __setstate__(self, values: Any) -> None:
+        self.values = values
+
+
+#: What the pickle of an encoding is made of: texts, bytes, numbers and dicts.
+_OPCODES: Final = frozenset((
+    "PROTO", "FRAME", "GLOBAL", "STACK_GLOBAL", "SHORT_BINUNICODE", "BINUNICODE", "SHORT_BINBYTES",
+    "BINBYTES", "BININT", "BININT1", "BININT2", "MEMOIZE", "BINPUT", "LONG_BINPUT", "BINGET",
+    "LONG_BINGET", "MARK", "EMPTY_TUPLE", "EMPTY_DICT", "SETITEM", "SETITEMS", "NEWOBJ", "BUILD",
+    "STOP",
+))  # fmt: skip
+
+
+class _Unpickler(pickle.Unpickler):
+    """Reads a pickle that names nothing but tiktoken's Encoding; even that one is not run."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) == ("tiktoken.core", "Encoding"):
+            return _Values
+        raise pickle.UnpicklingError(
+            f"it names {module}.{name}, where only tiktoken.core.Encoding may stand"
+        )
+
+
+def values(data: bytes) -> str | dict[str, Any]:
+    """What a pickle says of an encoding: the name of a published one, or its values.
+
+    Raises:
+        FormatError: if the pickle holds anything else; none of it is run.
+    """
+    try:
+        for opcode, argument, _ in pickletools.genops(data):
+            if opcode.name not in _OPCODES:
+                raise pickle.UnpicklingError(f"it has the opcode {opcode.name}")  # noqa: TRY301
+            if opcode.name == "LONG_BINPUT" and (argument or 0) > len(data):
+                raise pickle.UnpicklingError(f"it asks for {argument} places")  # noqa: TRY301
+        found = _Unpickler(io.BytesIO(data)).load()
+    except Exception as error:  # a damaged pickle may raise anything
+        raise FormatError(PICKLE_NAME, f"it is not the pickle of an encoding: {error}") from None
+    held = found.values if isinstance(found, _Values) else None
+    if isinstance(held, str):
+        return held
+    if not isinstance(held, dict) or not held.keys() >= {"pat_str", "mergeable_ranks"}:
+        raise FormatError(PICKLE_NAME, "it is not the pickle of an encoding: it lacks its values")
+    return held
+
+
+def read(path: Path, asked: Asked) -> Parts:
+    """Read the folder, or the pickle itself, if the caller allows that.
+
+    Raises:
+        FormatError: if pickles are not allowed, or this one holds anything else than an encoding.
+    """
+    if not asked.allow_pickle:
+        raise FormatError(
+            PICKLE_NAME,
+            "pass allow_pickle=True to take the values of the encoding out of it (no code in it is "
+            "run), and save it to have them in a file of their own",
+        )
+    held = values(read_file(path / PICKLE_NAME if path.is_dir() else path))
+    if isinstance(held, str):
+        return tiktoken.of_name(held)
+    ranks, special = held["mergeable_ranks"], held.get("special_tokens", {})
+    _check(ranks, bytes)
+    _check(special, str)
+    if not isinstance(held["pat_str"], str):
+        raise FormatError("pat_str", "it is no text")
+    return Parts(ranks, held["pat_str"], special)
+
+
+def _check(mapping: Any, kind: type) -> None:
+    if not isinstance(mapping, dict) or not all(
+        type(key) is kind and type(id) is int and 0 <= id < 1 << 32 for key, id in mapping.items()
+    ):
+        raise FormatError(PICKLE_NAME, f"a mapping from {kind.__name__} to ids is expected")
+
+
+# ---------------------------------------------------------------------------- writing
+
+
+def losses(tokenizer: _core.Tokenizer) -> list[str]:
+    """What a `tiktoken.Encoding` cannot hold."""
+    lost = []
+    if tokenizer.merge_rule == "merges":
+        lost.append("the list of merges: tiktoken merges by rank, and a few ids may differ")
+    if normalizer := unmarked(tokenizer.pattern)[0]:
+        lost.append(f"that texts are normalized to {normalizer}")
+    return lost
+
+
+def write(tokenizer: _core.Tokenizer, path: Path) -> None:
+    """Write the two files into a folder."""
+    path.mkdir(parents=True, exist_ok=True)
+    write_whole(path / TOKEN_BYTES_NAME, tensor_file(token_bytes(tokenizer)))
+    write_pickle(tokenizer, path / PICKLE_NAME)
+
+
+def write_pickle(tokenizer: _core.Tokenizer, path: Path) -> None:
+    """Write the pickle of a `tiktoken.Encoding`."""
+    from tiktoken import Encoding
+
+    encoding = Encoding(
+        "rustbpe",
+        pat_str=tokenizer.pattern,
+        mergeable_ranks=tokenizer.mergeable_ranks,
+        special_tokens=tokenizer.special_tokens,
+    )
+    write_whole(path, pickle.dumps(encoding))
+
+
+def token_bytes(tokenizer: _core.Tokenizer) -> NDArray[np.int32]:
+    """How many bytes each id stands for; 0 for special tokens and ids that stand for nothing.
+
+    Example:
+        >>> import bytepair
+        >>> tok = bytepair.train(["hello hello"], vocab_size=269)
+        >>> token_bytes(tok)[-11:].tolist()
+        [2, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+    """
+    lengths = np.zeros(tokenizer.vocab_size, np.int32)
+    for token, id in tokenizer.mergeable_ranks.items():
+        lengths[id] = len(token)
+    return lengths
+
+
+def tensor_file(numbers: NDArray[np.int32]) -> bytes:
+    """A file that `torch.load` reads as a one-dimensional tensor of int32.
+
+    It is a zip of the numbers and of a pickle that says what they are.
+    """
+    count = len(numbers)
+    text = b"X%s%s"
+
+    def of(word: bytes) -> bytes:
+        return text % (struct.pack("<I", len(word)), word)
+
+    number = b"J" + struct.pack("<i", count)
+    storage = b"(" + of(b"storage") + b"ctorch\nIntStorage\n" + of(b"0") + of(b"cpu") + number
+    described = b"".join([
+        b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n((",
+        storage[1:], b"tQ",           # the storage, by reference
+        b"K\x00", number, b"\x85",    # the offset, the shape
+        b"K\x01\x85", b"\x89",        # the stride; no gradient
+        b"ccollections\nOrderedDict\n)R", b"tR.",
+    ])  # fmt: skip
+    files = {
+        "data.pkl": described,
+        "byteorder": b"little",
+        "data/0": numbers.astype("<i4").tobytes(),
+        "version": b"3\n",
+    }
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_STORED) as archive:
+        for name, data in files.items():
+            archive.writestr(zipfile.ZipInfo(f"token_bytes/{name}"), data)
+    return sink.getvalue()
+
+
+def read_tensor_file(data: bytes) -> NDArray[np.int32]:
+    """Read what `tensor_file` or `torch.save` wrote of such a tensor; no pickle is run.
+
+    Raises:
+        FormatError: if it is not a zip with one list of numbers of 4 bytes.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            entries = [info for info in archive.infolist() if info.filename.endswith("/data/0")]
+            if len(entries) != 1 or entries[0].file_size > len(data):
+                raise FormatError(TOKEN_BYTES_NAME, "it does not hold one tensor")
+            if entries[0].compress_type != zipfile.ZIP_STORED:
+                raise FormatError(TOKEN_BYTES_NAME, "its numbers are compressed")
+            raw = archive.read(entries[0])
+    except (
+        zipfile.BadZipFile,
+        EOFError,
+        NotImplementedError,
+        RuntimeError,
+        ValueError,
+        OSError,
+    ) as e:
+        if isinstance(e, FormatError):
+            raise
+        raise FormatError(TOKEN_BYTES_NAME, f"it is no zip file: {e}") from None
+    if len(raw) % 4:
+        raise FormatError(TOKEN_BYTES_NAME, f"{len(raw)} bytes are no numbers of 4 bytes")
+    return np.frombuffer(raw, "<i4")

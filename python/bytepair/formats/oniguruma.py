@@ -1,0 +1,146 @@
+r"""Split patterns for Oniguruma, the engine of `tokenizers`, and back.
+
+The two engines agree on most of the syntax. What differs: Oniguruma reads `$` and `^` as the ends
+of lines, a `+` after a count repeats where ours makes the count possessive, letter case there can
+turn one character into two, and `\w`, `\b` and the names of some classes mean other characters.
+What could mean something else is refused, so a pattern that comes through means the same.
+"""
+
+from __future__ import annotations
+
+import re
+
+from bytepair.errors import UnsupportedError
+
+# A piece of a regular expression: a class of characters (which may hold one more), an escape with
+# or without braces, a count, or one character.
+_PIECE = re.compile(
+    r"\(\?m:\$\)|\(\?s:\.\)|\[(?:\\.|\[(?:\\.|[^\]\\])*\]|[^\]\\])*\]|\\[pPx]\{[^}]*\}|\\.|\{\d+(?:,\d*)?\}\+?|.",
+    re.DOTALL,
+)
+
+
+def to_oniguruma(pattern: str) -> str:
+    r"""Write a split pattern for Oniguruma.
+
+    Example:
+        >>> to_oniguruma(r"\p{N}{1,3}+|\s++$")
+        '(?>\\p{N}{1,3})|\\s++\\z'
+    """
+    done: list[str] = []
+    open_groups: list[int] = []
+    for piece in _PIECE.findall(pattern):
+        if piece == "(":
+            open_groups.append(len(done))
+        if piece == ")" and open_groups:
+            start = open_groups.pop()
+            done[start:] = ["".join(done[start:]) + piece]
+        elif re.fullmatch(r"\{.*\}\+", piece) and done:
+            done[-1] = f"(?>{done[-1]}{piece[:-1]})"
+        else:
+            done.append(_TO.get(piece, piece))
+    return "".join(done)
+
+
+_TO = {"$": r"\z", "^": r"\A", "(?m:$)": "$", "(?s:.)": "(?m:.)"}
+_FROM = {written: ours for ours, written in _TO.items()}
+
+
+def means_the_same(pattern: str) -> bool:
+    r"""Whether a pattern, written for Oniguruma, surely means the same there.
+
+    Example:
+        >>> means_the_same(r"\p{L}+|\s+"), means_the_same(r"\w+|\W+")
+        (True, False)
+    """
+    try:
+        return from_oniguruma(to_oniguruma(pattern), "") == pattern
+    except UnsupportedError:
+        return False
+
+
+_CATEGORIES = "L[ultmo]?|M[nce]?|N[dlo]?|P[cdseifo]?|S[mcko]?|Z[slp]?|C[cfon]?"
+_SCRIPTS = "Latin|Greek|Cyrillic|Arabic|Hebrew|Thai|Lao|Khmer|Myanmar|Han|Hiragana|Katakana|Hangul"
+_PROPERTY = rf"\\[pP]\{{(?:{_CATEGORIES}|{_SCRIPTS})\}}"
+_ESCAPE = rf"{_PROPERTY}|\\[sSdDrntfv]|\\x\{{[0-9A-Fa-f]{{1,6}}\}}|\\[^\w\s]"
+_IN_CLASS = rf"(?:{_ESCAPE}|&(?!&)|[^\\\[\]&])"
+_ONE_CLASS = rf"\[(?!:)\^?{_IN_CLASS}+\]"
+_BOTH = rf"\[(?:{_ONE_CLASS}|{_ESCAPE}|[^\\\[\]&^])&&{_ONE_CLASS}\]"
+_CLASS = rf"{_BOTH}|\[\^?(?:{_IN_CLASS}|{_ONE_CLASS})+\]"
+_TOKEN = re.compile(
+    rf"(?P<class>{_CLASS}|\(\?m:\.\))|(?P<escape>{_ESCAPE}|\\[zA])|(?P<open>\((?:\?(?:[:>=!]|<[=!]|i:))?(?!\?))"
+    r"|(?P<close>\))|(?P<count>\{\d+(?:,\d*)?\})|(?P<times>[*+?])|(?P<bar>\|)|(?P<end>\$)"
+    r"|(?P<character>[^\\\[\](){}*+?|^$.])",
+    re.DOTALL,
+)
+
+#: Two letters that letter case makes of one character, such as ß.
+_ONE_OR_TWO = re.compile("ss|ff|fi|fl|st", re.IGNORECASE)
+
+
+def from_oniguruma(regex: str, place: str) -> str:
+    r"""Read a pattern that is written for Oniguruma; the inverse of `to_oniguruma`.
+
+    Args:
+        regex: the regular expression.
+        place: where it stands, for errors.
+
+    Raises:
+        UnsupportedError: if it has something that could mean something else here.
+
+    Example:
+        >>> from_oniguruma(r"(?>\p{N}{1,3})|\s++\z", "pattern")
+        '\\p{N}{1,3}+|\\s++$'
+        >>> from_oniguruma(r"a{2}+$", "pattern")
+        '(?:a{2})+(?m:$)'
+    """
+    groups: list[list[str]] = [[]]
+    at = 0
+    while at < len(regex):
+        token = _TOKEN.match(regex, at)
+        if token is None:
+            raise UnsupportedError(place, _unknown(regex, at))
+        at = token.end()
+        _take(groups, token.lastgroup or "", token[0])
+        if not groups:
+            raise UnsupportedError(place, f"the pattern has a ) too many at character {at}")
+    if len(groups) > 1:
+        raise UnsupportedError(place, "the pattern has a ( that is not closed")
+    pattern = "".join(groups[0])
+    for folded in re.findall(r"\(\?i:((?:[^()]|\\[()])*)\)", pattern):
+        if _ONE_OR_TWO.search(folded) or not folded.isascii():
+            raise UnsupportedError(
+                place, f"letter case in {folded!r} may turn one into two letters"
+            )
+    if pattern.count("(?i:") != len(re.findall(r"\(\?i:(?:[^()]|\\[()])*\)", pattern)):
+        raise UnsupportedError(place, "a group without letter case holds other groups")
+    return pattern
+
+
+def _take(groups: list[list[str]], kind: str, token: str) -> None:
+    """Add one token to the innermost open group."""
+    inner = groups[-1]
+    if kind == "open":
+        groups.append([token])
+    elif kind == "close":
+        groups.pop()
+        if groups:
+            groups[-1].append(_closed(inner))
+    elif token == "+" and len(inner) > 1 and re.fullmatch(r"\{[\d,]*\}", inner[-1]):
+        inner[-2:] = [f"(?:{inner[-2]}{inner[-1]})", "+"]
+    else:
+        inner.append(_FROM.get(token, token))
+
+
+def _closed(group: list[str]) -> str:
+    """A group as text; one that makes a count possessive is written as ours."""
+    if len(group) == 3 and group[0] == "(?>" and re.fullmatch(r"\{[\d,]*\}", group[2]):
+        return group[1] + group[2] + "+"
+    return "".join(group) + ")"
+
+
+def _unknown(regex: str, at: int) -> str:
+    return (
+        f"the pattern has {regex[at : at + 12]!r} at character {at}, which may mean something else "
+        "to another engine"
+    )

@@ -1,0 +1,112 @@
+"""The neutral value between foreign formats: what a file says of a tokenizer.
+
+A reader makes `Parts` of a file, and a tokenizer is made of them; so there is one file for each
+format and not one for each pair of formats. Nothing here is checked that `bytepair._core` checks
+when it puts the tokenizer together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from bytepair import _core
+
+#: A pattern that begins with one of these marks is for texts that are normalized before they are
+#: split.
+MARKS: Final = {"NFC": "(?#NFC)", "NFKC": "(?#NFKC)"}
+
+
+def unmarked(pattern: str) -> tuple[str | None, str]:
+    """The normalization that a pattern asks for, if any, and its regular expression.
+
+    Example:
+        >>> unmarked("(?#NFC)a"), unmarked("a")
+        (('NFC', 'a'), (None, 'a'))
+    """
+    for name, mark in MARKS.items():
+        if pattern.startswith(mark):
+            return name, pattern.removeprefix(mark)
+    return None, pattern
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The values of a tokenizer, before they are checked.
+
+    Attributes:
+        tokens: the bytes of each ordinary token and its id.
+        pattern: the split pattern.
+        special_tokens: the special tokens and their ids.
+        merges: the pairs that merge, in order; None is the rule of ranks.
+        ignore_merges: whether a pretoken that is a token wins outright.
+        notes: what else the file says, to be written back where it fits.
+    """
+
+    tokens: dict[bytes, int]
+    pattern: str
+    special_tokens: dict[str, int]
+    merges: list[tuple[bytes, bytes]] | None = None
+    ignore_merges: bool = False
+    notes: dict[str, str] = field(default_factory=dict)
+
+    def model(self) -> _core.Model:
+        """Put the tokenizer together.
+
+        Raises:
+            VocabularyError: if the tokens, merges or special tokens break a rule.
+            PatternError: if the pattern is not a regular expression.
+        """
+        if self.merges is None:
+            return _core.Model.from_ranks(
+                self.tokens, self.pattern, self.special_tokens, self.notes
+            )
+        return _core.Model.from_merges(
+            self.tokens,
+            self.merges,
+            self.pattern,
+            self.special_tokens,
+            self.ignore_merges,
+            self.notes,
+        )
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the caller says beside the file, for formats that cannot say it themselves.
+
+    Attributes:
+        pattern: the split pattern: a name of `bytepair.PATTERNS` or a regular expression.
+        special_tokens: the special tokens and their ids.
+        allow_pickle: whether the values of a pickle may be read; no code in it is run.
+        lossy: whether what cannot be done exactly may be left out.
+    """
+
+    pattern: str | None = None
+    special_tokens: Mapping[str, int] | None = None
+    allow_pickle: bool = False
+    lossy: bool = False
+
+
+def all_pairs(tokens: dict[bytes, int]) -> list[tuple[bytes, bytes]]:
+    """The rule of ranks as a list of merges: every pair of tokens that makes a token, by rank.
+
+    Of the pairs that make one token, those with a short left part come first.
+
+    Example:
+        >>> all_pairs({b"a": 0, b"b": 1, b"ab": 2, b"abb": 3, b"bb": 4})
+        [(b'a', b'b'), (b'a', b'bb'), (b'ab', b'b'), (b'b', b'b')]
+    """
+    return [
+        (token[:cut], token[cut:])
+        for token in sorted(tokens, key=tokens.__getitem__)
+        for cut in range(1, len(token))
+        if token[:cut] in tokens and token[cut:] in tokens
+    ]
+
+
+def unmade(tokenizer: _core.Tokenizer) -> list[bytes]:
+    """The tokens of more than one byte that no merge makes: only a whole pretoken can be one."""
+    made = {left + right for left, right in tokenizer.merges}
+    return [token for token in tokenizer.mergeable_ranks if len(token) > 1 and token not in made]

@@ -1,0 +1,204 @@
+"""All formats in one table: which one a file is, how it is read and how it is written."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from bytepair import _core
+from bytepair.errors import FormatError, LossError, PatternError, UnsupportedError, VocabularyError
+from bytepair.formats import gguf, gpt2, hub, huggingface, llama2c, llmc, nanochat, tekken, tiktoken
+from bytepair.formats.files import read_file
+from bytepair.formats.parts import Asked, Parts
+
+_Read: TypeAlias = Callable[[Path, Asked], Parts]
+_Write: TypeAlias = Callable[[_core.Tokenizer, Path], None]
+_Losses: TypeAlias = Callable[[_core.Tokenizer], list[str]]
+
+#: How much of a file is looked at to know its format, where that is enough.
+HEAD_BYTES: Final = 1 << 16
+
+
+@dataclass(frozen=True)
+class Format:
+    """One format: what reads it, and what writes it, if anything does.
+
+    Attributes:
+        read: makes parts of a path.
+        write: writes a tokenizer to a path.
+        losses: says what of a tokenizer the format cannot hold.
+        suffixes: how the names of its files end.
+    """
+
+    read: _Read
+    write: _Write | None
+    losses: _Losses
+    suffixes: tuple[str, ...] = ()
+
+
+def _nothing(tokenizer: _core.Tokenizer) -> list[str]:
+    return []
+
+
+FORMATS: Final[dict[str, Format]] = {
+    "huggingface": Format(
+        huggingface.read, huggingface.write, huggingface.losses, ("tokenizer.json",)
+    ),
+    "tiktoken": Format(tiktoken.read, tiktoken.write, tiktoken.losses, (".tiktoken",)),
+    "gpt2": Format(gpt2.read, gpt2.write, gpt2.losses, ("merges.txt", "vocab.json")),
+    "nanochat": Format(nanochat.read, nanochat.write, nanochat.losses, (".pkl",)),
+    "llama2c": Format(llama2c.read, llama2c.write, llama2c.losses),
+    "qwen3": Format(
+        partial(llama2c.read, layout=llama2c.QWEN3),
+        partial(llama2c.write, layout=llama2c.QWEN3),
+        llama2c.losses,
+        (".tokenizer",),
+    ),
+    "gguf": Format(gguf.read, gguf.write, gguf.losses, (".gguf",)),
+    "llmc": Format(llmc.read, llmc.write, llmc.losses),
+    "tekken": Format(tekken.read, None, _nothing, ("tekken.json",)),
+}
+
+#: The files that a folder may hold, the best first.
+_IN_FOLDERS: Final = {
+    huggingface.FILE: "huggingface",
+    tekken.FILE: "tekken",
+    nanochat.PICKLE_NAME: "nanochat",
+    "tokenizer.model": None,
+}
+
+
+# ---------------------------------------------------------------------------- reading
+
+
+def read(source: Any, format: str | None, asked: Asked, revision: str | None = None) -> Parts:
+    """Read a tokenizer of any foreign format; `bytepair.load` says it all."""
+    if not isinstance(source, str | os.PathLike):
+        return _read_object(source, asked)
+    path = Path(source)
+    if not path.exists():
+        if isinstance(source, str) and tiktoken.is_name(source):
+            return tiktoken.of_name(source)
+        if isinstance(source, str) and hub.is_name(source):
+            path = hub.folder(source, revision)
+        else:
+            raise FileNotFoundError(
+                f"there is no tokenizer at {path}; train one and save it there, or name an "
+                "encoding of tiktoken or a repository of the hub"
+            )
+    return _read_path(path, format, asked)
+
+
+def _read_object(source: Any, asked: Asked) -> Parts:
+    if tiktoken.is_encoding(source):
+        return tiktoken.of_encoding(source)
+    if huggingface.is_object(source):
+        return huggingface.of_object(source, asked)
+    raise TypeError(
+        "a path, a name, a tiktoken.Encoding or a tokenizer of tokenizers or transformers is "
+        f"loaded, not {type(source).__name__}"
+    )
+
+
+def _read_path(path: Path, format: str | None, asked: Asked) -> Parts:
+    if format is None:
+        path, format = recognize(path)
+    try:
+        return _format(format).read(path, asked)
+    except FormatError as error:
+        place = error.place if error.place == str(path) else f"{path}: {error.place}"
+        raise type(error)(place, error.reason) from None
+
+
+def model(parts: Parts, source: Any, asked: Asked) -> _core.Model:
+    """Put a tokenizer together; what is wrong with its values is wrong with its file."""
+    try:
+        return parts.model()
+    except VocabularyError as error:
+        raise FormatError(str(source), str(error)) from None
+    except PatternError as error:
+        if asked.pattern is not None:
+            raise
+        raise FormatError(str(source), str(error)) from None
+
+
+def _format(name: str) -> Format:
+    if name not in FORMATS:
+        raise ValueError(f"there is no format {name!r}; there are bytepair, {', '.join(FORMATS)}")
+    return FORMATS[name]
+
+
+def recognize(path: Path) -> tuple[Path, str]:
+    """The file that matters, and its format.
+
+    Raises:
+        FileNotFoundError: if a folder holds nothing that is recognised.
+        FormatError: if no format is recognised, or several are.
+    """
+    if path.is_dir():
+        for name, format in _IN_FOLDERS.items():
+            if (path / name).is_file():
+                return (path, format) if format else recognize(path / name)
+        if gpt2.find(path):
+            return path, "gpt2"
+        raise FileNotFoundError(
+            f"there is no tokenizer at {path}, of no format we know; train one and save it there"
+        )
+    return path, _of_content(path, read_file(path, HEAD_BYTES))
+
+
+def _of_content(path: Path, head: bytes) -> str:
+    if gguf.is_one(head):
+        return "gguf"
+    if llmc.is_one(head):
+        return "llmc"
+    if path.name.endswith(".pkl") or re.match(rb"\x80[\x02-\x05](c|\x95)", head):
+        return "nanochat"
+    if head.startswith(b"#version") or path.name in gpt2.NAMES:
+        return "gpt2"
+    if re.match(rb"\s*\{", head):
+        return "tekken" if tekken.is_one(head) else "huggingface"
+    if tiktoken.is_rank_file(head):
+        return "tiktoken"
+    if re.match(rb"\x0a.\x0a", head):
+        raise UnsupportedError(
+            str(path),
+            "this is a SentencePiece model: its merges are of characters with U+2581 for spaces "
+            "and cross the borders of words, which a byte-level tokenizer does not do",
+        )
+    data = read_file(path)
+    layouts = [layout.name for layout in _LAYOUTS if llama2c.is_one(data, layout)]
+    if len(layouts) == 1:
+        return layouts[0]
+    what = f"it may be any of {', '.join(layouts)}" if layouts else "it is of no format we know"
+    raise FormatError(str(path), f"{what}; pass format=, one of {', '.join(FORMATS)}")
+
+
+_LAYOUTS: Final = (llama2c.LLAMA2C, llama2c.QWEN3)
+
+
+# ---------------------------------------------------------------------------- writing
+
+
+def write(tokenizer: _core.Tokenizer, path: Path, format: str, *, lossy: bool) -> None:
+    """Write a tokenizer in a foreign format; `Tokenizer.export` says it all."""
+    found = _format(format)
+    if found.write is None:
+        raise ValueError(f"the format {format} is only read")
+    lost = found.losses(tokenizer)
+    if lost and not lossy:
+        raise LossError(format, lost)
+    found.write(tokenizer, path)
+
+
+def of_name(path: Path) -> str | None:
+    """The format that the name of a file says, or None."""
+    for name, format in FORMATS.items():
+        if path.name.endswith(format.suffixes) and format.suffixes:
+            return name
+    return None

@@ -1,0 +1,48 @@
+"""What the tests of formats share: small tokenizers, and what to say when each format is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import bytepair
+
+#: Where each format is written, below a folder of the test.
+TARGETS = {
+    "bytepair": "out.bytepair",
+    "huggingface": "tokenizer.json",
+    "tiktoken": "out.tiktoken",
+    "gpt2": "gpt2",
+    "nanochat": "nanochat",
+    "llama2c": "tokenizer.bin",
+    "qwen3": "out.tokenizer",
+    "gguf": "out-vocab.gguf",
+    "llmc": "gpt2_tokenizer.bin",
+}
+
+
+def asked(tok: bytepair.Tokenizer, format: str) -> dict[str, Any]:
+    """What the caller must add because the file does not say it."""
+    said: dict[str, Any] = {"allow_pickle": True} if format == "nanochat" else {}
+    if format in {"tiktoken", "llama2c", "qwen3", "llmc"}:
+        said["pattern"] = tok.pattern
+    if format in {"tiktoken", "llama2c", "qwen3", "llmc", "gpt2"}:
+        said["special_tokens"] = tok.special_tokens
+    return said
+
+
+def written(tok: bytepair.Tokenizer, folder: Path, format: str) -> Path:
+    """Write a tokenizer of any format, whatever is lost."""
+    return tok.export(folder / TARGETS[format], format, lossy=True)
+
+
+def small(**changes: Any) -> bytepair.Tokenizer:
+    """A tokenizer of the 256 bytes, three merges and two special tokens."""
+    tokens = {bytes([byte]): byte for byte in range(256)}
+    tokens |= {b"he": 256, b"ll": 257, b"hell": 258}
+    values: dict[str, Any] = {
+        "pattern": "gpt2",
+        "special_tokens": {"<|endoftext|>": 259, "<|bos|>": 260},
+        **changes,
+    }
+    return bytepair.Tokenizer.from_ranks(tokens, **values)

@@ -1,0 +1,321 @@
+"""Formats in general: round trips, recognition, what is lost, files written whole."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiktoken
+
+import bytepair
+from bytepair.errors import FormatError, LossError, UnsupportedError
+from formats import TARGETS, asked, small, written
+
+#: GPT-2's pattern and one special token of a usual name: what all formats can hold.
+TOK = bytepair.train(
+    bytepair.sample.paths(), 1200, pattern="gpt2", special_tokens=["<|endoftext|>"]
+)
+LIST = bytepair.Tokenizer.from_merges(
+    TOK.mergeable_ranks, TOK.merges, pattern="gpt2", special_tokens=TOK.special_tokens
+)
+
+
+@pytest.mark.parametrize("first", TARGETS)
+@pytest.mark.parametrize("second", TARGETS)
+def test_every_format_to_every_other_and_back(first: str, second: str, tmp_path: Path) -> None:
+    one = bytepair.load(written(TOK, tmp_path, first), first, **asked(TOK, first))
+    (tmp_path / "2").mkdir()
+    two = bytepair.load(written(one, tmp_path / "2", second), second, **asked(TOK, second))
+    if "gpt2" in (first, second):  # the files hold no rule of ranks, but a list of all its pairs
+        assert two.encode_batch(TEXTS) == TOK.encode_batch(TEXTS)
+        assert (two.mergeable_ranks, two.special_tokens) == (
+            TOK.mergeable_ranks, TOK.special_tokens,
+        )  # fmt: skip
+    else:
+        assert two == TOK
+
+
+TEXTS = [path.read_text(encoding="utf-8")[:3000] for path in bytepair.sample.paths()]
+
+
+@pytest.mark.parametrize("format", ["bytepair", "huggingface", "gpt2", "gguf"])
+@pytest.mark.parametrize("ignore_merges", [False, True])
+def test_a_list_of_merges_comes_back(format: str, ignore_merges: bool, tmp_path: Path) -> None:
+    tok = bytepair.Tokenizer.from_merges(
+        TOK.mergeable_ranks,
+        TOK.merges,
+        pattern="llama3" if ignore_merges and format == "gguf" else "gpt2",
+        special_tokens=TOK.special_tokens,
+        ignore_merges=ignore_merges,
+    )
+    back = bytepair.load(written(tok, tmp_path, format), format)
+    assert (back == tok) is not (ignore_merges and format == "gpt2")
+
+
+@pytest.mark.parametrize("format", TARGETS)
+def test_what_a_file_is_is_recognised(format: str, tmp_path: Path) -> None:
+    path = written(TOK, tmp_path, format)
+    back = bytepair.load(path, **asked(TOK, format))
+    assert back.mergeable_ranks == TOK.mergeable_ranks
+    if path.is_dir():
+        return
+    plain = path.rename(tmp_path / "plain")  # also without its name
+    assert bytepair.load(plain, **asked(TOK, format)).special_tokens == TOK.special_tokens
+
+
+def test_objects_and_names() -> None:
+    pytest.importorskip("tokenizers")
+    assert bytepair.load(TOK.to_tiktoken()) == TOK
+    assert bytepair.load(LIST.to_huggingface()) == LIST
+    listed = bytepair.load(TOK.to_huggingface())  # an object keeps no note of the rule of ranks
+    assert listed.merge_rule == "merges"
+    assert listed.encode_batch(TEXTS) == TOK.encode_batch(TEXTS)
+    with pytest.raises(TypeError, match="not int"):
+        bytepair.load(3)
+
+
+def test_an_encoding_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoding = TOK.to_tiktoken("gpt2")
+    monkeypatch.setattr(tiktoken, "get_encoding", {"gpt2": encoding}.__getitem__)
+    loaded = bytepair.load("gpt2")
+    assert loaded == TOK
+    assert loaded.notes["name"] == "gpt2"
+    with pytest.raises(FileNotFoundError, match="no tokenizer at nonsense"):
+        bytepair.load("nonsense")
+
+
+def test_of_two_names_for_one_id_the_first_is_kept() -> None:
+    encoding = tiktoken.Encoding(
+        "harmony",
+        pat_str=TOK.pattern,
+        mergeable_ranks=TOK.mergeable_ranks,
+        special_tokens={"<|end|>": 2000, "<|reserved|>": 2000},
+    )
+    with pytest.warns(UserWarning, match=r"two special tokens with the id 2000; '<\|end\|>' is"):
+        assert bytepair.load(encoding).special_tokens == {"<|end|>": 2000}
+
+
+# ---------------------------------------------------------------------------- losses
+
+
+@pytest.mark.parametrize(
+    ("format", "lost"),
+    [
+        ("tiktoken", ["the split pattern", "the special tokens"]),
+        ("gpt2", ["the split pattern", "special tokens"]),
+        ("llama2c", ["the split pattern", "which tokens are special"]),
+        ("qwen3", ["the split pattern", "which tokens are special"]),
+        ("llmc", ["the split pattern", "which tokens are special"]),
+        ("gguf", ["llama.cpp has no name for it"]),
+    ],
+)
+def test_what_is_lost_is_said(format: str, lost: list[str], tmp_path: Path) -> None:
+    tok = small(pattern="nanochat")
+    with pytest.raises(LossError, match="lossy=True") as caught:
+        tok.export(tmp_path / "x", format)
+    assert list(tmp_path.iterdir()) == []
+    for part in lost:
+        assert any(part in each for each in caught.value.lost), caught.value.lost
+    assert str(caught.value).startswith(f"the format {format} cannot hold")
+
+
+@pytest.mark.parametrize("format", ["bytepair", "huggingface", "nanochat"])
+def test_these_hold_everything(format: str, tmp_path: Path) -> None:
+    tok = small(pattern=r"\p{L}+|\P{L}+?", special_tokens={"<|a|>": 300, "naïve ▁": 271})
+    path = tok.export(tmp_path / TARGETS[format], format)
+    assert bytepair.load(path, **asked(tok, format)) == tok
+
+
+@pytest.mark.parametrize("format", ["tiktoken", "nanochat"])
+def test_a_list_of_merges_is_lost_to_tiktoken(format: str, tmp_path: Path) -> None:
+    with pytest.raises(LossError, match="list of merges"):
+        LIST.export(tmp_path / "x", format)
+
+
+def test_special_tokens_that_look_like_ordinary_ones(tmp_path: Path) -> None:
+    tok = small(special_tokens={"hell": 300})
+    for format in ("huggingface", "gguf", "gpt2"):
+        with pytest.raises(LossError, match="look"):
+            tok.export(tmp_path / "x", format)
+    without = small(special_tokens={})
+    assert bytepair.load(written(tok, tmp_path, "huggingface")) == without
+    assert bytepair.load(written(tok, tmp_path, "gpt2")).encode("hell") == [258]
+
+
+def test_a_pattern_that_another_engine_may_read_otherwise(tmp_path: Path) -> None:
+    with pytest.raises(LossError, match="Oniguruma"):
+        small(pattern=r"\w+|\W+").export(tmp_path / "tokenizer.json")
+    with pytest.raises(LossError, match="Oniguruma"):
+        small(pattern=r"\w+|\W+").to_huggingface()
+
+
+def test_formats_that_are_not_written(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="tekken is only read"):
+        TOK.export(tmp_path / "x", "tekken")
+    with pytest.raises(ValueError, match="no format 'word'"):
+        TOK.export(tmp_path / "x", "word")
+    with pytest.raises(ValueError, match="does not say which format"):
+        TOK.export(tmp_path / "x")
+    with pytest.raises(ValueError, match="no format 'word'"):
+        bytepair.load(TOK.save(tmp_path), "word")
+
+
+# ---------------------------------------------------------------------------- what is no tokenizer
+
+
+def test_what_is_no_tokenizer(tmp_path: Path) -> None:
+    file = tmp_path / "x"
+    for data, message in [
+        (b"", "of no format we know"),
+        (b"hello there", "of no format we know"),
+        (b"\x0a\x0e\x0a\x05<unk>", "SentencePiece"),
+        (b"{}", "decoder"),
+        (b"GGUF", "byte 4"),
+        (b"BYTEPAIR", "x: "),
+    ]:
+        file.write_bytes(data)
+        with pytest.raises(bytepair.errors.FileFormatError, match=message):
+            bytepair.load(file)
+    with pytest.raises(FileNotFoundError, match="no tokenizer at"):
+        bytepair.load(tmp_path)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs pipes that have names")
+def test_a_pipe_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FormatError, match="not a regular file"):
+        bytepair.load(tmp_path / "pipe")
+
+
+@pytest.mark.parametrize("format", ["tiktoken", "llama2c", "qwen3", "llmc"])
+def test_a_pattern_is_not_guessed(format: str, tmp_path: Path) -> None:
+    path = written(TOK, tmp_path, format)
+    with pytest.raises(FormatError, match=r"split pattern: .*pattern="):
+        bytepair.load(path, format)
+
+
+@pytest.mark.parametrize("format", ["llama2c", "qwen3"])
+def test_special_tokens_are_not_guessed(format: str, tmp_path: Path) -> None:
+    path = written(TOK, tmp_path, format)
+    with pytest.raises(FormatError, match=r"no merge makes 1 of them, such as b'<\|endoftext\|>'"):
+        bytepair.load(path, format, pattern="gpt2")
+    plain = bytepair.load(path, format, pattern="gpt2", special_tokens={})
+    assert plain.token_id(b"<|endoftext|>") == TOK.special_tokens["<|endoftext|>"]
+    for wrong in ({"<|endoftext|>": 5}, {"nope": 1199}):
+        with pytest.raises(FormatError, match="as special_tokens= says"):
+            bytepair.load(path, format, pattern="gpt2", special_tokens=wrong)
+
+
+def test_the_error_names_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "x.tiktoken"
+    path.write_bytes(b"IQ== 0\nIQ== 1\n")
+    with pytest.raises(FormatError) as caught:
+        bytepair.load(path, pattern="gpt2")
+    assert str(caught.value) == f"{path}: line 2: the token b'!' stands twice"
+    assert (caught.value.place, caught.value.reason) == (
+        f"{path}: line 2", "the token b'!' stands twice",
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------------------- writing
+
+
+@pytest.mark.parametrize("format", TARGETS)
+def test_nothing_is_left_beside_what_is_written(format: str, tmp_path: Path) -> None:
+    path = written(TOK, tmp_path, format)
+    again = written(TOK, tmp_path, format)
+    assert path == again
+    assert list(tmp_path.iterdir()) == [path]
+    assert not list(tmp_path.rglob(".*"))
+
+
+@pytest.mark.parametrize("format", ["huggingface", "gguf"])
+def test_what_fails_leaves_the_old_file(
+    format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(TOK, tmp_path, format)
+
+    def fail(*_: Any) -> None:
+        raise OSError("no space")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="no space"):
+        written(LIST, tmp_path, format)
+    monkeypatch.undo()
+    assert bytepair.load(path) == TOK
+    assert list(tmp_path.iterdir()) == [path]
+
+
+WRITER = """
+import sys, bytepair
+tok = bytepair.load(sys.argv[1])
+print("ready", flush=True)
+while True:
+    tok.export(sys.argv[2], sys.argv[3], lossy=True)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs signals")
+@pytest.mark.parametrize("format", ["bytepair", "huggingface", "tiktoken", "gguf"])
+def test_two_writers_and_a_kill_leave_a_whole_file(format: str, tmp_path: Path) -> None:
+    target = tmp_path / TARGETS[format]
+    writers = []
+    for tok, name in ((TOK, "one"), (LIST, "two")):
+        words = [str(tok.save(tmp_path / name)), str(target), format]
+        writers.append(
+            subprocess.Popen([sys.executable, "-c", WRITER, *words], stdout=subprocess.PIPE)
+        )
+    for writer in writers:
+        assert writer.stdout is not None
+        writer.stdout.readline()
+    try:
+        while not target.exists():
+            time.sleep(0.01)
+        for _ in range(30):  # what is there at any time is one or the other, whole
+            tok = bytepair.load(target, format, **asked(TOK, format))
+            assert tok.mergeable_ranks == TOK.mergeable_ranks
+    finally:
+        for writer in writers:
+            writer.send_signal(signal.SIGKILL)
+            writer.communicate()
+    assert bytepair.load(target, format, **asked(TOK, format)) in (TOK, LIST)
+
+
+# ---------------------------------------------------------------------------- the command
+
+
+def run(*words: str, code: int = 0) -> tuple[str, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "bytepair", "convert", *words],
+        capture_output=True, check=False, text=True,
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    return done.stdout, done.stderr
+
+
+def test_the_command_converts(tmp_path: Path) -> None:
+    source = str(TOK.save(tmp_path / "source"))
+    out, _ = run(source, str(tmp_path / "tokenizer.json"))
+    assert out == f"1,200 ids written to {tmp_path / 'tokenizer.json'}\n"
+    _, error = run(source, str(tmp_path / "x.tiktoken"), code=1)
+    assert "cannot hold all of this tokenizer: the split pattern" in error
+    run(source, str(tmp_path / "x.tiktoken"), "--lossy")
+    words = ["--pattern", "gpt2", "--special", '{"<|endoftext|>": 1199}', "--format", "bytepair"]
+    run(str(tmp_path / "x.tiktoken"), str(tmp_path / "again"), *words)
+    assert bytepair.load(tmp_path / "again") == TOK
+    run(source, str(tmp_path / "x"), code=2)
+    run(source, str(tmp_path / "x"), "--format", "nope", code=2)
+    run(source, str(tmp_path / "x"), "--special", "[", code=2)
+    run(source, str(tmp_path / "x"), "--special", '{"a": "b"}', code=2)
+
+
+def test_unsupported_is_a_format_error() -> None:
+    error = UnsupportedError("model.type", "'Unigram' is not BPE")
+    assert isinstance(error, FormatError)
+    assert str(error) == "model.type: 'Unigram' is not BPE"

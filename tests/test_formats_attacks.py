@@ -1,0 +1,261 @@
+"""Damaged and hostile files of every foreign format: an error of ours, or a tokenizer, and soon."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import resource
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bytepair
+from bytepair.errors import FileFormatError
+from bytepair.formats import huggingface, nanochat
+from formats import TARGETS, asked, small, written
+
+TOK = small()
+FORMATS = [format for format in TARGETS if format != "bytepair"]
+
+
+def attempt(path: Path, format: str) -> bytepair.Tokenizer | None:
+    """Load a file; whatever it holds, there is a tokenizer or an error of the documented kind."""
+    try:
+        return bytepair.load(path, format, **asked(TOK, format))
+    except FileFormatError as error:
+        return None if str(error) else pytest.fail("an error without words")
+
+
+def files(path: Path) -> list[Path]:
+    return sorted(path.iterdir()) if path.is_dir() else [path]
+
+
+def victims(tmp_path: Path, format: str) -> list[tuple[Path, Path, bytes]]:
+    """What is loaded, the file of it that is attacked, and its content."""
+    path = written(TOK, tmp_path, format)
+    return [
+        (path, file, file.read_bytes())
+        for file in files(path)
+        if file.name != nanochat.TOKEN_BYTES_NAME
+    ]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_cut_off_anywhere(format: str, tmp_path: Path) -> None:
+    for path, file, data in victims(tmp_path, format):
+        step = 1 if len(data) < 6000 else 3
+        for size in range(0, len(data), step):
+            file.write_bytes(data[:size])
+            found = attempt(path, format)
+            if format in {"huggingface", "nanochat", "gguf", "llmc"}:
+                assert found is None or data[size:].isspace(), size
+        file.write_bytes(data)
+    assert attempt(path, format) is not None
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_bits_flipped(format: str, tmp_path: Path) -> None:
+    rng = random.Random(0)
+    for path, file, data in victims(tmp_path, format):
+        for _ in range(400):
+            changed = bytearray(data)
+            for _ in range(rng.choice([1, 1, 1, 8])):
+                changed[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+            file.write_bytes(changed)
+            attempt(path, format)
+        file.write_bytes(data)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_pieces_doubled_and_removed(format: str, tmp_path: Path) -> None:
+    rng = random.Random(1)
+    for path, file, data in victims(tmp_path, format):
+        for _ in range(200):
+            start, size = rng.randrange(len(data)), rng.choice([1, 4, 8, 50])
+            piece = data[start : start + size] * rng.choice([0, 2, 5])
+            file.write_bytes(data[:start] + piece + data[start + size :])
+            attempt(path, format)
+        file.write_bytes(data)
+
+
+@pytest.mark.parametrize("format", ["llama2c", "qwen3", "gguf", "llmc"])
+def test_numbers_that_are_huge(format: str, tmp_path: Path) -> None:
+    for path, file, data in victims(tmp_path, format):
+        for at in range(0, min(len(data), 600)):
+            for number in (b"\xff" * 4, b"\xff" * 8, b"\0\0\0\x80", b"\xff\xff\xff\x7f", b"\0" * 8):
+                file.write_bytes(data[:at] + number + data[at + len(number) :])
+                attempt(path, format)
+
+
+def gguf_keys(*keys: tuple[str, int, bytes], count: int | None = None) -> bytes:
+    def text(value: str) -> bytes:
+        return struct.pack("<Q", len(value)) + value.encode()
+
+    body = b"".join(text(key) + struct.pack("<I", kind) + data for key, kind, data in keys)
+    return struct.pack("<4sIQQ", b"GGUF", 3, 0, len(keys) if count is None else count) + body
+
+
+def line(token: bytes, rank: object) -> bytes:
+    return base64.b64encode(token) + f" {rank}\n".encode()
+
+
+def document(**model: Any) -> bytes:
+    found = huggingface.document(TOK)
+    found["model"].update(model)
+    return json.dumps(found).encode()
+
+
+ATTACKS: list[tuple[str, bytes, str]] = [
+    ("tiktoken", line(b"a", 1 << 40), "a space and a rank are expected"),
+    ("tiktoken", line(b"a", (1 << 31) - 1), "rank 2147483647 is not in 0"),
+    ("tiktoken", line(b"a", -1), "a space and a rank are expected"),
+    ("tiktoken", line(b"a", 0) + line(b"a", 1), "line 2: the token b'a' stands twice"),
+    ("tiktoken", line(b"a", 0) + line(b"b", 0), "line 2: the rank 0 stands twice"),
+    ("tiktoken", b"a===== 0\n", "line 1: a token in base64"),
+    ("tiktoken", b"YQ 0\n", "line 1: the token is not base64"),
+    ("tiktoken", b"YQ== 0\n= 1\n", "line 2: the token is empty; pass lossy=True"),
+    ("tiktoken", b"\n\n", "there is no token"),
+    ("gguf", gguf_keys(count=1 << 60), "1152921504606846976 keys do not fit"),
+    ("gguf", gguf_keys(("a", 9, struct.pack("<IQ", 8, 1 << 60))), "texts do not fit"),
+    ("gguf", gguf_keys(("a", 9, struct.pack("<IQ", 0, 1 << 63))), "takes 9223372036854775808"),
+    ("gguf", gguf_keys(("a", 9, struct.pack("<IQ", 9, 5) * 50)), "arrays of arrays"),
+    ("gguf", gguf_keys(("a", 8, struct.pack("<Q", 1 << 62))), "takes 4611686018427387904 bytes"),
+    ("gguf", gguf_keys(("a", 77, b"")), "77 is no kind of value"),
+    ("gguf", gguf_keys(("a", 0, b"x"), ("a", 0, b"x")), "the key 'a' stands twice"),
+    ("gguf", gguf_keys(("a", 8, struct.pack("<Q", 1) + b"\xff")), "a text is not UTF-8"),
+    ("gguf", struct.pack("<4sIQQ", b"GGUF", 1, 0, 0), "version 1 is not one of"),
+    ("llama2c", struct.pack("<IfI", 4, -1.0, 1 << 31), "the longest has 4"),
+    ("llama2c", struct.pack("<IfI", 1 << 31, -1.0, 1 << 31), "and the file has 0 more"),
+    ("llama2c", struct.pack("<I", 4), "there are no tokens"),
+    ("llama2c", struct.pack("<I", 1) + 2 * (struct.pack("<fI", -1.0, 1) + b"a"), "the id 0 too"),
+    ("qwen3", struct.pack("<3IfI", 4, 9, 9, -1.0, 1) + b"a", "the id 9 to begin a text is not in"),
+    ("llmc", struct.pack("<256I", 20240328, 2, 1 << 31, 0, *[0] * 252), "2147483648 tokens do not"),
+    ("llmc", struct.pack("<256I", 20240328, 3, 0, 0, *[0] * 252), "version 3 is neither"),
+    ("llmc", struct.pack("<256I", 20240328, 2, 1, 0, *[0] * 252) + b"\0x", "of id 0 is empty"),
+    ("llmc", struct.pack("<256I", 20240328, 2, 1, 0, *[0] * 252) + b"\1xx", "1 bytes follow"),
+    ("llmc", struct.pack("<256I", 20240328, 2, 1, 7, *[0] * 252) + b"\1x", "7 that ends a text"),
+    ("llmc", struct.pack("<256I", 5, 2, 1, 7, *[0] * 252) + b"\1x", "the magic number is 5"),
+    ("huggingface", b"[" * 500_000, "nested too deeply"),
+    ("huggingface", b'{"a":' * 500_000, "nested too deeply"),
+    ("huggingface", document(vocab={"a": 1 << 31}), "is not in 0"),
+    ("huggingface", document(vocab={"a": 0.5}), "int is expected, not float"),
+    ("huggingface", document(merges=[["a", "he"], ["he", "a"]]), "b'ahe' is not in the vocab"),
+    ("huggingface", document(vocab={"": 0}), "would be given"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("format", "data", "message"), ATTACKS)
+def test_hostile_files(format: str, data: bytes, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "x"
+    file.write_bytes(data)
+    with pytest.raises(FileFormatError, match=message) as caught:
+        bytepair.load(file, format, pattern="gpt2", allow_pickle=True)
+    assert str(file) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "merges", "message"),
+    [
+        (b"[]", b"", "vocab.json: dict is expected"),
+        (b'{"a": 0, "b": 0}', b"", r"vocab.json\['b'\]: 'a' has the id 0 too"),
+        (b'{"a": 0, "a": 1}', b"", "'a' stands twice"),
+        (b'{"a": 9999999}', b"", "id 9999999 is not in 0"),
+        (b'{"a": 0}', b"a\n", "merges.txt, line 1: a merge is two tokens, not 1"),
+        (b'{"a": 0}', b"a a\n", r"merges.txt\[0\]: b'aa' is not in the vocabulary"),
+        (b'{"a": 0}', b"\xff a\n", "merges.txt, byte 0: the file is not UTF-8"),
+        (b'{"a": 0}', "a ▁\n".encode(), "stands for no byte"),
+        (b'{"\xe2\x96\x81": 0}', b"", "stands for no byte"),
+    ],
+)
+def test_hostile_pairs_of_files(
+    vocabulary: bytes, merges: bytes, message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "vocab.json").write_bytes(vocabulary)
+    (tmp_path / "merges.txt").write_bytes(merges)
+    with pytest.raises(FileFormatError, match=message):
+        bytepair.load(tmp_path)
+    (tmp_path / "merges.txt").unlink()
+    with pytest.raises(FileFormatError, match="beside each other"):
+        bytepair.load(tmp_path / "vocab.json")
+
+
+BOUNDED = """
+import resource, sys, bytepair
+bytepair.load(sys.argv[2], sys.argv[3], pattern="gpt2", special_tokens={})
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for path, format in zip(sys.argv[4::2], sys.argv[5::2]):
+    try:
+        bytepair.load(path, format, pattern="gpt2", allow_pickle=True, special_tokens={})
+    except ValueError:
+        pass
+grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+sys.exit(grown > int(sys.argv[1]))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts kilobytes as Linux does")
+def test_memory_is_bounded_by_the_size_of_the_file(tmp_path: Path) -> None:
+    assert resource.getpagesize()
+    good = TOK.export(tmp_path / "good.gguf")
+    words = []
+    for number, (format, data, _) in enumerate(ATTACKS):
+        if len(data) < 100_000:
+            path = tmp_path / str(number)
+            path.write_bytes(data)
+            words += [str(path), format]
+    evil = b"\x80\x04r\xff\xff\xff\x7f\x8c\x01a."
+    (tmp_path / "evil.pkl").write_bytes(evil)
+    words += [str(tmp_path / "evil.pkl"), "nanochat"]
+    limit = [str(64 << 10), str(good), "gguf"]  # 64 MiB
+    done = subprocess.run([sys.executable, "-c", BOUNDED, *limit, *words], check=False)
+    assert done.returncode == 0
+
+
+STRANGE: list[Any] = [
+    None, True, False, 0, -1, 1.5, 1 << 31, 1 << 70, "", "x", "\ud800", "\0", "▁", [], {}, [[]],
+    [None], {"type": None}, {"type": "Sequence"}, {"type": "Split"}, {"type": "NFC"}, ["a", "b"],
+]  # fmt: skip
+
+
+def replaced(node: Any, strange: Any) -> list[Any]:
+    """Copies of a JSON value, each with one part (of many alike, the first two) replaced."""
+    copies = [strange]
+    if isinstance(node, dict):
+        for name in [*list(node)[:12], *list(node)[-2:]]:
+            copies += [{**node, name: inner} for inner in replaced(node[name], strange)]
+            copies.append({other: value for other, value in node.items() if other != name})
+    if isinstance(node, list):
+        for at in range(min(2, len(node))):
+            copies += [[*node[:at], new, *node[at + 1 :]] for new in replaced(node[at], strange)]
+    return copies
+
+
+@pytest.mark.parametrize("strange", STRANGE, ids=lambda value: json.dumps(value))
+def test_any_part_of_a_json_file_replaced(strange: Any, tmp_path: Path) -> None:
+    small_enough = huggingface.document(TOK)
+    config = huggingface.config(TOK) | {"bos_token": {"content": "<|bos|>"}, "chat_template": "x"}
+    listed = [{"rank": n, "token_bytes": base64.b64encode(bytes([n])).decode()} for n in range(256)]
+    numbers = {"default_vocab_size": 257, "default_num_special_tokens": 1, "version": "v7"}
+    mistral = {"config": {"pattern": "a", **numbers}, "vocab": listed, "special_tokens": [
+        {"rank": 0, "token_str": "<unk>"}]}  # fmt: skip
+    for copy in replaced(small_enough, strange):
+        (tmp_path / "tokenizer.json").write_text(json.dumps(copy))
+        attempt(tmp_path / "tokenizer.json", "huggingface")
+    (tmp_path / "tokenizer.json").write_text(json.dumps(small_enough))
+    for copy in replaced(config, strange):
+        (tmp_path / "tokenizer_config.json").write_text(json.dumps(copy))
+        found = attempt(tmp_path, "huggingface")
+        if found is not None:
+            found.export(tmp_path / "again", "huggingface")
+    for copy in replaced(mistral, strange):
+        (tmp_path / "tekken.json").write_text(json.dumps(copy))
+        attempt(tmp_path / "tekken.json", "tekken")
+    for copy in replaced({"a": 0, "b": 1, "ab": 2}, strange):
+        (tmp_path / "vocab.json").write_text(json.dumps(copy))
+        (tmp_path / "merges.txt").write_text("a b\n")
+        attempt(tmp_path, "gpt2")

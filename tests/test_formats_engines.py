@@ -1,0 +1,368 @@
+"""The formats of engines in C, of nanochat and of Mistral: layouts, scores, what they refuse."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import pickle
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+import bytepair
+from bytepair.errors import FormatError, LossError, UnsupportedError
+from bytepair.formats import gguf, llama2c, nanochat
+from formats import small, written
+from texts import hard_text
+
+TOK = bytepair.train(bytepair.sample.paths(), 2000, special_tokens=["<|bos|>", "<|im_end|>"])
+
+
+# ---------------------------------------------------------------------------- llama2.c, qwen3
+
+
+def entries(data: bytes, header: int) -> list[tuple[float, bytes]]:
+    """Score and bytes of each id, read as a C program would."""
+    found, at = [], header
+    while at < len(data):
+        score, length = struct.unpack_from("<fI", data, at)
+        found.append((score, data[at + 8 : at + 8 + length]))
+        at += 8 + length
+    return found
+
+
+def by_score(pretoken: bytes, scores: dict[bytes, float]) -> list[bytes]:
+    """Merge the neighbours of the best score, the leftmost of them, until none makes a token."""
+    parts = [pretoken[at : at + 1] for at in range(len(pretoken))]
+    while True:
+        best, where = -1e10, -1
+        for at in range(len(parts) - 1):
+            score = scores.get(parts[at] + parts[at + 1])
+            if score is not None and score > best:
+                best, where = score, at
+        if where < 0:
+            return parts
+        parts[where : where + 2] = [parts[where] + parts[where + 1]]
+
+
+@pytest.mark.parametrize(("format", "header"), [("llama2c", 4), ("qwen3", 12)])
+def test_an_encoder_by_score_finds_the_same_ids(format: str, header: int, tmp_path: Path) -> None:
+    found = entries(written(TOK, tmp_path, format).read_bytes(), header)
+    assert len(found) == TOK.vocab_size
+    ids = {token: id for id, (_, token) in enumerate(found)}
+    scores = {token: score for score, token in found}
+
+    @given(hard_text)
+    def check(text: str) -> None:
+        pieces = [by_score(part.encode(), scores) for part in TOK.pretokenize(text)]
+        assert [ids[token] for piece in pieces for token in piece] == TOK.encode(text)
+
+    check()
+
+
+def test_scores_are_of_the_merge_that_makes_the_token(tmp_path: Path) -> None:
+    found = entries(written(TOK, tmp_path, "llama2c").read_bytes(), 4)
+    made = [left + right for left, right in TOK.merges]
+    for rank, token in enumerate(made):
+        score, bytes_of_id = found[256 + rank]
+        assert bytes_of_id == token
+        assert score == np.float32(-math.log(rank + 1))
+    others = [score for score, token in found if token not in made]
+    assert others == [-1e6] * 258
+
+
+def test_the_header_says_what_begins_and_ends_a_text(tmp_path: Path) -> None:
+    data = written(TOK, tmp_path, "qwen3").read_bytes()
+    longest = max(map(len, TOK.mergeable_ranks))
+    assert struct.unpack_from("<3I", data) == (max(longest, 10), 1998, 1999)
+    with pytest.raises(LossError, match="which token is to begin a text"):
+        small(special_tokens={}).export(tmp_path / "x", "qwen3", lossy=True)
+    back = bytepair.load(
+        tmp_path / "out.tokenizer", pattern="nanochat", special_tokens=TOK.special_tokens
+    )
+    assert (back.notes["bos_token"], back.notes["eos_token"]) == ("<|bos|>", "<|im_end|>")
+
+
+def test_ids_that_are_no_ranks_are_read_by_score(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    order = [b"he", b"ll", b"hell"]
+    scores = {b"he": -0.0, b"ll": -0.7, b"hell": -1.1}
+    for tokens in (order, order[::-1]):
+        listed = [(-1e6, bytes([b])) for b in range(256)] + [(scores[t], t) for t in tokens]
+        parts = [struct.pack("<fI", score, len(token)) + token for score, token in listed]
+        path.write_bytes(struct.pack("<I", 4) + b"".join(parts))
+        tok = bytepair.load(path, "llama2c", pattern="gpt2")
+        assert tok.merge_rule == ("ranks" if tokens == order else "merges")
+        for text in ("hell", "hello", "hll", "lhe"):
+            parts = by_score(text.encode(), scores)
+            assert tok.encode(text) == [tok.token_id(part) for part in parts]
+
+
+def test_scores_that_are_no_order(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+
+    def write(*scores: float) -> None:
+        listed = [(-1e6, bytes([b])) for b in range(256)]
+        listed += list(zip(scores, [b"he", b"ll"], strict=True))
+        parts = [struct.pack("<fI", score, len(token)) + token for score, token in listed]
+        path.write_bytes(struct.pack("<I", 4) + b"".join(parts))
+
+    asked: dict[str, Any] = {"pattern": "gpt2", "special_tokens": {}}
+    for scores, message in [
+        ((-1e6, -1e6), "no token has one"),
+        ((-1.0, -1.0), "have the same, -1.0"),
+        ((math.nan, -1.0), "nan is no score"),
+    ]:
+        write(*scores)
+        with pytest.raises(FormatError, match=message):
+            bytepair.load(path, "llama2c", **asked)
+
+
+def test_a_vocabulary_of_sentencepiece_is_refused(tmp_path: Path) -> None:
+    listed = [(0.0, b"<unk>"), (0.0, b"\n<s>\n"), (0.0, b"\n</s>\n"), (-1.0, b" t")]
+    parts = [struct.pack("<fI", score, len(token)) + token for score, token in listed]
+    (tmp_path / "x").write_bytes(struct.pack("<I", 27) + b"".join(parts))
+    with pytest.raises(UnsupportedError, match="the byte 0x00 has none"):
+        bytepair.load(tmp_path / "x", pattern="gpt2")
+
+
+def test_so_many_merges_that_scores_are_the_same() -> None:
+    class Many:
+        def __init__(self) -> None:
+            self.merges = [(b"x", index.to_bytes(3)) for index in range(1_060_000)]
+
+    with pytest.raises(LossError, match="two scores are the same"):
+        llama2c.scores(Many())  # type: ignore[arg-type]
+
+
+def test_holes_are_filled_and_found_again(tmp_path: Path) -> None:
+    tok = small(special_tokens={"<|bos|>": 300})
+    for format in ("llama2c", "qwen3", "llmc", "gguf"):
+        path = written(tok, tmp_path, format)
+        said: dict[str, Any] = {"pattern": "gpt2", "special_tokens": tok.special_tokens}
+        assert bytepair.load(path, format, **({} if format == "gguf" else said)) == tok
+
+
+# ---------------------------------------------------------------------------- llm.c
+
+
+def test_the_layout_of_llmc(tmp_path: Path) -> None:
+    tok = small()
+    data = written(tok, tmp_path, "llmc").read_bytes()
+    assert struct.unpack_from("<5I", data) == (20240328, 2, 261, 259, 0)
+    at = 1024
+    for id in range(tok.vocab_size):
+        length = data[at]
+        assert data[at + 1 : at + 1 + length] == tok.token_bytes(id)
+        at += 1 + length
+    assert at == len(data)
+    back = bytepair.load(tmp_path / "gpt2_tokenizer.bin", pattern="gpt2")
+    assert back.special_tokens == {"<|endoftext|>": 259}
+
+
+def test_what_llmc_cannot_hold(tmp_path: Path) -> None:
+    tokens = {bytes([byte]): byte for byte in range(256)} | {b"x" * 256: 256}
+    long = bytepair.Tokenizer.from_ranks(tokens, pattern="gpt2", special_tokens={"<|bos|>": 257})
+    with pytest.raises(LossError, match="more than 255 bytes"):
+        long.export(tmp_path / "x", "llmc", lossy=True)
+    with pytest.raises(LossError, match="which token ends a text"):
+        small(special_tokens={}).export(tmp_path / "x", "llmc", lossy=True)
+
+
+# ---------------------------------------------------------------------------- GGUF
+
+
+@pytest.mark.parametrize("pattern", ["gpt2", "llama3", "qwen2", "digits", "deepseek", "bailing"])
+def test_the_gguf_package_reads_what_is_written(pattern: str, tmp_path: Path) -> None:
+    package = pytest.importorskip("gguf")
+    tok = small(pattern=gguf._pattern(pattern))
+    path = tok.export(tmp_path / "x-vocab.gguf")
+    reader = package.GGUFReader(path)
+
+    def value(key: str) -> Any:
+        return reader.get_field(key).contents()
+
+    assert value("tokenizer.ggml.model") == "gpt2"
+    names = {"gpt2": "gpt-2", "llama3": "llama-bpe", "digits": "starcoder",
+             "deepseek": "deepseek-v3", "bailing": "bailingmoe"}  # fmt: skip
+    assert value("tokenizer.ggml.pre") == names.get(pattern, pattern)
+    assert value("tokenizer.ggml.tokens")[256:] == ["he", "ll", "hell", *tok.special_tokens]
+    assert value("tokenizer.ggml.token_type") == [1] * 259 + [3, 3]
+    assert value("tokenizer.ggml.merges") == ["h e", "l l", "he ll"]
+    assert value("tokenizer.ggml.add_space_prefix") is False
+    assert bytepair.load(path) == tok
+
+
+def test_what_the_gguf_package_writes_is_read(tmp_path: Path) -> None:
+    package = pytest.importorskip("gguf")
+    for pre, pattern, ignore in [("llama-bpe", "llama3", True), ("olmo", "gpt2", False)]:
+        writer = package.GGUFWriter(tmp_path / "x.gguf", "llama")
+        writer.add_uint64("llama.some_number", 1 << 40)
+        writer.add_array("llama.numbers", [1, 2, 3])
+        writer.add_tokenizer_model("gpt2")
+        writer.add_tokenizer_pre(pre)
+        bytes_alone = [bytepair.formats.charmap.to_characters(bytes([b])) for b in range(256)]
+        writer.add_token_list([*bytes_alone, "he", "ll", "hell", "<|a|>", "<|b|>", "[PAD261]"])
+        writer.add_token_types([1] * 259 + [3, 4, 5])
+        writer.add_token_merges(["h e", "l l", "he ll"])
+        writer.add_bos_token_id(259)
+        writer.add_chat_template("{{ messages }}")
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.close()
+        tok = bytepair.load(tmp_path / "x.gguf")
+        assert tok.pattern == bytepair.PATTERNS[pattern]
+        assert (tok.merge_rule, tok.ignore_merges) == ("merges", ignore)
+        assert tok.special_tokens == {"<|a|>": 259, "<|b|>": 260}
+        assert tok.vocab_size == 261
+        assert tok.notes["bos_token"] == "<|a|>"
+        assert tok.notes["chat_template"] == "{{ messages }}"
+        assert bytepair.load(tok.export(tmp_path / "y.gguf")) == tok
+        assert tok.encode("hell") == [258]
+
+
+def test_patterns_without_a_name(tmp_path: Path) -> None:
+    path = small(pattern="gpt4o").export(tmp_path / "x.gguf", lossy=True)
+    data = path.read_bytes()
+    assert bytepair.load(path).pattern == bytepair.PATTERNS["gpt4o"]
+    foreign = data.replace(b"bytepair.pattern", b"somebody.pattern")
+    path.write_bytes(foreign)
+    with pytest.raises(UnsupportedError, match=r"'default' names a split pattern .* pass pattern="):
+        bytepair.load(path)
+    assert bytepair.load(path, pattern="gpt4o") == small(pattern="gpt4o")
+    path.write_bytes(data.replace(b"\x04\0\0\0\0\0\0\0gpt2", b"\x04\0\0\0\0\0\0\0bert"))
+    with pytest.raises(UnsupportedError, match="'bert' is not gpt2"):
+        bytepair.load(path)
+
+
+# ---------------------------------------------------------------------------- nanochat
+
+
+def test_nanochat_loads_its_folder(tmp_path: Path) -> None:
+    TOK.export(tmp_path, "nanochat")
+    with (tmp_path / "tokenizer.pkl").open("rb") as file:
+        encoding = pickle.load(file)  # as nanochat does
+    assert encoding.name == "rustbpe"
+    assert encoding.encode_ordinary("hello world") == TOK.encode("hello world")
+    assert encoding.encode_single_token("<|bos|>") == TOK.special_tokens["<|bos|>"]
+    lengths = nanochat.read_tensor_file((tmp_path / "token_bytes.pt").read_bytes())
+    assert lengths.tolist() == [len(TOK.token_bytes(id)) for id in range(1998)] + [0, 0]
+
+
+def test_the_tensor_is_one_for_torch(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    TOK.export(tmp_path, "nanochat")
+    tensor = torch.load(tmp_path / "token_bytes.pt", weights_only=True)
+    assert tensor.dtype == torch.int32
+    assert tensor.tolist() == nanochat.token_bytes(TOK).tolist()
+    torch.save(tensor, tmp_path / "theirs.pt")
+    theirs = nanochat.read_tensor_file((tmp_path / "theirs.pt").read_bytes())
+    assert theirs.tolist() == tensor.tolist()
+
+
+class _Reduced:
+    """Pickled as a call."""
+
+    def __init__(self, *call: Any) -> None:
+        self.call = call
+
+    def __reduce__(self) -> Any:
+        return self.call
+
+
+def test_a_pickle_of_anything_else_runs_nothing(tmp_path: Path) -> None:
+    path, ran = tmp_path / "tokenizer.pkl", tmp_path / "ran"
+    evil = [
+        pickle.dumps(_Reduced(Path.touch, (ran,))),
+        pickle.dumps(_Reduced(eval, ("1",)), protocol=0),
+        pickle.dumps([1, 2]),
+        pickle.dumps({"mergeable_ranks": {}}),
+        b"\x80\x04r\xff\xff\xff\x7f.",  # a place in memory far away
+        b"\x80\x04\x8e\xff\xff\xff\xff\xff\xff\xff\x7f.",  # a text longer than any
+        b"\x80\x04N.",
+        b"",
+        b"ctiktoken.core\nEncoding\n.",
+    ]
+    values = {"name": "x", "pat_str": "gpt2", "mergeable_ranks": {b"a": 0}, "special_tokens": {}}
+    good = pickle.dumps(small().to_tiktoken("rustbpe"))
+    for change in ({"pat_str": 5}, {"mergeable_ranks": {"a": 0}}, {"mergeable_ranks": {b"a": -1}},
+                   {"mergeable_ranks": 3}, {"special_tokens": {b"x": 1}}):  # fmt: skip
+        state = {**values, **change}
+        body = pickle.dumps(state, protocol=2)[2:-1]
+        evil.append(b"\x80\x02ctiktoken.core\nEncoding\n)\x81" + body + b"b.")
+    for data in evil:
+        path.write_bytes(data)
+        with pytest.raises(FormatError):
+            bytepair.load(path, allow_pickle=True)
+    assert not ran.exists()
+    path.write_bytes(good)
+    with pytest.raises(FormatError, match="allow_pickle=True"):
+        bytepair.load(tmp_path)
+    assert bytepair.load(tmp_path, allow_pickle=True) == small()
+
+
+# ---------------------------------------------------------------------------- Mistral
+
+
+def tekken_document(**changes: Any) -> dict[str, Any]:
+    tokens = [bytes([byte]) for byte in range(256)] + [b"he", b"ll", b"hell", b"unused"]
+    return {
+        "config": {
+            "pattern": bytepair.PATTERNS["gpt2"],
+            "num_vocab_tokens": 260,
+            "default_vocab_size": 262,
+            "default_num_special_tokens": 3,
+            "version": "v7",
+        },
+        "vocab": [
+            {"rank": rank, "token_bytes": base64.b64encode(token).decode(), "token_str": None}
+            for rank, token in enumerate(tokens)
+        ],
+        "special_tokens": [
+            {"rank": 0, "token_str": "<unk>", "is_control": True},
+            {"rank": 1, "token_str": "<s>", "is_control": True},
+        ],
+        **changes,
+    }
+
+
+def test_tekken(tmp_path: Path) -> None:
+    path = tmp_path / "tekken.json"
+    path.write_text(json.dumps(tekken_document()))
+    for source in (path, tmp_path):
+        tok = bytepair.load(source)
+        assert tok.special_tokens == {"<unk>": 0, "<s>": 1, "<SPECIAL_2>": 2}
+        assert tok.encode("hello unused"[:5]) == [261, 114]
+        assert tok.vocab_size == 262
+    path.write_text(json.dumps(tekken_document(special_tokens=None)))
+    assert bytepair.load(path).special_tokens == {"<unk>": 0, "<s>": 1, "</s>": 2}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"config": {}}, "config.default_vocab_size: int is expected"),
+        ({"vocab": []}, "262 ids are not 3 special tokens and some of 0 others"),
+        ({"vocab": [{"rank": 1, "token_bytes": "AA=="}] * 260}, r"vocab\[0\].rank: it is 1"),
+        (
+            {"vocab": [{"rank": 0, "token_bytes": "A"}] * 260},
+            r"vocab\[0\].token_bytes: it is not b",
+        ),
+        ({"vocab": [{"rank": 0, "token_bytes": "é"}] * 260}, "not base64"),
+        ({"vocab": [[]] * 260}, r"vocab\[0\]: dict is expected"),
+        ({"special_tokens": [{"rank": 1, "token_str": "x"}]}, "1 is not 0, or not below 3"),
+        ({"special_tokens": [{"rank": 0, "token_str": "<SPECIAL_2>"}]}, "a name is given twice"),
+        ({"special_tokens": 5}, "special_tokens: list is expected"),
+    ],
+)
+def test_tekken_files_that_break_a_rule(
+    change: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "tekken.json").write_text(json.dumps(tekken_document(**change)))
+    with pytest.raises(FormatError, match=message):
+        bytepair.load(tmp_path)

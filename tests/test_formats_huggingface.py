@@ -1,0 +1,499 @@
+"""Reading `tokenizer.json`: the same pretokens and ids as `tokenizers`, or an error with a name."""
+
+from __future__ import annotations
+
+import copy
+import json
+import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bytepair
+from bytepair.errors import FormatError, UnsupportedError
+from bytepair.formats import huggingface
+from bytepair.formats.charmap import to_bytes
+from bytepair.formats.oniguruma import from_oniguruma, to_oniguruma
+from bytepair.formats.parts import Asked
+from bytepair.formats.pretokenizers import pattern_of
+from formats import small
+from texts import hard_text
+
+tokenizers = pytest.importorskip("tokenizers")
+
+TOK = bytepair.train(bytepair.sample.paths(), 1500, special_tokens=["<|bos|>", "<|tool|>"])
+
+
+def load(document: dict[str, Any], **asked: Any) -> bytepair.Tokenizer:
+    data = json.dumps(document).encode()
+    return bytepair.Tokenizer(huggingface.parse(data, Asked(**asked)).model())
+
+
+def changed(path: str, value: Any) -> dict[str, Any]:
+    """The document of a small tokenizer, with one value changed."""
+    document = copy.deepcopy(huggingface.document(small()))
+    *parents, last = path.split(".")
+    inner: Any = document
+    for name in parents:
+        inner = inner[int(name) if name.isdecimal() else name]
+    inner[int(last) if last.isdecimal() else last] = value
+    return document
+
+
+# ---------------------------------------------------------------------------- pretokens
+
+BYTES = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
+
+
+def split(regex: str, **changes: Any) -> dict[str, Any]:
+    step = {"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": False}
+    return {**step, **changes}
+
+
+def sequence(*steps: dict[str, Any], use_regex: bool = False) -> dict[str, Any]:
+    return {"type": "Sequence", "pretokenizers": [*steps, {**BYTES, "use_regex": use_regex}]}
+
+
+DIGITS = {"type": "Digits", "individual_digits": True}
+DEEPSEEK = sequence(
+    split(r"\p{N}{1,3}"),
+    split("[一-龥\u3040-ゟ゠-ヿ]+"),
+    split(
+        "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?"
+        "[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"
+    ),
+)
+PRETOKENIZERS = {
+    "bytes alone": BYTES,
+    "a sequence of one": sequence(use_regex=True),
+    "no pattern at all": {**BYTES, "use_regex": False},
+    "digits one by one": sequence(DIGITS, use_regex=True),
+    "runs of digits": sequence({**DIGITS, "individual_digits": False}, use_regex=True),
+    "digits alone": sequence(DIGITS),
+    "three digits": sequence(split(r"\p{N}{1,3}"), split(bytepair.PATTERNS["llama3"])),
+    "runs of three": sequence(split(r"\p{N}{1,3}"), use_regex=True),
+    "two digits": sequence(split(r"\p{N}{1,3}"), split(r"\p{N}{1,2}|\s+")),
+    "deepseek": DEEPSEEK,
+    "removed, inverted": sequence(
+        split(bytepair.PATTERNS["qwen2"], behavior="Removed", invert=True)
+    ),
+    "a string": sequence(split("", pattern={"String": " "}), use_regex=True),
+    "a word": sequence(split("", pattern={"String": "a.b"})),
+    "gaps": sequence(split(r" ?\p{L}+")),
+    "bloom": sequence(split(" ?[^(\\s|[.,!?…。，、।۔،])]+")),
+    "lines and spaces": sequence(split(r"[\r\n]"), split(r"\s+"), split(r"\s+$|\S+")),
+    "ends of lines": sequence(split(r"\p{L}+$|\s{2}+|a")),
+    **{name: sequence(split(to_oniguruma(p))) for name, p in bytepair.PATTERNS.items()},
+}  # fmt: skip
+
+
+def pretokens(node: dict[str, Any]) -> Callable[[str], list[str]]:
+    """What `tokenizers` splits a text into."""
+    document = changed("pre_tokenizer", node)
+    step = tokenizers.Tokenizer.from_str(json.dumps(document)).pre_tokenizer
+
+    def split(text: str) -> list[str]:
+        pieces = [to_bytes(piece) or b"" for piece, _ in step.pre_tokenize_str(text)]
+        return [piece.decode() for piece in pieces]
+
+    return split
+
+
+@pytest.mark.parametrize("name", PRETOKENIZERS)
+def test_pretokens_are_the_same(name: str) -> None:
+    node = PRETOKENIZERS[name]
+    if name in {"two digits", "lines and spaces"}:
+        with pytest.raises(UnsupportedError, match="pre_tokenizer"):
+            pattern_of(node, "pre_tokenizer")
+        return
+    theirs = pretokens(node)
+    pattern = pattern_of(node, "pre_tokenizer")
+    ours = small(pattern=pattern)
+    again = sequence(split(to_oniguruma(pattern)))  # written as one
+    theirs_again = pretokens(again)
+    assert pattern_of(again, "x") == pattern
+
+    @given(
+        st.one_of(
+            hard_text,
+            st.text(
+                "ab 12①٣\r\n゠カ・タ゛中文。、\u3040\u3097\u3098🀄!<a\u200b\u0300'sſ", max_size=30
+            ),
+        )
+    )
+    def check(text: str) -> None:
+        assert ours.pretokenize(text) == theirs(text) == theirs_again(text)
+
+    check()
+
+
+@pytest.mark.parametrize("name", bytepair.PATTERNS)
+def test_patterns_come_back_from_the_other_engine(name: str) -> None:
+    pattern = bytepair.PATTERNS[name]
+    assert from_oniguruma(to_oniguruma(pattern), "x") == pattern
+
+
+@pytest.mark.parametrize(
+    "regex",
+    [
+        r"\w+", r"\bx", r"x\Z", r"\h", r"^x", r"[[:alpha:]]", r"[a&&b]", r"\p{Emoji}", r"\p{^L}",
+        r"\pL", r"(?i)x", r"(?i:ss)", r"(?i:é)", r"(?i:(?:a|b))", r"(?<n>x)", r"\1", r"(x", r"x)",
+        r"x\K", r".", r"(?#x)", r"\u0041", r"[]a]",
+    ],
+)  # fmt: skip
+def test_what_may_mean_something_else_is_refused(regex: str) -> None:
+    with pytest.raises(UnsupportedError, match="x: "):
+        from_oniguruma(regex, "x")
+
+
+# ---------------------------------------------------------------------------- ids
+
+
+def test_ids_are_equal_on_any_text() -> None:
+    for ignore in (False, True):
+        tok = bytepair.Tokenizer.from_merges(
+            TOK.mergeable_ranks, TOK.merges[::-1], pattern="qwen2", ignore_merges=ignore
+        )
+        theirs = tok.to_huggingface()
+        ours = bytepair.load(theirs)
+        assert ours == tok
+
+        check_ids(ours, theirs)
+
+
+def check_ids(ours: bytepair.Tokenizer, theirs: Any) -> None:
+    @given(hard_text)
+    def check(text: str) -> None:
+        assert ours.encode(text) == theirs.encode(text).ids
+
+    check()
+
+
+def test_merges_as_strings_and_as_pairs() -> None:
+    document = huggingface.document(small())
+    pairs = document["model"]["merges"]
+    document["model"]["merges"] = ["#version: 0.2", *map(" ".join, pairs)]
+    assert load(document) == small()
+    del document["model"]["type"], document["model"]["byte_fallback"], document["version"]
+    assert load(document) == small()
+
+
+def test_a_pair_that_stands_twice_counts_the_last_time() -> None:
+    document = huggingface.document(small())
+    model = document["model"]
+    model.update(ignore_merges=False, merges=[["h", "e"], ["l", "l"], ["he", "ll"], ["h", "e"]])
+    model["vocab"] |= {"el": 259, "<|endoftext|>": 260, "<|bos|>": 261}
+    for token in document["added_tokens"]:
+        token["id"] += 1
+    model["merges"].insert(3, ["e", "l"])
+    theirs = tokenizers.Tokenizer.from_str(json.dumps(document))
+    for text in ("hell", "he", "hel", "helle"):
+        assert load(document).encode(text) == theirs.encode(text).ids
+
+
+def test_added_tokens_and_their_flags() -> None:
+    document = huggingface.document(small())
+    document["added_tokens"][1] |= {"special": False, "normalized": True}
+    ours, theirs = load(document), tokenizers.Tokenizer.from_str(json.dumps(document))
+    text = "<|bos|>hello<|endoftext|><|bos|"
+    assert ours.encode(text, special="all") == theirs.encode(text, add_special_tokens=False).ids
+    again = huggingface.document(ours)
+    assert again["added_tokens"] == document["added_tokens"]
+
+
+def test_ids_with_holes_are_those_of_tokenizers() -> None:
+    tok = small(special_tokens={"<|a|>": 300, "<|▁|>": 261})
+    theirs = tok.to_huggingface()
+    assert theirs.encode("<|a|>x<|▁|>").ids == [300, 120, 261]
+    assert theirs.token_to_id("<|▁|>") == 261
+    document = huggingface.document(tok)
+    for name in tok.special_tokens:
+        del document["model"]["vocab"][name]
+    with pytest.raises(FormatError, match=r"has the id 261 here, and would be given 259"):
+        load(document)
+
+
+def test_nfc_is_done_as_there(tmp_path: Path) -> None:
+    pattern = bytepair.PATTERNS["qwen2"]
+    tok = bytepair.Tokenizer.from_ranks(
+        TOK.mergeable_ranks, pattern="(?#NFC)" + pattern, special_tokens={"<|e\u0301|>": 1600}
+    )
+    theirs = tok.to_huggingface()
+    assert json.loads(theirs.to_str())["normalizer"] == {"type": "NFC"}
+    assert bytepair.load(tok.export(tmp_path / "tokenizer.json")) == tok
+    assert tok.encode("e\u0301") == tok.encode("é") == theirs.encode("e\u0301").ids
+    marks = st.text(
+        "ae가나ᄒ\u1161\u11ab<|>\u0301\u0327\u0308\u0345\u1ac0\u16d67 K\u212b", max_size=20
+    )
+
+    @given(st.one_of(hard_text, marks))
+    def check(text: str) -> None:
+        ids = theirs.encode(text, add_special_tokens=False).ids
+        assert tok.encode(text, special="all") == ids
+
+    check()
+    with pytest.raises(ValueError, match="does not normalize"):
+        tok.to_tiktoken()
+    with pytest.raises(bytepair.errors.LossError, match="NFC"):
+        tok.export(tmp_path / "x", "nanochat")
+    with pytest.raises(bytepair.errors.LossError, match="NFC"):
+        tok.export(tmp_path / "x.gguf")
+    assert bytepair.load(tok.export(tmp_path / "x.gguf", lossy=True)) == tok
+    assert b"qwen2" in (tmp_path / "x.gguf").read_bytes()
+    with pytest.raises(bytepair.errors.PatternError, match="NFC"):
+        bytepair.train(["x"], 300, pattern=tok.pattern)
+
+
+@pytest.mark.parametrize("pattern", ["qwen2", r"\p{L}+|\P{L}", r"(?:(?!ab)\p{L}){2}|\s+"])
+def test_all_ways_of_encoding_normalize(pattern: str) -> None:
+    regex = bytepair.PATTERNS.get(pattern, pattern)
+    tok = bytepair.Tokenizer.from_ranks(TOK.mergeable_ranks, pattern="(?#NFC)" + regex)
+    plain = bytepair.Tokenizer.from_ranks(TOK.mergeable_ranks, pattern=regex)
+    raw = "Cafe\u0301 naive, e\u0301\u0327 한 x" * 9000
+    ids = plain.encode(unicodedata.normalize("NFC", raw))
+    assert tok.encode(raw) == ids
+    assert tok.encode_batch([raw, raw], threads=2) == [ids, ids]
+    assert tok.encode_to_numpy(raw, threads=2).tolist() == ids
+    assert tok.count(raw) == len(ids)
+    assert list(tok.encode_iterable(raw[at : at + 1001] for at in range(0, len(raw), 1001))) == ids
+    for call in (lambda: tok.truncate_text(raw, 5), lambda: tok.encode_with_offsets(raw)):
+        with pytest.raises(bytepair.errors.SplitError, match="normalize it first"):
+            call()
+    composed = unicodedata.normalize("NFC", raw)
+    assert tok.truncate_text(composed, 5) == plain.truncate_text(composed, 5)
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFKC"])
+def test_normalization_of_every_character_in_its_surroundings(form: str) -> None:
+    """Younger characters stand for themselves, as in the tables of `tokenizers`."""
+    normalizer = getattr(tokenizers.normalizers, form)()
+    tok = small(pattern=f"(?#{form})(?s:.)+")
+    every = [chr(c) for c in (*range(0xD800), *range(0xE000, 0x110000))]
+    for before, after in [("", ""), ("a", "\u0327"), ("a\u0345", "\u0301"), ("ᄒ", "\u11ab")]:
+        for at in range(0, len(every), 1000):
+            text = "x".join(f"{before}{c}{after}" for c in every[at : at + 1000])
+            assert "".join(tok.pretokenize(text)) == normalizer.normalize_str(text)
+    for first in ("\U000105d2", "\U00011935", "\U00016d67", "\U00011382"):
+        for second in ("\u0307", "\U00011930", "\U00016d67", "\U000113c9"):
+            text = first + second
+            assert "".join(tok.pretokenize(text)) == normalizer.normalize_str(text)
+
+
+def test_added_tokens_in_normalized_text() -> None:
+    document = huggingface.document(small(pattern="(?#NFC)" + bytepair.PATTERNS["gpt2"]))
+    document["added_tokens"][0]["normalized"] = True
+    with pytest.raises(UnsupportedError, match="is looked for in normalized text"):
+        load(document)
+    document = huggingface.document(
+        small(pattern="(?#NFC)" + bytepair.PATTERNS["gpt2"], special_tokens={"   ": 259})
+    )
+    document["added_tokens"][0]["normalized"] = True
+    theirs = tokenizers.Tokenizer.from_str(json.dumps(document))
+    for text in ("a    \u0301", "   e\u0301   ", "    "):
+        assert load(document).encode(text, special="all") == theirs.encode(text).ids
+
+
+def test_a_post_processor_is_kept() -> None:
+    processor = {
+        "type": "TemplateProcessing",
+        "single": [
+            {"SpecialToken": {"id": "<|bos|>", "type_id": 0}},
+            {"Sequence": {"id": "A", "type_id": 0}},
+        ],
+        "pair": [{"Sequence": {"id": "A", "type_id": 0}}],
+        "special_tokens": {"<|bos|>": {"id": "<|bos|>", "ids": [260], "tokens": ["<|bos|>"]}},
+    }
+    tok = load(changed("post_processor", processor))
+    theirs = tok.to_huggingface()
+    assert theirs.encode("he").ids == tok.encode("he", prepend="<|bos|>") == [260, 256]
+    assert theirs.encode("he", add_special_tokens=False).ids == tok.encode("he")
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("version", "2.0"),
+        ("truncation", {"max_length": 5}),
+        ("padding", {"strategy": "BatchLongest"}),
+        ("normalizer", {"type": "Lowercase"}),
+        ("normalizer", {"type": "Sequence", "normalizers": [{"type": "NFD"}, {"type": "NFC"}]}),
+        ("pre_tokenizer", {"type": "Whitespace"}),
+        ("pre_tokenizer", {"type": "ByteLevel", "add_prefix_space": True}),
+        ("pre_tokenizer", sequence({"type": "Punctuation", "behavior": "Isolated"})),
+        ("pre_tokenizer", sequence(split("a", behavior="MergedWithNext"))),
+        ("pre_tokenizer", sequence(split(r"\p{L}+", behavior="Removed", invert=True))),
+        ("pre_tokenizer", sequence(split("a", behavior="Removed"))),
+        ("pre_tokenizer", sequence(split(r"\p{L}+,"), split(r"\s+,"))),
+        ("pre_tokenizer", sequence(split(r"\p{N}"), split(r"\d+"), split("a b|a"))),
+        ("pre_tokenizer", sequence(split("[xs]"), split(r"(?i:'s)|\s+"))),
+        ("decoder", {"type": "WordPiece"}),
+        ("decoder", None),
+        ("model.type", "Unigram"),
+        ("model.dropout", 0.1),
+        ("model.continuing_subword_prefix", "##"),
+        ("model.end_of_word_suffix", "</w>"),
+        ("added_tokens.0.lstrip", True),
+        ("added_tokens.0.rstrip", True),
+        ("added_tokens.0.single_word", True),
+    ],
+)
+def test_what_is_not_done_exactly_is_refused_by_name(path: str, value: Any) -> None:
+    document = changed(path, value)
+    with pytest.raises(UnsupportedError) as caught:
+        load(document)
+    assert caught.value.place.replace("[", ".").startswith(path.split(".")[0])
+    lossy = {"truncation", "padding", "normalizer"}
+    if path in lossy or path.startswith("added_tokens"):
+        assert load(document, lossy=True) == small()
+    else:
+        with pytest.raises(UnsupportedError):
+            load(document, lossy=True)
+
+
+def test_overlapping_kinds_of_added_tokens() -> None:
+    document = huggingface.document(small(special_tokens={"<a>": 259, "b<": 260}))
+    document["added_tokens"][1]["normalized"] = True  # b< would take < from <a>, but is second
+    with pytest.raises(UnsupportedError, match="share '<'"):
+        load(document)
+    document["added_tokens"][0]["normalized"] = True
+    assert load(document).special_tokens == {"<a>": 259, "b<": 260}
+    document["added_tokens"][1]["normalized"] = False
+    theirs = tokenizers.Tokenizer.from_str(json.dumps(document))
+    for text in ("b<a>", "<a>b<", "<ab<a>"):
+        theirs_ids = theirs.encode(text, add_special_tokens=False).ids
+        assert load(document).encode(text, special="all") == theirs_ids
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("model", None, "model: dict is expected"),
+        ("model.vocab", [], "model.vocab: dict is expected"),
+        ("model.vocab.a", -1, r"model.vocab\['a'\]: id -1 is not in 0"),
+        ("model.vocab.a", 1 << 40, "is not in 0"),
+        ("model.vocab.a", True, "int is expected, not bool"),
+        ("model.vocab.a", 98, "'a' has the id 98 too"),
+        ("model.vocab", {"▁": 0}, "would be given 1"),
+        ("model.merges", {}, "list is expected"),
+        ("model.merges.0", "a b c", r"model.merges\[0\]: a merge is two tokens, not 3"),
+        ("model.merges.0", ["a"], "two tokens, not 1"),
+        ("model.merges.0", [1, 2], "str is expected, not int"),
+        ("model.merges.0", ["▁", "a"], "stands for no byte"),
+        ("model.merges.0", ["a", "b"], "b'ab' is not in the vocabulary"),
+        ("model.ignore_merges", 1, "bool is expected, not int"),
+        ("added_tokens", {}, "list is expected"),
+        ("added_tokens.0", 5, r"added_tokens\[0\]: dict is expected"),
+        ("added_tokens.0.id", "x", r"added_tokens\[0\].id: int is expected"),
+        ("added_tokens.0.content", "<|bos|>", "given twice"),
+        ("added_tokens.0.content", "\ud800", "half of a surrogate pair"),
+        ("added_tokens.0.special", "yes", "bool is expected"),
+        ("pre_tokenizer", {"type": "Sequence"}, "pre_tokenizer.pretokenizers: list"),
+        ("pre_tokenizer", sequence({"type": "Split"}), "pattern: dict is expected"),
+        ("pre_tokenizer.pretokenizers.0.pattern", {"Regex": "("}, "not closed"),
+        ("pre_tokenizer.pretokenizers.0.pattern", {"Regex": "a{1000000}"}, "pattern"),
+    ],
+)
+def test_broken_rules_are_named(path: str, value: Any, message: str) -> None:
+    document = changed(path, value)
+    with pytest.raises(bytepair.BytepairError, match=message):
+        load(document)
+
+
+def test_a_character_that_stands_for_no_byte() -> None:
+    document = huggingface.document(small(special_tokens={}))
+    document["model"]["vocab"]["▁"] = 259
+    with pytest.raises(FormatError, match=r"model.vocab\['▁'\]: .*stands for no byte"):
+        load(document)
+
+
+def test_a_merge_that_makes_an_added_token() -> None:
+    document = huggingface.document(small(special_tokens={"<|a|>": 259}))
+    document["added_tokens"][0] |= {"content": "hell", "id": 258}
+    with pytest.raises(FormatError, match=r"b'hell' is not in the vocabulary"):
+        load(document)
+
+
+def test_deep_and_broken_json() -> None:
+    for data, message in [
+        (b"[" * 100_000, "nested too deeply"),
+        (b'{"a":' * 100_000, "nested too deeply"),
+        (b'{"model": 1, "model": 2}', "'model' stands twice"),
+        (b'{"a": NaN}', "NaN is no JSON number"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "not the JSON we read"),
+        (b'{"a": "\xff"}', "byte 7: the JSON is not UTF-8"),
+        (b"[]", "dict is expected, not list"),
+        (b"", "not the JSON we read"),
+    ]:
+        with pytest.raises(FormatError, match=message):
+            huggingface.parse(data, Asked())
+    text = json.dumps(changed("pre_tokenizer", "HERE"))
+    for depth in (200, 300, 450, 490):
+        deep = '{"type":"Sequence","pretokenizers":[' * depth + json.dumps(BYTES) + "]}" * depth
+        data = text.replace('"HERE"', deep).encode()
+        try:
+            huggingface.parse(data, Asked())
+        except FormatError as error:
+            assert "nested too deeply" in str(error)  # noqa: PT017 - as deep as Python can go
+
+
+# ---------------------------------------------------------------------------- folders
+
+
+def test_a_folder_with_its_companions(tmp_path: Path) -> None:
+    document = changed("added_tokens.1.special", False)
+    (tmp_path / "tokenizer.json").write_text(json.dumps(document))
+    config = {
+        "bos_token": {"content": "<|bos|>", "lstrip": False},
+        "eos_token": "<|endoftext|>",
+        "model_max_length": 4096,
+        "chat_template": "{{ messages }}",
+        "added_tokens_decoder": {"259": {"content": "<|endoftext|>"}},
+        "tokenizer_class": "LlamaTokenizerFast",
+    }
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    tok = bytepair.load(tmp_path)
+    assert tok.notes["bos_token"] == "<|bos|>"
+    assert tok.notes["chat_template"] == "{{ messages }}"
+    tok.export(tmp_path / "out", "huggingface")
+    again = bytepair.load(tmp_path / "out")
+    assert again == tok
+    assert again.notes["chat_template"] == "{{ messages }}"
+    kept = json.loads((tmp_path / "out/tokenizer_config.json").read_text())
+    assert kept["model_max_length"] == 4096
+    assert kept["tokenizer_class"] == "PreTrainedTokenizerFast"
+    assert kept["added_tokens_decoder"]["260"]["special"] is False
+    (tmp_path / "chat_template.jinja").write_text("other")
+    assert bytepair.load(tmp_path).notes["chat_template"] == "other"
+    config["added_tokens_decoder"] = {"7": {"content": "<|new|>"}}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    with pytest.raises(UnsupportedError, match=r"added_tokens_decoder\[7\]: '<\|new\|>'"):
+        bytepair.load(tmp_path)
+
+
+def test_transformers_loads_what_is_written(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    tok = bytepair.Tokenizer(
+        bytepair._core.Model.from_ranks(
+            TOK.mergeable_ranks,
+            TOK.pattern,
+            TOK.special_tokens,
+            {"bos_token": "<|bos|>", "eos_token": "<|bos|>", "chat_template": "{{ bos_token }}hi"},
+        )
+    )
+    tok.export(tmp_path, "huggingface")
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    assert theirs.is_fast
+    text = "Hello <|bos|>'ll  \n naïve 你好<|tool|>"
+    ids = theirs(text, add_special_tokens=False)["input_ids"]
+    assert ids == tok.encode(text, special="all")
+    assert theirs.decode(ids) == text
+    assert (theirs.bos_token, theirs.bos_token_id) == ("<|bos|>", tok.special_tokens["<|bos|>"])
+    assert (
+        theirs.apply_chat_template([{"role": "user", "content": "x"}], tokenize=False)
+        == "<|bos|>hi"
+    )
+    assert bytepair.load(theirs).encode(text, special="all") == ids
