@@ -16,6 +16,7 @@ mod spill;
 mod table;
 
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub use counts::Counts;
 use table::{Limit, Table};
@@ -24,8 +25,14 @@ use crate::error::{Error, Result};
 use crate::parallel;
 use crate::pretokenize::{Pattern, Splitter};
 
+/// A thread takes texts of about so many bytes together.
+const SHARE: usize = 1 << 16;
+
 /// A long text is cut into pieces of about so many bytes, if it may be cut.
 const PIECE: usize = 1 << 18;
+
+/// If it may not be cut at once, it is asked again so many bytes later.
+const LOOK: usize = 1 << 12;
 
 /// How often a pretoken was seen, and the byte of the corpus at which it first was.
 #[derive(Debug, Clone, Copy)]
@@ -96,17 +103,26 @@ impl Counter {
     /// On an error the counter holds an unknown part of these texts and should be dropped.
     pub fn add(&mut self, texts: &[&str]) -> Result<()> {
         let pieces = self.pieces(texts);
-        let shares = parallel::shares(&pieces, self.tables.len(), |(text, _)| text.len());
+        let size: usize = texts.iter().map(|text| text.len()).sum();
+        let shares = parallel::shares(&pieces, 1 + size / SHARE, |(text, _)| text.len());
+        let threads = parallel::worth(self.tables.len(), size);
+        // Each takes the next share that nobody has taken, so that a thread that is held up does not
+        // hold up the others; what one takes rises, as a table wants it.
+        let (next, shares) = (&AtomicUsize::new(0), &shares);
         let (splitter, pieces) = (&self.splitter, &pieces);
-        let work = shares.into_iter().zip(&mut self.tables).map(|(range, table)| {
+        let work = self.tables.iter_mut().take(threads).map(|table| {
             move || {
-                let mut pieces = pieces[range].iter();
-                pieces.try_for_each(|&(text, offset)| table.add_text(splitter, text, offset))
+                while let Some(share) = shares.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    for &(text, offset) in &pieces[share.clone()] {
+                        table.add_text(splitter, text, offset)?;
+                    }
+                }
+                Ok(())
             }
         });
         parallel::run(work).into_iter().collect::<Result<()>>()?;
         self.texts += texts.len() as u64;
-        self.text_bytes += texts.iter().map(|text| text.len() as u64).sum::<u64>();
+        self.text_bytes += size as u64;
         Ok(())
     }
 
@@ -117,9 +133,7 @@ impl Counter {
         let mut offset = self.text_bytes;
         for &text in texts {
             let mut rest = text;
-            while rest.len() > 2 * PIECE
-                && let Some(cut) = self.splitter.cut(rest, PIECE)
-            {
+            while let Some(cut) = self.cut(rest) {
                 let (piece, after) = rest.split_at(cut);
                 pieces.push((piece, offset));
                 offset += piece.len() as u64;
@@ -129,6 +143,12 @@ impl Counter {
             offset += rest.len() as u64;
         }
         pieces
+    }
+
+    /// Where a long text is cut: as soon as it may be, behind the length of a piece.
+    fn cut(&self, text: &str) -> Option<usize> {
+        let last = text.len().checked_sub(PIECE)?;
+        (PIECE..last).step_by(LOOK).find_map(|near| self.splitter.cut(text, near))
     }
 
     /// How many texts were added.
