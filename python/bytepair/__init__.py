@@ -12,10 +12,10 @@ Everything public is named here or in one of the modules `chat`, `corpus`, `dist
 """
 
 import importlib as _importlib
-from importlib.metadata import version as _version
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from bytepair import (
+    _core,
     chat,
     corpus,
     distributed,
@@ -42,7 +42,7 @@ from bytepair.train import NANOCHAT_SPECIAL_TOKENS, ExhaustedWarning, train
 if _TYPE_CHECKING:
     from bytepair import download, explore
 
-__version__ = _version("bytepair")
+__version__ = _core.VERSION
 
 __all__ = [
     "NANOCHAT_SPECIAL_TOKENS",

@@ -9,6 +9,7 @@ from typing_extensions import disjoint_base
 
 PATTERNS: Final[dict[str, str]]
 UNICODE_VERSION: Final[str]
+VERSION: Final[str]
 
 _Ties: TypeAlias = Literal["rustbpe", "hf", "first-seen", "bytes-max"]
 _Special: TypeAlias = Literal["text", "all", "error"] | Collection[str]
