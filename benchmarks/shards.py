@@ -4,6 +4,7 @@ python benchmarks/shards.py FOLDER --rank-file cl100k_base.tiktoken --pattern gp
 
 `pyarrow` only reads the text column, and is how fast it could go. `tiktoken` is a script in the
 manner of llm.c: a pool of processes encodes documents, the parent puts them into arrays and writes.
+`gigatoken` encodes whole columns on all threads into flat arrays, which are written as they are.
 """
 
 from __future__ import annotations
@@ -97,10 +98,35 @@ def with_tiktoken(args: argparse.Namespace, out: Path) -> Callable[[], int]:
     return run
 
 
+def with_gigatoken(args: argparse.Namespace, out: Path) -> Callable[[], int]:
+    """Columns to flat arrays on all threads; its patterns have names of its own."""
+    import awkward
+    import gigatoken
+
+    eot, dtype = len(ranks(args)), np.uint16 if len(ranks(args)) < 1 << 16 else np.uint32
+    name = {"gpt4": "gpt4", "gpt4o": "o200k", "gpt2": "gpt2", "qwen2": "qwen2"}[args.pattern]
+    tok = gigatoken.Tokenizer.from_tiktoken(args.rank_file, name)
+
+    def run() -> int:
+        documents = 0
+        with (out / "shard_000000.bin").open("wb") as file:
+            for column in columns(args):
+                lists = tok.encode_batch(column.to_pylist(), parallel=args.threads > 1)
+                sizes = np.asarray(awkward.num(lists))
+                starts = np.cumsum(sizes) - sizes
+                ids = np.insert(np.asarray(awkward.flatten(lists)), starts, eot)
+                file.write(ids.astype(dtype).tobytes())
+                documents += len(column)
+        return documents
+
+    return run
+
+
 PEERS: dict[str, Callable[[argparse.Namespace, Path], Callable[[], int]]] = {
     "pyarrow": with_pyarrow,
     "bytepair": with_bytepair,
     "tiktoken": with_tiktoken,
+    "gigatoken": with_gigatoken,
 }
 
 
