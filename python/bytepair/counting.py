@@ -148,6 +148,7 @@ class _Progress:
         self._job, self._folder, self._parts = job, folder, 0
         self._saved: Counts | None = None
         self._texts = self._bytes = 0
+        self._described = {} if job.checkpoint is None else job.describe()
         # Whether the counter has whole batches, no more and no less.
         self._whole = True
         if job.checkpoint is not None and Path(job.checkpoint).exists():
@@ -173,8 +174,8 @@ class _Progress:
             raise CountsError(f"{path} holds counts, but is no checkpoint; name another file")
         state = json.loads(said)
         self._texts, self._bytes = state["texts"], state["bytes"]
-        wanted = self._job.describe()
-        differing = [name for name, value in wanted.items() if state["job"].get(name) != value]
+        wanted = self._described.items()
+        differing = [name for name, value in wanted if state["job"].get(name) != value]
         if differing:
             raise CountsError(
                 f"the checkpoint {path} is of another count: its {', '.join(differing)} differ; "
@@ -185,6 +186,9 @@ class _Progress:
         """The documents behind those that the checkpoint has."""
         skip, size = self._texts, self._bytes
         for batch in stream:
+            if not skip and not size:
+                yield batch
+                continue
             head, rest = batch[:skip], batch[skip:]
             skip -= len(head)
             size -= corpus.size(head)
@@ -235,7 +239,7 @@ class _Progress:
         self._texts += self._counter.texts
         self._bytes += self._counter.text_bytes
         self._saved = self._sum()
-        state = {"texts": self._texts, "bytes": self._bytes, "job": self._job.describe()}
+        state = {"texts": self._texts, "bytes": self._bytes, "job": self._described}
         self._saved.save(checkpoint, metadata={_KEY: json.dumps(state)})
         self._saved_at = time.monotonic()
         return self._saved

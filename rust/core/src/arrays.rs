@@ -184,8 +184,7 @@ fn cut<'a>(
     let (mut rest, mut at) = (Some(text), 0);
     std::iter::from_fn(move || {
         let text = rest.take()?;
-        let long = splitter.filter(|_| text.len() > 2 * PART);
-        let Some(place) = long.and_then(|splitter| splitter.cut_text(&text, PART)) else {
+        let Some(place) = splitter.and_then(|splitter| splitter.cut_long(&text, PART)) else {
             return Some(Part { text, document, at, last: true });
         };
         let (text, after) = text.split_at(place);

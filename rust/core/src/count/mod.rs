@@ -24,15 +24,13 @@ use table::{Limit, Table};
 use crate::error::{Error, Result};
 use crate::parallel;
 use crate::pretokenize::{Pattern, Splitter};
+use crate::text::Text;
 
 /// A thread takes texts of about so many bytes together.
 const SHARE: usize = 1 << 16;
 
 /// A long text is cut into pieces of about so many bytes, if it may be cut.
 const PIECE: usize = 1 << 18;
-
-/// If it may not be cut at once, it is asked again so many bytes later.
-const LOOK: usize = 1 << 12;
 
 /// How often a pretoken was seen, and the byte of the corpus at which it first was.
 #[derive(Debug, Clone, Copy)]
@@ -133,7 +131,7 @@ impl Counter {
         let mut offset = self.text_bytes;
         for &text in texts {
             let mut rest = text;
-            while let Some(cut) = self.cut(rest) {
+            while let Some(cut) = self.splitter.cut_long(&Text::Utf8(rest), PIECE) {
                 let (piece, after) = rest.split_at(cut);
                 pieces.push((piece, offset));
                 offset += piece.len() as u64;
@@ -143,12 +141,6 @@ impl Counter {
             offset += rest.len() as u64;
         }
         pieces
-    }
-
-    /// Where a long text is cut: as soon as it may be, behind the length of a piece.
-    fn cut(&self, text: &str) -> Option<usize> {
-        let last = text.len().checked_sub(PIECE)?;
-        (PIECE..last).step_by(LOOK).find_map(|near| self.splitter.cut(text, near))
     }
 
     /// How many texts were added.

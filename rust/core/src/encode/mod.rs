@@ -138,20 +138,16 @@ impl Kept<'_> {
         out: &mut Vec<u32>,
         find: impl FnOnce(&mut MergeScratch, &mut Vec<u32>) -> Result<()>,
     ) -> Result<()> {
-        if bytes.len() > long::LONGEST {
-            self.ids.clear();
-            find(self.merge, self.ids)?;
-            out.extend_from_slice(self.ids);
-            return Ok(());
-        }
-        let place = LongCache::place(bytes);
-        if let Some(ids) = self.long.get(bytes, kind, place) {
+        let place = (bytes.len() <= long::LONGEST).then(|| LongCache::place(bytes));
+        if let Some(ids) = place.and_then(|place| self.long.get(bytes, kind, place)) {
             out.extend_from_slice(ids);
             return Ok(());
         }
         self.ids.clear();
         find(self.merge, self.ids)?;
-        self.long.put(bytes, kind, place, self.ids);
+        if let Some(place) = place {
+            self.long.put(bytes, kind, place, self.ids);
+        }
         out.extend_from_slice(self.ids);
         Ok(())
     }

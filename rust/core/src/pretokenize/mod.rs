@@ -30,6 +30,9 @@ use crate::error::Result;
 use crate::text::Text;
 use family::Family;
 
+/// How many units (characters, for an automaton) are tried for a cut.
+const CUT_WINDOW: usize = 4096;
+
 /// Splits text into pretokens with one compiled pattern; shared freely between threads.
 ///
 /// ```
@@ -136,7 +139,14 @@ impl Splitter {
                 && at == u32::from(b' ')
                 && ascii(after).is_ascii_alphabetic()
         };
-        text.find_three(near, 4096, is_cut).map(|found| found + 1)
+        text.find_three(near, CUT_WINDOW, is_cut).map(|found| found + 1)
+    }
+
+    /// The first place at which a long text may be cut that leaves about `size` units or more on both
+    /// sides, however far it is.
+    pub(crate) fn cut_long(&self, text: &Text<'_>, size: usize) -> Option<usize> {
+        let last = text.len().checked_sub(size)?;
+        (size..last).step_by(CUT_WINDOW).find_map(|near| self.cut_text(text, near))
     }
 
     /// How many bytes at the beginning of `text` have pretokens that nothing that follows can change.

@@ -107,6 +107,18 @@ proptest! {
     }
 }
 
+/// A long text is cut at the first place that may be, also where that is far.
+#[test]
+fn long_texts_are_cut_however_far_the_place_is() {
+    let text = ["中。".repeat(5000), "a b".to_owned(), "中。".repeat(5000)].concat();
+    let place = text.find(" b");
+    for (_, fast, _) in &*SPLITTERS {
+        let scanner = &fast[0];
+        assert_eq!(scanner.cut_long(&Text::Utf8(&text), 1000), place);
+        assert_eq!(scanner.cut_long(&Text::Utf8(&text), text.len() / 2 + 5), None);
+    }
+}
+
 /// Of the pretokens of a text, all but the last two stay whatever follows.
 fn check_certain(text: &str) {
     for (pattern, fast, _) in &*SPLITTERS {

@@ -55,8 +55,6 @@ const ROOM: usize = 64;
 /// So many bytes behind the start of a pretoken the plain way takes over, which does not look at the
 /// same text again and again.
 const FAR: usize = 1024;
-/// How many characters are tried for a cut.
-const CUT_WINDOW: usize = 4096;
 
 impl Table {
     /// `None` where an automaton would not be exact, or too large.
@@ -177,7 +175,7 @@ impl Table {
     /// A place behind `near` at which a pretoken ends whatever stands around, if there is one close.
     pub(super) fn cut(&self, text: &str, near: usize) -> Option<usize> {
         let near = (near..text.len()).find(|&at| text.is_char_boundary(at))?;
-        let each = text[near..].char_indices().take(CUT_WINDOW);
+        let each = text[near..].char_indices().take(super::CUT_WINDOW);
         let mut each = each.map(|(at, c)| (near + at, self.classes.class_of(c)));
         let (_, mut before) = each.next()?;
         each.find_map(|(at, class)| {
