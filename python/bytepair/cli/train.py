@@ -94,6 +94,7 @@ def train(
         typer.echo(_bytes_per_token(tokenizer))
     size = path.stat().st_size / 1e6
     typer.echo(f"{tokenizer.vocab_size:,} ids in {seconds:.2f} s, saved to {path} ({size:.2f} MB)")
+    typer.echo(f"next: bytepair evaluate {out}, or bytepair explore {out}")
 
 
 def _source(names: list[str]) -> list[Path] | bytepair.Counts:

@@ -264,7 +264,8 @@ def _folder(folder: Path) -> list[Path]:
     if not files:
         kinds = " ".join(sorted(known))
         raise CorpusError(
-            f"the folder {folder} holds no file of a known kind: {kinds}, or .gz, .zst"
+            f"the folder {folder} holds no file of a known kind: {kinds}, or .gz, .zst; "
+            "to read others as text, name the files themselves"
         )
     return files
 
