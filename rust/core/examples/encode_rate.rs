@@ -1,5 +1,5 @@
 //! How fast a text file is encoded, first pass and again:
-//! `cargo run --release --example encode_rate -- TOKENIZER_FILE TEXT_FILE`.
+//! `cargo run --release --example encode_rate -- TOKENIZER_FILE TEXT_FILE [PASSES]`.
 #![expect(clippy::print_stdout, reason = "it reports")]
 
 use std::time::Instant;
@@ -9,14 +9,15 @@ use bytepair::encode::EncodeOptions;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [tokenizer, text] = &arguments[..] else { panic!("a tokenizer file and a text file") };
+    let [tokenizer, text, passes @ ..] = &arguments[..] else { panic!("a tokenizer and a text") };
+    let passes: usize = passes.first().map_or(4, |passes| passes.parse().expect("a number"));
     let started = Instant::now();
     let tokenizer = std::fs::read(tokenizer).expect("the tokenizer can be read");
     let tokenizer = Tokenizer::from_bytes(&tokenizer).expect("it is a tokenizer");
     println!("load {:?}", started.elapsed());
     let text = std::fs::read_to_string(text).expect("the file is UTF-8");
     let documents: Vec<&str> = text.split('\0').collect();
-    for _ in 0..4 {
+    for _ in 0..passes {
         let started = Instant::now();
         let ids = tokenizer.encode_batch(&documents, &EncodeOptions::default(), 1);
         let count: usize = ids.expect("it encodes").iter().map(Vec::len).sum();

@@ -33,6 +33,18 @@ impl Key {
         Self { low, high: high | (length as u64) << 56 }
     }
 
+    /// The key of the pretoken at `range`; a name that others may share if it is longer than
+    /// [`LONGEST`].
+    #[inline]
+    pub(crate) fn of(text: &[u8], range: Range<usize>) -> Self {
+        if range.len() <= LONGEST { Self::new(text, range) } else { Self::of_long(&text[range]) }
+    }
+
+    /// The key with these words.
+    pub(crate) fn of_words(low: u64, high: u64) -> Self {
+        Self { low, high }
+    }
+
     /// The two words. The upper four bits of the second are zero, and it is never zero as a whole.
     #[inline]
     pub(crate) fn words(self) -> (u64, u64) {

@@ -56,7 +56,11 @@ pub mod parallel;
 
 mod index;
 
+mod instructions;
+
 mod key;
+
+mod pages;
 
 mod prefetch;
 

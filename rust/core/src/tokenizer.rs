@@ -172,13 +172,10 @@ impl Tokenizer {
     /// The pairs of ids that merge, in order of rank.
     ///
     /// Those that training chose, or those that a merge list gave; for a vocabulary that came as
-    /// bare ranks, the two parts that each token comes down to under lower ranks. A token that no
-    /// merge makes has no entry.
+    /// bare ranks, the one pair that ever merges into each token. A token that no merge makes has no
+    /// entry.
     pub fn merges(&self) -> &[(u32, u32)] {
-        self.merges.get_or_init(|| {
-            let tokens = self.vocabulary.ordinary_tokens().filter(|(token, _)| token.len() > 1);
-            tokens.filter_map(|(token, id)| self.encoder.parents(token, id)).collect()
-        })
+        self.merges.get_or_init(|| self.encoder.merges())
     }
 
     /// A hash of the four values, stable between versions and machines: 64 hexadecimal digits.

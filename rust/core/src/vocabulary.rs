@@ -16,9 +16,6 @@ use crate::prefetch::prefetch;
 /// A vocabulary has fewer ids than this, so that a damaged file cannot ask for all memory.
 pub const MAX_VOCAB_SIZE: usize = (1 << 21) - 1;
 
-/// So many tokens are cut together.
-const CUT_TOGETHER: usize = 32;
-
 /// Which neighbours merge, and in which order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MergeRule {
@@ -203,41 +200,18 @@ impl Vocabulary {
         self.find(key, &[]).ok().and_then(|id| u32::try_from(id).ok())
     }
 
-    /// Every way to cut an ordinary token in two tokens: the ids of both parts, and its own.
-    ///
-    /// Nearly all time is waiting for memory, so that of a few tokens is asked for before it is used.
-    pub(crate) fn cuts(&self) -> Vec<(u32, u32, u32)> {
-        let ordinary: Vec<u32> = self.ordinary_tokens().map(|(_, id)| id).collect();
-        let (mut all, mut asked) = (Vec::new(), Vec::new());
-        for ids in ordinary.chunks(CUT_TOGETHER) {
-            asked.clear();
-            for &id in ids {
-                let [start, end] = [id, id + 1].map(|id| self.offsets[id as usize] as usize);
-                let cuts = (start + 1..end).map(|at| (id, self.ask(start..at), self.ask(at..end)));
-                asked.extend(cuts);
-            }
-            for hash in asked.iter().flat_map(|(_, left, right)| [left.0.hash(), right.0.hash()]) {
-                if let Some(row) = self.index.likely(hash) {
-                    prefetch(&self.keys, row);
-                }
-            }
-            let found = |(key, range): &(Key, Range<usize>)| {
-                u32::try_from(self.find(*key, &self.arena[range.clone()]).ok()?).ok()
-            };
-            all.extend(asked.iter().filter_map(|(id, left, right)| {
-                let right = found(right)?;
-                Some((found(left)?, right, *id))
-            }));
-        }
-        all
+    /// Bring what [`id_of_key`](Self::id_of_key) looks at first without waiting for it.
+    #[inline]
+    pub(crate) fn prefetch(&self, key: Key) {
+        self.index.prefetch(key.hash());
     }
 
-    /// The key of some bytes of the arena, which will be looked up soon.
-    fn ask(&self, range: Range<usize>) -> (Key, Range<usize>) {
-        // The arena, not the token, since a key is made quickest where more bytes follow.
-        let key = key(&self.arena, range.clone());
-        self.index.prefetch(key.hash());
-        (key, range)
+    /// Bring what [`id_of_key`](Self::id_of_key) looks at second.
+    #[inline]
+    pub(crate) fn prefetch_row(&self, key: Key) {
+        if let Some(row) = self.index.likely(key.hash()) {
+            prefetch(&self.keys, row);
+        }
     }
 
     /// The id of a special token.

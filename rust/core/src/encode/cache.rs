@@ -1,70 +1,115 @@
 //! The ids of pretokens that were met before.
 //!
-//! Text repeats itself: a few thousand pretokens make up most of it. A cache of fixed size keeps the
-//! ids of short pretokens, so that most of them cost one look at one cache line of the processor.
-//! It is made of sets of two slots. A new pretoken takes the second slot of its set; one that is met
-//! again there moves to the first. So what is frequent stays, what is rare goes, and nothing grows.
+//! Text repeats itself: a few thousand pretokens make up most of it. A cache keeps their ids, so that
+//! most of them cost one look at one line of the processor's own cache. It is a hash table that grows
+//! with what it holds, up to a fixed size; from then on what is rare gives way to what is new.
 //!
-//! A slot is four words: the pretoken itself (up to 15 bytes, then its length and the number of its
-//! ids in the last byte) and up to four ids. Longer lists of ids are kept aside.
+//! It is made of sets of four slots in two lines. A pretoken takes the first slot that is free, and the
+//! first line is what is looked at first; what is met again in the second line moves to the first. A
+//! new pretoken in a full set pushes the last one of the second line out.
+//!
+//! A slot is four words: the key of the pretoken, with the number of its ids in the bits that keys
+//! leave free, and up to four ids. More ids, and the bytes of pretokens that are longer than a key can
+//! say, are kept aside.
 
+use super::ring::Ring;
 use crate::key::{Key, LONGEST};
+use crate::pages;
 use crate::prefetch::prefetch;
+
+/// Longer pretokens (in bytes) are not kept. A pretoken has no more ids than bytes.
+pub(super) const LONGEST_KEPT: usize = 128;
 
 /// How many ids fit a slot.
 const INLINE: usize = 4;
-const WORDS: usize = 8;
-/// When so many ids are kept aside, everything is forgotten.
-const MOST_ASIDE: usize = 1 << 18;
+/// How many words a slot has.
+const SLOT: usize = 4;
+/// How many slots a set has.
+const SLOTS: usize = 4;
+const SET: usize = SLOT * SLOTS;
+/// How many words there are from one line of the processor's cache to the next, and per set.
+const LINE: usize = 8;
 
-/// The number of ids is above the length, in the four bits of a key that are always zero.
+/// There are 2 to the power of this many sets at first, and 8 times as many whenever half of the slots
+/// are taken.
+const FIRST_BITS: u32 = 6;
+const GROWTH_BITS: u32 = 3;
+
+/// How many bytes are kept aside.
+const ASIDE_BYTES: usize = 1 << 23;
+
+/// The number of ids is in the four highest bits of a key, which are always zero.
 const COUNT: u32 = 60;
 const KEY: u64 = u64::MAX >> 4;
 /// The count of a slot whose ids are kept aside.
 const ASIDE: u64 = 15;
 
-/// The cache of one thread, of 2 to the power of `SET_BITS` sets of two slots (64 bytes). Empty, it
-/// costs address space only.
+/// The cache of one thread, of 2 to the power of `BITS` sets (of 128 bytes) at most, and 8 MiB aside.
+/// Empty, it has nothing.
 #[derive(Debug, Default)]
-pub(super) struct Cache<const SET_BITS: u32> {
-    /// The sets, from `base` on, which is where a line of the processor's cache begins. Made at the
-    /// first use; zero is an empty slot, so that fresh memory need not be written.
+pub(super) struct Cache<const BITS: u32> {
+    /// The sets, from `base` on, which is where a line begins. Zero is an empty slot.
     words: Vec<u64>,
     base: usize,
-    aside: Vec<u32>,
+    bits: u32,
+    /// How many slots are taken.
+    taken: usize,
+    aside: Ring<ASIDE_BYTES>,
 }
 
-impl<const SET_BITS: u32> Cache<SET_BITS> {
-    /// Be ready for `get` and `put`.
+impl<const BITS: u32> Cache<BITS> {
+    /// Be ready for `get` and `put`, and grow if that is due; the places that `locate` gave are no
+    /// longer theirs.
     #[inline]
     pub(super) fn prepare(&mut self) {
-        if self.words.is_empty() {
-            self.words = vec![0; (WORDS << SET_BITS) + WORDS];
-            self.base = self.words.as_ptr().align_offset(64).min(WORDS);
+        if self.bits < BITS && 2 * SLOT * self.taken >= self.words.len() {
+            self.grow();
         }
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let grown = if self.bits == 0 { FIRST_BITS } else { self.bits + GROWTH_BITS };
+        let bits = grown.min(BITS);
+        let words = vec![0; (SET << bits) + LINE];
+        pages::large(&words);
+        let base = words.as_ptr().align_offset(LINE * size_of::<u64>()).min(LINE);
+        let old = std::mem::replace(self, Self { words, base, bits, ..Self::default() });
+        self.aside = old.aside;
+        for slot in old.words.get(old.base..).unwrap_or_default().as_chunks().0 {
+            if slot[1] != 0 {
+                let place = self.place(Key::of_words(slot[0], slot[1] & KEY));
+                self.put_slot(place, *slot);
+            }
+        }
+    }
+
+    /// Where the set of a key begins.
+    #[inline]
+    fn place(&self, key: Key) -> usize {
+        let set = usize::try_from(key.hash() >> (64 - self.bits)).unwrap_or(0);
+        self.base + set * SET
     }
 
     /// Where the set of a key begins. Its memory is asked for, so that it is there a little later.
     #[inline]
     pub(super) fn locate(&self, key: Key) -> usize {
-        let set = usize::try_from(key.hash() >> (64 - SET_BITS)).unwrap_or(0);
-        let place = self.base + set * WORDS;
+        let place = self.place(key);
         prefetch(&self.words, place);
         place
     }
 
     #[inline]
-    fn set(&mut self, place: usize) -> &mut [u64; WORDS] {
-        let set: Option<&mut [u64; WORDS]> = self.words[place..].first_chunk_mut();
-        set.expect("`prepare` made room for all sets")
+    fn set(&mut self, place: usize) -> &mut [[u64; SLOT]; SLOTS] {
+        let set: Option<&mut [u64; SET]> = self.words[place..].first_chunk_mut();
+        let (slots, _) = set.expect("`prepare` made room for all sets").as_chunks_mut();
+        slots.try_into().expect("a set has so many slots")
     }
 
-    /// Whether the ids of a pretoken, which `locate` has placed, are here.
+    /// Whether the ids of a short pretoken, which `locate` has placed, are here.
     #[inline]
     pub(super) fn has(&mut self, key: Key, place: usize) -> bool {
-        let set = self.set(place);
-        let is = |low: u64, high: u64| (low, high & KEY) == key.words();
-        is(set[0], set[1]) || is(set[4], set[5])
+        self.set(place).iter().any(|slot| is(slot, key))
     }
 
     /// Write the ids of a pretoken, which `locate` has placed, to `out` and return how many they are;
@@ -76,57 +121,100 @@ impl<const SET_BITS: u32> Cache<SET_BITS> {
         &mut self,
         key: Key,
         place: usize,
-        out: &mut [u32; LONGEST],
+        pretoken: &[u8],
+        out: &mut [u32; LONGEST_KEPT],
     ) -> Option<usize> {
         let set = self.set(place);
-        let is = |low: u64, high: u64| (low, high & KEY) == key.words();
-        if !is(set[0], set[1]) {
-            if !is(set[4], set[5]) {
-                return None;
+        let mut slot = set[0];
+        if !is(&slot, key) {
+            slot = set[1];
+            if !is(&slot, key) {
+                slot = self.get_behind(key, place)?;
             }
-            let (first, second) = set.split_at_mut(4);
-            first.swap_with_slice(second);
         }
-        let (count, ids) = (set[1] >> COUNT, [set[2], set[3]]);
+        let count = slot[1] >> COUNT;
         if count == ASIDE {
-            return Some(self.get_aside(ids, out));
+            return self.get_aside(slot, pretoken, out);
         }
         #[expect(clippy::cast_possible_truncation, reason = "the two halves of a word")]
-        for (pair, word) in out.chunks_exact_mut(2).zip(ids) {
+        for (pair, word) in out.chunks_exact_mut(2).zip([slot[2], slot[3]]) {
             (pair[0], pair[1]) = (word as u32, (word >> 32) as u32);
         }
         usize::try_from(count).ok()
     }
 
+    /// A slot of the second line, which moves to the first.
     #[cold]
-    fn get_aside(&self, ids: [u64; 2], out: &mut [u32; LONGEST]) -> usize {
-        let [start, count] = ids.map(|word| usize::try_from(word).expect("it was a length"));
-        out[..count].copy_from_slice(&self.aside[start..start + count]);
-        count
+    fn get_behind(&mut self, key: Key, place: usize) -> Option<[u64; SLOT]> {
+        let set = self.set(place);
+        let at = (2..SLOTS).find(|&at| is(&set[at], key))?;
+        set.swap(1, at);
+        Some(set[1])
     }
 
-    /// Remember the ids of a pretoken that is not here.
-    pub(super) fn put(&mut self, key: Key, place: usize, ids: &[u32]) {
-        if self.aside.len() + ids.len() > MOST_ASIDE {
-            self.words.fill(0);
-            self.aside.clear();
+    #[cold]
+    fn get_aside(
+        &self,
+        slot: [u64; SLOT],
+        pretoken: &[u8],
+        out: &mut [u32; LONGEST_KEPT],
+    ) -> Option<usize> {
+        let [position, sizes] = [slot[2], slot[3]].map(|word| usize::try_from(word).ok());
+        let (length, count) = (sizes? >> 16, sizes? & 0xFFFF);
+        let (bytes, ids) = self.aside.get(position?, length + 4 * count)?.split_at(length);
+        if length > 0 && bytes != pretoken {
+            return None;
         }
-        let aside = self.aside.len() as u64;
-        let set = self.set(place);
-        let mut slot = [0; INLINE];
-        let words = if ids.len() <= INLINE {
-            slot[..ids.len()].copy_from_slice(ids);
-            let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
-            [ids.len() as u64, pair(slot[0], slot[1]), pair(slot[2], slot[3])]
-        } else {
-            [ASIDE, aside, ids.len() as u64]
-        };
+        for (id, bytes) in out.iter_mut().zip(ids.as_chunks().0) {
+            *id = u32::from_le_bytes(*bytes);
+        }
+        Some(count)
+    }
+
+    /// Remember the ids of a pretoken of at most [`LONGEST_KEPT`] bytes that is not here.
+    pub(super) fn put(&mut self, key: Key, place: usize, pretoken: &[u8], ids: &[u32]) {
+        let long = if pretoken.len() > LONGEST { pretoken } else { &[] };
         let (low, high) = key.words();
-        set[4..].copy_from_slice(&[low, high | words[0] << COUNT, words[1], words[2]]);
-        if ids.len() > INLINE {
-            self.aside.extend_from_slice(ids);
+        let slot = if long.is_empty() && ids.len() <= INLINE {
+            let mut few = [0; INLINE];
+            few[..ids.len()].copy_from_slice(ids);
+            let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+            let count = ids.len() as u64;
+            [low, high | count << COUNT, pair(few[0], few[1]), pair(few[2], few[3])]
+        } else {
+            let position = self.put_aside(long, ids) as u64;
+            let sizes = (long.len() << 16 | ids.len()) as u64;
+            [low, high | ASIDE << COUNT, position, sizes]
+        };
+        self.put_slot(place, slot);
+    }
+
+    fn put_aside(&mut self, long: &[u8], ids: &[u32]) -> usize {
+        self.aside.put(long.len() + 4 * ids.len(), |room| {
+            let (bytes, rest) = room.split_at_mut(long.len());
+            bytes.copy_from_slice(long);
+            for (bytes, id) in rest.as_chunks_mut().0.iter_mut().zip(ids) {
+                *bytes = id.to_le_bytes();
+            }
+        })
+    }
+
+    fn put_slot(&mut self, place: usize, slot: [u64; SLOT]) {
+        let set = self.set(place);
+        if let Some(free) = set.iter().position(|slot| slot[1] == 0) {
+            set[free] = slot;
+            self.taken += 1;
+        } else {
+            set[3] = set[2];
+            set[2] = slot;
         }
     }
+}
+
+/// Whether a slot is that of a key.
+#[inline]
+fn is(slot: &[u64; SLOT], key: Key) -> bool {
+    (slot[0], slot[1] & KEY) == key.words()
 }
 
 #[cfg(test)]
@@ -136,63 +224,66 @@ mod tests {
     use std::collections::HashMap;
 
     fn key(pretoken: &[u8]) -> Key {
-        Key::new(pretoken, 0..pretoken.len())
+        Key::of(pretoken, 0..pretoken.len())
     }
 
-    fn get(cache: &mut Cache<17>, pretoken: &[u8], out: &mut [u32; LONGEST]) -> Option<usize> {
+    fn get<const BITS: u32>(cache: &mut Cache<BITS>, pretoken: &[u8]) -> Option<Vec<u32>> {
+        let mut out = [0; LONGEST_KEPT];
         let place = cache.locate(key(pretoken));
-        cache.get(key(pretoken), place, out)
+        let count = cache.get(key(pretoken), place, pretoken, &mut out)?;
+        Some(out[..count].to_vec())
     }
 
-    fn put(cache: &mut Cache<17>, pretoken: &[u8], ids: &[u32]) {
+    fn put<const BITS: u32>(cache: &mut Cache<BITS>, pretoken: &[u8], ids: &[u32]) {
         let place = cache.locate(key(pretoken));
-        cache.put(key(pretoken), place, ids);
+        cache.put(key(pretoken), place, pretoken, ids);
     }
 
     proptest! {
-        /// What is there is right, whatever was forgotten.
+        /// What is there is right, whatever was forgotten, and the newest is there.
         #[test]
         fn it_never_answers_for_another(
             puts in prop::collection::vec(
-                (prop::collection::vec(0u8..4, 1..=LONGEST),
-                 prop::collection::vec(0u32..1 << 21, 1..=LONGEST)),
-                1..200,
+                (prop::collection::vec(0u8..2, 1..=40), prop::collection::vec(0u32..1 << 21, 1..=40)),
+                1..300,
             ),
         ) {
-            let mut cache = Cache::<17>::default();
-            cache.prepare();
+            let mut cache = Cache::<4>::default();
             let mut known: HashMap<Vec<u8>, Vec<u32>> = HashMap::new();
-            let mut out = [0; LONGEST];
             for (pretoken, ids) in puts {
-                if let Some(count) = get(&mut cache, &pretoken, &mut out) {
-                    prop_assert_eq!(&out[..count], &known[&pretoken][..]);
+                cache.prepare();
+                if let Some(found) = get(&mut cache, &pretoken) {
+                    prop_assert_eq!(&found, &known[&pretoken]);
                 } else {
                     put(&mut cache, &pretoken, &ids);
                     known.insert(pretoken.clone(), ids);
                 }
-                prop_assert!(get(&mut cache, &pretoken, &mut out).is_some());
+                prop_assert!(get(&mut cache, &pretoken).is_some());
             }
         }
     }
 
     #[test]
-    fn forgetting_is_bounded_and_right() {
-        let mut cache = Cache::<17>::default();
-        cache.prepare();
-        let mut out = [0; LONGEST];
-        let mut kept = 0;
-        for number in 0..300_000u32 {
+    fn it_grows_to_its_size_and_forgets_what_is_rare() {
+        let mut cache = Cache::<12>::default();
+        for number in 0..200_000u32 {
+            cache.prepare();
             let pretoken = number.to_le_bytes();
-            assert_eq!(get(&mut cache, &pretoken, &mut out), None);
-            put(&mut cache, &pretoken, &[number; 6]);
-            assert!(cache.aside.len() <= MOST_ASIDE);
-        }
-        for number in 0..300_000u32 {
-            if let Some(count) = get(&mut cache, &number.to_le_bytes(), &mut out) {
-                assert_eq!(out[..count], [number; 6]);
-                kept += 1;
+            assert_eq!(get(&mut cache, &pretoken), None);
+            put(&mut cache, &pretoken, &vec![number; 1 + number as usize % 7]);
+            cache.prepare();
+            assert!(get(&mut cache, b"frequent").is_none_or(|ids| ids == [7]));
+            if get(&mut cache, b"frequent").is_none() {
+                assert!(number < 10, "what is frequent stays");
+                put(&mut cache, b"frequent", &[7]);
             }
         }
-        assert!(kept > 0);
+        assert_eq!(cache.words.len(), (SET << 12) + LINE);
+        let kept = (0..200_000u32).filter_map(|number| {
+            let ids = get(&mut cache, &number.to_le_bytes())?;
+            assert_eq!(ids, vec![number; 1 + number as usize % 7]);
+            Some(number)
+        });
+        assert!(kept.count() > SLOTS << 11);
     }
 }

@@ -3,9 +3,7 @@
 //! The plain way, which the tests keep: look at all neighbours, merge the pair of the lowest rank,
 //! the leftmost among equals, and look again. Two faster ways give the same ids:
 //!
-//! 1. Up to 64 bytes, parts stay where their first byte is. A word of 64 bits marks the places
-//!    where a part starts, so that neighbours are found by counting zeros, nothing moves, and each
-//!    merge looks up two pairs only. The next merge is the minimum of an array of ranks.
+//! 1. Up to 63 bytes, [`Parts`] find the next merge as the minimum of an array.
 //! 2. Beyond that, where looking at all ranks for each merge would cost quadratic time, places wait
 //!    in a list for each rank, and only the ranks that occur stand in a queue. A pretoken of
 //!    megabytes has few ranks, so this takes about linear time.
@@ -17,9 +15,11 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use super::pairs::{NO_MERGE, PairTable};
+use super::parts::Parts;
+use crate::instructions::{self, Work};
 
 /// Longer pretokens (in bytes) take the way with the queue.
-pub(super) const SHORT: usize = 64;
+pub(super) const SHORT: usize = Parts::<64>::MOST;
 
 /// The ids of the single bytes.
 pub(super) type ByteIds = [u32; 256];
@@ -69,63 +69,37 @@ pub(super) fn merge(
 
 /// The first way: at most [`SHORT`] bytes.
 fn merge_short(pairs: &PairTable, byte_ids: &ByteIds, pretoken: &[u8], out: &mut Vec<u32>) {
-    let length = pretoken.len();
-    let mut parts = Parts { ids: [0; SHORT], ranks: [NO_MERGE; SHORT], starts: u64::MAX, length };
-    for (id, &byte) in parts.ids.iter_mut().zip(pretoken) {
-        *id = byte_ids[usize::from(byte)];
-    }
-    for (rank, pair) in parts.ranks.iter_mut().zip(pretoken.windows(2)) {
-        *rank = pairs.rank_of_bytes(pair[0], pair[1]);
-    }
-    parts.starts >>= SHORT - length.max(1);
-    while let Some((at, rank)) = parts.lowest() {
-        parts.apply(pairs, at, rank);
-    }
-    let mut starts = parts.starts;
-    while starts != 0 {
-        out.push(parts.ids[starts.trailing_zeros() as usize]);
-        starts &= starts - 1;
-    }
+    instructions::run(Short { pairs, byte_ids, pretoken, out });
 }
 
-/// The parts of a short pretoken, each at the place of its first byte.
-struct Parts {
-    ids: [u32; SHORT],
-    /// The rank of the merge of the part at a place with the part to its right.
-    ranks: [u32; SHORT],
-    /// A bit for each place where a part starts.
-    starts: u64,
-    length: usize,
+struct Short<'a> {
+    pairs: &'a PairTable,
+    byte_ids: &'a ByteIds,
+    pretoken: &'a [u8],
+    out: &'a mut Vec<u32>,
 }
 
-impl Parts {
-    /// The place and the rank of the next merge.
-    #[inline]
-    fn lowest(&self) -> Option<(usize, u32)> {
-        let ranks = &self.ranks[..self.length];
-        let rank = ranks.iter().copied().min().filter(|&rank| rank != NO_MERGE)?;
-        let at = ranks.iter().position(|&other| other == rank)?;
-        Some((at, rank))
-    }
+impl Work for Short<'_> {
+    type Output = ();
 
-    /// Merge the part at `at` with its right neighbour.
-    #[inline]
-    fn apply(&mut self, pairs: &PairTable, at: usize, rank: u32) {
-        let after = |place: usize| (u64::MAX << place) << 1;
-        let right = (self.starts & after(at)).trailing_zeros() as usize;
-        self.starts &= !(1 << right);
-        self.ids[at] = pairs.id(rank);
-        self.ranks[right] = NO_MERGE;
-        let next = (self.starts & after(at)).trailing_zeros() as usize;
-        self.ranks[at] = match self.ids.get(next) {
-            Some(&id) => pairs.rank(self.ids[at], id),
-            None => NO_MERGE,
-        };
-        let before = self.starts & !(u64::MAX << at);
-        if before != 0 {
-            let left = 63 - before.leading_zeros() as usize;
-            self.ranks[left] = pairs.rank(self.ids[left], self.ids[at]);
+    #[expect(clippy::inline_always, reason = "`Work` asks for it")]
+    #[inline(always)]
+    fn run(self) {
+        match self.pretoken.len() {
+            ..16 => self.merge::<16>(),
+            16..32 => self.merge::<32>(),
+            _ => self.merge::<64>(),
         }
+    }
+}
+
+impl Short<'_> {
+    #[expect(clippy::inline_always, reason = "`Work` asks for it")]
+    #[inline(always)]
+    fn merge<const PLACES: usize>(self) {
+        let mut parts = Parts::<PLACES>::new(self.pairs, self.byte_ids, self.pretoken);
+        while parts.turn(self.pairs) {}
+        parts.write(self.out);
     }
 }
 
@@ -245,25 +219,9 @@ impl Waiting {
     }
 }
 
-/// The parts to which `ids` come down when only merges of a rank below `limit` are allowed.
-///
-/// The plain way: quadratic, for tokens, which are short, and the twin of the fast ways in tests.
-pub(super) fn merge_below(pairs: &PairTable, mut ids: Vec<u32>, limit: u32) -> Vec<u32> {
-    let lowest = |ids: &[u32]| {
-        let ranked =
-            ids.windows(2).enumerate().map(|(at, pair)| (pairs.rank(pair[0], pair[1]), at));
-        ranked.min().filter(|&(rank, _)| rank < limit)
-    };
-    while let Some((rank, at)) = lowest(&ids) {
-        ids[at] = pairs.id(rank);
-        ids.remove(at + 1);
-    }
-    ids
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::together::{self, Parts, TURNS};
+    use super::super::together::{self, TURNS};
     use super::*;
     use crate::key::LONGEST;
     use crate::vocabulary::{MergeRule, Vocabulary};
@@ -282,31 +240,50 @@ mod tests {
         std::array::from_fn(|b| vocabulary.id(&[u8::try_from(b).unwrap()]).unwrap_or(u32::MAX))
     }
 
+    /// The plain way: look at all neighbours, merge the best, and look again.
+    fn plain(vocabulary: &Vocabulary, rule: &MergeRule, text: &[u8]) -> Vec<u32> {
+        let mut parts: Vec<Vec<u8>> = text.iter().map(|&byte| vec![byte]).collect();
+        let rank = |left: &[u8], right: &[u8]| match rule {
+            MergeRule::Ranks => vocabulary.id(&[left, right].concat()),
+            MergeRule::Merges { merges, .. } => {
+                let pair = vocabulary.id(left).zip(vocabulary.id(right));
+                let at = merges.iter().position(|&merge| Some(merge) == pair)?;
+                u32::try_from(at).ok()
+            }
+        };
+        loop {
+            let pairs = parts.windows(2).enumerate();
+            let ranked = pairs.filter_map(|(at, pair)| Some((rank(&pair[0], &pair[1])?, at)));
+            let Some((_, at)) = ranked.min() else { break };
+            let right = parts.remove(at + 1);
+            parts[at].extend(right);
+        }
+        parts.iter().map(|part| vocabulary.id(part).unwrap()).collect()
+    }
+
     /// All ways on one text.
     fn check(vocabulary: &Vocabulary, rule: &MergeRule, text: &[u8]) {
-        let pairs = PairTable::new(vocabulary, rule).unwrap();
         let byte_ids = byte_ids(vocabulary);
-        let ids = text.iter().map(|&b| byte_ids[usize::from(b)]).collect();
-        let plain = merge_below(&pairs, ids, NO_MERGE);
+        let pairs = PairTable::new(vocabulary, rule, &byte_ids).unwrap();
         let mut out = Vec::new();
         merge_long(&pairs, &byte_ids, text, &mut MergeScratch::default(), &mut out);
-        assert_eq!(out, plain, "the queue");
-        for part in text.chunks(SHORT) {
-            let ids = part.iter().map(|&b| byte_ids[usize::from(b)]).collect();
-            let mut out = Vec::new();
-            merge_short(&pairs, &byte_ids, part, &mut out);
-            assert_eq!(out, merge_below(&pairs, ids, NO_MERGE), "the array");
+        assert_eq!(out, plain(vocabulary, rule, text), "the queue");
+        for length in [SHORT, 31, LONGEST] {
+            for part in text.chunks(length) {
+                let mut out = Vec::new();
+                merge_short(&pairs, &byte_ids, part, &mut out);
+                assert_eq!(out, plain(vocabulary, rule, part), "the array");
+            }
         }
         let pretokens: Vec<&[u8]> = text.chunks(LONGEST).collect();
         for group in pretokens.chunks(TURNS) {
             let parts = group.iter().map(|pretoken| Parts::new(&pairs, &byte_ids, pretoken));
-            let mut parts: Vec<Parts> = parts.collect();
+            let mut parts: Vec<Parts<{ LONGEST + 1 }>> = parts.collect();
             together::merge(&pairs, &mut parts);
             for (parts, pretoken) in parts.iter().zip(group) {
-                let ids = pretoken.iter().map(|&b| byte_ids[usize::from(b)]).collect();
                 let mut out = Vec::new();
                 parts.write(&mut out);
-                assert_eq!(out, merge_below(&pairs, ids, NO_MERGE), "side by side");
+                assert_eq!(out, plain(vocabulary, rule, pretoken), "side by side");
             }
         }
     }
@@ -343,10 +320,11 @@ mod tests {
     #[test]
     fn a_megabyte_without_a_split_point_takes_the_queue() {
         let vocabulary = vocabulary(&[vec![0, 0], vec![0, 0, 0, 0]]);
-        let pairs = PairTable::new(&vocabulary, &MergeRule::Ranks).unwrap();
+        let byte_ids = byte_ids(&vocabulary);
+        let pairs = PairTable::new(&vocabulary, &MergeRule::Ranks, &byte_ids).unwrap();
         let mut out = Vec::new();
         let text = vec![0; 1 << 20];
-        merge(&pairs, &byte_ids(&vocabulary), &text, &mut MergeScratch::default(), &mut out);
+        merge(&pairs, &byte_ids, &text, &mut MergeScratch::default(), &mut out);
         assert_eq!(out, vec![4; 1 << 18]);
     }
 }

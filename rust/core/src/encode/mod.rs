@@ -9,11 +9,15 @@ mod borders;
 
 mod cache;
 
-mod long;
-
 mod merge;
 
 mod pairs;
+
+mod parts;
+
+mod ranks;
+
+mod ring;
 
 mod special;
 
@@ -29,12 +33,11 @@ use crate::key::{Key, LONGEST};
 use crate::pretokenize::{Ends, Splitter};
 use crate::vocabulary::{MergeRule, Vocabulary};
 use borders::Borders;
-use cache::Cache;
-use long::{Kind, LongCache};
+use cache::{Cache, LONGEST_KEPT};
 use merge::{ByteIds, MergeScratch};
 use pairs::PairTable;
 use special::SpecialFinder;
-use together::{Parts, TURNS};
+use together::{Ahead, Later};
 
 /// No byte has this id.
 const NO_ID: u32 = u32::MAX;
@@ -77,80 +80,25 @@ impl EncodeOptions {
     }
 }
 
-/// Short pretokens: 16 MiB, most of which waits in the last cache of the processor.
-type Pretokens = Cache<18>;
+/// Pretokens: 16 MiB and 8 aside.
+type Pretokens = Cache<17>;
 
-/// Short pieces of long pretokens: 4 MiB.
-type Pieces = Cache<16>;
+/// Pieces of long pretokens: 4 MiB and 8 aside.
+type Pieces = Cache<15>;
 
-/// What encoding remembers and reuses; one for each thread. It takes 32 MiB at most.
+/// What encoding remembers and reuses; one for each thread. It takes 36 MiB at most.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     cache: Pretokens,
     pieces: Pieces,
-    /// Long pretokens and long pieces.
-    long: LongCache,
     merge: MergeScratch,
     ahead: Ahead,
     /// The ends of the pretokens that are worked on.
     ends: Box<Ends>,
-    /// The keys of those that are short, and their places in the cache.
-    keys: Vec<Option<(Key, usize)>>,
-    /// The ids of one pretoken.
-    ids: Vec<u32>,
-}
-
-/// Short pretokens that are not in the cache and will soon be needed.
-#[derive(Debug, Default)]
-struct Ahead {
-    parts: Vec<Parts>,
     /// Their keys and their places in the cache.
     keys: Vec<(Key, usize)>,
-}
-
-impl Ahead {
-    /// Merge all side by side and put their ids into the cache.
-    fn merge(&mut self, pairs: &PairTable, cache: &mut Pretokens, ids: &mut Vec<u32>) {
-        together::merge(pairs, &mut self.parts);
-        for (parts, (key, place)) in self.parts.drain(..).zip(self.keys.drain(..)) {
-            ids.clear();
-            parts.write(ids);
-            cache.put(key, place, ids);
-        }
-    }
-}
-
-/// What is kept for long pretokens.
-struct Kept<'a> {
-    pieces: &'a mut Pieces,
-    long: &'a mut LongCache,
-    merge: &'a mut MergeScratch,
-    ids: &'a mut Vec<u32>,
-}
-
-impl Kept<'_> {
-    /// Append the ids of many bytes: those that are known, or else those that `find` puts into a
-    /// buffer.
-    fn long(
-        &mut self,
-        bytes: &[u8],
-        kind: Kind,
-        out: &mut Vec<u32>,
-        find: impl FnOnce(&mut MergeScratch, &mut Vec<u32>) -> Result<()>,
-    ) -> Result<()> {
-        let place = (bytes.len() <= long::LONGEST).then(|| LongCache::place(bytes));
-        if let Some(ids) = place.and_then(|place| self.long.get(bytes, kind, place)) {
-            out.extend_from_slice(ids);
-            return Ok(());
-        }
-        self.ids.clear();
-        find(self.merge, self.ids)?;
-        if let Some(place) = place {
-            self.long.put(bytes, kind, place, self.ids);
-        }
-        out.extend_from_slice(self.ids);
-        Ok(())
-    }
+    /// The ids of one pretoken.
+    ids: Vec<u32>,
 }
 
 impl Encoder {
@@ -164,7 +112,7 @@ impl Encoder {
             MergeRule::Ranks => true,
             MergeRule::Merges { ignore_merges, .. } => *ignore_merges,
         };
-        let pairs = PairTable::new(vocabulary, rule)?;
+        let pairs = PairTable::new(vocabulary, rule, &byte_ids)?;
         Ok(Self { byte_ids, pairs, borders: OnceLock::new(), whole_first })
     }
 
@@ -199,7 +147,6 @@ impl Encoder {
         out: &mut Vec<u32>,
     ) -> Result<usize> {
         scratch.cache.prepare();
-        scratch.pieces.prepare();
         splitter.fill(text, start, &mut scratch.ends)?;
         self.encode_pretokens(vocabulary, text.as_bytes(), start, scratch, out)
     }
@@ -213,40 +160,40 @@ impl Encoder {
         scratch: &mut Scratch,
         out: &mut Vec<u32>,
     ) -> Result<usize> {
-        let Scratch { cache, pieces, long, merge, ahead, ends, keys, ids } = scratch;
+        let Scratch { cache, pieces, merge, ahead, ends, keys, ids } = scratch;
         locate(text, start, ends, cache, keys);
         // Whatever is known goes through a buffer on the stack: to copy four ids is quicker than to
         // ask how many there are.
         let mut buffer = [0; BUFFER];
         let (mut filled, mut foreseen) = (0, false);
-        for (index, &end) in ends.as_slice().iter().enumerate() {
-            let key = keys[index];
-            let room = buffer[filled..].first_chunk_mut();
-            let known = key.zip(room).and_then(|((key, place), room)| cache.get(key, place, room));
+        for (index, (&end, &(key, place))) in ends.as_slice().iter().zip(&*keys).enumerate() {
+            let pretoken = &text[start..end];
+            let room = buffer[filled..].first_chunk_mut().expect("it is emptied in time");
+            let mut known = cache.get(key, place, pretoken, room);
+            if known.is_none() && !foreseen && pretoken.len() <= LONGEST {
+                foreseen = true;
+                let (ends, keys) = (&ends.as_slice()[index..], &keys[index..]);
+                self.foresee(vocabulary, Later { text, start, ends, keys }, cache, ahead, ids);
+                known = cache.get(key, place, pretoken, room);
+            }
             if let Some(count) = known {
                 filled += count;
             } else {
                 out.extend_from_slice(&buffer[..filled]);
                 filled = 0;
-                let pretoken = &text[start..end];
-                if let Some((key, place)) = key {
+                ids.clear();
+                if pretoken.len() <= LONGEST {
                     self.encode_pretoken(vocabulary, pretoken, merge, ids)?;
-                    cache.put(key, place, ids);
-                    out.extend_from_slice(ids);
-                    if !foreseen {
-                        foreseen = true;
-                        let later = ends.as_slice()[index..].windows(2);
-                        let later = later.map(|ends| &text[ends[0]..ends[1]]);
-                        let later = later.zip(keys[index + 1..].iter().copied());
-                        self.foresee(vocabulary, later, cache, ahead, ids);
-                    }
                 } else {
-                    let mut kept = Kept { pieces, long, merge, ids };
-                    self.encode_long(vocabulary, pretoken, &mut kept, out)?;
+                    self.encode_long(vocabulary, pretoken, pieces, merge, ids)?;
                 }
+                if pretoken.len() <= LONGEST_KEPT {
+                    cache.put(key, place, pretoken, ids);
+                }
+                out.extend_from_slice(ids);
             }
             start = end;
-            if filled > BUFFER - LONGEST {
+            if filled > BUFFER - LONGEST_KEPT {
                 out.extend_from_slice(&buffer[..filled]);
                 filled = 0;
             }
@@ -255,71 +202,50 @@ impl Encoder {
         Ok(start)
     }
 
-    /// Put into the cache what of the next pretokens is not there.
-    fn foresee<'t>(
-        &self,
-        vocabulary: &Vocabulary,
-        pretokens: impl Iterator<Item = (&'t [u8], Option<(Key, usize)>)>,
-        cache: &mut Pretokens,
-        ahead: &mut Ahead,
-        ids: &mut Vec<u32>,
-    ) {
-        for (pretoken, key) in pretokens {
-            let Some((key, place)) = key.filter(|&(key, place)| !cache.has(key, place)) else {
-                continue;
-            };
-            if let Some(id) = vocabulary.id_of_key(key).filter(|_| self.whole_first) {
-                cache.put(key, place, &[id]);
-            } else if self.uncovered(pretoken).is_none() {
-                ahead.parts.push(Parts::new(&self.pairs, &self.byte_ids, pretoken));
-                ahead.keys.push((key, place));
-            }
-            if ahead.parts.len() == TURNS {
-                ahead.merge(&self.pairs, cache, ids);
-            }
-        }
-        ahead.merge(&self.pairs, cache, ids);
-    }
-
     /// Append the ids of a pretoken that has no key.
     fn encode_long(
         &self,
         vocabulary: &Vocabulary,
         pretoken: &[u8],
-        kept: &mut Kept,
-        out: &mut Vec<u32>,
+        pieces: &mut Pieces,
+        merge: &mut MergeScratch,
+        ids: &mut Vec<u32>,
     ) -> Result<()> {
         let borders = self.borders.get_or_init(|| Borders::new(vocabulary));
         let mut start = borders.next(pretoken, 0);
         if start == pretoken.len() {
-            return kept.long(pretoken, Kind::Pretoken, out, |merge, ids| {
-                self.encode_pretoken(vocabulary, pretoken, merge, ids)
-            });
+            return self.encode_pretoken(vocabulary, pretoken, merge, ids);
         }
-        self.encode_piece(&pretoken[..start], kept, out)?;
+        self.encode_piece(&pretoken[..start], pieces, merge, ids)?;
         while start < pretoken.len() {
             let end = borders.next(pretoken, start);
-            self.encode_piece(&pretoken[start..end], kept, out)?;
+            self.encode_piece(&pretoken[start..end], pieces, merge, ids)?;
             start = end;
         }
         Ok(())
     }
 
     /// Append the ids of a part of a pretoken that is merged alone.
-    fn encode_piece(&self, piece: &[u8], kept: &mut Kept, out: &mut Vec<u32>) -> Result<()> {
-        if piece.len() > LONGEST {
-            return kept.long(piece, Kind::Piece, out, |merge, ids| self.merge(piece, merge, ids));
+    fn encode_piece(
+        &self,
+        piece: &[u8],
+        pieces: &mut Pieces,
+        merge: &mut MergeScratch,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        if piece.len() > LONGEST_KEPT {
+            return self.merge(piece, merge, ids);
         }
-        let key = Key::new(piece, 0..piece.len());
-        let place = kept.pieces.locate(key);
-        let mut room = [0; LONGEST];
-        if let Some(count) = kept.pieces.get(key, place, &mut room) {
-            out.extend_from_slice(&room[..count]);
+        pieces.prepare();
+        let key = Key::of(piece, 0..piece.len());
+        let place = pieces.locate(key);
+        let mut room = [0; LONGEST_KEPT];
+        if let Some(count) = pieces.get(key, place, piece, &mut room) {
+            ids.extend_from_slice(&room[..count]);
         } else {
-            kept.ids.clear();
-            self.merge(piece, kept.merge, kept.ids)?;
-            kept.pieces.put(key, place, kept.ids);
-            out.extend_from_slice(kept.ids);
+            let before = ids.len();
+            self.merge(piece, merge, ids)?;
+            pieces.put(key, place, piece, &ids[before..]);
         }
         Ok(())
     }
@@ -338,7 +264,7 @@ impl Encoder {
         Ok(ids)
     }
 
-    /// Put the ids of one pretoken into `ids`.
+    /// Append the ids of one pretoken.
     ///
     /// Fails if no token covers one of its bytes.
     fn encode_pretoken(
@@ -348,7 +274,6 @@ impl Encoder {
         scratch: &mut MergeScratch,
         ids: &mut Vec<u32>,
     ) -> Result<()> {
-        ids.clear();
         if self.whole_first
             && let Some(id) = vocabulary.id(pretoken)
         {
@@ -372,14 +297,9 @@ impl Encoder {
         bytes.iter().copied().find(|&byte| self.byte_ids[usize::from(byte)] == NO_ID)
     }
 
-    /// The two ids that merge last when the bytes of token `id` are merged with lower ranks only,
-    /// or `None` if they do not come down to two: then no merge makes this token.
-    ///
-    /// This is how the merges are recovered that a rank file does not hold.
-    pub(crate) fn parents(&self, token: &[u8], id: u32) -> Option<(u32, u32)> {
-        let byte_ids: Vec<u32> = token.iter().map(|&b| self.byte_ids[usize::from(b)]).collect();
-        let parts = merge::merge_below(&self.pairs, byte_ids, id);
-        <[u32; 2]>::try_from(parts).ok().map(|[left, right]| (left, right))
+    /// All pairs of ids that merge, in order of rank.
+    pub(crate) fn merges(&self) -> Vec<(u32, u32)> {
+        self.pairs.in_order()
     }
 }
 
@@ -390,15 +310,12 @@ fn locate(
     mut start: usize,
     ends: &Ends,
     cache: &Pretokens,
-    keys: &mut Vec<Option<(Key, usize)>>,
+    keys: &mut Vec<(Key, usize)>,
 ) {
     keys.clear();
     keys.extend(ends.as_slice().iter().map(|&end| {
-        let range = start..end;
+        let key = Key::of(text, start..end.min(start + LONGEST_KEPT));
         start = end;
-        (range.len() <= LONGEST).then(|| {
-            let key = Key::new(text, range);
-            (key, cache.locate(key))
-        })
+        (key, cache.locate(key))
     }));
 }

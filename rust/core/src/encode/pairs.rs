@@ -1,14 +1,14 @@
 //! Which two neighbours merge, into what, and how early: both merge rules as one table.
 //!
-//! Under the rule of ranks two neighbours merge when their joined bytes are a token. Since every
-//! part is itself a token, "the joined bytes are token `t`" says the same as "the two parts are one
-//! of the ways to cut `t` in two tokens". So the table of all such cuts *is* the rule, and merging
-//! needs no bytes at all. Under the rule of merges the table holds the listed pairs.
+//! Under the rule of merges the table holds the listed pairs, under the rule of ranks those that
+//! [`ranks`](super::ranks) finds. So merging needs no bytes at all.
 //!
 //! A pair and its rank fit one word of 64 bits, so that a look-up costs one cache line: the ids
 //! take 21 bits each and the rank 22. The pairs of single bytes, which every merge of a pretoken
 //! begins with, have a square of their own.
 
+use super::merge::ByteIds;
+use super::{NO_ID, ranks};
 use crate::error::{Error, Result};
 use crate::prefetch::prefetch;
 use crate::vocabulary::{MergeRule, Vocabulary};
@@ -36,29 +36,45 @@ pub(super) struct PairTable {
 }
 
 impl PairTable {
+    /// The pairs that merge under a rule.
+    ///
     /// Fails if a listed merge names an id that does not exist or makes bytes that are no token.
-    pub(super) fn new(vocabulary: &Vocabulary, rule: &MergeRule) -> Result<Self> {
-        let (pairs, ids) = match rule {
-            // The rank is the id.
-            MergeRule::Ranks => (vocabulary.cuts(), Vec::new()),
-            MergeRule::Merges { merges, .. } => pairs_of_merges(vocabulary, merges)?,
-        };
-        let slots = (2 * pairs.len() + 2).next_power_of_two();
-        let mut table = Self {
+    pub(super) fn new(
+        vocabulary: &Vocabulary,
+        rule: &MergeRule,
+        byte_ids: &ByteIds,
+    ) -> Result<Self> {
+        match rule {
+            MergeRule::Ranks => {
+                // The rank is the id, and each token has one pair at most.
+                let mut table = Self::with_room(vocabulary.len(), Vec::new());
+                ranks::fill(&mut table, byte_ids, vocabulary);
+                Ok(table)
+            }
+            MergeRule::Merges { merges, .. } => {
+                let ids = ids_of_merges(vocabulary, merges)?;
+                let mut table = Self::with_room(merges.len(), ids);
+                for (rank, &(left, right)) in (0..).zip(merges) {
+                    table.insert(left, right, rank);
+                }
+                table.fill_bytes(byte_ids);
+                Ok(table)
+            }
+        }
+    }
+
+    fn with_room(pairs: usize, ids: Vec<u32>) -> Self {
+        let slots = (2 * pairs + 2).next_power_of_two();
+        Self {
             slots: vec![EMPTY; slots].into_boxed_slice(),
             shift: 64 - slots.trailing_zeros(),
             bytes: vec![NO_MERGE; 1 << 16].into_boxed_slice(),
             ids,
-        };
-        for (left, right, rank) in pairs {
-            table.insert(left, right, rank);
         }
-        table.fill_bytes(vocabulary);
-        Ok(table)
     }
 
     /// A pair that is there already keeps its rank: the list is in order.
-    fn insert(&mut self, left: u32, right: u32, rank: u32) {
+    pub(super) fn insert(&mut self, left: u32, right: u32, rank: u32) {
         let key = key(left, right);
         let mut at = self.start(key);
         while self.slots[at] != EMPTY {
@@ -70,14 +86,28 @@ impl PairTable {
         self.slots[at] = key | u64::from(rank) << (2 * ID_BITS);
     }
 
-    fn fill_bytes(&mut self, vocabulary: &Vocabulary) {
-        let ids: Vec<Option<u32>> = (0..=255).map(|byte| vocabulary.id(&[byte])).collect();
-        for (pair, rank) in (0..1 << 16).zip(0..) {
-            let pair: usize = pair;
-            if let (Some(left), Some(right)) = (ids[pair >> 8], ids[pair & 0xFF]) {
+    /// Let single bytes merge as the pair of their ids does.
+    pub(super) fn insert_bytes(&mut self, left: u8, right: u8, rank: u32) {
+        self.bytes[usize::from(left) << 8 | usize::from(right)] = rank;
+    }
+
+    fn fill_bytes(&mut self, byte_ids: &ByteIds) {
+        for (pair, rank) in (0..=u16::MAX).zip(0..) {
+            let [left, right] = pair.to_be_bytes().map(|byte| byte_ids[usize::from(byte)]);
+            if left != NO_ID && right != NO_ID {
                 self.bytes[rank] = self.rank(left, right);
             }
         }
+    }
+
+    /// All pairs of ids, in order of rank.
+    pub(super) fn in_order(&self) -> Vec<(u32, u32)> {
+        let mut slots: Vec<u64> =
+            self.slots.iter().copied().filter(|&slot| slot != EMPTY).collect();
+        slots.sort_unstable_by_key(|slot| slot >> (2 * ID_BITS));
+        #[expect(clippy::cast_possible_truncation, reason = "the bits of an id")]
+        let id = |bits: u64| bits as u32 & ((1 << ID_BITS) - 1);
+        slots.into_iter().map(|slot| (id(slot), id(slot >> ID_BITS))).collect()
     }
 
     #[inline]
@@ -129,16 +159,10 @@ fn key(left: u32, right: u32) -> u64 {
     u64::from(left) | u64::from(right) << ID_BITS
 }
 
-/// Left id, right id, rank.
-type Pair = (u32, u32, u32);
-
-/// The listed pairs, and the id that each makes; the joined bytes of each must be a token.
-fn pairs_of_merges(
-    vocabulary: &Vocabulary,
-    merges: &[(u32, u32)],
-) -> Result<(Vec<Pair>, Vec<u32>)> {
+/// The id that each listed pair makes: that of the token of its joined bytes.
+fn ids_of_merges(vocabulary: &Vocabulary, merges: &[(u32, u32)]) -> Result<Vec<u32>> {
     let ordinary = |id: u32| vocabulary.bytes(id).filter(|_| !vocabulary.is_special(id));
-    let joined = |rank: u32, left: u32, right: u32| {
+    let joined = |(rank, &(left, right)): (usize, &(u32, u32))| {
         let broken = |what: &str| Error::Vocabulary {
             reason: format!("merge {rank}, of the ids {left} and {right}, {what}"),
         };
@@ -148,9 +172,5 @@ fn pairs_of_merges(
         let missing = || broken(&format!("makes b\"{}\", which is no token", token.escape_ascii()));
         vocabulary.id(&token).ok_or_else(missing)
     };
-    let ranked = (0u32..).zip(merges);
-    let pairs: Vec<Pair> = ranked.map(|(rank, &(left, right))| (left, right, rank)).collect();
-    let ids = pairs.iter().map(|&(left, right, rank)| joined(rank, left, right));
-    let ids = ids.collect::<Result<_>>()?;
-    Ok((pairs, ids))
+    merges.iter().enumerate().map(joined).collect()
 }

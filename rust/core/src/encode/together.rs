@@ -5,105 +5,130 @@
 //! answers that it asked for one round ago, makes a merge, and asks for the memory of the next two
 //! pairs. The ids are those of [`merge`](super::merge).
 
-use super::merge::ByteIds;
-use super::pairs::{NO_MERGE, PairTable};
-use crate::key::LONGEST;
+use std::ops::Range;
+
+use super::pairs::PairTable;
+use super::parts::Parts;
+use super::{Encoder, Pretokens};
+use crate::instructions::{self, Work};
+use crate::key::{Key, LONGEST};
+use crate::vocabulary::Vocabulary;
 
 /// How many pretokens take turns.
 pub(super) const TURNS: usize = 16;
 
-/// Places for the bytes of a pretoken, of which the last stays free.
-const PLACES: usize = LONGEST + 1;
-
-/// The parts of one pretoken, each at the place of its first byte.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Parts {
-    ids: [u32; PLACES],
-    /// The rank of the merge of the part at a place with the part to its right.
-    ranks: [u32; PLACES],
-    /// A bit for each place where a part starts, and one at the end of the pretoken.
-    starts: u32,
-    /// The two places whose ranks were asked for, with what stands there and to its right.
-    asked: [Option<(usize, u32, u32)>; 2],
+/// The next pretokens of a text: the first begins at `start`, and each has an end, a key and a place
+/// in the cache.
+pub(super) struct Later<'a> {
+    pub(super) text: &'a [u8],
+    pub(super) start: usize,
+    pub(super) ends: &'a [usize],
+    pub(super) keys: &'a [(Key, usize)],
 }
 
-impl Parts {
-    /// The bytes of a pretoken, of which each has an id.
-    pub(super) fn new(pairs: &PairTable, byte_ids: &ByteIds, pretoken: &[u8]) -> Self {
-        let (mut ids, mut ranks) = ([0; PLACES], [NO_MERGE; PLACES]);
-        for (id, &byte) in ids.iter_mut().zip(pretoken) {
-            *id = byte_ids[usize::from(byte)];
-        }
-        for (rank, pair) in ranks.iter_mut().zip(pretoken.windows(2)) {
-            *rank = pairs.rank_of_bytes(pair[0], pair[1]);
-        }
-        Self { ids, ranks, starts: (2 << pretoken.len()) - 1, asked: [None; 2] }
+impl Later<'_> {
+    /// The short pretokens: where they are, their keys and their places.
+    fn short(&self) -> impl Iterator<Item = (Range<usize>, Key, usize)> {
+        let mut start = self.start;
+        let pretokens = self.ends.iter().zip(self.keys).map(move |(&end, &(key, place))| {
+            let range = start..end;
+            start = end;
+            (range, key, place)
+        });
+        pretokens.filter(|(range, ..)| range.len() <= LONGEST)
     }
+}
 
-    /// Make the next merge; false if there is none.
-    #[inline]
-    fn turn(&mut self, pairs: &PairTable) -> bool {
-        for (place, left, right) in self.asked.into_iter().flatten() {
-            self.ranks[place] = pairs.rank(left, right);
-        }
-        let rank = self.ranks.iter().copied().fold(NO_MERGE, u32::min);
-        if rank == NO_MERGE {
-            return false;
-        }
-        let same = self.ranks.iter().map(|&other| u32::from(other == rank));
-        let mask = (0..).zip(same).fold(0, |mask, (place, bit): (u32, u32)| mask | bit << place);
-        self.merge_at(mask.trailing_zeros() as usize, pairs.id(rank));
-        self.ask(pairs);
-        true
-    }
+/// Short pretokens that are not in the cache and will soon be needed.
+#[derive(Debug, Default)]
+pub(super) struct Ahead {
+    /// Where they are in the text, their keys and their places in the cache.
+    missed: Vec<(Range<usize>, Key, usize)>,
+    /// Those that are merged.
+    parts: Vec<Parts<{ LONGEST + 1 }>>,
+    /// Their keys and their places in the cache.
+    keys: Vec<(Key, usize)>,
+}
 
-    /// Merge the part at `at` with its right neighbour, and note what is to be asked.
-    #[inline]
-    fn merge_at(&mut self, at: usize, id: u32) {
-        let behind = self.starts & (!1 << at);
-        let right = behind & behind.wrapping_neg();
-        self.starts &= !right;
-        self.ids[at] = id;
-        // The rank of the right part goes; that of the new one is not yet known.
-        self.ranks[right.trailing_zeros() as usize] = NO_MERGE;
-        self.ranks[at] = NO_MERGE;
-        let next = (self.starts & (!1 << at)).trailing_zeros() as usize;
-        let is_end = self.starts >> next == 1;
-        let before = self.starts & ((1 << at) - 1);
-        self.asked = [
-            (!is_end).then(|| (at, id, self.ids[next])),
-            before.checked_ilog2().map(|left| (left as usize, self.ids[left as usize], id)),
-        ];
-    }
-
-    #[inline]
-    fn ask(&self, pairs: &PairTable) {
-        for (_, left, right) in self.asked.into_iter().flatten() {
-            pairs.prefetch(left, right);
+impl Ahead {
+    /// Merge all side by side and put their ids into the cache.
+    fn merge(&mut self, pairs: &PairTable, cache: &mut Pretokens, ids: &mut Vec<u32>) {
+        merge(pairs, &mut self.parts);
+        for (parts, (key, place)) in self.parts.drain(..).zip(self.keys.drain(..)) {
+            ids.clear();
+            parts.write(ids);
+            cache.put(key, place, &[], ids);
         }
     }
+}
 
-    /// Append the ids.
-    pub(super) fn write(&self, out: &mut Vec<u32>) {
-        let mut starts = self.starts ^ (1 << self.starts.ilog2());
-        while starts != 0 {
-            out.push(self.ids[starts.trailing_zeros() as usize]);
-            starts &= starts - 1;
+impl Encoder {
+    /// Put into the cache what of the next pretokens is short and not there.
+    pub(super) fn foresee(
+        &self,
+        vocabulary: &Vocabulary,
+        later: Later<'_>,
+        cache: &mut Pretokens,
+        ahead: &mut Ahead,
+        ids: &mut Vec<u32>,
+    ) {
+        ahead.missed.extend(later.short().filter(|&(_, key, place)| {
+            let missed = !cache.has(key, place);
+            if missed {
+                vocabulary.prefetch(key);
+            }
+            missed
+        }));
+        for &(_, key, _) in &ahead.missed {
+            vocabulary.prefetch_row(key);
         }
+        let mut missed = std::mem::take(&mut ahead.missed);
+        for (range, key, place) in missed.drain(..) {
+            let pretoken = &later.text[range];
+            if let Some(id) = vocabulary.id_of_key(key).filter(|_| self.whole_first) {
+                if !cache.has(key, place) {
+                    cache.put(key, place, &[], &[id]);
+                }
+            } else if self.uncovered(pretoken).is_none() {
+                ahead.parts.push(Parts::new(&self.pairs, &self.byte_ids, pretoken));
+                ahead.keys.push((key, place));
+            }
+            if ahead.parts.len() == TURNS {
+                ahead.merge(&self.pairs, cache, ids);
+            }
+        }
+        ahead.merge(&self.pairs, cache, ids);
+        ahead.missed = missed;
     }
 }
 
 /// Merge pretokens side by side, at most [`TURNS`].
-pub(super) fn merge(pairs: &PairTable, all: &mut [Parts]) {
-    let mut at_work = (1u32 << all.len()) - 1;
-    while at_work != 0 {
-        let mut turns = at_work;
-        while turns != 0 {
-            let index = turns.trailing_zeros();
-            if !all[index as usize].turn(pairs) {
-                at_work &= !(1 << index);
+pub(super) fn merge<const PLACES: usize>(pairs: &PairTable, all: &mut [Parts<PLACES>]) {
+    instructions::run(Together { pairs, all });
+}
+
+struct Together<'a, const PLACES: usize> {
+    pairs: &'a PairTable,
+    all: &'a mut [Parts<PLACES>],
+}
+
+impl<const PLACES: usize> Work for Together<'_, PLACES> {
+    type Output = ();
+
+    #[expect(clippy::inline_always, reason = "`Work` asks for it")]
+    #[inline(always)]
+    fn run(self) {
+        let Self { pairs, all } = self;
+        let mut at_work = (1u32 << all.len()) - 1;
+        while at_work != 0 {
+            let mut turns = at_work;
+            while turns != 0 {
+                let index = turns.trailing_zeros();
+                if !all[index as usize].turn(pairs) {
+                    at_work &= !(1 << index);
+                }
+                turns &= turns - 1;
             }
-            turns &= turns - 1;
         }
     }
 }

@@ -1,0 +1,103 @@
+//! The parts of one short pretoken while it is merged.
+//!
+//! Each part stays at the place of its first byte. A word of 64 bits marks the places where a part
+//! starts, so that neighbours are found by counting zeros and nothing moves, and each merge looks up
+//! two pairs only. The next merge is the minimum of an array of numbers, of which each says both the
+//! rank of a merge and its place: the lowest rank, the leftmost among equals.
+
+#![expect(
+    clippy::inline_always,
+    reason = "all of it must be compiled for the instructions of the caller"
+)]
+
+use super::merge::ByteIds;
+use super::pairs::{NO_MERGE, PairTable};
+
+/// A number below the rank in a merge: the place.
+const PLACE_BITS: u32 = 6;
+const PLACE: u32 = (1 << PLACE_BITS) - 1;
+/// The merge of a place where nothing merges; ranks of pairs are far below.
+const NONE: u32 = NO_MERGE << PLACE_BITS;
+
+/// Places for the bytes of a pretoken, of which the last stays free.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Parts<const PLACES: usize> {
+    ids: [u32; PLACES],
+    /// For each place the rank of the merge of its part with the part to its right, and the place.
+    merges: [u32; PLACES],
+    /// A bit for each place where a part starts, and one at the end of the pretoken.
+    starts: u64,
+    /// The two places whose ranks were asked for, with what stands there and to its right.
+    asked: [Option<(usize, u32, u32)>; 2],
+}
+
+impl<const PLACES: usize> Parts<PLACES> {
+    /// The most bytes that fit.
+    pub(super) const MOST: usize = PLACES - 1;
+
+    /// The bytes of a pretoken, of which each has an id; at most [`MOST`](Self::MOST).
+    #[inline(always)]
+    pub(super) fn new(pairs: &PairTable, byte_ids: &ByteIds, pretoken: &[u8]) -> Self {
+        let (mut ids, mut merges) = ([0; PLACES], [NONE; PLACES]);
+        for (id, &byte) in ids.iter_mut().zip(pretoken) {
+            *id = byte_ids[usize::from(byte)];
+        }
+        for (place, pair) in pretoken.windows(2).enumerate() {
+            merges[place] = merge(pairs.rank_of_bytes(pair[0], pair[1]), place);
+        }
+        Self { ids, merges, starts: u64::MAX >> (63 - pretoken.len()), asked: [None; 2] }
+    }
+
+    /// Make the next merge; false if there is none.
+    #[inline(always)]
+    pub(super) fn turn(&mut self, pairs: &PairTable) -> bool {
+        for (place, left, right) in self.asked.into_iter().flatten() {
+            self.merges[place] = merge(pairs.rank(left, right), place);
+        }
+        let lowest = self.merges.iter().copied().fold(NONE, u32::min);
+        if lowest == NONE {
+            return false;
+        }
+        self.merge_at((lowest & PLACE) as usize, pairs.id(lowest >> PLACE_BITS));
+        for (_, left, right) in self.asked.into_iter().flatten() {
+            pairs.prefetch(left, right);
+        }
+        true
+    }
+
+    /// Merge the part at `at` with its right neighbour, and note what is to be asked.
+    #[inline(always)]
+    fn merge_at(&mut self, at: usize, id: u32) {
+        let behind = self.starts & (!1 << at);
+        let right = behind.trailing_zeros() as usize;
+        self.starts &= !(1 << right);
+        self.ids[at] = id;
+        // The merge of the right part goes; that of the new one is not yet known.
+        self.merges[right] = NONE;
+        self.merges[at] = NONE;
+        let next = (self.starts & (!1 << at)).trailing_zeros() as usize;
+        let is_end = self.starts >> next == 1;
+        let before = self.starts & ((1 << at) - 1);
+        self.asked = [
+            (!is_end).then(|| (at, id, self.ids[next])),
+            before.checked_ilog2().map(|left| (left as usize, self.ids[left as usize], id)),
+        ];
+    }
+
+    /// Append the ids.
+    pub(super) fn write(&self, out: &mut Vec<u32>) {
+        let mut starts = self.starts ^ (1 << self.starts.ilog2());
+        while starts != 0 {
+            out.push(self.ids[starts.trailing_zeros() as usize]);
+            starts &= starts - 1;
+        }
+    }
+}
+
+/// A rank and a place as one number.
+#[inline(always)]
+fn merge(rank: u32, place: usize) -> u32 {
+    #[expect(clippy::cast_possible_truncation, reason = "there are at most 64 places")]
+    let place = if rank == NO_MERGE { 0 } else { place as u32 };
+    rank << PLACE_BITS | place
+}
