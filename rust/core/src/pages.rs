@@ -1,28 +1,101 @@
-//! Asking the system for large pages: the only file that does.
+//! Tables in large pages: the only file that asks the system for them.
 //!
 //! Tables of many megabytes are looked at all over the place. In pages of 4 kB each look costs a walk
 //! through the page tables, and the first touch of each page a call into the system; pages of 2 MB
 //! are five hundred times fewer.
 
+use std::ops::{Deref, DerefMut};
+
 /// The size of a large page in bytes.
-#[cfg(target_os = "linux")]
 const LARGE: usize = 1 << 21;
 
-/// Ask for large pages where all of this memory is in use or soon will be. Nothing else changes, and
-/// nothing happens where the system has none or the memory is smaller than one.
+/// The size of a line of the processor's cache in bytes.
+const LINE: usize = 64;
+
+/// Words that begin where a line of the processor's cache begins, and where a large page begins if
+/// they fill one.
+#[derive(Debug, Default)]
+pub(crate) struct Words {
+    words: Vec<u64>,
+    start: usize,
+    length: usize,
+}
+
+impl Words {
+    /// So many zeros.
+    pub(crate) fn zeros(length: usize) -> Self {
+        let bytes = length * size_of::<u64>();
+        let alignment = if bytes < LARGE { LINE } else { LARGE };
+        // Zeros that nobody has touched cost address space only.
+        let words = vec![0; length + alignment / size_of::<u64>()];
+        let start = words.as_ptr().align_offset(alignment);
+        assert!(start + length <= words.len(), "memory can be aligned");
+        if bytes >= LARGE {
+            advise(&words[start..start + length]);
+        }
+        Self { words, start, length }
+    }
+
+    /// The word at an index.
+    #[inline]
+    pub(crate) fn word(&self, index: usize) -> u64 {
+        self.words[self.start + index]
+    }
+
+    /// The words from an index on.
+    #[inline]
+    pub(crate) fn chunk<const LENGTH: usize>(&mut self, index: usize) -> &mut [u64; LENGTH] {
+        let chunk = self.words[self.start + index..].first_chunk_mut();
+        chunk.expect("an index that is so far from the end")
+    }
+}
+
+impl Deref for Words {
+    type Target = [u64];
+
+    #[inline]
+    fn deref(&self) -> &[u64] {
+        &self.words[self.start..self.start + self.length]
+    }
+}
+
+impl DerefMut for Words {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u64] {
+        &mut self.words[self.start..self.start + self.length]
+    }
+}
+
+/// Ask for large pages where all of this memory will be in use. Nothing else changes.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "a fifth of the time of encoding is walking page tables")]
-pub(crate) fn large<T>(memory: &[T]) {
-    let range = memory.as_ptr_range();
-    let start = (range.start as usize).next_multiple_of(LARGE);
-    let end = range.end as usize / LARGE * LARGE;
-    if start < end {
-        let start = std::ptr::with_exposed_provenance_mut(start);
-        // SAFETY: this advice changes no content, whatever stands at these addresses.
-        unsafe { libc::madvise(start, end - start as usize, libc::MADV_HUGEPAGE) };
+fn advise(words: &[u64]) {
+    // SAFETY: this advice changes no content, and whole large pages of these words are named only.
+    unsafe {
+        let start = words.as_ptr().cast_mut().cast();
+        libc::madvise(start, size_of_val(words) / LARGE * LARGE, libc::MADV_HUGEPAGE);
     }
 }
 
 /// Elsewhere nothing is asked.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn large<T>(_memory: &[T]) {}
+fn advise(_words: &[u64]) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_zeros_at_the_right_place() {
+        for length in [0, 1, 1000, LARGE / 8 - 1, LARGE / 8, LARGE / 4 + 5] {
+            let mut words = Words::zeros(length);
+            assert_eq!(words.len(), length);
+            let alignment = if 8 * length < LARGE { LINE } else { LARGE };
+            assert_eq!(words.as_ptr().align_offset(alignment), 0);
+            assert!(words.iter().all(|&word| word == 0));
+            words.fill(7);
+            assert!(length == 0 || words.word(length - 1) == 7);
+            assert!(length < 4 || *words.chunk::<4>(length - 4) == [7; 4]);
+        }
+    }
+}

@@ -14,7 +14,7 @@
 
 use super::ring::Ring;
 use crate::key::{Key, LONGEST};
-use crate::pages;
+use crate::pages::Words;
 use crate::prefetch::prefetch;
 
 /// Longer pretokens (in bytes) are not kept. A pretoken has no more ids than bytes.
@@ -27,8 +27,6 @@ const SLOT: usize = 4;
 /// How many slots a set has.
 const SLOTS: usize = 4;
 const SET: usize = SLOT * SLOTS;
-/// How many words there are from one line of the processor's cache to the next, and per set.
-const LINE: usize = 8;
 
 /// There are 2 to the power of this many sets at first, and 8 times as many whenever half of the slots
 /// are taken.
@@ -48,9 +46,8 @@ const ASIDE: u64 = 15;
 /// Empty, it has nothing.
 #[derive(Debug, Default)]
 pub(super) struct Cache<const BITS: u32> {
-    /// The sets, from `base` on, which is where a line begins. Zero is an empty slot.
-    words: Vec<u64>,
-    base: usize,
+    /// The sets. Zero is an empty slot.
+    words: Words,
     bits: u32,
     /// How many slots are taken.
     taken: usize,
@@ -71,16 +68,11 @@ impl<const BITS: u32> Cache<BITS> {
     fn grow(&mut self) {
         let grown = if self.bits == 0 { FIRST_BITS } else { self.bits + GROWTH_BITS };
         let bits = grown.min(BITS);
-        let words = vec![0; (SET << bits) + LINE];
-        pages::large(&words);
-        let base = words.as_ptr().align_offset(LINE * size_of::<u64>()).min(LINE);
-        let old = std::mem::replace(self, Self { words, base, bits, ..Self::default() });
-        self.aside = old.aside;
-        for slot in old.words.get(old.base..).unwrap_or_default().as_chunks().0 {
-            if slot[1] != 0 {
-                let place = self.place(Key::of_words(slot[0], slot[1] & KEY));
-                self.put_slot(place, *slot);
-            }
+        let old = std::mem::replace(&mut self.words, Words::zeros(SET << bits));
+        (self.bits, self.taken) = (bits, 0);
+        for slot in old.as_chunks().0.iter().filter(|slot| slot[1] != 0) {
+            let place = self.place(Key::of_words(slot[0], slot[1] & KEY));
+            self.put_slot(place, *slot);
         }
     }
 
@@ -88,7 +80,7 @@ impl<const BITS: u32> Cache<BITS> {
     #[inline]
     fn place(&self, key: Key) -> usize {
         let set = usize::try_from(key.hash() >> (64 - self.bits)).unwrap_or(0);
-        self.base + set * SET
+        set * SET
     }
 
     /// Where the set of a key begins. Its memory is asked for, so that it is there a little later.
@@ -101,8 +93,7 @@ impl<const BITS: u32> Cache<BITS> {
 
     #[inline]
     fn set(&mut self, place: usize) -> &mut [[u64; SLOT]; SLOTS] {
-        let set: Option<&mut [u64; SET]> = self.words[place..].first_chunk_mut();
-        let (slots, _) = set.expect("`prepare` made room for all sets").as_chunks_mut();
+        let (slots, _) = self.words.chunk::<SET>(place).as_chunks_mut();
         slots.try_into().expect("a set has so many slots")
     }
 
@@ -116,7 +107,11 @@ impl<const BITS: u32> Cache<BITS> {
     /// `None` if it is not here.
     ///
     /// More of `out` may be overwritten.
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "the loop that calls it is most of the time of encoding"
+    )]
+    #[inline(always)]
     pub(super) fn get(
         &mut self,
         key: Key,
@@ -141,6 +136,20 @@ impl<const BITS: u32> Cache<BITS> {
             (pair[0], pair[1]) = (word as u32, (word >> 32) as u32);
         }
         usize::try_from(count).ok()
+    }
+
+    /// Append the ids of a pretoken, which `locate` has placed; false if it is not here.
+    pub(super) fn append(
+        &mut self,
+        key: Key,
+        place: usize,
+        pretoken: &[u8],
+        ids: &mut Vec<u32>,
+    ) -> bool {
+        let mut room = [0; LONGEST_KEPT];
+        let count = self.get(key, place, pretoken, &mut room);
+        ids.extend_from_slice(&room[..count.unwrap_or(0)]);
+        count.is_some()
     }
 
     /// A slot of the second line, which moves to the first.
@@ -278,7 +287,7 @@ mod tests {
                 put(&mut cache, b"frequent", &[7]);
             }
         }
-        assert_eq!(cache.words.len(), (SET << 12) + LINE);
+        assert_eq!(cache.words.len(), SET << 12);
         let kept = (0..200_000u32).filter_map(|number| {
             let ids = get(&mut cache, &number.to_le_bytes())?;
             assert_eq!(ids, vec![number; 1 + number as usize % 7]);

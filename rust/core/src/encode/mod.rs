@@ -46,7 +46,7 @@ const NO_ID: u32 = u32::MAX;
 const BUFFER: usize = 1024;
 
 /// What encoding needs beside the vocabulary, derived from it once.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Encoder {
     /// The id of each byte, or `NO_ID`.
     byte_ids: ByteIds,
@@ -169,26 +169,22 @@ impl Encoder {
         for (index, (&end, &(key, place))) in ends.as_slice().iter().zip(&*keys).enumerate() {
             let pretoken = &text[start..end];
             let room = buffer[filled..].first_chunk_mut().expect("it is emptied in time");
-            let mut known = cache.get(key, place, pretoken, room);
-            if known.is_none() && !foreseen && pretoken.len() <= LONGEST {
-                foreseen = true;
-                let (ends, keys) = (&ends.as_slice()[index..], &keys[index..]);
-                self.foresee(vocabulary, Later { text, start, ends, keys }, cache, ahead, ids);
-                known = cache.get(key, place, pretoken, room);
-            }
-            if let Some(count) = known {
+            if let Some(count) = cache.get(key, place, pretoken, room) {
                 filled += count;
             } else {
                 out.extend_from_slice(&buffer[..filled]);
                 filled = 0;
-                ids.clear();
-                if pretoken.len() <= LONGEST {
-                    self.encode_pretoken(vocabulary, pretoken, merge, ids)?;
-                } else {
-                    self.encode_long(vocabulary, pretoken, pieces, merge, ids)?;
+                if !foreseen && pretoken.len() <= LONGEST {
+                    foreseen = true;
+                    let (ends, keys) = (&ends.as_slice()[index..], &keys[index..]);
+                    self.foresee(vocabulary, Later { text, start, ends, keys }, cache, ahead, ids);
                 }
-                if pretoken.len() <= LONGEST_KEPT {
-                    cache.put(key, place, pretoken, ids);
+                ids.clear();
+                if !cache.append(key, place, pretoken, ids) {
+                    self.encode_missed(vocabulary, pretoken, pieces, merge, ids)?;
+                    if pretoken.len() <= LONGEST_KEPT {
+                        cache.put(key, place, pretoken, ids);
+                    }
                 }
                 out.extend_from_slice(ids);
             }
@@ -202,8 +198,8 @@ impl Encoder {
         Ok(start)
     }
 
-    /// Append the ids of a pretoken that has no key.
-    fn encode_long(
+    /// Append the ids of a pretoken that is not in the cache.
+    fn encode_missed(
         &self,
         vocabulary: &Vocabulary,
         pretoken: &[u8],
@@ -211,6 +207,9 @@ impl Encoder {
         merge: &mut MergeScratch,
         ids: &mut Vec<u32>,
     ) -> Result<()> {
+        if pretoken.len() <= LONGEST {
+            return self.encode_pretoken(vocabulary, pretoken, merge, ids);
+        }
         let borders = self.borders.get_or_init(|| Borders::new(vocabulary));
         let mut start = borders.next(pretoken, 0);
         if start == pretoken.len() {
@@ -239,10 +238,7 @@ impl Encoder {
         pieces.prepare();
         let key = Key::of(piece, 0..piece.len());
         let place = pieces.locate(key);
-        let mut room = [0; LONGEST_KEPT];
-        if let Some(count) = pieces.get(key, place, piece, &mut room) {
-            ids.extend_from_slice(&room[..count]);
-        } else {
+        if !pieces.append(key, place, piece, ids) {
             let before = ids.len();
             self.merge(piece, merge, ids)?;
             pieces.put(key, place, piece, &ids[before..]);

@@ -10,6 +10,7 @@
 use super::merge::ByteIds;
 use super::{NO_ID, ranks};
 use crate::error::{Error, Result};
+use crate::pages::Words;
 use crate::prefetch::prefetch;
 use crate::vocabulary::{MergeRule, Vocabulary};
 
@@ -24,10 +25,10 @@ const EMPTY: u64 = u64::MAX;
 const _: () = assert!(crate::vocabulary::MAX_VOCAB_SIZE < 1 << ID_BITS);
 
 /// All pairs that merge.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct PairTable {
     /// Open addressing, a power of two, at most half full.
-    slots: Box<[u64]>,
+    slots: Words,
     shift: u32,
     /// The rank of each pair of bytes.
     bytes: Box<[u32]>,
@@ -64,10 +65,11 @@ impl PairTable {
     }
 
     fn with_room(pairs: usize, ids: Vec<u32>) -> Self {
-        let slots = (2 * pairs + 2).next_power_of_two();
+        let mut slots = Words::zeros((2 * pairs + 2).next_power_of_two());
+        slots.fill(EMPTY);
         Self {
-            slots: vec![EMPTY; slots].into_boxed_slice(),
-            shift: 64 - slots.trailing_zeros(),
+            shift: 64 - slots.len().trailing_zeros(),
+            slots,
             bytes: vec![NO_MERGE; 1 << 16].into_boxed_slice(),
             ids,
         }
@@ -123,7 +125,7 @@ impl PairTable {
         let key = key(left, right);
         let mut at = self.start(key);
         loop {
-            let slot = self.slots[at & (self.slots.len() - 1)];
+            let slot = self.slots.word(at & (self.slots.len() - 1));
             if slot & KEY == key {
                 // 22 bits are left.
                 return u32::try_from(slot >> (2 * ID_BITS)).unwrap_or(NO_MERGE);
