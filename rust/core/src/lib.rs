@@ -56,9 +56,9 @@ pub mod parallel;
 
 mod index;
 
-mod instructions;
-
 mod key;
+
+mod lanes;
 
 mod pages;
 

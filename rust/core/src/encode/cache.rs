@@ -93,7 +93,7 @@ impl<const BITS: u32> Cache<BITS> {
 
     #[inline]
     fn set(&mut self, place: usize) -> &mut [[u64; SLOT]; SLOTS] {
-        let (slots, _) = self.words.chunk::<SET>(place).as_chunks_mut();
+        let (slots, _) = self.words.chunk_mut::<SET>(place).as_chunks_mut();
         slots.try_into().expect("a set has so many slots")
     }
 

@@ -16,7 +16,7 @@ use hashbrown::HashMap;
 
 use super::pairs::{NO_MERGE, PairTable};
 use super::parts::Parts;
-use crate::instructions::{self, Work};
+use crate::lanes::{self, Lanes, Plain, Work};
 
 /// Longer pretokens (in bytes) take the way with the queue.
 pub(super) const SHORT: usize = Parts::<64>::MOST;
@@ -69,7 +69,7 @@ pub(super) fn merge(
 
 /// The first way: at most [`SHORT`] bytes.
 fn merge_short(pairs: &PairTable, byte_ids: &ByteIds, pretoken: &[u8], out: &mut Vec<u32>) {
-    instructions::run(Short { pairs, byte_ids, pretoken, out });
+    lanes::run(Short { pairs, byte_ids, pretoken, out });
 }
 
 struct Short<'a> {
@@ -84,11 +84,11 @@ impl Work for Short<'_> {
 
     #[expect(clippy::inline_always, reason = "`Work` asks for it")]
     #[inline(always)]
-    fn run(self) {
+    fn run(self, lanes: impl Lanes) {
         match self.pretoken.len() {
-            ..16 => self.merge::<16>(),
-            16..32 => self.merge::<32>(),
-            _ => self.merge::<64>(),
+            ..16 => self.merge::<16>(lanes),
+            16..32 => self.merge::<32>(lanes),
+            _ => self.merge::<64>(lanes),
         }
     }
 }
@@ -96,9 +96,9 @@ impl Work for Short<'_> {
 impl Short<'_> {
     #[expect(clippy::inline_always, reason = "`Work` asks for it")]
     #[inline(always)]
-    fn merge<const PLACES: usize>(self) {
+    fn merge<const PLACES: usize>(self, lanes: impl Lanes) {
         let mut parts = Parts::<PLACES>::new(self.pairs, self.byte_ids, self.pretoken);
-        while parts.turn(self.pairs) {}
+        while parts.turn(self.pairs, lanes) {}
         parts.write(self.out);
     }
 }
@@ -175,11 +175,11 @@ impl LongParts {
         self.ranks[right] = NO_MERGE;
         self.ids[at] = pairs.id(rank);
         let next = self.next(at).and_then(|next| self.ids.get(next));
-        let behind = next.map_or(NO_MERGE, |&id| pairs.rank(self.ids[at], id));
+        let behind = next.map_or(NO_MERGE, |&id| pairs.rank(self.ids[at], id, Plain));
         self.ranks[at] = behind;
         waiting.add(behind, place);
         let Some(left) = self.before(at) else { return behind };
-        let before = pairs.rank(self.ids[left], self.ids[at]);
+        let before = pairs.rank(self.ids[left], self.ids[at], Plain);
         self.ranks[left] = before;
         waiting.add(before, u32::try_from(left).expect("left of a place"));
         behind.min(before)

@@ -81,7 +81,7 @@ impl EncodeOptions {
 }
 
 /// Pretokens: 16 MiB and 8 aside.
-type Pretokens = Cache<17>;
+type Pretokens = Cache<18>;
 
 /// Pieces of long pretokens: 4 MiB and 8 aside.
 type Pieces = Cache<15>;

@@ -3,13 +3,16 @@
 //! Under the rule of merges the table holds the listed pairs, under the rule of ranks those that
 //! [`ranks`](super::ranks) finds. So merging needs no bytes at all.
 //!
-//! A pair and its rank fit one word of 64 bits, so that a look-up costs one cache line: the ids
-//! take 21 bits each and the rank 22. The pairs of single bytes, which every merge of a pretoken
-//! begins with, have a square of their own.
+//! A pair and its rank fit one word of 64 bits: the ids take 21 bits each and the rank 22. The table is
+//! made of buckets of eight words, one line of the processor's cache, which are looked at all at once:
+//! whether a pair merges is as good as random, so a branch on it would be guessed wrong half the time.
+//! A pair that finds its bucket full goes to the next. The pairs of single bytes, which every merge of
+//! a pretoken begins with, have a square of their own.
 
 use super::merge::ByteIds;
 use super::{NO_ID, ranks};
 use crate::error::{Error, Result};
+use crate::lanes::{Lanes, Plain};
 use crate::pages::Words;
 use crate::prefetch::prefetch;
 use crate::vocabulary::{MergeRule, Vocabulary};
@@ -19,15 +22,19 @@ pub(super) const NO_MERGE: u32 = u32::MAX;
 
 const ID_BITS: u32 = 21;
 const KEY: u64 = (1 << (2 * ID_BITS)) - 1;
-/// A slot without a pair: no pair has this key, since ids stay below the largest.
-const EMPTY: u64 = u64::MAX;
+/// How many slots a bucket has.
+const BUCKET: usize = 8;
 
-const _: () = assert!(crate::vocabulary::MAX_VOCAB_SIZE < 1 << ID_BITS);
+/// An id of which no pair is made, since ids stay below it.
+pub(super) const NOTHING: u32 = (1 << ID_BITS) - 1;
+
+const _: () = assert!(crate::vocabulary::MAX_VOCAB_SIZE <= NOTHING as usize);
 
 /// All pairs that merge.
 #[derive(Debug)]
 pub(super) struct PairTable {
-    /// Open addressing, a power of two, at most half full.
+    /// A power of two of buckets, which are half full on the average at most. A slot is a pair and,
+    /// above it, one more than its rank; zero is an empty slot.
     slots: Words,
     shift: u32,
     /// The rank of each pair of bytes.
@@ -65,8 +72,7 @@ impl PairTable {
     }
 
     fn with_room(pairs: usize, ids: Vec<u32>) -> Self {
-        let mut slots = Words::zeros((2 * pairs + 2).next_power_of_two());
-        slots.fill(EMPTY);
+        let slots = Words::zeros((2 * pairs + 2).next_power_of_two().max(BUCKET));
         Self {
             shift: 64 - slots.len().trailing_zeros(),
             slots,
@@ -79,13 +85,17 @@ impl PairTable {
     pub(super) fn insert(&mut self, left: u32, right: u32, rank: u32) {
         let key = key(left, right);
         let mut at = self.start(key);
-        while self.slots[at] != EMPTY {
-            if self.slots[at] & KEY == key {
-                return;
+        loop {
+            let bucket = self.slots.chunk_mut::<BUCKET>(at);
+            match bucket.iter_mut().find(|slot| **slot == 0 || **slot & KEY == key) {
+                Some(slot) if *slot == 0 => {
+                    *slot = u64::from(rank + 1) << (2 * ID_BITS) | key;
+                    return;
+                }
+                Some(_) => return,
+                None => at = (at + BUCKET) & (self.slots.len() - 1),
             }
-            at = (at + 1) & (self.slots.len() - 1);
         }
-        self.slots[at] = key | u64::from(rank) << (2 * ID_BITS);
     }
 
     /// Let single bytes merge as the pair of their ids does.
@@ -97,43 +107,42 @@ impl PairTable {
         for (pair, rank) in (0..=u16::MAX).zip(0..) {
             let [left, right] = pair.to_be_bytes().map(|byte| byte_ids[usize::from(byte)]);
             if left != NO_ID && right != NO_ID {
-                self.bytes[rank] = self.rank(left, right);
+                self.bytes[rank] = self.rank(left, right, Plain);
             }
         }
     }
 
     /// All pairs of ids, in order of rank.
     pub(super) fn in_order(&self) -> Vec<(u32, u32)> {
-        let mut slots: Vec<u64> =
-            self.slots.iter().copied().filter(|&slot| slot != EMPTY).collect();
+        let mut slots: Vec<u64> = self.slots.iter().copied().filter(|&slot| slot != 0).collect();
         slots.sort_unstable_by_key(|slot| slot >> (2 * ID_BITS));
         #[expect(clippy::cast_possible_truncation, reason = "the bits of an id")]
         let id = |bits: u64| bits as u32 & ((1 << ID_BITS) - 1);
         slots.into_iter().map(|slot| (id(slot), id(slot >> ID_BITS))).collect()
     }
 
+    /// Where the bucket of a pair begins.
     #[inline]
     fn start(&self, key: u64) -> usize {
         // Fibonacci hashing: the high bits of the product depend on all bits of the key.
         let hash = key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift;
-        usize::try_from(hash).expect("a table fits memory")
+        usize::try_from(hash).expect("a table fits memory") & !(BUCKET - 1)
     }
 
     /// How early the pair merges, or [`NO_MERGE`].
-    #[inline]
-    pub(super) fn rank(&self, left: u32, right: u32) -> u32 {
+    #[expect(clippy::inline_always, reason = "for the instructions of the caller")]
+    #[inline(always)]
+    pub(super) fn rank(&self, left: u32, right: u32, lanes: impl Lanes) -> u32 {
         let key = key(left, right);
         let mut at = self.start(key);
         loop {
-            let slot = self.slots.word(at & (self.slots.len() - 1));
-            if slot & KEY == key {
-                // 22 bits are left.
-                return u32::try_from(slot >> (2 * ID_BITS)).unwrap_or(NO_MERGE);
+            let bucket = self.slots.chunk::<BUCKET>(at);
+            let found = lanes.find(bucket, KEY, key) >> (2 * ID_BITS);
+            if found != 0 || bucket[BUCKET - 1] == 0 {
+                #[expect(clippy::cast_possible_truncation, reason = "22 bits are left")]
+                return (found as u32).wrapping_sub(1);
             }
-            if slot == EMPTY {
-                return NO_MERGE;
-            }
-            at += 1;
+            at = (at + BUCKET) & (self.slots.len() - 1);
         }
     }
 

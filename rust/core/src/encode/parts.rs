@@ -11,24 +11,34 @@
 )]
 
 use super::merge::ByteIds;
-use super::pairs::{NO_MERGE, PairTable};
+use super::pairs::{NO_MERGE, NOTHING, PairTable};
+use crate::lanes::Lanes;
 
 /// A number below the rank in a merge: the place.
 const PLACE_BITS: u32 = 6;
 const PLACE: u32 = (1 << PLACE_BITS) - 1;
-/// The merge of a place where nothing merges; ranks of pairs are far below.
+/// The merge of a place where nothing merges is this or more; ranks of pairs are far below.
 const NONE: u32 = NO_MERGE << PLACE_BITS;
 
 /// Places for the bytes of a pretoken, of which the last stays free.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Parts<const PLACES: usize> {
+    /// The id of the part that starts at a place; nothing at the end of the pretoken and behind.
     ids: [u32; PLACES],
     /// For each place the rank of the merge of its part with the part to its right, and the place.
     merges: [u32; PLACES],
     /// A bit for each place where a part starts, and one at the end of the pretoken.
     starts: u64,
-    /// The two places whose ranks were asked for, with what stands there and to its right.
-    asked: [Option<(usize, u32, u32)>; 2],
+    /// The two places whose ranks were asked for.
+    asked: [Asked; 2],
+}
+
+/// A place, what stands there, and what stands to its right.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    place: usize,
+    left: u32,
+    right: u32,
 }
 
 impl<const PLACES: usize> Parts<PLACES> {
@@ -38,29 +48,35 @@ impl<const PLACES: usize> Parts<PLACES> {
     /// The bytes of a pretoken, of which each has an id; at most [`MOST`](Self::MOST).
     #[inline(always)]
     pub(super) fn new(pairs: &PairTable, byte_ids: &ByteIds, pretoken: &[u8]) -> Self {
-        let (mut ids, mut merges) = ([0; PLACES], [NONE; PLACES]);
+        let (mut ids, mut merges) = ([NOTHING; PLACES], [NONE; PLACES]);
         for (id, &byte) in ids.iter_mut().zip(pretoken) {
             *id = byte_ids[usize::from(byte)];
         }
         for (place, pair) in pretoken.windows(2).enumerate() {
             merges[place] = merge(pairs.rank_of_bytes(pair[0], pair[1]), place);
         }
-        Self { ids, merges, starts: u64::MAX >> (63 - pretoken.len()), asked: [None; 2] }
+        let nothing = Asked { place: Self::MOST, left: NOTHING, right: NOTHING };
+        Self { ids, merges, starts: u64::MAX >> (63 - pretoken.len()), asked: [nothing; 2] }
     }
 
     /// Make the next merge; false if there is none.
+    ///
+    /// There is no branch but for the end: which places have neighbours is as good as random.
     #[inline(always)]
-    pub(super) fn turn(&mut self, pairs: &PairTable) -> bool {
-        for (place, left, right) in self.asked.into_iter().flatten() {
-            self.merges[place] = merge(pairs.rank(left, right), place);
-        }
-        let lowest = self.merges.iter().copied().fold(NONE, u32::min);
-        if lowest == NONE {
+    pub(super) fn turn(&mut self, pairs: &PairTable, lanes: impl Lanes) -> bool {
+        let [first, second] = &self.asked;
+        let one = merge(pairs.rank(first.left, first.right, lanes), first.place);
+        let other = merge(pairs.rank(second.left, second.right, lanes), second.place);
+        // All places are read before one is written: to read them together soon after takes long.
+        let lowest = lanes.lowest(&self.merges).min(one).min(other);
+        self.merges[first.place] = one;
+        self.merges[second.place] = other;
+        if lowest >= NONE {
             return false;
         }
         self.merge_at((lowest & PLACE) as usize, pairs.id(lowest >> PLACE_BITS));
-        for (_, left, right) in self.asked.into_iter().flatten() {
-            pairs.prefetch(left, right);
+        for asked in &self.asked {
+            pairs.prefetch(asked.left, asked.right);
         }
         true
     }
@@ -68,19 +84,20 @@ impl<const PLACES: usize> Parts<PLACES> {
     /// Merge the part at `at` with its right neighbour, and note what is to be asked.
     #[inline(always)]
     fn merge_at(&mut self, at: usize, id: u32) {
-        let behind = self.starts & (!1 << at);
-        let right = behind.trailing_zeros() as usize;
+        let right = (self.starts & (!1 << at)).trailing_zeros() as usize & Self::MOST;
         self.starts &= !(1 << right);
         self.ids[at] = id;
-        // The merge of the right part goes; that of the new one is not yet known.
-        self.merges[right] = NONE;
-        self.merges[at] = NONE;
-        let next = (self.starts & (!1 << at)).trailing_zeros() as usize;
-        let is_end = self.starts >> next == 1;
+        let next = (self.starts & (!1 << at)).trailing_zeros() as usize & Self::MOST;
+        // Where there is no part before, this is the last place, where nothing stands.
         let before = self.starts & ((1 << at) - 1);
+        let before = (before.leading_zeros() ^ 63) as usize & Self::MOST;
+        // The merge of the right part goes; those with the new part are not yet known.
+        for place in [right, at, before] {
+            self.merges[place] = NONE;
+        }
         self.asked = [
-            (!is_end).then(|| (at, id, self.ids[next])),
-            before.checked_ilog2().map(|left| (left as usize, self.ids[left as usize], id)),
+            Asked { place: at, left: id, right: self.ids[next] },
+            Asked { place: before, left: self.ids[before], right: id },
         ];
     }
 
@@ -98,6 +115,6 @@ impl<const PLACES: usize> Parts<PLACES> {
 #[inline(always)]
 fn merge(rank: u32, place: usize) -> u32 {
     #[expect(clippy::cast_possible_truncation, reason = "there are at most 64 places")]
-    let place = if rank == NO_MERGE { 0 } else { place as u32 };
+    let place = place as u32;
     rank << PLACE_BITS | place
 }

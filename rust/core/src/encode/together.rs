@@ -10,8 +10,8 @@ use std::ops::Range;
 use super::pairs::PairTable;
 use super::parts::Parts;
 use super::{Encoder, Pretokens};
-use crate::instructions::{self, Work};
 use crate::key::{Key, LONGEST};
+use crate::lanes::{self, Lanes, Work};
 use crate::vocabulary::Vocabulary;
 
 /// How many pretokens take turns.
@@ -104,7 +104,7 @@ impl Encoder {
 
 /// Merge pretokens side by side, at most [`TURNS`].
 pub(super) fn merge<const PLACES: usize>(pairs: &PairTable, all: &mut [Parts<PLACES>]) {
-    instructions::run(Together { pairs, all });
+    lanes::run(Together { pairs, all });
 }
 
 struct Together<'a, const PLACES: usize> {
@@ -117,14 +117,14 @@ impl<const PLACES: usize> Work for Together<'_, PLACES> {
 
     #[expect(clippy::inline_always, reason = "`Work` asks for it")]
     #[inline(always)]
-    fn run(self) {
+    fn run(self, lanes: impl Lanes) {
         let Self { pairs, all } = self;
         let mut at_work = (1u32 << all.len()) - 1;
         while at_work != 0 {
             let mut turns = at_work;
             while turns != 0 {
                 let index = turns.trailing_zeros();
-                if !all[index as usize].turn(pairs) {
+                if !all[index as usize].turn(pairs, lanes) {
                     at_work &= !(1 << index);
                 }
                 turns &= turns - 1;

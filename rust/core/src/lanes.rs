@@ -1,0 +1,187 @@
+//! A few numbers looked at all at once, with wide instructions where the processor has them.
+//!
+//! What is to be done with them is a [`Work`]; [`run`] decides which instructions it gets. Merging
+//! takes half the time with them.
+
+#![expect(
+    clippy::inline_always,
+    reason = "all of it must be compiled for the instructions of the caller"
+)]
+
+/// Something to do with lanes.
+pub(crate) trait Work {
+    /// What comes of it.
+    type Output;
+
+    /// Do it. Must be `#[inline(always)]`, and what it calls with the lanes as well.
+    fn run(self, lanes: impl Lanes) -> Self::Output;
+}
+
+/// What can be asked of a few numbers; every implementation answers the same.
+pub(crate) trait Lanes: Copy {
+    /// The lowest of some numbers, of which there are a multiple of eight.
+    fn lowest<const COUNT: usize>(self, numbers: &[u32; COUNT]) -> u32;
+
+    /// The one word of eight that is equal to `key` under `mask`, or zero. At most one such word is
+    /// not zero.
+    fn find(self, words: &[u64; 8], mask: u64, key: u64) -> u64;
+}
+
+/// Do the work with the widest instructions that this processor has.
+#[inline]
+pub(crate) fn run<W: Work>(work: W) -> W::Output {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(lanes) = avx2::Avx2::detect() {
+        return avx2::run(work, lanes);
+    }
+    work.run(Plain)
+}
+
+/// No wide instructions.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plain;
+
+impl Lanes for Plain {
+    #[inline(always)]
+    fn lowest<const COUNT: usize>(self, numbers: &[u32; COUNT]) -> u32 {
+        numbers.iter().copied().fold(u32::MAX, u32::min)
+    }
+
+    #[inline(always)]
+    fn find(self, words: &[u64; 8], mask: u64, key: u64) -> u64 {
+        words.iter().copied().find(|word| word & mask == key).unwrap_or(0)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[expect(unsafe_code, reason = "wide instructions")]
+mod avx2 {
+    use std::arch::x86_64::{
+        _mm_cvtsi128_si32, _mm_cvtsi128_si64, _mm_min_epu32, _mm_or_si128, _mm_shuffle_epi32,
+        _mm_unpackhi_epi64, _mm256_and_si256, _mm256_castsi256_si128, _mm256_cmpeq_epi64,
+        _mm256_extracti128_si256, _mm256_loadu_si256, _mm256_min_epu32, _mm256_or_si256,
+        _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_setzero_si256,
+    };
+
+    use super::{Lanes, Work};
+
+    /// Made only where the processor has the instructions.
+    #[derive(Clone, Copy)]
+    pub(super) struct Avx2(());
+
+    impl Avx2 {
+        #[inline]
+        pub(super) fn detect() -> Option<Self> {
+            let has = is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("bmi2")
+                && is_x86_feature_detected!("lzcnt");
+            has.then_some(Self(()))
+        }
+    }
+
+    #[inline]
+    pub(super) fn run<W: Work>(work: W, lanes: Avx2) -> W::Output {
+        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+        fn run<W: Work>(work: W, lanes: Avx2) -> W::Output {
+            work.run(lanes)
+        }
+        // SAFETY: `lanes` is made only where the processor has these instructions.
+        unsafe { run(work, lanes) }
+    }
+
+    impl Lanes for Avx2 {
+        #[inline(always)]
+        fn lowest<const COUNT: usize>(self, numbers: &[u32; COUNT]) -> u32 {
+            // SAFETY: `self` is made only where the processor has these instructions.
+            unsafe { lowest(numbers.as_chunks().0) }
+        }
+
+        #[inline(always)]
+        fn find(self, words: &[u64; 8], mask: u64, key: u64) -> u64 {
+            // SAFETY: as above.
+            unsafe { find(words, mask, key) }
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn lowest(eights: &[[u32; 8]]) -> u32 {
+        let mut lowest = _mm256_set1_epi32(-1);
+        for eight in eights {
+            // SAFETY: there are eight numbers, and the load needs no alignment.
+            let eight = unsafe { _mm256_loadu_si256(eight.as_ptr().cast()) };
+            lowest = _mm256_min_epu32(lowest, eight);
+        }
+        let low = _mm256_castsi256_si128(lowest);
+        let four = _mm_min_epu32(low, _mm256_extracti128_si256::<1>(lowest));
+        let two = _mm_min_epu32(four, _mm_shuffle_epi32::<0b01_00_11_10>(four));
+        let one = _mm_min_epu32(two, _mm_shuffle_epi32::<0b10_11_00_01>(two));
+        _mm_cvtsi128_si32(one).cast_unsigned()
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn find(words: &[u64; 8], mask: u64, key: u64) -> u64 {
+        let mask = _mm256_set1_epi64x(mask.cast_signed());
+        let key = _mm256_set1_epi64x(key.cast_signed());
+        let mut found = _mm256_setzero_si256();
+        for four in words.as_chunks::<4>().0 {
+            // SAFETY: there are four words, and the load needs no alignment.
+            let words = unsafe { _mm256_loadu_si256(four.as_ptr().cast()) };
+            let is = _mm256_cmpeq_epi64(_mm256_and_si256(words, mask), key);
+            found = _mm256_or_si256(found, _mm256_and_si256(words, is));
+        }
+        let low = _mm256_castsi256_si128(found);
+        let two = _mm_or_si128(low, _mm256_extracti128_si256::<1>(found));
+        let one = _mm_or_si128(two, _mm_unpackhi_epi64(two, two));
+        _mm_cvtsi128_si64(one).cast_unsigned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    struct Lowest<'a>(&'a [u32; 16]);
+
+    impl Work for Lowest<'_> {
+        type Output = u32;
+
+        #[inline(always)]
+        fn run(self, lanes: impl Lanes) -> u32 {
+            lanes.lowest(self.0)
+        }
+    }
+
+    struct Find<'a>(&'a [u64; 8], u64, u64);
+
+    impl Work for Find<'_> {
+        type Output = u64;
+
+        #[inline(always)]
+        fn run(self, lanes: impl Lanes) -> u64 {
+            lanes.find(self.0, self.1, self.2)
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn wide_instructions_say_what_plain_ones_say(
+            numbers in any::<[u32; 16]>(),
+            words in any::<[u64; 8]>(),
+            at in 0usize..8,
+            bits in 8u32..60,
+        ) {
+            prop_assert_eq!(run(Lowest(&numbers)), Plain.lowest(&numbers));
+            let mask = (1 << bits) - 1;
+            let mut words = words;
+            for (number, word) in (0..).zip(&mut words) {
+                *word = *word & !7 | number;
+            }
+            for key in [words[at] & mask, 1 << bits] {
+                prop_assert_eq!(run(Find(&words, mask, key)), Plain.find(&words, mask, key));
+            }
+        }
+    }
+}
