@@ -196,17 +196,17 @@ impl Vocabulary {
 
     /// The id of the ordinary token whose key this is.
     #[inline]
-    pub(crate) fn id_of_key(&self, key: Key) -> Option<u32> {
-        self.find(key, &[]).ok().and_then(|id| u32::try_from(id).ok())
+    pub(crate) fn find_key(&self, key: Key, token: &[u8]) -> Option<u32> {
+        self.find(key, token).ok().and_then(|id| u32::try_from(id).ok())
     }
 
-    /// Bring what [`id_of_key`](Self::id_of_key) looks at first without waiting for it.
+    /// Bring what [`find_key`](Self::find_key) looks at first without waiting for it.
     #[inline]
     pub(crate) fn prefetch(&self, key: Key) {
         self.index.prefetch(key.hash());
     }
 
-    /// Bring what [`id_of_key`](Self::id_of_key) looks at second.
+    /// Bring what [`find_key`](Self::find_key) looks at second.
     #[inline]
     pub(crate) fn prefetch_row(&self, key: Key) {
         if let Some(row) = self.index.likely(key.hash()) {

@@ -19,6 +19,8 @@ mod ranks;
 
 mod ring;
 
+mod runs;
+
 mod special;
 
 mod together;
@@ -174,10 +176,11 @@ impl Encoder {
             } else {
                 out.extend_from_slice(&buffer[..filled]);
                 filled = 0;
-                if !foreseen && pretoken.len() <= LONGEST {
+                if !foreseen {
                     foreseen = true;
                     let (ends, keys) = (&ends.as_slice()[index..], &keys[index..]);
-                    self.foresee(vocabulary, Later { text, start, ends, keys }, cache, ahead, ids);
+                    let later = Later { text, start, ends, keys };
+                    self.foresee(vocabulary, &later, cache, ahead, ids);
                 }
                 ids.clear();
                 if !cache.append(key, place, pretoken, ids) {
@@ -198,6 +201,10 @@ impl Encoder {
         Ok(start)
     }
 
+    fn borders(&self, vocabulary: &Vocabulary) -> &Borders {
+        self.borders.get_or_init(|| Borders::new(vocabulary))
+    }
+
     /// Append the ids of a pretoken that is not in the cache.
     fn encode_missed(
         &self,
@@ -210,7 +217,7 @@ impl Encoder {
         if pretoken.len() <= LONGEST {
             return self.encode_pretoken(vocabulary, pretoken, merge, ids);
         }
-        let borders = self.borders.get_or_init(|| Borders::new(vocabulary));
+        let borders = self.borders(vocabulary);
         let mut start = borders.next(pretoken, 0);
         if start == pretoken.len() {
             return self.encode_pretoken(vocabulary, pretoken, merge, ids);

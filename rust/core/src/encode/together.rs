@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 
+use super::merge::ByteIds;
 use super::pairs::PairTable;
 use super::parts::Parts;
 use super::{Encoder, Pretokens};
@@ -26,79 +27,119 @@ pub(super) struct Later<'a> {
     pub(super) keys: &'a [(Key, usize)],
 }
 
+/// A pretoken of which the ids are missing: where it is in the text, its key and its place.
+type Missed = (Range<usize>, Key, usize);
+
 impl Later<'_> {
-    /// The short pretokens: where they are, their keys and their places.
-    fn short(&self) -> impl Iterator<Item = (Range<usize>, Key, usize)> {
+    /// The pretokens that are short enough to be merged side by side.
+    fn pretokens(&self) -> impl Iterator<Item = Missed> {
         let mut start = self.start;
         let pretokens = self.ends.iter().zip(self.keys).map(move |(&end, &(key, place))| {
             let range = start..end;
             start = end;
             (range, key, place)
         });
-        pretokens.filter(|(range, ..)| range.len() <= LONGEST)
+        pretokens.filter(|(range, ..)| range.len() <= Parts::<64>::MOST)
     }
 }
 
-/// Short pretokens that are not in the cache and will soon be needed.
+/// Pretokens that are not in the cache and will soon be needed, and those of them that are merged, by
+/// how many places they take.
 #[derive(Debug, Default)]
 pub(super) struct Ahead {
-    /// Where they are in the text, their keys and their places in the cache.
-    missed: Vec<(Range<usize>, Key, usize)>,
-    /// Those that are merged.
-    parts: Vec<Parts<{ LONGEST + 1 }>>,
-    /// Their keys and their places in the cache.
-    keys: Vec<(Key, usize)>,
+    missed: Vec<Missed>,
+    short: Turns<16>,
+    middle: Turns<32>,
+    long: Turns<64>,
 }
 
-impl Ahead {
+/// Pretokens that take turns.
+#[derive(Debug, Default)]
+struct Turns<const PLACES: usize> {
+    parts: Vec<Parts<PLACES>>,
+    missed: Vec<Missed>,
+}
+
+/// What every step needs.
+struct Context<'a> {
+    pairs: &'a PairTable,
+    byte_ids: &'a ByteIds,
+    text: &'a [u8],
+    cache: &'a mut Pretokens,
+    ids: &'a mut Vec<u32>,
+}
+
+impl<const PLACES: usize> Turns<PLACES> {
+    /// Let a pretoken wait for its turn.
+    fn add(&mut self, missed: Missed, context: &mut Context<'_>) {
+        let pretoken = &context.text[missed.0.clone()];
+        self.parts.push(Parts::new(context.pairs, context.byte_ids, pretoken));
+        self.missed.push(missed);
+        if self.parts.len() == TURNS {
+            self.finish(context);
+        }
+    }
+
     /// Merge all side by side and put their ids into the cache.
-    fn merge(&mut self, pairs: &PairTable, cache: &mut Pretokens, ids: &mut Vec<u32>) {
-        merge(pairs, &mut self.parts);
-        for (parts, (key, place)) in self.parts.drain(..).zip(self.keys.drain(..)) {
-            ids.clear();
-            parts.write(ids);
-            cache.put(key, place, &[], ids);
+    fn finish(&mut self, context: &mut Context<'_>) {
+        merge(context.pairs, &mut self.parts);
+        for (parts, (range, key, place)) in self.parts.drain(..).zip(self.missed.drain(..)) {
+            context.ids.clear();
+            parts.write(context.ids);
+            context.cache.put(key, place, &context.text[range], context.ids);
         }
     }
 }
 
 impl Encoder {
-    /// Put into the cache what of the next pretokens is short and not there.
+    /// Put into the cache what of the next pretokens is not there, but for long ones that fall into
+    /// pieces.
     pub(super) fn foresee(
         &self,
         vocabulary: &Vocabulary,
-        later: Later<'_>,
+        later: &Later<'_>,
         cache: &mut Pretokens,
         ahead: &mut Ahead,
         ids: &mut Vec<u32>,
     ) {
-        ahead.missed.extend(later.short().filter(|&(_, key, place)| {
+        let Ahead { missed, short, middle, long } = ahead;
+        missed.extend(later.pretokens().filter(|&(_, key, place)| {
             let missed = !cache.has(key, place);
             if missed {
                 vocabulary.prefetch(key);
             }
             missed
         }));
-        for &(_, key, _) in &ahead.missed {
+        for &(_, key, _) in &*missed {
             vocabulary.prefetch_row(key);
         }
-        let mut missed = std::mem::take(&mut ahead.missed);
-        for (range, key, place) in missed.drain(..) {
-            let pretoken = &later.text[range];
-            if let Some(id) = vocabulary.id_of_key(key).filter(|_| self.whole_first) {
-                if !cache.has(key, place) {
-                    cache.put(key, place, &[], &[id]);
+        let (pairs, byte_ids, text) = (&self.pairs, &self.byte_ids, later.text);
+        let mut context = Context { pairs, byte_ids, text, cache, ids };
+        for missed in missed.drain(..) {
+            let (range, key, place) = missed.clone();
+            let pretoken = &text[range];
+            if let Some(id) = vocabulary.find_key(key, pretoken).filter(|_| self.whole_first) {
+                if !context.cache.has(key, place) {
+                    context.cache.put(key, place, pretoken, &[id]);
                 }
-            } else if self.uncovered(pretoken).is_none() {
-                ahead.parts.push(Parts::new(&self.pairs, &self.byte_ids, pretoken));
-                ahead.keys.push((key, place));
-            }
-            if ahead.parts.len() == TURNS {
-                ahead.merge(&self.pairs, cache, ids);
+            } else if self.is_whole(vocabulary, pretoken) {
+                match pretoken.len() {
+                    ..16 => short.add(missed, &mut context),
+                    16..32 => middle.add(missed, &mut context),
+                    _ => long.add(missed, &mut context),
+                }
             }
         }
-        ahead.merge(&self.pairs, cache, ids);
-        ahead.missed = missed;
+        short.finish(&mut context);
+        middle.finish(&mut context);
+        long.finish(&mut context);
+    }
+
+    /// Whether all bytes of a pretoken have ids, and it does not fall into pieces.
+    fn is_whole(&self, vocabulary: &Vocabulary, pretoken: &[u8]) -> bool {
+        self.uncovered(pretoken).is_none()
+            && (pretoken.len() <= LONGEST
+                || self.borders(vocabulary).next(pretoken, 0) == pretoken.len())
     }
 }
 
