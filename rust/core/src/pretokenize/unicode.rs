@@ -50,15 +50,26 @@ impl Class {
 }
 
 /// The block of each 256 characters, then the blocks.
-static TABLE: &[u8] = include_bytes!("unicode-16.0.0.bin");
+const TABLE: &[u8] = include_bytes!("unicode-16.0.0.bin");
 const BLOCKS: usize = 0x11_0000 >> 8;
 
 /// The class of a character, given as its code point.
 #[inline]
-pub(super) fn class_of(code_point: u32) -> Class {
-    let block = usize::from(TABLE[(code_point >> 8) as usize]);
-    Class::ALL[usize::from(TABLE[BLOCKS + (block << 8) + (code_point & 0xFF) as usize] & 7)]
+pub(super) const fn class_of(code_point: u32) -> Class {
+    let block = TABLE[(code_point >> 8) as usize] as usize;
+    Class::ALL[(TABLE[BLOCKS + (block << 8) + (code_point & 0xFF) as usize] & 7) as usize]
 }
+
+/// The classes of ASCII.
+pub(super) static ASCII: [Class; 128] = {
+    let mut classes = [Class::Other; 128];
+    let mut code_point = 0;
+    while code_point < 128 {
+        classes[code_point] = class_of(code_point as u32);
+        code_point += 1;
+    }
+    classes
+};
 
 #[cfg(test)]
 pub(super) mod tests {

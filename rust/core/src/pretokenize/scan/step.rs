@@ -4,7 +4,7 @@
 //! pretokens. The branches stand in the order of the alternatives of the patterns.
 
 use super::super::family::{Contraction, Family, Prefix, Tail};
-use super::super::unicode::{Class, class_of};
+use super::super::unicode::{ASCII, Class, class_of};
 
 /// Where the pretoken ends that starts at `start`, which must be inside the text.
 pub(super) fn step(family: Family, text: &str, start: usize) -> usize {
@@ -51,8 +51,8 @@ impl Cursor<'_> {
     fn read(self) -> Option<(Class, Self)> {
         let bytes = self.text.as_bytes();
         let &first = bytes.get(self.at)?;
-        if first < 0x80 {
-            return Some((class_of(first.into()), Self { at: self.at + 1, ..self }));
+        if let Some(&class) = ASCII.get(usize::from(first)) {
+            return Some((class, Self { at: self.at + 1, ..self }));
         }
         let c = self.text[self.at..].chars().next()?;
         Some((class_of(c.into()), Self { at: self.at + c.len_utf8(), ..self }))
@@ -61,13 +61,22 @@ impl Cursor<'_> {
     /// The place behind all characters of these classes.
     #[inline]
     fn skip(self, mut is: impl FnMut(Class) -> bool) -> Self {
-        let mut place = self;
-        while let Some((class, next)) = place.read()
-            && is(class)
-        {
-            place = next;
+        let (bytes, mut place) = (self.text.as_bytes(), self);
+        loop {
+            // Runs may be long, and most are ASCII.
+            while let Some(&byte) = bytes.get(place.at)
+                && let Some(&class) = ASCII.get(usize::from(byte))
+            {
+                if !is(class) {
+                    return place;
+                }
+                place.at += 1;
+            }
+            match place.read() {
+                Some((class, next)) if is(class) => place = next,
+                _ => return place,
+            }
         }
-        place
     }
 }
 
