@@ -73,6 +73,10 @@ class Model:
     @staticmethod
     def from_bytes(data: bytes) -> Model: ...
     @staticmethod
+    def map(path: os.PathLike[str]) -> Model: ...
+    @staticmethod
+    def verify(data: bytes) -> None: ...
+    @staticmethod
     def from_ranks(
         mergeable_ranks: Mapping[bytes, int],
         pattern: str,

@@ -354,6 +354,7 @@ def load(
     allow_pickle: bool = False,
     lossy: bool = False,
     revision: str | None = None,
+    check: bool = False,
 ) -> Tokenizer:
     """Load a tokenizer, whatever it is kept in.
 
@@ -396,8 +397,12 @@ def load(
         asked = Asked(pattern, special_tokens, allow_pickle, lossy)
         parts = registry.read(source, format, asked, revision)
         return Tokenizer(registry.model(parts, source, asked))
+    if own.exists() and not own.is_file():
+        raise FileFormatError(f"{own}: this is not a regular file")
     try:
-        return Tokenizer.from_bytes(own.read_bytes())
+        if check:
+            _core.Model.verify(own.read_bytes())
+        return Tokenizer(_core.Model.map(own))
     except FileFormatError as error:
         raise FileFormatError(f"{own}: {error}") from None
 

@@ -1,5 +1,7 @@
 //! `Model`: a finished tokenizer of the core, on its way into a Python `Tokenizer`.
 
+use std::fs::File;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytepair::{MergeRule, Pattern, Result, Vocabulary};
@@ -33,6 +35,19 @@ impl Model {
     #[staticmethod]
     fn from_bytes(py: Python<'_>, data: &[u8]) -> PyResult<Self> {
         Self::new(py.detach(|| bytepair::Tokenizer::from_bytes(data)))
+    }
+
+    /// Map a file of the native format.
+    #[staticmethod]
+    fn map(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let file = File::open(&path).map_err(|error| errors::file(&path, &error))?;
+        Self::new(py.detach(|| bytepair::Tokenizer::map(&file)))
+    }
+
+    /// Check that the tables in a file of the native format follow from its other sections.
+    #[staticmethod]
+    fn verify(py: Python<'_>, data: &[u8]) -> PyResult<()> {
+        py.detach(|| bytepair::file::verify(data)).map_err(|e| errors::python(&e))
     }
 
     /// A vocabulary of ranks, as tiktoken has it.

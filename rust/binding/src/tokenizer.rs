@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytepair::encode::EncodeOptions;
 use bytepair::spans::Keep;
-use bytepair::{MergeRule, Text, parallel};
+use bytepair::{Rule, Text, parallel};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::intern;
@@ -643,15 +643,15 @@ impl Tokenizer {
     #[getter]
     fn merge_rule(&self) -> &'static str {
         match self.core.rule() {
-            MergeRule::Ranks => "ranks",
-            MergeRule::Merges { .. } => "merges",
+            Rule::Ranks => "ranks",
+            Rule::Merges { .. } => "merges",
         }
     }
 
     /// Under the rule of merges: whether a pretoken that is a token wins outright.
     #[getter]
     fn ignore_merges(&self) -> bool {
-        matches!(self.core.rule(), MergeRule::Merges { ignore_merges: true, .. })
+        self.core.rule() == Rule::Merges { ignore_merges: true }
     }
 
     /// The version of Unicode whose classes split text.

@@ -19,6 +19,7 @@ mod special;
 
 mod together;
 
+pub(crate) use pairs::{PairColumns, PairTable};
 pub use special::Special;
 pub(crate) use special::known;
 
@@ -27,12 +28,11 @@ use std::sync::OnceLock;
 use crate::error::{Error, Result};
 use crate::key::{Key, LONGEST};
 use crate::pretokenize::{Ends, Splitter};
-use crate::vocabulary::{MergeRule, Vocabulary};
+use crate::vocabulary::{MergeRule, Rule, Vocabulary};
 use borders::Borders;
 use cache::Cache;
 use long::{Kind, LongCache};
 use merge::{ByteIds, MergeScratch};
-use pairs::PairTable;
 use special::SpecialFinder;
 use together::{Parts, TURNS};
 
@@ -158,14 +158,19 @@ impl Encoder {
     ///
     /// Fails if a listed merge names an id that does not exist or makes bytes that are no token.
     pub(crate) fn new(vocabulary: &Vocabulary, rule: &MergeRule) -> Result<Self> {
+        Ok(Self::with(vocabulary, rule.kind(), PairTable::new(vocabulary, rule)?))
+    }
+
+    /// Take over the pairs that merge.
+    pub(crate) fn with(vocabulary: &Vocabulary, rule: Rule, pairs: PairTable) -> Self {
         let byte_ids =
             std::array::from_fn(|byte| vocabulary.id(&[byte.to_le_bytes()[0]]).unwrap_or(NO_ID));
-        let whole_first = match rule {
-            MergeRule::Ranks => true,
-            MergeRule::Merges { ignore_merges, .. } => *ignore_merges,
-        };
-        let pairs = PairTable::new(vocabulary, rule)?;
-        Ok(Self { byte_ids, pairs, borders: OnceLock::new(), whole_first })
+        let whole_first = rule != Rule::Merges { ignore_merges: false };
+        Self { byte_ids, pairs, borders: OnceLock::new(), whole_first }
+    }
+
+    pub(crate) fn pairs(&self) -> &PairTable {
+        &self.pairs
     }
 
     /// Append the ids of `text` to `out`; special tokens in it are text.
