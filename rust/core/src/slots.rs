@@ -10,6 +10,9 @@ use crate::prefetch::prefetch;
 /// A table in a file is not read if a look-up could take more places than this.
 pub(crate) const MOST_REACH: usize = 1 << 10;
 
+/// So many places at which an entry may begin there are for each entry, in eighths.
+const PLACES: usize = 13;
+
 /// What stands at a place of a table.
 pub(crate) trait Slot: Plain + PartialEq {
     /// What stands at the others.
@@ -72,9 +75,9 @@ pub(crate) struct Building<T> {
 }
 
 impl<T: Slot> Building<T> {
-    /// A table of entries that begin at one of `starts` places; there should be fewer entries.
-    pub(crate) fn new(starts: usize) -> Self {
-        let starts = starts.max(1);
+    /// A table for so many entries.
+    pub(crate) fn new(entries: usize) -> Self {
+        let starts = (entries * PLACES / 8).max(1);
         Self { slots: vec![T::EMPTY; starts + 1], starts, reach: 1 }
     }
 
@@ -121,11 +124,11 @@ mod tests {
         #[test]
         fn what_was_put_is_found(
             numbers in prop::collection::btree_set(1u32..1000, 0..200),
-            starts in 0usize..300,
+            entries in 0usize..300,
             shift in 0u32..64,
         ) {
             let hash = |number: u32| u64::from(number).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> shift;
-            let mut building = Building::new(starts);
+            let mut building = Building::new(entries);
             for &number in &numbers {
                 prop_assert_eq!(building.put(hash(number), number, |other| other == number), None);
                 let again = building.put(hash(number), number, |other| other == number);

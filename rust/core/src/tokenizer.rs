@@ -49,8 +49,9 @@ pub struct Tokenizer {
     /// The pairs of the merge rule, or those that training merged or a file lists, or those recovered
     /// from the ranks, when first asked for.
     merges: OnceLock<Vec<(u32, u32)>>,
-    /// How many times training made each merge, as far as it is known.
-    merges_made: Column<u64>,
+    /// How many times training made each merge, as far as it is known; and as a file has it.
+    merges_made: OnceLock<Vec<u64>>,
+    made_listed: Column<u8>,
     /// For each id what it is; see [`token`](crate::token).
     marks: OnceLock<Column<u32>>,
     fingerprint: OnceLock<String>,
@@ -89,7 +90,8 @@ impl Tokenizer {
             encoder,
             listed: None,
             merges,
-            merges_made: Column::new(Vec::new()),
+            merges_made: OnceLock::new(),
+            made_listed: Column::new(Vec::new()),
             marks: OnceLock::new(),
             fingerprint: OnceLock::new(),
             kits: Mutex::new(Vec::new()),
@@ -110,7 +112,8 @@ impl Tokenizer {
             encoder,
             listed: Some(merges),
             merges: OnceLock::new(),
-            merges_made,
+            merges_made: OnceLock::new(),
+            made_listed: merges_made,
             marks: marks.map_or_else(OnceLock::new, OnceLock::from),
             fingerprint: OnceLock::new(),
             kits: Mutex::new(Vec::new()),
@@ -128,7 +131,7 @@ impl Tokenizer {
         let vocabulary = Vocabulary::new(tokens.into_iter().zip(0..), special)?;
         let mut tokenizer = Self::new(vocabulary, MergeRule::Ranks, pattern)?;
         tokenizer.merges = OnceLock::from(trained.merges.clone());
-        tokenizer.merges_made = Column::new(trained.made.clone());
+        tokenizer.merges_made = OnceLock::from(trained.made.clone());
         tokenizer.notes.insert("exhausted".to_owned(), trained.exhausted.to_string());
         Ok(tokenizer)
     }
@@ -191,7 +194,7 @@ impl Tokenizer {
     /// How many times training made each merge in its text; shorter than the merges, or empty, where
     /// that is not known.
     pub fn merges_made(&self) -> &[u64] {
-        &self.merges_made
+        self.merges_made.get_or_init(|| file::read_made(&self.made_listed, self.merges().len()))
     }
 
     /// The same tokenizer with merges that are known beside the ranks.
@@ -442,7 +445,8 @@ pub(crate) struct Parts {
     pub(crate) pairs: PairTable,
     /// Pairs of ids, end to end.
     pub(crate) merges: Column<u32>,
-    pub(crate) merges_made: Column<u64>,
+    /// In the bytes of [`file::read_made`].
+    pub(crate) merges_made: Column<u8>,
     pub(crate) marks: Option<Column<u32>>,
     pub(crate) notes: BTreeMap<String, String>,
 }

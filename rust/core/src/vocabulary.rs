@@ -334,13 +334,10 @@ fn hash_of_long(token: &[u8]) -> u64 {
     })
 }
 
-/// So many places for each entry of the index, in eighths.
-const PLACES: usize = 13;
-
 /// The index of these ids. Fails if two of them stand for the same bytes.
 fn index(arena: &[u8], offsets: &[u32], ids: Vec<u32>) -> Result<Slots<u32>> {
     let bytes = |id: u32| range(offsets, id as usize).map_or(&[][..], |range| &arena[range]);
-    let mut building = Building::new(ids.len() * PLACES / 8);
+    let mut building = Building::new(ids.len());
     for id in ids {
         let token = range(offsets, id as usize).unwrap_or_default();
         let hash = hash(arena, token.clone());

@@ -56,7 +56,7 @@ impl PairTable {
             MergeRule::Merges { merges, .. } => pairs_of_merges(vocabulary, merges)?,
         };
         let ranks = number(if *rule == MergeRule::Ranks { vocabulary.len() } else { ids.len() });
-        let mut building = Building::new(2 * pairs.len());
+        let mut building = Building::new(pairs.len());
         for (left, right, rank) in pairs {
             let key = key(left, right);
             // A pair that is there already keeps its rank: the list is in order.

@@ -37,15 +37,23 @@ use frame::{Frame, Kind, Source, Writer, number};
 /// Whether a file holds the tables that can be made from what else it holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Tables {
-    /// It is loaded in no time.
+    /// Where to make them would take longer than the rest of loading: not in small vocabularies, of
+    /// which they would be the most part.
     #[default]
     With,
-    /// It is a quarter of the size.
+    /// No: such a file of a large vocabulary is a quarter of the size.
     Without,
 }
 
+/// Vocabularies of fewer ids are saved without tables.
+pub const SMALL: usize = 1 << 12;
+
 /// The file of a tokenizer: always the same bytes for the same tokenizer and notes.
 pub fn write(tokenizer: &Tokenizer, tables: Tables) -> Vec<u8> {
+    write_sections(tokenizer, tables == Tables::With && tokenizer.vocabulary().len() >= SMALL)
+}
+
+fn write_sections(tokenizer: &Tokenizer, tables: bool) -> Vec<u8> {
     let vocabulary = tokenizer.vocabulary();
     let mut writer = Writer::default();
     let (arena, offsets) = vocabulary.arrays();
@@ -58,9 +66,8 @@ pub fn write(tokenizer: &Tokenizer, tables: Tables) -> Vec<u8> {
     writer.bytes(Kind::Pattern, tokenizer.pattern().regex().into());
     writer.bytes(Kind::UnicodeVersion, UNICODE_VERSION.into());
     writer.bytes(Kind::Notes, write_notes(tokenizer.notes()));
-    let made = tokenizer.merges_made().iter();
-    writer.bytes(Kind::MergesMade, made.flat_map(|count| count.to_le_bytes()).collect());
-    if tables == Tables::With {
+    writer.bytes(Kind::MergesMade, write_made(tokenizer.merges_made()));
+    if tables {
         write_tables(tokenizer, &mut writer);
     }
     writer.finish()
@@ -110,7 +117,7 @@ fn mapped(file: &File) -> std::io::Result<Mmap> {
 /// Fails as [`read`] does, and with [`Error::File`] at the first table that differs.
 pub fn verify(bytes: &[u8]) -> Result<()> {
     let frame = Frame::open(Source::Bytes(bytes))?;
-    let made = write(&tokenizer(&frame, Tables::Without)?, Tables::With);
+    let made = write_sections(&tokenizer(&frame, Tables::Without)?, true);
     let made = Frame::open(Source::Bytes(&made))?;
     let tables =
         [Kind::Index, Kind::Pairs, Kind::PairsOfBytes, Kind::MergedIds, Kind::Marks].into_iter();
@@ -140,7 +147,10 @@ fn tokenizer(frame: &Frame<'_>, tables: Tables) -> Result<Tokenizer> {
         PairTable::new(&vocabulary, &MergeRule::of(rule, &merges))?
     };
     let marks = believed(Kind::Marks).then(|| read_marks(frame, &vocabulary)).transpose()?;
-    let merges_made = read_merges_made(frame, merges.len() / 2)?;
+    let merges_made = match frame.has(Kind::MergesMade) {
+        true => frame.column(Kind::MergesMade)?,
+        false => Column::new(Vec::new()),
+    };
     let pattern = Pattern::new(frame.text(Kind::Pattern)?);
     let notes = read_notes(frame)?;
     Tokenizer::of_parts(Parts { vocabulary, rule, pattern, pairs, merges, merges_made, marks, notes })
@@ -215,16 +225,28 @@ fn read_marks(frame: &Frame<'_>, vocabulary: &Vocabulary) -> Result<Column<u32>>
     Err(frame.broken(Kind::Marks, "it is not one number for each id"))
 }
 
-/// How often the merges were made, if that is there: no more numbers than there are merges.
-fn read_merges_made(frame: &Frame<'_>, merges: usize) -> Result<Column<u64>> {
-    if !frame.has(Kind::MergesMade) {
-        return Ok(Column::new(Vec::new()));
+/// Each number in groups of 7 bits, the lowest first, one a byte; the highest bit of a byte says that
+/// another one follows.
+fn write_made(numbers: &[u64]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for &number in numbers {
+        let mut rest = number;
+        while rest >= 0x80 {
+            bytes.push(rest.to_le_bytes()[0] | 0x80);
+            rest >>= 7;
+        }
+        bytes.push(rest.to_le_bytes()[0]);
     }
-    let made: Column<u64> = frame.column(Kind::MergesMade)?;
-    if made.len() > merges {
-        return Err(frame.broken(Kind::MergesMade, "there are more numbers than merges"));
-    }
-    Ok(made)
+    bytes
+}
+
+/// The numbers in such bytes, at most so many; what is above 64 bits is lost.
+pub(crate) fn read_made(bytes: &[u8], most: usize) -> Vec<u64> {
+    let groups = bytes.split_inclusive(|byte| byte & 0x80 == 0).take(most);
+    let number = |group: &[u8]| {
+        group.iter().rev().fold(0, |number, byte| number << 7 | u64::from(byte & 0x7F))
+    };
+    groups.map(number).collect()
 }
 
 /// Each key and each value with its length before it.
