@@ -11,6 +11,7 @@ use pyo3::types::PyDict;
 use std::collections::{BTreeMap, HashMap};
 
 use crate::errors;
+use crate::tokenizer::Tokenizer;
 
 /// The four values of a tokenizer, made by training or from the parts of a foreign format.
 #[pyclass(frozen, module = "bytepair._core")]
@@ -42,6 +43,12 @@ impl Model {
     fn map(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         let file = File::open(&path).map_err(|error| errors::file(&path, &error))?;
         Self::new(py.detach(|| bytepair::Tokenizer::map(&file)))
+    }
+
+    /// A tokenizer with other notes.
+    #[staticmethod]
+    fn renoted(py: Python<'_>, tokenizer: &Tokenizer, notes: Notes) -> PyResult<Self> {
+        Self::new(py.detach(|| tokenizer.core().renoted(notes)))
     }
 
     /// Check that the tables in a file of the native format follow from its other sections.

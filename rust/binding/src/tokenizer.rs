@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytepair::encode::EncodeOptions;
+use bytepair::file::Tables;
 use bytepair::spans::Keep;
 use bytepair::{Rule, Text, parallel};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
@@ -566,13 +567,18 @@ impl Tokenizer {
 
     /// The bytes of the native format, as `save` writes them.
     ///
+    /// Args:
+    ///     tables: as in `save`.
+    ///
     /// Example:
     ///     >>> import bytepair
     ///     >>> tok = bytepair.train(["hello hello"], 269)
     ///     >>> tok.to_bytes()[:8]
     ///     b'BYTEPAIR'
-    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &py.detach(|| self.core.to_bytes()))
+    #[pyo3(signature = (*, tables=true))]
+    fn to_bytes<'py>(&self, py: Python<'py>, tables: bool) -> Bound<'py, PyBytes> {
+        let tables = if tables { Tables::With } else { Tables::Without };
+        PyBytes::new(py, &py.detach(|| bytepair::file::write(&self.core, tables)))
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {

@@ -110,7 +110,7 @@ impl Tokenizer {
             notes,
             splitter,
             encoder,
-            listed: Some(merges),
+            listed: merges,
             merges: OnceLock::new(),
             merges_made: OnceLock::new(),
             made_listed: merges_made,
@@ -184,6 +184,23 @@ impl Tokenizer {
         self
     }
 
+    /// Another tokenizer with the same values and other notes.
+    pub fn renoted(&self, notes: BTreeMap<String, String>) -> Result<Self> {
+        let merges = self.merges.clone();
+        let parts = Parts {
+            vocabulary: self.vocabulary.clone(),
+            rule: self.rule,
+            pattern: self.pattern.clone(),
+            pairs: self.pairs().clone(),
+            merges: self.listed.clone(),
+            merges_made: self.made_listed.clone(),
+            marks: self.marks.get().cloned(),
+            notes,
+        };
+        let merges_made = self.merges_made.clone();
+        Ok(Self { merges, merges_made, ..Self::of_parts(parts)? })
+    }
+
     /// The same tokenizer with one note more.
     #[must_use]
     pub fn with_note(mut self, key: &str, value: &impl ToString) -> Self {
@@ -239,10 +256,7 @@ impl Tokenizer {
                 hash.update((part.len() as u64).to_le_bytes());
                 hash.update(part);
             });
-            hash.finalize().iter().fold(String::new(), |mut text, byte| {
-                let _infallible = write!(text, "{byte:02x}");
-                text
-            })
+            hexadecimal(&hash.finalize())
         })
     }
 
@@ -443,8 +457,8 @@ pub(crate) struct Parts {
     pub(crate) rule: Rule,
     pub(crate) pattern: Pattern,
     pub(crate) pairs: PairTable,
-    /// Pairs of ids, end to end.
-    pub(crate) merges: Column<u32>,
+    /// Pairs of ids, end to end; a file has them.
+    pub(crate) merges: Option<Column<u32>>,
     /// In the bytes of [`file::read_made`].
     pub(crate) merges_made: Column<u8>,
     pub(crate) marks: Option<Column<u32>>,
@@ -519,6 +533,14 @@ impl Drop for Borrowed<'_> {
             kept.extend(self.kit.take());
         }
     }
+}
+
+/// Each byte as two hexadecimal digits.
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _infallible = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 fn last_id(tokens: usize) -> Result<u32> {

@@ -347,7 +347,9 @@ fn index(arena: &[u8], offsets: &[u32], ids: Vec<u32>) -> Result<Slots<u32>> {
         if let Some(twin) = building.put(hash, entry(hash, id), same) {
             let twin = (twin & ID).wrapping_sub(1);
             let token = arena[token].escape_ascii();
-            return Err(broken(format!("ids {twin} and {id} both stand for the token b\"{token}\"")));
+            return Err(broken(format!(
+                "ids {twin} and {id} both stand for the token b\"{token}\""
+            )));
         }
     }
     Ok(building.finish())

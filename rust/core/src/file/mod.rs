@@ -153,7 +153,17 @@ fn tokenizer(frame: &Frame<'_>, tables: Tables) -> Result<Tokenizer> {
     };
     let pattern = Pattern::new(frame.text(Kind::Pattern)?);
     let notes = read_notes(frame)?;
-    Tokenizer::of_parts(Parts { vocabulary, rule, pattern, pairs, merges, merges_made, marks, notes })
+    let merges = Some(merges);
+    Tokenizer::of_parts(Parts {
+        vocabulary,
+        rule,
+        pattern,
+        pairs,
+        merges,
+        merges_made,
+        marks,
+        notes,
+    })
 }
 
 fn read_vocabulary(frame: &Frame<'_>, indexed: bool) -> Result<Vocabulary> {

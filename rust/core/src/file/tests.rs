@@ -11,8 +11,12 @@ use memmap2::MmapMut;
 fn tokenizer() -> Tokenizer {
     let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
     let long = b"a token of more than 15 bytes".to_vec();
-    let tokens =
-        bytes.chain([(b"ab".to_vec(), 256), (b"abc".to_vec(), 257), (long, 258), (b"bc".to_vec(), 259)]);
+    let tokens = bytes.chain([
+        (b"ab".to_vec(), 256),
+        (b"abc".to_vec(), 257),
+        (long, 258),
+        (b"bc".to_vec(), 259),
+    ]);
     let vocabulary = Vocabulary::new(tokens, [("<s>".to_owned(), 262)]).unwrap();
     let notes = BTreeMap::from([("name".to_owned(), "test".to_owned())]);
     let pattern = Pattern::new("gpt2");
