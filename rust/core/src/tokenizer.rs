@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 
 use crate::column::Column;
 use crate::decode::Number;
-use crate::encode::{EncodeOptions, Encoder, PairTable, Scratch, known};
+use crate::encode::{Borders, EncodeOptions, Encoder, PairTable, Scratch, known};
 use crate::error::{Error, Result};
 use crate::parallel;
 use crate::pretokenize::{Pattern, Splitter, UNICODE_VERSION};
@@ -100,9 +100,10 @@ impl Tokenizer {
 
     /// Put a tokenizer together from the parts that a file holds. Fails if the pattern does not compile.
     pub(crate) fn of_parts(parts: Parts) -> Result<Self> {
-        let Parts { vocabulary, rule, pattern, pairs, merges, merges_made, marks, notes } = parts;
+        let Parts { vocabulary, rule, pattern, pairs, borders, .. } = parts;
+        let Parts { merges, merges_made, marks, notes, .. } = parts;
         let splitter = Splitter::new(&pattern)?;
-        let encoder = Encoder::with(&vocabulary, rule, pairs);
+        let encoder = Encoder::with(&vocabulary, rule, pairs, borders);
         Ok(Self {
             vocabulary,
             rule,
@@ -192,6 +193,7 @@ impl Tokenizer {
             rule: self.rule,
             pattern: self.pattern.clone(),
             pairs: self.pairs().clone(),
+            borders: Some(self.borders().clone()),
             merges: self.listed.clone(),
             merges_made: self.made_listed.clone(),
             marks: self.marks.get().cloned(),
@@ -239,6 +241,11 @@ impl Tokenizer {
     /// Which pairs merge, as encoding looks them up.
     pub(crate) fn pairs(&self) -> &PairTable {
         self.encoder.pairs()
+    }
+
+    /// Where no token goes on, as encoding looks it up.
+    pub(crate) fn borders(&self) -> &Borders {
+        self.encoder.borders(&self.vocabulary)
     }
 
     /// For each id what it is; see [`token`](crate::token).
@@ -457,6 +464,7 @@ pub(crate) struct Parts {
     pub(crate) rule: Rule,
     pub(crate) pattern: Pattern,
     pub(crate) pairs: PairTable,
+    pub(crate) borders: Option<Borders>,
     /// Pairs of ids, end to end; a file has them.
     pub(crate) merges: Option<Column<u32>>,
     /// In the bytes of [`file::read_made`].

@@ -19,6 +19,7 @@ mod special;
 
 mod together;
 
+pub(crate) use borders::Borders;
 pub(crate) use pairs::{PairColumns, PairTable};
 pub use special::Special;
 pub(crate) use special::known;
@@ -29,7 +30,6 @@ use crate::error::{Error, Result};
 use crate::key::{Key, LONGEST};
 use crate::pretokenize::{Ends, Splitter};
 use crate::vocabulary::{MergeRule, Rule, Vocabulary};
-use borders::Borders;
 use cache::Cache;
 use long::{Kind, LongCache};
 use merge::{ByteIds, MergeScratch};
@@ -158,15 +158,25 @@ impl Encoder {
     ///
     /// Fails if a listed merge names an id that does not exist or makes bytes that are no token.
     pub(crate) fn new(vocabulary: &Vocabulary, rule: &MergeRule) -> Result<Self> {
-        Ok(Self::with(vocabulary, rule.kind(), PairTable::new(vocabulary, rule)?))
+        Ok(Self::with(vocabulary, rule.kind(), PairTable::new(vocabulary, rule)?, None))
     }
 
-    /// Take over the pairs that merge.
-    pub(crate) fn with(vocabulary: &Vocabulary, rule: Rule, pairs: PairTable) -> Self {
+    /// Take over the tables of a file.
+    pub(crate) fn with(
+        vocabulary: &Vocabulary,
+        rule: Rule,
+        pairs: PairTable,
+        borders: Option<Borders>,
+    ) -> Self {
         let byte_ids =
             std::array::from_fn(|byte| vocabulary.id(&[byte.to_le_bytes()[0]]).unwrap_or(NO_ID));
         let whole_first = rule != Rule::Merges { ignore_merges: false };
-        Self { byte_ids, pairs, borders: OnceLock::new(), whole_first }
+        let borders = borders.map_or_else(OnceLock::new, OnceLock::from);
+        Self { byte_ids, pairs, borders, whole_first }
+    }
+
+    pub(crate) fn borders(&self, vocabulary: &Vocabulary) -> &Borders {
+        self.borders.get_or_init(|| Borders::new(vocabulary))
     }
 
     pub(crate) fn pairs(&self) -> &PairTable {
@@ -294,7 +304,7 @@ impl Encoder {
         kept: &mut Kept,
         out: &mut Vec<u32>,
     ) -> Result<()> {
-        let borders = self.borders.get_or_init(|| Borders::new(vocabulary));
+        let borders = self.borders(vocabulary);
         let mut start = borders.next(pretoken, 0);
         if start == pretoken.len() {
             return kept.long(pretoken, Kind::Pretoken, out, |merge, ids| {

@@ -40,6 +40,7 @@ pub(super) enum Kind {
     PairsOfBytes = 18,
     MergedIds = 19,
     Marks = 20,
+    Borders = 21,
 }
 
 /// Where the bytes of a file are.

@@ -27,7 +27,7 @@ use std::sync::Arc;
 use memmap2::Mmap;
 
 use crate::column::Column;
-use crate::encode::{PairColumns, PairTable};
+use crate::encode::{Borders, PairColumns, PairTable};
 use crate::error::{Error, Result};
 use crate::pretokenize::{Pattern, UNICODE_VERSION};
 use crate::tokenizer::{Parts, Tokenizer};
@@ -80,6 +80,7 @@ fn write_tables(tokenizer: &Tokenizer, writer: &mut Writer) {
     writer.column(Kind::PairsOfBytes, &bytes);
     writer.column(Kind::MergedIds, &ids);
     writer.column(Kind::Marks, tokenizer.marks());
+    writer.column(Kind::Borders, tokenizer.borders().column());
 }
 
 /// The tokenizer in the bytes of a file, which are copied.
@@ -112,6 +113,10 @@ fn mapped(file: &File) -> std::io::Result<Mmap> {
     unsafe { Mmap::map(file) }
 }
 
+/// The sections that follow from the others.
+const TABLES: [Kind; 6] =
+    [Kind::Index, Kind::Pairs, Kind::PairsOfBytes, Kind::MergedIds, Kind::Marks, Kind::Borders];
+
 /// Whether the tables in the bytes of a file are those that follow from its other sections.
 ///
 /// Fails as [`read`] does, and with [`Error::File`] at the first table that differs.
@@ -119,9 +124,7 @@ pub fn verify(bytes: &[u8]) -> Result<()> {
     let frame = Frame::open(Source::Bytes(bytes))?;
     let made = write_sections(&tokenizer(&frame, Tables::Without)?, true);
     let made = Frame::open(Source::Bytes(&made))?;
-    let tables =
-        [Kind::Index, Kind::Pairs, Kind::PairsOfBytes, Kind::MergedIds, Kind::Marks].into_iter();
-    for kind in tables.filter(|&kind| frame.has(kind)) {
+    for kind in TABLES.into_iter().filter(|&kind| frame.has(kind)) {
         if !frame.same(&made, kind) {
             let reason = "the table does not follow from the tokens and merges of the file";
             return Err(frame.broken(kind, reason));
@@ -146,6 +149,7 @@ fn tokenizer(frame: &Frame<'_>, tables: Tables) -> Result<Tokenizer> {
     } else {
         PairTable::new(&vocabulary, &MergeRule::of(rule, &merges))?
     };
+    let borders = believed(Kind::Borders).then(|| read_borders(frame)).transpose()?;
     let marks = believed(Kind::Marks).then(|| read_marks(frame, &vocabulary)).transpose()?;
     let merges_made = match frame.has(Kind::MergesMade) {
         true => frame.column(Kind::MergesMade)?,
@@ -153,13 +157,13 @@ fn tokenizer(frame: &Frame<'_>, tables: Tables) -> Result<Tokenizer> {
     };
     let pattern = Pattern::new(frame.text(Kind::Pattern)?);
     let notes = read_notes(frame)?;
-    let merges = Some(merges);
     Tokenizer::of_parts(Parts {
         vocabulary,
         rule,
         pattern,
         pairs,
-        merges,
+        borders,
+        merges: Some(merges),
         merges_made,
         marks,
         notes,
@@ -225,6 +229,11 @@ fn read_pairs(frame: &Frame<'_>, vocabulary: &Vocabulary, rule: Rule) -> Result<
     let reason = "it names ranks or ids that do not exist";
     PairTable::of_columns(columns, vocabulary, rule)
         .ok_or_else(|| frame.broken(Kind::PairsOfBytes, reason))
+}
+
+fn read_borders(frame: &Frame<'_>) -> Result<Borders> {
+    let borders = Borders::of_column(frame.column(Kind::Borders)?);
+    borders.ok_or_else(|| frame.broken(Kind::Borders, "it does not have a power of two of bits"))
 }
 
 fn read_marks(frame: &Frame<'_>, vocabulary: &Vocabulary) -> Result<Column<u32>> {

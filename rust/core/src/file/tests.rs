@@ -115,15 +115,15 @@ fn use_it(tokenizer: &Tokenizer) {
 /// What is read then must break a rule of its own, or be a tokenizer that is safe to use.
 #[test]
 fn hostile_numbers_are_an_error_or_harmless() {
-    for tokenizer in all_rules() {
+    for (which, tokenizer) in all_rules().into_iter().enumerate() {
         let file = write_sections(&tokenizer, true);
         let table = 64..64 + 24 * usize::from(file[12]);
         let interesting = |at: usize| {
             let plain = [[0; 4], [0xFF; 4]].contains(&file[at..at + 4].try_into().unwrap());
-            !plain || at % 4099 == 0 || table.contains(&at)
+            table.contains(&at) || at % 4099 == 0 || !plain && at / 4 % 3 == which % 3
         };
         for at in (8..file.len() - 4).step_by(4).filter(|&at| interesting(at)) {
-            for value in [0, 1, 255, 263, 1 << 21, 1 << 31, u32::MAX - 1, u32::MAX] {
+            for value in [0, 1, 263, 1 << 21, 1 << 31, u32::MAX] {
                 let mut hostile = file.clone();
                 hostile[at..at + 4].copy_from_slice(&u32::to_le_bytes(value));
                 sign(&mut hostile);
