@@ -81,6 +81,7 @@ docs: setup ## build the documentation as a site, in site/
 bench: setup ## compare with the peers that are installed; see benchmarks/README.md
 	$(BIN)/python benchmarks/train.py
 	$(BIN)/python benchmarks/encode.py
+	$(BIN)/python benchmarks/load.py
 
 check: lint test ## what CI runs
 

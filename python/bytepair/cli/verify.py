@@ -1,4 +1,4 @@
-"""`bytepair verify`: is a vocabulary what training gives; are shards what was promised?"""
+"""`bytepair verify`: is a tokenizer whole, and what training gives; are shards what was promised?"""
 
 from __future__ import annotations
 
@@ -24,23 +24,29 @@ def verify(
         int, typer.Option(min=0, help="Of shards: how many documents to decode.")
     ] = 3,
 ) -> None:
-    """Check that every merge was the one to make, or that shards are what their manifest says.
+    """Check that a tokenizer is whole, that every merge was the one to make, or that shards are right.
 
-    Exit code 0 if all is right, 1 if something is not.
+    Of a tokenizer file all tables are made anew and compared, so that it may come from a stranger; with
+    counts, each merge is compared with the best one there was. Of shards everything that their
+    manifest says is checked. Exit code 0 if all is right, 1 if something is not.
 
     Examples:
+    * `bytepair verify my-tokenizer`
+
     * `bytepair verify my-tokenizer counts.parquet`
 
     * `bytepair verify shards/`
     """
     verdict: bytepair.Verdict | bytepair.shards.Report
     if counts is None:
-        if not (path / "manifest.json").exists() and (path / "tokenizer.bytepair").exists():
-            raise typer.BadParameter("a tokenizer is checked against counts; name them too")
+        own = path.is_file() or (path / "tokenizer.bytepair").exists()
+        if own and not (path / "manifest.json").exists():
+            typer.echo(f"whole, and every table is right: {bytepair.load(path, check=True)!r}")
+            return
         verdict = bytepair.shards.verify(path, samples=samples)
     else:
         verdict = bytepair.verify(
-            bytepair.load(path), bytepair.Counts.load(counts), ties=ties, min_count=min_count
+            bytepair.load(path, check=True), bytepair.Counts.load(counts), ties=ties, min_count=min_count
         )
     typer.echo(str(verdict))
     raise typer.Exit(0 if verdict else 1)

@@ -1,5 +1,8 @@
 //! Errors of the core become the exceptions of `bytepair.errors`.
 
+use std::io;
+use std::path::Path;
+
 use bytepair::Error;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
 use pyo3::import_exception;
@@ -29,10 +32,17 @@ pub(crate) fn python(error: &Error) -> PyErr {
         Error::TooLong { .. } => ConversationError::new_err(text),
         Error::CountOverflow => CountOverflowError::new_err(text),
         Error::Counts { .. } => CountsError::new_err(text),
-        Error::File { .. } => FileFormatError::new_err(text),
+        Error::File { .. } | Error::Contradiction => FileFormatError::new_err(text),
         Error::TextNotUtf8 { .. } | Error::FileNotUtf8 { .. } => CorpusError::new_err(text),
         Error::Unreadable { .. } | Error::Spill { .. } => PyOSError::new_err(text),
         Error::Interrupted => PyKeyboardInterrupt::new_err(text),
         _ => VocabularyError::new_err(text),
     }
+}
+
+/// The Python exception of a file that cannot be opened: the kind of `OSError` that fits.
+pub(crate) fn file(path: &Path, error: &io::Error) -> PyErr {
+    let text = error.to_string();
+    let reason = text.split(" (os error").next().unwrap_or(&text).to_owned();
+    PyOSError::new_err((error.raw_os_error(), reason, path.to_path_buf()))
 }

@@ -1,5 +1,7 @@
 //! `Model`: a finished tokenizer of the core, on its way into a Python `Tokenizer`.
 
+use std::fs::File;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytepair::{MergeRule, Pattern, Result, Vocabulary};
@@ -9,6 +11,7 @@ use pyo3::types::PyDict;
 use std::collections::{BTreeMap, HashMap};
 
 use crate::errors;
+use crate::tokenizer::Tokenizer;
 
 /// The four values of a tokenizer, made by training or from the parts of a foreign format.
 #[pyclass(frozen, module = "bytepair._core")]
@@ -33,6 +36,25 @@ impl Model {
     #[staticmethod]
     fn from_bytes(py: Python<'_>, data: &[u8]) -> PyResult<Self> {
         Self::new(py.detach(|| bytepair::Tokenizer::from_bytes(data)))
+    }
+
+    /// Map a file of the native format.
+    #[staticmethod]
+    fn map(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let file = File::open(&path).map_err(|error| errors::file(&path, &error))?;
+        Self::new(py.detach(|| bytepair::Tokenizer::map(&file)))
+    }
+
+    /// A tokenizer with other notes.
+    #[staticmethod]
+    fn renoted(py: Python<'_>, tokenizer: &Tokenizer, notes: Notes) -> PyResult<Self> {
+        Self::new(py.detach(|| tokenizer.core().renoted(notes)))
+    }
+
+    /// Check that the tables in a file of the native format follow from its other sections.
+    #[staticmethod]
+    fn verify(py: Python<'_>, data: &[u8]) -> PyResult<()> {
+        py.detach(|| bytepair::file::verify(data)).map_err(|e| errors::python(&e))
     }
 
     /// A vocabulary of ranks, as tiktoken has it.

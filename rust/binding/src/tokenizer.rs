@@ -6,8 +6,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytepair::encode::EncodeOptions;
+use bytepair::file::Tables;
 use bytepair::spans::Keep;
-use bytepair::{MergeRule, Text, parallel};
+use bytepair::{Rule, Text, parallel};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::intern;
@@ -566,13 +567,18 @@ impl Tokenizer {
 
     /// The bytes of the native format, as `save` writes them.
     ///
+    /// Args:
+    ///     tables: as in `save`.
+    ///
     /// Example:
     ///     >>> import bytepair
     ///     >>> tok = bytepair.train(["hello hello"], 269)
     ///     >>> tok.to_bytes()[:8]
     ///     b'BYTEPAIR'
-    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &py.detach(|| self.core.to_bytes()))
+    #[pyo3(signature = (*, tables=true))]
+    fn to_bytes<'py>(&self, py: Python<'py>, tables: bool) -> Bound<'py, PyBytes> {
+        let tables = if tables { Tables::With } else { Tables::Without };
+        PyBytes::new(py, &py.detach(|| bytepair::file::write(&self.core, tables)))
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
@@ -643,15 +649,15 @@ impl Tokenizer {
     #[getter]
     fn merge_rule(&self) -> &'static str {
         match self.core.rule() {
-            MergeRule::Ranks => "ranks",
-            MergeRule::Merges { .. } => "merges",
+            Rule::Ranks => "ranks",
+            Rule::Merges { .. } => "merges",
         }
     }
 
     /// Under the rule of merges: whether a pretoken that is a token wins outright.
     #[getter]
     fn ignore_merges(&self) -> bool {
-        matches!(self.core.rule(), MergeRule::Merges { ignore_merges: true, .. })
+        self.core.rule() == Rule::Merges { ignore_merges: true }
     }
 
     /// The version of Unicode whose classes split text.

@@ -45,7 +45,26 @@ pub(crate) fn train(
         let trained = grow::train_with(&initial_tokens, counts, pattern, &options, report)?;
         bytepair::Tokenizer::from_training(&trained, &special_tokens, pattern.clone())
     })?;
-    Ok(Model::of(trained.with_note(grow::TEXT_BYTES, &counts.inner.text_bytes())))
+    Ok(noted(py, trained, counts, ties, min_count))
+}
+
+/// With notes on what it was trained on, and how.
+fn noted(
+    py: Python<'_>,
+    tokenizer: bytepair::Tokenizer,
+    counts: &Counts,
+    ties: &str,
+    min_count: u64,
+) -> Model {
+    let counts = &counts.inner;
+    Model::of(
+        tokenizer
+            .with_note(grow::TEXT_BYTES, &counts.text_bytes())
+            .with_note("pretokens", &counts.len())
+            .with_note("counts", &py.detach(|| counts.fingerprint()))
+            .with_note("ties", &ties)
+            .with_note("min_count", &min_count),
+    )
 }
 
 /// The tokenizer that training for `vocab_size` ids would have given.
@@ -74,7 +93,7 @@ pub(crate) fn resume(
     let resumed = interruptible(py, merges, on_progress.as_ref(), |report| {
         grow::resume(tokenizer.core(), &counts.inner, vocab_size, &options, report)
     })?;
-    Ok(Model::of(resumed.with_note(grow::TEXT_BYTES, &counts.inner.text_bytes())))
+    Ok(noted(py, resumed, counts, ties, min_count))
 }
 
 /// Learn up to `extra` tokens from other counts and keep every id there is.

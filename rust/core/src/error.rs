@@ -121,6 +121,9 @@ pub enum Error {
         /// Which rule.
         reason: String,
     },
+    /// The ids of a text do not stand for its bytes: the tables of a tokenizer file contradict its
+    /// tokens.
+    Contradiction,
     /// The caller's progress callback asked to stop.
     Interrupted,
 }
@@ -179,6 +182,10 @@ impl fmt::Display for Error {
             Self::File { at, reason } => {
                 write!(f, "not a valid tokenizer file, at byte {at}: {reason}")
             }
+            Self::Contradiction => f.write_str(
+                "the tokenizer's file contradicts itself: the ids of a text do not stand for its \
+                 bytes; load it with a full check, or save it again from where it came from",
+            ),
             Self::Interrupted => f.write_str("interrupted"),
         }
     }

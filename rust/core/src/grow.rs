@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::pretokenize::{Pattern, Splitter};
 use crate::tokenizer::Tokenizer;
 use crate::train::{TrainOptions, Trained, train, train_more};
-use crate::vocabulary::{MergeRule, Vocabulary};
+use crate::vocabulary::{MergeRule, Rule, Vocabulary};
 
 /// The note that says how many bytes a tokenizer was trained on.
 pub const TEXT_BYTES: &str = "text_bytes";
@@ -106,9 +106,9 @@ pub fn extend(
     let special = vocabulary.special_tokens().to_vec();
     let merges = [tokenizer.merges(), &learnt.merges].concat();
     let rule = match tokenizer.rule() {
-        MergeRule::Ranks => MergeRule::Ranks,
-        MergeRule::Merges { ignore_merges, .. } => {
-            MergeRule::Merges { merges: merges.clone(), ignore_merges: *ignore_merges }
+        Rule::Ranks => MergeRule::Ranks,
+        Rule::Merges { ignore_merges } => {
+            MergeRule::Merges { merges: merges.clone(), ignore_merges }
         }
     };
     let vocabulary = Vocabulary::new(ordinary, special)?;
@@ -215,7 +215,7 @@ fn trained_merges(tokenizer: &Tokenizer) -> Result<&[(u32, u32)]> {
     };
     let in_order = (256u32..).zip(merges).all(|(id, &pair)| made(id, pair) == Some(true));
     let whole = vocabulary.len() == 256 + merges.len() + vocabulary.special_tokens().len();
-    if bytes && in_order && whole && *tokenizer.rule() == MergeRule::Ranks {
+    if bytes && in_order && whole && tokenizer.rule() == Rule::Ranks {
         return Ok(merges);
     }
     Err(Error::Vocabulary {

@@ -40,6 +40,12 @@ impl Key {
         if range.len() <= LONGEST { Self::new(text, range) } else { Self::of_long(&text[range]) }
     }
 
+    /// A name for a longer text, which other texts may share.
+    fn of_long(text: &[u8]) -> Self {
+        let low = FixedState::default().hash_one(text);
+        Self { low, high: u64::MAX >> 4 }
+    }
+
     /// The key with these words.
     pub(crate) fn of_words(low: u64, high: u64) -> Self {
         Self { low, high }
@@ -58,21 +64,20 @@ impl Key {
         out.extend_from_slice(&word.to_le_bytes()[..length]);
     }
 
-    /// A name for a longer text, which other texts may share.
-    pub(crate) fn of_long(text: &[u8]) -> Self {
-        let low = FixedState::default().hash_one(text);
-        Self { low, high: u64::MAX >> 4 }
-    }
-
     /// A number that depends on all bits of the key, the more so the higher its own bits.
     #[inline]
     pub(crate) fn hash(self) -> u64 {
-        let product = u128::from(self.low ^ 0x9E37_79B9_7F4A_7C15)
-            * u128::from(self.high ^ 0xC2B2_AE3D_27D4_EB4F);
-        #[expect(clippy::cast_possible_truncation, reason = "the two halves of a product")]
-        let folded = (product as u64) ^ (product >> 64) as u64;
-        folded
+        fold(self.low ^ 0x9E37_79B9_7F4A_7C15, self.high ^ 0xC2B2_AE3D_27D4_EB4F)
     }
+}
+
+/// The two halves of a product, folded.
+#[inline]
+pub(crate) fn fold(one: u64, other: u64) -> u64 {
+    let product = u128::from(one) * u128::from(other);
+    #[expect(clippy::cast_possible_truncation, reason = "the two halves of a product")]
+    let folded = (product as u64) ^ (product >> 64) as u64;
+    folded
 }
 
 /// The lower bytes of a word, by how many.

@@ -40,6 +40,8 @@ pub mod shards;
 
 pub mod tokenizer;
 
+pub mod token;
+
 pub mod arrays;
 
 pub mod documents;
@@ -53,6 +55,10 @@ pub mod grow;
 pub mod file;
 
 pub mod parallel;
+
+mod column;
+
+mod slots;
 
 mod index;
 
@@ -73,4 +79,4 @@ pub use pretokenize::{Pattern, Splitter};
 pub use text::Text;
 pub use tokenizer::Tokenizer;
 pub use train::{Mismatch, Ties, TrainOptions, Trained, train, train_more, verify};
-pub use vocabulary::{MergeRule, Vocabulary};
+pub use vocabulary::{MergeRule, Rule, Vocabulary};

@@ -36,13 +36,6 @@ impl Words {
         Self { words, start, length }
     }
 
-    /// The words from an index on.
-    #[inline]
-    pub(crate) fn chunk<const LENGTH: usize>(&self, index: usize) -> &[u64; LENGTH] {
-        let chunk = self.words[self.start + index..].first_chunk();
-        chunk.expect("an index that is so far from the end")
-    }
-
     /// The words from an index on, to be changed.
     #[inline]
     pub(crate) fn chunk_mut<const LENGTH: usize>(&mut self, index: usize) -> &mut [u64; LENGTH] {
@@ -95,7 +88,6 @@ mod tests {
             assert_eq!(words.as_ptr().align_offset(alignment), 0);
             assert!(words.iter().all(|&word| word == 0));
             words.fill(7);
-            assert!(length < 4 || *words.chunk::<4>(length - 4) == [7; 4]);
             assert!(length < 4 || *words.chunk_mut::<4>(0) == [7; 4]);
         }
     }

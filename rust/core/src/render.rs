@@ -191,6 +191,7 @@ impl<'k> Canvas<'k> {
         let first = self.out.ids.len();
         let text = std::mem::take(&mut self.text);
         self.encode(&text, false)?;
+        self.tokenizer.check_lengths(&self.out.ids[first..], text.len())?;
         let (mut span, mut at) = (0, 0);
         for place in first..self.out.ids.len() {
             let end = at + self.tokenizer.token_bytes(self.out.ids[place])?.len();

@@ -4,7 +4,7 @@
 //! lengths; its span in characters is that of all characters of which it has a byte.
 
 use crate::encode::EncodeOptions;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::text::Text;
 use crate::tokenizer::{Kit, Tokenizer};
 
@@ -51,6 +51,7 @@ impl Tokenizer {
         self.encode_into(text, options, scratch, &mut spans.ids)?;
         let added = [options.prepend.is_some(), options.append.is_some()].map(usize::from);
         let covering = added[0]..spans.ids.len() - added[1];
+        self.check_lengths(&spans.ids[covering.clone()], text.len())?;
         let mut place = Place::default();
         for (index, &id) in spans.ids.iter().enumerate() {
             let covers = covering.contains(&index);
@@ -79,17 +80,26 @@ impl Tokenizer {
                 return Ok(text);
             }
             let length = |id: &u32| self.vocabulary().token_length(*id);
+            let kept = match keep {
+                Keep::Start => &block[..most],
+                Keep::End => &block[block.len() - most..],
+            };
+            let kept: usize = kept.iter().map(length).sum();
+            if kept >= text.len() {
+                return Err(Error::Contradiction);
+            }
             text = match keep {
-                Keep::Start => {
-                    let end = block[..most].iter().map(length).sum();
-                    &text[..boundary((0..=end).rev(), text)]
-                }
-                Keep::End => {
-                    let kept: usize = block[block.len() - most..].iter().map(length).sum();
-                    &text[boundary(text.len() - kept..=text.len(), text)..]
-                }
+                Keep::Start => &text[..boundary((0..=kept).rev(), text)],
+                Keep::End => &text[boundary(text.len() - kept..=text.len(), text)..],
             };
         }
+    }
+
+    /// Fails if the ids of a text of so many bytes have more or fewer: what goes through both together
+    /// would leave the text.
+    pub(crate) fn check_lengths(&self, ids: &[u32], length: usize) -> Result<()> {
+        let sum: usize = ids.iter().map(|&id| self.vocabulary().token_length(id)).sum();
+        if sum == length { Ok(()) } else { Err(Error::Contradiction) }
     }
 }
 

@@ -6,19 +6,21 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::fs::File;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, OnceLock};
 
 use sha2::{Digest, Sha256};
 
+use crate::column::Column;
 use crate::decode::Number;
-use crate::encode::{EncodeOptions, Encoder, Scratch, known};
+use crate::encode::{Borders, EncodeOptions, Encoder, PairTable, Scratch, known};
 use crate::error::{Error, Result};
 use crate::parallel;
 use crate::pretokenize::{Pattern, Splitter, UNICODE_VERSION};
 use crate::text::Text;
 use crate::train::Trained;
-use crate::vocabulary::{MergeRule, Vocabulary};
+use crate::vocabulary::{MergeRule, Rule, Vocabulary};
 use crate::{decode, file};
 
 /// An immutable tokenizer; share it freely between threads.
@@ -37,15 +39,21 @@ use crate::{decode, file};
 #[derive(Debug)]
 pub struct Tokenizer {
     vocabulary: Vocabulary,
-    rule: MergeRule,
+    rule: Rule,
     pattern: Pattern,
     notes: BTreeMap<String, String>,
     splitter: Splitter,
     encoder: Encoder,
-    /// The pairs that training merged, or those recovered from the ranks when first asked for.
+    /// The pairs that a file lists, end to end.
+    listed: Option<Column<u32>>,
+    /// The pairs of the merge rule, or those that training merged or a file lists, or those recovered
+    /// from the ranks, when first asked for.
     merges: OnceLock<Vec<(u32, u32)>>,
-    /// How many times training made each merge, as far as it is known.
-    merges_made: Vec<u64>,
+    /// How many times training made each merge, as far as it is known; and as a file has it.
+    merges_made: OnceLock<Vec<u64>>,
+    made_listed: Column<u8>,
+    /// For each id what it is; see [`token`](crate::token).
+    marks: OnceLock<Column<u32>>,
     fingerprint: OnceLock<String>,
     /// What encoding remembered, for the next call; one for each thread that was at work.
     #[expect(clippy::vec_box, reason = "a kit is taken and put back for every short text")]
@@ -56,6 +64,7 @@ impl PartialEq for Tokenizer {
     fn eq(&self, other: &Self) -> bool {
         self.vocabulary == other.vocabulary
             && self.rule == other.rule
+            && (self.rule == Rule::Ranks || self.merges() == other.merges())
             && self.pattern == other.pattern
     }
 }
@@ -67,19 +76,46 @@ impl Tokenizer {
     pub fn new(vocabulary: Vocabulary, rule: MergeRule, pattern: Pattern) -> Result<Self> {
         let splitter = Splitter::new(&pattern)?;
         let encoder = Encoder::new(&vocabulary, &rule)?;
-        let merges = match &rule {
+        let kind = rule.kind();
+        let merges = match rule {
             MergeRule::Ranks => OnceLock::new(),
-            MergeRule::Merges { merges, .. } => OnceLock::from(merges.clone()),
+            MergeRule::Merges { merges, .. } => OnceLock::from(merges),
         };
         Ok(Self {
             vocabulary,
-            rule,
+            rule: kind,
             pattern,
             notes: BTreeMap::new(),
             splitter,
             encoder,
+            listed: None,
             merges,
-            merges_made: Vec::new(),
+            merges_made: OnceLock::new(),
+            made_listed: Column::new(Vec::new()),
+            marks: OnceLock::new(),
+            fingerprint: OnceLock::new(),
+            kits: Mutex::new(Vec::new()),
+        })
+    }
+
+    /// Put a tokenizer together from the parts that a file holds. Fails if the pattern does not compile.
+    pub(crate) fn of_parts(parts: Parts) -> Result<Self> {
+        let Parts { vocabulary, rule, pattern, pairs, borders, .. } = parts;
+        let Parts { merges, merges_made, marks, notes, .. } = parts;
+        let splitter = Splitter::new(&pattern)?;
+        let encoder = Encoder::with(&vocabulary, rule, pairs, borders);
+        Ok(Self {
+            vocabulary,
+            rule,
+            pattern,
+            notes,
+            splitter,
+            encoder,
+            listed: merges,
+            merges: OnceLock::new(),
+            merges_made: OnceLock::new(),
+            made_listed: merges_made,
+            marks: marks.map_or_else(OnceLock::new, OnceLock::from),
             fingerprint: OnceLock::new(),
             kits: Mutex::new(Vec::new()),
         })
@@ -96,19 +132,24 @@ impl Tokenizer {
         let vocabulary = Vocabulary::new(tokens.into_iter().zip(0..), special)?;
         let mut tokenizer = Self::new(vocabulary, MergeRule::Ranks, pattern)?;
         tokenizer.merges = OnceLock::from(trained.merges.clone());
-        tokenizer.merges_made.clone_from(&trained.made);
+        tokenizer.merges_made = OnceLock::from(trained.made.clone());
         tokenizer.notes.insert("exhausted".to_owned(), trained.exhausted.to_string());
         Ok(tokenizer)
     }
 
-    /// Read the native format; see [`file`].
+    /// Read the native format out of memory; see [`file::read`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         file::read(bytes)
     }
 
-    /// Write the native format; see [`file`].
+    /// Map a file of the native format; see [`file::map`].
+    pub fn map(file: &File) -> Result<Self> {
+        file::map(file)
+    }
+
+    /// Write the native format; see [`file::write`].
     pub fn to_bytes(&self) -> Vec<u8> {
-        file::write(self)
+        file::write(self, file::Tables::With)
     }
 
     /// The tokens.
@@ -117,8 +158,8 @@ impl Tokenizer {
     }
 
     /// Which neighbours merge, and in which order.
-    pub fn rule(&self) -> &MergeRule {
-        &self.rule
+    pub fn rule(&self) -> Rule {
+        self.rule
     }
 
     /// How text is split.
@@ -144,6 +185,24 @@ impl Tokenizer {
         self
     }
 
+    /// Another tokenizer with the same values and other notes.
+    pub fn renoted(&self, notes: BTreeMap<String, String>) -> Result<Self> {
+        let merges = self.merges.clone();
+        let parts = Parts {
+            vocabulary: self.vocabulary.clone(),
+            rule: self.rule,
+            pattern: self.pattern.clone(),
+            pairs: self.pairs().clone(),
+            borders: Some(self.borders().clone()),
+            merges: self.listed.clone(),
+            merges_made: self.made_listed.clone(),
+            marks: self.marks.get().cloned(),
+            notes,
+        };
+        let merges_made = self.merges_made.clone();
+        Ok(Self { merges, merges_made, ..Self::of_parts(parts)? })
+    }
+
     /// The same tokenizer with one note more.
     #[must_use]
     pub fn with_note(mut self, key: &str, value: &impl ToString) -> Self {
@@ -154,16 +213,10 @@ impl Tokenizer {
     /// How many times training made each merge in its text; shorter than the merges, or empty, where
     /// that is not known.
     pub fn merges_made(&self) -> &[u64] {
-        &self.merges_made
+        self.merges_made.get_or_init(|| file::read_made(&self.made_listed, self.merges().len()))
     }
 
-    /// The same tokenizer with other numbers of how often its merges were made.
-    pub(crate) fn with_merges_made(mut self, merges_made: Vec<u64>) -> Self {
-        self.merges_made = merges_made;
-        self
-    }
-
-    /// The same tokenizer with the merges that a file holds beside the ranks.
+    /// The same tokenizer with merges that are known beside the ranks.
     pub(crate) fn with_merges(mut self, merges: Vec<(u32, u32)>) -> Self {
         self.merges = OnceLock::from(merges);
         self
@@ -175,7 +228,29 @@ impl Tokenizer {
     /// bare ranks, the one pair that ever merges into each token. A token that no merge makes has no
     /// entry.
     pub fn merges(&self) -> &[(u32, u32)] {
-        self.merges.get_or_init(|| self.encoder.merges())
+        self.merges.get_or_init(|| {
+            if let Some(listed) = &self.listed {
+                let (pairs, _) = listed.as_chunks();
+                return pairs.iter().map(|&[left, right]| (left, right)).collect();
+            }
+            self.encoder.merges()
+        })
+    }
+
+    /// Which pairs merge, as encoding looks them up.
+    pub(crate) fn pairs(&self) -> &PairTable {
+        self.encoder.pairs()
+    }
+
+    /// Where no token goes on, as encoding looks it up.
+    pub(crate) fn borders(&self) -> &Borders {
+        self.encoder.borders(&self.vocabulary)
+    }
+
+    /// For each id what it is; see [`token`](crate::token).
+    #[inline]
+    pub(crate) fn marks(&self) -> &Column<u32> {
+        self.marks.get_or_init(|| self.make_marks())
     }
 
     /// A hash of the four values, stable between versions and machines: 64 hexadecimal digits.
@@ -187,10 +262,7 @@ impl Tokenizer {
                 hash.update((part.len() as u64).to_le_bytes());
                 hash.update(part);
             });
-            hash.finalize().iter().fold(String::new(), |mut text, byte| {
-                let _infallible = write!(text, "{byte:02x}");
-                text
-            })
+            hexadecimal(&hash.finalize())
         })
     }
 
@@ -198,16 +270,16 @@ impl Tokenizer {
     fn hash_values(&self, part: &mut impl FnMut(&[u8])) {
         let (arena, offsets) = self.vocabulary.arrays();
         part(arena);
-        part(&offsets.iter().flat_map(|offset| offset.to_le_bytes()).collect::<Vec<_>>());
+        part(&offsets.to_bytes());
         for (name, id) in self.vocabulary.special_tokens() {
             part(name.as_bytes());
             part(&id.to_le_bytes());
         }
         part(self.pattern.regex().as_bytes());
         part(UNICODE_VERSION.as_bytes());
-        if let MergeRule::Merges { merges, ignore_merges } = &self.rule {
-            part(&[1, u8::from(*ignore_merges)]);
-            let flat = merges.iter().flat_map(|(left, right)| [*left, *right]);
+        if let Rule::Merges { ignore_merges } = self.rule {
+            part(&[1, u8::from(ignore_merges)]);
+            let flat = self.merges().iter().flat_map(|(left, right)| [*left, *right]);
             part(&flat.flat_map(u32::to_le_bytes).collect::<Vec<_>>());
         }
     }
@@ -385,6 +457,21 @@ impl Tokenizer {
     }
 }
 
+/// What a file holds of a tokenizer.
+pub(crate) struct Parts {
+    pub(crate) vocabulary: Vocabulary,
+    pub(crate) rule: Rule,
+    pub(crate) pattern: Pattern,
+    pub(crate) pairs: PairTable,
+    pub(crate) borders: Option<Borders>,
+    /// Pairs of ids, end to end; a file has them.
+    pub(crate) merges: Option<Column<u32>>,
+    /// In the bytes of [`file::read_made`].
+    pub(crate) merges_made: Column<u8>,
+    pub(crate) marks: Option<Column<u32>>,
+    pub(crate) notes: BTreeMap<String, String>,
+}
+
 /// A part of a text: text, or a special token.
 enum Piece<'a> {
     Text(&'a str),
@@ -453,6 +540,14 @@ impl Drop for Borrowed<'_> {
             kept.extend(self.kit.take());
         }
     }
+}
+
+/// Each byte as two hexadecimal digits.
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _infallible = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 fn last_id(tokens: usize) -> Result<u32> {

@@ -1,17 +1,19 @@
 //! Ids and the bytes they stand for: checked once, then immutable.
 //!
 //! A [`Vocabulary`] lays the bytes of all tokens end to end in one arena, in the order of their
-//! ids, so that the bytes of an id are a slice and finding an id needs one probe of a hash table.
+//! ids, so that the bytes of an id are a slice and finding an id needs one probe of a hash table. All
+//! three arrays may be parts of a mapped file.
 //! Special tokens have ids and text like other tokens, but they are never found by their bytes:
 //! ordinary text cannot produce them. An id may stand for nothing; published vocabularies have
 //! such holes.
 
 use std::ops::Range;
 
+use crate::column::Column;
 use crate::error::{Error, Result};
-use crate::index::Index;
-use crate::key::{Key, LONGEST};
+use crate::key::{Key, LONGEST, fold};
 use crate::prefetch::prefetch;
+use crate::slots::{Building, Slots};
 
 /// A vocabulary has fewer ids than this, so that a damaged file cannot ask for all memory.
 pub const MAX_VOCAB_SIZE: usize = (1 << 21) - 1;
@@ -32,6 +34,40 @@ pub enum MergeRule {
     },
 }
 
+/// Which [`MergeRule`] it is, without its list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// That of ranks.
+    Ranks,
+    /// That of listed pairs.
+    Merges {
+        /// Whether a pretoken that is a token wins outright, before any merge.
+        ignore_merges: bool,
+    },
+}
+
+impl MergeRule {
+    /// Which rule it is.
+    pub fn kind(&self) -> Rule {
+        match self {
+            Self::Ranks => Rule::Ranks,
+            &Self::Merges { ignore_merges, .. } => Rule::Merges { ignore_merges },
+        }
+    }
+
+    /// A rule with the pairs of its list, end to end.
+    pub(crate) fn of(kind: Rule, listed: &[u32]) -> Self {
+        match kind {
+            Rule::Ranks => Self::Ranks,
+            Rule::Merges { ignore_merges } => {
+                let pairs = listed.as_chunks().0.iter();
+                let merges = pairs.map(|&[left, right]| (left, right)).collect();
+                Self::Merges { merges, ignore_merges }
+            }
+        }
+    }
+}
+
 /// Ids ⇄ bytes, and the special tokens.
 ///
 /// ```
@@ -46,13 +82,11 @@ pub enum MergeRule {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Vocabulary {
-    arena: Vec<u8>,
+    arena: Column<u8>,
     /// Where each id starts in `arena`, and the end of the last one.
-    offsets: Vec<u32>,
-    /// For each id its bytes as a key.
-    keys: Vec<Key>,
-    /// Ids of the ordinary tokens by their keys.
-    index: Index,
+    offsets: Column<u32>,
+    /// The ordinary tokens by their hashes; see [`entry`].
+    index: Slots<u32>,
     /// In the order of their ids.
     special: Vec<(String, u32)>,
 }
@@ -82,81 +116,39 @@ impl Vocabulary {
         tokens.extend(special.iter().map(|(name, id)| (name.clone().into_bytes(), *id)));
         tokens.sort_by_key(|(_, id)| *id);
         let (arena, offsets) = lay_out(&tokens)?;
-        Self::from_layout(arena, offsets, special, ordinary)
+        let (arena, offsets) = (Column::new(arena), Column::new(offsets));
+        let index = index(&arena, &offsets, ordinary)?;
+        Ok(Self { arena, offsets, index, special })
     }
 
-    /// Take over the layout of a file: `offsets` has one entry more than there are ids. The names
+    /// Take over the arrays of a file: `offsets` has one entry more than there are ids. The names
     /// in `special` must stand in the arena at their ids.
-    pub(crate) fn from_arrays(
-        arena: Vec<u8>,
-        offsets: Vec<u32>,
+    ///
+    /// An index that is given is believed, as far as nothing can go wrong but which ids are found;
+    /// without one the tokens are looked through, and it is made.
+    pub(crate) fn from_columns(
+        arena: Column<u8>,
+        offsets: Column<u32>,
         special: Vec<(String, u32)>,
+        index: Option<Slots<u32>>,
     ) -> Result<Self> {
-        let rising = offsets.windows(2).all(|pair| pair[0] <= pair[1]);
+        // All of them, without a way out in between, is what vector instructions can do.
+        let falls = offsets.windows(2).fold(false, |falls, pair| falls | (pair[0] > pair[1]));
         let whole = offsets.first() == Some(&0)
             && offsets.last().is_some_and(|&end| end as usize == arena.len());
-        if !rising || !whole || offsets.len() > MAX_VOCAB_SIZE {
+        if falls || !whole || offsets.len() > MAX_VOCAB_SIZE {
             return Err(broken("the offsets of the tokens do not cover their bytes in order"));
         }
         check_special(&special)?;
-        let slice = |id: usize| &arena[offsets[id] as usize..offsets[id + 1] as usize];
-        for (name, id) in &special {
-            let id = *id as usize;
-            if id + 1 >= offsets.len() || slice(id) != name.as_bytes() {
-                return Err(broken(format!("the special token {name:?} does not stand at its id")));
-            }
+        let found = |id: u32| Some(&arena[range(&offsets, id as usize)?]);
+        if let Some((name, _)) = special.iter().find(|(s, id)| found(*id) != Some(s.as_bytes())) {
+            return Err(broken(format!("the special token {name:?} does not stand at its id")));
         }
-        let is_special = |id: u32| special.binary_search_by_key(&id, |(_, id)| *id).is_ok();
-        let ordinary = (0u32..)
-            .zip(offsets.windows(2))
-            .filter(|(id, pair)| pair[0] < pair[1] && !is_special(*id))
-            .map(|(id, _)| id)
-            .collect();
-        Self::from_layout(arena, offsets, special, ordinary)
-    }
-
-    fn from_layout(
-        arena: Vec<u8>,
-        offsets: Vec<u32>,
-        special: Vec<(String, u32)>,
-        ordinary: Vec<u32>,
-    ) -> Result<Self> {
-        let range = |id: usize| offsets[id] as usize..offsets[id + 1] as usize;
-        let keys = (0..offsets.len() - 1).map(|id| key(&arena, range(id))).collect();
-        let index = Index::of(std::iter::empty(), ordinary.len());
-        let mut vocabulary = Self { arena, offsets, keys, index, special };
-        for id in ordinary {
-            vocabulary.add_to_index(id)?;
-        }
-        Ok(vocabulary)
-    }
-
-    fn add_to_index(&mut self, id: u32) -> Result<()> {
-        let key = self.keys[id as usize];
-        let token = self.bytes(id).unwrap_or_default();
-        match self.find(key, token) {
-            Ok(twin) => Err(broken(format!(
-                "ids {twin} and {id} both stand for the token b\"{}\"",
-                token.escape_ascii()
-            ))),
-            Err(slot) => {
-                self.index.put(slot, id as usize);
-                Ok(())
-            }
-        }
-    }
-
-    /// The id of an ordinary token with this key, or the slot for it.
-    #[inline]
-    fn find(&self, key: Key, token: &[u8]) -> std::result::Result<usize, usize> {
-        self.index.find(key.hash(), |id| {
-            self.keys[id] == key && (token.len() <= LONGEST || self.slice(id) == token)
-        })
-    }
-
-    #[inline]
-    fn slice(&self, id: usize) -> &[u8] {
-        &self.arena[self.offsets[id] as usize..self.offsets[id + 1] as usize]
+        let index = match index {
+            Some(index) => index,
+            None => self::index(&arena, &offsets, ordinary_ids(&offsets, &special))?,
+        };
+        Ok(Self { arena, offsets, index, special })
     }
 
     /// How many ids there are, holes and special tokens included: valid ids are below.
@@ -174,7 +166,7 @@ impl Vocabulary {
     pub fn bytes(&self, id: u32) -> Option<&[u8]> {
         let id = id as usize;
         let (&start, &end) = (self.offsets.get(id)?, self.offsets.get(id + 1)?);
-        (start < end).then(|| &self.arena[start as usize..end as usize])
+        (start < end).then(|| self.arena.get(start as usize..end as usize)).flatten()
     }
 
     /// How many bytes an id has; 0 for a hole or an id that does not exist.
@@ -184,33 +176,47 @@ impl Vocabulary {
         self.offsets
             .get(id..)
             .and_then(<[u32]>::first_chunk)
-            .map_or(0, |[start, end]| (end - start) as usize)
+            .map_or(0, |[start, end]| end.saturating_sub(*start) as usize)
     }
 
     /// The id of an ordinary token.
     #[inline]
     pub fn id(&self, token: &[u8]) -> Option<u32> {
-        let key = key(token, 0..token.len());
-        self.find(key, token).ok().and_then(|id| u32::try_from(id).ok())
+        if token.len() <= LONGEST {
+            return self.id_of_key(Key::new(token, 0..token.len()));
+        }
+        let hash = hash_of_long(token);
+        let mut ids = candidates(&self.index, hash);
+        ids.find(|&id| self.bytes(id) == Some(token))
     }
 
     /// The id of the ordinary token whose key this is.
     #[inline]
-    pub(crate) fn find_key(&self, key: Key, token: &[u8]) -> Option<u32> {
-        self.find(key, token).ok().and_then(|id| u32::try_from(id).ok())
+    pub(crate) fn id_of_key(&self, key: Key) -> Option<u32> {
+        let mut ids = candidates(&self.index, key.hash());
+        ids.find(|&id| has_key(&self.arena, &self.offsets, id, key))
     }
 
-    /// Bring what [`find_key`](Self::find_key) looks at first without waiting for it.
+    /// Bring what [`id_of_key`](Self::id_of_key) looks at first without waiting for it.
     #[inline]
     pub(crate) fn prefetch(&self, key: Key) {
         self.index.prefetch(key.hash());
     }
 
-    /// Bring what [`find_key`](Self::find_key) looks at second.
+    /// Bring what [`id_of_key`](Self::id_of_key) looks at second.
     #[inline]
-    pub(crate) fn prefetch_row(&self, key: Key) {
-        if let Some(row) = self.index.likely(key.hash()) {
-            prefetch(&self.keys, row);
+    pub(crate) fn prefetch_range(&self, key: Key) {
+        if let Some(id) = candidates(&self.index, key.hash()).next() {
+            prefetch(&self.offsets, id as usize);
+        }
+    }
+
+    /// Bring what [`id_of_key`](Self::id_of_key) looks at last.
+    #[inline]
+    pub(crate) fn prefetch_bytes(&self, key: Key) {
+        let id = candidates(&self.index, key.hash()).next();
+        if let Some(&start) = id.and_then(|id| self.offsets.get(id as usize)) {
+            prefetch(&self.arena, start as usize);
         }
     }
 
@@ -238,15 +244,97 @@ impl Vocabulary {
     }
 
     /// The arena and the offsets, as a file holds them.
-    pub(crate) fn arrays(&self) -> (&[u8], &[u32]) {
+    pub(crate) fn arrays(&self) -> (&Column<u8>, &Column<u32>) {
         (&self.arena, &self.offsets)
+    }
+
+    /// The index, as a file holds it.
+    pub(crate) fn index(&self) -> &Slots<u32> {
+        &self.index
     }
 }
 
-/// The bytes at `range` as a key.
+/// The ids of the ordinary tokens.
+fn ordinary_ids(offsets: &[u32], special: &[(String, u32)]) -> Vec<u32> {
+    let is_special = |id: u32| special.binary_search_by_key(&id, |(_, id)| *id).is_ok();
+    let spans = (0u32..).zip(offsets.windows(2));
+    let tokens = spans.filter(|(_, pair)| pair[0] < pair[1]).map(|(id, _)| id);
+    tokens.filter(|&id| !is_special(id)).collect()
+}
+
+/// Where the bytes of an id are; `None` if there is no such id.
 #[inline]
-fn key(text: &[u8], range: Range<usize>) -> Key {
-    if range.len() <= LONGEST { Key::new(text, range) } else { Key::of_long(&text[range]) }
+fn range(offsets: &[u32], id: usize) -> Option<Range<usize>> {
+    let [start, end] = *offsets.get(id..)?.first_chunk()?;
+    Some(start as usize..end as usize)
+}
+
+/// An entry of the index: one more than the id, and above that some bits of the hash, so that hardly
+/// ever another token than the one that is looked for is looked at.
+#[inline]
+fn entry(hash: u64, id: u32) -> u32 {
+    id + 1 | tag(hash)
+}
+
+/// The bits of a hash in an entry. The place of an entry depends on others.
+#[inline]
+fn tag(hash: u64) -> u32 {
+    #[expect(clippy::cast_possible_truncation, reason = "some bits of many")]
+    let low = hash as u32;
+    low & !ID
+}
+
+const ID: u32 = (1 << 21) - 1;
+
+/// The ids that may have this hash.
+#[inline]
+fn candidates(index: &Slots<u32>, hash: u64) -> impl Iterator<Item = u32> {
+    let tagged = index.at(hash).filter(move |slot| slot & !ID == tag(hash));
+    tagged.map(|slot| (slot & ID).wrapping_sub(1))
+}
+
+/// Whether this is the key of an id.
+#[inline]
+fn has_key(arena: &[u8], offsets: &[u32], id: u32, key: Key) -> bool {
+    let range = range(offsets, id as usize).filter(|range| range.len() <= LONGEST);
+    range.is_some_and(|range| Key::new(arena, range) == key)
+}
+
+/// The hash by which a token is found.
+#[inline]
+fn hash(text: &[u8], range: Range<usize>) -> u64 {
+    // The text, not the token, since a key is made quickest where more bytes follow.
+    if range.len() <= LONGEST { Key::new(text, range).hash() } else { hash_of_long(&text[range]) }
+}
+
+/// The hash of a token that has no key: its words folded one after the other.
+fn hash_of_long(token: &[u8]) -> u64 {
+    token.chunks(8).fold(token.len() as u64, |hash, chunk| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        fold(hash ^ u64::from_le_bytes(word), 0x9E37_79B9_7F4A_7C15)
+    })
+}
+
+/// The index of these ids. Fails if two of them stand for the same bytes.
+fn index(arena: &[u8], offsets: &[u32], ids: Vec<u32>) -> Result<Slots<u32>> {
+    let bytes = |id: u32| range(offsets, id as usize).map_or(&[][..], |range| &arena[range]);
+    let mut building = Building::new(ids.len());
+    for id in ids {
+        let token = range(offsets, id as usize).unwrap_or_default();
+        let hash = hash(arena, token.clone());
+        let same = |slot: u32| {
+            slot & !ID == tag(hash) && bytes((slot & ID).wrapping_sub(1)) == &arena[token.clone()]
+        };
+        if let Some(twin) = building.put(hash, entry(hash, id), same) {
+            let twin = (twin & ID).wrapping_sub(1);
+            let token = arena[token].escape_ascii();
+            return Err(broken(format!(
+                "ids {twin} and {id} both stand for the token b\"{token}\""
+            )));
+        }
+    }
+    Ok(building.finish())
 }
 
 /// Special tokens in the order of their ids: no name empty, no name and no id twice.

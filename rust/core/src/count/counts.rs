@@ -5,7 +5,13 @@ use std::ops::Range;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
+use sha2::{Digest, Sha256};
+
 use crate::error::{Error, Result};
+use crate::tokenizer::hexadecimal;
+
+/// So many bytes are hashed together.
+const HASHED: usize = 1 << 16;
 
 /// The distinct pretokens of a corpus and how often each occurs, in order of first occurrence.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -114,6 +120,27 @@ impl Counts {
         let products = self.numbers.iter().map(|count| count.checked_mul(times));
         let numbers = products.collect::<Option<_>>().ok_or(Error::CountOverflow)?;
         Ok(Self { numbers, ..self.clone() })
+    }
+
+    /// A hash of the counts, stable between versions and machines: 64 hexadecimal digits.
+    ///
+    /// It is the SHA-256 of the line `bytepair counts 1` and its end, the number of pretokens, and for
+    /// each its length, its count (8 bytes each, the least first) and its bytes.
+    pub fn fingerprint(&self) -> String {
+        let mut buffer = b"bytepair counts 1\n".to_vec();
+        buffer.extend((self.len() as u64).to_le_bytes());
+        let mut hash = Sha256::new();
+        for (pretoken, count) in self.iter() {
+            buffer.extend((pretoken.len() as u64).to_le_bytes());
+            buffer.extend(count.to_le_bytes());
+            buffer.extend_from_slice(pretoken);
+            if buffer.len() > HASHED {
+                hash.update(&buffer);
+                buffer.clear();
+            }
+        }
+        hash.update(&buffer);
+        hexadecimal(&hash.finalize())
     }
 
     /// How many distinct pretokens there are.

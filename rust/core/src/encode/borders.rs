@@ -9,57 +9,61 @@
 //! round. Only borders before characters beyond ASCII are looked at: within words of ASCII letters
 //! there is hardly a pair of letters that no token holds.
 
+use crate::column::Column;
 use crate::vocabulary::Vocabulary;
 
-/// Bits of the filter of pairs of characters. Vocabularies hold up to some hundred thousand pairs.
-const FILTER_BITS: u32 = 21;
+/// The filter of pairs of characters has so many bits for each id, and of these the next power of two
+/// between a least and a most. Vocabularies hold up to some hundred thousand pairs.
+const BITS_AN_ID: usize = 16;
+const LEAST_BITS: usize = 1 << 12;
+const MOST_BITS: usize = 1 << 21;
+
+/// A bit for each pair of bytes, in words.
+const PARTS: usize = 1 << 10;
 
 /// Which borders tokens cross.
 #[derive(Debug, Clone)]
-pub(super) struct Borders {
-    /// A bit for the hash of each pair of whole characters that stands in a token.
-    pairs: Box<[u64]>,
-    /// For the last byte before a border a bit for each first byte behind it: tokens that begin or
-    /// end within one of the two characters.
-    parts: Box<[[u64; 4]]>,
+pub(crate) struct Borders {
+    /// First a bit for each last byte before a border and first byte behind it: tokens that begin or end
+    /// within one of the two characters. Then a bit for the hash of each pair of whole characters that
+    /// stands in a token; a power of two.
+    bits: Column<u64>,
 }
 
 impl Borders {
-    pub(super) fn new(vocabulary: &Vocabulary) -> Self {
-        let mut borders = Self {
-            pairs: vec![0; 1 << (FILTER_BITS - 6)].into_boxed_slice(),
-            parts: vec![[0; 4]; 256].into_boxed_slice(),
-        };
+    pub(crate) fn new(vocabulary: &Vocabulary) -> Self {
+        let filter = (vocabulary.len() * BITS_AN_ID).next_power_of_two();
+        let mut bits = vec![0; PARTS + filter.clamp(LEAST_BITS, MOST_BITS) / 64];
         for (token, _) in vocabulary.ordinary_tokens() {
             for at in (1..token.len()).filter(|&at| is_border(token[at])) {
-                borders.add(token, at);
+                let bit = pair_before_and_at(token, at)
+                    .map_or_else(|| part(token, at), |pair| place(pair, bits.len()));
+                bits[bit >> 6] |= 1 << (bit & 63);
             }
         }
-        borders
+        Self { bits: Column::new(bits) }
     }
 
-    /// A token crosses the border at `at`.
-    fn add(&mut self, token: &[u8], at: usize) {
-        if let Some((left, right)) = character_before(token, at).zip(character_at(token, at)) {
-            let bit = hash(left, right);
-            self.pairs[bit >> 6] |= 1 << (bit & 63);
-        } else {
-            let bit = usize::from(token[at]);
-            self.parts[usize::from(token[at - 1])][bit >> 6] |= 1 << (bit & 63);
-        }
+    /// The bits in a file; `None` if they are not as many as there can be.
+    pub(crate) fn of_column(bits: Column<u64>) -> Option<Self> {
+        bits.len().checked_sub(PARTS).is_some_and(usize::is_power_of_two).then_some(Self { bits })
+    }
+
+    /// The bits, as a file holds them.
+    pub(crate) fn column(&self) -> &Column<u64> {
+        &self.bits
+    }
+
+    #[inline]
+    fn has(&self, bit: usize) -> bool {
+        self.bits[bit >> 6] >> (bit & 63) & 1 != 0
     }
 
     /// Whether a token may cross the border at `at` of some UTF-8.
     fn is_crossed(&self, text: &[u8], at: usize) -> bool {
-        let bit = usize::from(text[at]);
-        if self.parts[usize::from(text[at - 1])][bit >> 6] >> (bit & 63) & 1 != 0 {
-            return true;
-        }
-        let Some((left, right)) = character_before(text, at).zip(character_at(text, at)) else {
-            return true;
-        };
-        let bit = hash(left, right);
-        self.pairs[bit >> 6] >> (bit & 63) & 1 != 0
+        self.has(part(text, at))
+            || pair_before_and_at(text, at)
+                .is_none_or(|pair| self.has(place(pair, self.bits.len())))
     }
 
     /// The first border behind `start` that no token crosses, or the end of the text, which is UTF-8.
@@ -73,6 +77,19 @@ impl Borders {
 #[inline]
 fn is_border(byte: u8) -> bool {
     byte >= 0xC0
+}
+
+/// The bit of the two bytes at a border.
+#[inline]
+fn part(text: &[u8], at: usize) -> usize {
+    usize::from(text[at - 1]) << 8 | usize::from(text[at])
+}
+
+/// The characters before and behind a border, as one number, if both are whole.
+#[inline]
+fn pair_before_and_at(text: &[u8], at: usize) -> Option<u64> {
+    let (left, right) = character_before(text, at).zip(character_at(text, at))?;
+    Some(u64::from(left) << 32 | u64::from(right))
 }
 
 /// The character that ends before `at`, as a number, if it is whole.
@@ -105,15 +122,13 @@ fn number(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0, |number, &byte| number << 8 | u32::from(byte))
 }
 
-/// The place of a pair of characters in the filter.
+/// The bit of a pair of characters among so many words.
 #[inline]
-fn hash(left: u32, right: u32) -> usize {
-    let both = u64::from(left) << 32 | u64::from(right);
-    let product = both.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    usize::try_from(
-        (product ^ product >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> (64 - FILTER_BITS),
-    )
-    .expect("a small number")
+fn place(pair: u64, words: usize) -> usize {
+    let product = pair.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let hash = (product ^ product >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let filter = 64 * (words - PARTS);
+    64 * PARTS + usize::try_from(hash >> (64 - filter.ilog2())).expect("a small number")
 }
 
 #[cfg(test)]

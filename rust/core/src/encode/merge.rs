@@ -15,7 +15,7 @@ use std::collections::BinaryHeap;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use super::pairs::{NO_MERGE, PairTable};
+use super::pairs::{NO_MERGE, Pairs};
 use super::parts::Parts;
 use super::runs;
 use crate::lanes::{self, Lanes, Plain, Work};
@@ -56,7 +56,7 @@ struct Waiting {
 /// Append the ids of a pretoken; each of its bytes must have an id.
 #[inline]
 pub(super) fn merge(
-    pairs: &PairTable,
+    pairs: &impl Pairs,
     byte_ids: &ByteIds,
     pretoken: &[u8],
     scratch: &mut MergeScratch,
@@ -70,18 +70,18 @@ pub(super) fn merge(
 }
 
 /// The first way: at most [`SHORT`] bytes.
-fn merge_short(pairs: &PairTable, byte_ids: &ByteIds, pretoken: &[u8], out: &mut Vec<u32>) {
+fn merge_short(pairs: &impl Pairs, byte_ids: &ByteIds, pretoken: &[u8], out: &mut Vec<u32>) {
     lanes::run(Short { pairs, byte_ids, pretoken, out });
 }
 
-struct Short<'a> {
-    pairs: &'a PairTable,
+struct Short<'a, P> {
+    pairs: &'a P,
     byte_ids: &'a ByteIds,
     pretoken: &'a [u8],
     out: &'a mut Vec<u32>,
 }
 
-impl Work for Short<'_> {
+impl<P: Pairs> Work for Short<'_, P> {
     type Output = ();
 
     #[expect(clippy::inline_always, reason = "`Work` asks for it")]
@@ -95,7 +95,7 @@ impl Work for Short<'_> {
     }
 }
 
-impl Short<'_> {
+impl<P: Pairs> Short<'_, P> {
     #[expect(clippy::inline_always, reason = "`Work` asks for it")]
     #[inline(always)]
     fn merge<const PLACES: usize>(self, lanes: impl Lanes) {
@@ -107,7 +107,7 @@ impl Short<'_> {
 
 /// The third way.
 fn merge_long(
-    pairs: &PairTable,
+    pairs: &impl Pairs,
     byte_ids: &ByteIds,
     pretoken: &[u8],
     scratch: &mut MergeScratch,
@@ -138,7 +138,7 @@ fn merge_long(
 }
 
 impl LongParts {
-    fn fill(&mut self, pairs: &PairTable, byte_ids: &ByteIds, pretoken: &[u8]) {
+    fn fill(&mut self, pairs: &impl Pairs, byte_ids: &ByteIds, pretoken: &[u8]) {
         let ranks = pretoken.windows(2).map(|pair| pairs.rank_of_bytes(pair[0], pair[1]));
         self.ids = pretoken.iter().map(|&byte| byte_ids[usize::from(byte)]).collect();
         self.ranks = ranks.chain([NO_MERGE]).collect();
@@ -170,7 +170,7 @@ impl LongParts {
     }
 
     /// Merge the part at `place` with its right neighbour; the lower rank of the two new pairs.
-    fn apply(&mut self, pairs: &PairTable, place: u32, rank: u32, waiting: &mut Waiting) -> u32 {
+    fn apply(&mut self, pairs: &impl Pairs, place: u32, rank: u32, waiting: &mut Waiting) -> u32 {
         let at = place as usize;
         let right = self.next(at).expect("a pair has two parts");
         self.starts[right / 64] &= !(1 << (right % 64));
@@ -223,6 +223,7 @@ impl Waiting {
 
 #[cfg(test)]
 mod tests {
+    use super::super::pairs::PairTable;
     use super::super::together::{self, TURNS};
     use super::*;
     use crate::key::LONGEST;

@@ -7,6 +7,8 @@
 
 mod borders;
 
+mod buckets;
+
 mod cache;
 
 mod merge;
@@ -25,6 +27,9 @@ mod special;
 
 mod together;
 
+pub(crate) use borders::Borders;
+pub(crate) use buckets::Buckets;
+pub(crate) use pairs::{PairColumns, PairTable};
 pub use special::Special;
 pub(crate) use special::known;
 
@@ -33,11 +38,9 @@ use std::sync::OnceLock;
 use crate::error::{Error, Result};
 use crate::key::{Key, LONGEST};
 use crate::pretokenize::{Ends, Splitter};
-use crate::vocabulary::{MergeRule, Vocabulary};
-use borders::Borders;
+use crate::vocabulary::{MergeRule, Rule, Vocabulary};
 use cache::{Cache, LONGEST_KEPT};
 use merge::{ByteIds, MergeScratch};
-use pairs::PairTable;
 use special::SpecialFinder;
 use together::{Ahead, Later};
 
@@ -108,14 +111,29 @@ impl Encoder {
     ///
     /// Fails if a listed merge names an id that does not exist or makes bytes that are no token.
     pub(crate) fn new(vocabulary: &Vocabulary, rule: &MergeRule) -> Result<Self> {
-        let byte_ids =
-            std::array::from_fn(|byte| vocabulary.id(&[byte.to_le_bytes()[0]]).unwrap_or(NO_ID));
-        let whole_first = match rule {
-            MergeRule::Ranks => true,
-            MergeRule::Merges { ignore_merges, .. } => *ignore_merges,
-        };
-        let pairs = PairTable::new(vocabulary, rule, &byte_ids)?;
-        Ok(Self { byte_ids, pairs, borders: OnceLock::new(), whole_first })
+        let pairs = PairTable::new(vocabulary, rule, &byte_ids(vocabulary))?;
+        Ok(Self::with(vocabulary, rule.kind(), pairs, None))
+    }
+
+    /// Take over the tables of a file.
+    pub(crate) fn with(
+        vocabulary: &Vocabulary,
+        rule: Rule,
+        pairs: PairTable,
+        borders: Option<Borders>,
+    ) -> Self {
+        let byte_ids = byte_ids(vocabulary);
+        let whole_first = rule != Rule::Merges { ignore_merges: false };
+        let borders = borders.map_or_else(OnceLock::new, OnceLock::from);
+        Self { byte_ids, pairs, borders, whole_first }
+    }
+
+    pub(crate) fn borders(&self, vocabulary: &Vocabulary) -> &Borders {
+        self.borders.get_or_init(|| Borders::new(vocabulary))
+    }
+
+    pub(crate) fn pairs(&self) -> &PairTable {
+        &self.pairs
     }
 
     /// Append the ids of `text` to `out`; special tokens in it are text.
@@ -199,10 +217,6 @@ impl Encoder {
         }
         out.extend_from_slice(&buffer[..filled]);
         Ok(start)
-    }
-
-    fn borders(&self, vocabulary: &Vocabulary) -> &Borders {
-        self.borders.get_or_init(|| Borders::new(vocabulary))
     }
 
     /// Append the ids of a pretoken that is not in the cache.
@@ -304,6 +318,11 @@ impl Encoder {
     pub(crate) fn merges(&self) -> Vec<(u32, u32)> {
         self.pairs.in_order()
     }
+}
+
+/// The ids of the single bytes, or `NO_ID`.
+pub(crate) fn byte_ids(vocabulary: &Vocabulary) -> ByteIds {
+    std::array::from_fn(|byte| vocabulary.id(&[byte.to_le_bytes()[0]]).unwrap_or(NO_ID))
 }
 
 /// Find out for each pretoken where the cache would have it, so that the memory is there when it is

@@ -10,8 +10,9 @@
     reason = "all of it must be compiled for the instructions of the caller"
 )]
 
+use super::buckets::NOTHING;
 use super::merge::ByteIds;
-use super::pairs::{NO_MERGE, NOTHING, PairTable};
+use super::pairs::{NO_MERGE, Pairs};
 use crate::lanes::Lanes;
 
 /// A number below the rank in a merge: the place.
@@ -47,7 +48,7 @@ impl<const PLACES: usize> Parts<PLACES> {
 
     /// The bytes of a pretoken, of which each has an id; at most [`MOST`](Self::MOST).
     #[inline(always)]
-    pub(super) fn new(pairs: &PairTable, byte_ids: &ByteIds, pretoken: &[u8]) -> Self {
+    pub(super) fn new(pairs: &impl Pairs, byte_ids: &ByteIds, pretoken: &[u8]) -> Self {
         let (mut ids, mut merges) = ([NOTHING; PLACES], [NONE; PLACES]);
         for (id, &byte) in ids.iter_mut().zip(pretoken) {
             *id = byte_ids[usize::from(byte)];
@@ -63,7 +64,7 @@ impl<const PLACES: usize> Parts<PLACES> {
     ///
     /// There is no branch but for the end: which places have neighbours is as good as random.
     #[inline(always)]
-    pub(super) fn turn(&mut self, pairs: &PairTable, lanes: impl Lanes) -> bool {
+    pub(super) fn turn(&mut self, pairs: &impl Pairs, lanes: impl Lanes) -> bool {
         let [first, second] = &self.asked;
         let one = merge(pairs.rank(first.left, first.right, lanes), first.place);
         let other = merge(pairs.rank(second.left, second.right, lanes), second.place);

@@ -9,45 +9,89 @@
 //!
 //! That is how the pairs are found: the tokens are merged by themselves, in the order of their ranks,
 //! with the pairs found so far. Where these do not bring a token down to two parts, as in vocabularies
-//! that no training made, it is merged by looking its bytes up.
+//! that no training made, looking the bytes of the parts up goes on.
 
+use super::NO_ID;
+use super::buckets::Buckets;
 use super::merge::{self, ByteIds, MergeScratch};
-use super::pairs::{NO_MERGE, PairTable};
+use super::pairs::{NO_MERGE, Pairs};
+use crate::lanes::Lanes;
+use crate::pages::Words;
 use crate::vocabulary::Vocabulary;
 
-/// Put the pair of each token into a table, with the id of the token as its rank.
-pub(super) fn fill(pairs: &mut PairTable, byte_ids: &ByteIds, vocabulary: &Vocabulary) {
+/// The pairs found so far.
+struct Found {
+    buckets: Buckets<Words>,
+    /// The ranks of all pairs of bytes.
+    bytes: Vec<u32>,
+}
+
+/// The pair of each token, with the id of the token as its rank, and the ranks of all pairs of bytes.
+pub(super) fn find(vocabulary: &Vocabulary, byte_ids: &ByteIds) -> (Buckets, Vec<u32>) {
+    let buckets = Buckets::with_room(vocabulary.len());
+    let mut found = Found { buckets, bytes: vec![NO_MERGE; 1 << 16] };
     let (mut scratch, mut parts) = (MergeScratch::default(), Vec::new());
-    let covered = |token: &[u8]| token.iter().all(|&byte| byte_ids[usize::from(byte)] != NO_MERGE);
+    let covered = |token: &[u8]| token.iter().all(|&byte| byte_ids[usize::from(byte)] != NO_ID);
     for (token, id) in vocabulary.ordinary_tokens() {
         if token.len() < 2 || !covered(token) {
             continue;
         }
         parts.clear();
-        merge::merge(pairs, byte_ids, token, &mut scratch, &mut parts);
-        let pair = match parts[..] {
-            [left, right] => Some((left, right)),
-            _ => last_pair(vocabulary, token),
-        };
-        if let Some((left, right)) = pair {
-            pairs.insert(left, right, id);
-            if let &[left, right] = token {
-                pairs.insert_bytes(left, right, id);
-            }
+        merge::merge(&found, byte_ids, token, &mut scratch, &mut parts);
+        if parts.len() > 2 {
+            merge_by_bytes(vocabulary, &mut parts);
         }
+        if let &[left, right] = &*parts {
+            found.buckets.insert(left, right, id);
+        }
+        if let &[left, right] = token {
+            found.bytes[usize::from(left) << 8 | usize::from(right)] = id;
+        }
+    }
+    (found.buckets.finish(), found.bytes)
+}
+
+impl Pairs for Found {
+    #[expect(clippy::inline_always, reason = "for the instructions of the caller")]
+    #[inline(always)]
+    fn rank(&self, left: u32, right: u32, lanes: impl Lanes) -> u32 {
+        self.buckets.rank(left, right, lanes)
+    }
+
+    #[inline]
+    fn prefetch(&self, left: u32, right: u32) {
+        self.buckets.prefetch(left, right);
+    }
+
+    #[inline]
+    fn rank_of_bytes(&self, left: u8, right: u8) -> u32 {
+        self.bytes[usize::from(left) << 8 | usize::from(right)]
+    }
+
+    #[inline]
+    fn id(&self, rank: u32) -> u32 {
+        rank
     }
 }
 
-/// The two parts that merge last when the bytes of a token are merged by looking them up, or `None`
-/// if they do not come down to the token.
-fn last_pair(vocabulary: &Vocabulary, token: &[u8]) -> Option<(u32, u32)> {
-    let mut ends: Vec<usize> = (0..=token.len()).collect();
-    while ends.len() > 3 {
-        let joined = ends.windows(3).enumerate();
-        let ranked = joined
-            .filter_map(|(at, ends)| Some((vocabulary.id(&token[ends[0]..ends[2]])?, at + 1)));
-        ends.remove(ranked.min()?.1);
+/// Merge the parts of a token until two are left or nothing merges, by looking their bytes up.
+fn merge_by_bytes(vocabulary: &Vocabulary, parts: &mut Vec<u32>) {
+    let bytes = |id: u32| vocabulary.bytes(id).unwrap_or_default();
+    let joined = |left: u32, right: u32| vocabulary.id(&[bytes(left), bytes(right)].concat());
+    let rank = |pair: &[u32]| joined(pair[0], pair[1]).unwrap_or(NO_MERGE);
+    let mut ranks: Vec<u32> = parts.windows(2).map(rank).collect();
+    while parts.len() > 2 {
+        let lowest = ranks.iter().copied().fold(NO_MERGE, u32::min);
+        let Some(at) = ranks.iter().position(|&rank| rank == lowest && rank != NO_MERGE) else {
+            return;
+        };
+        parts[at] = lowest;
+        parts.remove(at + 1);
+        ranks.remove(at);
+        for pair in [at.checked_sub(1), Some(at)].into_iter().flatten() {
+            if let Some(two) = parts.get(pair..pair + 2) {
+                ranks[pair] = rank(two);
+            }
+        }
     }
-    let id = |start: usize, end: usize| vocabulary.id(&token[start..end]);
-    Some((id(0, ends[1])?, id(ends[1], token.len())?))
 }

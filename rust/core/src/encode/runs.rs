@@ -4,7 +4,7 @@
 //! that a run of any length is done in about as many steps as its length has bits.
 
 use super::merge::ByteIds;
-use super::pairs::{NO_MERGE, PairTable};
+use super::pairs::{NO_MERGE, Pairs};
 use crate::lanes::Plain;
 
 /// A pretoken of more runs is merged otherwise.
@@ -26,7 +26,7 @@ enum Next {
 /// Append the ids of a pretoken, of which each byte has an id, and say `true`; or say `false` where it
 /// does not have few runs, or where merging would make many.
 pub(super) fn merge(
-    pairs: &PairTable,
+    pairs: &impl Pairs,
     byte_ids: &ByteIds,
     pretoken: &[u8],
     out: &mut Vec<u32>,
@@ -63,7 +63,7 @@ fn runs(byte_ids: &ByteIds, pretoken: &[u8]) -> Option<Vec<Run>> {
 }
 
 /// The lowest rank, and the leftmost place where it is.
-fn lowest(pairs: &PairTable, runs: &[Run]) -> Option<(u32, Next)> {
+fn lowest(pairs: &impl Pairs, runs: &[Run]) -> Option<(u32, Next)> {
     let mut lowest = (NO_MERGE, None);
     for (at, run) in runs.iter().enumerate() {
         let within = if run.count > 1 { pairs.rank(run.id, run.id, Plain) } else { NO_MERGE };
@@ -79,7 +79,7 @@ fn lowest(pairs: &PairTable, runs: &[Run]) -> Option<(u32, Next)> {
 
 /// Merge the pairs of a run from left to right: all, or the first alone if that makes a pair of a
 /// lower rank.
-fn merge_within(pairs: &PairTable, runs: &mut Vec<Run>, at: usize, rank: u32) {
+fn merge_within(pairs: &impl Pairs, runs: &mut Vec<Run>, at: usize, rank: u32) {
     let (Run { id: old, count }, new) = (runs[at], pairs.id(rank));
     let before = at.checked_sub(1).map(|before| runs[before].id);
     let made = [before.map(|before| (before, new)), Some((new, old)), Some((new, new))];

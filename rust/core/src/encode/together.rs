@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use super::merge::ByteIds;
-use super::pairs::PairTable;
+use super::pairs::{PairTable, Pairs};
 use super::parts::Parts;
 use super::{Encoder, Pretokens};
 use crate::key::{Key, LONGEST};
@@ -111,14 +111,22 @@ impl Encoder {
             missed
         }));
         for &(_, key, _) in &*missed {
-            vocabulary.prefetch_row(key);
+            vocabulary.prefetch_range(key);
+        }
+        for &(_, key, _) in &*missed {
+            vocabulary.prefetch_bytes(key);
         }
         let (pairs, byte_ids, text) = (&self.pairs, &self.byte_ids, later.text);
         let mut context = Context { pairs, byte_ids, text, cache, ids };
         for missed in missed.drain(..) {
             let (range, key, place) = missed.clone();
             let pretoken = &text[range];
-            if let Some(id) = vocabulary.find_key(key, pretoken).filter(|_| self.whole_first) {
+            let id = if pretoken.len() <= LONGEST {
+                vocabulary.id_of_key(key)
+            } else {
+                vocabulary.id(pretoken)
+            };
+            if let Some(id) = id.filter(|_| self.whole_first) {
                 if !context.cache.has(key, place) {
                     context.cache.put(key, place, pretoken, &[id]);
                 }
@@ -144,16 +152,16 @@ impl Encoder {
 }
 
 /// Merge pretokens side by side, at most [`TURNS`].
-pub(super) fn merge<const PLACES: usize>(pairs: &PairTable, all: &mut [Parts<PLACES>]) {
+pub(super) fn merge<const PLACES: usize>(pairs: &impl Pairs, all: &mut [Parts<PLACES>]) {
     lanes::run(Together { pairs, all });
 }
 
-struct Together<'a, const PLACES: usize> {
-    pairs: &'a PairTable,
+struct Together<'a, P, const PLACES: usize> {
+    pairs: &'a P,
     all: &'a mut [Parts<PLACES>],
 }
 
-impl<const PLACES: usize> Work for Together<'_, PLACES> {
+impl<P: Pairs, const PLACES: usize> Work for Together<'_, P, PLACES> {
     type Output = ();
 
     #[expect(clippy::inline_always, reason = "`Work` asks for it")]

@@ -63,9 +63,9 @@ pub(super) const fn class_of(code_point: u32) -> Class {
 /// The classes of ASCII.
 pub(super) static ASCII: [Class; 128] = {
     let mut classes = [Class::Other; 128];
-    let mut code_point = 0;
+    let mut code_point: u8 = 0;
     while code_point < 128 {
-        classes[code_point] = class_of(code_point as u32);
+        classes[code_point as usize] = class_of(code_point as u32);
         code_point += 1;
     }
     classes

@@ -1,0 +1,136 @@
+//! A small file, in every way damaged.
+
+use super::frame::sign;
+use super::*;
+use crate::encode::EncodeOptions;
+use crate::render::{RenderOptions, Segment};
+use crate::spans::Keep;
+use crate::{Pattern, Special, Text, Vocabulary};
+use memmap2::MmapMut;
+
+fn tokenizer() -> Tokenizer {
+    let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
+    let long = b"a token of more than 15 bytes".to_vec();
+    let tokens = bytes.chain([
+        (b"ab".to_vec(), 256),
+        (b"abc".to_vec(), 257),
+        (long, 258),
+        (b"bc".to_vec(), 259),
+    ]);
+    let vocabulary = Vocabulary::new(tokens, [("<s>".to_owned(), 262)]).unwrap();
+    let notes = BTreeMap::from([("name".to_owned(), "test".to_owned())]);
+    let pattern = Pattern::new("gpt2");
+    Tokenizer::new(vocabulary, MergeRule::Ranks, pattern).unwrap().with_notes(notes)
+}
+
+/// The same tokens under each rule.
+fn all_rules() -> Vec<Tokenizer> {
+    let ranks = tokenizer();
+    let merges = ranks.merges().to_vec();
+    let rules = [
+        MergeRule::Ranks,
+        MergeRule::Merges { merges: merges.clone(), ignore_merges: false },
+        MergeRule::Merges { merges, ignore_merges: true },
+        MergeRule::Merges { merges: Vec::new(), ignore_merges: false },
+    ];
+    let made = rules.into_iter().map(|rule| {
+        Tokenizer::new(ranks.vocabulary().clone(), rule, ranks.pattern().clone()).unwrap()
+    });
+    made.map(|tokenizer| tokenizer.with_notes(ranks.notes().clone())).collect()
+}
+
+/// Read a file as if it were mapped.
+fn read_mapped(bytes: &[u8]) -> Result<Tokenizer> {
+    let mut map = MmapMut::map_anon(bytes.len().max(1)).unwrap();
+    map[..bytes.len()].copy_from_slice(bytes);
+    let map = Arc::new(map.make_read_only().unwrap());
+    super::tokenizer(&Frame::open(Source::Map(map))?, Tables::With)
+}
+
+fn equal(one: &Tokenizer, two: &Tokenizer) {
+    assert!(one == two);
+    assert_eq!(one.notes(), two.notes());
+    assert_eq!(one.merges(), two.merges());
+    assert_eq!(one.merges_made(), two.merges_made());
+    assert_eq!(one.fingerprint(), two.fingerprint());
+    assert_eq!(one.encode(TEXT).unwrap(), two.encode(TEXT).unwrap());
+    for id in 0..300 {
+        assert_eq!(one.token(id), two.token(id));
+    }
+}
+
+const TEXT: &str = "abc bcabcab a token of more than 15 bytes, é 中文 <s>";
+
+#[test]
+fn what_is_written_is_read() {
+    for one in all_rules() {
+        for tables in [true, false] {
+            let file = write_sections(&one, tables);
+            for two in [read(&file).unwrap(), read_mapped(&file).unwrap()] {
+                equal(&one, &two);
+                assert!(write_sections(&two, tables) == file, "always the same bytes");
+            }
+            verify(&file).unwrap();
+        }
+    }
+}
+
+#[test]
+fn every_cut_and_every_flipped_bit_is_noticed() {
+    let file = write(&tokenizer(), Tables::Without);
+    for end in 0..file.len() {
+        assert!(read(&file[..end]).is_err(), "cut at {end}");
+    }
+    for bit in 0..file.len() * 8 {
+        let mut damaged = file.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        assert!(read(&damaged).is_err(), "bit {bit}");
+    }
+}
+
+/// Everything that a tokenizer can be asked, so that whatever could go wrong does.
+fn use_it(tokenizer: &Tokenizer) {
+    let text = TEXT.repeat(3);
+    let options = EncodeOptions::new(tokenizer.vocabulary(), &Special::All, None, None).unwrap();
+    if let Ok(ids) = tokenizer.encode_with(&text, &options) {
+        assert!(ids.iter().all(|&id| (id as usize) < tokenizer.vocabulary().len()));
+        let _either = tokenizer.decode_bytes(&ids);
+    }
+    let _either = tokenizer.encode_pretoken(&[b'a'; 300]);
+    let _either = tokenizer.encode_with_spans(&Text::Utf8(&text), &options);
+    for keep in [Keep::Start, Keep::End] {
+        let _either = tokenizer.truncate_text(&text, 5, keep);
+    }
+    for id in 0..300 {
+        let _either = (tokenizer.token(id), tokenizer.token_bytes(id));
+    }
+    let _either = (tokenizer.merges().len(), tokenizer.fingerprint().len());
+    let segments = [Segment::Text(TEXT), Segment::Text(TEXT)];
+    let render = RenderOptions { join: true, ..RenderOptions::default() };
+    let _either = tokenizer.render(&[0..2], &segments, &[true, false], render, 1);
+    let _either = write_sections(tokenizer, true);
+}
+
+/// Each number of each section is replaced by numbers that could do harm, behind a right checksum.
+/// What is read then must break a rule of its own, or be a tokenizer that is safe to use.
+#[test]
+fn hostile_numbers_are_an_error_or_harmless() {
+    for (which, tokenizer) in all_rules().into_iter().enumerate() {
+        let file = write_sections(&tokenizer, true);
+        let table = 64..64 + 24 * usize::from(file[12]);
+        let interesting = |at: usize| {
+            let plain = [[0; 4], [0xFF; 4]].contains(&file[at..at + 4].try_into().unwrap());
+            table.contains(&at) || at % 4099 == 0 || !plain && at / 4 % 3 == which % 3
+        };
+        for at in (8..file.len() - 4).step_by(4).filter(|&at| interesting(at)) {
+            for value in [0, 1, 263, 1 << 21, 1 << 31, u32::MAX] {
+                let mut hostile = file.clone();
+                hostile[at..at + 4].copy_from_slice(&u32::to_le_bytes(value));
+                sign(&mut hostile);
+                if let Ok(tokenizer) = read_mapped(&hostile) {
+                    use_it(&tokenizer);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Hash in, the few places out at which something of that hash may be.
+//!
+//! Open addressing for tables that are made once and then only looked up, also in files of strangers.
+//! Each entry stands where its hash says or a little behind, before anything empty. How far behind at
+//! most, the *reach*, is known; so a look-up ends after so many places, whatever is in the table.
+
+use crate::column::{Column, Plain};
+use crate::prefetch::prefetch;
+
+/// A table in a file is not read if a look-up could take more places than this.
+pub(crate) const MOST_REACH: usize = 1 << 10;
+
+/// So many places at which an entry may begin there are for each entry, in eighths.
+const PLACES: usize = 13;
+
+/// What stands at a place of a table.
+pub(crate) trait Slot: Plain + PartialEq {
+    /// What stands at the others.
+    const EMPTY: Self;
+}
+
+impl Slot for u32 {
+    const EMPTY: Self = 0;
+}
+
+impl Slot for u64 {
+    const EMPTY: Self = u64::MAX;
+}
+
+/// A finished table.
+#[derive(Debug, Clone)]
+pub(crate) struct Slots<T: Slot> {
+    slots: Column<T>,
+    reach: usize,
+}
+
+impl<T: Slot> Slots<T> {
+    /// The table in an array that comes from anywhere; `None` if there are fewer places than `reach`,
+    /// or that is too far.
+    pub(crate) fn of_column(slots: Column<T>, reach: usize) -> Option<Self> {
+        (reach < slots.len() && reach <= MOST_REACH).then_some(Self { slots, reach })
+    }
+
+    /// The array, and how far a look-up reaches.
+    pub(crate) fn column(&self) -> (&Column<T>, usize) {
+        (&self.slots, self.reach)
+    }
+
+    /// Where the places of a hash begin. It is the upper bits of the hash that count.
+    #[inline]
+    fn start(&self, hash: u64) -> usize {
+        start(hash, self.slots.len() - self.reach)
+    }
+
+    /// What stands at the places of a hash, up to the first that is empty.
+    #[inline]
+    pub(crate) fn at(&self, hash: u64) -> impl Iterator<Item = T> {
+        let start = self.start(hash);
+        let places = &self.slots[start..start + self.reach];
+        places.iter().copied().take_while(|&slot| slot != T::EMPTY)
+    }
+
+    /// Bring the memory that a look-up of this hash begins with, without waiting for it.
+    #[inline]
+    pub(crate) fn prefetch(&self, hash: u64) {
+        prefetch(&self.slots, self.start(hash));
+    }
+}
+
+/// A table that is being made.
+pub(crate) struct Building<T> {
+    slots: Vec<T>,
+    starts: usize,
+    reach: usize,
+}
+
+impl<T: Slot> Building<T> {
+    /// A table for so many entries.
+    pub(crate) fn new(entries: usize) -> Self {
+        let starts = (entries * PLACES / 8).max(1);
+        Self { slots: vec![T::EMPTY; starts + 1], starts, reach: 1 }
+    }
+
+    /// Put an entry where its hash says, or behind; return the entry that is there already for which
+    /// `is_it` holds, instead.
+    #[inline]
+    pub(crate) fn put(&mut self, hash: u64, entry: T, is_it: impl Fn(T) -> bool) -> Option<T> {
+        let start = start(hash, self.starts);
+        let mut at = start;
+        while self.slots[at] != T::EMPTY {
+            if is_it(self.slots[at]) {
+                return Some(self.slots[at]);
+            }
+            at += 1;
+        }
+        self.slots[at] = entry;
+        self.reach = self.reach.max(at - start + 1);
+        if at + 1 == self.slots.len() {
+            self.slots.push(T::EMPTY);
+        }
+        None
+    }
+
+    pub(crate) fn finish(mut self) -> Slots<T> {
+        self.slots.resize(self.starts + self.reach, T::EMPTY);
+        Slots { slots: Column::new(self.slots), reach: self.reach }
+    }
+}
+
+/// The place below `starts` that a hash names.
+#[inline]
+fn start(hash: u64, starts: usize) -> usize {
+    let product = u128::from(hash) * starts as u128;
+    usize::try_from(product >> 64).expect("it is below `starts`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Everything is found, in few places, and nothing else, however full the table is.
+        #[test]
+        fn what_was_put_is_found(
+            numbers in prop::collection::btree_set(1u32..1000, 0..200),
+            entries in 0usize..300,
+            shift in 0u32..64,
+        ) {
+            let hash = |number: u32| u64::from(number).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> shift;
+            let mut building = Building::new(entries);
+            for &number in &numbers {
+                prop_assert_eq!(building.put(hash(number), number, |other| other == number), None);
+                let again = building.put(hash(number), number, |other| other == number);
+                prop_assert_eq!(again, Some(number));
+            }
+            let table = building.finish();
+            for number in 1..1000 {
+                let found = table.at(hash(number)).any(|other| other == number);
+                prop_assert_eq!(found, numbers.contains(&number));
+            }
+            let (column, reach) = table.column();
+            let again = Slots::of_column(column.clone(), reach).unwrap();
+            prop_assert!(numbers.iter().all(|&n| again.at(hash(n)).any(|other| other == n)));
+        }
+    }
+
+    #[test]
+    fn a_table_without_an_empty_place_is_looked_through_once() {
+        let table = Slots::of_column(Column::new(vec![7_u32; 100]), 10).unwrap();
+        for hash in [0, u64::MAX / 2, u64::MAX] {
+            assert_eq!(table.at(hash).count(), 10);
+        }
+    }
+
+    #[test]
+    fn a_reach_beyond_reason_is_refused() {
+        let of = |length, reach| Slots::of_column(Column::new(vec![7_u32; length]), reach);
+        assert!(of(0, 0).is_none());
+        assert!(of(10, 10).is_none());
+        assert!(of(10_000, MOST_REACH + 1).is_none());
+        assert!(of(10, 0).is_some_and(|table| table.at(u64::MAX).next().is_none()));
+    }
+}

@@ -1,0 +1,343 @@
+"""The native file: mapped, shared, checked; hostile, damaged and replaced ones."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import zlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bytepair
+from bytepair import _core
+from bytepair.errors import BytepairError, FileFormatError
+
+TEXT = "abc bcabcab hello, 中文字符 é 😀 <|bos|> 12345\n"
+linux = pytest.mark.skipif(sys.platform != "linux", reason="it reads /proc")
+
+
+def large(pattern: str = "gpt4", size: int = 6000) -> bytepair.Tokenizer:
+    """A vocabulary that is large enough to be saved with tables."""
+    tokens = [bytes([b]) for b in range(256)] + [b"he", b"hello", "中".encode(), "中文".encode()]
+    known, rng = set(tokens), random.Random(1)
+    while len(tokens) < size:
+        token = (rng.choice(tokens) + rng.choice(tokens))[:40]
+        if token not in known:
+            known.add(token)
+            tokens.append(token)
+    ranks = {token: id for id, token in enumerate(tokens)}
+    return bytepair.Tokenizer.from_ranks(ranks, pattern=pattern, special_tokens={"<|bos|>": size})
+
+
+def by_merges(*, ignore_merges: bool) -> bytepair.Tokenizer:
+    tok = large()
+    tokens = tok.mergeable_ranks
+    merges = [pair for pair in tok.merges if b"".join(pair) in tokens][::2]
+    return bytepair.Tokenizer.from_merges(
+        tokens, merges, pattern="gpt2", special_tokens=tok.special_tokens, ignore_merges=ignore_merges
+    )
+
+
+@pytest.fixture(scope="module")
+def many() -> list[bytepair.Tokenizer]:
+    """Large and small ones, under each rule."""
+    return [
+        large(),
+        by_merges(ignore_merges=False),
+        by_merges(ignore_merges=True),
+        bytepair.train([TEXT * 20], 300),
+        large(pattern=r"\S+|\s+"),
+    ]
+
+
+def same(one: bytepair.Tokenizer, two: bytepair.Tokenizer) -> None:
+    assert one == two
+    assert (one.fingerprint, one.notes, one.merges) == (two.fingerprint, two.notes, two.merges)
+    assert one.merges_made.tolist() == two.merges_made.tolist()
+    ids = one.encode(TEXT * 3, special="all")
+    assert two.encode(TEXT * 3, special="all") == ids
+    assert two.decode(ids) == one.decode(ids)
+    assert [two.token_bytes(i) for i in ids] == [one.token_bytes(i) for i in ids]
+
+
+def signed(data: bytes | bytearray) -> bytes:
+    """The same with a right checksum."""
+    checksum = zlib.crc32(bytes(data[:24]) + bytes(4) + bytes(data[28:]))
+    return bytes(data[:24]) + checksum.to_bytes(4, "little") + bytes(data[28:])
+
+
+def sections(data: bytes) -> dict[int, range]:
+    """Where each section is."""
+    number = lambda at, width: int.from_bytes(data[at : at + width], "little")  # noqa: E731
+    lines = range(64, 64 + 24 * number(12, 4), 24)
+    starts = {number(at, 4): (number(at + 8, 8), number(at + 16, 8)) for at in lines}
+    return {kind: range(start, start + length) for kind, (start, length) in starts.items()}
+
+
+class TestRoundTrip:
+    def test_mapped_and_copied_files_are_equal(
+        self, many: list[bytepair.Tokenizer], tmp_path: Path
+    ) -> None:
+        for tok in many:
+            for tables in (True, False):
+                path = tok.save(tmp_path, tables=tables)
+                same(tok, bytepair.load(tmp_path))
+                same(tok, bytepair.load(path, check=True))
+                same(tok, bytepair.Tokenizer.from_bytes(path.read_bytes()))
+                assert path.read_bytes() == tok.to_bytes(tables=tables)
+
+    def test_the_same_tokenizer_is_the_same_file(self, many: list[bytepair.Tokenizer]) -> None:
+        for tok in many:
+            data = tok.to_bytes()
+            assert bytepair.Tokenizer.from_bytes(data).to_bytes() == data
+            without = bytepair.Tokenizer.from_bytes(tok.to_bytes(tables=False))
+            assert without.to_bytes() == data
+            assert large().to_bytes() == large().to_bytes()
+
+    @given(
+        tokens=st.sets(st.binary(min_size=2, max_size=20), max_size=40),
+        order=st.randoms(use_true_random=False),
+        special=st.sets(st.text(min_size=1, max_size=5), max_size=4),
+        notes=st.dictionaries(st.text(max_size=5), st.text(max_size=9), max_size=3),
+        text=st.text(max_size=40),
+    )
+    def test_any_vocabulary(
+        self,
+        tokens: set[bytes],
+        order: random.Random,
+        special: set[str],
+        notes: dict[str, str],
+        text: str,
+    ) -> None:
+        every = [bytes([b]) for b in range(256)] + sorted(tokens)
+        ids = order.sample(range(2 * len(every)), len(every))
+        names = dict(zip(sorted(special), range(2 * len(every), 3 * len(every)), strict=False))
+        tok = bytepair.Tokenizer.from_ranks(
+            dict(zip(every, ids, strict=True)), pattern="gpt2", special_tokens=names
+        ).with_notes(notes)
+        again = bytepair.Tokenizer.from_bytes(tok.to_bytes())
+        assert (again, again.notes) == (tok, notes)
+        assert again.encode(text) == tok.encode(text)
+
+    def test_small_vocabularies_are_small_files(self) -> None:
+        tok = bytepair.train([TEXT * 20], 300)
+        assert len(tok.to_bytes()) == len(tok.to_bytes(tables=False)) < 5000
+        assert len(large().to_bytes()) > len(large().to_bytes(tables=False))
+
+    def test_where_it_comes_from(self, tmp_path: Path) -> None:
+        tok = bytepair.train(["hello hello world"], 270, min_count=1)
+        tok.with_notes({"name": "hello", "date": "2026-11-21"}).save(tmp_path)
+        notes = bytepair.load(tmp_path).notes
+        said = {key: notes[key] for key in ("name", "date", "text_bytes", "pretokens", "ties")}
+        assert said == {
+            "name": "hello", "date": "2026-11-21", "text_bytes": "17", "pretokens": "3",
+            "ties": "rustbpe",
+        }  # fmt: skip
+        assert len(notes["counts"]) == 64
+        other = bytepair.train(["hello world hello"], 270)
+        assert other.notes["counts"] != notes["counts"], "another order of first occurrence"
+        assert bytepair.load(tmp_path).merges_made.tolist() == tok.merges_made.tolist()
+
+
+class TestDamage:
+    def test_every_cut_and_every_byte(self, tmp_path: Path) -> None:
+        data = bytepair.train(["hello hello"], 260, special_tokens=["<s>"]).to_bytes()
+        path = tmp_path / "tokenizer.bytepair"
+        rng = random.Random(0)
+        for at in range(len(data)):
+            path.write_bytes(data[:at])
+            with pytest.raises(FileFormatError, match=f"{path}: "):
+                bytepair.load(path)
+            damaged = bytearray(data)
+            damaged[at] ^= rng.randint(1, 255)
+            with pytest.raises(FileFormatError):
+                bytepair.Tokenizer.from_bytes(bytes(damaged))
+
+    def test_the_first_version_says_what_to_do(self, tmp_path: Path) -> None:
+        data = bytearray(large().to_bytes())
+        data[8] = 1
+        (tmp_path / "tokenizer.bytepair").write_bytes(signed(data))
+        with pytest.raises(FileFormatError, match="save it again"):
+            bytepair.load(tmp_path)
+
+    @pytest.mark.parametrize("kind", [16, 17, 18, 19, 20, 21])
+    def test_a_table_that_somebody_made_up(self, kind: int, tmp_path: Path) -> None:
+        """It is loaded, does no harm, and is found by the full check."""
+        tok = by_merges(ignore_merges=True)
+        data = tok.to_bytes()
+        rng = random.Random(kind)
+        path = tmp_path / "tokenizer.bytepair"
+        for _ in range(30):
+            hostile = bytearray(data)
+            for _ in range(rng.choice([1, 1000])):
+                at = rng.choice(sections(data)[kind]) // 4 * 4
+                value = rng.choice([0, 1, 6000, 6001, 2**22 - 1, 2**31, 2**32 - 1])
+                hostile[at : at + 4] = value.to_bytes(4, "little")
+            path.write_bytes(signed(hostile))
+            if hostile == data:
+                continue
+            with pytest.raises(FileFormatError, match=r"at byte \d+: section"):
+                bytepair.load(path, check=True)
+            try:
+                loaded = bytepair.load(path)
+                for act in (loaded.encode, loaded.encode_with_offsets, loaded.encode_to_numpy):
+                    act(TEXT * 9)
+                loaded.decode(loaded.encode(TEXT))
+                loaded.truncate_text(TEXT, 3)
+            except BytepairError:
+                pass
+
+    @pytest.mark.parametrize("field", ["kind", "start", "length", "reach", "count"])
+    def test_a_table_of_sections_that_somebody_made_up(self, field: str) -> None:
+        data = large().to_bytes()
+        values = [0, 1, 2, 63, 64, 65, len(data) - 1, len(data), 2**31, 2**32 - 1, 2**63, 2**64 - 64]
+        for line in range(data[12]):
+            at, width = {
+                "count": (12, 4), "kind": (64 + 24 * line, 4), "reach": (68 + 24 * line, 4),
+                "start": (72 + 24 * line, 8), "length": (80 + 24 * line, 8),
+            }[field]  # fmt: skip
+            for value in values:
+                hostile = bytearray(data)
+                hostile[at : at + width] = (value % 2 ** (8 * width)).to_bytes(width, "little")
+                try:
+                    loaded = bytepair.Tokenizer.from_bytes(signed(hostile))
+                    loaded.encode(TEXT)
+                except BytepairError:
+                    pass
+
+    def test_a_file_without_a_table_is_as_good(self) -> None:
+        """An unknown kind is passed over, and what is missing is made."""
+        tok = large()
+        data = tok.to_bytes()
+        last = 64 + 24 * (data[12] - 1)
+        other = bytearray(data)
+        other[last : last + 4] = (77).to_bytes(4, "little")
+        same(tok, bytepair.Tokenizer.from_bytes(signed(other)))
+
+    def test_pipes_are_refused(self, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "tokenizer.bytepair")
+        with pytest.raises(FileFormatError, match="not a regular file"):
+            bytepair.load(tmp_path)
+
+
+class TestReplacement:
+    def test_who_has_the_old_file_keeps_it(self, tmp_path: Path) -> None:
+        old, new = large(), large(pattern="gpt2")
+        old.save(tmp_path)
+        loaded = bytepair.load(tmp_path)
+        new.save(tmp_path)
+        same(old, loaded)
+        same(new, bytepair.load(tmp_path))
+        (tmp_path / "tokenizer.bytepair").unlink()
+        same(old, loaded)
+
+    def test_a_loaded_tokenizer_saves_over_its_own_file(self, tmp_path: Path) -> None:
+        tok = large()
+        tok.save(tmp_path)
+        for _ in range(3):
+            bytepair.load(tmp_path).save(tmp_path)
+        same(tok, bytepair.load(tmp_path))
+
+    def test_two_at_once(self, tmp_path: Path) -> None:
+        toks = [large(), large(pattern="gpt2")]
+        for tok in toks:
+            tok.save(tmp_path)
+        threads = [
+            threading.Thread(target=lambda t=tok: [t.save(tmp_path) for _ in range(10)])
+            for tok in toks
+        ]
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            assert bytepair.load(tmp_path) in toks
+        assert [file.name for file in tmp_path.iterdir()] == ["tokenizer.bytepair"]
+
+    @linux
+    def test_killed_while_saving(self, tmp_path: Path) -> None:
+        code = """
+import bytepair, sys
+tok = bytepair.load(sys.argv[1])
+print("ready", flush=True)
+while True:
+    tok.save(sys.argv[2])
+"""
+        one, home = large(), tmp_path / "home"
+        one.save(tmp_path)
+        for delay in range(5):
+            process = subprocess.Popen(
+                [sys.executable, "-c", code, str(tmp_path), str(home)], stdout=subprocess.PIPE
+            )
+            assert process.stdout is not None
+            process.stdout.readline()
+            threading.Event().wait(0.003 * delay)
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+            if (home / "tokenizer.bytepair").exists():
+                assert bytepair.load(home, check=True) == one
+
+
+def memory(path: Path) -> dict[str, int]:
+    """What the system says of the pages of a file in this process, in bytes."""
+    found: dict[str, int] = {}
+    inside = False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if "-" in line.split()[0]:
+            inside = line.endswith(str(path))
+        elif inside and line.endswith(" kB"):
+            name, size = line.removesuffix(" kB").split(":")
+            found[name] = found.get(name, 0) + 1024 * int(size)
+    return found
+
+
+@linux
+class TestMemory:
+    def test_a_file_is_mapped_and_costs_nothing(self, tmp_path: Path) -> None:
+        path = large(size=50_000).save(tmp_path)
+        loaded = bytepair.load(path)
+        assert memory(path)["Size"] >= path.stat().st_size
+        assert memory(path)["Rss"] < path.stat().st_size // 4
+        assert memory(path)["Private_Dirty"] == 0
+        loaded.encode(TEXT)
+        assert 0 < memory(path)["Rss"]
+        del loaded
+        assert memory(path) == {}
+
+    def test_processes_share_it(self, tmp_path: Path) -> None:
+        path = large().save(tmp_path)
+        code = f"""
+import bytepair, sys
+tok = bytepair.load(sys.argv[1])
+assert tok.encode({TEXT!r})
+print("ready", flush=True)
+sys.stdin.read()
+"""
+        other = subprocess.Popen(
+            [sys.executable, "-c", code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert other.stdout is not None
+        other.stdout.readline()
+        loaded = bytepair.load(path)
+        loaded.encode(TEXT)
+        assert memory(path)["Shared_Clean"] > 0
+        assert memory(path)["Private_Dirty"] == 0
+        other.communicate()
+
+    def test_processes_that_are_forked_share_it(self, tmp_path: Path) -> None:
+        loaded = bytepair.load(large().save(tmp_path))
+        expected = loaded.encode(TEXT)
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if loaded.encode(TEXT) == expected else 1)
+        assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_model_of_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="nothing"):
+        _core.Model.map(tmp_path / "nothing")
