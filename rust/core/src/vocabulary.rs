@@ -132,8 +132,8 @@ impl Vocabulary {
         special: Vec<(String, u32)>,
         index: Option<Slots<u32>>,
     ) -> Result<Self> {
-        // All of them, without a way out in between, is what vector instructions can do.
-        let falls = offsets.windows(2).fold(false, |falls, pair| falls | (pair[0] > pair[1]));
+        // To count, without a way out in between, is what vector instructions can do.
+        let falls = offsets.windows(2).filter(|pair| pair[0] > pair[1]).count() > 0;
         let whole = offsets.first() == Some(&0)
             && offsets.last().is_some_and(|&end| end as usize == arena.len());
         if falls || !whole || offsets.len() > MAX_VOCAB_SIZE {
@@ -273,7 +273,7 @@ fn range(offsets: &[u32], id: usize) -> Option<Range<usize>> {
 /// ever another token than the one that is looked for is looked at.
 #[inline]
 fn entry(hash: u64, id: u32) -> u32 {
-    id + 1 | tag(hash)
+    (id + 1) | tag(hash)
 }
 
 /// The bits of a hash in an entry. The place of an entry depends on others.

@@ -28,25 +28,29 @@ pub(crate) struct Borders {
     /// within one of the two characters. Then a bit for the hash of each pair of whole characters that
     /// stands in a token; a power of two.
     bits: Column<u64>,
+    /// So many bits of the hash of a pair are not used.
+    shift: u32,
 }
 
 impl Borders {
     pub(crate) fn new(vocabulary: &Vocabulary) -> Self {
         let filter = (vocabulary.len() * BITS_AN_ID).next_power_of_two();
         let mut bits = vec![0; PARTS + filter.clamp(LEAST_BITS, MOST_BITS) / 64];
+        let shift = shift(bits.len());
         for (token, _) in vocabulary.ordinary_tokens() {
             for at in (1..token.len()).filter(|&at| is_border(token[at])) {
                 let bit = pair_before_and_at(token, at)
-                    .map_or_else(|| part(token, at), |pair| place(pair, bits.len()));
+                    .map_or_else(|| part(token, at), |pair| place(pair, shift));
                 bits[bit >> 6] |= 1 << (bit & 63);
             }
         }
-        Self { bits: Column::new(bits) }
+        Self { bits: Column::new(bits), shift }
     }
 
     /// The bits in a file; `None` if they are not as many as there can be.
     pub(crate) fn of_column(bits: Column<u64>) -> Option<Self> {
-        bits.len().checked_sub(PARTS).is_some_and(usize::is_power_of_two).then_some(Self { bits })
+        let whole = bits.len().checked_sub(PARTS).is_some_and(usize::is_power_of_two);
+        whole.then(|| Self { shift: shift(bits.len()), bits })
     }
 
     /// The bits, as a file holds them.
@@ -62,8 +66,7 @@ impl Borders {
     /// Whether a token may cross the border at `at` of some UTF-8.
     fn is_crossed(&self, text: &[u8], at: usize) -> bool {
         self.has(part(text, at))
-            || pair_before_and_at(text, at)
-                .is_none_or(|pair| self.has(place(pair, self.bits.len())))
+            || pair_before_and_at(text, at).is_none_or(|pair| self.has(place(pair, self.shift)))
     }
 
     /// The first border behind `start` that no token crosses, or the end of the text, which is UTF-8.
@@ -122,13 +125,17 @@ fn number(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0, |number, &byte| number << 8 | u32::from(byte))
 }
 
-/// The bit of a pair of characters among so many words.
+/// How many bits of a hash are too many for the pairs among so many words.
+fn shift(words: usize) -> u32 {
+    64 - (64 * (words - PARTS)).ilog2()
+}
+
+/// The bit of a pair of characters.
 #[inline]
-fn place(pair: u64, words: usize) -> usize {
+fn place(pair: u64, shift: u32) -> usize {
     let product = pair.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let hash = (product ^ product >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let filter = 64 * (words - PARTS);
-    64 * PARTS + usize::try_from(hash >> (64 - filter.ilog2())).expect("a small number")
+    64 * PARTS + usize::try_from(hash >> shift).expect("a small number")
 }
 
 #[cfg(test)]

@@ -109,8 +109,8 @@ impl<'a> Frame<'a> {
         }
         let mut sections: Vec<Section> = Vec::with_capacity(count);
         for at in (0..count).map(|index| HEADER + ENTRY * index) {
-            let last = sections.last().map(|last| (last.kind.saturating_add(1), last.range.end));
-            let (least, free) = last.unwrap_or((0, HEADER + ENTRY * count));
+            let before = sections.last().map(|one| (one.kind.saturating_add(1), one.range.end));
+            let (least, free) = before.unwrap_or((0, HEADER + ENTRY * count));
             sections.push(section(file, at, least, free)?);
         }
         Ok(Self { source, sections })

@@ -153,10 +153,8 @@ fn tokenizer(frame: &Frame<'_>, tables: Tables) -> Result<Tokenizer> {
     };
     let borders = believed(Kind::Borders).then(|| read_borders(frame)).transpose()?;
     let marks = believed(Kind::Marks).then(|| read_marks(frame, &vocabulary)).transpose()?;
-    let merges_made = match frame.has(Kind::MergesMade) {
-        true => frame.column(Kind::MergesMade)?,
-        false => Column::new(Vec::new()),
-    };
+    let merges_made = frame.has(Kind::MergesMade).then(|| frame.column(Kind::MergesMade));
+    let merges_made = merges_made.unwrap_or_else(|| Ok(Column::new(Vec::new())))?;
     let pattern = Pattern::new(frame.text(Kind::Pattern)?);
     let notes = read_notes(frame)?;
     Tokenizer::of_parts(Parts {
@@ -209,17 +207,17 @@ fn read_rule(frame: &Frame<'_>) -> Result<Rule> {
 fn read_merges(frame: &Frame<'_>, vocabulary: &Vocabulary) -> Result<Column<u32>> {
     let merges: Column<u32> = frame.column(Kind::Merges)?;
     let exist = all_below(&merges, vocabulary.len());
-    if merges.len() % 2 != 0 || !exist {
+    if !merges.len().is_multiple_of(2) || !exist {
         return Err(frame.broken(Kind::Merges, "the merges are not pairs of ids"));
     }
     Ok(merges)
 }
 
-/// Whether all numbers are below a limit. There is no way out in between, so that many are compared at
-/// a time.
+/// Whether all numbers are below a limit: to count, without a way out in between, is what vector
+/// instructions can do.
 fn all_below(numbers: &[u32], limit: usize) -> bool {
     let limit = u32::try_from(limit).unwrap_or(u32::MAX);
-    numbers.iter().fold(true, |all, &number| all & (number < limit))
+    numbers.iter().filter(|&&number| number >= limit).count() == 0
 }
 
 fn read_pairs(frame: &Frame<'_>, vocabulary: &Vocabulary, rule: Rule) -> Result<PairTable> {
