@@ -94,7 +94,7 @@ impl Column<u64> {
     /// Take over words in memory.
     pub(crate) fn of_words(words: Words) -> Self {
         let owner = Arc::new(words);
-        let items: *const [u64] = &**owner;
+        let items: *const [u64] = Words::as_slice(&owner);
         // SAFETY: as in `new`; words do not move with what holds them.
         Self { items: unsafe { &*items }, owner }
     }

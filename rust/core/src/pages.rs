@@ -16,7 +16,7 @@ const LINE: usize = 64;
 /// they fill one.
 #[derive(Debug, Default)]
 pub(crate) struct Words {
-    words: Vec<u64>,
+    all: Vec<u64>,
     start: usize,
     length: usize,
 }
@@ -27,19 +27,25 @@ impl Words {
         let bytes = length * size_of::<u64>();
         let alignment = if bytes < LARGE { LINE } else { LARGE };
         // Zeros that nobody has touched cost address space only.
-        let words = vec![0; length + alignment / size_of::<u64>()];
-        let start = words.as_ptr().align_offset(alignment);
-        assert!(start + length <= words.len(), "memory can be aligned");
+        let all = vec![0; length + alignment / size_of::<u64>()];
+        let start = all.as_ptr().align_offset(alignment);
+        assert!(start + length <= all.len(), "memory can be aligned");
         if bytes >= LARGE {
-            advise(&words[start..start + length]);
+            advise(&all[start..start + length]);
         }
-        Self { words, start, length }
+        Self { all, start, length }
+    }
+
+    /// All of them.
+    #[inline]
+    pub(crate) fn as_slice(&self) -> &[u64] {
+        &self.all[self.start..self.start + self.length]
     }
 
     /// The words from an index on, to be changed.
     #[inline]
     pub(crate) fn chunk_mut<const LENGTH: usize>(&mut self, index: usize) -> &mut [u64; LENGTH] {
-        let chunk = self.words[self.start + index..].first_chunk_mut();
+        let chunk = self.all[self.start + index..].first_chunk_mut();
         chunk.expect("an index that is so far from the end")
     }
 }
@@ -49,14 +55,14 @@ impl Deref for Words {
 
     #[inline]
     fn deref(&self) -> &[u64] {
-        &self.words[self.start..self.start + self.length]
+        self.as_slice()
     }
 }
 
 impl DerefMut for Words {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u64] {
-        &mut self.words[self.start..self.start + self.length]
+        &mut self.all[self.start..self.start + self.length]
     }
 }
 

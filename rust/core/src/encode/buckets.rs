@@ -107,7 +107,6 @@ impl<W: Deref<Target = [u64]>> Buckets<W> {
                 found |= lanes.find(bucket, PAIR, pair);
             }
         }
-        #[expect(clippy::cast_possible_truncation, reason = "22 bits are left")]
         let above = (found >> PAIR_BITS) as u32;
         above.wrapping_sub(1)
     }
