@@ -91,14 +91,17 @@ def with_tokie(args: argparse.Namespace, name: str = "tokie.tkz") -> Any:
     import tokie
 
     path, make = str(args.files / name), tokie.Tokenizer
-    load = (lambda: make.from_json(path)) if name.endswith("json") else (lambda: make.from_file(path))
-    return load, lambda tok: tok.encode(TEXT, add_special_tokens=False).ids
+    read = make.from_json if name.endswith("json") else make.from_file
+    return lambda: read(path), lambda tok: tok.encode(TEXT, add_special_tokens=False).ids
 
 
 #: Each library, and the file that it reads.
 PEERS: dict[str, tuple[Peer, str]] = {
     "bytepair": (with_bytepair, "tokenizer.bytepair"),
-    "bytepair, without tables": (lambda args: with_bytepair(args, "small"), "small/tokenizer.bytepair"),
+    "bytepair, without tables": (
+        lambda args: with_bytepair(args, "small"),
+        "small/tokenizer.bytepair",
+    ),
     "tiktoken": (with_tiktoken, "ranks.tiktoken"),
     "tokenizers": (with_tokenizers, "tokenizer.json"),
     "gigatoken": (with_gigatoken, "ranks.tiktoken"),
@@ -107,11 +110,11 @@ PEERS: dict[str, tuple[Peer, str]] = {
 }
 
 
-def private() -> float:
-    """The memory that this process shares with no other, in MB."""
+def private() -> tuple[float, float]:
+    """The memory that this process shares with no other, and what of it was written to, in MB."""
     lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
-    sizes = {line.split(":")[0]: line.split()[1] for line in lines[1:]}
-    return (int(sizes["Private_Clean"]) + int(sizes["Private_Dirty"])) * 1024 / 1e6
+    sizes = {line.split(":")[0]: int(line.split()[1]) * 1024 / 1e6 for line in lines[1:]}
+    return sizes["Private_Clean"] + sizes["Private_Dirty"], sizes["Private_Dirty"]
 
 
 def work(args: argparse.Namespace) -> None:
@@ -121,33 +124,36 @@ def work(args: argparse.Namespace) -> None:
     private()  # reading it takes memory too, the first time
     before, started = private(), time.perf_counter()
     tok = load()
-    first, after = time.perf_counter() - started, private()
+    first, loaded = time.perf_counter() - started, private()
     started = time.perf_counter()
     ids = encode(tok)
     encoded, used = time.perf_counter() - started, private()
     digest = hashlib.sha256(json.dumps([int(id) for id in ids]).encode()).hexdigest()[:12]
-    again = []
+    again: list[float] = []
     while len(again) < 3 or (len(again) < 50 and sum(again) < 1):
         started = time.perf_counter()
         tok = load()
         again.append(time.perf_counter() - started)
     row = {"import": imported, "first": first, "again": min(again), "encode": encoded}
     row = {name: 1e3 * value for name, value in row.items()}
-    memory = {"private": after - before, "used": used - before}
+    memory = {"private": loaded[0] - before[0], "used": used[0] - before[0]}
+    memory |= {"written": used[1] - before[1]}
     print(json.dumps({**row, **memory, "digest": digest}))
 
 
 def show(results: dict[str, list[dict[str, Any]]], folder: Path) -> None:
     """Times are the best of all rounds, memory is the median."""
-    columns = ["file, MB", "load, ms", "again, ms", "private, MB", "first encode, ms", "private, MB"]
+    columns = ["file, MB", "load, ms", "again, ms", "private, MB"]
+    columns += ["first encode, ms", "private, MB", "of it written"]
     print("| library | " + " | ".join(columns) + " |")
     print("| --- " * (len(columns) + 1) + "|")
     expected = results["bytepair"][0]["digest"]
     for name, rows in results.items():
         size = (folder / PEERS[name][1]).stat().st_size / 1e6
         best = {key: min(row[key] for row in rows) for key in ("first", "again", "encode")}
-        memory = {key: runs.median(rows, key) for key in ("private", "used")}
-        cells = [size, best["first"], best["again"], memory["private"], best["encode"], memory["used"]]
+        memory = {key: runs.median(rows, key) for key in ("private", "used", "written")}
+        cells = [size, best["first"], best["again"], memory["private"]]
+        cells += [best["encode"], memory["used"], memory["written"]]
         said = [f"{cell:.2f}" if cell < 10 else f"{cell:.0f}" for cell in cells]
         other = "" if rows[0]["digest"] == expected else " (other ids)"
         print(f"| {name}{other} | {' | '.join(said)} |")

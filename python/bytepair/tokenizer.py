@@ -149,8 +149,8 @@ class Tokenizer(BulkMethods, ChatMethods):
         """Write the tokenizer into a folder, which is made if it is not there.
 
         The file is written under another name, synced and renamed: whatever happens, the folder
-        holds the old tokenizer or the new one, whole, and a process that has loaded the old one keeps
-        it. The same tokenizer always gives the same file.
+        holds the old tokenizer or the new one, whole, and a process that has loaded the old one
+        keeps it. The same tokenizer always gives the same file.
 
         Args:
             folder: where `tokenizer.bytepair` goes.
@@ -380,8 +380,8 @@ def load(
 ) -> Tokenizer:
     """Load a tokenizer, whatever it is kept in.
 
-    Our own file is mapped into memory, which takes less than a millisecond and no memory of its own.
-    It must not be written to while it is in use, but may be replaced, as `save` does.
+    Our own file is mapped into memory, which takes less than a millisecond and no memory of its
+    own. It must not be written to while it is in use, but may be replaced, as `save` does.
 
     A file of a stranger is read with care: it cannot run code, and it cannot take more memory than
     its size allows. What it asks for is done exactly, or it is an error that names the field.

@@ -43,7 +43,9 @@ def inspect(
         "first": _shown(merged[:count]),
         "last": _shown(merged[-count:]),
         "longest": _shown(longest[:count]),
-        "notes": " ".join(f"{name}={value}" for name, value in tok.notes.items() if len(value) < 80),
+        "notes": " ".join(
+            f"{name}={value}" for name, value in tok.notes.items() if len(value) < 80
+        ),
     }
     for name, value in rows.items():
         typer.echo(f"{name:>11}  {value}")

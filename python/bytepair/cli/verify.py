@@ -1,4 +1,4 @@
-"""`bytepair verify`: is a tokenizer whole, and what training gives; are shards what was promised?"""
+"""`bytepair verify`: is a tokenizer whole, and as training gives it; are shards as promised?"""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def verify(
         int, typer.Option(min=0, help="Of shards: how many documents to decode.")
     ] = 3,
 ) -> None:
-    """Check that a tokenizer is whole, that every merge was the one to make, or that shards are right.
+    """Check that a tokenizer is whole, or that every merge was the one to make, or shards.
 
-    Of a tokenizer file all tables are made anew and compared, so that it may come from a stranger; with
-    counts, each merge is compared with the best one there was. Of shards everything that their
-    manifest says is checked. Exit code 0 if all is right, 1 if something is not.
+    Of a tokenizer file all tables are made anew and compared, so that it may come from a stranger;
+    with counts, each merge is compared with the best one there was. Of shards everything that
+    their manifest says is checked. Exit code 0 if all is right, 1 if something is not.
 
     Examples:
     * `bytepair verify my-tokenizer`
@@ -46,7 +46,10 @@ def verify(
         verdict = bytepair.shards.verify(path, samples=samples)
     else:
         verdict = bytepair.verify(
-            bytepair.load(path, check=True), bytepair.Counts.load(counts), ties=ties, min_count=min_count
+            bytepair.load(path, check=True),
+            bytepair.Counts.load(counts),
+            ties=ties,
+            min_count=min_count,
         )
     typer.echo(str(verdict))
     raise typer.Exit(0 if verdict else 1)
