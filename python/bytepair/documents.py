@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-import numpy as np
-
 from bytepair import corpus
 from bytepair.errors import CorpusError
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
 
 Split: TypeAlias = Literal["train", "val"]
@@ -385,6 +384,7 @@ def _text(file: Input, max_bytes: int) -> Iterator[Rows | Skip]:
 
 def _checked(rows: Rows, max_bytes: int) -> Iterator[Rows | Skip]:
     """The documents of a column that are UTF-8 and not too long, and the others as skips."""
+    import numpy as np
     import pyarrow as pa
 
     texts = _plain(rows.texts)
@@ -432,6 +432,7 @@ def _not_utf8(texts: pa.Array) -> dict[int, str]:
 
 def offsets_of(texts: pa.Array) -> np.ndarray[Any, Any]:
     """Where the strings of a column begin in its bytes, and where the last ends."""
+    import numpy as np
     import pyarrow as pa
 
     if not len(texts):
@@ -490,6 +491,7 @@ def _limited(stream: Iterator[pa.Array], limits: corpus.Limits) -> Iterator[pa.A
 
 def within(texts: pa.Array, max_chars: int) -> tuple[int, int]:
     """How many documents to take until one takes the total above, and their characters."""
+    import numpy as np
     import pyarrow.compute as pc
 
     sums = np.cumsum(pc.utf8_length(texts).to_numpy(zero_copy_only=False), dtype=np.int64)

@@ -14,18 +14,16 @@ import itertools
 import os
 import re
 from collections.abc import Generator, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from bytepair.errors import CorpusError
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
 
 #: What to do with bytes that are not UTF-8.
 Errors: TypeAlias = Literal["strict", "replace"]
@@ -186,6 +184,8 @@ def _open(source: Source, column: str, may_cut: bool, errors: Errors) -> Iterato
 
 def ahead(stream: Iterator[T]) -> Generator[T, None, None]:
     """Read the next item in a thread while the caller works on the last one."""
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(1, "bytepair-corpus") as reader:
         following = reader.submit(next, stream, None)
         while (batch := following.result()) is not None:
@@ -469,6 +469,7 @@ def check_column(column: str, names: list[str], place: str) -> None:
 
 def _column(array: pa.Array, place: str) -> Column:
     """The buffers of a string array; a null is an empty document."""
+    import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
