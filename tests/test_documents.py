@@ -150,7 +150,8 @@ def test_documents_that_are_no_text(tmp_path: Path) -> None:
     texts_ = pa.array(raw, pa.binary()).view(pa.string())
     pq.write_table(pa.table({"text": texts_}), tmp_path / "a.parquet")
     assert flat(pieces(tmp_path / "a.parquet", max_bytes=20)) == [
-        (0, "good"), (1, 1, "it is not UTF-8 at its byte 0"), (2, 1, "it has 50 bytes, more than 20"), (3, "end"),
+        (0, "good"), (1, 1, "it is not UTF-8 at its byte 0"),
+        (2, 1, "it has 50 bytes, more than 20"), (3, "end"),
     ]  # fmt: skip
     (tmp_path / "b.txt").write_bytes(b"x" * 50)
     assert flat(pieces(tmp_path / "b.txt", max_bytes=49))[0][1:] == (
