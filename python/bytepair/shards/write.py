@@ -285,20 +285,20 @@ def _gathered(pieces: Iterator[tuple[Place, Any] | Left]) -> Iterator[Texts | Le
     held = Texts([], [])
     size = 0
     for piece in pieces:
-        if isinstance(piece, tuple):
-            place, column = piece
-            held.places.append(place)
-            held.columns.append(column)
-            size += column.nbytes
-            del column
-        if held.places and (
-            isinstance(piece, dict) or size > JOIN_BYTES or len(held.places) >= PIECES
-        ):
+        small = isinstance(piece, tuple) and size + piece[1].nbytes <= JOIN_BYTES
+        if held.places and not (small and len(held.places) < PIECES):
             yield held
             held, size = Texts([], []), 0
         if isinstance(piece, dict):
             yield piece
-        del piece
+            continue
+        held.places.append(piece[0])
+        held.columns.append(piece[1])
+        size += piece[1].nbytes
+        del piece  # what is being worked on should not be held here as well
+        if size > JOIN_BYTES:
+            yield held
+            held, size = Texts([], []), 0
     if held.places:
         yield held
 
@@ -319,7 +319,7 @@ def _encode_all(
         ids, offsets = encode(job.tokenizer, texts, job.dtype, **options)
         starts = np.cumsum([0, *(len(column) for column in item.columns[:-1])])
         made = Encoded(ids, offsets, offsets_of(texts), starts, item.places)
-        del item, texts, ids
+        del item, texts, ids  # they should not be held while the next are read
         yield made
         del made
 
