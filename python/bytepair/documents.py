@@ -417,14 +417,13 @@ def _checked(rows: Rows, max_bytes: int) -> Iterator[Rows | Skip]:
 def _plain(texts: pa.Array) -> pa.Array:
     """A column of strings without nulls, dictionaries or views."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     kind = texts.type
     if pa.types.is_dictionary(kind) or pa.types.is_string_view(kind):
         texts = texts.cast(pa.large_string())
     elif not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         raise CorpusError(f"the column holds {kind}, not text")
-    return pc.fill_null(texts, "") if texts.null_count else texts
+    return texts.fill_null("") if texts.null_count else texts
 
 
 def _not_utf8(texts: pa.Array) -> dict[int, str]:
@@ -480,9 +479,11 @@ def require(file: Input, piece: Rows | Skip) -> Rows:
 
 def capped(texts: pa.Array, doc_cap: int | None) -> pa.Array:
     """Documents cut to so many characters."""
+    if doc_cap is None:
+        return texts
     import pyarrow.compute as pc
 
-    return texts if doc_cap is None else pc.utf8_slice_codeunits(texts, 0, stop=doc_cap)
+    return pc.utf8_slice_codeunits(texts, 0, stop=doc_cap)
 
 
 def _limited(stream: Iterator[pa.Array], limits: corpus.Limits) -> Iterator[pa.Array]:
