@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import inspect
 import re
 import subprocess
 import sys
@@ -19,7 +21,7 @@ PACKAGE = ROOT / "python" / "bytepair"
 
 #: The rooms of the package in order: each may import from those before it, and from `_core`.
 ROOMS = [
-    "errors", "view", "progress", "reference", "sample", "corpus", "documents", "download",
+    "late", "errors", "view", "progress", "reference", "sample", "corpus", "documents", "download",
     "formats", "chat", "bulk", "tokenizer", "counts", "counting", "train", "grow", "plan",
     "shards", "distributed", "compat", "evaluate", "pipeline", "plot", "report", "explore", "cli",
 ]  # fmt: skip
@@ -129,8 +131,41 @@ def test_functions_are_short() -> None:
     assert short >= 0.9 * len(lengths)
 
 
+#: Libraries that only some calls need.
+LARGE = {"numpy", "pyarrow", "rich", "typer", "tiktoken", "torch", "http"}
+
+
+def loaded_by(code: str) -> set[str]:
+    """The top-level modules in memory after a program."""
+    shown = f"{code}\nimport sys; print(*{{m.split('.')[0] for m in sys.modules}})"
+    out = subprocess.run([sys.executable, "-c", shown], capture_output=True, text=True, check=True)
+    return set(out.stdout.split())
+
+
 def test_import_is_quick_to_begin() -> None:
     """`import bytepair` loads none of the large libraries that only some calls need."""
-    code = "import sys, bytepair; print(*sorted({m.split('.')[0] for m in sys.modules}))"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"pyarrow", "rich", "typer", "tiktoken", "torch", "http"} & set(out.stdout.split())
+    assert not LARGE & loaded_by("import bytepair")
+
+
+def test_encoding_and_training_on_texts_load_no_arrays() -> None:
+    uses = """
+        import bytepair
+        tok = bytepair.train(["hello hello"], 269)
+        tok.decode(tok.encode("hello")), tok.encode_batch(["a"]), bytepair.Tokenizer.from_bytes(
+            tok.to_bytes()
+        )
+    """
+    assert not LARGE & loaded_by(inspect.cleandoc(uses))
+
+
+@pytest.mark.parametrize("name", ["train", "documents", "pipeline"])
+def test_functions_keep_the_names_they_share_with_modules(name: str) -> None:
+    module = importlib.import_module(f"bytepair.{name}")
+    assert module is not getattr(bytepair, name) is getattr(module, name)
+
+
+def test_late_names_are_listed_and_others_refused() -> None:
+    assert set(bytepair.__all__) <= set(dir(bytepair))
+    assert set(bytepair.chat.__all__) <= set(dir(bytepair.chat))
+    with pytest.raises(AttributeError, match="no attribute 'trian'"):
+        bytepair.trian  # type: ignore[attr-defined]  # noqa: B018

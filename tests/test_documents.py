@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import inspect
 import json
+import re
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -13,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import bytepair
+from bytepair.corpus import parquet
 from bytepair.errors import CorpusError
 
 #: The module: `bytepair.documents` is the function in it.
@@ -145,7 +150,8 @@ def test_documents_that_are_no_text(tmp_path: Path) -> None:
     texts_ = pa.array(raw, pa.binary()).view(pa.string())
     pq.write_table(pa.table({"text": texts_}), tmp_path / "a.parquet")
     assert flat(pieces(tmp_path / "a.parquet", max_bytes=20)) == [
-        (0, "good"), (1, 1, "it is not UTF-8 at its byte 0"), (2, 1, "it has 50 bytes"), (3, "end"),
+        (0, "good"), (1, 1, "it is not UTF-8 at its byte 0"),
+        (2, 1, "it has 50 bytes, more than 20"), (3, "end"),
     ]  # fmt: skip
     (tmp_path / "b.txt").write_bytes(b"x" * 50)
     assert flat(pieces(tmp_path / "b.txt", max_bytes=49))[0][1:] == (
@@ -164,3 +170,93 @@ def test_no_source(source: Any, message: str) -> None:
         texts(source)
     with pytest.raises(CorpusError, match="start is -1"):
         bytepair.documents(source, start=-1)
+
+
+def of_pages(path: Path, rows: list[str], **options: Any) -> Path:
+    """Write small pages: 16 rows or more each."""
+    table = pa.table({"n": range(len(rows)), "text": rows})
+    pq.write_table(table, path, data_page_size=500, write_batch_size=16, **options)
+    return path
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("compression", ["none", "snappy", "zstd"])
+@pytest.mark.parametrize("at", [0, 40, 99])
+def test_a_page_that_is_too_large_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, compression: str, at: int
+) -> None:
+    monkeypatch.setattr(rooms, "PAGE_BYTES", 50_000)
+    rows = [*TEXTS[:at], "x" * 100_000, *TEXTS[at + 1 :]]
+    path = of_pages(
+        tmp_path / "a.parquet", rows, compression=compression, use_dictionary=False,
+        data_page_version=version, write_statistics=True,
+    )  # fmt: skip
+    for size in (100, 10_000, 1 << 24):
+        monkeypatch.setattr(rooms, "BATCH_BYTES", size)
+        found = flat(pieces(path, max_bytes=20_000))
+        ((row, count, reason),) = [item for item in found if len(item) == 3]
+        assert row <= at < row + count <= row + 64
+        assert re.match(r"the page has 10\d,\d{3} bytes, more than the 50,000 ", reason)
+        kept = [item for item in found if len(item) == 2]
+        assert kept == [(n, t) for n, t in enumerate(rows) if not row <= n < row + count]
+        for first in (0, 1, row, row + 1, row + count, 99, 100):
+            later = flat(pieces(path, max_bytes=20_000, first=first))
+            assert [i for i in later if len(i) == 2] == [i for i in kept if i[0] >= first]
+
+
+def test_a_dictionary_that_is_too_large_takes_its_row_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rooms, "PAGE_BYTES", 50_000)
+    rows = [*TEXTS[:15], "x" * 100_000, *TEXTS[16:]]
+    path = of_pages(tmp_path / "a.parquet", rows, row_group_size=10)
+    found = flat(pieces(path, max_bytes=20_000))
+    assert [item[:2] for item in found if len(item) == 3] == [(10, 10)]
+    assert [i for i in found if len(i) == 2] == [
+        (n, t) for n, t in enumerate(rows) if not 10 <= n < 20
+    ]
+    with pytest.raises(CorpusError, match=r"a\.parquet, row 10: the page has 10\d,\d{3} bytes"):
+        bytepair.shards.write(
+            path, bytepair.train(["a"], 265), tmp_path / "out", max_document_bytes=20_000
+        )
+
+
+@pytest.mark.parametrize("data", [b"", b"\x15", b"\x1c" * 600, b"\x19\x00", b"\xff" * 600])
+def test_headers_of_pages_that_are_damaged(data: bytes) -> None:
+    assert parquet._header(pa.BufferReader(data), 0) == ({}, 0)
+
+
+def test_packed_parquet_is_unpacked_on_disk(folder: Path) -> None:
+    whole = texts(folder / "a.parquet")
+    data = (folder / "a.parquet").read_bytes()
+    (folder / "a.parquet.gz").write_bytes(gzip.compress(data))
+    (folder / "a.parquet.zst").write_bytes(pa.compress(data, "zstd", asbytes=True))
+    assert texts(folder / "a.parquet.gz") == texts(folder / "a.parquet.zst") == whole
+
+
+def test_memory_does_not_grow_with_row_groups_and_rows(tmp_path: Path) -> None:
+    """One row group of 200 MB that is not compressed, and one text of 400 MB."""
+    pytest.importorskip("resource")
+    table = pa.table({"text": ["x" * 2000] * 100_000})
+    pq.write_table(table, tmp_path / "a.parquet", compression="none", use_dictionary=False)
+    pq.write_table(pa.table({"text": ["x" * 400_000_000]}), tmp_path / "b.parquet")
+    program = """
+        import resource, sys
+        from bytepair.documents import Skip, inputs, read
+        most = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        found = list(read(inputs(sys.argv[1])[0], "text"))[:0]
+        before = most()
+        rows = 0
+        for file in inputs(sys.argv[2:]):
+            for piece in read(file, "text", max_bytes=1 << 27):
+                rows += piece.rows if isinstance(piece, Skip) else len(piece.texts)
+        print(rows, (most() - before) / (1 if sys.platform == "darwin" else 1024))
+    """
+    pq.write_table(pa.table({"text": ["x"]}), tmp_path / "small.parquet")
+    files = [str(tmp_path / name) for name in ("small.parquet", "a.parquet", "b.parquet")]
+    out = subprocess.run(
+        [sys.executable, "-c", inspect.cleandoc(program), *files],
+        capture_output=True, text=True, check=True,
+    ).stdout.split()  # fmt: skip
+    assert int(out[0]) == 100_001
+    assert float(out[1]) < 150

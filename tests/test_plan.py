@@ -28,6 +28,7 @@ def test_the_figures_of_d12_d20_and_d26(
 
 def test_a_depth_gives_the_parameters_of_nanochat() -> None:
     needed = plan(depth=20, vocab_size=65536)
+    assert [plan(depth=d).params for d in (12, 20, 26)] == [185597952, 560988160, 1081999360]
     assert needed.params == 560_988_160
     assert needed.shards == 216
     assert needed.embedding_params == 65536 * 1280 == 83_886_080

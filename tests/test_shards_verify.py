@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,7 @@ import pytest
 
 import bytepair
 from bytepair import shards
+from bytepair.errors import ShardError
 
 
 @pytest.fixture(params=sorted(shards.LAYOUTS))
@@ -55,6 +56,17 @@ def test_one_wrong_byte_anywhere(folder: Path) -> None:
     assert shards.verify(folder)
 
 
+def test_one_wrong_bit_anywhere_in_the_manifest(folder: Path) -> None:
+    path = folder / "manifest.json"
+    whole = path.read_bytes()
+    for place in range(len(whole)):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << place % 8
+        path.write_bytes(damaged)
+        with pytest.raises(ShardError, match=r"is damaged|has version"):
+            shards.Manifest.load(folder)
+
+
 def test_another_tokenizer(folder: Path) -> None:
     bytepair.train(["other"], 266).save(folder)
     assert "and the ids were made by" in str(shards.verify(folder))
@@ -69,11 +81,9 @@ def test_ids_that_are_no_tokens(folder: Path) -> None:
     ids = np.fromfile(folder / name, np.uint16)
     ids[77] = 60_000
     ids.tofile(folder / name)
-    text = (folder / "manifest.json").read_text()
-    values = json.loads(text)
-    part = values["shards"][1]["parts"][0]
-    part["crc32"] = shards.manifest.crc_of(folder / name)
-    (folder / "manifest.json").write_text(json.dumps(values))
+    parts = manifest.shards[1].parts
+    parts[0] = replace(parts[0], crc32=shards.manifest.crc_of(folder / name))
+    manifest.save(folder)
     assert "id 60000 at token 77 is no token" in str(shards.verify(folder))
 
 

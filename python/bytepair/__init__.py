@@ -11,36 +11,49 @@ Everything public is named here or in one of the modules `chat`, `corpus`, `dist
 `shards` and `view`.
 """
 
-import importlib as _importlib
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from bytepair import (
-    _core,
-    chat,
-    corpus,
-    distributed,
-    errors,
-    evaluate,
-    plan,
-    plot,
-    reference,
-    report,
-    sample,
-    shards,
-    view,
-)
+from bytepair import _core, errors
 from bytepair._core import PATTERNS, UNICODE_VERSION
 from bytepair.counting import count
 from bytepair.counts import Counts
+
+# These functions have the names of their modules. Imported here once, they stay what the names
+# mean, whoever imports the modules later.
 from bytepair.documents import documents
 from bytepair.errors import BytepairError
-from bytepair.grow import Verdict, extend, resume, verify
+from bytepair.late import late as _late
 from bytepair.pipeline import pipeline
 from bytepair.tokenizer import Tokenizer, load
 from bytepair.train import NANOCHAT_SPECIAL_TOKENS, ExhaustedWarning, train
 
 if _TYPE_CHECKING:
-    from bytepair import download, explore
+    from bytepair import (
+        chat,
+        corpus,
+        distributed,
+        download,
+        evaluate,
+        explore,
+        plan,
+        plot,
+        reference,
+        report,
+        sample,
+        shards,
+        view,
+    )
+    from bytepair.grow import Verdict, extend, resume, verify
+
+_MODULES = (
+    "chat", "corpus", "distributed", "download", "evaluate", "explore", "plan", "plot", "reference",
+    "report", "sample", "shards", "view",
+)  # fmt: skip
+_late(
+    __name__,
+    {name: f"bytepair.{name}" for name in _MODULES}
+    | dict.fromkeys(("Verdict", "extend", "resume", "verify"), "bytepair.grow"),
+)
 
 __version__ = _core.VERSION
 
@@ -77,10 +90,3 @@ __all__ = [
     "verify",
     "view",
 ]
-
-
-def __getattr__(name: str) -> object:
-    """Import what brings HTTP with it when it is asked for."""
-    if name in ("download", "explore"):
-        return _importlib.import_module(f"bytepair.{name}")
-    raise AttributeError(f"module 'bytepair' has no attribute {name!r}")

@@ -11,19 +11,18 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
 from bytepair import _core
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
 
 #: What special tokens in a text mean; see `Tokenizer.encode`.
 Special: TypeAlias = "Literal['text', 'all', 'error'] | Collection[str] | None"
-Ids: TypeAlias = NDArray[np.uint16 | np.uint32]
+Ids: TypeAlias = "NDArray[np.uint16 | np.uint32]"
 
 MOST_IN_LIST_ARRAY = 2**31 - 1
 
@@ -225,6 +224,7 @@ def _imported(source: Any) -> pa.Array | pa.ChunkedArray:
 
 def _strings(array: pa.Array) -> tuple[NDArray[np.uint8], NDArray[Any], NDArray[np.bool_] | None]:
     """The bytes of the texts that are not null, their offsets, and which texts those are."""
+    import numpy as np
     import pyarrow as pa
 
     kind = array.type
@@ -250,6 +250,7 @@ def _lists(
     ids: Ids, offsets: NDArray[np.int64], valid: NDArray[np.bool_] | None, *, large: bool
 ) -> pa.ListArray | pa.LargeListArray:
     """An array of lists; where a text is not valid, a null, which has no ids."""
+    import numpy as np
     import pyarrow as pa
 
     mask = None

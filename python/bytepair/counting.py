@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -109,7 +108,9 @@ class Job:
 
     def run(self, bar: Bar) -> Counts:
         """Count, and report to a bar that is shown already."""
-        with tempfile.TemporaryDirectory(prefix="bytepair-") as folder:
+        from tempfile import TemporaryDirectory
+
+        with TemporaryDirectory(prefix="bytepair-") as folder:
             progress = _Progress(self, folder)
             try:
                 for batch in progress.uncounted(self._batches()):

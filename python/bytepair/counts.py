@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from bytepair import _core
 from bytepair.errors import CountsError
 from bytepair.tokenizer import write_whole
@@ -181,6 +179,7 @@ def _pattern_of(metadata: dict[bytes, bytes], pattern: str | None) -> str:
 
 
 def _from_table(table: pa.Table, pattern: str) -> _core.Counts:
+    import numpy as np
     import pyarrow as pa
 
     if not {"pretoken", "count"} <= set(table.column_names):

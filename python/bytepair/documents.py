@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-import numpy as np
-
 from bytepair import corpus
+from bytepair.corpus import parquet
 from bytepair.errors import CorpusError
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
 
 Split: TypeAlias = Literal["train", "val"]
@@ -28,7 +28,9 @@ Split: TypeAlias = Literal["train", "val"]
 #: How much text a batch has, about.
 BATCH_BYTES: Final = 1 << 24
 #: A longer document is an error, or is skipped.
-DOCUMENT_BYTES: Final = 1 << 28
+DOCUMENT_BYTES: Final = 256_000_000
+#: A page of a parquet file that is larger, and larger than a document may be, is not unpacked.
+PAGE_BYTES: Final = 192_000_000
 
 
 @dataclass(frozen=True)
@@ -250,7 +252,7 @@ def _raw(
 ) -> Iterator[Rows | Skip]:
     match corpus.kind_of(Path(file.path)):
         case ".parquet":
-            return _parquet(file, column, first, wanted)
+            return _parquet(file, column, first, wanted, max_bytes)
         case ".jsonl" | ".ndjson":
             return _jsonl(file, column, wanted, max_bytes)
         case _:
@@ -268,44 +270,47 @@ def _from_row(piece: Rows | Skip, first: int) -> Rows | Skip:
 
 
 def _parquet(
-    file: Input, column: str, first: int, wanted: Callable[[int], bool] | None
+    file: Input,
+    column: str,
+    first: int,
+    wanted: Callable[[int], bool] | None,
+    max_bytes: int,
 ) -> Iterator[Rows | Skip]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    # A reader with threads and buffers of its own takes twice the memory for one column.
-    table = pq.ParquetFile(_seekable(file), pre_buffer=False)
-    corpus.check_column(column, table.schema_arrow.names, "it")
-    row = 0
-    for unit in range(table.metadata.num_row_groups):
-        group = table.metadata.row_group(unit)
-        end = row + group.num_rows
-        if end > first and (wanted is None or wanted(unit)):
-            size = _batch_rows(group, column)
-            try:
-                for batch in table.iter_batches(
-                    size, row_groups=[unit], columns=[column], use_threads=False
-                ):
-                    yield Rows(row, unit, batch.column(0))
-                    row += batch.num_rows
-            except (pa.ArrowException, OSError) as error:
-                yield Skip(row, end - row, str(error))
-        row = end
+    packed = Path(file.path).suffix.lower() in corpus.COMPRESSED
+    opened = file.system.open_input_stream if packed else file.system.open_input_file
+    with parquet.open_parquet(opened(file.path), packed=packed) as table:
+        corpus.check_column(column, table.names, "it")
+        row = 0
+        for unit in range(table.metadata.num_row_groups):
+            end = row + table.metadata.row_group(unit).num_rows
+            if end > first and (wanted is None or wanted(unit)):
+                yield from _row_group(table, column, unit, row, max_bytes)
+            row = end
 
 
-def _seekable(file: Input) -> Any:
+def _row_group(
+    table: parquet.File, column: str, unit: int, row: int, max_bytes: int
+) -> Iterator[Rows | Skip]:
+    """The documents of a row group, which begins at a row."""
     import pyarrow as pa
 
-    if Path(file.path).suffix.lower() not in corpus.COMPRESSED:
-        return file.system.open_input_file(file.path)
-    with file.system.open_input_stream(file.path) as stream:
-        return pa.BufferReader(stream.read())
+    group = table.metadata.row_group(unit)
+    end, size = row + group.num_rows, _batch_rows(group, column)
+    try:
+        for batch in table.group(unit, column, size, max(PAGE_BYTES, max_bytes * 3 // 2)):
+            if isinstance(batch, parquet.Heavy):
+                yield Skip(row, batch.rows, batch.reason)
+                row += batch.rows
+            else:
+                yield Rows(row, unit, batch)
+                row += len(batch)
+    except (pa.ArrowException, OSError) as error:
+        yield Skip(row, end - row, str(error))
 
 
 def _batch_rows(group: Any, column: str) -> int:
     """How many rows of a row group have about as many bytes as a batch should."""
-    columns = (group.column(index) for index in range(group.num_columns))
-    size = sum(c.total_uncompressed_size for c in columns if c.path_in_schema == column)
+    size = sum(chunk.total_uncompressed_size for chunk in parquet.chunks(group, column))
     return int(min(max(BATCH_BYTES * group.num_rows // max(size, 1), 1), 1 << 16))
 
 
@@ -334,7 +339,7 @@ def _parsed(lines: bytes | int, column: str) -> Iterator[pa.Array | str]:
     import pyarrow as pa
 
     if isinstance(lines, int):
-        yield f"a line of {lines:,} bytes is too long"
+        yield f"the line has {lines:,} bytes, more than a document may have"
         return
     try:
         yield from corpus.parse_jsonl(lines, column)
@@ -363,8 +368,9 @@ def _whole_lines(file: Input, max_bytes: int) -> Iterator[bytes | int]:
                 dropped += len(block)
                 continue
             if cut:
-                yield b"".join([*rest, block[:cut]])
-                rest, held = [], 0
+                lines, rest, held = b"".join([*rest, block[:cut]]), [], 0
+                yield lines
+                del lines
             rest.append(block[cut:])
             held += len(block) - cut
             if held > max_bytes:
@@ -385,11 +391,15 @@ def _text(file: Input, max_bytes: int) -> Iterator[Rows | Skip]:
 
 def _checked(rows: Rows, max_bytes: int) -> Iterator[Rows | Skip]:
     """The documents of a column that are UTF-8 and not too long, and the others as skips."""
+    import numpy as np
     import pyarrow as pa
 
     texts = _plain(rows.texts)
     sizes = np.diff(offsets_of(texts))
-    wrong = {int(i): f"it has {sizes[i]:,} bytes" for i in np.flatnonzero(sizes > max_bytes)}
+    wrong = {
+        int(i): f"it has {sizes[i]:,} bytes, more than {max_bytes:,}"
+        for i in np.flatnonzero(sizes > max_bytes)
+    }
     try:
         texts.validate(full=True)
     except pa.ArrowInvalid:
@@ -407,14 +417,13 @@ def _checked(rows: Rows, max_bytes: int) -> Iterator[Rows | Skip]:
 def _plain(texts: pa.Array) -> pa.Array:
     """A column of strings without nulls, dictionaries or views."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     kind = texts.type
     if pa.types.is_dictionary(kind) or pa.types.is_string_view(kind):
         texts = texts.cast(pa.large_string())
     elif not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         raise CorpusError(f"the column holds {kind}, not text")
-    return pc.fill_null(texts, "") if texts.null_count else texts
+    return texts.fill_null("") if texts.null_count else texts
 
 
 def _not_utf8(texts: pa.Array) -> dict[int, str]:
@@ -432,6 +441,7 @@ def _not_utf8(texts: pa.Array) -> dict[int, str]:
 
 def offsets_of(texts: pa.Array) -> np.ndarray[Any, Any]:
     """Where the strings of a column begin in its bytes, and where the last ends."""
+    import numpy as np
     import pyarrow as pa
 
     if not len(texts):
@@ -469,9 +479,11 @@ def require(file: Input, piece: Rows | Skip) -> Rows:
 
 def capped(texts: pa.Array, doc_cap: int | None) -> pa.Array:
     """Documents cut to so many characters."""
+    if doc_cap is None:
+        return texts
     import pyarrow.compute as pc
 
-    return texts if doc_cap is None else pc.utf8_slice_codeunits(texts, 0, stop=doc_cap)
+    return pc.utf8_slice_codeunits(texts, 0, stop=doc_cap)
 
 
 def _limited(stream: Iterator[pa.Array], limits: corpus.Limits) -> Iterator[pa.Array]:
@@ -490,6 +502,7 @@ def _limited(stream: Iterator[pa.Array], limits: corpus.Limits) -> Iterator[pa.A
 
 def within(texts: pa.Array, max_chars: int) -> tuple[int, int]:
     """How many documents to take until one takes the total above, and their characters."""
+    import numpy as np
     import pyarrow.compute as pc
 
     sums = np.cumsum(pc.utf8_length(texts).to_numpy(zero_copy_only=False), dtype=np.int64)

@@ -17,17 +17,19 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from bytepair import _core, corpus, evaluate
+from bytepair import _core, corpus
 from bytepair.counting import count
 from bytepair.counts import Counts
 from bytepair.documents import inputs
 from bytepair.errors import ShardError
 from bytepair.progress import Callback
-from bytepair.shards import TOKENS_PER_SHARD, Report, manifest, verify, write
 from bytepair.tokenizer import FILE_NAME, Tokenizer, load, write_whole
 from bytepair.train import NANOCHAT_SPECIAL_TOKENS, train
+
+if TYPE_CHECKING:
+    from bytepair.shards import Report
 
 JOB: Final = "pipeline.json"
 
@@ -57,7 +59,7 @@ def pipeline(
     max_chars: int | None = None,
     doc_cap: int | None = None,
     format: str = "bytepair",
-    tokens_per_shard: int = TOKENS_PER_SHARD,
+    tokens_per_shard: int = 100_000_000,
     bos: bool | str = True,
     column: str = "text",
     threads: int | None = None,
@@ -92,6 +94,9 @@ def pipeline(
         >>> bool(made.report), made.report.manifest.documents, list(made.seconds)
         (True, 61, ['count', 'train', 'evaluate', 'shard', 'verify'])
     """
+    from bytepair import shards
+    from bytepair.shards import manifest
+
     files = inputs(source)
     folder = Path(out)
     job = {
@@ -117,17 +122,18 @@ def pipeline(
         )  # fmt: skip
         if not (folder / "evaluation.md").exists():
             step("evaluate", lambda: _evaluate(tok, folder / "evaluation.md"))
-        shards = folder / "shards"
-        step("shard", lambda: write(
-            source, tok, shards, format=format, tokens_per_shard=tokens_per_shard, bos=bos,
-            column=column, threads=threads, progress=progress,
+        step("shard", lambda: shards.write(
+            source, tok, folder / "shards", format=format, tokens_per_shard=tokens_per_shard,
+            bos=bos, column=column, threads=threads, progress=progress,
         ))  # fmt: skip
-        report = step("verify", lambda: verify(shards, progress=progress))
+        report = step("verify", lambda: shards.verify(folder / "shards", progress=progress))
     return Result(tok, report, seconds)
 
 
 def _begin(folder: Path, job: dict[str, Any]) -> None:
     """Make the folder that of this job."""
+    from bytepair.shards import manifest
+
     known = folder / JOB
     if known.exists():
         manifest.check_job(folder, manifest.read_json(known), job)
@@ -169,5 +175,7 @@ def _trained(
 
 def _evaluate(tokenizer: Tokenizer, path: Path) -> None:
     """Write the figures of the tokenizer; none of others, which might have to be fetched."""
+    from bytepair import evaluate
+
     found = evaluate.measure(tokenizer, against=[])
     write_whole(path, evaluate.to_markdown(found).encode())

@@ -11,9 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from bytepair import _core
 from bytepair.bulk import BulkMethods
 from bytepair.chat.methods import ChatMethods
@@ -24,8 +21,10 @@ from bytepair.formats.parts import Asked, unmarked
 from bytepair.view import terminal
 
 if TYPE_CHECKING:
+    import numpy as np
     import tiktoken
     import tokenizers
+    from numpy.typing import NDArray
 
 FILE_NAME = "tokenizer.bytepair"
 MAGIC = b"BYTEPAIR"
@@ -249,6 +248,8 @@ class Tokenizer(BulkMethods, ChatMethods):
             >>> bytepair.train(["hello hello"], 269).curve.tolist()
             [11, 9, 7, 5, 3]
         """
+        import numpy as np
+
         size = self.notes.get("text_bytes")
         made = self.merges_made
         if size is None or len(made) != len(self.merges):
@@ -269,6 +270,8 @@ class Tokenizer(BulkMethods, ChatMethods):
             >>> bytepair.train(["hello hello"], 269).bytes_per_token_array()[255:].tolist()
             [1, 2, 3, 2, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0]
         """
+        import numpy as np
+
         lengths = np.zeros(self.vocab_size, np.int32)
         for token, id in self.mergeable_ranks.items():
             lengths[id] = len(token)

@@ -17,8 +17,8 @@ The files: `template` (what a template is), `render` (one conversation), `batch`
 (pictures), `methods` (what of it is a method of `Tokenizer`).
 """
 
-from bytepair.chat.batch import Batch, render_batch
-from bytepair.chat.jinja import JinjaTemplate
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from bytepair.chat.parse import (
     MessageEnd,
     MessageStart,
@@ -31,6 +31,20 @@ from bytepair.chat.parse import (
 from bytepair.chat.render import render, render_for_completion
 from bytepair.chat.template import CHATML, LLAMA3, NANOCHAT, Part, Role, Special, Template
 from bytepair.chat.view import Html, to_html, visualize
+from bytepair.late import late as _late
+
+if _TYPE_CHECKING:
+    from bytepair.chat.batch import Batch, render_batch
+    from bytepair.chat.jinja import JinjaTemplate
+
+_late(
+    __name__,
+    {
+        "Batch": "bytepair.chat.batch",
+        "JinjaTemplate": "bytepair.chat.jinja",
+        "render_batch": "bytepair.chat.batch",
+    },
+)
 
 __all__ = [
     "CHATML",

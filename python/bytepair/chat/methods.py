@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from bytepair import _core
-from bytepair.chat.batch import Batch, Source, render_batch
 from bytepair.chat.parse import parse
 from bytepair.chat.render import (
     Conversation,
@@ -20,6 +19,7 @@ from bytepair.chat.template import NANOCHAT, Template
 from bytepair.chat.view import Html, to_html, visualize
 
 if TYPE_CHECKING:
+    from bytepair.chat.batch import Batch, Source
     from bytepair.chat.jinja import JinjaTemplate
 
 
@@ -146,6 +146,8 @@ class ChatMethods(_core.Tokenizer):
             >>> tok.render_batch([talk, talk, talk], pack_to=20, ignore_index=-1).labels.shape
             (2, 20)
         """
+        from bytepair.chat.batch import render_batch
+
         return render_batch(
             self,
             conversations,

@@ -9,28 +9,20 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from typing import Any, TextIO
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, Final, TextIO
 
 import typer
 from typer.core import TyperGroup
 
 from bytepair import BytepairError, __version__
-from bytepair.cli import (
-    convert,
-    count,
-    decode,
-    download,
-    encode,
-    evaluate,
-    explore,
-    inspect,
-    pipeline,
-    plan,
-    report,
-    shard,
-    train,
-    verify,
-)
+
+#: The commands in the order of `--help`: each is the function in the file of its name.
+COMMANDS: Final = (
+    "train", "count", "encode", "decode", "inspect", "evaluate", "report", "explore", "verify",
+    "download", "shard", "plan", "pipeline", "convert",
+)  # fmt: skip
 
 
 class _Group(TyperGroup):
@@ -45,39 +37,12 @@ class _Group(TyperGroup):
             raise typer.Exit(0) from None
 
 
-app = typer.Typer(
-    cls=_Group,
-    help="Byte-level BPE tokenizers: train one, look at it, encode and decode.\n\n"
-    "Exit codes: 0 success, 1 failure (one line on standard error says why), "
-    "2 wrong usage, 130 interrupted.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="markdown",
-    pretty_exceptions_enable=False,
-)
-app.command()(train.train)
-app.command()(count.count)
-app.command()(encode.encode)
-app.command()(decode.decode)
-app.command()(inspect.inspect)
-app.command()(evaluate.evaluate)
-app.command()(report.report)
-app.command()(explore.explore)
-app.command()(verify.verify)
-app.command()(download.download)
-app.command()(shard.shard)
-app.command()(plan.plan)
-app.command()(pipeline.pipeline)
-app.command()(convert.convert)
-
-
 def _show_version(value: bool) -> None:
     if value:
         typer.echo(f"bytepair {__version__}")
         raise typer.Exit
 
 
-@app.callback()
 def options(
     version: bool = typer.Option(
         False, "--version", callback=_show_version, is_eager=True, help="Print the version."
@@ -86,11 +51,36 @@ def options(
     """Options of the command itself."""
 
 
+def _app(names: Sequence[str]) -> typer.Typer:
+    """The command with some of its subcommands, whose files are imported."""
+    app = typer.Typer(
+        cls=_Group,
+        help="Byte-level BPE tokenizers: train one, look at it, encode and decode.\n\n"
+        "Exit codes: 0 success, 1 failure (one line on standard error says why), "
+        "2 wrong usage, 130 interrupted.",
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode="markdown",
+        pretty_exceptions_enable=False,
+    )
+    app.callback()(options)
+    for name in names:
+        app.command()(getattr(import_module(f"bytepair.cli.{name}"), name))
+    return app
+
+
+def _called(words: list[str]) -> Sequence[str]:
+    """The subcommands that a command line is about: one, or all where it does not say."""
+    if words[:1] == ["--version"]:
+        return COMMANDS[:1]
+    return [word for word in words[:1] if word in COMMANDS] or COMMANDS
+
+
 def main() -> None:
     """Run the command and leave with its exit code."""
     warnings.showwarning = _one_line
     try:
-        app()
+        _app(_called(sys.argv[1:]))()
     except KeyboardInterrupt:
         sys.exit(130)
     except (BytepairError, OSError) as error:

@@ -38,6 +38,9 @@ def shard(
     doc_cap: Annotated[
         int | None, typer.Option(min=1, help="Take so many characters of each document.")
     ] = None,
+    max_document_bytes: Annotated[
+        str, typer.Option(help="A longer document cannot be read; memory grows with it.")
+    ] = "128M",
     on_error: Annotated[
         Literal["raise", "skip"],
         typer.Option(help="What cannot be read ends the run, or is left out and recorded."),
@@ -63,7 +66,8 @@ def shard(
     options: dict[str, Any] = {
         "format": format, "tokens_per_shard": int(number(tokens_per_shard)),
         "bos": bos_token or bos, "eos": eos_token or eos, "column": column, "doc_cap": doc_cap,
-        "on_error": on_error, "threads": threads,
+        "max_document_bytes": int(number(max_document_bytes)), "on_error": on_error,
+        "threads": threads,
     }  # fmt: skip
     made: bytepair.shards.Manifest | None
     if ray or rank is not None or world is not None:
@@ -76,8 +80,15 @@ def shard(
         typer.echo("this share is done; the last rank to finish writes the shards")
         return
     for left in made.skipped:
-        typer.echo(f"left out: {left['input']}, row {left['first']}: {left['reason']}", err=True)
+        typer.echo(f"left out: {left['input']}, {_rows(left)}: {left['reason']}", err=True)
     typer.echo(
         f"{made.tokens:,} tokens ({made.dtype.name}) of {made.documents:,} documents in "
         f"{len(made.shards):,} shards: {out}"
     )
+
+
+def _rows(left: dict[str, Any]) -> str:
+    first, count = left["first"], left["rows"]
+    if count is None:
+        return f"from row {first} on"
+    return f"row {first}" if count == 1 else f"rows {first} to {first + count - 1}"

@@ -13,19 +13,18 @@ import glob
 import itertools
 import os
 import re
-from collections.abc import Generator, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
+from bytepair.corpus.parquet import open_parquet
 from bytepair.errors import CorpusError
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
 
 #: What to do with bytes that are not UTF-8.
 Errors: TypeAlias = Literal["strict", "replace"]
@@ -184,13 +183,25 @@ def _open(source: Source, column: str, may_cut: bool, errors: Errors) -> Iterato
     return _read_texts(source, column)
 
 
-def ahead(stream: Iterator[T]) -> Generator[T, None, None]:
-    """Read the next item in a thread while the caller works on the last one."""
+def ahead(
+    stream: Iterator[T], large: Callable[[T], bool] = lambda _: False
+) -> Generator[T, None, None]:
+    """Read the next item in a thread while the caller works on the last one.
+
+    Behind one that is large, the next is read when it is asked for, lest memory holds both.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(1, "bytepair-corpus") as reader:
         following = reader.submit(next, stream, None)
-        while (batch := following.result()) is not None:
-            following = reader.submit(next, stream, None)
-            yield batch
+        while (item := following.result()) is not None:
+            if large(item):
+                yield item
+                following = reader.submit(next, stream, None)
+            else:
+                following = reader.submit(next, stream, None)
+                yield item
+            del item
 
 
 # ---------------------------------------------------------------------------- texts
@@ -337,16 +348,16 @@ def _decode(piece: bytes, path: Path, before: int, errors: Errors) -> str:
 
 
 def _read_parquet(path: Path, column: str) -> Iterator[Batch]:
-    import pyarrow.parquet as pq
+    import pyarrow as pa
 
-    compressed = path.suffix.lower() in COMPRESSED
-    # A reader with threads and buffers of its own takes twice the time and memory for one column.
-    file = pq.ParquetFile(_buffered(path) if compressed else path, pre_buffer=False)
-    check_column(column, file.schema_arrow.names, str(path))
-    row = 0
-    for batch in file.iter_batches(_batch_rows(file), columns=[column], use_threads=False):
-        yield _column(batch.column(0), f"{path}, from row {row} on")
-        row += batch.num_rows
+    packed = path.suffix.lower() in COMPRESSED
+    source = _stream(path) if packed else pa.OSFile(str(path))
+    with open_parquet(source, packed=packed) as file:
+        check_column(column, file.names, str(path))
+        row = 0
+        for texts in file.batches(column, _batch_rows(file)):
+            yield _column(texts, f"{path}, from row {row} on")
+            row += len(texts)
 
 
 def _batch_rows(file: Any) -> int:
@@ -355,13 +366,6 @@ def _batch_rows(file: Any) -> int:
     size: int = sum(file.metadata.row_group(group).total_byte_size for group in groups)
     rows: int = BATCH_BYTES * file.metadata.num_rows // max(1, size)
     return min(max(rows, 1), BATCH_ROWS)
-
-
-def _buffered(path: Path) -> Any:
-    import pyarrow as pa
-
-    with _stream(path) as stream:
-        return pa.BufferReader(stream.read_buffer())
 
 
 def _read_jsonl(path: Path, column: str) -> Iterator[Batch]:
@@ -469,8 +473,8 @@ def check_column(column: str, names: list[str], place: str) -> None:
 
 def _column(array: pa.Array, place: str) -> Column:
     """The buffers of a string array; a null is an empty document."""
+    import numpy as np
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     kind = array.type
     if pa.types.is_dictionary(kind) or pa.types.is_string_view(kind):
@@ -478,7 +482,7 @@ def _column(array: pa.Array, place: str) -> Column:
     elif not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         raise CorpusError(f"{place}: the column holds {kind}, not text")
     if array.null_count:
-        array = pc.fill_null(array, "")
+        array = array.fill_null("")
     _, offsets, data = array.buffers()
     if not len(array):
         return Column(np.empty(0, np.uint8), np.zeros(1, np.int32), place)

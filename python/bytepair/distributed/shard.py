@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from bytepair.distributed.tasks import Task
 from bytepair.errors import InUseError, ShardError
 from bytepair.progress import Bar, Callback
 from bytepair.shards import TOKENS_PER_SHARD, Manifest, manifest
+from bytepair.shards.disk import DiskFile
 from bytepair.shards.write import (
     DOCUMENT_BYTES,
     Encoded,
@@ -140,24 +141,19 @@ def _write_part(
     """Write ids, and for each document how many ids and how many bytes of text it has."""
     skipped: list[Left] = []
     tokens = documents = 0
-    with (folder / "ids").open("wb") as ids, (folder / "lengths").open("wb") as lengths:
+    with closing(DiskFile(folder / "ids")) as ids, closing(DiskFile(folder / "lengths")) as lengths:
         for item in stream:
             if isinstance(item, dict):
                 skipped.append(item)
                 continue
-            ids.write(np.ascontiguousarray(item.ids, dtype).view(np.uint8).data)
+            ids.add(np.ascontiguousarray(item.ids, dtype))
             rows = np.stack([np.diff(item.offsets), np.diff(item.text_ends)], axis=1)
-            lengths.write(np.ascontiguousarray(rows, np.int64).view(np.uint8).data)
+            lengths.add(np.ascontiguousarray(rows, np.int64).reshape(-1))
             tokens += len(item.ids)
             documents += len(rows)
-        _sync(ids)
-        _sync(lengths)
+        ids.finish()
+        lengths.finish()
     return {"tokens": tokens, "documents": documents, "skipped": skipped}
-
-
-def _sync(file: IO[bytes]) -> None:
-    file.flush()
-    os.fsync(file.fileno())
 
 
 def assemble(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import mmap
 import os
-import secrets
 import stat
 import struct
 from pathlib import Path
@@ -143,7 +142,7 @@ class Cursor:
 
 def write_whole(path: Path, data: bytes) -> None:
     """Write a file whole or not at all: another name, sync, rename, sync the folder."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     try:
         with temporary.open("xb") as file:
             file.write(data)

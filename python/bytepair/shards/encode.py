@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bytepair import _core
+from bytepair.documents import offsets_of
 from bytepair.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -44,6 +46,9 @@ def encode(
         >>> ids.tolist(), offsets.tolist()
         ([260, 259, 260, 104, 101], [0, 2, 5])
     """
-    column = tokenizer.encode_arrow(texts, prepend=bos, append=eos, threads=threads)
-    ids = column.values.to_numpy().astype(dtype, copy=False)
-    return ids, column.offsets.to_numpy().astype(np.int64, copy=False)
+    ends = offsets_of(texts)
+    data = np.frombuffer((texts.buffers()[2] if len(texts) else None) or b"", np.uint8)
+    ids, offsets = _core.encode_utf8(
+        tokenizer, data, ends, special=None, prepend=bos, append=eos, threads=threads
+    )
+    return ids.astype(dtype, copy=False), offsets

@@ -20,12 +20,13 @@ import os
 import struct
 import zlib
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bytepair.errors import ShardError
+from bytepair.shards.disk import DiskFile
 from bytepair.shards.manifest import Part, Shard, crc_of, partial
 
 if TYPE_CHECKING:
@@ -254,22 +255,15 @@ class Writer:
         self._number, self._split, self._offset = number, split, offset
         self._name = layout.data_name(number, split)
         self._path = folder / partial(self._name)
-        self._path.touch()
-        self._file: IO[bytes] = self._path.open("r+b")
-        self._file.truncate(offset)
-        self._file.seek(offset)
-        self._file.write(bytes(layout.header_bytes))
+        self._file = DiskFile(self._path, offset, layout.header_bytes)
         self._lengths: list[NDArray[np.int64]] = []
-        self._crc = 0
         self.tokens = 0
         self.documents = 0
         self.text_bytes = 0
 
     def add(self, ids: Ids, lengths: NDArray[np.int64], text_bytes: int) -> None:
         """Write documents: their ids end to end, and how many each has."""
-        data = np.ascontiguousarray(ids, self._dtype).view(np.uint8).data
-        self._file.write(data)
-        self._crc = zlib.crc32(data, self._crc)
+        self._file.add(np.ascontiguousarray(ids, self._dtype))
         self._lengths.append(lengths)
         self.tokens += len(ids)
         self.documents += len(lengths)
@@ -279,9 +273,7 @@ class Writer:
         """Finish the files, sync them and give them their names."""
         lengths = np.concatenate([np.empty(0, np.int64), *self._lengths])
         header = self._layout.header(self.tokens, self._dtype)
-        self._file.seek(self._offset)
-        self._file.write(header)
-        _sync(self._file)
+        self._file.finish(header)
         self._layout.finish(self._path, lengths, self._dtype)
         if not (self._layout.joined and self._split == "train"):
             self._path.replace(self._folder / self._name)
@@ -298,7 +290,7 @@ class Writer:
             path = self._folder / self._name
             return Part(self._name, 0, path.stat().st_size, crc_of(path))
         size = self.tokens * self._dtype.itemsize
-        return Part(self._name, self._offset + header, size, f"{self._crc:08x}")
+        return Part(self._name, self._offset + header, size, f"{self._file.crc:08x}")
 
     def _write_index(self, lengths: NDArray[np.int64]) -> Part:
         data = self._layout.index(lengths, self._dtype)
@@ -306,17 +298,11 @@ class Writer:
         path = self._folder / partial(name)
         with path.open("wb") as file:
             file.write(data)
-            _sync(file, close=False)
+            file.flush()
+            os.fsync(file.fileno())
         path.replace(self._folder / name)
         return Part(name, 0, len(data), f"{zlib.crc32(data):08x}")
 
     def abandon(self) -> None:
         """Close the file; the next run begins it anew."""
         self._file.close()
-
-
-def _sync(file: IO[bytes], *, close: bool = True) -> None:
-    file.flush()
-    os.fsync(file.fileno())
-    if close:
-        file.close()

@@ -42,10 +42,12 @@ OnError: TypeAlias = Literal["raise", "skip"]
 
 TOKENS_PER_SHARD: Final = 100_000_000
 #: A longer document is an error, or is skipped: it would have to be in memory as a whole.
-DOCUMENT_BYTES: Final = 1 << 27
+DOCUMENT_BYTES: Final = 128_000_000
 #: Small columns are joined to batches of so many bytes at most, and of so many columns.
 JOIN_BYTES: Final = 1 << 22
 PIECES: Final = 1 << 10
+#: Larger batches are worked on one at a time.
+LARGE_BYTES: Final = 1 << 26
 
 _BOS: Final = ("<|bos|>", "<|begin_of_text|>", "<|endoftext|>", "<s>", "<bos>")
 _EOS: Final = ("<|eos|>", "<|end_of_text|>", "<|endoftext|>", "</s>", "<eos>")
@@ -249,7 +251,18 @@ def encoded(
     job: Job, start: Place, threads: int | None = None
 ) -> Generator[Encoded | Left, None, None]:
     """Read and encode the documents from an address on, each in a thread of its own."""
-    return corpus.ahead(_encode_all(corpus.ahead(_gathered(_pieces(job, start))), job, threads))
+    texts = corpus.ahead(_gathered(_pieces(job, start)), _large)
+    return corpus.ahead(_encode_all(texts, job, threads), _large)
+
+
+def _large(item: Texts | Encoded | Left) -> bool:
+    """Whether there should be nothing else in memory."""
+    size = 0
+    if isinstance(item, Texts):
+        size = sum(column.nbytes for column in item.columns)
+    elif isinstance(item, Encoded):
+        size = item.ids.nbytes
+    return size > LARGE_BYTES
 
 
 def _pieces(job: Job, start: Place) -> Iterator[tuple[Place, Any] | Left]:
@@ -269,20 +282,25 @@ def _pieces(job: Job, start: Place) -> Iterator[tuple[Place, Any] | Left]:
 
 def _gathered(pieces: Iterator[tuple[Place, Any] | Left]) -> Iterator[Texts | Left]:
     """Join small columns, for there may be many small files."""
-    held: list[tuple[Place, Any]] = []
+    held = Texts([], [])
     size = 0
     for piece in pieces:
-        large = isinstance(piece, tuple) and size + piece[1].nbytes > JOIN_BYTES
-        if held and (isinstance(piece, dict) or large or len(held) >= PIECES):
-            yield Texts([column for _, column in held], [place for place, _ in held])
-            held, size = [], 0
+        small = isinstance(piece, tuple) and size + piece[1].nbytes <= JOIN_BYTES
+        if held.places and not (small and len(held.places) < PIECES):
+            yield held
+            held, size = Texts([], []), 0
         if isinstance(piece, dict):
             yield piece
-        else:
-            held.append(piece)
-            size += piece[1].nbytes
-    if held:
-        yield Texts([column for _, column in held], [place for place, _ in held])
+            continue
+        held.places.append(piece[0])
+        held.columns.append(piece[1])
+        size += piece[1].nbytes
+        del piece  # what is being worked on should not be held here as well
+        if size > JOIN_BYTES:
+            yield held
+            held, size = Texts([], []), 0
+    if held.places:
+        yield held
 
 
 def _encode_all(
@@ -295,12 +313,25 @@ def _encode_all(
         if isinstance(item, dict):
             yield item
             continue
-        kinds = {column.type for column in item.columns}
-        columns = [c.cast(pa.large_string()) if len(kinds) > 1 else c for c in item.columns]
-        texts = columns[0] if len(columns) == 1 else pa.concat_arrays(columns)
+        if _large(item):
+            pa.default_memory_pool().release_unused()  # what reading it took
+        texts = _joined(item.columns)
         ids, offsets = encode(job.tokenizer, texts, job.dtype, **options)
-        starts = np.cumsum([0, *(len(column) for column in columns[:-1])])
-        yield Encoded(ids, offsets, offsets_of(texts), starts, item.places)
+        starts = np.cumsum([0, *(len(column) for column in item.columns[:-1])])
+        made = Encoded(ids, offsets, offsets_of(texts), starts, item.places)
+        del item, texts, ids  # they should not be held while the next are read
+        yield made
+        del made
+
+
+def _joined(columns: list[Any]) -> Any:
+    """Columns of strings, small and large, as one."""
+    import pyarrow as pa
+
+    if len(columns) == 1:
+        return columns[0]
+    kinds = {column.type for column in columns}
+    return pa.concat_arrays([c.cast(pa.large_string()) if len(kinds) > 1 else c for c in columns])
 
 
 # ---------------------------------------------------------------------------- cutting, writing
@@ -318,6 +349,7 @@ def cut(
                 continue
             run.add(item)
             bar.update("shard", run.text_bytes, None, f"bytes, shard {run.number}")
+            del item
         run.close(None)
     finally:
         run.writer.abandon()

@@ -1,0 +1,90 @@
+"""Files written past the cache have the bytes and the checksum of files written plainly."""
+
+from __future__ import annotations
+
+import errno
+import os
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bytepair.shards import disk
+from bytepair.shards.disk import DiskFile
+
+BLOCK = disk.BLOCK_BYTES
+
+
+@pytest.fixture(autouse=True)
+def small_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk, "BUFFER_BYTES", 2 * BLOCK)
+
+
+def written(path: Path, offset: int, header: int, sizes: list[int]) -> tuple[bytes, int, bytes]:
+    """What a file holds after some arrays were added, its checksum, and the bytes of the arrays."""
+    random = np.random.default_rng(1)
+    arrays = [random.integers(0, 1 << 16, size, np.uint16) for size in sizes]
+    file = DiskFile(path, offset, header)
+    for array in arrays:
+        file.add(array)
+    file.finish(b"h" * header)
+    return path.read_bytes(), file.crc, b"".join(array.tobytes() for array in arrays)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    offset=st.sampled_from([0, 1, BLOCK - 1, BLOCK, BLOCK + 7, 3 * BLOCK + 1]),
+    header=st.sampled_from([0, 1024]),
+    sizes=st.lists(st.integers(0, 2 * BLOCK), max_size=6),
+)
+def test_the_bytes_are_those_that_were_added(
+    tmp_path: Path, offset: int, header: int, sizes: list[int]
+) -> None:
+    path = tmp_path / "file"
+    before = bytes(range(256)) * (4 * BLOCK // 256)
+    path.write_bytes(before)  # what an interrupted run has left
+    found, crc, data = written(path, offset, header, sizes)
+    assert found == before[:offset] + b"h" * header + data
+    assert crc == zlib.crc32(data)
+
+
+@pytest.mark.parametrize("refusal", ["open", "write"])
+def test_file_systems_without_direct_writing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusal: str
+) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    if refusal == "open":
+        monkeypatch.setattr(disk, "BLOCK_BYTES", 1)  # nothing is aligned, should it be tried
+        monkeypatch.delattr(os, "O_DIRECT", raising=False)
+    else:
+
+        def refused(self: DiskFile, wanted: bool) -> bool:
+            flags = fcntl.fcntl(self._file, fcntl.F_GETFL) & ~os.O_DIRECT
+            fcntl.fcntl(self._file, fcntl.F_SETFL, flags | (os.O_DIRECT if wanted else 0))
+            return wanted
+
+        # As of a disk with larger blocks: the system refuses writes that do not begin at one.
+        monkeypatch.setattr(disk, "BLOCK_BYTES", 1)
+        monkeypatch.setattr(DiskFile, "_past_cache", refused)
+    found, crc, data = written(tmp_path / "file", 5, 0, [3 * BLOCK, 1, BLOCK])
+    assert found == bytes(5) + data
+    assert crc == zlib.crc32(data)
+
+
+def test_a_full_disk_is_an_error_with_the_name(tmp_path: Path) -> None:
+    resource: Any = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    file = DiskFile(tmp_path / "file")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (3 * BLOCK, hard))
+    try:
+        with pytest.raises(OSError, match="file") as caught:
+            file.add(np.zeros(16 * BLOCK, np.uint8))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        file.close()
+    assert caught.value.errno == errno.EFBIG
+    assert caught.value.filename == str(tmp_path / "file")
