@@ -11,6 +11,8 @@
 
 mod counts;
 
+mod near;
+
 mod spill;
 
 mod table;

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use foldhash::fast::FixedState;
 
+use super::near::Near;
 use super::spill::Spill;
 use super::{Counts, Seen};
 use crate::error::{Error, Result};
@@ -23,9 +24,12 @@ pub(super) struct Table {
     long: Long,
     /// What to do when memory is used up; `None` is to take more.
     pub(super) limit: Option<Limit>,
-    /// The ends of the pretokens that are worked on, and the keys of those that are short.
+    /// Counts of short pretokens that are not yet in their rows.
+    near: Near,
+    /// The ends of the pretokens that are worked on, and those among them that are not near: where
+    /// they start, keys and hashes.
     ends: Box<Ends>,
-    keys: Vec<Option<(Key, u64)>>,
+    far: Vec<(usize, Key, u64)>,
 }
 
 impl Table {
@@ -36,38 +40,61 @@ impl Table {
         while start < text.len() {
             self.spill_if_full()?;
             splitter.fill(text, start, &mut self.ends)?;
-            self.locate(text.as_bytes(), start)?;
-            for (&end, &key) in self.ends.as_slice().iter().zip(&self.keys) {
+            let (end, far) = self.add_block(text.as_bytes(), start, offset)?;
+            self.add_far(far, offset)?;
+            start = end;
+        }
+        Ok(())
+    }
+
+    /// Count the pretokens of a block that are near or long, and gather the others. Returns the end
+    /// of the block, and how many the others are.
+    fn add_block(&mut self, text: &[u8], mut start: usize, offset: u64) -> Result<(usize, usize)> {
+        self.far.resize(Ends::CAPACITY, Default::default());
+        let mut far = 0;
+        for &end in self.ends.as_slice() {
+            if end - start > LONGEST {
                 let seen = Seen { count: 1, first: offset + start as u64 };
-                match key {
-                    Some((key, hash)) => self.short.add(key, hash, seen),
-                    None => self.long.add(&text.as_bytes()[start..end], seen)?,
-                }
-                start = end;
+                self.long.add(&text[start..end], seen)?;
+            } else {
+                let key = Key::new(text, start..end);
+                let hash = key.hash();
+                self.far[far] = (start, key, hash);
+                far += usize::from(!self.near.count(key, hash));
+            }
+            start = end;
+        }
+        Ok((start, far))
+    }
+
+    /// Count the first `far` of the pretokens that are not near. The memory of their counts is asked for before: first
+    /// that of all slots, then that of the rows that they name.
+    fn add_far(&mut self, far: usize, offset: u64) -> Result<()> {
+        let far = &self.far[..far];
+        self.short.reserve(far.len())?;
+        for &(_, _, hash) in far {
+            self.short.index.prefetch(hash);
+        }
+        for &(_, _, hash) in far {
+            if let Some(row) = self.short.index.likely(hash) {
+                prefetch(&self.short.rows, row);
+            }
+        }
+        for &(start, key, hash) in far {
+            let row = self.short.add(key, hash, Seen { count: 1, first: offset + start as u64 });
+            let count = &mut self.short.rows[row].1.count;
+            if let Some((row, count)) = self.near.offer(key, hash, row, count) {
+                self.short.rows[row].1.count += count;
             }
         }
         Ok(())
     }
 
-    /// Make the keys of the pretokens that are worked on, and ask for the memory of their counts:
-    /// first for that of all slots, then for that of the rows that they name.
-    fn locate(&mut self, text: &[u8], mut start: usize) -> Result<()> {
-        self.short.reserve(Ends::CAPACITY)?;
-        self.keys.clear();
-        self.keys.extend(self.ends.as_slice().iter().map(|&end| {
-            let range = start..end;
-            start = end;
-            let key = (range.len() <= LONGEST).then(|| Key::new(text, range))?;
-            let hash = key.hash();
-            self.short.index.prefetch(hash);
-            Some((key, hash))
-        }));
-        for (_, hash) in self.keys.iter().flatten() {
-            if let Some(row) = self.short.index.likely(*hash) {
-                prefetch(&self.short.rows, row);
-            }
+    /// Put all counts into their rows.
+    fn settle(&mut self) {
+        for (row, count) in self.near.drain().filter(|&(_, count)| count > 0) {
+            self.short.rows[row].1.count += count;
         }
-        Ok(())
     }
 
     /// About how many bytes the pretokens take.
@@ -86,6 +113,7 @@ impl Table {
 
     /// Put all pretokens aside; without a limit, there is no place for them and they stay.
     pub(super) fn spill(&mut self) -> Result<()> {
+        self.settle();
         let Some(limit) = &mut self.limit else { return Ok(()) };
         let mut bytes = Vec::new();
         for &(key, seen) in &std::mem::take(&mut self.short).rows {
@@ -104,7 +132,8 @@ impl Table {
 ///
 /// Each thread takes the pretokens whose hash is in its range, from all tables, in the order of
 /// their places; what is left to do alone is to put the results in line.
-pub(super) fn merge(tables: Vec<Table>) -> Result<Counts> {
+pub(super) fn merge(mut tables: Vec<Table>) -> Result<Counts> {
+    tables.iter_mut().for_each(Table::settle);
     let parts = tables.len();
     let (short, long): (Vec<Short>, Vec<Long>) =
         tables.into_iter().map(|table| (table.short, table.long)).unzip();
@@ -212,14 +241,18 @@ impl Short {
         rows_memory + self.index.memory() + grown * size_of::<u32>()
     }
 
-    /// Add to the count of a key, which has this hash; there must be room.
+    /// Add to the count of a key, which has this hash, and return its row; there must be room.
     #[inline]
-    fn add(&mut self, key: Key, hash: u64, seen: Seen) {
+    fn add(&mut self, key: Key, hash: u64, seen: Seen) -> usize {
         match self.index.find(hash, |row| self.rows[row].0 == key) {
-            Ok(row) => self.rows[row].1.add(seen),
+            Ok(row) => {
+                self.rows[row].1.add(seen);
+                row
+            }
             Err(slot) => {
                 self.index.put(slot, self.rows.len());
                 self.rows.push((key, seen));
+                self.rows.len() - 1
             }
         }
     }
