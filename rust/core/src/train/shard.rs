@@ -66,8 +66,9 @@ impl Shard {
             self.changes.begin_merge(*merge);
             let words = self.postings.of(merge.index);
             self.words.merge_all(words, merge.pair, &mut self.changes);
-            self.changes.end_merge(pairs);
+            self.changes.end_merge();
         }
+        self.changes.end_batch(pairs);
     }
 
     /// Write down in which words the pairs stand that the batch bears. `born` has the slots of those
