@@ -104,6 +104,7 @@ impl Words {
         for (index, &word) in words.iter().enumerate() {
             if let Some(&later) = words.get(index + AHEAD) {
                 prefetch(&self.cells, later as usize);
+                prefetch(&self.cells, later as usize + 15);
             }
             self.merge(word, pair, changes);
         }
