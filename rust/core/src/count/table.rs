@@ -130,33 +130,34 @@ impl Table {
 
 /// Add up what several threads saw, in order of first occurrence, on as many threads.
 ///
-/// Each thread takes the pretokens whose hash is in its range, from all tables, in the order of
-/// their places; what is left to do alone is to put the results in line.
-pub(super) fn merge(mut tables: Vec<Table>) -> Result<Counts> {
+/// Each table meets each other one, as in a tournament: in a round the tables stand in pairs. Where
+/// both have a pretoken, the one that saw it first gets the count of the other. So each pretoken is
+/// left in one table, and what is left to do alone is to put the rows in line.
+pub(super) fn merge(mut tables: Vec<Table>) -> Counts {
     tables.iter_mut().for_each(Table::settle);
-    let parts = tables.len();
-    let (short, long): (Vec<Short>, Vec<Long>) =
-        tables.into_iter().map(|table| (table.short, table.long)).unzip();
-    if parts == 1 {
-        return Ok(in_line(&short, &long));
+    if tables.len() > 1 && !tables.len().is_multiple_of(2) {
+        tables.push(Table::default());
     }
-    let work = (0..parts).map(|part| {
-        let (short, long) = (&short, &long);
-        move || Ok((Short::sum(short, part)?, Long::sum(long, part)?))
-    });
-    let merged = parallel::run(work).into_iter().collect::<Result<Vec<_>>>()?;
-    drop((short, long));
-    let (short, long): (Vec<Short>, Vec<Long>) = merged.into_iter().unzip();
-    Ok(in_line(&short, &long))
+    for _ in 1..tables.len() {
+        parallel::run(tables.chunks_mut(2).map(|pair| {
+            move || {
+                if let [one, other] = pair {
+                    one.short.meet(&mut other.short);
+                    one.long.meet(&mut other.long);
+                }
+            }
+        }));
+        tables[1..].rotate_right(1);
+    }
+    in_line(&tables)
 }
 
 /// The rows of tables that have no pretoken in common, in order of first occurrence.
-fn in_line(short: &[Short], long: &[Long]) -> Counts {
-    let rows = short.iter().map(|table| table.rows.len()).sum::<usize>();
-    let bytes = long.iter().map(|table| table.bytes.len()).sum::<usize>();
-    let mut counts = Counts::with_capacity(rows * 8 + bytes, rows);
-    let mut short = InOrder::new(short.iter().map(Short::iter));
-    let mut long = InOrder::new(long.iter().map(Long::iter));
+fn in_line(tables: &[Table]) -> Counts {
+    let rows = tables.iter().map(|table| table.short.rows.len()).max().unwrap_or(0);
+    let mut counts = Counts::with_capacity(rows * 8, rows);
+    let mut short = InOrder::new(tables.iter().map(|table| table.short.iter()));
+    let mut long = InOrder::new(tables.iter().map(|table| table.long.iter()));
     let mut next = (short.next(), long.next());
     let mut buffer = Vec::new();
     loop {
@@ -200,11 +201,6 @@ impl<T, I: Iterator<Item = (T, Seen)>> Iterator for InOrder<I> {
             None => Some(self.streams.swap_remove(at).0),
         }
     }
-}
-
-/// The part, of so many, to which a hash belongs. The index uses the upper bits, this the lower.
-fn part(hash: u64, parts: usize) -> usize {
-    usize::try_from(((hash & 0xFFFF_FFFF) * parts as u64) >> 32).expect("below the number of parts")
 }
 
 /// Counts by key.
@@ -257,21 +253,31 @@ impl Short {
         }
     }
 
+    /// The keys that were not left to another table.
     fn iter(&self) -> impl Iterator<Item = (Key, Seen)> {
-        self.rows.iter().copied()
+        self.rows.iter().copied().filter(|(_, seen)| seen.count > 0)
     }
 
-    /// The rows of one part of all tables.
-    fn sum(tables: &[Self], of: usize) -> Result<Self> {
-        let mut all = Self::default();
-        for (key, seen) in InOrder::new(tables.iter().map(Self::iter)) {
-            let hash = key.hash();
-            if part(hash, tables.len()) == of {
-                all.reserve(1)?;
-                all.add(key, hash, seen);
+    /// Leave each key that both have to one of the two.
+    fn meet(&mut self, other: &mut Self) {
+        if self.rows.is_empty() {
+            return;
+        }
+        for block in other.rows.chunks_mut(Ends::CAPACITY) {
+            for (key, _) in &*block {
+                self.index.prefetch(key.hash());
+            }
+            for (key, _) in &*block {
+                if let Some(row) = self.index.likely(key.hash()) {
+                    prefetch(&self.rows, row);
+                }
+            }
+            for (key, seen) in block {
+                if let Ok(row) = self.index.find(key.hash(), |row| self.rows[row].0 == *key) {
+                    self.rows[row].1.meet(seen);
+                }
             }
         }
-        Ok(all)
     }
 }
 
@@ -322,19 +328,24 @@ impl Long {
         row.checked_sub(1).map_or(0, |before| self.rows[before].0)..self.rows[row].0
     }
 
+    /// The pretokens that were not left to another table.
     fn iter(&self) -> impl Iterator<Item = (&[u8], Seen)> {
-        (0..self.rows.len()).map(|row| (&self.bytes[self.range(row)], self.rows[row].1))
+        let rows = (0..self.rows.len()).map(|row| (&self.bytes[self.range(row)], self.rows[row].1));
+        rows.filter(|(_, seen)| seen.count > 0)
     }
 
-    /// The rows of one part of all tables.
-    fn sum(tables: &[Self], of: usize) -> Result<Self> {
-        let mut all = Self::default();
-        for (pretoken, seen) in InOrder::new(tables.iter().map(Self::iter)) {
-            if part(hash(pretoken), tables.len()) == of {
-                all.add(pretoken, seen)?;
+    /// Leave each pretoken that both have to one of the two.
+    fn meet(&mut self, other: &mut Self) {
+        if self.rows.is_empty() {
+            return;
+        }
+        for row in 0..other.rows.len() {
+            let pretoken = &other.bytes[other.range(row)];
+            let is_it = |row| &self.bytes[self.range(row)] == pretoken;
+            if let Ok(here) = self.index.find(hash(pretoken), is_it) {
+                self.rows[here].1.meet(&mut other.rows[row].1);
             }
         }
-        Ok(all)
     }
 }
 
