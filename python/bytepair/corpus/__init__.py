@@ -470,7 +470,6 @@ def check_column(column: str, names: list[str], place: str) -> None:
 def _column(array: pa.Array, place: str) -> Column:
     """The buffers of a string array; a null is an empty document."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     kind = array.type
     if pa.types.is_dictionary(kind) or pa.types.is_string_view(kind):
@@ -478,7 +477,7 @@ def _column(array: pa.Array, place: str) -> Column:
     elif not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         raise CorpusError(f"{place}: the column holds {kind}, not text")
     if array.null_count:
-        array = pc.fill_null(array, "")
+        array = array.fill_null("")
     _, offsets, data = array.buffers()
     if not len(array):
         return Column(np.empty(0, np.uint8), np.zeros(1, np.int32), place)
