@@ -125,21 +125,13 @@ pub(super) fn count_pairs(words: &Words, ids: u32) -> Vec<(Pair, u64)> {
 /// As long as all ids are bytes, a table of all pairs is small.
 fn count_bytes(words: &Words) -> Vec<(Pair, u64)> {
     let mut table = vec![0u64; 1 << 16];
-    for (_, ids, count) in words.iter() {
-        for pair in ids.windows(2) {
-            table[(pair[0] << 8 | pair[1]) as usize] += count;
-        }
-    }
+    words.for_each_pair(|_, (left, right), count| table[(left << 8 | right) as usize] += count);
     let all = (0..=255).flat_map(|left| (0..=255).map(move |right| (left, right)));
     all.zip(table).filter(|&(_, count)| count > 0).collect()
 }
 
 fn count_tokens(words: &Words) -> Vec<(Pair, u64)> {
     let mut table: HashMap<Pair, u64, FixedState> = HashMap::default();
-    for (_, ids, count) in words.iter() {
-        for pair in ids.windows(2) {
-            *table.entry((pair[0], pair[1])).or_insert(0) += count;
-        }
-    }
+    words.for_each_pair(|_, pair, count| *table.entry(pair).or_insert(0) += count);
     table.into_iter().collect()
 }
