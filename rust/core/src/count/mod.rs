@@ -11,6 +11,8 @@
 
 mod counts;
 
+mod near;
+
 mod spill;
 
 mod table;
@@ -45,6 +47,17 @@ impl Seen {
     fn add(&mut self, other: Self) {
         self.count += other.count;
         self.first = self.first.min(other.first);
+    }
+
+    /// Two parts of the corpus saw it: whoever was first gets the count of the other, who is left
+    /// with 0. If one has 0, nothing changes.
+    #[inline]
+    fn meet(&mut self, other: &mut Self) {
+        if self.count == 0 || other.count == 0 {
+            return;
+        }
+        let (first, second) = if self.first < other.first { (self, other) } else { (other, self) };
+        first.count += std::mem::take(&mut second.count);
     }
 }
 
@@ -159,13 +172,13 @@ impl Counter {
         if let Some(limit) = &self.tables[0].limit {
             let memory: usize = self.tables.iter().map(Table::memory).sum();
             let spilled = |table: &Table| table.limit.as_ref().is_some_and(|l| l.spill.is_some());
-            // Adding up in memory takes a table for all beside those of the threads, and its rows.
+            // Adding up in memory takes the rows of all beside the tables of the threads.
             if self.tables.iter().any(spilled) || 4 * memory > limit.memory * self.tables.len() {
                 let folder = limit.folder.clone();
                 return finish_on_disk(self.tables, &folder);
             }
         }
-        table::merge(self.tables)
+        Ok(table::merge(self.tables))
     }
 }
 

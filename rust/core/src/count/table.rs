@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use foldhash::fast::FixedState;
 
+use super::near::Near;
 use super::spill::Spill;
 use super::{Counts, Seen};
 use crate::error::{Error, Result};
@@ -23,9 +24,12 @@ pub(super) struct Table {
     long: Long,
     /// What to do when memory is used up; `None` is to take more.
     pub(super) limit: Option<Limit>,
-    /// The ends of the pretokens that are worked on, and the keys of those that are short.
+    /// Counts of short pretokens that are not yet in their rows.
+    near: Near,
+    /// The ends of the pretokens that are worked on, and those among them that are not near: where
+    /// they start, keys and hashes.
     ends: Box<Ends>,
-    keys: Vec<Option<(Key, u64)>>,
+    far: Vec<(usize, Key, u64)>,
 }
 
 impl Table {
@@ -36,38 +40,61 @@ impl Table {
         while start < text.len() {
             self.spill_if_full()?;
             splitter.fill(text, start, &mut self.ends)?;
-            self.locate(text.as_bytes(), start)?;
-            for (&end, &key) in self.ends.as_slice().iter().zip(&self.keys) {
+            let (end, far) = self.add_block(text.as_bytes(), start, offset)?;
+            self.add_far(far, offset)?;
+            start = end;
+        }
+        Ok(())
+    }
+
+    /// Count the pretokens of a block that are near or long, and gather the others. Returns the end
+    /// of the block, and how many the others are.
+    fn add_block(&mut self, text: &[u8], mut start: usize, offset: u64) -> Result<(usize, usize)> {
+        self.far.resize(Ends::CAPACITY, Default::default());
+        let mut far = 0;
+        for &end in self.ends.as_slice() {
+            if end - start > LONGEST {
                 let seen = Seen { count: 1, first: offset + start as u64 };
-                match key {
-                    Some((key, hash)) => self.short.add(key, hash, seen),
-                    None => self.long.add(&text.as_bytes()[start..end], seen)?,
-                }
-                start = end;
+                self.long.add(&text[start..end], seen)?;
+            } else {
+                let key = Key::new(text, start..end);
+                let hash = key.hash();
+                self.far[far] = (start, key, hash);
+                far += usize::from(!self.near.count(key, hash));
+            }
+            start = end;
+        }
+        Ok((start, far))
+    }
+
+    /// Count the first `far` of the pretokens that are not near. The memory of their counts is asked for before: first
+    /// that of all slots, then that of the rows that they name.
+    fn add_far(&mut self, far: usize, offset: u64) -> Result<()> {
+        let far = &self.far[..far];
+        self.short.reserve(far.len())?;
+        for &(_, _, hash) in far {
+            self.short.index.prefetch(hash);
+        }
+        for &(_, _, hash) in far {
+            if let Some(row) = self.short.index.likely(hash) {
+                prefetch(&self.short.rows, row);
+            }
+        }
+        for &(start, key, hash) in far {
+            let row = self.short.add(key, hash, Seen { count: 1, first: offset + start as u64 });
+            let count = &mut self.short.rows[row].1.count;
+            if let Some((row, count)) = self.near.offer(key, hash, row, count) {
+                self.short.rows[row].1.count += count;
             }
         }
         Ok(())
     }
 
-    /// Make the keys of the pretokens that are worked on, and ask for the memory of their counts:
-    /// first for that of all slots, then for that of the rows that they name.
-    fn locate(&mut self, text: &[u8], mut start: usize) -> Result<()> {
-        self.short.reserve(Ends::CAPACITY)?;
-        self.keys.clear();
-        self.keys.extend(self.ends.as_slice().iter().map(|&end| {
-            let range = start..end;
-            start = end;
-            let key = (range.len() <= LONGEST).then(|| Key::new(text, range))?;
-            let hash = key.hash();
-            self.short.index.prefetch(hash);
-            Some((key, hash))
-        }));
-        for (_, hash) in self.keys.iter().flatten() {
-            if let Some(row) = self.short.index.likely(*hash) {
-                prefetch(&self.short.rows, row);
-            }
+    /// Put all counts into their rows.
+    fn settle(&mut self) {
+        for (row, count) in self.near.drain().filter(|&(_, count)| count > 0) {
+            self.short.rows[row].1.count += count;
         }
-        Ok(())
     }
 
     /// About how many bytes the pretokens take.
@@ -86,6 +113,7 @@ impl Table {
 
     /// Put all pretokens aside; without a limit, there is no place for them and they stay.
     pub(super) fn spill(&mut self) -> Result<()> {
+        self.settle();
         let Some(limit) = &mut self.limit else { return Ok(()) };
         let mut bytes = Vec::new();
         for &(key, seen) in &std::mem::take(&mut self.short).rows {
@@ -102,32 +130,34 @@ impl Table {
 
 /// Add up what several threads saw, in order of first occurrence, on as many threads.
 ///
-/// Each thread takes the pretokens whose hash is in its range, from all tables, in the order of
-/// their places; what is left to do alone is to put the results in line.
-pub(super) fn merge(tables: Vec<Table>) -> Result<Counts> {
-    let parts = tables.len();
-    let (short, long): (Vec<Short>, Vec<Long>) =
-        tables.into_iter().map(|table| (table.short, table.long)).unzip();
-    if parts == 1 {
-        return Ok(in_line(&short, &long));
+/// Each table meets each other one, as in a tournament: in a round the tables stand in pairs. Where
+/// both have a pretoken, the one that saw it first gets the count of the other. So each pretoken is
+/// left in one table, and what is left to do alone is to put the rows in line.
+pub(super) fn merge(mut tables: Vec<Table>) -> Counts {
+    tables.iter_mut().for_each(Table::settle);
+    if tables.len() > 1 && !tables.len().is_multiple_of(2) {
+        tables.push(Table::default());
     }
-    let work = (0..parts).map(|part| {
-        let (short, long) = (&short, &long);
-        move || Ok((Short::sum(short, part)?, Long::sum(long, part)?))
-    });
-    let merged = parallel::run(work).into_iter().collect::<Result<Vec<_>>>()?;
-    drop((short, long));
-    let (short, long): (Vec<Short>, Vec<Long>) = merged.into_iter().unzip();
-    Ok(in_line(&short, &long))
+    for _ in 1..tables.len() {
+        parallel::run(tables.chunks_mut(2).map(|pair| {
+            move || {
+                if let [one, other] = pair {
+                    one.short.meet(&mut other.short);
+                    one.long.meet(&mut other.long);
+                }
+            }
+        }));
+        tables[1..].rotate_right(1);
+    }
+    in_line(&tables)
 }
 
 /// The rows of tables that have no pretoken in common, in order of first occurrence.
-fn in_line(short: &[Short], long: &[Long]) -> Counts {
-    let rows = short.iter().map(|table| table.rows.len()).sum::<usize>();
-    let bytes = long.iter().map(|table| table.bytes.len()).sum::<usize>();
-    let mut counts = Counts::with_capacity(rows * 8 + bytes, rows);
-    let mut short = InOrder::new(short.iter().map(Short::iter));
-    let mut long = InOrder::new(long.iter().map(Long::iter));
+fn in_line(tables: &[Table]) -> Counts {
+    let rows = tables.iter().map(|table| table.short.rows.len()).max().unwrap_or(0);
+    let mut counts = Counts::with_capacity(rows * 8, rows);
+    let mut short = InOrder::new(tables.iter().map(|table| table.short.iter()));
+    let mut long = InOrder::new(tables.iter().map(|table| table.long.iter()));
     let mut next = (short.next(), long.next());
     let mut buffer = Vec::new();
     loop {
@@ -173,11 +203,6 @@ impl<T, I: Iterator<Item = (T, Seen)>> Iterator for InOrder<I> {
     }
 }
 
-/// The part, of so many, to which a hash belongs. The index uses the upper bits, this the lower.
-fn part(hash: u64, parts: usize) -> usize {
-    usize::try_from(((hash & 0xFFFF_FFFF) * parts as u64) >> 32).expect("below the number of parts")
-}
-
 /// Counts by key.
 #[derive(Debug, Default)]
 struct Short {
@@ -212,33 +237,47 @@ impl Short {
         rows_memory + self.index.memory() + grown * size_of::<u32>()
     }
 
-    /// Add to the count of a key, which has this hash; there must be room.
+    /// Add to the count of a key, which has this hash, and return its row; there must be room.
     #[inline]
-    fn add(&mut self, key: Key, hash: u64, seen: Seen) {
+    fn add(&mut self, key: Key, hash: u64, seen: Seen) -> usize {
         match self.index.find(hash, |row| self.rows[row].0 == key) {
-            Ok(row) => self.rows[row].1.add(seen),
+            Ok(row) => {
+                self.rows[row].1.add(seen);
+                row
+            }
             Err(slot) => {
                 self.index.put(slot, self.rows.len());
                 self.rows.push((key, seen));
+                self.rows.len() - 1
             }
         }
     }
 
+    /// The keys that were not left to another table.
     fn iter(&self) -> impl Iterator<Item = (Key, Seen)> {
-        self.rows.iter().copied()
+        self.rows.iter().copied().filter(|(_, seen)| seen.count > 0)
     }
 
-    /// The rows of one part of all tables.
-    fn sum(tables: &[Self], of: usize) -> Result<Self> {
-        let mut all = Self::default();
-        for (key, seen) in InOrder::new(tables.iter().map(Self::iter)) {
-            let hash = key.hash();
-            if part(hash, tables.len()) == of {
-                all.reserve(1)?;
-                all.add(key, hash, seen);
+    /// Leave each key that both have to one of the two.
+    fn meet(&mut self, other: &mut Self) {
+        if self.rows.is_empty() {
+            return;
+        }
+        for block in other.rows.chunks_mut(Ends::CAPACITY) {
+            for (key, _) in &*block {
+                self.index.prefetch(key.hash());
+            }
+            for (key, _) in &*block {
+                if let Some(row) = self.index.likely(key.hash()) {
+                    prefetch(&self.rows, row);
+                }
+            }
+            for (key, seen) in block {
+                if let Ok(row) = self.index.find(key.hash(), |row| self.rows[row].0 == *key) {
+                    self.rows[row].1.meet(seen);
+                }
             }
         }
-        Ok(all)
     }
 }
 
@@ -289,19 +328,24 @@ impl Long {
         row.checked_sub(1).map_or(0, |before| self.rows[before].0)..self.rows[row].0
     }
 
+    /// The pretokens that were not left to another table.
     fn iter(&self) -> impl Iterator<Item = (&[u8], Seen)> {
-        (0..self.rows.len()).map(|row| (&self.bytes[self.range(row)], self.rows[row].1))
+        let rows = (0..self.rows.len()).map(|row| (&self.bytes[self.range(row)], self.rows[row].1));
+        rows.filter(|(_, seen)| seen.count > 0)
     }
 
-    /// The rows of one part of all tables.
-    fn sum(tables: &[Self], of: usize) -> Result<Self> {
-        let mut all = Self::default();
-        for (pretoken, seen) in InOrder::new(tables.iter().map(Self::iter)) {
-            if part(hash(pretoken), tables.len()) == of {
-                all.add(pretoken, seen)?;
+    /// Leave each pretoken that both have to one of the two.
+    fn meet(&mut self, other: &mut Self) {
+        if self.rows.is_empty() {
+            return;
+        }
+        for row in 0..other.rows.len() {
+            let pretoken = &other.bytes[other.range(row)];
+            let is_it = |row| &self.bytes[self.range(row)] == pretoken;
+            if let Ok(here) = self.index.find(hash(pretoken), is_it) {
+                self.rows[here].1.meet(&mut other.rows[row].1);
             }
         }
-        Ok(all)
     }
 }
 

@@ -21,10 +21,17 @@ use super::order::{Place, TieOrder};
 use super::pairs::{Pair, Pairs};
 
 /// All pairs that may be merged, by count and then by the rule for ties.
+///
+/// Most pairs wait long, and many of them in vain. So only those of the greatest counts, which are
+/// of one class, are in order; the others are dealt to classes and not looked at before their class
+/// is next.
 pub(super) struct Queue<O: TieOrder> {
     pub(super) order: O,
-    /// Count, key and index; a count or a key may have fallen since.
+    /// Count, key and index of pairs of the class `current`; a count or a key may have fallen since.
     heap: BinaryHeap<(u64, O::Key, u32)>,
+    current: usize,
+    /// The indices of the pairs of each lower class; their counts may have fallen since.
+    waiting: Vec<Vec<u32>>,
     /// A count that more pairs have than fit one batch, where single merges are made.
     single: Option<u64>,
     /// Which ids stand on the left, and which on the right, in the batch that is being made.
@@ -39,11 +46,32 @@ impl<O: TieOrder> Queue<O> {
     /// For ids below `vocab_size`.
     pub(super) fn new(order: O, vocab_size: usize) -> Self {
         let (left, right) = (vec![false; vocab_size], vec![false; vocab_size]);
-        Self { order, heap: BinaryHeap::new(), single: None, left, right }
+        let waiting = vec![Vec::new(); class(u64::MAX) + 1];
+        let current = waiting.len();
+        Self { order, heap: BinaryHeap::new(), current, waiting, single: None, left, right }
     }
 
     pub(super) fn push(&mut self, pair: Pair, count: u64, index: u32) {
-        self.heap.push((count, self.order.first_key(pair), index));
+        match class(count) {
+            class if class < self.current => self.waiting[class].push(index),
+            _ => self.heap.push((count, self.order.first_key(pair), index)),
+        }
+    }
+
+    /// Put the pairs of the next class in order; false if there is none.
+    fn next_class(&mut self, pairs: &Pairs, floor: u64) -> bool {
+        let Some(next) = self.waiting[..self.current].iter().rposition(|class| !class.is_empty())
+        else {
+            return false;
+        };
+        self.current = next;
+        for index in std::mem::take(&mut self.waiting[next]) {
+            let (pair, count) = pairs.counted(index);
+            if count >= floor {
+                self.push(pair, count, index);
+            }
+        }
+        true
     }
 
     /// The indices of the pairs to be merged next, at most `most`; none if all pairs are below
@@ -100,26 +128,52 @@ impl<O: TieOrder> Queue<O> {
         floor: u64,
         place: &mut impl FnMut(u32) -> Place,
     ) -> Option<Entry<O>> {
-        while let Some((count, key, index)) = self.heap.pop() {
-            let current = pairs.count(index);
-            if current < floor {
+        loop {
+            let Some((count, key, index)) = self.heap.pop() else {
+                if self.next_class(pairs, floor) {
+                    continue;
+                }
+                return None;
+            };
+            let (pair, now) = pairs.counted(index);
+            if now < floor {
                 continue;
             }
-            let fresh = if current == count {
-                self.order.key(pairs.pair(index), || place(index))
-            } else {
-                key.clone()
-            };
-            if (current, &fresh) == (count, &key) {
+            if now != count {
+                self.push(pair, now, index);
+                continue;
+            }
+            let fresh = self.order.key(pair, || place(index));
+            if fresh == key {
                 return Some((count, key, index));
             }
-            self.heap.push((current, fresh, index));
+            self.heap.push((count, fresh, index));
         }
-        None
     }
+}
+
+/// The class of a count: itself up to 16, and above eight classes for each power of two.
+fn class(count: u64) -> usize {
+    let shift = 60u32.saturating_sub(count.leading_zeros());
+    let upper = usize::try_from(count >> shift).expect("below 16");
+    (shift as usize) * 8 + upper
 }
 
 fn is_self(pairs: &Pairs, index: u32) -> bool {
     let (left, right) = pairs.pair(index);
     left == right
+}
+
+#[cfg(test)]
+mod tests {
+    use super::class;
+
+    #[test]
+    fn classes_rise_with_counts() {
+        let counts = (0..=1000).chain((10..64).flat_map(|bit| (1u64 << bit) - 2..=(1 << bit) + 2));
+        let classes: Vec<usize> = counts.map(class).collect();
+        assert!(classes.is_sorted());
+        assert_eq!(classes[..=16], (0..=16).collect::<Vec<_>>());
+        assert_eq!(class(u64::MAX), 495);
+    }
 }

@@ -20,16 +20,25 @@ pub(super) struct Changes {
     made: Vec<u64>,
     /// The first id of the batch; pairs with such an id are not yet known to all.
     first_new: u32,
-    ends: Sums,
-    births: Sums,
-    /// Pairs that are known, by index, and how often they end.
+    /// What the merge that was begun last changes, and which slots it has touched.
+    balances: Vec<Balance>,
+    touched: Vec<Slot>,
+    /// Pairs that may be known, and how often they end; then those that are, by index.
+    ended: Vec<(Pair, u64)>,
     pub(super) known: Vec<(u32, u64)>,
     late: Vec<(Pair, u64)>,
     born: Vec<(Slot, u64)>,
     /// In which words pairs are born.
     places: Vec<(Slot, Word)>,
-    /// Where the parts of each merge end in `late`, `born` and `places`.
-    bounds: Vec<[usize; 3]>,
+    /// Where the parts of each merge end in `born` and `places`.
+    bounds: Vec<[usize; 2]>,
+}
+
+/// How often the pair of a slot ends and the new one is born.
+#[derive(Debug, Clone, Copy, Default)]
+struct Balance {
+    ended: u64,
+    born: u64,
 }
 
 impl Changes {
@@ -39,8 +48,9 @@ impl Changes {
             merge: Merge::default(),
             made: Vec::new(),
             first_new: 0,
-            ends: Sums::new(vocab_size),
-            births: Sums::new(vocab_size),
+            balances: vec![Balance::default(); 2 * vocab_size],
+            touched: Vec::new(),
+            ended: Vec::new(),
             known: Vec::new(),
             late: Vec::new(),
             born: Vec::new(),
@@ -53,12 +63,13 @@ impl Changes {
     pub(super) fn begin_batch(&mut self, batch: &[Merge]) {
         self.first_new = batch.first().map_or(0, |merge| merge.new);
         self.made.clear();
+        self.ended.clear();
         self.known.clear();
         self.late.clear();
         self.born.clear();
         self.places.clear();
         self.bounds.clear();
-        self.bounds.push([0; 3]);
+        self.bounds.push([0; 2]);
     }
 
     pub(super) fn begin_merge(&mut self, merge: Merge) {
@@ -91,49 +102,65 @@ impl Changes {
         if let Some(before) = before {
             if before == new {
                 // The merge before this one counted its right neighbour, which is merged now.
-                self.births.subtract(on_right(left), count);
+                self.balances[on_right(left) as usize].born -= count;
+                self.change(on_left(before), 0, count);
             } else {
-                self.ends.add(on_left(before), count);
+                self.change(on_left(before), count, count);
             }
-            self.births.add(on_left(before), count);
             self.places.push((on_left(before), word));
         }
         if let Some(after) = after {
-            self.ends.add(on_right(after), count);
-            self.births.add(on_right(after), count);
+            self.change(on_right(after), count, count);
             self.places.push((on_right(after), word));
         }
     }
 
-    /// Sum up the merge that was begun last.
-    pub(super) fn end_merge(&mut self, pairs: &Pairs) {
-        let Merge { pair: (left, right), .. } = self.merge;
-        self.ends.drain(|slot, count| {
-            let other = slot / 2;
-            let pair = if slot % 2 == 0 { (other, left) } else { (right, other) };
-            if other >= self.first_new {
-                self.late.push((pair, count));
-            } else if let Some(index) = pairs.find(pair) {
-                self.known.push((index, count));
-            }
-        });
-        self.births.drain(|slot, count| self.born.push((slot, count)));
-        self.bounds.push([self.late.len(), self.born.len(), self.places.len()]);
+    #[inline]
+    fn change(&mut self, slot: Slot, ended: u64, born: u64) {
+        let balance = &mut self.balances[slot as usize];
+        if balance.ended == 0 && balance.born == 0 {
+            self.touched.push(slot);
+        }
+        balance.ended += ended;
+        balance.born += born;
     }
 
-    /// How often pairs end by a merge of the batch that are born by an earlier one.
-    pub(super) fn late(&self, merge: usize) -> &[(Pair, u64)] {
-        &self.late[self.part(merge, 0)]
+    /// Sum up the merge that was begun last.
+    pub(super) fn end_merge(&mut self) {
+        let Merge { pair: (left, right), .. } = self.merge;
+        for slot in self.touched.drain(..) {
+            let Balance { ended, born } = std::mem::take(&mut self.balances[slot as usize]);
+            if ended > 0 {
+                let other = slot / 2;
+                let pair = if slot % 2 == 0 { (other, left) } else { (right, other) };
+                let late = other >= self.first_new;
+                if late { &mut self.late } else { &mut self.ended }.push((pair, ended));
+            }
+            if born > 0 {
+                self.born.push((slot, born));
+            }
+        }
+        self.bounds.push([self.born.len(), self.places.len()]);
+    }
+
+    /// Find out which of the pairs that end are known.
+    pub(super) fn end_batch(&mut self, pairs: &Pairs) {
+        pairs.find_all(&self.ended, &mut self.known);
+    }
+
+    /// How often pairs end that are born in this batch.
+    pub(super) fn late(&self) -> &[(Pair, u64)] {
+        &self.late
     }
 
     /// How often pairs are born by a merge of the batch.
     pub(super) fn born(&self, merge: usize) -> &[(Slot, u64)] {
-        &self.born[self.part(merge, 1)]
+        &self.born[self.part(merge, 0)]
     }
 
     /// The words in which they are born, in order; those of other pairs come between.
     pub(super) fn places(&self, merge: usize) -> &[(Slot, Word)] {
-        &self.places[self.part(merge, 2)]
+        &self.places[self.part(merge, 1)]
     }
 
     fn part(&self, merge: usize, which: usize) -> Range<usize> {
@@ -172,10 +199,6 @@ impl Sums {
             self.touched.push(slot);
         }
         *sum += count;
-    }
-
-    fn subtract(&mut self, slot: Slot, count: u64) {
-        self.of[slot as usize] -= count;
     }
 
     /// Hand out all sums that are not 0, and forget them.

@@ -16,8 +16,7 @@
 //!    back with what is true now, else it is the maximum.
 //! 4. **Rare pairs are not kept.** A pair that is born below some floor stays below it. As long as
 //!    there are pairs above the floor, no other can be the maximum, so nothing is remembered of
-//!    them. When the queue runs dry the floor is lowered and all pairs are counted anew, once or
-//!    twice in a training.
+//!    them. Should the queue run dry, the floor is lowered and all pairs are counted anew.
 //! 5. **Merges are made in batches, on all threads.** The pairs at the head of the queue that share
 //!    no token end to end do not change each other's counts, and [`batch`] shows when nothing that
 //!    they bear can come between them. Each thread owns a contiguous share of the words and makes
@@ -47,6 +46,7 @@ mod words;
 #[cfg(test)]
 mod tests;
 
+use std::cmp::Reverse;
 use std::num::NonZeroU64;
 
 use crate::count::Counts;
@@ -180,18 +180,21 @@ struct Mode {
 impl Mode {
     /// The fastest one for so many merges.
     ///
-    /// The floor is a guess, on the low side, of how often the last merge occurs: counts fall about
-    /// as one over the number of the merge, so the last has a share of all pretokens that falls with
-    /// it.
+    /// The floor is the count of the pretoken that is number `merges` by frequency, of those of more
+    /// than one byte. The last merge occurs at least so often: before it, one of these pretokens is
+    /// not yet a single token, and any pair in it occurs as often as it does.
     fn new(counts: &Counts, merges: usize) -> Self {
-        let total = counts.total().unwrap_or(u64::MAX);
-        let floor = total / (merges.max(1) as u64).saturating_mul(9 * FLOOR_MARGIN);
+        let long = counts.iter().filter(|(pretoken, _)| pretoken.len() > 1);
+        let mut numbers: Vec<u64> = long.map(|(_, count)| count).collect();
+        let last = merges.saturating_sub(1);
+        let floor = if last < numbers.len() {
+            *numbers.select_nth_unstable_by_key(last, |&count| Reverse(count)).1
+        } else {
+            1
+        };
         Self { floor, batch: BATCH, bytes_a_thread: BYTES_A_THREAD }
     }
 }
-
-/// A first floor is so many times lower than the count that the last merge may have.
-const FLOOR_MARGIN: u64 = 2;
 
 /// More merges in a batch do not make it faster.
 const BATCH: usize = 256;

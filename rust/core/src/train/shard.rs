@@ -29,7 +29,7 @@ impl Shard {
         vocab_size: usize,
     ) -> Result<Self> {
         Ok(Self {
-            words: Words::new(counts, range, start)?,
+            words: Words::new(counts, range, start, vocab_size)?,
             postings: Postings::default(),
             changes: Changes::new(vocab_size),
             counted: Vec::new(),
@@ -47,11 +47,18 @@ impl Shard {
         self.postings = Postings::default();
         self.counted = Vec::new();
         let table = Lookup::new(pairs, ids);
-        let found = self.words.iter().flat_map(|(word, ids, _)| {
-            let found = ids.windows(2).filter_map(|pair| table.find((pair[0], pair[1])));
-            found.map(move |index| (index, word))
+        self.postings.add_pairs(pairs.len() as usize);
+        self.words.for_each_pair(|_, pair, _| {
+            if let Some(index) = table.find(pair) {
+                self.postings.expect(index);
+            }
         });
-        self.postings.append(pairs.len() as usize, found);
+        self.postings.lay_out();
+        self.words.for_each_pair(|word, pair, _| {
+            if let Some(index) = table.find(pair) {
+                self.postings.put(index, word);
+            }
+        });
     }
 
     /// How many words the merges of pairs will visit.
@@ -66,8 +73,9 @@ impl Shard {
             self.changes.begin_merge(*merge);
             let words = self.postings.of(merge.index);
             self.words.merge_all(words, merge.pair, &mut self.changes);
-            self.changes.end_merge(pairs);
+            self.changes.end_merge();
         }
+        self.changes.end_batch(pairs);
     }
 
     /// Write down in which words the pairs stand that the batch bears. `born` has the slots of those
@@ -77,10 +85,18 @@ impl Shard {
             for (slot, which) in slots.iter().zip(0..) {
                 self.kept[*slot as usize] = Some(which);
             }
-            let kept = &self.kept;
-            let places = self.changes.places(merge).iter();
-            let places = places.filter_map(|&(slot, word)| Some((kept[slot as usize]?, word)));
-            self.postings.append(slots.len(), places);
+            self.postings.add_pairs(slots.len());
+            for &(slot, _) in self.changes.places(merge) {
+                if let Some(which) = self.kept[slot as usize] {
+                    self.postings.expect(which);
+                }
+            }
+            self.postings.lay_out();
+            for &(slot, word) in self.changes.places(merge) {
+                if let Some(which) = self.kept[slot as usize] {
+                    self.postings.put(which, word);
+                }
+            }
             for slot in slots {
                 self.kept[*slot as usize] = None;
             }
@@ -134,6 +150,8 @@ struct Postings {
     words: Vec<Word>,
     /// The part of `words` of each pair.
     parts: Vec<Range<usize>>,
+    /// The first of the pairs that were begun last.
+    first: usize,
 }
 
 impl Postings {
@@ -146,25 +164,34 @@ impl Postings {
         self.parts[index as usize].start += words;
     }
 
-    /// Append `pairs` pairs; `words` has words of all of them, each with the number of its pair.
-    fn append(&mut self, pairs: usize, words: impl Iterator<Item = (u32, Word)> + Clone) {
-        let first = self.parts.len();
-        self.parts.resize(first + pairs, 0..0);
-        let parts = &mut self.parts[first..];
-        words.clone().for_each(|(pair, _)| parts[pair as usize].end += 1);
+    /// Begin with so many pairs more. Each word of each of them is first expected, then, when their
+    /// room is laid out, put there; pairs go by their number among these.
+    fn add_pairs(&mut self, pairs: usize) {
+        self.first = self.parts.len();
+        self.parts.resize(self.first + pairs, 0..0);
+    }
+
+    #[inline]
+    fn expect(&mut self, pair: u32) {
+        self.parts[self.first + pair as usize].end += 1;
+    }
+
+    fn lay_out(&mut self) {
         let mut end = self.words.len();
-        for part in &mut *parts {
+        for part in &mut self.parts[self.first..] {
             let start = end;
             end += part.end;
             *part = start..start;
         }
         self.words.resize(end, 0);
-        for (pair, word) in words {
-            let part = &mut parts[pair as usize];
-            if part.start == part.end || self.words[part.end - 1] != word {
-                self.words[part.end] = word;
-                part.end += 1;
-            }
+    }
+
+    #[inline]
+    fn put(&mut self, pair: u32, word: Word) {
+        let part = &mut self.parts[self.first + pair as usize];
+        if part.start == part.end || self.words[part.end - 1] != word {
+            self.words[part.end] = word;
+            part.end += 1;
         }
     }
 }

@@ -248,13 +248,11 @@ impl<'a, O: TieOrder> Trainer<'a, O> {
         let mut counts: Vec<(Pair, u64)> = Vec::new();
         stage.lock_shards().iter_mut().for_each(|shard| counts.append(&mut shard.counted));
         counts.sort_unstable();
+        let same = counts.chunk_by(|one, other| one.0 == other.0);
+        let sums = same.map(|same| (same[0].0, same.iter().map(|(_, count)| count).sum()));
+        let kept: Vec<(Pair, u64)> = sums.filter(|&(_, count)| count >= self.floor).collect();
         let mut pairs = Pairs::default();
-        for same in counts.chunk_by(|one, other| one.0 == other.0) {
-            let count = same.iter().map(|(_, count)| count).sum();
-            if count >= self.floor {
-                pairs.insert(same[0].0, count);
-            }
-        }
+        pairs.insert(&kept);
         self.enqueue_from(&pairs, 0);
         self.plan(|plan| plan.pairs = pairs);
         self.round(Step::Index);
@@ -316,27 +314,29 @@ impl<'a, O: TieOrder> Trainer<'a, O> {
         let plan = &mut *stage.plan.write().unwrap_or_else(PoisonError::into_inner);
         let shards = stage.lock_shards();
         let first = plan.pairs.len();
-        for &(index, count) in shards.iter().flat_map(|shard| &shard.changes.known) {
-            plan.pairs.lower(index, count);
+        for shard in &shards {
+            plan.pairs.lower(&shard.changes.known);
         }
         plan.born.clear();
+        let mut born = Vec::new();
         for (number, merge) in plan.batch.iter().enumerate() {
-            for &(pair, count) in shards.iter().flat_map(|shard| shard.changes.late(number)) {
-                if let Some(index) = plan.pairs.find(pair) {
-                    plan.pairs.lower(index, count);
-                }
-            }
             for &(slot, count) in shards.iter().flat_map(|shard| shard.changes.born(number)) {
                 self.sums.add(slot, count);
             }
             let mut kept = Vec::new();
             self.sums.drain(|slot, count| {
                 if count >= self.floor {
-                    plan.pairs.insert(born_pair(slot, merge.new), count);
+                    born.push((born_pair(slot, merge.new), count));
                     kept.push(slot);
                 }
             });
             plan.born.push(kept);
+        }
+        plan.pairs.insert(&born);
+        for shard in &shards {
+            let mut known = Vec::new();
+            plan.pairs.find_all(shard.changes.late(), &mut known);
+            plan.pairs.lower(&known);
         }
         self.enqueue_from(&plan.pairs, first);
     }
