@@ -3,8 +3,8 @@
 python benchmarks/memory.py --gigabytes 4 --limit-mb 500
 
 Words have seven letters. Half of them are among 4,096, the others any of `--words`, so that the
-distinct ones do not fit the limit. Prints the time, the peak memory of the process, and a digest of the
-counts, by which runs with other limits are compared.
+distinct ones do not fit the limit. Prints the time, the peak memory of the process, and a digest of
+the counts, by which runs with other limits are compared.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import resource
 import time
 from collections.abc import Iterator
 
-import bytepair
 import numpy as np
 import pyarrow as pa
+
+import bytepair
 
 WORDS_A_DOCUMENT = 1024
 DOCUMENTS = 512

@@ -140,6 +140,14 @@ proptest! {
         check(&counts, 60, min_count, longest);
     }
 
+    /// No pair that is merged is below the floor, so that pairs are counted once.
+    #[test]
+    fn the_floor_is_not_too_high(counts in corpus(), merges in 1usize..40) {
+        let trained = train(&counts, &options(merges, Ties::RustBpe, 1), &mut |_| Ok(())).unwrap();
+        let last = trained.counts.last().copied().unwrap_or(0);
+        prop_assert!(trained.exhausted || Mode::new(&counts, merges).floor <= last);
+    }
+
     /// Training on from a shorter one is one long training, and each step of it verifies.
     #[test]
     fn going_on_is_one_training(counts in corpus(), cut in 0usize..30) {
