@@ -40,7 +40,7 @@ def test_one_wrong_byte_anywhere(folder: Path) -> None:
             continue
         whole = path.read_bytes()
         places = np.unique(np.linspace(0, len(whole) - 1, 8, dtype=int))
-        for place in places.tolist() if path.suffix != ".bytepair" else [100]:
+        for place in places.tolist():
             damaged = bytearray(whole)
             damaged[place] ^= 1
             path.write_bytes(damaged)
@@ -100,5 +100,5 @@ def test_the_command(folder: Path, trained: bytepair.Tokenizer, tmp_path: Path) 
     assert "there is no tokenizer" in out
     trained.save(tmp_path / "tok")
     code, out = run(str(tmp_path / "tok"))
-    assert code == 2
-    assert "name them too" in out
+    assert code == 0
+    assert "every table is right" in out

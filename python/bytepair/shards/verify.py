@@ -92,7 +92,7 @@ def verify(
 
 def _wrong_tokenizer(folder: Path, made: Manifest) -> Iterator[str]:
     try:
-        found = load(folder / FILE_NAME)
+        found = load(folder / FILE_NAME, check=True)
     except (FileNotFoundError, FileFormatError) as error:
         yield str(error)
         return
