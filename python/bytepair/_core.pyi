@@ -80,6 +80,8 @@ class Model:
     @staticmethod
     def renoted(tokenizer: Tokenizer, notes: Mapping[str, str]) -> Model: ...
     @staticmethod
+    def remembering(tokenizer: Tokenizer, counts: Counts) -> Model: ...
+    @staticmethod
     def from_ranks(
         mergeable_ranks: Mapping[bytes, int],
         pattern: str,

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::{BTreeMap, HashMap};
 
+use crate::counts::Counts;
 use crate::errors;
 use crate::tokenizer::Tokenizer;
 
@@ -49,6 +50,12 @@ impl Model {
     #[staticmethod]
     fn renoted(py: Python<'_>, tokenizer: &Tokenizer, notes: Notes) -> PyResult<Self> {
         Self::new(py.detach(|| tokenizer.core().renoted(notes)))
+    }
+
+    /// A tokenizer that knows the ids of the most frequent pretokens from the beginning.
+    #[staticmethod]
+    fn remembering(py: Python<'_>, tokenizer: &Tokenizer, counts: &Counts) -> PyResult<Self> {
+        Self::new(py.detach(|| tokenizer.core().remembering(&counts.inner)))
     }
 
     /// Check that the tables in a file of the native format follow from its other sections.

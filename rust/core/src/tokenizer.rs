@@ -13,8 +13,9 @@ use std::sync::{Mutex, OnceLock};
 use sha2::{Digest, Sha256};
 
 use crate::column::Column;
+use crate::count::Counts;
 use crate::decode::Number;
-use crate::encode::{Borders, EncodeOptions, Encoder, PairTable, Scratch, known};
+use crate::encode::{Borders, EncodeOptions, Encoder, PairTable, Remembered, Scratch, known};
 use crate::error::{Error, Result};
 use crate::parallel;
 use crate::pretokenize::{Pattern, Splitter, UNICODE_VERSION};
@@ -100,10 +101,10 @@ impl Tokenizer {
 
     /// Put a tokenizer together from the parts that a file holds. Fails if the pattern does not compile.
     pub(crate) fn of_parts(parts: Parts) -> Result<Self> {
-        let Parts { vocabulary, rule, pattern, pairs, borders, .. } = parts;
+        let Parts { vocabulary, rule, pattern, pairs, borders, remembered, .. } = parts;
         let Parts { merges, merges_made, marks, notes, .. } = parts;
         let splitter = Splitter::new(&pattern)?;
-        let encoder = Encoder::with(&vocabulary, rule, pairs, borders);
+        let encoder = Encoder::with(&vocabulary, rule, pairs, borders).remembering(remembered);
         Ok(Self {
             vocabulary,
             rule,
@@ -187,8 +188,41 @@ impl Tokenizer {
 
     /// Another tokenizer with the same values and other notes.
     pub fn renoted(&self, notes: BTreeMap<String, String>) -> Result<Self> {
-        let merges = self.merges.clone();
-        let parts = Parts {
+        self.again(Parts { notes, ..self.parts() })
+    }
+
+    /// Another tokenizer with the same values, which knows the ids of the most frequent of some
+    /// pretokens from the beginning, also when it is saved and loaded.
+    ///
+    /// Fails if no token covers a byte of one.
+    ///
+    /// ```
+    /// use bytepair::{Counts, MergeRule, Pattern, Tokenizer, Vocabulary};
+    /// # let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
+    /// # let vocabulary = Vocabulary::new(bytes, [])?;
+    /// # let tokenizer = Tokenizer::new(vocabulary, MergeRule::Ranks, Pattern::new("gpt2"))?;
+    /// let counts = Counts::new([(&b"a"[..], 2), (&b" b"[..], 1)]);
+    /// assert_eq!(tokenizer.remembering(&counts)?.encode("a b")?, tokenizer.encode("a b")?);
+    /// # Ok::<(), bytepair::Error>(())
+    /// ```
+    pub fn remembering(&self, counts: &Counts) -> Result<Self> {
+        let remembered = Remembered::new(counts, |pretoken| self.encode_pretoken(pretoken))?;
+        self.again(Parts { remembered: Some(remembered), ..self.parts() })
+    }
+
+    /// What is remembered, if anything is.
+    pub(crate) fn remembered(&self) -> Option<&Remembered> {
+        self.encoder.remembered()
+    }
+
+    /// This tokenizer, of which only what does not count has changed.
+    fn again(&self, parts: Parts) -> Result<Self> {
+        let (merges, merges_made) = (self.merges.clone(), self.merges_made.clone());
+        Ok(Self { merges, merges_made, ..Self::of_parts(parts)? })
+    }
+
+    fn parts(&self) -> Parts {
+        Parts {
             vocabulary: self.vocabulary.clone(),
             rule: self.rule,
             pattern: self.pattern.clone(),
@@ -197,10 +231,9 @@ impl Tokenizer {
             merges: self.listed.clone(),
             merges_made: self.made_listed.clone(),
             marks: self.marks.get().cloned(),
-            notes,
-        };
-        let merges_made = self.merges_made.clone();
-        Ok(Self { merges, merges_made, ..Self::of_parts(parts)? })
+            remembered: self.remembered().cloned(),
+            notes: self.notes.clone(),
+        }
     }
 
     /// The same tokenizer with one note more.
@@ -469,6 +502,7 @@ pub(crate) struct Parts {
     /// In the bytes of [`file::read_made`].
     pub(crate) merges_made: Column<u8>,
     pub(crate) marks: Option<Column<u32>>,
+    pub(crate) remembered: Option<Remembered>,
     pub(crate) notes: BTreeMap<String, String>,
 }
 

@@ -19,6 +19,8 @@ mod parts;
 
 mod ranks;
 
+mod remembered;
+
 mod ring;
 
 mod runs;
@@ -30,6 +32,7 @@ mod together;
 pub(crate) use borders::Borders;
 pub(crate) use buckets::Buckets;
 pub(crate) use pairs::{PairColumns, PairTable};
+pub(crate) use remembered::Remembered;
 pub use special::Special;
 pub(crate) use special::known;
 
@@ -60,6 +63,7 @@ pub(crate) struct Encoder {
     borders: OnceLock<Borders>,
     /// Whether a pretoken that is a token wins outright.
     whole_first: bool,
+    remembered: Option<Remembered>,
 }
 
 /// What to do with special tokens, and which ids go before and after each text.
@@ -115,6 +119,15 @@ impl Encoder {
         Ok(Self::with(vocabulary, rule.kind(), pairs, None))
     }
 
+    /// Know what is remembered from the beginning.
+    pub(crate) fn remembering(self, remembered: Option<Remembered>) -> Self {
+        Self { remembered, ..self }
+    }
+
+    pub(crate) fn remembered(&self) -> Option<&Remembered> {
+        self.remembered.as_ref()
+    }
+
     /// Take over the tables of a file.
     pub(crate) fn with(
         vocabulary: &Vocabulary,
@@ -125,7 +138,7 @@ impl Encoder {
         let byte_ids = byte_ids(vocabulary);
         let whole_first = rule != Rule::Merges { ignore_merges: false };
         let borders = borders.map_or_else(OnceLock::new, OnceLock::from);
-        Self { byte_ids, pairs, borders, whole_first }
+        Self { byte_ids, pairs, borders, whole_first, remembered: None }
     }
 
     pub(crate) fn borders(&self, vocabulary: &Vocabulary) -> &Borders {

@@ -103,20 +103,24 @@ impl Encoder {
         ids: &mut Vec<u32>,
     ) {
         let Ahead { missed, short, middle, long } = ahead;
+        let (pairs, byte_ids, text) = (&self.pairs, &self.byte_ids, later.text);
         missed.extend(later.pretokens().filter(|&(_, key, place)| {
             let missed = !cache.has(key, place);
-            if missed {
-                vocabulary.prefetch(key);
+            if missed && let Some(remembered) = &self.remembered {
+                remembered.prefetch(key);
             }
             missed
         }));
-        for &(_, key, _) in &*missed {
-            vocabulary.prefetch_range(key);
+        self.recall(vocabulary, text, missed, cache);
+        for (_, key, _) in &*missed {
+            vocabulary.prefetch(*key);
         }
-        for &(_, key, _) in &*missed {
-            vocabulary.prefetch_bytes(key);
+        for (_, key, _) in &*missed {
+            vocabulary.prefetch_range(*key);
         }
-        let (pairs, byte_ids, text) = (&self.pairs, &self.byte_ids, later.text);
+        for (_, key, _) in &*missed {
+            vocabulary.prefetch_bytes(*key);
+        }
         let mut context = Context { pairs, byte_ids, text, cache, ids };
         for missed in missed.drain(..) {
             let (range, key, place) = missed.clone();
@@ -141,6 +145,26 @@ impl Encoder {
         short.finish(&mut context);
         middle.finish(&mut context);
         long.finish(&mut context);
+    }
+
+    /// Put into the cache what is remembered of the missed, and take it from them.
+    fn recall(
+        &self,
+        vocabulary: &Vocabulary,
+        text: &[u8],
+        missed: &mut Vec<Missed>,
+        cache: &mut Pretokens,
+    ) {
+        let Some(remembered) = &self.remembered else { return };
+        missed.retain(|(range, key, place)| {
+            let known = remembered.get(*key, vocabulary.len());
+            if let Some((ids, count)) = known
+                && !cache.has(*key, *place)
+            {
+                cache.put(*key, *place, &text[range.clone()], &ids[..count]);
+            }
+            known.is_none()
+        });
     }
 
     /// Whether all bytes of a pretoken have ids, and it does not fall into pieces.

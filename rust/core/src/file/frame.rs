@@ -42,6 +42,7 @@ pub(super) enum Kind {
     MergedIds = 19,
     Marks = 20,
     Borders = 21,
+    Remembered = 24,
 }
 
 /// Where the bytes of a file are.

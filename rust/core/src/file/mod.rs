@@ -27,7 +27,7 @@ use std::sync::Arc;
 use memmap2::Mmap;
 
 use crate::column::Column;
-use crate::encode::{Borders, PairColumns, PairTable, byte_ids};
+use crate::encode::{Borders, PairColumns, PairTable, Remembered, byte_ids};
 use crate::error::{Error, Result};
 use crate::pretokenize::{Pattern, UNICODE_VERSION};
 use crate::tokenizer::{Parts, Tokenizer};
@@ -67,6 +67,9 @@ fn write_sections(tokenizer: &Tokenizer, tables: bool) -> Vec<u8> {
     writer.bytes(Kind::UnicodeVersion, UNICODE_VERSION.into());
     writer.bytes(Kind::Notes, write_notes(tokenizer.notes()));
     writer.bytes(Kind::MergesMade, write_made(tokenizer.merges_made()));
+    if let Some(remembered) = tokenizer.remembered() {
+        writer.column(Kind::Remembered, remembered.column());
+    }
     if tables {
         write_tables(tokenizer, &mut writer);
     }
@@ -124,7 +127,13 @@ const TABLES: [Kind; 6] =
 /// Fails as [`read`] does, and with [`Error::File`] at the first table that differs.
 pub fn verify(bytes: &[u8]) -> Result<()> {
     let frame = Frame::open(Source::Bytes(bytes))?;
-    let made = write_sections(&tokenizer(&frame, Tables::Without)?, true);
+    let plain = tokenizer(&frame, Tables::Without)?;
+    let remembered = read_remembered(&frame)?;
+    if remembered.is_some_and(|table| !table.agrees(|pretoken| plain.encode_pretoken(pretoken))) {
+        let reason = "a pretoken does not have the ids that are remembered";
+        return Err(frame.broken(Kind::Remembered, reason));
+    }
+    let made = write_sections(&plain, true);
     let made = Frame::open(Source::Bytes(&made))?;
     for kind in TABLES.into_iter().filter(|&kind| frame.has(kind)) {
         if !frame.same(&made, kind) {
@@ -157,6 +166,8 @@ fn tokenizer(frame: &Frame<'_>, tables: Tables) -> Result<Tokenizer> {
     let merges_made = merges_made.unwrap_or_else(|| Ok(Column::new(Vec::new())))?;
     let pattern = Pattern::new(frame.text(Kind::Pattern)?);
     let notes = read_notes(frame)?;
+    let believe = tables == Tables::With;
+    let remembered = if believe { read_remembered(frame)? } else { None };
     Tokenizer::of_parts(Parts {
         vocabulary,
         rule,
@@ -166,8 +177,18 @@ fn tokenizer(frame: &Frame<'_>, tables: Tables) -> Result<Tokenizer> {
         merges: Some(merges),
         merges_made,
         marks,
+        remembered,
         notes,
     })
+}
+
+fn read_remembered(frame: &Frame<'_>) -> Result<Option<Remembered>> {
+    if !frame.has(Kind::Remembered) {
+        return Ok(None);
+    }
+    let remembered = Remembered::of_column(frame.column(Kind::Remembered)?);
+    let reason = "it is no power of two of sets";
+    remembered.map(Some).ok_or_else(|| frame.broken(Kind::Remembered, reason))
 }
 
 fn read_vocabulary(frame: &Frame<'_>, indexed: bool) -> Result<Vocabulary> {
