@@ -6,6 +6,7 @@
 
 use crate::column::Column;
 use crate::tokenizer::Tokenizer;
+use crate::vocabulary::Joined;
 
 const RANK: u32 = (1 << 22) - 1;
 const SPECIAL: u32 = 1 << 31;
@@ -62,9 +63,9 @@ impl Tokenizer {
         for (_, id) in vocabulary.special_tokens() {
             marks[*id as usize] = SPECIAL;
         }
+        let mut joined = Joined::new(vocabulary);
         for (rank, &(left, right)) in (1..=RANK).zip(self.merges()) {
-            let joined = [left, right].map(|id| vocabulary.bytes(id).unwrap_or_default()).concat();
-            let mark = vocabulary.id(&joined).and_then(|id| marks.get_mut(id as usize));
+            let mark = joined.id(left, right).and_then(|id| marks.get_mut(id as usize));
             if let Some(mark) = mark.filter(|mark| **mark & RANK == 0) {
                 *mark |= rank;
             }

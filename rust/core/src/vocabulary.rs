@@ -9,6 +9,9 @@
 
 use std::ops::Range;
 
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
 use crate::column::Column;
 use crate::error::{Error, Result};
 use crate::key::{Key, LONGEST, fold};
@@ -121,15 +124,15 @@ impl Vocabulary {
         Ok(Self { arena, offsets, index, special })
     }
 
-    /// Take over the arrays of a file: `offsets` has one entry more than there are ids. The names
-    /// in `special` must stand in the arena at their ids.
+    /// Take over the arrays of a file: `offsets` has one entry more than there are ids. The bytes of
+    /// the ids in `special` are their names.
     ///
     /// An index that is given is believed, as far as nothing can go wrong but which ids are found;
     /// without one the tokens are looked through, and it is made.
     pub(crate) fn from_columns(
         arena: Column<u8>,
         offsets: Column<u32>,
-        special: Vec<(String, u32)>,
+        special: &[u32],
         index: Option<Slots<u32>>,
     ) -> Result<Self> {
         // To count, without a way out in between, is what vector instructions can do.
@@ -139,11 +142,18 @@ impl Vocabulary {
         if falls || !whole || offsets.len() > MAX_VOCAB_SIZE {
             return Err(broken("the offsets of the tokens do not cover their bytes in order"));
         }
-        check_special(&special)?;
-        let found = |id: u32| Some(&arena[range(&offsets, id as usize)?]);
-        if let Some((name, _)) = special.iter().find(|(s, id)| found(*id) != Some(s.as_bytes())) {
-            return Err(broken(format!("the special token {name:?} does not stand at its id")));
+        // In order, so that no id is there twice and the names are not longer than the arena.
+        if special.windows(2).any(|pair| pair[0] >= pair[1]) {
+            return Err(broken("the ids of the special tokens do not rise"));
         }
+        let named = special.iter().map(|&id| {
+            let name = range(&offsets, id as usize).map(|range| &arena[range]);
+            let name = name.and_then(|name| std::str::from_utf8(name).ok());
+            let name = name.ok_or_else(|| broken(format!("id {id} has no name in UTF-8")))?;
+            Ok((name.to_owned(), id))
+        });
+        let special = named.collect::<Result<Vec<_>>>()?;
+        check_special(&special)?;
         let index = match index {
             Some(index) => index,
             None => self::index(&arena, &offsets, ordinary_ids(&offsets, &special))?,
@@ -251,6 +261,40 @@ impl Vocabulary {
     /// The index, as a file holds it.
     pub(crate) fn index(&self) -> &Slots<u32> {
         &self.index
+    }
+}
+
+/// Finds the tokens that pairs of tokens make.
+///
+/// In a file, the same two long tokens may be named as often as one likes; they are joined once.
+pub(crate) struct Joined<'v> {
+    vocabulary: &'v Vocabulary,
+    token: Vec<u8>,
+    long: HashMap<(u32, u32), Option<u32>, FixedState>,
+}
+
+impl<'v> Joined<'v> {
+    /// More bytes than this are long.
+    const LONG: usize = 64;
+
+    pub(crate) fn new(vocabulary: &'v Vocabulary) -> Self {
+        Self { vocabulary, token: Vec::new(), long: HashMap::default() }
+    }
+
+    /// The id of the ordinary token whose bytes are those of both ids.
+    pub(crate) fn id(&mut self, left: u32, right: u32) -> Option<u32> {
+        if let Some(&known) = self.long.get(&(left, right)) {
+            return known;
+        }
+        self.token.clear();
+        for id in [left, right] {
+            self.token.extend_from_slice(self.vocabulary.bytes(id).unwrap_or_default());
+        }
+        let id = self.vocabulary.id(&self.token);
+        if self.token.len() > Self::LONG {
+            self.long.insert((left, right), id);
+        }
+        id
     }
 }
 

@@ -10,7 +10,7 @@ use super::{NO_ID, ranks};
 use crate::column::Column;
 use crate::error::{Error, Result};
 use crate::lanes::{Lanes, Plain};
-use crate::vocabulary::{MergeRule, Rule, Vocabulary};
+use crate::vocabulary::{Joined, MergeRule, Rule, Vocabulary};
 
 /// The rank of a pair that does not merge: above all others.
 pub(super) const NO_MERGE: u32 = u32::MAX;
@@ -157,15 +157,16 @@ fn ids_of_merges(vocabulary: &Vocabulary, merges: &[(u32, u32)]) -> Result<Vec<u
         return Err(Error::Vocabulary { reason });
     }
     let ordinary = |id: u32| vocabulary.bytes(id).filter(|_| !vocabulary.is_special(id));
+    let mut all = Joined::new(vocabulary);
     let joined = |(rank, &(left, right)): (usize, &(u32, u32))| {
         let broken = |what: &str| Error::Vocabulary {
             reason: format!("merge {rank}, of the ids {left} and {right}, {what}"),
         };
         let parts = ordinary(left).zip(ordinary(right));
-        let (left, right) = parts.ok_or_else(|| broken("names an id that is no ordinary token"))?;
-        let token = [left, right].concat();
-        let missing = || broken(&format!("makes b\"{}\", which is no token", token.escape_ascii()));
-        vocabulary.id(&token).ok_or_else(missing)
+        let parts = parts.ok_or_else(|| broken("names an id that is no ordinary token"))?;
+        let token = || [parts.0, parts.1].concat().escape_ascii().to_string();
+        let missing = || broken(&format!("makes b\"{}\", which is no token", token()));
+        all.id(left, right).ok_or_else(missing)
     };
     merges.iter().enumerate().map(joined).collect()
 }

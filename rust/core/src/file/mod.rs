@@ -194,18 +194,9 @@ fn read_remembered(frame: &Frame<'_>) -> Result<Option<Remembered>> {
 fn read_vocabulary(frame: &Frame<'_>, indexed: bool) -> Result<Vocabulary> {
     let arena: Column<u8> = frame.column(Kind::TokenBytes)?;
     let offsets: Column<u32> = frame.column(Kind::TokenOffsets)?;
-    let name = |id: u32| {
-        let [start, end] = *offsets.get(id as usize..)?.first_chunk()?;
-        Some(std::str::from_utf8(arena.get(start as usize..end as usize)?).ok()?.to_owned())
-    };
-    let rule = "a special token has no name in UTF-8 at its id";
-    let ids: Column<u32> = frame.column(Kind::SpecialIds)?;
-    let special = ids
-        .iter()
-        .map(|&id| Ok((name(id).ok_or_else(|| frame.broken(Kind::SpecialIds, rule))?, id)))
-        .collect::<Result<Vec<_>>>()?;
+    let special: Column<u32> = frame.column(Kind::SpecialIds)?;
     let index = indexed.then(|| frame.slots(Kind::Index)).transpose()?;
-    Vocabulary::from_columns(arena, offsets, special, index)
+    Vocabulary::from_columns(arena, offsets, &special, index)
 }
 
 fn rule_number(rule: Rule) -> u32 {

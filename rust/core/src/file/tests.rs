@@ -88,6 +88,32 @@ fn every_cut_and_every_flipped_bit_is_noticed() {
     }
 }
 
+/// A small file can name the same long tokens many times.
+#[test]
+fn what_a_file_costs_is_bounded_by_its_size() {
+    const LONG: usize = 1 << 19;
+    let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
+    let long =
+        [vec![b'a'; LONG], vec![b'a'; 2 * LONG], [vec![b'b'; LONG], vec![b'c'; LONG]].concat()];
+    let vocabulary = Vocabulary::new(bytes.chain(long.into_iter().zip(256..)), []).unwrap();
+    for rule in [
+        MergeRule::Merges { merges: vec![(256, 256); 1 << 17], ignore_merges: false },
+        MergeRule::Ranks,
+    ] {
+        let one = Tokenizer::new(vocabulary.clone(), rule, Pattern::new("gpt2")).unwrap();
+        let one = one.with_merges(vec![(256, 256); 1 << 17]);
+        let two = read(&write(&one, Tables::Without)).unwrap();
+        assert_eq!(two.token(257).unwrap().rank, Some(0));
+        assert_eq!(two.token(258).unwrap().rank, None);
+    }
+    // Names of special tokens are bytes of their ids, each of which is there once.
+    let mut writer = Writer::default();
+    writer.column(Kind::TokenBytes, &Column::new(vec![b'a'; LONG]));
+    writer.numbers(Kind::TokenOffsets, [0, u32::try_from(LONG).unwrap()]);
+    writer.numbers(Kind::SpecialIds, vec![0; 1 << 17]);
+    assert!(read(&writer.finish()).unwrap_err().to_string().contains("do not rise"));
+}
+
 /// Everything that a tokenizer can be asked, so that whatever could go wrong does.
 fn use_it(tokenizer: &Tokenizer) {
     let text = TEXT.repeat(3);
