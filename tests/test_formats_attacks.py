@@ -16,7 +16,7 @@ import pytest
 
 import bytepair
 from bytepair.errors import FileFormatError
-from bytepair.formats import huggingface, nanochat
+from bytepair.formats import companions, huggingface, nanochat
 from formats import TARGETS, asked, small, written
 
 TOK = small()
@@ -238,7 +238,7 @@ def replaced(node: Any, strange: Any) -> list[Any]:
 @pytest.mark.parametrize("strange", STRANGE, ids=lambda value: json.dumps(value))
 def test_any_part_of_a_json_file_replaced(strange: Any, tmp_path: Path) -> None:
     small_enough = huggingface.document(TOK)
-    config = huggingface.config(TOK) | {"bos_token": {"content": "<|bos|>"}, "chat_template": "x"}
+    config = companions.config(TOK) | {"bos_token": {"content": "<|bos|>"}, "chat_template": "x"}
     listed = [{"rank": n, "token_bytes": base64.b64encode(bytes([n])).decode()} for n in range(256)]
     numbers = {"default_vocab_size": 257, "default_num_special_tokens": 1, "version": "v7"}
     mistral = {"config": {"pattern": "a", **numbers}, "vocab": listed, "special_tokens": [

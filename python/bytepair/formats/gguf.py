@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from bytepair import _core
 from bytepair.errors import FormatError, LossError, UnsupportedError
-from bytepair.formats import huggingface
+from bytepair.formats import added_tokens, companions
 from bytepair.formats.charmap import lookalikes, to_characters
 from bytepair.formats.files import MAX_VOCAB_SIZE, Cursor, typed, write_whole
 from bytepair.formats.gpt2 import check_merges, quick_merges, read_pair, read_vocabulary
@@ -46,6 +46,8 @@ _ROLES: Final = {
     "unk_token": "tokenizer.ggml.unknown_token_id",
     "sep_token": "tokenizer.ggml.seperator_token_id",
     "pad_token": "tokenizer.ggml.padding_token_id",
+    "cls_token": "tokenizer.ggml.cls_token_id",
+    "mask_token": "tokenizer.ggml.mask_token_id",
 }
 
 #: The patterns that llama.cpp has by these names, and whether whole tokens win outright there.
@@ -259,7 +261,7 @@ def _notes(
         notes["chat_template"] = values["tokenizer.chat_template"]
     users = {name: {"special": False} for name, id in special.items() if kinds[id] == _USER_DEFINED}
     if users:
-        notes[huggingface.FLAGS_NOTE] = json.dumps(users)
+        notes[added_tokens.NOTE] = json.dumps(users)
     return notes
 
 
@@ -309,7 +311,7 @@ def _keys(tokenizer: _core.Tokenizer) -> dict[str, tuple[int, bytes]]:
     by_rank = tokenizer.merge_rule == "ranks"
     merges = all_pairs(tokenizer.mergeable_ranks) if by_rank else tokenizer.merges
     lines = [f"{to_characters(left)} {to_characters(right)}" for left, right in merges]
-    config = json.loads(tokenizer.notes.get(huggingface.CONFIG_NOTE, "{}"))
+    config = companions.noted(tokenizer)
     values = {
         "general.architecture": (_STRING, _text("llama")),
         "tokenizer.ggml.model": (_STRING, _text("gpt2")),
@@ -337,7 +339,7 @@ def _keys(tokenizer: _core.Tokenizer) -> dict[str, tuple[int, bytes]]:
 
 def _entries(tokenizer: _core.Tokenizer) -> tuple[list[str], list[int]]:
     """The text and the kind of each id; where there is no token, a name that is not used."""
-    flags = json.loads(tokenizer.notes.get(huggingface.FLAGS_NOTE, "{}"))
+    flags = added_tokens.unusual(tokenizer)
     ids = range(tokenizer.vocab_size)
     entries = {id: (_hole(id), _UNUSED) for id in ids}
     entries |= {i: (to_characters(t), _NORMAL) for t, i in tokenizer.mergeable_ranks.items()}

@@ -36,15 +36,17 @@ class Parts:
     """The values of a tokenizer, before they are checked.
 
     Attributes:
-        tokens: the bytes of each ordinary token and its id.
+        tokens: the bytes of each ordinary token and its id; or these and the merges, as the core
+            read them.
         pattern: the split pattern.
         special_tokens: the special tokens and their ids.
-        merges: the pairs that merge, in order; None is the rule of ranks.
+        merges: the pairs that merge, in order; None is the rule of ranks. Where the core has them,
+            None allows that rule, if they are what it would be as a list.
         ignore_merges: whether a pretoken that is a token wins outright.
         notes: what else the file says, to be written back where it fits.
     """
 
-    tokens: dict[bytes, int]
+    tokens: dict[bytes, int] | _core.Listed
     pattern: str
     special_tokens: dict[str, int]
     merges: list[tuple[bytes, bytes]] | None = None
@@ -58,6 +60,14 @@ class Parts:
             VocabularyError: if the tokens, merges or special tokens break a rule.
             PatternError: if the pattern is not a regular expression.
         """
+        if isinstance(self.tokens, _core.Listed):
+            return self.tokens.model(
+                self.pattern,
+                self.special_tokens,
+                ranks=self.merges is None,
+                ignore_merges=self.ignore_merges,
+                notes=self.notes,
+            )
         if self.merges is None:
             return _core.Model.from_ranks(
                 self.tokens, self.pattern, self.special_tokens, self.notes
