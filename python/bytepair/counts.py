@@ -76,7 +76,9 @@ class Counts:
 
         try:
             table = pq.read_table(path)
-        except pa.ArrowInvalid as error:
+        except FileNotFoundError:
+            raise
+        except (pa.ArrowInvalid, OSError) as error:  # what is damaged is often an OSError
             raise CountsError(f"{path}: {error}") from error
         try:
             found = _pattern_of(table.schema.metadata or {}, pattern)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from bytepair import _core
 from bytepair.bulk import BulkMethods
 from bytepair.chat.methods import ChatMethods
-from bytepair.errors import FileFormatError
+from bytepair.errors import FileFormatError, PatternError, VocabularyError
 from bytepair.formats.files import read_file
 from bytepair.formats.files import write_whole as write_whole
 from bytepair.formats.parts import Asked, unmarked
@@ -434,7 +434,7 @@ def load(
         if check:
             _core.Model.verify(own.read_bytes())
         return Tokenizer(_core.Model.map(own))
-    except FileFormatError as error:
+    except (FileFormatError, VocabularyError, PatternError) as error:
         raise FileFormatError(f"{own}: {error}") from None
 
 

@@ -122,7 +122,7 @@ def model(parts: Parts, source: Any, asked: Asked) -> _core.Model:
     except VocabularyError as error:
         raise FormatError(str(source), str(error)) from None
     except PatternError as error:
-        if asked.pattern is not None:
+        if parts.pattern == asked.pattern:
             raise
         raise FormatError(str(source), str(error)) from None
 

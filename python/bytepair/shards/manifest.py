@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, Self, TypeVar
 
 import numpy as np
 
@@ -58,7 +58,24 @@ class Shard:
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
         """Make a shard from what `dataclasses.asdict` gave."""
-        return cls(**{**values, "parts": [Part(**part) for part in values["parts"]]})
+        parts = [_checked(Part(**part)) for part in values["parts"]]
+        return _checked(cls(**{**values, "parts": parts}))
+
+
+_T = TypeVar("_T", Part, Shard)
+
+
+def _checked(found: _T) -> _T:
+    """What a file said, if its texts are texts and its numbers are counts.
+
+    Raises:
+        TypeError: if not.
+    """
+    for name, value in vars(found).items():
+        kind = {"str": str, "int": int}.get(type(found).__annotations__[name], object)
+        if not isinstance(value, kind) or (kind is int and not 0 <= value < 1 << 63):
+            raise TypeError(f"{name} is {value!r}")
+    return found
 
 
 @dataclass(frozen=True)
@@ -287,7 +304,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """
     try:
         values = json.loads(path.read_bytes())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ShardError(f"{path} is damaged: {error}") from error
     if not isinstance(values, dict):
         raise ShardError(f"{path} is damaged: it holds no object")
