@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import copy
 import faulthandler
 import json
 import os
@@ -104,11 +105,11 @@ def json_part(rng: random.Random, data: bytes) -> bytes:
     """A part of a JSON text becomes a strange one, or is taken from elsewhere in it."""
     try:
         document = json.loads(data)
+        for _ in range(rng.choice([1, 1, 1, 3]) if isinstance(document, dict | list) else 0):
+            _replace(rng, document, document)
+        text = json.dumps(document)
     except (ValueError, RecursionError):
         return flip(rng, data)
-    for _ in range(rng.choice([1, 1, 1, 3]) if isinstance(document, dict | list) else 0):
-        _replace(rng, document, document)
-    text = json.dumps(document)
     if rng.random() < 0.02:
         depth = rng.choice([100, 900, 5000])
         text = text.replace("null", "[" * depth + "]" * depth, 1)
@@ -129,11 +130,11 @@ def _replace(rng: random.Random, node: Any, document: Any) -> None:
     elif way < 0.3 and isinstance(node, dict):
         node[rng.choice([str(key) + "x", "", "\ud800", "a"])] = node.pop(key)
     elif way < 0.4:
-        node[key] = node[rng.choice(keys)]
+        node[key] = copy.deepcopy(node[rng.choice(keys)])
     elif way < 0.55 and isinstance(inner, int):
         node[key] = inner + rng.choice([-1, 1, 256])
     else:
-        node[key] = rng.choice(STRANGE)
+        node[key] = copy.deepcopy(rng.choice(STRANGE))
     return None
 
 
@@ -278,7 +279,7 @@ def work(format: str, seed: int, until: float, folder: Path, finds: Path) -> int
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY_BYTES, resource.RLIM_INFINITY))
     while time.monotonic() < until:
-        case = copy(rng.choice(good), folder / "case")
+        case = lay(rng.choice(good), folder / "case")
         files = sorted(
             file for file in (case.rglob("*") if case.is_dir() else [case]) if file.is_file()
         )
@@ -300,7 +301,7 @@ def work(format: str, seed: int, until: float, folder: Path, finds: Path) -> int
     return done
 
 
-def copy(good: Path, folder: Path) -> Path:
+def lay(good: Path, folder: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     if good.is_dir():
@@ -311,7 +312,7 @@ def copy(good: Path, folder: Path) -> Path:
 
 
 def keep(case: Path, folder: Path, why: str) -> None:
-    copy(case, folder)
+    lay(case, folder)
     (folder / "why").write_text(why)
     print(f"FIND {folder}: {why.strip().splitlines()[-1][:200]}", flush=True)
 
@@ -325,8 +326,12 @@ def fuzz(format: str, seed: int, seconds: float, finds: Path) -> int:
             (folder / "good").mkdir()
             child = os.fork()
             if child == 0:
-                done = work(format, seed, until, folder, finds)
-                print(f"{format}: {done:,} files (seed {seed})", flush=True)
+                try:
+                    done = work(format, seed, until, folder, finds)
+                    print(f"{format}: {done:,} files (seed {seed})", flush=True)
+                except BaseException:
+                    traceback.print_exc()
+                    os._exit(1)
                 os._exit(0)
             _, status = os.waitpid(child, 0)
             if status:

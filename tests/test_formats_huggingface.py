@@ -236,7 +236,7 @@ def test_nfc_is_done_as_there(tmp_path: Path) -> None:
         assert tok.encode(text, special="all") == ids
 
     check()
-    with pytest.raises(ValueError, match="does not normalize"):
+    with pytest.raises(ValueError, match="to normalize texts to NFC"):
         tok.to_tiktoken()
     with pytest.raises(bytepair.errors.LossError, match="NFC"):
         tok.export(tmp_path / "x", "nanochat")

@@ -17,7 +17,7 @@ from bytepair.chat.methods import ChatMethods
 from bytepair.errors import FileFormatError, PatternError, VocabularyError
 from bytepair.formats.files import read_file
 from bytepair.formats.files import write_whole as write_whole
-from bytepair.formats.parts import Asked, unmarked
+from bytepair.formats.parts import Asked, unspeakable
 from bytepair.view import terminal
 
 if TYPE_CHECKING:
@@ -299,8 +299,8 @@ class Tokenizer(BulkMethods, ChatMethods):
         """
         import tiktoken
 
-        if unmarked(self.pattern)[0]:
-            raise ValueError("tiktoken does not normalize texts, as this tokenizer does")
+        if asks := unspeakable(self.pattern):
+            raise ValueError(f"tiktoken does not do what the pattern asks for: {asks}")
         if self.merge_rule != "ranks":
             raise ValueError(
                 "tiktoken merges by rank, this tokenizer by a list of merges; a few ids would "

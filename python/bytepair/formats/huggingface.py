@@ -37,7 +37,7 @@ from bytepair.formats.charmap import lookalikes
 from bytepair.formats.files import parse_json, read_file, to_json, typed, write_whole
 from bytepair.formats.gpt2 import check_ids, check_merges, read_pair, read_vocabulary
 from bytepair.formats.oniguruma import means_the_same, to_oniguruma
-from bytepair.formats.parts import MARKS, Asked, Parts, all_pairs, unmarked
+from bytepair.formats.parts import MARKS, THEN, Asked, Parts, all_pairs, unmarked
 from bytepair.formats.pretokenizers import pattern_of
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _parse(data: bytes, asked: Asked, quick: bool) -> Parts:
     _check_model(model)
     added = added_tokens.read(document, asked)
     if listed is None:
-        tokens, merges = _tables(model, added)
+        tokens, merges = _tables(model, added, asked)
         complete = all(bytes([byte]) in tokens for byte in range(256))
     else:
         added_tokens.check_ids(added, listed.added, listed.size)
@@ -114,14 +114,14 @@ def _parse(data: bytes, asked: Asked, quick: bool) -> Parts:
 
 
 def _tables(
-    model: dict[str, Any], added: dict[str, added_tokens.Token]
+    model: dict[str, Any], added: dict[str, added_tokens.Token], asked: Asked
 ) -> tuple[dict[bytes, int], list[tuple[bytes, bytes]]]:
     """The ordinary tokens and the merges, and what is wrong with them."""
     ids = typed(model.get("vocab"), dict, "model.vocab")
     check_ids(ids, "model.vocab")
     added_tokens.check_ids(added, ids, len(ids))
     ordinary = {name: id for name, id in ids.items() if name not in added}
-    tokens = read_vocabulary(ordinary, "model.vocab")
+    tokens = read_vocabulary(ordinary, "model.vocab", asked)
     listed = typed(model.get("merges"), list, "model.merges")
     return tokens, check_merges(list(_merges(listed)), tokens, "model.merges")
 
@@ -227,7 +227,7 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
     lost = []
     if twins := lookalikes(tokenizer):
         lost.append(f"special tokens that look like ordinary ones, such as {twins[0]!r}")
-    if _noted_steps(tokenizer) is None and not means_the_same(unmarked(tokenizer.pattern)[1]):
+    if _noted_steps(tokenizer) is None and not all(map(means_the_same, _steps(tokenizer))):
         lost.append(
             "the exact meaning of the split pattern, which has parts that Oniguruma, the engine of "
             "tokenizers, may read in another way"
@@ -283,17 +283,24 @@ def _noted_steps(tokenizer: _core.Tokenizer) -> dict[str, Any] | None:
     return noted if fits else None
 
 
+def _steps(tokenizer: _core.Tokenizer) -> list[str]:
+    return unmarked(tokenizer.pattern)[1].split(THEN)
+
+
 def _pretokenizer(tokenizer: _core.Tokenizer) -> dict[str, Any]:
-    """The steps that the pattern was read from, or else one split."""
-    split = {
-        "type": "Split",
-        "pattern": {"Regex": to_oniguruma(unmarked(tokenizer.pattern)[1])},
-        "behavior": "Isolated",
-        "invert": False,
-    }
+    """The steps that the pattern was read from, or else a split for each of its own."""
+    splits = [
+        {
+            "type": "Split",
+            "pattern": {"Regex": to_oniguruma(step)},
+            "behavior": "Isolated",
+            "invert": False,
+        }
+        for step in _steps(tokenizer)
+    ]
     return _noted_steps(tokenizer) or {
         "type": "Sequence",
-        "pretokenizers": [split, {**_BYTE_LEVEL, "use_regex": False}],
+        "pretokenizers": [*splits, {**_BYTE_LEVEL, "use_regex": False}],
     }
 
 

@@ -12,10 +12,15 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from bytepair import _core
+from bytepair.errors import UnsupportedError
 
 #: A pattern that begins with one of these marks is for texts that are normalized before they are
 #: split.
 MARKS: Final = {"NFC": "(?#NFC)", "NFKC": "(?#NFKC)"}
+
+
+#: What stands between the steps of a pattern: each splits what the one before left.
+THEN: Final = "(?#then)"
 
 
 def unmarked(pattern: str) -> tuple[str | None, str]:
@@ -29,6 +34,30 @@ def unmarked(pattern: str) -> tuple[str | None, str]:
         if pattern.startswith(mark):
             return name, pattern.removeprefix(mark)
     return None, pattern
+
+
+def unspeakable(pattern: str) -> str | None:
+    """What a pattern asks for that no regular expression alone can say, or None.
+
+    Example:
+        >>> unspeakable("a(?#then)b"), unspeakable("a")
+        ('to split in several steps', None)
+    """
+    form, _ = unmarked(pattern)
+    if form:
+        return f"to normalize texts to {form}"
+    return "to split in several steps" if THEN in pattern else None
+
+
+def plain(pattern: str, place: str) -> str:
+    """A pattern of a format that has no marks, if it has none.
+
+    Raises:
+        UnsupportedError: if something in it is a mark to us.
+    """
+    if asks := unspeakable(pattern):
+        raise UnsupportedError(place, f"the pattern has what would ask us {asks}")
+    return pattern
 
 
 @dataclass(frozen=True)

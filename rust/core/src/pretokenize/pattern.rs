@@ -54,6 +54,9 @@ pub struct Pattern {
     regex: String,
 }
 
+/// What stands between the steps of a pattern.
+const THEN: &str = "(?#then)";
+
 impl Pattern {
     /// The pattern of that name, or else `name_or_regex` itself as a regular expression, which
     /// [`Splitter::new`](crate::Splitter::new) checks.
@@ -82,7 +85,13 @@ impl Pattern {
         &self.regex
     }
 
-    /// The regular expression alone.
+    /// The patterns that split one after the other what the one before left: those between the
+    /// marks `(?#then)`.
+    pub(super) fn steps(&self) -> Vec<Self> {
+        self.expression().split(THEN).map(|regex| Self { regex: regex.to_owned() }).collect()
+    }
+
+    /// The regular expression alone, or several with marks between them.
     pub(super) fn expression(&self) -> &str {
         Form::split_off(&self.regex).1
     }
