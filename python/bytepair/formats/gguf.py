@@ -228,9 +228,11 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
     """What a GGUF file cannot hold."""
     lost = []
     if llamacpp.name_of(tokenizer) is None:
+        named = llamacpp.has_pattern(unmarked(tokenizer.pattern)[1])
         lost.append(
-            "the split pattern, or whether whole tokens win: llama.cpp has no name for it and will "
-            f"split by its rule {llamacpp.nearest(tokenizer)!r}"
+            ("whether a pretoken that is a token wins outright" if named else "the split pattern")
+            + ": llama.cpp has no name for it and will go by its rule "
+            + repr(llamacpp.nearest(tokenizer))
         )
     if normalizer := unmarked(tokenizer.pattern)[0]:
         lost.append(f"that texts are normalized to {normalizer}, which llama.cpp does not")

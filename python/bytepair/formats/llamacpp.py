@@ -132,8 +132,11 @@ def nearest(tokenizer: _core.Tokenizer) -> str:
         >>> nearest(_core.Tokenizer(_core.Model.from_ranks(tokens, "gpt4o", {})))
         'gpt-4o'
     """
-    is_gpt4o = unmarked(tokenizer.pattern)[1] == _core.PATTERNS["gpt4o"]
-    return name_of(tokenizer) or ("gpt-4o" if is_gpt4o else "default")
+    pattern = unmarked(tokenizer.pattern)[1]
+    kind = "gpt4o" if pattern == _core.PATTERNS["gpt4o"] else "default"
+    alike = [names for (kind, _), names in _NAMES.items() if _pattern(kind) == pattern]
+    alike += [names for (other, _), names in _NAMES.items() if other == kind]
+    return name_of(tokenizer) or alike[0].split()[0]
 
 
 def has_pattern(pattern: str) -> bool:
