@@ -219,6 +219,28 @@ class Tokenizer(BulkMethods, ChatMethods):
         write_whole(target, self.to_bytes())
         return target
 
+    def losses(self, format: str) -> list[str]:
+        """Ask what would be lost if the tokenizer were written in a format.
+
+        Args:
+            format: a name of the table in `docs/formats.md`, such as `gguf`.
+
+        Returns:
+            A sentence for each thing that the format cannot hold; nothing if it can hold all.
+
+        Raises:
+            ValueError: if there is no such format.
+
+        Example:
+            >>> import bytepair
+            >>> tok = bytepair.train(["hello hello"], vocab_size=269)
+            >>> tok.losses("huggingface"), tok.losses("tiktoken")
+            ([], ['the split pattern', 'the special tokens'])
+        """
+        from bytepair.formats import registry
+
+        return registry.losses(self, format)
+
     def truncate(self, vocab_size: int) -> Self:
         """Cut the vocabulary down to what training for fewer ids would have given.
 

@@ -229,10 +229,11 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
     lost = []
     if llamacpp.name_of(tokenizer) is None:
         named = llamacpp.has_pattern(unmarked(tokenizer.pattern)[1])
+        what = "whether a pretoken that is a token wins outright" if named else "the split pattern"
+        known = [name for name, regex in _core.PATTERNS.items() if llamacpp.has_pattern(regex)]
         lost.append(
-            ("whether a pretoken that is a token wins outright" if named else "the split pattern")
-            + ": llama.cpp has no name for it and will go by its rule "
-            + repr(llamacpp.nearest(tokenizer))
+            f"{what}: llama.cpp has no name for it and will go by its rule "
+            f"{llamacpp.nearest(tokenizer)!r} (of our patterns it has {', '.join(known)})"
         )
     if normalizer := unmarked(tokenizer.pattern)[0]:
         lost.append(f"that texts are normalized to {normalizer}, which llama.cpp does not")

@@ -196,6 +196,11 @@ def write(tokenizer: _core.Tokenizer, path: Path, format: str, *, lossy: bool) -
     found.write(tokenizer, path)
 
 
+def losses(tokenizer: _core.Tokenizer, format: str) -> list[str]:
+    """What a format cannot hold of a tokenizer; `Tokenizer.losses` says it all."""
+    return [] if format == "bytepair" else _format(format).losses(tokenizer)
+
+
 def of_name(path: Path) -> str | None:
     """The format that the name of a file says, or None."""
     for name, format in FORMATS.items():
