@@ -208,6 +208,48 @@ def test_added_tokens_and_their_flags() -> None:
     assert again["added_tokens"] == document["added_tokens"]
 
 
+STRIPPING = [
+    {"lstrip": True}, {"rstrip": True}, {"lstrip": True, "rstrip": True},
+    {"lstrip": True, "rstrip": True, "normalized": True},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("flags", STRIPPING, ids=json.dumps)
+@pytest.mark.parametrize("names", [["<|endoftext|>", "<|bos|>"], ["<m>", " <n> "], ["<m>", "  "]])
+def test_tokens_that_take_the_white_space_beside_them(
+    flags: dict[str, bool], names: list[str], tmp_path: Path
+) -> None:
+    document = huggingface.document(
+        small(special_tokens={name: 259 + n for n, name in enumerate(names)})
+    )
+    document["added_tokens"][0] |= flags
+    theirs = tokenizers.Tokenizer.from_str(json.dumps(document))
+    if flags.get("normalized") and any(map(str.isspace, "".join(name[0] for name in names))):
+        with pytest.raises(UnsupportedError, match="may overlap"):
+            load(document)
+        return
+    ours = load(document)
+    piece = st.sampled_from([*names, " ", "\n", "\u3000", "\x1c", "\u200b", "a", "he", "  "])
+
+    @given(st.lists(piece, max_size=12))
+    def check(pieces: list[str]) -> None:
+        text = "".join(pieces)
+        ids = theirs.encode(text, add_special_tokens=False).ids
+        assert ours.encode(text, special="all") == ids
+        assert ours.encode_batch([text], special="all", threads=2) == [ids]
+        assert ours.count(text, special="all") == len(ids)
+        assert ours.decode(ours.encode(text)) == text  # as text, nothing is taken
+
+    check()
+    assert huggingface.document(ours)["added_tokens"] == document["added_tokens"]
+    for path in (ours.export(tmp_path / "tokenizer.json"), ours.save(tmp_path / "native")):
+        assert bytepair.load(path) == ours
+    assert ours != small(special_tokens=ours.special_tokens)
+    assert any("white space" in lost for lost in ours.losses("gguf"))
+    with pytest.raises(ValueError, match="white space"):
+        ours.to_tiktoken()
+
+
 def test_ids_with_holes_are_those_of_tokenizers() -> None:
     tok = small(special_tokens={"<|a|>": 300, "<|▁|>": 261})
     theirs = tok.to_huggingface()
@@ -336,8 +378,6 @@ def test_a_post_processor_is_kept() -> None:
         ("model.dropout", 0.1),
         ("model.continuing_subword_prefix", "##"),
         ("model.end_of_word_suffix", "</w>"),
-        ("added_tokens.0.lstrip", True),
-        ("added_tokens.0.rstrip", True),
         ("added_tokens.0.single_word", True),
     ],
 )

@@ -13,14 +13,13 @@ from bytepair import _core
 from bytepair.errors import FormatError, UnsupportedError
 from bytepair.formats.charmap import lookalikes
 from bytepair.formats.files import id_of, typed
-from bytepair.formats.parts import Asked
+from bytepair.formats.parts import STRIPS, Asked, marks
 
 FLAGS: Final = ("single_word", "lstrip", "rstrip", "normalized", "special")
-#: The flags of which each makes a token look at its neighbours.
-NEIGHBOURLY: Final = ("single_word", "lstrip", "rstrip")
 #: A note of the flags that are not as usual.
 NOTE: Final = "huggingface.added_tokens"
 
+_NOTED: Final = ("single_word", "normalized", "special")
 _USUAL: Final = {name: name == "special" for name in FLAGS}
 
 #: The id of a token, and its flags.
@@ -45,7 +44,7 @@ def read(document: dict[str, Any], asked: Asked) -> dict[str, Token]:
         token = typed(entry, dict, place)
         name = typed(token.get("content"), str, f"{place}.content")
         flags = {f: typed(token.get(f, _USUAL[f]), bool, f"{place}.{f}") for f in FLAGS}
-        check_flags(name, flags, place, asked)
+        check_alone(name, flags, place, asked)
         if name in found:
             raise FormatError(f"{place}.content", f"{name!r} is given twice")
         found[name] = {"id": id_of(token.get("id"), f"{place}.id"), **flags}
@@ -53,15 +52,18 @@ def read(document: dict[str, Any], asked: Asked) -> dict[str, Token]:
     return found
 
 
-def check_flags(name: str, flags: dict[str, Any], place: str, asked: Asked) -> None:
-    """Refuse a token that takes the white space beside it, or looks for words there."""
-    for flag in NEIGHBOURLY:
-        if flags.get(flag) and not asked.lossy:
-            raise UnsupportedError(
-                f"{place}.{flag}",
-                f"{name!r} would take its neighbours into account; pass lossy=True to read it "
-                "as if it did not",
-            )
+def check_alone(name: str, flags: dict[str, Any], place: str, asked: Asked) -> None:
+    """Refuse a token that is only found where no word goes on beside it."""
+    if flags.get("single_word") and not asked.lossy:
+        raise UnsupportedError(
+            f"{place}.single_word",
+            f"{name!r} would not be found within a word; pass lossy=True to find it there too",
+        )
+
+
+def strips(added: dict[str, Token]) -> dict[str, list[int]]:
+    """The ids of the tokens that take the white space on either side."""
+    return {side: sorted(t["id"] for t in added.values() if t[side]) for side in STRIPS}
 
 
 def _check_overlaps(added: dict[str, Token]) -> None:
@@ -77,6 +79,8 @@ def _check_overlaps(added: dict[str, Token]) -> None:
     starts = {name[:at] for name in first for at in range(1, len(name))}
     every = "\0".join(then)
     shared = (ends & starts) | {name for name in first if name in every}
+    if first and then and any(strips(added).values()):  # the first round may take what others need
+        shared |= {name for name in added if name != name.strip()}
     if shared:
         raise UnsupportedError(
             "added_tokens",
@@ -112,7 +116,7 @@ def check_ids(added: dict[str, Token], ids: dict[str, int], size: int) -> None:
 def note(added: dict[str, Token]) -> dict[str, str]:
     """A note of the unusual flags, if there are any."""
     flags = {
-        name: {flag: token[flag] for flag in FLAGS if token[flag] != _USUAL[flag]}
+        name: {flag: token[flag] for flag in _NOTED if token[flag] != _USUAL[flag]}
         for name, token in added.items()
     }
     flags = {name: unusual for name, unusual in flags.items() if unusual}
@@ -131,8 +135,15 @@ def unusual(tokenizer: _core.Tokenizer) -> dict[str, dict[str, bool]]:
 def written(tokenizer: _core.Tokenizer) -> list[Token]:
     """The special tokens as a `tokenizer.json` lists them, in the order of their ids."""
     flags, left_out = unusual(tokenizer), set(lookalikes(tokenizer))
+    strips = marks(tokenizer.pattern).strips
     return [
-        {"id": id, "content": name, **_USUAL, **flags.get(name, {})}
+        {
+            "id": id,
+            "content": name,
+            **_USUAL,
+            **flags.get(name, {}),
+            **{side: id in strips.get(side, []) for side in STRIPS},
+        }
         for name, id in sorted(tokenizer.special_tokens.items(), key=lambda item: item[1])
         if name not in left_out
     ]

@@ -15,7 +15,7 @@ from bytepair import _core
 from bytepair.errors import FormatError, UnsupportedError
 from bytepair.formats import added_tokens
 from bytepair.formats.files import parse_json, read_file, to_json, typed, write_whole
-from bytepair.formats.parts import Asked, Parts
+from bytepair.formats.parts import STRIPS, Asked, Parts, marks
 
 CONFIG: Final = "tokenizer_config.json"
 MAP: Final = "special_tokens_map.json"
@@ -81,15 +81,27 @@ def _check(config: dict[str, Any], parts: Parts, asked: Asked) -> None:
     """`transformers` adds the tokens that are listed here; they must be those we have."""
     place = f"{CONFIG}: added_tokens_decoder"
     listed = typed(config.get("added_tokens_decoder") or {}, dict, place)
+    strips = marks(parts.pattern).strips
     for id, entry in listed.items():
         token = typed(entry, dict, f"{place}[{id}]")
         name = token.get("content")
         if isinstance(name, str) and str(parts.special_tokens.get(name)) == id:
-            added_tokens.check_flags(name, token, f"{place}[{id}]", asked)
+            added_tokens.check_alone(name, token, f"{place}[{id}]", asked)
+            _check_strips(int(id), token, strips, f"{place}[{id}]", asked)
         elif not asked.lossy:
             raise UnsupportedError(
                 f"{place}[{id}]", f"{name!r} is not in tokenizer.json with this id"
             )
+
+
+def _check_strips(
+    id: int, token: dict[str, Any], strips: dict[str, list[int]], place: str, asked: Asked
+) -> None:
+    """`transformers` takes these flags; they must be those of `tokenizer.json`."""
+    for side in STRIPS:
+        here = token.get(side)
+        if here is not None and bool(here) != (id in strips.get(side, [])) and not asked.lossy:
+            raise UnsupportedError(f"{place}.{side}", f"it is {here!r}, unlike in tokenizer.json")
 
 
 # ---------------------------------------------------------------------------- writing

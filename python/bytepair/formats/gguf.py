@@ -21,7 +21,7 @@ from bytepair.formats import added_tokens, companions, llamacpp
 from bytepair.formats.charmap import lookalikes, to_characters
 from bytepair.formats.files import MAX_VOCAB_SIZE, Cursor, typed, write_whole
 from bytepair.formats.gpt2 import check_merges, quick_merges, read_pair, read_vocabulary
-from bytepair.formats.parts import Asked, Parts, all_pairs, unmarked
+from bytepair.formats.parts import Asked, Parts, all_pairs, marks
 
 MAGIC: Final = b"GGUF"
 VERSIONS: Final = (2, 3)
@@ -228,15 +228,18 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
     """What a GGUF file cannot hold."""
     lost = []
     if llamacpp.name_of(tokenizer) is None:
-        named = llamacpp.has_pattern(unmarked(tokenizer.pattern)[1])
+        named = llamacpp.has_pattern(marks(tokenizer.pattern).rest)
         what = "whether a pretoken that is a token wins outright" if named else "the split pattern"
         known = [name for name, regex in _core.PATTERNS.items() if llamacpp.has_pattern(regex)]
         lost.append(
             f"{what}: llama.cpp has no name for it and will go by its rule "
             f"{llamacpp.nearest(tokenizer)!r} (of our patterns it has {', '.join(known)})"
         )
-    if normalizer := unmarked(tokenizer.pattern)[0]:
-        lost.append(f"that texts are normalized to {normalizer}, which llama.cpp does not")
+    found = marks(tokenizer.pattern)
+    if found.form:
+        lost.append(f"that texts are normalized to {found.form}, which llama.cpp does not")
+    if found.strips:
+        lost.append("that special tokens take the white space beside them")
     if twins := lookalikes(tokenizer):
         lost.append(f"special tokens that look like ordinary ones, such as {twins[0]!r}")
     return lost

@@ -37,7 +37,7 @@ from bytepair.formats.charmap import lookalikes
 from bytepair.formats.files import parse_json, read_file, to_json, typed, write_whole
 from bytepair.formats.gpt2 import check_ids, check_merges, read_pair, read_vocabulary
 from bytepair.formats.oniguruma import means_the_same, to_oniguruma
-from bytepair.formats.parts import MARKS, THEN, Asked, Parts, all_pairs, unmarked
+from bytepair.formats.parts import MARKS, THEN, Asked, Parts, all_pairs, marked, marks
 from bytepair.formats.pretokenizers import pattern_of
 
 if TYPE_CHECKING:
@@ -102,8 +102,9 @@ def _parse(data: bytes, asked: Asked, quick: bool) -> Parts:
         _check_unknown(model)
     ignore = typed(model.get("ignore_merges", False), bool, "model.ignore_merges")
     ranks = _says_ranks(model) and ignore
-    pattern = pattern_of(document.get("pre_tokenizer"), "pre_tokenizer")
-    pattern = _mark(document.get("normalizer"), added, asked) + pattern
+    form = _form(document.get("normalizer"), added, asked)
+    rule = pattern_of(document.get("pre_tokenizer"), "pre_tokenizer")
+    pattern = marked(form, added_tokens.strips(added), rule)
     special = {name: token["id"] for name, token in added.items()}
     notes = _notes(document, added)
     if listed is not None:
@@ -141,12 +142,12 @@ def _check_rest(document: dict[str, Any], asked: Asked) -> None:
         raise UnsupportedError("decoder", "it is not ByteLevel, so ids do not stand for bytes")
 
 
-def _mark(normalizer: Any, added: dict[str, added_tokens.Token], asked: Asked) -> str:
-    """The mark of the normalization that is asked for; what we do not do is refused."""
+def _form(normalizer: Any, added: dict[str, added_tokens.Token], asked: Asked) -> str | None:
+    """The normalization that is asked for, if any; what we do not do is refused."""
     kinds = set(_normalizers(normalizer))
     if not kinds <= set(MARKS):
         if asked.lossy:
-            return ""
+            return None
         raise UnsupportedError(
             "normalizer",
             f"{min(kinds - set(MARKS))} changes the text before it is split, and we only do "
@@ -158,7 +159,7 @@ def _mark(normalizer: Any, added: dict[str, added_tokens.Token], asked: Asked) -
             raise UnsupportedError(
                 "added_tokens", f"{name!r} is looked for in normalized text, and here in the text"
             )
-    return MARKS[max(kinds)] if kinds else ""
+    return max(kinds, default=None)
 
 
 def _normalizers(normalizer: Any) -> list[str]:
@@ -262,7 +263,7 @@ def _also_in_vocabulary(tokenizer: _core.Tokenizer) -> list[tuple[str, int]]:
 def _rest(tokenizer: _core.Tokenizer) -> dict[str, Any]:
     """All but the vocabulary and the merges."""
     processor = tokenizer.notes.get(PROCESSOR_NOTE)
-    normalizer, _ = unmarked(tokenizer.pattern)
+    normalizer = marks(tokenizer.pattern).form
     return {
         "version": "1.0",
         "truncation": None,
@@ -279,12 +280,12 @@ def _rest(tokenizer: _core.Tokenizer) -> dict[str, Any]:
 def _noted_steps(tokenizer: _core.Tokenizer) -> dict[str, Any] | None:
     """The steps that the pattern was read from, if a note of them fits it."""
     noted = json.loads(tokenizer.notes.get(PRETOKENIZER_NOTE, "null"))
-    fits = noted and pattern_of(noted, PRETOKENIZER_NOTE) == unmarked(tokenizer.pattern)[1]
+    fits = noted and pattern_of(noted, PRETOKENIZER_NOTE) == marks(tokenizer.pattern).rest
     return noted if fits else None
 
 
 def _steps(tokenizer: _core.Tokenizer) -> list[str]:
-    return unmarked(tokenizer.pattern)[1].split(THEN)
+    return marks(tokenizer.pattern).rest.split(THEN)
 
 
 def _pretokenizer(tokenizer: _core.Tokenizer) -> dict[str, Any]:

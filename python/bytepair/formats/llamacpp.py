@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from bytepair import _core
-from bytepair.formats.parts import unmade, unmarked
+from bytepair.formats.parts import marks, unmade
 from bytepair.formats.pretokenizers import BYTE_LEVEL, pattern_of
 
 _LLAMA3: Final = _core.PATTERNS["llama3"]
@@ -119,7 +119,7 @@ def name_of(tokenizer: _core.Tokenizer) -> str | None:
     whole_first = bool(unmade(tokenizer)) if anyhow else tokenizer.ignore_merges
     for (kind, ignore), names in _NAMES.items():
         fits = (ignore or not whole_first) if anyhow else ignore == whole_first
-        if fits and unmarked(tokenizer.pattern)[1] == _pattern(kind):
+        if fits and marks(tokenizer.pattern).rest == _pattern(kind):
             return names.split()[0]
     return None
 
@@ -132,7 +132,7 @@ def nearest(tokenizer: _core.Tokenizer) -> str:
         >>> nearest(_core.Tokenizer(_core.Model.from_ranks(tokens, "gpt4o", {})))
         'gpt-4o'
     """
-    pattern = unmarked(tokenizer.pattern)[1]
+    pattern = marks(tokenizer.pattern).rest
     kind = "gpt4o" if pattern == _core.PATTERNS["gpt4o"] else "default"
     alike = [names for (kind, _), names in _NAMES.items() if _pattern(kind) == pattern]
     alike += [names for (other, _), names in _NAMES.items() if other == kind]

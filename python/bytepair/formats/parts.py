@@ -7,6 +7,7 @@ when it puts the tokenizer together.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -19,21 +20,51 @@ from bytepair.errors import UnsupportedError
 MARKS: Final = {"NFC": "(?#NFC)", "NFKC": "(?#NFKC)"}
 
 
+#: The sides on which a special token may take white space.
+STRIPS: Final = ("lstrip", "rstrip")
+
 #: What stands between the steps of a pattern: each splits what the one before left.
 THEN: Final = "(?#then)"
 
 
-def unmarked(pattern: str) -> tuple[str | None, str]:
-    """The normalization that a pattern asks for, if any, and its regular expression.
+@dataclass(frozen=True)
+class Marks:
+    """What stands at the beginning of a pattern.
+
+    Attributes:
+        form: the normalization of texts, if any: a name of `MARKS`.
+        strips: the ids of the special tokens that take the white space before them (`lstrip`), and
+            of those that take what follows (`rstrip`).
+        rest: the pattern behind the marks: a regular expression, or several with `THEN` between.
+    """
+
+    form: str | None
+    strips: dict[str, list[int]]
+    rest: str
+
+
+def marks(pattern: str) -> Marks:
+    """Take the marks off a pattern.
 
     Example:
-        >>> unmarked("(?#NFC)a"), unmarked("a")
-        (('NFC', 'a'), (None, 'a'))
+        >>> marks("(?#NFC)(?#lstrip 5 7)a")
+        Marks(form='NFC', strips={'lstrip': [5, 7]}, rest='a')
     """
-    for name, mark in MARKS.items():
-        if pattern.startswith(mark):
-            return name, pattern.removeprefix(mark)
-    return None, pattern
+    form = next((name for name, mark in MARKS.items() if pattern.startswith(mark)), None)
+    rest = pattern.removeprefix(MARKS[form]) if form else pattern
+    strips = {}
+    for side in STRIPS:
+        found = re.match(rf"\(\?#{side} (\d+(?: \d+)*)\)", rest)
+        if found:
+            strips[side] = [int(id) for id in found[1].split(" ")]
+            rest = rest[found.end() :]
+    return Marks(form, strips, rest)
+
+
+def marked(form: str | None, strips: dict[str, list[int]], rest: str) -> str:
+    """The pattern with these marks; the inverse of `marks`."""
+    sides = [f"(?#{side} {' '.join(map(str, strips[side]))})" for side in STRIPS if strips.get(side)]
+    return "".join([MARKS[form] if form else "", *sides, rest])
 
 
 def unspeakable(pattern: str) -> str | None:
@@ -43,9 +74,11 @@ def unspeakable(pattern: str) -> str | None:
         >>> unspeakable("a(?#then)b"), unspeakable("a")
         ('to split in several steps', None)
     """
-    form, _ = unmarked(pattern)
-    if form:
-        return f"to normalize texts to {form}"
+    found = marks(pattern)
+    if found.form:
+        return f"to normalize texts to {found.form}"
+    if found.strips:
+        return "that special tokens take the white space beside them"
     return "to split in several steps" if THEN in pattern else None
 
 

@@ -275,7 +275,7 @@ mod tests {
         texts.extend([String::new(), long, String::new()]);
         for special in [Special::Text, Special::All] {
             let options =
-                EncodeOptions::new(tokenizer.vocabulary(), &special, Some(7), Some(300)).unwrap();
+                EncodeOptions::new(&tokenizer, &special, Some(7), Some(300)).unwrap();
             let expected = one_by_one(&tokenizer, &texts, &options);
             let borrowed: Vec<_> = texts.iter().map(|text| Text::Utf8(text)).collect();
             for threads in [1, 2, 5] {

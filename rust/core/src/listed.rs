@@ -181,7 +181,7 @@ pub fn texts(tokenizer: &Tokenizer, added: &[(String, u32)]) -> (String, String)
     };
     let merges = match tokenizer.rule() {
         MergeRule::Ranks => block("[", every_pair(vocabulary).map(pair), "]"),
-        MergeRule::Merges { merges, .. } => block("[", merges.iter().copied().map(pair), "]"),
+        MergeRule::Merges { .. } => block("[", tokenizer.merges().iter().copied().map(pair), "]"),
     };
     (block("{", entries, "}"), merges)
 }
