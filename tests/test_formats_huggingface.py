@@ -446,8 +446,57 @@ def test_broken_rules_are_named(path: str, value: Any, message: str) -> None:
 def test_a_character_that_stands_for_no_byte() -> None:
     document = huggingface.document(small(special_tokens={}))
     document["model"]["vocab"]["▁"] = 259
-    with pytest.raises(FormatError, match=r"model.vocab\['▁'\]: .*stands for no byte"):
+    with pytest.raises(UnsupportedError, match=r"model.vocab\['▁'\]: .*stands for no byte"):
         load(document)
+    assert load(document, lossy=True) == small(special_tokens={})  # no text has this id
+
+
+def outcome(data: bytes, *, quick: bool) -> object:
+    """The tokenizer, or what is wrong with it."""
+    try:
+        return bytepair.Tokenizer(huggingface.parse(data, Asked(), quick=quick).model())
+    except bytepair.BytepairError as error:
+        return f"{type(error)}: {error}"
+
+
+@pytest.mark.parametrize("change", range(40))
+def test_the_core_reads_what_the_slow_reader_reads(change: int) -> None:
+    """It reads what is usual, and leaves the rest, whatever is wrong with it, to the other."""
+    document = huggingface.document(TOK)
+    model, ids = document["model"], document["model"]["vocab"]
+    pairs: list[Any] = model["merges"]
+    strange: list[Any] = [
+        ["h", "e"], "h e", ["h", "e", "l"], "h", ["zz", "e"], 5, None, ["", "h"], "#version: 1",
+        ["<|bos|>", "h"], ["\ud800", "h"], ["Ġ", "Ġ"], "Ġ  Ġ", ["h", 1], [], {}, ["h"], True,
+    ]  # fmt: skip
+    if change < len(strange):
+        pairs.insert(3, strange[change])
+    elif change < 30:
+        name = ["▁", "", "new", "<|bos|>", "\ud800", '"', "\\", "é", "a b", "\x7f", "Ā", "Ń"][change - 18]
+        ids[name] = [len(ids), 5, -1, 1 << 21, 1.0, True, "7"][change % 7]
+    else:
+        model["merges"] = [
+            None, {}, pairs * 2, pairs[::-1], [" ".join(pair) for pair in pairs], [], pairs[5:],
+            [*map(" ".join, pairs[:9]), *pairs[9:]], pairs[:-1], [[*pair][::-1] for pair in pairs],
+        ][change - 30]  # fmt: skip
+    for indent in (None, 3):
+        data = json.dumps(document, indent=indent, ensure_ascii=change % 2 == 0).encode(
+            errors="surrogatepass"
+        )
+        assert outcome(data, quick=True) == outcome(data, quick=False)
+        twice = data.replace(b'"merges"', b'"vocab": {}, "merges"')
+        assert outcome(twice, quick=True) == outcome(twice, quick=False)
+
+
+def test_the_core_reads_the_tables_of_a_usual_file() -> None:
+    data = json.dumps(huggingface.document(TOK)).encode()
+    found = bytepair._core.Listed.find(data)
+    assert found is not None
+    tables, rest = found
+    assert json.loads(rest)["model"]["vocab"] == {}
+    assert json.loads(rest)["model"]["merges"] == []
+    assert (tables.size, tables.has_all_bytes()) == (len(TOK.mergeable_ranks), True)
+    assert bytepair._core.Listed.find(data[:-1]) is None
 
 
 def test_a_merge_that_makes_an_added_token() -> None:

@@ -101,9 +101,11 @@ def _parse(data: bytes, asked: Asked, quick: bool) -> Parts:
     if not complete:
         _check_unknown(model)
     ignore = typed(model.get("ignore_merges", False), bool, "model.ignore_merges")
-    ranks = _says_ranks(model) and ignore
+    ranks = _said(model, "merge_rule") == "ranks" and ignore
     form = _form(document.get("normalizer"), added, asked)
-    rule = pattern_of(document.get("pre_tokenizer"), "pre_tokenizer")
+    rule = _own_pattern(model, document) or pattern_of(
+        document.get("pre_tokenizer"), "pre_tokenizer"
+    )
     pattern = marked(form, added_tokens.strips(added), rule)
     special = {name: token["id"] for name, token in added.items()}
     notes = _notes(document, added)
@@ -215,9 +217,18 @@ def _notes(document: dict[str, Any], added: dict[str, added_tokens.Token]) -> di
     return notes
 
 
-def _says_ranks(model: dict[str, Any]) -> bool:
+def _said(model: dict[str, Any], name: str) -> Any:
+    """What our own mark in a model says, which others pass over."""
     mark = model.get("bytepair")
-    return isinstance(mark, dict) and mark.get("merge_rule") == "ranks"
+    return mark.get(name) if isinstance(mark, dict) else None
+
+
+def _own_pattern(model: dict[str, Any], document: dict[str, Any]) -> str | None:
+    """The pattern that the steps of the file were written from, if the file has it."""
+    own = _said(model, "pattern")
+    if not isinstance(own, str) or _splits(own) != document.get("pre_tokenizer"):
+        return None
+    return own if all(map(means_the_same, own.split(THEN))) else None
 
 
 # ---------------------------------------------------------------------------- writing
@@ -228,7 +239,9 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
     lost = []
     if twins := lookalikes(tokenizer):
         lost.append(f"special tokens that look like ordinary ones, such as {twins[0]!r}")
-    if _noted_steps(tokenizer) is None and not all(map(means_the_same, _steps(tokenizer))):
+    if _noted_steps(tokenizer) is None and not all(
+        map(means_the_same, marks(tokenizer.pattern).rest.split(THEN))
+    ):
         lost.append(
             "the exact meaning of the split pattern, which has parts that Oniguruma, the engine of "
             "tokenizers, may read in another way"
@@ -270,7 +283,7 @@ def _rest(tokenizer: _core.Tokenizer) -> dict[str, Any]:
         "padding": None,
         "added_tokens": added_tokens.written(tokenizer),
         "normalizer": {"type": normalizer} if normalizer else None,
-        "pre_tokenizer": _pretokenizer(tokenizer),
+        "pre_tokenizer": _noted_steps(tokenizer) or _splits(marks(tokenizer.pattern).rest),
         "post_processor": None if processor is None else json.loads(processor),
         "decoder": {**_BYTE_LEVEL, "use_regex": True},
         "model": _model(tokenizer),
@@ -284,12 +297,8 @@ def _noted_steps(tokenizer: _core.Tokenizer) -> dict[str, Any] | None:
     return noted if fits else None
 
 
-def _steps(tokenizer: _core.Tokenizer) -> list[str]:
-    return marks(tokenizer.pattern).rest.split(THEN)
-
-
-def _pretokenizer(tokenizer: _core.Tokenizer) -> dict[str, Any]:
-    """The steps that the pattern was read from, or else a split for each of its own."""
+def _splits(pattern: str) -> dict[str, Any]:
+    """A split for each step of a pattern without marks."""
     splits = [
         {
             "type": "Split",
@@ -297,12 +306,10 @@ def _pretokenizer(tokenizer: _core.Tokenizer) -> dict[str, Any]:
             "behavior": "Isolated",
             "invert": False,
         }
-        for step in _steps(tokenizer)
+        for step in pattern.split(THEN)
     ]
-    return _noted_steps(tokenizer) or {
-        "type": "Sequence",
-        "pretokenizers": [*splits, {**_BYTE_LEVEL, "use_regex": False}],
-    }
+    end = {**_BYTE_LEVEL, "use_regex": False}
+    return {"type": "Sequence", "pretokenizers": [*splits, end]}
 
 
 def _model(tokenizer: _core.Tokenizer) -> dict[str, Any]:
@@ -317,9 +324,11 @@ def _model(tokenizer: _core.Tokenizer) -> dict[str, Any]:
         "byte_fallback": False,
         "ignore_merges": by_rank or tokenizer.ignore_merges,
     }
-    if by_rank:
-        model["bytepair"] = {"merge_rule": "ranks"}
-    return model | {"vocab": {}, "merges": []}
+    said = {"merge_rule": "ranks"} if by_rank else {}
+    pattern = marks(tokenizer.pattern).rest
+    if THEN in pattern and not _noted_steps(tokenizer):
+        said["pattern"] = pattern
+    return model | ({"bytepair": said} if said else {}) | {"vocab": {}, "merges": []}
 
 
 def write(tokenizer: _core.Tokenizer, path: Path) -> None:

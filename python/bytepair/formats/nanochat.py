@@ -23,7 +23,7 @@ from bytepair import _core
 from bytepair.errors import FormatError
 from bytepair.formats import tiktoken
 from bytepair.formats.files import read_file, write_whole
-from bytepair.formats.parts import Asked, Parts, plain, unspeakable
+from bytepair.formats.parts import Asked, Parts, unspeakable
 
 PICKLE_NAME: Final = "tokenizer.pkl"
 TOKEN_BYTES_NAME: Final = "token_bytes.pt"
@@ -104,7 +104,7 @@ def read(path: Path, asked: Asked) -> Parts:
     _check(special, str)
     if not isinstance(held["pat_str"], str):
         raise FormatError("pat_str", "it is no text")
-    return Parts(ranks, plain(held["pat_str"], "pat_str"), special)
+    return Parts(ranks, held["pat_str"], special)
 
 
 def _check(mapping: Any, kind: type) -> None:

@@ -349,3 +349,74 @@ impl<'de> Deserialize<'de> for Merges<'de> {
         Vec::deserialize(from).map(Self)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokenizer(rule: MergeRule) -> Tokenizer {
+        let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
+        let more = [(b"ab".to_vec(), 256), (b" \"".to_vec(), 257), (b"ab \"".to_vec(), 300)];
+        let special = [("<s>\n".to_owned(), 299)];
+        let vocabulary = Vocabulary::new(bytes.chain(more), special).unwrap();
+        Tokenizer::new(vocabulary, rule, Pattern::new("gpt2")).unwrap()
+    }
+
+    fn file(tokenizer: &Tokenizer) -> String {
+        let special = tokenizer.vocabulary().special_tokens();
+        let (vocabulary, merges) = texts(tokenizer, special);
+        let added = r#"[{"content": "<s>\u000a", "id": 299}]"#;
+        format!(
+            r#"{{"added_tokens": {added}, "model": {{"vocab": {vocabulary}, "merges": {merges}}}}}"#
+        )
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let listed =
+            MergeRule::Merges { merges: vec![(97, 98), (32, 34), (256, 257)], ignore_merges: true };
+        for (rule, ranks) in [(MergeRule::Ranks, true), (listed, false)] {
+            let tokenizer = tokenizer(rule);
+            let found = Listed::find(file(&tokenizer).as_bytes()).unwrap();
+            assert_eq!((found.size, found.added), (260, vec![("<s>\n".to_owned(), 299)]));
+            assert!(found.listed.has_all_bytes());
+            let special = tokenizer.vocabulary().special_tokens().to_vec();
+            let pattern = Pattern::new("gpt2");
+            assert!(found.listed.tokenizer(special, pattern, ranks, true).unwrap() == tokenizer);
+        }
+    }
+
+    #[test]
+    fn the_places_are_those_of_the_tables() {
+        let file = file(&tokenizer(MergeRule::Ranks));
+        let [first, last] = Listed::find(file.as_bytes()).unwrap().places;
+        assert!(file[first.clone()].starts_with("{\n      \"\u{100}\": 0"), "{}", &file[first]);
+        assert!(file[last.clone()].starts_with("[\n      [\"a\", \"b\"]"), "{}", &file[last]);
+    }
+
+    #[test]
+    fn what_is_unusual_is_left_to_others() {
+        let usual = r#"{"model": {"vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}}"#;
+        assert!(Listed::find(usual.as_bytes()).is_some());
+        for (part, other) in [
+            (r#""b": 1"#, r#""a": 1"#),
+            (r#""b": 1"#, r#""b": 0"#),
+            (r#""b": 1"#, r#""b": -1"#),
+            (r#""b": 1"#, r#""b": 1.0"#),
+            (r#""b": 1"#, r#""b": 3000000"#),
+            (r#""b": 1"#, r#""": 1"#),
+            (r#""b": 1"#, r#""\u2581": 1"#),
+            (r#""b": 1"#, r#""\ud800": 1"#),
+            (r#"["a b"]"#, r#"["a b", "a b"]"#),
+            (r#"["a b"]"#, r#"["ab"]"#),
+            (r#"["a b"]"#, r#"["a b c"]"#),
+            (r#"["a b"]"#, r#"[["a", "b", "a"]]"#),
+            (r#"["a b"]"#, r#"["b a"]"#),
+            (r#"["a b"]"#, "null"),
+            (r#""merges""#, r#""vocab""#),
+            ("}}", "}"),
+        ] {
+            assert_eq!(Listed::find(usual.replace(part, other).as_bytes()), None, "{other}");
+        }
+    }
+}

@@ -100,3 +100,35 @@ pub(crate) fn known(vocabulary: &Vocabulary, name: &str) -> Result<u32> {
         known: vocabulary.special_tokens().iter().map(|(name, _)| name.clone()).collect(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{MergeRule, Pattern};
+
+    fn found(strips: &str, text: &str) -> Vec<(usize, usize)> {
+        let special = [("<a>".to_owned(), 0), ("<b>".to_owned(), 1), (" c".to_owned(), 2)];
+        let vocabulary = Vocabulary::new([], special).unwrap();
+        let pattern = Pattern::new(&format!("{strips}."));
+        let tokenizer = Tokenizer::new(vocabulary, MergeRule::Ranks, pattern).unwrap();
+        let finder = SpecialFinder::new(&tokenizer, &Special::All).unwrap().unwrap();
+        finder
+            .find(text)
+            .map(|found| found.unwrap())
+            .map(|found| (found.start, found.end))
+            .collect()
+    }
+
+    #[test]
+    fn white_space_is_taken_where_no_other_has_it() {
+        let text = "x  <a> \u{3000}\n<b> y";
+        assert_eq!(found("", text), [(3, 6), (11, 14)]);
+        assert_eq!(found("(?#lstrip 0)", text), [(1, 6), (11, 14)]);
+        assert_eq!(found("(?#lstrip 0 1)", text), [(1, 6), (6, 14)]);
+        assert_eq!(found("(?#rstrip 0 1)", text), [(3, 11), (11, 15)]);
+        assert_eq!(found("(?#lstrip 1)(?#rstrip 0)", text), [(3, 11), (11, 14)]);
+        assert_eq!(found("(?#NFC)(?#rstrip 1)", text), [(3, 6), (11, 15)]);
+        assert_eq!(found("(?#rstrip 0)", "<a>  c"), [(0, 5), (4, 6)]);
+        assert_eq!(found("(?#lstrip x)", text), [(3, 6), (11, 14)]);
+    }
+}
