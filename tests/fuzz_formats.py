@@ -3,8 +3,8 @@
     python tests/fuzz_formats.py --seconds 600 --seed 1 [FORMAT ...]
 
 Of small files of each format, bits are flipped, pieces cut out, doubled and put elsewhere, numbers
-made huge, parts of JSON replaced, lines exchanged; checksums are made right again, so that what they
-protect is read too. What comes out must be a tokenizer that works, or a documented error. Each
+made huge, parts of JSON replaced, lines exchanged; checksums are made right again, so that what
+they protect is read too. What comes out must be a tokenizer that works, or a documented error. Each
 format is read in a process of its own, with little memory and little time for each file. A process
 that dies, and an error of another kind, is a find: the file is kept in the folder of `--finds`.
 """
@@ -35,7 +35,7 @@ import bytepair
 from bytepair.errors import BytepairError, CountsError, FileFormatError, ShardError, SplitError
 from bytepair.formats import companions, huggingface
 from bytepair.formats.parts import Asked
-from formats import TARGETS, asked, small, written
+from formats import small, written
 
 #: What one file may take, beyond what the process has before.
 MEMORY_BYTES = 1 << 30
@@ -208,7 +208,7 @@ def read(format: str, path: Path) -> None:
             if len(found):
                 next(found.batches(1, 8, seed=1))
             return
-        said = {"pattern": "gpt2", "allow_pickle": True}
+        said: dict[str, Any] = {"pattern": "gpt2", "allow_pickle": True}
         if format in {"tiktoken", "llama2c", "qwen3", "llmc", "gpt2"}:
             said |= {"special_tokens": {}}
         if format == "huggingface":

@@ -17,8 +17,8 @@ import bytepair
 from bytepair.errors import FormatError, UnsupportedError
 from bytepair.formats import huggingface
 from bytepair.formats.charmap import to_bytes
-from bytepair.formats.oniguruma import from_oniguruma, to_oniguruma
 from bytepair.formats.llamacpp import _STEPS as STEPS
+from bytepair.formats.oniguruma import from_oniguruma, to_oniguruma
 from bytepair.formats.parts import THEN, Asked
 from bytepair.formats.pretokenizers import pattern_of
 from formats import small
@@ -472,8 +472,8 @@ def test_the_core_reads_what_the_slow_reader_reads(change: int) -> None:
     if change < len(strange):
         pairs.insert(3, strange[change])
     elif change < 30:
-        name = ["▁", "", "new", "<|bos|>", "\ud800", '"', "\\", "é", "a b", "\x7f", "Ā", "Ń"][change - 18]
-        ids[name] = [len(ids), 5, -1, 1 << 21, 1.0, True, "7"][change % 7]
+        names = ["▁", "", "new", "<|bos|>", "\ud800", '"', "\\", "é", "a b", "\x7f", "Ā", "Ń"]
+        ids[names[change - 18]] = [len(ids), 5, -1, 1 << 21, 1.0, True, "7"][change % 7]
     else:
         model["merges"] = [
             None, {}, pairs * 2, pairs[::-1], [" ".join(pair) for pair in pairs], [], pairs[5:],

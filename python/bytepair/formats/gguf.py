@@ -1,7 +1,7 @@
 """GGUF: the keys `tokenizer.ggml.*` of a model file, or a file with nothing else.
 
-A file names a rule of llama.cpp and holds no split pattern, so a tokenizer can only be written where
-there is a name for its pattern.
+A file names a rule of llama.cpp and holds no split pattern, so a tokenizer can only be written
+where there is a name for its pattern.
 
 Files that we write also hold the pattern and the merge rule under keys of our own.
 """

@@ -1,4 +1,4 @@
-"""How llama.cpp splits text: its rules, by the names that a GGUF file gives under `tokenizer.ggml.pre`.
+"""How llama.cpp splits text: its rules, by the names that `tokenizer.ggml.pre` of a file gives.
 
 llama.cpp does not read split patterns. It has a list of its own, and a name of it also says whether
 a pretoken that is a token wins outright. What it does with a name is what stands here, with one
@@ -6,8 +6,6 @@ exception: its contractions are not of `ſ` (U+017F), which the letter case of t
 includes. Its `gpt-4o` and `tekken` are not the published patterns of these vocabularies: letters
 other than `a` to `z` are of both cases to it, and marks are no letters.
 """
-
-# ruff: noqa: RUF001 - the classes of a pattern have the characters that they have
 
 from __future__ import annotations
 

@@ -63,7 +63,9 @@ def marks(pattern: str) -> Marks:
 
 def marked(form: str | None, strips: dict[str, list[int]], rest: str) -> str:
     """The pattern with these marks; the inverse of `marks`."""
-    sides = [f"(?#{side} {' '.join(map(str, strips[side]))})" for side in STRIPS if strips.get(side)]
+    sides = [
+        f"(?#{side} {' '.join(map(str, strips[side]))})" for side in STRIPS if strips.get(side)
+    ]
     return "".join([MARKS[form] if form else "", *sides, rest])
 
 

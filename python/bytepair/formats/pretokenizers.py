@@ -2,11 +2,11 @@ r"""What Hugging Face calls a pre-tokenizer, as a split pattern.
 
 There, several steps may follow each other, each splitting what the one before left. They become the
 steps of a pattern, with `(?#then)` between them; but in the usual case one regular expression does
-the same, and is quicker: where a pattern follows *cuts*, which are splits at characters of one class
-(`\p{N}`, `\p{N}{1,3}`, `[一-龥]+`, or `Digits`). No pretoken has characters on both sides of a cut,
-so the pattern after it is rewritten with its classes narrowed to one side, and the sides are
-alternatives. What lies beyond a cut is the end of the text to the pattern, so lookaheads are narrowed
-too. Classes are compared by asking the splitter itself for the characters of each.
+the same, and is quicker: where a pattern follows *cuts*, which are splits at characters of one
+class (`\p{N}`, `\p{N}{1,3}`, `[一-龥]+`, or `Digits`). No pretoken has characters on both sides of
+a cut, so the pattern after it is rewritten with its classes narrowed to one side, and the sides are
+alternatives. What lies beyond a cut is the end of the text to the pattern, so lookaheads are
+narrowed too. Classes are compared by asking the splitter itself for the characters of each.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, Self, TypeVar
+from typing import Any, Final, Literal, Self
 
 import numpy as np
 
@@ -58,24 +58,24 @@ class Shard:
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
         """Make a shard from what `dataclasses.asdict` gave."""
-        parts = [_checked(Part(**part)) for part in values["parts"]]
-        return _checked(cls(**{**values, "parts": parts}))
+        found = cls(**{**values, "parts": [Part(**part) for part in values["parts"]]})
+        _check(found)
+        for part in found.parts:
+            _check(part)
+        return found
 
 
-_T = TypeVar("_T", Part, Shard)
-
-
-def _checked(found: _T) -> _T:
-    """What a file said, if its texts are texts and its numbers are counts.
+def _check(found: Part | Shard) -> None:
+    """Check that what a file says is text is text, and that counts are counts.
 
     Raises:
         TypeError: if not.
     """
     for name, value in vars(found).items():
-        kind = {"str": str, "int": int}.get(type(found).__annotations__[name], object)
-        if not isinstance(value, kind) or (kind is int and not 0 <= value < 1 << 63):
+        kind = type(found).__annotations__[name]
+        is_count = isinstance(value, int) and 0 <= value < 1 << 63
+        if (kind == "str" and not isinstance(value, str)) or (kind == "int" and not is_count):
             raise TypeError(f"{name} is {value!r}")
-    return found
 
 
 @dataclass(frozen=True)

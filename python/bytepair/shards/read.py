@@ -100,7 +100,9 @@ class Dataset:
             found: Shard = self.shards[shard]
             how = layout(self.manifest.format)
             ids, ends = how.open(self._folder, found, self.manifest.dtype)
-            if len(ends) and ((ends[1:] < ends[:-1]).any() or not 0 <= ends[0] <= ends[-1] <= len(ids)):
+            if len(ends) and (
+                (ends[1:] < ends[:-1]).any() or not 0 <= ends[0] <= ends[-1] <= len(ids)
+            ):
                 raise ShardError(f"{self._folder}, shard {shard}: its documents do not lie in it")
             self._open[shard] = ids, ends
             while len(self._open) > OPEN:

@@ -233,7 +233,7 @@ impl Splitter {
 /// A buffer of the ends of pretokens.
 #[derive(Debug)]
 pub struct Ends {
-    ends: [usize; Self::CAPACITY],
+    few: [usize; Self::CAPACITY],
     length: usize,
     /// All ends, however many, where the pattern has steps; otherwise none.
     more: Vec<usize>,
@@ -241,7 +241,7 @@ pub struct Ends {
 
 impl Default for Ends {
     fn default() -> Self {
-        Self { ends: [0; Self::CAPACITY], length: 0, more: Vec::new() }
+        Self { few: [0; Self::CAPACITY], length: 0, more: Vec::new() }
     }
 }
 
@@ -251,7 +251,7 @@ impl Ends {
 
     /// The ends, rising.
     pub fn as_slice(&self) -> &[usize] {
-        if self.more.is_empty() { &self.ends[..self.length] } else { &self.more }
+        if self.more.is_empty() { &self.few[..self.length] } else { &self.more }
     }
 
     fn clear(&mut self) {
@@ -269,7 +269,7 @@ impl Ends {
 
     #[inline]
     fn push(&mut self, end: usize) {
-        self.ends[self.length] = end;
+        self.few[self.length] = end;
         self.length += 1;
     }
 }
