@@ -1,8 +1,8 @@
 """GGUF: what the package `gguf` reads and writes, and what llama.cpp itself makes of it.
 
 llama.cpp comes with the package `xllamacpp`; it wants a model around a vocabulary, so it gets one
-of zeros. `BYTEPAIR_LLAMA_CPP` may name a folder with the vocabularies that llama.cpp tests itself with
-(`models/ggml-vocab-*.gguf` of its source).
+of zeros. `BYTEPAIR_LLAMA_CPP` may name a folder with the vocabularies that llama.cpp tests itself
+with (`models/ggml-vocab-*.gguf` of its source).
 """
 
 from __future__ import annotations
