@@ -147,6 +147,15 @@ def test_of_two_names_for_one_id_the_first_is_kept() -> None:
         assert bytepair.load(encoding).special_tokens == {"<|end|>": 2000}
 
 
+def test_what_is_a_mark_only_to_us_is_refused() -> None:
+    for mark in ("(?#NFC)a", "a(?#then)b", "(?#lstrip 2000)a"):
+        encoding = tiktoken.Encoding(
+            "x", pat_str=mark, mergeable_ranks=TOK.mergeable_ranks, special_tokens={"<a>": 2000}
+        )
+        with pytest.raises(UnsupportedError, match="would ask us"):
+            bytepair.load(encoding)
+
+
 # ---------------------------------------------------------------------------- losses
 
 

@@ -9,6 +9,7 @@ import resource
 import struct
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -214,6 +215,18 @@ def test_memory_is_bounded_by_the_size_of_the_file(tmp_path: Path) -> None:
     limit = [str(64 << 10), str(good), "gguf"]  # 64 MiB
     done = subprocess.run([sys.executable, "-c", BOUNDED, *limit, *words], check=False)
     assert done.returncode == 0
+
+
+def test_a_native_file_that_somebody_made_up(tmp_path: Path) -> None:
+    """With the right checksum, so that what it protects is looked at."""
+    path = written(TOK, tmp_path, "bytepair")
+    good, rng = path.read_bytes(), random.Random(4)
+    for _ in range(300):
+        data = bytearray(good)
+        data[rng.randrange(28, len(data))] ^= 1 << rng.randrange(8)
+        bare = bytes(data[:24]) + b"\0" * 4 + bytes(data[28:])
+        path.write_bytes(bare[:24] + struct.pack("<I", zlib.crc32(bare)) + bare[28:])
+        attempt(path, "bytepair")
 
 
 STRANGE: list[Any] = [

@@ -535,7 +535,7 @@ def test_deep_and_broken_json() -> None:
 def test_a_folder_with_its_companions(tmp_path: Path) -> None:
     document = changed("added_tokens.1.special", False)
     (tmp_path / "tokenizer.json").write_text(json.dumps(document))
-    config = {
+    config: dict[str, Any] = {
         "bos_token": {"content": "<|bos|>", "lstrip": False},
         "eos_token": "<|endoftext|>",
         "model_max_length": 4096,
@@ -555,7 +555,15 @@ def test_a_folder_with_its_companions(tmp_path: Path) -> None:
     assert kept["model_max_length"] == 4096
     assert kept["tokenizer_class"] == "PreTrainedTokenizerFast"
     assert kept["added_tokens_decoder"]["260"]["special"] is False
+    (tmp_path / "special_tokens_map.json").write_text('{"mask_token": {"content": "<|bos|>"}}')
+    assert bytepair.load(tmp_path).notes["mask_token"] == "<|bos|>"
+    config["added_tokens_decoder"]["259"]["lstrip"] = True
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    with pytest.raises(UnsupportedError, match=r"\[259\].lstrip: it is True, unlike in tokenizer"):
+        bytepair.load(tmp_path)
     (tmp_path / "chat_template.jinja").write_text("other")
+    del config["added_tokens_decoder"]["259"]["lstrip"]
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
     assert bytepair.load(tmp_path).notes["chat_template"] == "other"
     config["added_tokens_decoder"] = {"7": {"content": "<|new|>"}}
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))

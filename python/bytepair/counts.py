@@ -78,12 +78,12 @@ class Counts:
             table = pq.read_table(path)
         except FileNotFoundError:
             raise
-        except (pa.ArrowInvalid, OSError) as error:  # what is damaged is often an OSError
+        except (pa.ArrowException, OSError) as error:  # what is damaged is often an OSError
             raise CountsError(f"{path}: {error}") from error
         try:
             found = _pattern_of(table.schema.metadata or {}, pattern)
             return cls(_from_table(table, found))
-        except CountsError as error:
+        except (CountsError, UnicodeDecodeError, pa.ArrowException) as error:
             raise CountsError(f"{path}: {error}") from None
 
     def save(
