@@ -438,6 +438,7 @@ def test_a_manifest_and_borders_that_somebody_made_up(tmp_path: Path) -> None:
             ]
         },
         good | {"shards": [good["shards"][0] | {"tokens": -1}]},
+        good | {"job": {name: good["job"][name] for name in ("dtype", "tokenizer")}},
     ):
         path.write_text(json.dumps(values))
         with pytest.raises(ShardError, match="is damaged"):

@@ -148,7 +148,10 @@ class Manifest:
             raise ShardError(f"{path} is damaged: its own CRC-32 is not that of its content")
         try:
             shards = [Shard.from_json(shard) for shard in values["shards"]]
-            return cls(values["job"], shards, values["text_bytes"], values["skipped"])
+            found = cls(values["job"], shards, values["text_bytes"], values["skipped"])
+            if found.dtype.kind not in "ui" or not (found.format and found.fingerprint):
+                raise TypeError(f"its job is {found.job!r}")  # noqa: TRY301
+            return found
         except (KeyError, TypeError) as error:
             raise ShardError(f"{path} is damaged: {error!r}") from error
 
