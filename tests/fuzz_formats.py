@@ -206,7 +206,7 @@ def read(format: str, path: Path) -> None:
         if format == "shards":
             found = bytepair.shards.Dataset(path, split=None)
             if len(found):
-                next(found.batches(1, 8, seed=1))
+                next(found.batches(1, 8, seed=1), None)
             return
         said: dict[str, Any] = {"pattern": "gpt2", "allow_pickle": True}
         if format in {"tiktoken", "llama2c", "qwen3", "llmc", "gpt2"}:

@@ -446,6 +446,9 @@ def test_a_manifest_and_borders_that_somebody_made_up(tmp_path: Path) -> None:
     path.write_text("[" * 100_000)
     with pytest.raises(ShardError, match="is damaged"):
         shards.Manifest.load(tmp_path)
+    path.write_text(json.dumps(good | {"shards": [good["shards"][0] | {"parts": []}]}))
+    with pytest.raises(ShardError, match="lacks a file"):
+        shards.Dataset(tmp_path, split=None)[0]
     path.write_text(json.dumps(good))
     borders = tmp_path / good["shards"][0]["parts"][-1]["file"]
     borders.write_bytes(borders.read_bytes()[:-8] + b"\xff" * 8)
