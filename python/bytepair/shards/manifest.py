@@ -149,11 +149,12 @@ class Manifest:
         try:
             shards = [Shard.from_json(shard) for shard in values["shards"]]
             found = cls(values["job"], shards, values["text_bytes"], values["skipped"])
-            if found.dtype.kind not in "ui" or not (found.format and found.fingerprint):
-                raise TypeError(f"its job is {found.job!r}")  # noqa: TRY301
-            return found
+            known = found.dtype.kind in "ui" and found.format and found.fingerprint
         except (KeyError, TypeError) as error:
             raise ShardError(f"{path} is damaged: {error!r}") from error
+        if not known:
+            raise ShardError(f"{path} is damaged: its job is {found.job!r}")
+        return found
 
 
 @dataclass(frozen=True)

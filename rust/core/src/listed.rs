@@ -18,7 +18,7 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 use serde_json::value::RawValue;
 
 use crate::error::Result;
-use crate::vocabulary::{MAX_VOCAB_SIZE, MergeRule, Vocabulary};
+use crate::vocabulary::{MAX_VOCAB_SIZE, MergeRule, Rule, Vocabulary};
 use crate::{Pattern, Tokenizer};
 
 /// Ordinary tokens with their ids, and merges as pairs of ids.
@@ -99,7 +99,10 @@ impl Listed {
 /// The rule of ranks as a list: every pair of tokens that makes a token, in the order of what they
 /// make, and of the length of the left one.
 fn every_pair(vocabulary: &Vocabulary) -> impl Iterator<Item = (u32, u32)> {
-    vocabulary.cuts().into_iter().map(|(left, right, _)| (left, right))
+    vocabulary.ordinary_tokens().flat_map(|(token, _)| {
+        let cuts = (1..token.len()).map(|at| token.split_at(at));
+        cuts.filter_map(|(left, right)| Some((vocabulary.id(left)?, vocabulary.id(right)?)))
+    })
 }
 
 /// The only value of this name; `None` if there is none, or several.
@@ -180,8 +183,8 @@ pub fn texts(tokenizer: &Tokenizer, added: &[(String, u32)]) -> (String, String)
         ["[", &names[left as usize], ", ", &names[right as usize], "]"].concat()
     };
     let merges = match tokenizer.rule() {
-        MergeRule::Ranks => block("[", every_pair(vocabulary).map(pair), "]"),
-        MergeRule::Merges { .. } => block("[", tokenizer.merges().iter().copied().map(pair), "]"),
+        Rule::Ranks => block("[", every_pair(vocabulary).map(pair), "]"),
+        Rule::Merges { .. } => block("[", tokenizer.merges().iter().copied().map(pair), "]"),
     };
     (block("{", entries, "}"), merges)
 }
