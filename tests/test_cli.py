@@ -38,6 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert "bytes per token" in out
     assert "2,000 ids in" in out
     assert "Hell" in out.replace("|", "")
+    assert "note: a GGUF file cannot hold the split pattern" in out
     assert done.stderr == b""  # no bar where there is no terminal
     return cwd
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,14 @@ def test_a_file_that_is_no_parquet_or_of_another_version(tmp_path: Path) -> None
     file.write_bytes(b"no")
     with pytest.raises(CountsError, match=r"bad\.parquet"):
         bytepair.Counts.load(file)
+    bytepair.count(["a b c"]).save(file)
+    good = file.read_bytes()
+    for at in range(4, len(good), 7):  # damaged anywhere
+        file.write_bytes(good[:at] + bytes([good[at] ^ 0xFF]) + good[at + 1 :])
+        with contextlib.suppress(CountsError):
+            bytepair.Counts.load(file)
+    with pytest.raises(FileNotFoundError):
+        bytepair.Counts.load(tmp_path / "none.parquet")
     bytepair.count(["a"]).save(file)
     table = pq.read_table(file)
     metadata = {**table.schema.metadata, b"bytepair.unicode": b"1.0"}

@@ -9,6 +9,7 @@ import resource
 import struct
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 
 import bytepair
 from bytepair.errors import FileFormatError
-from bytepair.formats import huggingface, nanochat
+from bytepair.formats import companions, huggingface, nanochat
 from formats import TARGETS, asked, small, written
 
 TOK = small()
@@ -216,6 +217,18 @@ def test_memory_is_bounded_by_the_size_of_the_file(tmp_path: Path) -> None:
     assert done.returncode == 0
 
 
+def test_a_native_file_that_somebody_made_up(tmp_path: Path) -> None:
+    """With the right checksum, so that what it protects is looked at."""
+    path = written(TOK, tmp_path, "bytepair")
+    good, rng = path.read_bytes(), random.Random(4)
+    for _ in range(300):
+        data = bytearray(good)
+        data[rng.randrange(28, len(data))] ^= 1 << rng.randrange(8)
+        bare = bytes(data[:24]) + b"\0" * 4 + bytes(data[28:])
+        path.write_bytes(bare[:24] + struct.pack("<I", zlib.crc32(bare)) + bare[28:])
+        attempt(path, "bytepair")
+
+
 STRANGE: list[Any] = [
     None, True, False, 0, -1, 1.5, 1 << 31, 1 << 70, "", "x", "\ud800", "\0", "▁", [], {}, [[]],
     [None], {"type": None}, {"type": "Sequence"}, {"type": "Split"}, {"type": "NFC"}, ["a", "b"],
@@ -238,7 +251,7 @@ def replaced(node: Any, strange: Any) -> list[Any]:
 @pytest.mark.parametrize("strange", STRANGE, ids=lambda value: json.dumps(value))
 def test_any_part_of_a_json_file_replaced(strange: Any, tmp_path: Path) -> None:
     small_enough = huggingface.document(TOK)
-    config = huggingface.config(TOK) | {"bos_token": {"content": "<|bos|>"}, "chat_template": "x"}
+    config = companions.config(TOK) | {"bos_token": {"content": "<|bos|>"}, "chat_template": "x"}
     listed = [{"rank": n, "token_bytes": base64.b64encode(bytes([n])).decode()} for n in range(256)]
     numbers = {"default_vocab_size": 257, "default_num_special_tokens": 1, "version": "v7"}
     mistral = {"config": {"pattern": "a", **numbers}, "vocab": listed, "special_tokens": [

@@ -16,7 +16,7 @@ from hypothesis import given
 
 import bytepair
 from bytepair.errors import FormatError, LossError, UnsupportedError
-from bytepair.formats import gguf, llama2c, nanochat
+from bytepair.formats import llama2c, nanochat
 from formats import small, written
 from texts import hard_text
 
@@ -172,72 +172,6 @@ def test_what_llmc_cannot_hold(tmp_path: Path) -> None:
         long.export(tmp_path / "x", "llmc", lossy=True)
     with pytest.raises(LossError, match="which token ends a text"):
         small(special_tokens={}).export(tmp_path / "x", "llmc", lossy=True)
-
-
-# ---------------------------------------------------------------------------- GGUF
-
-
-@pytest.mark.parametrize("pattern", ["gpt2", "llama3", "qwen2", "digits", "deepseek", "bailing"])
-def test_the_gguf_package_reads_what_is_written(pattern: str, tmp_path: Path) -> None:
-    package = pytest.importorskip("gguf")
-    tok = small(pattern=gguf._pattern(pattern))
-    path = tok.export(tmp_path / "x-vocab.gguf")
-    reader = package.GGUFReader(path)
-
-    def value(key: str) -> Any:
-        return reader.get_field(key).contents()
-
-    assert value("tokenizer.ggml.model") == "gpt2"
-    names = {"gpt2": "gpt-2", "llama3": "llama-bpe", "digits": "starcoder",
-             "deepseek": "deepseek-v3", "bailing": "bailingmoe"}  # fmt: skip
-    assert value("tokenizer.ggml.pre") == names.get(pattern, pattern)
-    assert value("tokenizer.ggml.tokens")[256:] == ["he", "ll", "hell", *tok.special_tokens]
-    assert value("tokenizer.ggml.token_type") == [1] * 259 + [3, 3]
-    assert value("tokenizer.ggml.merges") == ["h e", "l l", "he ll"]
-    assert value("tokenizer.ggml.add_space_prefix") is False
-    assert bytepair.load(path) == tok
-
-
-def test_what_the_gguf_package_writes_is_read(tmp_path: Path) -> None:
-    package = pytest.importorskip("gguf")
-    for pre, pattern, ignore in [("llama-bpe", "llama3", True), ("olmo", "gpt2", False)]:
-        writer = package.GGUFWriter(tmp_path / "x.gguf", "llama")
-        writer.add_uint64("llama.some_number", 1 << 40)
-        writer.add_array("llama.numbers", [1, 2, 3])
-        writer.add_tokenizer_model("gpt2")
-        writer.add_tokenizer_pre(pre)
-        bytes_alone = [bytepair.formats.charmap.to_characters(bytes([b])) for b in range(256)]
-        writer.add_token_list([*bytes_alone, "he", "ll", "hell", "<|a|>", "<|b|>", "[PAD261]"])
-        writer.add_token_types([1] * 259 + [3, 4, 5])
-        writer.add_token_merges(["h e", "l l", "he ll"])
-        writer.add_bos_token_id(259)
-        writer.add_chat_template("{{ messages }}")
-        writer.write_header_to_file()
-        writer.write_kv_data_to_file()
-        writer.close()
-        tok = bytepair.load(tmp_path / "x.gguf")
-        assert tok.pattern == bytepair.PATTERNS[pattern]
-        assert (tok.merge_rule, tok.ignore_merges) == ("merges", ignore)
-        assert tok.special_tokens == {"<|a|>": 259, "<|b|>": 260}
-        assert tok.vocab_size == 261
-        assert tok.notes["bos_token"] == "<|a|>"
-        assert tok.notes["chat_template"] == "{{ messages }}"
-        assert bytepair.load(tok.export(tmp_path / "y.gguf")) == tok
-        assert tok.encode("hell") == [258]
-
-
-def test_patterns_without_a_name(tmp_path: Path) -> None:
-    path = small(pattern="gpt4o").export(tmp_path / "x.gguf", lossy=True)
-    data = path.read_bytes()
-    assert bytepair.load(path).pattern == bytepair.PATTERNS["gpt4o"]
-    foreign = data.replace(b"bytepair.pattern", b"somebody.pattern")
-    path.write_bytes(foreign)
-    with pytest.raises(UnsupportedError, match=r"'default' names a split pattern .* pass pattern="):
-        bytepair.load(path)
-    assert bytepair.load(path, pattern="gpt4o") == small(pattern="gpt4o")
-    path.write_bytes(data.replace(b"\x04\0\0\0\0\0\0\0gpt2", b"\x04\0\0\0\0\0\0\0bert"))
-    with pytest.raises(UnsupportedError, match="'bert' is not gpt2"):
-        bytepair.load(path)
 
 
 # ---------------------------------------------------------------------------- nanochat

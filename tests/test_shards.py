@@ -423,3 +423,40 @@ def test_a_damaged_manifest(tmp_path: Path, damage: str) -> None:
     (tmp_path / "manifest.json").write_text(damage)
     with pytest.raises(ShardError, match=r"is damaged|has version"):
         shards.Manifest.load(tmp_path)
+
+
+def signed(values: dict[str, Any]) -> str:
+    """A manifest with the right checksum."""
+    bare = {name: value for name, value in values.items() if name != "crc32"}
+    return json.dumps(bare | {"crc32": manifest._crc_of_values(bare)})
+
+
+def test_a_manifest_and_borders_that_somebody_made_up(tmp_path: Path) -> None:
+    tok = bytepair.train(bytepair.sample.paths(), 400)
+    shards.write(bytepair.sample.paths()[:3], tok, tmp_path, bos=True)
+    path = tmp_path / "manifest.json"
+    good = json.loads(path.read_text())
+    for values in (
+        good
+        | {
+            "shards": [
+                good["shards"][0] | {"parts": [good["shards"][0]["parts"][0] | {"file": 1.5}]}
+            ]
+        },
+        good | {"shards": [good["shards"][0] | {"tokens": -1}]},
+        good | {"job": {name: good["job"][name] for name in ("dtype", "tokenizer")}},
+    ):
+        path.write_text(signed(values))
+        with pytest.raises(ShardError, match="is damaged"):
+            shards.Manifest.load(tmp_path)
+    path.write_text("[" * 100_000)
+    with pytest.raises(ShardError, match="is damaged"):
+        shards.Manifest.load(tmp_path)
+    path.write_text(signed(good | {"shards": [good["shards"][0] | {"parts": []}]}))
+    with pytest.raises(ShardError, match="lacks a file"):
+        shards.Dataset(tmp_path, split=None)[0]
+    path.write_text(json.dumps(good))
+    borders = tmp_path / good["shards"][0]["parts"][-1]["file"]
+    borders.write_bytes(borders.read_bytes()[:-8] + b"\xff" * 8)
+    with pytest.raises(ShardError, match="do not lie in it"):
+        shards.Dataset(tmp_path, split=None)[0]

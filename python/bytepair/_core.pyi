@@ -98,6 +98,27 @@ class Model:
         notes: Mapping[str, str] | None = None,
     ) -> Model: ...
 
+@final
+class Listed:
+    @staticmethod
+    def find(data: bytes) -> tuple[Listed, bytes] | None: ...
+    @property
+    def added(self) -> dict[str, int]: ...
+    @property
+    def size(self) -> int: ...
+    def has_all_bytes(self) -> bool: ...
+    def model(
+        self,
+        pattern: str,
+        special_tokens: Mapping[str, int],
+        *,
+        ranks: bool,
+        ignore_merges: bool,
+        notes: Mapping[str, str],
+    ) -> Model: ...
+
+def listed_texts(tokenizer: Tokenizer, added: Sequence[tuple[str, int]]) -> tuple[str, str]: ...
+
 @disjoint_base
 class Tokenizer:
     def __new__(cls, model: Model) -> Self: ...

@@ -76,12 +76,14 @@ class Counts:
 
         try:
             table = pq.read_table(path)
-        except pa.ArrowInvalid as error:
+        except FileNotFoundError:
+            raise
+        except (pa.ArrowException, OSError) as error:  # what is damaged is often an OSError
             raise CountsError(f"{path}: {error}") from error
         try:
             found = _pattern_of(table.schema.metadata or {}, pattern)
             return cls(_from_table(table, found))
-        except CountsError as error:
+        except (CountsError, UnicodeDecodeError, pa.ArrowException) as error:
             raise CountsError(f"{path}: {error}") from None
 
     def save(

@@ -37,11 +37,15 @@ def split(text: str, pattern: str) -> list[bytes]:
 
     if pattern.startswith("(?#NF"):
         raise ValueError("normalize the text yourself, and leave out the mark of the pattern")
+    step, _, later_steps = pattern.partition("(?#then)")
     pretokens, done = [], 0
-    for match in regex.finditer(pattern, text):
+    for match in regex.finditer(step, text):
         pretokens += [text[done : match.start()], match.group()]
         done = match.end()
-    return [p.encode() for p in [*pretokens, text[done:]] if p]
+    pieces = [p for p in [*pretokens, text[done:]] if p]
+    if later_steps:
+        return [p for piece in pieces for p in split(piece, later_steps)]
+    return [p.encode() for p in pieces]
 
 
 def count(texts: Iterable[str], pattern: str) -> dict[bytes, int]:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Self
 from bytepair import _core
 from bytepair.bulk import BulkMethods
 from bytepair.chat.methods import ChatMethods
-from bytepair.errors import FileFormatError
+from bytepair.errors import FileFormatError, PatternError, VocabularyError
 from bytepair.formats.files import read_file
 from bytepair.formats.files import write_whole as write_whole
-from bytepair.formats.parts import Asked, unmarked
+from bytepair.formats.parts import Asked, unspeakable
 from bytepair.view import terminal
 
 if TYPE_CHECKING:
@@ -247,6 +247,28 @@ class Tokenizer(BulkMethods, ChatMethods):
         write_whole(target, self.to_bytes())
         return target
 
+    def losses(self, format: str) -> list[str]:
+        """Ask what would be lost if the tokenizer were written in a format.
+
+        Args:
+            format: a name of the table in `docs/formats.md`, such as `gguf`.
+
+        Returns:
+            A sentence for each thing that the format cannot hold; nothing if it can hold all.
+
+        Raises:
+            ValueError: if there is no such format.
+
+        Example:
+            >>> import bytepair
+            >>> tok = bytepair.train(["hello hello"], vocab_size=269)
+            >>> tok.losses("huggingface"), tok.losses("tiktoken")
+            ([], ['the split pattern', 'the special tokens'])
+        """
+        from bytepair.formats import registry
+
+        return registry.losses(self, format)
+
     def truncate(self, vocab_size: int) -> Self:
         """Cut the vocabulary down to what training for fewer ids would have given.
 
@@ -327,8 +349,8 @@ class Tokenizer(BulkMethods, ChatMethods):
         """
         import tiktoken
 
-        if unmarked(self.pattern)[0]:
-            raise ValueError("tiktoken does not normalize texts, as this tokenizer does")
+        if asks := unspeakable(self.pattern):
+            raise ValueError(f"tiktoken does not do what the pattern asks for: {asks}")
         if self.merge_rule != "ranks":
             raise ValueError(
                 "tiktoken merges by rank, this tokenizer by a list of merges; a few ids would "
@@ -462,7 +484,7 @@ def load(
         if check:
             _core.Model.verify(own.read_bytes())
         return Tokenizer(_core.Model.map(own))
-    except FileFormatError as error:
+    except (FileFormatError, VocabularyError, PatternError) as error:
         raise FileFormatError(f"{own}: {error}") from None
 
 

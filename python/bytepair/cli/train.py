@@ -94,6 +94,8 @@ def train(
         typer.echo(_bytes_per_token(tokenizer))
     size = path.stat().st_size / 1e6
     typer.echo(f"{tokenizer.vocab_size:,} ids in {seconds:.2f} s, saved to {path} ({size:.2f} MB)")
+    for lost in tokenizer.losses("gguf"):
+        typer.echo(f"note: a GGUF file cannot hold {lost}")
     typer.echo(f"next: bytepair evaluate {out}, or bytepair explore {out}")
 
 

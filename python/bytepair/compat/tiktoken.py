@@ -21,7 +21,7 @@ from tiktoken import encoding_name_for_model, list_encoding_names
 
 from bytepair.compat._unstable import completions, unstable_length
 from bytepair.errors import UnknownIdError
-from bytepair.formats.parts import unmarked
+from bytepair.formats.parts import unspeakable
 from bytepair.tokenizer import Tokenizer
 
 __all__ = [
@@ -92,8 +92,8 @@ class Encoding:
         """
         if tokenizer.merge_rule != "ranks":
             raise ValueError("tiktoken merges by rank, this tokenizer by a list of merges")
-        if unmarked(tokenizer.pattern)[0]:
-            raise ValueError("tiktoken does not normalize texts, as this tokenizer does")
+        if asks := unspeakable(tokenizer.pattern):
+            raise ValueError(f"tiktoken does not do what the pattern asks for: {asks}")
         return cls(
             name,
             pat_str=tokenizer.pattern,

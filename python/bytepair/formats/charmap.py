@@ -47,5 +47,11 @@ def to_bytes(characters: str) -> bytes | None:
 
 def lookalikes(tokenizer: _core.Tokenizer) -> list[str]:
     """The special tokens whose names an ordinary token has, when it is written as characters."""
-    ordinary = {to_characters(token) for token in tokenizer.mergeable_ranks}
-    return [name for name in tokenizer.special_tokens if name in ordinary]
+    return [name for name in tokenizer.special_tokens if _is_token(to_bytes(name), tokenizer)]
+
+
+def _is_token(token: bytes | None, tokenizer: _core.Tokenizer) -> bool:
+    try:
+        return token is not None and tokenizer.token_id(token) >= 0
+    except KeyError:
+        return False

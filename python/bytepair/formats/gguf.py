@@ -1,10 +1,7 @@
-r"""GGUF: the keys `tokenizer.ggml.*` of a model file, or a file with nothing else.
+"""GGUF: the keys `tokenizer.ggml.*` of a model file, or a file with nothing else.
 
-llama.cpp does not read split patterns. It has a list of its own, by names, and a name also says
-whether a pretoken that is a token wins outright. So a tokenizer can only be written where there is
-a name for its pattern. What llama.cpp does with a name is what is read, with two known exceptions:
-its contractions are not of `ſ` (U+017F), which the letter case of the published patterns includes;
-and where it rewrites a pattern more than that (`gpt-4o`, `tekken`) the name is refused.
+A file names a rule of llama.cpp and holds no split pattern, so a tokenizer can only be written
+where there is a name for its pattern.
 
 Files that we write also hold the pattern and the merge rule under keys of our own.
 """
@@ -20,12 +17,11 @@ from typing import Any, Final
 
 from bytepair import _core
 from bytepair.errors import FormatError, LossError, UnsupportedError
-from bytepair.formats import huggingface
+from bytepair.formats import added_tokens, companions, llamacpp
 from bytepair.formats.charmap import lookalikes, to_characters
 from bytepair.formats.files import MAX_VOCAB_SIZE, Cursor, typed, write_whole
 from bytepair.formats.gpt2 import check_merges, quick_merges, read_pair, read_vocabulary
-from bytepair.formats.parts import Asked, Parts, all_pairs, unmade, unmarked
-from bytepair.formats.pretokenizers import pattern_of
+from bytepair.formats.parts import Asked, Parts, all_pairs, marks
 
 MAGIC: Final = b"GGUF"
 VERSIONS: Final = (2, 3)
@@ -46,47 +42,9 @@ _ROLES: Final = {
     "unk_token": "tokenizer.ggml.unknown_token_id",
     "sep_token": "tokenizer.ggml.seperator_token_id",
     "pad_token": "tokenizer.ggml.padding_token_id",
+    "cls_token": "tokenizer.ggml.cls_token_id",
+    "mask_token": "tokenizer.ggml.mask_token_id",
 }
-
-#: The patterns that llama.cpp has by these names, and whether whole tokens win outright there.
-_NAMED: Final = {
-    ("gpt2", False): "gpt-2 phi-2 mpt olmo jais exaone4 trillion granite-docling",
-    ("llama3", True): "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2",
-    ("llama3", False): "smaug-bpe dbrx chatglm-bpe glm4",
-    ("qwen2", False): "qwen2 deepseek-r1-qwen megrez stablelm2 hunyuan grok-2 solar-open",
-    ("digits", False): "starcoder refact command-r smollm codeshell exaone minerva-7b mellum2",
-    ("deepseek", False): "deepseek-v3 hunyuan-dense joyai-llm",
-    ("bailing", False): "bailingmoe bailingmoe2 llada-moe",
-}
-_SPLIT: Final = {"type": "Split", "behavior": "Isolated", "invert": False}
-_BYTES: Final = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}
-_STEPS: Final[dict[str, list[dict[str, Any]]]] = {
-    "digits": [
-        {"type": "Digits", "individual_digits": True},
-        {**_BYTES, "use_regex": True},
-    ],
-    "deepseek": [
-        {**_SPLIT, "pattern": {"Regex": r"\p{N}{1,3}"}},
-        {**_SPLIT, "pattern": {"Regex": "[一-龥\u3040-ゟ゠-ヿ]+"}},
-        {
-            **_SPLIT,
-            "pattern": {
-                "Regex": "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+"
-                "|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*"
-                "|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"
-            },
-        },
-        _BYTES,
-    ],
-}
-_BAILING: Final = _core.PATTERNS["nanochat"].replace("{1,2}", "")
-
-
-def _pattern(kind: str) -> str:
-    if kind in _STEPS:
-        return pattern_of({"type": "Sequence", "pretokenizers": _STEPS[kind]}, kind)
-    return _BAILING if kind == "bailing" else _core.PATTERNS[kind]
-
 
 # ---------------------------------------------------------------------------- reading
 
@@ -181,7 +139,7 @@ def _parts(values: dict[str, Any], asked: Asked) -> Parts:
         raise FormatError("tokenizer.ggml.tokens", f"there are more than {MAX_VOCAB_SIZE}")
     kinds = _kinds(values, len(names))
     ids, special = _ids(names, kinds)
-    tokens = read_vocabulary(ids, "tokenizer.ggml.tokens")
+    tokens = read_vocabulary(ids, "tokenizer.ggml.tokens", asked)
     lines = _list(values, "tokenizer.ggml.merges", str)
     merges = quick_merges(lines, ids, tokens)
     if merges is None:
@@ -204,8 +162,8 @@ def _list(values: dict[str, Any], key: str, kind: type) -> list[Any]:
 def _splitting(values: dict[str, Any], asked: Asked) -> tuple[str, bool]:
     """The pattern, and whether whole tokens win outright."""
     name = values.get("tokenizer.ggml.pre", "default")
-    known = [kind for kind, names in _NAMED.items() if name in names.split()]
-    ignore = known[0][1] if known else values.get("bytepair.ignore_merges") is True
+    known = llamacpp.rule(name) if isinstance(name, str) else None
+    ignore = known[1] if known else values.get("bytepair.ignore_merges") is True
     own = values.get(_PATTERN_KEY)
     if own is not None:
         return typed(own, str, _PATTERN_KEY), ignore
@@ -217,7 +175,7 @@ def _splitting(values: dict[str, Any], asked: Asked) -> tuple[str, bool]:
             f"{name!r} names a split pattern that we do not have exactly; pass pattern= to say "
             "which one to use",
         )
-    return _pattern(known[0][0]), ignore
+    return known
 
 
 def _kinds(values: dict[str, Any], count: int) -> list[int]:
@@ -259,34 +217,29 @@ def _notes(
         notes["chat_template"] = values["tokenizer.chat_template"]
     users = {name: {"special": False} for name, id in special.items() if kinds[id] == _USER_DEFINED}
     if users:
-        notes[huggingface.FLAGS_NOTE] = json.dumps(users)
+        notes[added_tokens.NOTE] = json.dumps(users)
     return notes
 
 
 # ---------------------------------------------------------------------------- writing
 
 
-def name_of(tokenizer: _core.Tokenizer) -> str | None:
-    """The name that llama.cpp has for how this tokenizer splits and merges, or None."""
-    anyhow = tokenizer.merge_rule == "ranks"
-    whole_first = bool(unmade(tokenizer)) if anyhow else tokenizer.ignore_merges
-    for (kind, ignore), names in _NAMED.items():
-        fits = (ignore or not whole_first) if anyhow else ignore == whole_first
-        if fits and unmarked(tokenizer.pattern)[1] == _pattern(kind):
-            return names.split()[0]
-    return None
-
-
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
     """What a GGUF file cannot hold."""
     lost = []
-    if name_of(tokenizer) is None:
+    if llamacpp.name_of(tokenizer) is None:
+        named = llamacpp.has_pattern(marks(tokenizer.pattern).rest)
+        what = "whether a pretoken that is a token wins outright" if named else "the split pattern"
+        known = [name for name, regex in _core.PATTERNS.items() if llamacpp.has_pattern(regex)]
         lost.append(
-            "the split pattern, or whether whole tokens win: llama.cpp has no name for it and will "
-            "split by its default"
+            f"{what}: llama.cpp has no name for it and will go by its rule "
+            f"{llamacpp.nearest(tokenizer)!r} (of our patterns it has {', '.join(known)})"
         )
-    if normalizer := unmarked(tokenizer.pattern)[0]:
-        lost.append(f"that texts are normalized to {normalizer}, which llama.cpp does not")
+    found = marks(tokenizer.pattern)
+    if found.form:
+        lost.append(f"that texts are normalized to {found.form}, which llama.cpp does not")
+    if found.strips:
+        lost.append("that special tokens take the white space beside them")
     if twins := lookalikes(tokenizer):
         lost.append(f"special tokens that look like ordinary ones, such as {twins[0]!r}")
     return lost
@@ -309,11 +262,11 @@ def _keys(tokenizer: _core.Tokenizer) -> dict[str, tuple[int, bytes]]:
     by_rank = tokenizer.merge_rule == "ranks"
     merges = all_pairs(tokenizer.mergeable_ranks) if by_rank else tokenizer.merges
     lines = [f"{to_characters(left)} {to_characters(right)}" for left, right in merges]
-    config = json.loads(tokenizer.notes.get(huggingface.CONFIG_NOTE, "{}"))
+    config = companions.noted(tokenizer)
     values = {
         "general.architecture": (_STRING, _text("llama")),
         "tokenizer.ggml.model": (_STRING, _text("gpt2")),
-        "tokenizer.ggml.pre": (_STRING, _text(name_of(tokenizer) or "default")),
+        "tokenizer.ggml.pre": (_STRING, _text(llamacpp.nearest(tokenizer))),
         "tokenizer.ggml.tokens": (_ARRAY, _texts(names)),
         "tokenizer.ggml.token_type": (
             _ARRAY,
@@ -337,7 +290,7 @@ def _keys(tokenizer: _core.Tokenizer) -> dict[str, tuple[int, bytes]]:
 
 def _entries(tokenizer: _core.Tokenizer) -> tuple[list[str], list[int]]:
     """The text and the kind of each id; where there is no token, a name that is not used."""
-    flags = json.loads(tokenizer.notes.get(huggingface.FLAGS_NOTE, "{}"))
+    flags = added_tokens.unusual(tokenizer)
     ids = range(tokenizer.vocab_size)
     entries = {id: (_hole(id), _UNUSED) for id in ids}
     entries |= {i: (to_characters(t), _NORMAL) for t, i in tokenizer.mergeable_ranks.items()}

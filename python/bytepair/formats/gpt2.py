@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bytepair import _core
-from bytepair.errors import FormatError
+from bytepair.errors import FormatError, UnsupportedError
 from bytepair.formats.charmap import lookalikes, to_bytes, to_characters
 from bytepair.formats.files import (
     MAX_VOCAB_SIZE,
@@ -55,7 +55,7 @@ def read(path: Path, asked: Asked) -> Parts:
     merges = parse_merges(read_file(files[1]))
     special = _special(ids, merges, asked)
     ordinary = {name: id for name, id in ids.items() if name not in special}
-    tokens = read_vocabulary(ordinary, VOCABULARY)
+    tokens = read_vocabulary(ordinary, VOCABULARY, asked)
     return Parts(tokens, asked.pattern or "gpt2", special, check_merges(merges, tokens, MERGES))
 
 
@@ -85,20 +85,25 @@ def check_ids(ids: dict[str, Any], place: str) -> None:
             id_of(id, f"{place}[{name!r}]")
 
 
-def read_vocabulary(ids: dict[str, int], place: str) -> dict[bytes, int]:
+def read_vocabulary(ids: dict[str, int], place: str, asked: Asked) -> dict[bytes, int]:
     """Tokens as characters into tokens as bytes.
 
     Raises:
-        FormatError: if a character stands for no byte, or two tokens have one id.
+        FormatError: if two tokens have one id.
+        UnsupportedError: if a character stands for no byte; no text is encoded to such a token, so
+            it may be left out, and its id then stands for nothing.
     """
     tokens: dict[bytes, int] = {}
     names: dict[int, str] = {}
     for name, id in ids.items():
         token = to_bytes(name)
         if not token:
-            raise FormatError(
+            if asked.lossy and name:
+                continue
+            raise UnsupportedError(
                 f"{place}[{name!r}]",
-                "a character of the token stands for no byte, so this is no byte-level token",
+                "a character of the token stands for no byte, so this is no byte-level token; pass "
+                "lossy=True to leave it out",
             )
         if id in names:
             raise FormatError(f"{place}[{name!r}]", f"{names[id]!r} has the id {id} too")
@@ -149,6 +154,8 @@ def quick_merges(
         ids: the vocabulary as it is written.
         tokens: what `read_vocabulary` made of it, in the same order.
     """
+    if len(ids) != len(tokens):
+        return None
     names = dict(zip(ids, tokens, strict=True))
     parts = (m.split(" ") if type(m) is str else m if type(m) is list else [] for m in listed)
     try:

@@ -32,38 +32,24 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bytepair import _core
 from bytepair.errors import FormatError, LossError, UnsupportedError
-from bytepair.formats.charmap import lookalikes, to_characters
-from bytepair.formats.files import (
-    id_of,
-    parse_json,
-    read_file,
-    to_json,
-    typed,
-    write_whole,
-)
-from bytepair.formats.gpt2 import check_ids, check_merges, quick_merges, read_pair, read_vocabulary
+from bytepair.formats import added_tokens, companions
+from bytepair.formats.charmap import lookalikes
+from bytepair.formats.files import parse_json, read_file, to_json, typed, write_whole
+from bytepair.formats.gpt2 import check_ids, check_merges, read_pair, read_vocabulary
 from bytepair.formats.oniguruma import means_the_same, to_oniguruma
-from bytepair.formats.parts import MARKS, Asked, Parts, all_pairs, unmarked
+from bytepair.formats.parts import MARKS, THEN, Asked, Parts, all_pairs, marked, marks
 from bytepair.formats.pretokenizers import pattern_of
 
 if TYPE_CHECKING:
     import tokenizers
 
 FILE: Final = "tokenizer.json"
-CONFIG: Final = "tokenizer_config.json"
-TEMPLATE: Final = "chat_template.jinja"
 
 _BYTE_LEVEL: Final = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
-_FLAGS: Final = ("single_word", "lstrip", "rstrip", "normalized", "special")
-_USUAL: Final = {name: name == "special" for name in _FLAGS}
-#: The tokens that a configuration names for a purpose.
-ROLES: Final = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token")
 
 #: Notes on what a file says beside the values of a tokenizer.
-FLAGS_NOTE: Final = "huggingface.added_tokens"
 PROCESSOR_NOTE: Final = "huggingface.post_processor"
 PRETOKENIZER_NOTE: Final = "huggingface.pre_tokenizer"
-CONFIG_NOTE: Final = "huggingface.config"
 
 
 # ---------------------------------------------------------------------------- reading
@@ -80,43 +66,67 @@ def read(path: Path, asked: Asked) -> Parts:
     file = path / FILE if path.is_dir() else path
     parts = parse(read_file(file), asked)
     if file.name == FILE:
-        parts.notes.update(_beside(folder, parts, asked))
+        parts.notes.update(companions.read(folder, parts, asked))
     return parts
 
 
-def parse(data: bytes, asked: Asked) -> Parts:
-    """The values in the bytes of a `tokenizer.json`."""
+def parse(data: bytes, asked: Asked, *, quick: bool = True) -> Parts:
+    """The values in the bytes of a `tokenizer.json`.
+
+    Args:
+        data: the bytes.
+        asked: what the caller says.
+        quick: whether the core may read the vocabulary and the merges, as it does if nothing about
+            them is unusual; the result is the same.
+    """
     try:
-        return _parse(data, asked)
+        return _parse(data, asked, quick)
     except RecursionError:
         raise FormatError(FILE, "the JSON is nested too deeply") from None
 
 
-def _parse(data: bytes, asked: Asked) -> Parts:
-    document = typed(parse_json(data, FILE), dict, FILE)
+def _parse(data: bytes, asked: Asked, quick: bool) -> Parts:
+    listed, rest = (_core.Listed.find(data) if quick else None) or (None, data)
+    document = typed(parse_json(rest, FILE), dict, FILE)
     _check_rest(document, asked)
     model = typed(document.get("model"), dict, "model")
     _check_model(model)
-    added = _added(document, asked)
-    ids = typed(model.get("vocab"), dict, "model.vocab")
-    check_ids(ids, "model.vocab")
-    _check_added(added, ids)
-    special = {name: token["id"] for name, token in added.items()}
-    ordinary = {name: id for name, id in ids.items() if name not in special}
-    tokens = read_vocabulary(ordinary, "model.vocab")
-    if len(tokens.keys() & {bytes([byte]) for byte in range(256)}) < 256:
+    added = added_tokens.read(document, asked)
+    if listed is None:
+        tokens, merges = _tables(model, added, asked)
+        complete = all(bytes([byte]) in tokens for byte in range(256))
+    else:
+        added_tokens.check_ids(added, listed.added, listed.size)
+        complete = listed.has_all_bytes()
+    if not complete:
         _check_unknown(model)
-    listed = typed(model.get("merges"), list, "model.merges")
-    merges = quick_merges(listed, ordinary, tokens)
-    if merges is None:
-        merges = check_merges(list(_merges(listed)), tokens, "model.merges")
     ignore = typed(model.get("ignore_merges", False), bool, "model.ignore_merges")
-    pattern = pattern_of(document.get("pre_tokenizer"), "pre_tokenizer")
+    ranks = _said(model, "merge_rule") == "ranks" and ignore
+    form = _form(document.get("normalizer"), added, asked)
+    rule = _own_pattern(model, document) or pattern_of(
+        document.get("pre_tokenizer"), "pre_tokenizer"
+    )
+    pattern = marked(form, added_tokens.strips(added), rule)
+    special = {name: token["id"] for name, token in added.items()}
     notes = _notes(document, added)
-    pattern = _mark(document.get("normalizer"), added, asked) + pattern
-    if _says_ranks(model) and ignore and merges == all_pairs(tokens):
+    if listed is not None:
+        return Parts(listed, pattern, special, None if ranks else [], ignore, notes)
+    if ranks and merges == all_pairs(tokens):
         return Parts(tokens, pattern, special, notes=notes)
     return Parts(tokens, pattern, special, merges, ignore, notes)
+
+
+def _tables(
+    model: dict[str, Any], added: dict[str, added_tokens.Token], asked: Asked
+) -> tuple[dict[bytes, int], list[tuple[bytes, bytes]]]:
+    """The ordinary tokens and the merges, and what is wrong with them."""
+    ids = typed(model.get("vocab"), dict, "model.vocab")
+    check_ids(ids, "model.vocab")
+    added_tokens.check_ids(added, ids, len(ids))
+    ordinary = {name: id for name, id in ids.items() if name not in added}
+    tokens = read_vocabulary(ordinary, "model.vocab", asked)
+    listed = typed(model.get("merges"), list, "model.merges")
+    return tokens, check_merges(list(_merges(listed)), tokens, "model.merges")
 
 
 def _check_rest(document: dict[str, Any], asked: Asked) -> None:
@@ -134,12 +144,12 @@ def _check_rest(document: dict[str, Any], asked: Asked) -> None:
         raise UnsupportedError("decoder", "it is not ByteLevel, so ids do not stand for bytes")
 
 
-def _mark(normalizer: Any, added: dict[str, dict[str, Any]], asked: Asked) -> str:
-    """The mark of the normalization that is asked for; what we do not do is refused."""
+def _form(normalizer: Any, added: dict[str, added_tokens.Token], asked: Asked) -> str | None:
+    """The normalization that is asked for, if any; what we do not do is refused."""
     kinds = set(_normalizers(normalizer))
     if not kinds <= set(MARKS):
         if asked.lossy:
-            return ""
+            return None
         raise UnsupportedError(
             "normalizer",
             f"{min(kinds - set(MARKS))} changes the text before it is split, and we only do "
@@ -151,7 +161,7 @@ def _mark(normalizer: Any, added: dict[str, dict[str, Any]], asked: Asked) -> st
             raise UnsupportedError(
                 "added_tokens", f"{name!r} is looked for in normalized text, and here in the text"
             )
-    return MARKS[max(kinds)] if kinds else ""
+    return max(kinds, default=None)
 
 
 def _normalizers(normalizer: Any) -> list[str]:
@@ -183,67 +193,6 @@ def _check_unknown(model: dict[str, Any]) -> None:
             raise UnsupportedError(f"model.{name}", "not every byte has a token, and this is used")
 
 
-def _added(document: dict[str, Any], asked: Asked) -> dict[str, dict[str, Any]]:
-    """The added tokens by their text."""
-    found: dict[str, dict[str, Any]] = {}
-    listed = document.get("added_tokens")
-    entries = typed([] if listed is None else listed, list, "added_tokens")
-    for number, entry in enumerate(entries):
-        place = f"added_tokens[{number}]"
-        token = typed(entry, dict, place)
-        name = typed(token.get("content"), str, f"{place}.content")
-        flags = {f: typed(token.get(f, _USUAL[f]), bool, f"{place}.{f}") for f in _FLAGS}
-        for flag in ("single_word", "lstrip", "rstrip"):
-            if flags[flag] and not asked.lossy:
-                raise UnsupportedError(
-                    f"{place}.{flag}",
-                    f"{name!r} would take its neighbours into account; pass lossy=True to read it "
-                    "as if it did not",
-                )
-        if name in found:
-            raise FormatError(f"{place}.content", f"{name!r} is given twice")
-        found[name] = {"id": id_of(token.get("id"), f"{place}.id"), **flags}
-    _check_overlaps(found)
-    return found
-
-
-def _check_overlaps(added: dict[str, dict[str, Any]]) -> None:
-    """Refuse two kinds of added tokens of which one may get in the way of the other.
-
-    Those that are not `normalized` are looked for first, then the others in what is left; we look
-    for all at once, from left to right. It is the same if none of the others can begin before one
-    of the first and reach into it.
-    """
-    first = [name for name, token in added.items() if not token["normalized"]]
-    then = [name for name, token in added.items() if token["normalized"]]
-    ends = {name[at:] for name in then for at in range(1, len(name))}
-    starts = {name[:at] for name in first for at in range(1, len(name))}
-    every = "\0".join(then)
-    shared = (ends & starts) | {name for name in first if name in every}
-    if shared:
-        raise UnsupportedError(
-            "added_tokens",
-            f"tokens with and without `normalized` share {min(shared)!r} and may overlap in a text",
-        )
-
-
-def _check_added(added: dict[str, dict[str, Any]], ids: dict[str, int]) -> None:
-    """Check the ids of added tokens against those that `tokenizers` would give them.
-
-    It takes the id of the vocabulary, or else the next one after all that there are.
-    """
-    known: dict[str, int] = {}
-    for number, (name, token) in enumerate(added.items()):
-        id = token["id"]
-        given = ids.get(name, max(len(ids), max(known.values(), default=-1) + 1))
-        if given != id:
-            raise FormatError(
-                f"added_tokens[{number}].id",
-                f"{name!r} has the id {id} here, and would be given {given}",
-            )
-        known[name] = id
-
-
 def _merges(listed: list[Any]) -> Iterator[tuple[bytes, bytes]]:
     """The merges, which stand as strings with a space, or as pairs."""
     for number, merge in enumerate(listed):
@@ -257,15 +206,8 @@ def _merges(listed: list[Any]) -> Iterator[tuple[bytes, bytes]]:
             yield read_pair([typed(part, str, place) for part in pair], place)
 
 
-def _notes(document: dict[str, Any], added: dict[str, dict[str, Any]]) -> dict[str, str]:
-    notes = {}
-    flags = {
-        name: {flag: token[flag] for flag in _FLAGS if token[flag] != _USUAL[flag]}
-        for name, token in added.items()
-    }
-    flags = {name: unusual for name, unusual in flags.items() if unusual}
-    if flags:
-        notes[FLAGS_NOTE] = json.dumps(flags)
+def _notes(document: dict[str, Any], added: dict[str, added_tokens.Token]) -> dict[str, str]:
+    notes = added_tokens.note(added)
     step = document["pre_tokenizer"]
     if step["type"] == "Sequence" and len(step["pretokenizers"]) > 2:
         notes[PRETOKENIZER_NOTE] = json.dumps(step)
@@ -275,51 +217,18 @@ def _notes(document: dict[str, Any], added: dict[str, dict[str, Any]]) -> dict[s
     return notes
 
 
-def _says_ranks(model: dict[str, Any]) -> bool:
+def _said(model: dict[str, Any], name: str) -> Any:
+    """What our own mark in a model says, which others pass over."""
     mark = model.get("bytepair")
-    return isinstance(mark, dict) and mark.get("merge_rule") == "ranks"
+    return mark.get(name) if isinstance(mark, dict) else None
 
 
-# ---------------------------------------------------------------------------- files beside
-
-
-def _beside(folder: Path, parts: Parts, asked: Asked) -> dict[str, str]:
-    """Notes of the configuration and the chat template in a folder."""
-    notes = {}
-    if (folder / CONFIG).is_file():
-        config = typed(parse_json(read_file(folder / CONFIG), CONFIG), dict, CONFIG)
-        _check_config(config, parts, asked)
-        template = config.pop("chat_template", None)
-        if isinstance(template, str):
-            notes["chat_template"] = typed(template, str, f"{CONFIG}: chat_template")
-        elif template is not None:
-            config["chat_template"] = template
-        for role in ROLES:
-            name = config.get(role)
-            name = name.get("content") if isinstance(name, dict) else name
-            if isinstance(name, str):
-                notes[role] = typed(name, str, f"{CONFIG}: {role}")
-        for name in ("added_tokens_decoder", "auto_map"):  # made anew; a pointer to code
-            config.pop(name, None)
-        notes[CONFIG_NOTE] = json.dumps(config)
-    if (folder / TEMPLATE).is_file():
-        try:
-            notes["chat_template"] = read_file(folder / TEMPLATE).decode()
-        except UnicodeDecodeError as error:
-            raise FormatError(f"{TEMPLATE}, byte {error.start}", "it is not UTF-8") from None
-    return notes
-
-
-def _check_config(config: dict[str, Any], parts: Parts, asked: Asked) -> None:
-    """`transformers` adds the tokens that are listed here; they must be those we have."""
-    place = f"{CONFIG}: added_tokens_decoder"
-    listed = typed(config.get("added_tokens_decoder") or {}, dict, place)
-    for id, token in listed.items():
-        name = typed(token, dict, f"{place}[{id}]").get("content")
-        if not isinstance(name, str) or str(parts.special_tokens.get(name)) != id:
-            if asked.lossy:
-                continue
-            raise UnsupportedError(f"{place}[{id}]", f"{name!r} is not in {FILE} with this id")
+def _own_pattern(model: dict[str, Any], document: dict[str, Any]) -> str | None:
+    """The pattern that the steps of the file were written from, if the file has it."""
+    own = _said(model, "pattern")
+    if not isinstance(own, str) or _splits(own) != document.get("pre_tokenizer"):
+        return None
+    return own if all(map(means_the_same, own.split(THEN))) else None
 
 
 # ---------------------------------------------------------------------------- writing
@@ -330,7 +239,9 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
     lost = []
     if twins := lookalikes(tokenizer):
         lost.append(f"special tokens that look like ordinary ones, such as {twins[0]!r}")
-    if _noted_steps(tokenizer) is None and not means_the_same(unmarked(tokenizer.pattern)[1]):
+    if _noted_steps(tokenizer) is None and not all(
+        map(means_the_same, marks(tokenizer.pattern).rest.split(THEN))
+    ):
         lost.append(
             "the exact meaning of the split pattern, which has parts that Oniguruma, the engine of "
             "tokenizers, may read in another way"
@@ -340,51 +251,69 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
 
 def document(tokenizer: _core.Tokenizer) -> dict[str, Any]:
     """The content of a `tokenizer.json`."""
+    document: dict[str, Any] = json.loads(text(tokenizer))
+    return document
+
+
+def text(tokenizer: _core.Tokenizer) -> str:
+    """The text of a `tokenizer.json`; an entry of the vocabulary or a merge on each line."""
+    rest = _rest(tokenizer)
+    vocabulary, merges = _core.listed_texts(tokenizer, _also_in_vocabulary(tokenizer))
+    before, _, after = to_json(rest).decode().rpartition('"vocab": {},\n    "merges": []')
+    return f'{before}"vocab": {vocabulary},\n    "merges": {merges}{after}'
+
+
+def _also_in_vocabulary(tokenizer: _core.Tokenizer) -> list[tuple[str, int]]:
+    """The added tokens that must stand in the vocabulary to have their ids.
+
+    Otherwise they are numbered after it.
+    """
+    added = [(token["content"], token["id"]) for token in added_tokens.written(tokenizer)]
+    size = len(tokenizer.mergeable_ranks)
+    return added if any(id != n for (_, id), n in zip(added, count(size), strict=False)) else []
+
+
+def _rest(tokenizer: _core.Tokenizer) -> dict[str, Any]:
+    """All but the vocabulary and the merges."""
     processor = tokenizer.notes.get(PROCESSOR_NOTE)
-    normalizer, _ = unmarked(tokenizer.pattern)
+    normalizer = marks(tokenizer.pattern).form
     return {
         "version": "1.0",
         "truncation": None,
         "padding": None,
-        "added_tokens": _added_document(tokenizer),
+        "added_tokens": added_tokens.written(tokenizer),
         "normalizer": {"type": normalizer} if normalizer else None,
-        "pre_tokenizer": _pretokenizer(tokenizer),
+        "pre_tokenizer": _noted_steps(tokenizer) or _splits(marks(tokenizer.pattern).rest),
         "post_processor": None if processor is None else json.loads(processor),
         "decoder": {**_BYTE_LEVEL, "use_regex": True},
-        "model": _model_document(tokenizer),
+        "model": _model(tokenizer),
     }
 
 
 def _noted_steps(tokenizer: _core.Tokenizer) -> dict[str, Any] | None:
     """The steps that the pattern was read from, if a note of them fits it."""
     noted = json.loads(tokenizer.notes.get(PRETOKENIZER_NOTE, "null"))
-    fits = noted and pattern_of(noted, PRETOKENIZER_NOTE) == unmarked(tokenizer.pattern)[1]
+    fits = noted and pattern_of(noted, PRETOKENIZER_NOTE) == marks(tokenizer.pattern).rest
     return noted if fits else None
 
 
-def _pretokenizer(tokenizer: _core.Tokenizer) -> dict[str, Any]:
-    """The steps that the pattern was read from, or else one split."""
-    split = {
-        "type": "Split",
-        "pattern": {"Regex": to_oniguruma(unmarked(tokenizer.pattern)[1])},
-        "behavior": "Isolated",
-        "invert": False,
-    }
-    return _noted_steps(tokenizer) or {
-        "type": "Sequence",
-        "pretokenizers": [split, {**_BYTE_LEVEL, "use_regex": False}],
-    }
+def _splits(pattern: str) -> dict[str, Any]:
+    """A split for each step of a pattern without marks."""
+    splits = [
+        {
+            "type": "Split",
+            "pattern": {"Regex": to_oniguruma(step)},
+            "behavior": "Isolated",
+            "invert": False,
+        }
+        for step in pattern.split(THEN)
+    ]
+    end = {**_BYTE_LEVEL, "use_regex": False}
+    return {"type": "Sequence", "pretokenizers": [*splits, end]}
 
 
-def _model_document(tokenizer: _core.Tokenizer) -> dict[str, Any]:
-    ranks = tokenizer.mergeable_ranks
+def _model(tokenizer: _core.Tokenizer) -> dict[str, Any]:
     by_rank = tokenizer.merge_rule == "ranks"
-    merges = all_pairs(ranks) if by_rank else tokenizer.merges
-    ids = {to_characters(token): id for token, id in ranks.items()}
-    specials = [(token["content"], token["id"]) for token in _added_document(tokenizer)]
-    if any(id != n for (_, id), n in zip(specials, count(len(ids)), strict=False)):
-        # Added tokens are numbered after the vocabulary, so with other ids they stand in it.
-        ids |= dict(specials)
     model: dict[str, Any] = {
         "type": "BPE",
         "dropout": None,
@@ -395,51 +324,21 @@ def _model_document(tokenizer: _core.Tokenizer) -> dict[str, Any]:
         "byte_fallback": False,
         "ignore_merges": by_rank or tokenizer.ignore_merges,
     }
-    if by_rank:
-        model["bytepair"] = {"merge_rule": "ranks"}
-    model["vocab"] = dict(sorted(ids.items(), key=lambda item: item[1]))
-    model["merges"] = [[to_characters(left), to_characters(right)] for left, right in merges]
-    return model
-
-
-def _added_document(tokenizer: _core.Tokenizer) -> list[dict[str, Any]]:
-    unusual = json.loads(tokenizer.notes.get(FLAGS_NOTE, "{}"))
-    left_out = lookalikes(tokenizer)
-    return [
-        {"id": id, "content": name, **_USUAL, **unusual.get(name, {})}
-        for name, id in sorted(tokenizer.special_tokens.items(), key=lambda item: item[1])
-        if name not in left_out
-    ]
-
-
-def config(tokenizer: _core.Tokenizer) -> dict[str, Any]:
-    """The content of a `tokenizer_config.json`: a class that takes `tokenizer.json` as it is."""
-    kept = json.loads(tokenizer.notes.get(CONFIG_NOTE, "{}"))
-    roles = {role: tokenizer.notes[role] for role in ROLES if role in tokenizer.notes}
-    return {
-        **kept,
-        **roles,
-        "added_tokens_decoder": {
-            str(token["id"]): {flag: token[flag] for flag in ("content", *_FLAGS)}
-            for token in _added_document(tokenizer)
-        },
-        "clean_up_tokenization_spaces": False,
-        "tokenizer_class": "PreTrainedTokenizerFast",
-    }
+    said = {"merge_rule": "ranks"} if by_rank else {}
+    pattern = marks(tokenizer.pattern).rest
+    if THEN in pattern and not _noted_steps(tokenizer):
+        said["pattern"] = pattern
+    return model | ({"bytepair": said} if said else {}) | {"vocab": {}, "merges": []}
 
 
 def write(tokenizer: _core.Tokenizer, path: Path) -> None:
     """Write a `tokenizer.json`, or a folder with it and what `transformers` wants beside it."""
-    data = to_json(document(tokenizer))
+    data = text(tokenizer).encode()
     if path.suffix == ".json":
         write_whole(path, data)
         return
     path.mkdir(parents=True, exist_ok=True)
-    roles = {role: tokenizer.notes[role] for role in ROLES if role in tokenizer.notes}
-    write_whole(path / CONFIG, to_json(config(tokenizer)))
-    write_whole(path / "special_tokens_map.json", to_json(roles))
-    if "chat_template" in tokenizer.notes:
-        write_whole(path / TEMPLATE, tokenizer.notes["chat_template"].encode())
+    companions.write(tokenizer, path)
     write_whole(path / FILE, data)
 
 
@@ -453,7 +352,7 @@ def to_huggingface(tokenizer: _core.Tokenizer, *, special: bool = True) -> token
     lost = losses(tokenizer)
     if lost:
         raise LossError("huggingface", lost)
-    exported = Tokenizer.from_str(to_json(document(tokenizer), indent=None).decode())
+    exported = Tokenizer.from_str(text(tokenizer))
     exported.encode_special_tokens = not special
     return exported
 
@@ -468,7 +367,7 @@ def of_object(value: Any, asked: Asked) -> Parts:
     """Read a tokenizer object through the `tokenizer.json` that it would write."""
     inner = getattr(value, "backend_tokenizer", value)
     parts = parse(inner.to_str().encode(), asked)
-    for role in ROLES:
+    for role in companions.ROLES:
         name = getattr(value, role, None)
         if isinstance(name, str):
             parts.notes[role] = name

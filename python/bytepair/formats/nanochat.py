@@ -23,7 +23,7 @@ from bytepair import _core
 from bytepair.errors import FormatError
 from bytepair.formats import tiktoken
 from bytepair.formats.files import read_file, write_whole
-from bytepair.formats.parts import Asked, Parts, unmarked
+from bytepair.formats.parts import Asked, Parts, unspeakable
 
 PICKLE_NAME: Final = "tokenizer.pkl"
 TOKEN_BYTES_NAME: Final = "token_bytes.pt"
@@ -122,8 +122,8 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
     lost = []
     if tokenizer.merge_rule == "merges":
         lost.append("the list of merges: tiktoken merges by rank, and a few ids may differ")
-    if normalizer := unmarked(tokenizer.pattern)[0]:
-        lost.append(f"that texts are normalized to {normalizer}")
+    if asks := unspeakable(tokenizer.pattern):
+        lost.append(f"that the pattern asks {asks}")
     return lost
 
 

@@ -7,28 +7,92 @@ when it puts the tokenizer together.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from bytepair import _core
+from bytepair.errors import UnsupportedError
 
 #: A pattern that begins with one of these marks is for texts that are normalized before they are
 #: split.
 MARKS: Final = {"NFC": "(?#NFC)", "NFKC": "(?#NFKC)"}
 
 
-def unmarked(pattern: str) -> tuple[str | None, str]:
-    """The normalization that a pattern asks for, if any, and its regular expression.
+#: The sides on which a special token may take white space.
+STRIPS: Final = ("lstrip", "rstrip")
+
+#: What stands between the steps of a pattern: each splits what the one before left.
+THEN: Final = "(?#then)"
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What stands at the beginning of a pattern.
+
+    Attributes:
+        form: the normalization of texts, if any: a name of `MARKS`.
+        strips: the ids of the special tokens that take the white space before them (`lstrip`), and
+            of those that take what follows (`rstrip`).
+        rest: the pattern behind the marks: a regular expression, or several with `THEN` between.
+    """
+
+    form: str | None
+    strips: dict[str, list[int]]
+    rest: str
+
+
+def marks(pattern: str) -> Marks:
+    """Take the marks off a pattern.
 
     Example:
-        >>> unmarked("(?#NFC)a"), unmarked("a")
-        (('NFC', 'a'), (None, 'a'))
+        >>> marks("(?#NFC)(?#lstrip 5 7)a")
+        Marks(form='NFC', strips={'lstrip': [5, 7]}, rest='a')
     """
-    for name, mark in MARKS.items():
-        if pattern.startswith(mark):
-            return name, pattern.removeprefix(mark)
-    return None, pattern
+    form = next((name for name, mark in MARKS.items() if pattern.startswith(mark)), None)
+    rest = pattern.removeprefix(MARKS[form]) if form else pattern
+    strips = {}
+    for side in STRIPS:
+        found = re.match(rf"\(\?#{side} (\d+(?: \d+)*)\)", rest)
+        if found:
+            strips[side] = [int(id) for id in found[1].split(" ")]
+            rest = rest[found.end() :]
+    return Marks(form, strips, rest)
+
+
+def marked(form: str | None, strips: dict[str, list[int]], rest: str) -> str:
+    """The pattern with these marks; the inverse of `marks`."""
+    sides = [
+        f"(?#{side} {' '.join(map(str, strips[side]))})" for side in STRIPS if strips.get(side)
+    ]
+    return "".join([MARKS[form] if form else "", *sides, rest])
+
+
+def unspeakable(pattern: str) -> str | None:
+    """What a pattern asks for that no regular expression alone can say, or None.
+
+    Example:
+        >>> unspeakable("a(?#then)b"), unspeakable("a")
+        ('to split in several steps', None)
+    """
+    found = marks(pattern)
+    if found.form:
+        return f"to normalize texts to {found.form}"
+    if found.strips:
+        return "that special tokens take the white space beside them"
+    return "to split in several steps" if THEN in pattern else None
+
+
+def plain(pattern: str, place: str) -> str:
+    """A pattern of a format that has no marks, if it has none.
+
+    Raises:
+        UnsupportedError: if something in it is a mark to us.
+    """
+    if asks := unspeakable(pattern):
+        raise UnsupportedError(place, f"the pattern has what would ask us {asks}")
+    return pattern
 
 
 @dataclass(frozen=True)
@@ -36,15 +100,17 @@ class Parts:
     """The values of a tokenizer, before they are checked.
 
     Attributes:
-        tokens: the bytes of each ordinary token and its id.
+        tokens: the bytes of each ordinary token and its id; or these and the merges, as the core
+            read them.
         pattern: the split pattern.
         special_tokens: the special tokens and their ids.
-        merges: the pairs that merge, in order; None is the rule of ranks.
+        merges: the pairs that merge, in order; None is the rule of ranks. Where the core has them,
+            None allows that rule, if they are what it would be as a list.
         ignore_merges: whether a pretoken that is a token wins outright.
         notes: what else the file says, to be written back where it fits.
     """
 
-    tokens: dict[bytes, int]
+    tokens: dict[bytes, int] | _core.Listed
     pattern: str
     special_tokens: dict[str, int]
     merges: list[tuple[bytes, bytes]] | None = None
@@ -58,6 +124,14 @@ class Parts:
             VocabularyError: if the tokens, merges or special tokens break a rule.
             PatternError: if the pattern is not a regular expression.
         """
+        if isinstance(self.tokens, _core.Listed):
+            return self.tokens.model(
+                self.pattern,
+                self.special_tokens,
+                ranks=self.merges is None,
+                ignore_merges=self.ignore_merges,
+                notes=self.notes,
+            )
         if self.merges is None:
             return _core.Model.from_ranks(
                 self.tokens, self.pattern, self.special_tokens, self.notes

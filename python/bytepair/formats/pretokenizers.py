@@ -1,20 +1,18 @@
-r"""What Hugging Face calls a pre-tokenizer, as one split pattern.
+r"""What Hugging Face calls a pre-tokenizer, as a split pattern.
 
-There, several steps may follow each other, each splitting what the one before left. One regular
-expression does the same in these cases, and others are refused:
-
-- one `Split`, or `ByteLevel` with its own pattern, which is GPT-2's;
-- before it any number of *cuts*: splits at characters of one class (`\p{N}`, `\p{N}{1,3}`,
-  `[一-龥]+`, or `Digits`). No pretoken has characters on both sides of a cut, so the pattern after
-  it is rewritten with its classes narrowed to one side, and the sides are alternatives. What lies
-  beyond a cut is the end of the text to the pattern, so lookaheads are narrowed too.
-
-Classes are compared by asking the splitter itself for the characters of each.
+There, several steps may follow each other, each splitting what the one before left. They become the
+steps of a pattern, with `(?#then)` between them; but in the usual case one regular expression does
+the same, and is quicker: where a pattern follows *cuts*, which are splits at characters of one
+class (`\p{N}`, `\p{N}{1,3}`, `[一-龥]+`, or `Digits`). No pretoken has characters on both sides of
+a cut, so the pattern after it is rewritten with its classes narrowed to one side, and the sides are
+alternatives. What lies beyond a cut is the end of the text to the pattern, so lookaheads are
+narrowed too. Classes are compared by asking the splitter itself for the characters of each.
 """
 
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -26,6 +24,7 @@ from bytepair import _core
 from bytepair.errors import UnsupportedError
 from bytepair.formats.files import typed
 from bytepair.formats.oniguruma import from_oniguruma
+from bytepair.formats.parts import THEN
 
 #: The pattern that `ByteLevel` has built in; it is GPT-2's in its first spelling.
 BYTE_LEVEL = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
@@ -49,25 +48,18 @@ def pattern_of(node: Any, place: str) -> str:
     """The split pattern of a `pre_tokenizer`.
 
     Raises:
-        UnsupportedError: if no single pattern does the same, or not exactly.
+        UnsupportedError: if no pattern does the same, or not exactly.
     """
     steps = _flat(node, place)
     if not steps or steps[-1][0].get("type") != "ByteLevel":
         raise UnsupportedError(place, "its last step is not ByteLevel, so it is not of bytes")
     stages = [stage for step, at in steps for stage in _stage(step, at, step is steps[-1][0])]
+    *before, rule = [s.regex if isinstance(s, _Cut) else s for s in stages] or ["(?s:.)+"]
     cuts = [stage for stage in stages[:-1] if isinstance(stage, _Cut)]
-    if len(cuts) != len(stages[:-1]):
-        raise UnsupportedError(
-            place, "it splits by several patterns in turn, which no single pattern does"
-        )
-    if not stages:
-        return "(?s:.)+"
-    rule = stages[-1]
-    if isinstance(rule, _Cut):
-        rule = rule.regex
-    if cuts:
-        return _composed(cuts, rule, place)
-    return _core.PATTERNS["gpt2"] if rule == BYTE_LEVEL else rule
+    if cuts and len(cuts) == len(before):
+        with suppress(UnsupportedError):
+            return _composed(cuts, rule, place)
+    return THEN.join([*before, _core.PATTERNS["gpt2"] if rule == BYTE_LEVEL else rule])
 
 
 def _flat(node: Any, place: str) -> list[tuple[dict[str, Any], str]]:

@@ -122,7 +122,7 @@ def model(parts: Parts, source: Any, asked: Asked) -> _core.Model:
     except VocabularyError as error:
         raise FormatError(str(source), str(error)) from None
     except PatternError as error:
-        if asked.pattern is not None:
+        if parts.pattern == asked.pattern:
             raise
         raise FormatError(str(source), str(error)) from None
 
@@ -194,6 +194,11 @@ def write(tokenizer: _core.Tokenizer, path: Path, format: str, *, lossy: bool) -
     if lost and not lossy:
         raise LossError(format, lost)
     found.write(tokenizer, path)
+
+
+def losses(tokenizer: _core.Tokenizer, format: str) -> list[str]:
+    """What a format cannot hold of a tokenizer; `Tokenizer.losses` says it all."""
+    return [] if format == "bytepair" else _format(format).losses(tokenizer)
 
 
 def of_name(path: Path) -> str | None:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from bytepair.errors import FormatError, UnsupportedError
 from bytepair.formats.files import id_of, parse_json, read_file, typed
-from bytepair.formats.parts import Asked, Parts
+from bytepair.formats.parts import Asked, Parts, plain
 
 FILE: Final = "tekken.json"
 
@@ -45,7 +45,7 @@ def read(path: Path, asked: Asked) -> Parts:
     config = typed(document.get("config"), dict, "config")
     size = id_of(config.get("default_vocab_size"), "config.default_vocab_size")
     first = id_of(config.get("default_num_special_tokens"), "config.default_num_special_tokens")
-    pattern = typed(config.get("pattern"), str, "config.pattern")
+    pattern = plain(typed(config.get("pattern"), str, "config.pattern"), "config.pattern")
     entries = typed(document.get("vocab"), list, "vocab")
     if not first < size <= first + len(entries):
         raise FormatError(

@@ -16,7 +16,7 @@ from typing import Any
 from bytepair import _core
 from bytepair.errors import FormatError, UnsupportedError, VocabularyError
 from bytepair.formats.files import MAX_VOCAB_SIZE, read_file, write_whole
-from bytepair.formats.parts import Asked, Parts
+from bytepair.formats.parts import Asked, Parts, plain
 
 _LINE = re.compile(rb"([A-Za-z0-9+/]*={0,2})[ \t]+([0-9]{1,10})")
 
@@ -127,7 +127,8 @@ def of_encoding(encoding: Any) -> Parts:
             )
     names = {name: id for id, name in special.items()}
     notes = {"name": str(encoding.name)}
-    return Parts(dict(encoding._mergeable_ranks), encoding._pat_str, names, notes=notes)
+    pattern = plain(encoding._pat_str, "pat_str")
+    return Parts(dict(encoding._mergeable_ranks), pattern, names, notes=notes)
 
 
 def is_name(name: str) -> bool:

@@ -71,6 +71,8 @@ class Layout:
 
     def open(self, folder: Path, shard: Shard, dtype: np.dtype[Any]) -> tuple[Ids, NDArray[Any]]:
         """Map a shard: its ids, and where each document ends."""
+        if len(shard.parts) < 2:
+            raise ShardError(f"{folder}, shard {shard.number}: it lacks a file")
         data, index = shard.parts[-2:]
         ids = _mapped(folder / data.file, dtype, data.offset, shard.tokens)
         return ids, self.ends(folder / index.file, shard.documents)

@@ -58,7 +58,24 @@ class Shard:
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
         """Make a shard from what `dataclasses.asdict` gave."""
-        return cls(**{**values, "parts": [Part(**part) for part in values["parts"]]})
+        found = cls(**{**values, "parts": [Part(**part) for part in values["parts"]]})
+        _check(found)
+        for part in found.parts:
+            _check(part)
+        return found
+
+
+def _check(found: Part | Shard) -> None:
+    """Check that what a file says is text is text, and that counts are counts.
+
+    Raises:
+        TypeError: if not.
+    """
+    for name, value in vars(found).items():
+        kind = type(found).__annotations__[name]
+        is_count = isinstance(value, int) and 0 <= value < 1 << 63
+        if (kind == "str" and not isinstance(value, str)) or (kind == "int" and not is_count):
+            raise TypeError(f"{name} is {value!r}")
 
 
 @dataclass(frozen=True)
@@ -131,9 +148,13 @@ class Manifest:
             raise ShardError(f"{path} is damaged: its own CRC-32 is not that of its content")
         try:
             shards = [Shard.from_json(shard) for shard in values["shards"]]
-            return cls(values["job"], shards, values["text_bytes"], values["skipped"])
+            found = cls(values["job"], shards, values["text_bytes"], values["skipped"])
+            known = found.dtype.kind in "ui" and found.format and found.fingerprint
         except (KeyError, TypeError) as error:
             raise ShardError(f"{path} is damaged: {error!r}") from error
+        if not known:
+            raise ShardError(f"{path} is damaged: its job is {found.job!r}")
+        return found
 
 
 @dataclass(frozen=True)
@@ -287,7 +308,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """
     try:
         values = json.loads(path.read_bytes())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ShardError(f"{path} is damaged: {error}") from error
     if not isinstance(values, dict):
         raise ShardError(f"{path} is damaged: it holds no object")

@@ -99,7 +99,12 @@ class Dataset:
         if shard not in self._open:
             found: Shard = self.shards[shard]
             how = layout(self.manifest.format)
-            self._open[shard] = how.open(self._folder, found, self.manifest.dtype)
+            ids, ends = how.open(self._folder, found, self.manifest.dtype)
+            if len(ends) and (
+                (ends[1:] < ends[:-1]).any() or not 0 <= ends[0] <= ends[-1] <= len(ids)
+            ):
+                raise ShardError(f"{self._folder}, shard {shard}: its documents do not lie in it")
+            self._open[shard] = ids, ends
             while len(self._open) > OPEN:
                 self._open.popitem(last=False)
         self._open.move_to_end(shard)

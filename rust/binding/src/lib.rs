@@ -16,6 +16,7 @@ mod encode_stream;
 mod errors;
 mod ids;
 mod ints;
+mod listed;
 mod model;
 mod options;
 mod render;
@@ -46,6 +47,8 @@ mod _core {
     use crate::decode_stream::DecodeStream;
     #[pymodule_export]
     use crate::encode_stream::EncodeStream;
+    #[pymodule_export]
+    use crate::listed::{Listed, listed_texts};
     #[pymodule_export]
     use crate::model::Model;
     #[pymodule_export]

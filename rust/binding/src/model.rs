@@ -122,7 +122,7 @@ fn tokens(mapping: &Bound<'_, PyAny>) -> PyResult<Vec<(Vec<u8>, u32)>> {
 }
 
 /// Special tokens and ids out of a mapping from `str` to `int`.
-fn names(mapping: &Bound<'_, PyAny>) -> PyResult<Vec<(String, u32)>> {
+pub(crate) fn names(mapping: &Bound<'_, PyAny>) -> PyResult<Vec<(String, u32)>> {
     as_dict(mapping)?.iter().map(|(name, id)| Ok((name.extract()?, id.extract()?))).collect()
 }
 

@@ -38,7 +38,7 @@ impl Options {
             return Ok(Arc::clone(options));
         }
         let (special, prepend, append) = &values;
-        let made = EncodeOptions::new(tokenizer.vocabulary(), special, *prepend, *append);
+        let made = EncodeOptions::new(tokenizer, special, *prepend, *append);
         let made = Arc::new(made.map_err(|e| errors::python(&e))?);
         if let Some(last) = last.as_deref_mut() {
             *last = Some((values, Arc::clone(&made)));

@@ -274,8 +274,7 @@ mod tests {
         let mut texts: Vec<String> = (0..500).map(|n| format!("the {n} <s> moth")).collect();
         texts.extend([String::new(), long, String::new()]);
         for special in [Special::Text, Special::All] {
-            let options =
-                EncodeOptions::new(tokenizer.vocabulary(), &special, Some(7), Some(300)).unwrap();
+            let options = EncodeOptions::new(&tokenizer, &special, Some(7), Some(300)).unwrap();
             let expected = one_by_one(&tokenizer, &texts, &options);
             let borrowed: Vec<_> = texts.iter().map(|text| Text::Utf8(text)).collect();
             for threads in [1, 2, 5] {

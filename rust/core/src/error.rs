@@ -192,6 +192,14 @@ impl fmt::Display for Error {
 }
 
 impl Error {
+    /// The same error of a text before which `bytes` more stand.
+    pub(crate) fn behind(mut self, bytes: usize) -> Self {
+        if let Self::Split { at, .. } = &mut self {
+            *at += bytes;
+        }
+        self
+    }
+
     /// What is wrong with a text or a text file as such.
     fn write_about_text(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -15,7 +15,7 @@
 //! 5. [`encode`] applies the merges to new text; [`decode`] joins the bytes of ids.
 //! 6. [`render`] turns conversations into ids with a loss mask.
 //! 7. [`shards`] puts documents that are ids already into the rows of a training run.
-//! 8. [`file`] writes and reads the native tokenizer file.
+//! 8. [`file`] writes and reads the native tokenizer file, [`listed`] the tables of Hugging Face's.
 //!
 //! [`Tokenizer`] ties them together. The crate never prints, reads no environment variable, and
 //! knows nothing of Python.
@@ -53,6 +53,8 @@ pub mod stream;
 pub mod grow;
 
 pub mod file;
+
+pub mod listed;
 
 pub mod parallel;
 

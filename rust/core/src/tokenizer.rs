@@ -521,7 +521,8 @@ fn pieces<'a>(
     let mut done = 0;
     for found in options.finder.iter().flat_map(|finder| finder.find(text)) {
         let found = found?;
-        sink(Piece::Text(&text[done..found.start]))?;
+        // A token may begin in white space that the one before has taken.
+        sink(Piece::Text(&text[done..found.start.max(done)]))?;
         sink(Piece::Id(found.id))?;
         done = found.end;
     }

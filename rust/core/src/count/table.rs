@@ -50,7 +50,8 @@ impl Table {
     /// Count the pretokens of a block that are near or long, and gather the others. Returns the end
     /// of the block, and how many the others are.
     fn add_block(&mut self, text: &[u8], mut start: usize, offset: u64) -> Result<(usize, usize)> {
-        self.far.resize(Ends::CAPACITY, Default::default());
+        let most = Ends::CAPACITY.max(self.ends.as_slice().len());
+        self.far.resize(most, Default::default());
         let mut far = 0;
         for &end in self.ends.as_slice() {
             if end - start > LONGEST {

@@ -41,6 +41,7 @@ use std::sync::OnceLock;
 use crate::error::{Error, Result};
 use crate::key::{Key, LONGEST};
 use crate::pretokenize::{Ends, Splitter};
+use crate::tokenizer::Tokenizer;
 use crate::vocabulary::{MergeRule, Rule, Vocabulary};
 use cache::{Cache, LONGEST_KEPT};
 use merge::{ByteIds, MergeScratch};
@@ -79,12 +80,12 @@ impl EncodeOptions {
     ///
     /// Fails if `special` names a special token that the vocabulary does not have.
     pub fn new(
-        vocabulary: &Vocabulary,
+        tokenizer: &Tokenizer,
         special: &Special,
         prepend: Option<u32>,
         append: Option<u32>,
     ) -> Result<Self> {
-        let finder = SpecialFinder::new(vocabulary, special)?;
+        let finder = SpecialFinder::new(tokenizer, special)?;
         Ok(Self { finder, prepend, append })
     }
 }

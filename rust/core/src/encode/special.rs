@@ -1,10 +1,12 @@
 //! Finding special tokens in a text, where the caller allows it.
 //!
-//! The leftmost occurrence counts, and the longest of those that start there.
+//! The leftmost occurrence counts, and the longest of those that start there. Some special tokens take
+//! the white space beside them, as far as no other has it.
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
 use crate::error::{Error, Result};
+use crate::tokenizer::Tokenizer;
 use crate::vocabulary::Vocabulary;
 
 /// What the text of a special token means when it occurs in a text.
@@ -27,6 +29,8 @@ pub(crate) struct SpecialFinder {
     automaton: AhoCorasick,
     ids: Vec<u32>,
     names: Vec<String>,
+    /// Which of them take the white space before them, and which the white space that follows.
+    strips: [Vec<bool>; 2],
     forbidden: bool,
 }
 
@@ -40,7 +44,8 @@ pub(crate) struct Found {
 
 impl SpecialFinder {
     /// Prepare the search; `None` if there is nothing to look for.
-    pub(super) fn new(vocabulary: &Vocabulary, special: &Special) -> Result<Option<Self>> {
+    pub(super) fn new(tokenizer: &Tokenizer, special: &Special) -> Result<Option<Self>> {
+        let vocabulary = tokenizer.vocabulary();
         let chosen: Vec<(String, u32)> = match special {
             Special::Text => return Ok(None),
             Special::All | Special::Error => vocabulary.special_tokens().to_vec(),
@@ -57,19 +62,33 @@ impl SpecialFinder {
             .match_kind(MatchKind::LeftmostLongest)
             .build(&names)
             .map_err(|e| Error::Vocabulary { reason: format!("too many special tokens: {e}") })?;
-        Ok(Some(Self { automaton, ids, names, forbidden: *special == Special::Error }))
+        let strips = tokenizer
+            .pattern()
+            .strips()
+            .map(|strip| ids.iter().map(|id| strip.contains(id)).collect());
+        Ok(Some(Self { automaton, ids, names, strips, forbidden: *special == Special::Error }))
     }
 
     /// The special tokens of `text` from left to right; the first one is an error if they are
     /// forbidden.
     pub(crate) fn find(&self, text: &str) -> impl Iterator<Item = Result<Found>> {
-        self.automaton.find_iter(text).map(|found| {
+        let [left, right] = &self.strips;
+        let mut done = 0;
+        self.automaton.find_iter(text).map(move |found| {
             let which = found.pattern().as_usize();
             if self.forbidden {
                 let name = self.names[which].clone();
                 return Err(Error::SpecialInText { name, at: found.start() });
             }
-            Ok(Found { start: found.start(), end: found.end(), id: self.ids[which] })
+            let (mut start, mut end) = (found.start(), found.end());
+            if left[which] && start > done {
+                start = done + text[done..start].trim_end().len();
+            }
+            if right[which] {
+                end = text.len() - text[end..].trim_start().len();
+            }
+            done = end;
+            Ok(Found { start, end, id: self.ids[which] })
         })
     }
 }
@@ -80,4 +99,36 @@ pub(crate) fn known(vocabulary: &Vocabulary, name: &str) -> Result<u32> {
         name: name.to_owned(),
         known: vocabulary.special_tokens().iter().map(|(name, _)| name.clone()).collect(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{MergeRule, Pattern};
+
+    fn found(strips: &str, text: &str) -> Vec<(usize, usize)> {
+        let special = [("<a>".to_owned(), 0), ("<b>".to_owned(), 1), (" c".to_owned(), 2)];
+        let vocabulary = Vocabulary::new([], special).unwrap();
+        let pattern = Pattern::new(&format!("{strips}."));
+        let tokenizer = Tokenizer::new(vocabulary, MergeRule::Ranks, pattern).unwrap();
+        let finder = SpecialFinder::new(&tokenizer, &Special::All).unwrap().unwrap();
+        finder
+            .find(text)
+            .map(|found| found.unwrap())
+            .map(|found| (found.start, found.end))
+            .collect()
+    }
+
+    #[test]
+    fn white_space_is_taken_where_no_other_has_it() {
+        let text = "x  <a> \u{3000}\n<b> y";
+        assert_eq!(found("", text), [(3, 6), (11, 14)]);
+        assert_eq!(found("(?#lstrip 0)", text), [(1, 6), (11, 14)]);
+        assert_eq!(found("(?#lstrip 0 1)", text), [(1, 6), (6, 14)]);
+        assert_eq!(found("(?#rstrip 0 1)", text), [(3, 11), (11, 15)]);
+        assert_eq!(found("(?#lstrip 1)(?#rstrip 0)", text), [(3, 11), (11, 14)]);
+        assert_eq!(found("(?#NFC)(?#rstrip 1)", text), [(3, 6), (11, 15)]);
+        assert_eq!(found("(?#rstrip 0)", "<a>  c"), [(0, 5), (4, 6)]);
+        assert_eq!(found("(?#lstrip x)", text), [(3, 6), (11, 14)]);
+    }
 }

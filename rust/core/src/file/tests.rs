@@ -117,7 +117,7 @@ fn what_a_file_costs_is_bounded_by_its_size() {
 /// Everything that a tokenizer can be asked, so that whatever could go wrong does.
 fn use_it(tokenizer: &Tokenizer) {
     let text = TEXT.repeat(3);
-    let options = EncodeOptions::new(tokenizer.vocabulary(), &Special::All, None, None).unwrap();
+    let options = EncodeOptions::new(tokenizer, &Special::All, None, None).unwrap();
     if let Ok(ids) = tokenizer.encode_with(&text, &options) {
         assert!(ids.iter().all(|&id| (id as usize) < tokenizer.vocabulary().len()));
         let _either = tokenizer.decode_bytes(&ids);

@@ -6,6 +6,9 @@
 //!
 //! Every byte of the text ends up in exactly one pretoken, in order: where the pattern matches
 //! nothing, the text between two matches is a pretoken of its own.
+//!
+//! A pattern may have several steps, divided by `(?#then)`: each splits what the one before left,
+//! and sees nothing beyond it.
 
 mod pattern;
 
@@ -57,11 +60,29 @@ enum Tier {
     Table(Box<table::Table>),
     /// Any pattern, and the oracle of the others.
     Regex(Box<regex::RegexSplitter>),
+    /// Several patterns, each for the pieces of the one before.
+    Steps(Vec<Splitter>),
 }
 
 impl Splitter {
     /// Compile `pattern`; an error says where the pattern is wrong.
     pub fn new(pattern: &Pattern) -> Result<Self> {
+        Self::in_steps(pattern, Self::of_step)
+    }
+
+    /// Compile each step of a pattern; most have one.
+    fn in_steps(pattern: &Pattern, of_step: impl Fn(&Pattern) -> Result<Self>) -> Result<Self> {
+        let mut steps = pattern.steps();
+        match steps.len() {
+            0 | 1 => of_step(&steps.pop().unwrap_or_else(|| pattern.clone())),
+            _ => {
+                let tier = Tier::Steps(steps.iter().map(of_step).collect::<Result<_>>()?);
+                Ok(Self { tier })
+            }
+        }
+    }
+
+    fn of_step(pattern: &Pattern) -> Result<Self> {
         match Family::of(pattern.expression()) {
             Some(family) => Ok(Self { tier: Tier::Scan(scan::Scanner::new(family)) }),
             None => Self::by_table(pattern)?.map_or_else(|| Self::by_regex(pattern), Ok),
@@ -71,6 +92,9 @@ impl Splitter {
     /// Compile `pattern` to an automaton over classes of characters, whatever it is; `None` where
     /// that would not be exact, or too large, or where the engine splits a text differently.
     pub fn by_table(pattern: &Pattern) -> Result<Option<Self>> {
+        if pattern.steps().len() > 1 {
+            return Ok(None);
+        }
         let Some(table) = table::Table::new(pattern) else { return Ok(None) };
         let agrees = table.agrees(&regex::RegexSplitter::impatient(pattern)?);
         Ok(agrees.then(|| Self { tier: Tier::Table(Box::new(table)) }))
@@ -78,21 +102,46 @@ impl Splitter {
 
     /// Compile `pattern` for the regular-expression engine, whatever it is: the slow twin.
     pub fn by_regex(pattern: &Pattern) -> Result<Self> {
-        Ok(Self { tier: Tier::Regex(Box::new(regex::RegexSplitter::new(pattern)?)) })
+        Self::in_steps(pattern, |step| {
+            Ok(Self { tier: Tier::Regex(Box::new(regex::RegexSplitter::new(step)?)) })
+        })
     }
 
     /// Push the ends of the pretokens from `start` on, until `ends` is full or the text is over.
     ///
-    /// `start` must be 0 or the end of a pretoken. An end is an offset in bytes from the start of
-    /// the text. Fails if the pattern gives up on the text.
+    /// `start` must be 0 or the last end of the call before. An end is an offset in bytes from the
+    /// start of the text. Fails if the pattern gives up on the text.
     pub fn fill(&self, text: &str, start: usize, ends: &mut Ends) -> Result<()> {
         ends.clear();
         match &self.tier {
             Tier::Scan(scanner) => scanner.fill(text, start, ends),
             Tier::Table(table) => table.fill(text, start, ends),
             Tier::Regex(splitter) => splitter.fill(text, start, ends)?,
+            Tier::Steps(steps) => ends.more = Self::fill_by(steps, text, start)?,
         }
         Ok(())
+    }
+
+    /// The ends of the pretokens in the next pieces of the first step, all of them.
+    fn fill_by(steps: &[Self], text: &str, start: usize) -> Result<Vec<usize>> {
+        let Some((first, later)) = steps.split_first() else { return Ok(vec![text.len()]) };
+        let mut buffer = Ends::default();
+        first.fill(text, start, &mut buffer)?;
+        let mut ends = buffer.as_slice().to_vec();
+        for step in later {
+            let (mut finer, mut begin) = (Vec::with_capacity(ends.len()), start);
+            for end in ends {
+                let (piece, mut done) = (&text[begin..end], 0);
+                while done < piece.len() {
+                    step.fill(piece, done, &mut buffer).map_err(|error| error.behind(begin))?;
+                    finer.extend(buffer.as_slice().iter().map(|at| begin + at));
+                    done = buffer.as_slice().last().map_or(piece.len(), |&at| at);
+                }
+                begin = end;
+            }
+            ends = finer;
+        }
+        Ok(ends)
     }
 
     /// Call `sink` with each pretoken of `text` in order; their concatenation is `text`.
@@ -169,13 +218,14 @@ impl Splitter {
         Ok(last[0])
     }
 
-    /// The name of the way in which this pattern is split: `"regex"`, `"table"`, or, for a scanner,
-    /// the name of the instructions that it uses: `"avx512"`, `"avx2"`, `"neon"`, `"portable"`.
+    /// The name of the way in which this pattern is split: `"regex"`, `"table"`, `"steps"`, or, for a
+    /// scanner, the name of the instructions that it uses: `"avx512"`, `"avx2"`, `"neon"`, `"portable"`.
     pub fn tier(&self) -> &'static str {
         match &self.tier {
             Tier::Scan(scanner) => scanner.name(),
             Tier::Table(_) => "table",
             Tier::Regex(_) => "regex",
+            Tier::Steps(_) => "steps",
         }
     }
 }
@@ -183,27 +233,30 @@ impl Splitter {
 /// A buffer of the ends of pretokens.
 #[derive(Debug)]
 pub struct Ends {
-    ends: [usize; Self::CAPACITY],
+    few: [usize; Self::CAPACITY],
     length: usize,
+    /// All ends, however many, where the pattern has steps; otherwise none.
+    more: Vec<usize>,
 }
 
 impl Default for Ends {
     fn default() -> Self {
-        Self { ends: [0; Self::CAPACITY], length: 0 }
+        Self { few: [0; Self::CAPACITY], length: 0, more: Vec::new() }
     }
 }
 
 impl Ends {
-    /// How many ends fit.
+    /// How many ends fit; of a pattern with steps there may be more.
     pub const CAPACITY: usize = 256;
 
     /// The ends, rising.
     pub fn as_slice(&self) -> &[usize] {
-        &self.ends[..self.length]
+        if self.more.is_empty() { &self.few[..self.length] } else { &self.more }
     }
 
     fn clear(&mut self) {
         self.length = 0;
+        self.more.clear();
     }
 
     fn is_full(&self) -> bool {
@@ -216,7 +269,7 @@ impl Ends {
 
     #[inline]
     fn push(&mut self, end: usize) {
-        self.ends[self.length] = end;
+        self.few[self.length] = end;
         self.length += 1;
     }
 }

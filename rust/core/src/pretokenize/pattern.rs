@@ -54,6 +54,19 @@ pub struct Pattern {
     regex: String,
 }
 
+/// What stands between the steps of a pattern.
+const THEN: &str = "(?#then)";
+
+const LSTRIP: &str = "(?#lstrip ";
+const RSTRIP: &str = "(?#rstrip ";
+
+/// The ids in a mark at the beginning of a pattern, and what follows it; `None` if there is none.
+fn ids_of_mark<'p>(pattern: &'p str, mark: &str) -> Option<(Vec<u32>, &'p str)> {
+    let (ids, rest) = pattern.strip_prefix(mark)?.split_once(')')?;
+    let ids: Option<Vec<u32>> = ids.split(' ').map(|id| id.parse().ok()).collect();
+    Some((ids?, rest))
+}
+
 impl Pattern {
     /// The pattern of that name, or else `name_or_regex` itself as a regular expression, which
     /// [`Splitter::new`](crate::Splitter::new) checks.
@@ -82,9 +95,26 @@ impl Pattern {
         &self.regex
     }
 
-    /// The regular expression alone.
+    /// The patterns that split one after the other what the one before left: those between the
+    /// marks `(?#then)`.
+    pub(super) fn steps(&self) -> Vec<Self> {
+        self.expression().split(THEN).map(|regex| Self { regex: regex.to_owned() }).collect()
+    }
+
+    /// The regular expression alone, or several with marks between them.
     pub(super) fn expression(&self) -> &str {
-        Form::split_off(&self.regex).1
+        let rest = Form::split_off(&self.regex).1;
+        let rest = ids_of_mark(rest, LSTRIP).map_or(rest, |(_, rest)| rest);
+        ids_of_mark(rest, RSTRIP).map_or(rest, |(_, rest)| rest)
+    }
+
+    /// The ids of the special tokens that take the white space before them, and of those that take
+    /// what follows: after the form of normalization stand the marks `(?#lstrip 5 8)` and `(?#rstrip 8)`,
+    /// if there are such tokens.
+    pub(crate) fn strips(&self) -> [Vec<u32>; 2] {
+        let rest = Form::split_off(&self.regex).1;
+        let (left, rest) = ids_of_mark(rest, LSTRIP).unwrap_or((Vec::new(), rest));
+        [left, ids_of_mark(rest, RSTRIP).map_or_else(Vec::new, |(right, _)| right)]
     }
 
     /// Whether texts are normalized before they are split.

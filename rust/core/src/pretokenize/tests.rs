@@ -215,6 +215,28 @@ fn other_patterns_are_split_by_an_automaton_or_the_engine() {
     assert_eq!(tier(r"\b\w+"), "regex");
 }
 
+/// Each step splits what the one before left, as if there were nothing else.
+#[test]
+fn patterns_in_steps() {
+    let pretokens = |pattern: &str, text: &str| {
+        let splitter = Splitter::new(&Pattern::new(pattern)).unwrap();
+        let slow = Splitter::by_regex(&Pattern::new(pattern)).unwrap();
+        assert_eq!(split(&splitter, text), split(&slow, text));
+        let mut all = Vec::new();
+        splitter.for_each(text, |pretoken| all.push(pretoken.to_owned())).unwrap();
+        (splitter.tier(), all)
+    };
+    let found = ["ab", "1", "2", " ", "c"].map(str::to_owned).to_vec();
+    assert_eq!(pretokens(r"\d(?#then)\w+|\s", "ab12 c"), ("steps", found));
+    // The second step sees the end of a text where the first one cut.
+    let found = ["a", "  ", "1", " ", "b"].map(str::to_owned).to_vec();
+    assert_eq!(pretokens(r"\d(?#then)\s+(?!\S)|\s", "a  1 b"), ("steps", found));
+    let found = ["a", ".", "1", ".", "b"].map(str::to_owned).to_vec();
+    assert_eq!(pretokens(r"\.(?#then)\d(?#then)x", "a.1.b"), ("steps", found));
+    let long = "ab1 ".repeat(5000);
+    assert_eq!(pretokens(r"(?s:.)+(?#then)\d(?#then)[a-z]+", &long).1.len(), 15_000);
+}
+
 #[test]
 fn an_automaton_knows_where_a_text_may_be_cut() {
     let cut = |pattern: &str, text: &str, near| {
@@ -248,4 +270,7 @@ fn no_pattern_takes_forever() {
         assert!(matches!(error, crate::Error::Split { at: 0, .. }), "{error}");
         assert!(error.to_string().contains("backtrack"), "{error}");
     }
+    let splitter = Splitter::new(&Pattern::new(r"x(?#then)(a*)*\1b")).unwrap();
+    let error = splitter.for_each(&format!("xx{text}"), |_| ()).unwrap_err();
+    assert!(matches!(error, crate::Error::Split { at: 2, .. }), "{error}");
 }

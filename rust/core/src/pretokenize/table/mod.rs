@@ -109,12 +109,12 @@ impl Table {
                 if entry & STOP != 0 {
                     break;
                 }
-                ends.ends[ends.length] = at;
+                ends.few[ends.length] = at;
                 ends.length += (entry & EMIT) as usize;
                 row = (entry >> SHIFT) as usize;
                 at = next;
             }
-            done = if ends.length > before { ends.ends[ends.length - 1] } else { done };
+            done = if ends.length > before { ends.few[ends.length - 1] } else { done };
             if at < limit {
                 if last == done {
                     break;

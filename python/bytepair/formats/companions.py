@@ -1,0 +1,139 @@
+"""The files beside a `tokenizer.json`, which `transformers` reads and writes.
+
+`tokenizer_config.json` says which tokens have a role and of what class the tokenizer is; so does
+`special_tokens_map.json`, in part; `chat_template.jinja` is how conversations become text. None of
+them changes an id. What they say becomes notes, and is written back.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from bytepair import _core
+from bytepair.errors import FormatError, UnsupportedError
+from bytepair.formats import added_tokens
+from bytepair.formats.files import parse_json, read_file, to_json, typed, write_whole
+from bytepair.formats.parts import STRIPS, Asked, Parts, marks
+
+CONFIG: Final = "tokenizer_config.json"
+MAP: Final = "special_tokens_map.json"
+TEMPLATE: Final = "chat_template.jinja"
+#: The tokens that a configuration names for a purpose.
+ROLES: Final = (
+    "bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token",
+)  # fmt: skip
+#: A note of what else the configuration says.
+NOTE: Final = "huggingface.config"
+
+
+# ---------------------------------------------------------------------------- reading
+
+
+def read(folder: Path, parts: Parts, asked: Asked) -> dict[str, str]:
+    """Notes of the files in a folder; those that are not there say nothing.
+
+    Raises:
+        FormatError: if one breaks a rule.
+        UnsupportedError: if the configuration adds tokens that `tokenizer.json` does not have.
+    """
+    notes = _roles(_object(folder, MAP), MAP)
+    if (folder / CONFIG).is_file():
+        config = _object(folder, CONFIG)
+        _check(config, parts, asked)
+        template = config.pop("chat_template", None)
+        if isinstance(template, str):
+            notes["chat_template"] = typed(template, str, f"{CONFIG}: chat_template")
+        elif template is not None:
+            config["chat_template"] = template
+        notes |= _roles(config, CONFIG)
+        for name in ("added_tokens_decoder", "auto_map"):  # made anew; a pointer to code
+            config.pop(name, None)
+        notes[NOTE] = json.dumps(config)
+    if (folder / TEMPLATE).is_file():
+        try:
+            notes["chat_template"] = read_file(folder / TEMPLATE).decode()
+        except UnicodeDecodeError as error:
+            raise FormatError(f"{TEMPLATE}, byte {error.start}", "it is not UTF-8") from None
+    return notes
+
+
+def _object(folder: Path, name: str) -> dict[str, Any]:
+    """The object in a file; an empty one if there is no file."""
+    if not (folder / name).is_file():
+        return {}
+    return typed(parse_json(read_file(folder / name), name), dict, name)
+
+
+def _roles(config: dict[str, Any], file: str) -> dict[str, str]:
+    """The tokens that have a role, which are texts or objects with flags."""
+    roles = {}
+    for role in ROLES:
+        name = config.get(role)
+        name = name.get("content") if isinstance(name, dict) else name
+        if isinstance(name, str):
+            roles[role] = typed(name, str, f"{file}: {role}")
+    return roles
+
+
+def _check(config: dict[str, Any], parts: Parts, asked: Asked) -> None:
+    """`transformers` adds the tokens that are listed here; they must be those we have."""
+    place = f"{CONFIG}: added_tokens_decoder"
+    listed = typed(config.get("added_tokens_decoder") or {}, dict, place)
+    strips = marks(parts.pattern).strips
+    for id, entry in listed.items():
+        token = typed(entry, dict, f"{place}[{id}]")
+        name = token.get("content")
+        if isinstance(name, str) and str(parts.special_tokens.get(name)) == id:
+            added_tokens.check_alone(name, token, f"{place}[{id}]", asked)
+            _check_strips(int(id), token, strips, f"{place}[{id}]", asked)
+        elif not asked.lossy:
+            raise UnsupportedError(
+                f"{place}[{id}]", f"{name!r} is not in tokenizer.json with this id"
+            )
+
+
+def _check_strips(
+    id: int, token: dict[str, Any], strips: dict[str, list[int]], place: str, asked: Asked
+) -> None:
+    """`transformers` takes these flags; they must be those of `tokenizer.json`."""
+    for side in STRIPS:
+        here = token.get(side)
+        if here is not None and bool(here) != (id in strips.get(side, [])) and not asked.lossy:
+            raise UnsupportedError(f"{place}.{side}", f"it is {here!r}, unlike in tokenizer.json")
+
+
+# ---------------------------------------------------------------------------- writing
+
+
+def noted(tokenizer: _core.Tokenizer) -> dict[str, Any]:
+    """What a configuration said beside the tokens, roles and templates."""
+    kept: dict[str, Any] = json.loads(tokenizer.notes.get(NOTE, "{}"))
+    return kept
+
+
+def config(tokenizer: _core.Tokenizer) -> dict[str, Any]:
+    """The content of a `tokenizer_config.json`: a class that takes `tokenizer.json` as it is."""
+    return {
+        **noted(tokenizer),
+        **_noted_roles(tokenizer),
+        "added_tokens_decoder": {
+            str(token["id"]): {flag: token[flag] for flag in ("content", *added_tokens.FLAGS)}
+            for token in added_tokens.written(tokenizer)
+        },
+        "clean_up_tokenization_spaces": False,
+        "tokenizer_class": "PreTrainedTokenizerFast",
+    }
+
+
+def _noted_roles(tokenizer: _core.Tokenizer) -> dict[str, str]:
+    return {role: tokenizer.notes[role] for role in ROLES if role in tokenizer.notes}
+
+
+def write(tokenizer: _core.Tokenizer, folder: Path) -> None:
+    """Write the files into a folder."""
+    write_whole(folder / CONFIG, to_json(config(tokenizer)))
+    write_whole(folder / MAP, to_json(_noted_roles(tokenizer)))
+    if "chat_template" in tokenizer.notes:
+        write_whole(folder / TEMPLATE, tokenizer.notes["chat_template"].encode())

@@ -1,0 +1,160 @@
+"""How llama.cpp splits text: its rules, by the names that `tokenizer.ggml.pre` of a file gives.
+
+llama.cpp does not read split patterns. It has a list of its own, and a name of it also says whether
+a pretoken that is a token wins outright. What it does with a name is what stands here, with one
+exception: its contractions are not of `ſ` (U+017F), which the letter case of the published patterns
+includes. Its `gpt-4o` and `tekken` are not the published patterns of these vocabularies: letters
+other than `a` to `z` are of both cases to it, and marks are no letters.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Final
+
+from bytepair import _core
+from bytepair.formats.parts import marks, unmade
+from bytepair.formats.pretokenizers import BYTE_LEVEL, pattern_of
+
+_LLAMA3: Final = _core.PATTERNS["llama3"]
+_QWEN2: Final = _core.PATTERNS["qwen2"]
+_UPPER: Final = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
+_LOWER: Final = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+_LETTERS: Final = (
+    "A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-"
+    "ἕἘ-Ἕἠ-ὅὈ-Ὅὐ-ὗὙὛὝὟ-ώᾀ-ᾴᾶ-ᾼιῂ-ῄῆ-ῌῐ-ΐῖ-Ίῠ-Ῥῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤΩℨK-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-"
+    "ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-ꚛꜢ-ꝯꝱ-ꞇꞋ-ꞎꭰ-ꮿﬀ-ﬆﬓ-ﬗＡ-Ｚａ-ｚ𐐀-𐑏𐒰-𐓓𐓘-𐓻𐲀-𐲲𐳀-𐳲𑢠-𑣟𞤀-𞥃"
+)
+_CJK: Final = "[一-龥\u3040-ゟ゠-ヿ]+"
+_DEEPSEEK3: Final = (
+    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+"
+    "|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*"
+    "|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"
+)
+_WORDS: Final = " ?[^(\\s|.,!?…。，、।۔،)]+"
+
+#: For each kind of rule, the patterns that split one after the other.
+_STEPS: Final[dict[str, tuple[str, ...]]] = {
+    "gpt2": (_core.PATTERNS["gpt2"],),
+    "gpt4o": (
+        _core.PATTERNS["gpt4o"].replace(_UPPER, r"[\p{L}&&[^a-z]]").replace(
+            _LOWER, r"[\p{L}&&[^A-Z]]"
+        ),
+    ),
+    "tekken": (
+        r"[^\r\n\p{L}\p{N}]?[\p{L}&&[^a-z]]*[\p{L}&&[^A-Z]]+"
+        r"|[^\r\n\p{L}\p{N}]?[\p{L}&&[^a-z]]+[\p{L}&&[^A-Z]]*"
+        r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    ),
+    "llama3": (_LLAMA3,),
+    "qwen2": (_QWEN2,),
+    "qwen35": (_QWEN2.replace(r"\p{L}+", r"[\p{L}\p{M}]+").replace(r"\s\p{L}", r"\s\p{L}\p{M}"),),
+    "bailing": (_core.PATTERNS["nanochat"].replace("{1,2}", ""),),
+    "seed-coder": (_QWEN2.replace(r"\p{L}\p{N}]+[\r\n]*", r"\p{L}\p{N}\r\n]+"),),
+    "ufakzeka": (_QWEN2.partition("|[^")[2].join(["[^", ""]),),
+    "bloom": (_WORDS,),
+    "viking": (_WORDS, r"\p{N}"),
+    "digits": (r"\p{N}", BYTE_LEVEL),
+    "minicpm5": (r"\p{N}{1,3}", _LLAMA3.replace("{1,3}", "+")),
+    "deepseek3": (r"\p{N}{1,3}", _CJK, _DEEPSEEK3),
+    "deepseek-llm": (
+        "[\r\n]", rf"\s?[{_LETTERS}]+", "\\s?[!-/:-~！-／：-～‘-‟\u3000-。]+", r"\s+$",
+        "[一-龥ࠀ-一가-퟿]+", r"\p{N}+",
+    ),
+    "deepseek-coder": (
+        "[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥ࠀ-一가-퟿]+", r"\p{N}",
+    ),
+    "falcon": (r"[\p{P}\$\+<=>\^~\|`]+", BYTE_LEVEL, "[0-9][0-9][0-9]"),
+    "laguna": (r"[^\n]+|[\n]+", _QWEN2),
+    "default": (r"[\p{P}\$\+<=>\^~\|]+", BYTE_LEVEL, r"\p{N}+", "[0-9][0-9][0-9]"),
+}  # fmt: skip
+
+#: The names of each kind of rule, and whether whole tokens win outright.
+_NAMES: Final = {
+    ("gpt2", False): "gpt-2 phi-2 mpt olmo jais exaone4 trillion granite-docling modern-bert "
+    "roberta-bpe gigachat a.x-4.0 mellum jina-v1-en jina-v2-code jina-v2-es jina-v2-de jina-es "
+    "jina-de",
+    ("llama3", True): "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 glm4 glm5 "
+    "jina-v5-nano",
+    ("llama3", False): "smaug-bpe dbrx chatglm-bpe",
+    ("qwen2", False): "qwen2 deepseek-r1-qwen megrez stablelm2 hunyuan grok-2 solar-open kormo "
+    "f2llmv2",
+    ("qwen35", False): "qwen35",
+    ("digits", False): "starcoder refact command-r smollm codeshell exaone minerva-7b mellum2",
+    ("deepseek3", False): "deepseek-v3 hunyuan-dense joyai-llm hy_v4",
+    ("deepseek-llm", False): "deepseek-llm",
+    ("deepseek-coder", False): "deepseek-coder",
+    ("falcon", False): "falcon",
+    ("bailing", False): "bailingmoe bailingmoe2 llada-moe",
+    ("minicpm5", True): "minicpm5",
+    ("bloom", False): "bloom poro-chat gpt3-finnish",
+    ("viking", False): "viking",
+    ("seed-coder", False): "seed-coder",
+    ("ufakzeka", False): "ufakzeka",
+    ("laguna", False): "laguna",
+    ("gpt4o", False): "gpt-4o llama4 kanana2 talkie minimax-m2",
+    ("tekken", True): "tekken",
+    ("default", False): "default",
+}
+
+
+def rule(name: str) -> tuple[str, bool] | None:
+    """The split pattern of a name, and whether whole tokens win outright; None if not known.
+
+    Example:
+        >>> rule("qwen2") == (_QWEN2, False), rule("superbpe")
+        (True, None)
+    """
+    for (kind, ignore), names in _NAMES.items():
+        if name in names.split():
+            return _pattern(kind), ignore
+    return None
+
+
+def name_of(tokenizer: _core.Tokenizer) -> str | None:
+    """The name of how this tokenizer splits and merges, or None."""
+    anyhow = tokenizer.merge_rule == "ranks"
+    whole_first = bool(unmade(tokenizer)) if anyhow else tokenizer.ignore_merges
+    for (kind, ignore), names in _NAMES.items():
+        fits = (ignore or not whole_first) if anyhow else ignore == whole_first
+        if fits and marks(tokenizer.pattern).rest == _pattern(kind):
+            return names.split()[0]
+    return None
+
+
+def nearest(tokenizer: _core.Tokenizer) -> str:
+    """The name that does most nearly what this tokenizer does.
+
+    Example:
+        >>> tokens = {bytes([byte]): byte for byte in range(256)}
+        >>> nearest(_core.Tokenizer(_core.Model.from_ranks(tokens, "gpt4o", {})))
+        'gpt-4o'
+    """
+    pattern = marks(tokenizer.pattern).rest
+    kind = "gpt4o" if pattern == _core.PATTERNS["gpt4o"] else "default"
+    alike = [names for (kind, _), names in _NAMES.items() if _pattern(kind) == pattern]
+    alike += [names for (other, _), names in _NAMES.items() if other == kind]
+    return name_of(tokenizer) or alike[0].split()[0]
+
+
+def has_pattern(pattern: str) -> bool:
+    """Whether there is a name for a split pattern.
+
+    Example:
+        >>> has_pattern(_LLAMA3), has_pattern("x")
+        (True, False)
+    """
+    return any(pattern == _pattern(kind) for kind in _STEPS)
+
+
+@lru_cache
+def _pattern(kind: str) -> str:
+    """The pattern of a kind of rule, as it would be read from a `tokenizer.json`."""
+    steps = _STEPS[kind]
+    if len(steps) == 1:
+        return steps[0]
+    splits: list[dict[str, Any]] = [
+        {"type": "Split", "pattern": {"Regex": step}, "behavior": "Isolated"} for step in steps
+    ]
+    end = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}
+    return pattern_of({"type": "Sequence", "pretokenizers": [*splits, end]}, kind)

@@ -1,0 +1,191 @@
+"""GGUF: what the package `gguf` reads and writes, and what llama.cpp itself makes of it.
+
+llama.cpp comes with the package `xllamacpp`; it wants a model around a vocabulary, so it gets one
+of zeros. `BYTEPAIR_LLAMA_CPP` may name a folder with the vocabularies that llama.cpp tests itself
+with (`models/ggml-vocab-*.gguf` of its source).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bytepair
+from bytepair.errors import UnsupportedError
+from bytepair.formats import llamacpp
+from formats import small
+from fuzz_encode import text
+
+
+@pytest.mark.parametrize("pattern", ["gpt2", "llama3", "qwen2", "digits", "deepseek3", "bailing"])
+def test_the_gguf_package_reads_what_is_written(pattern: str, tmp_path: Path) -> None:
+    package = pytest.importorskip("gguf")
+    tok = small(pattern=llamacpp._pattern(pattern))
+    path = tok.export(tmp_path / "x-vocab.gguf")
+    reader = package.GGUFReader(path)
+
+    def value(key: str) -> Any:
+        return reader.get_field(key).contents()
+
+    assert value("tokenizer.ggml.model") == "gpt2"
+    names = {"gpt2": "gpt-2", "llama3": "llama-bpe", "digits": "starcoder",
+             "deepseek3": "deepseek-v3", "bailing": "bailingmoe"}  # fmt: skip
+    assert value("tokenizer.ggml.pre") == names.get(pattern, pattern)
+    assert value("tokenizer.ggml.tokens")[256:] == ["he", "ll", "hell", *tok.special_tokens]
+    assert value("tokenizer.ggml.token_type") == [1] * 259 + [3, 3]
+    assert value("tokenizer.ggml.merges") == ["h e", "l l", "he ll"]
+    assert value("tokenizer.ggml.add_space_prefix") is False
+    assert bytepair.load(path) == tok
+
+
+def test_what_the_gguf_package_writes_is_read(tmp_path: Path) -> None:
+    package = pytest.importorskip("gguf")
+    for pre, pattern, ignore in [("llama-bpe", "llama3", True), ("olmo", "gpt2", False)]:
+        writer = package.GGUFWriter(tmp_path / "x.gguf", "llama")
+        writer.add_uint64("llama.some_number", 1 << 40)
+        writer.add_array("llama.numbers", [1, 2, 3])
+        writer.add_tokenizer_model("gpt2")
+        writer.add_tokenizer_pre(pre)
+        bytes_alone = [bytepair.formats.charmap.to_characters(bytes([b])) for b in range(256)]
+        writer.add_token_list([*bytes_alone, "he", "ll", "hell", "<|a|>", "<|b|>", "[PAD261]"])
+        writer.add_token_types([1] * 259 + [3, 4, 5])
+        writer.add_token_merges(["h e", "l l", "he ll"])
+        writer.add_bos_token_id(259)
+        writer.add_chat_template("{{ messages }}")
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.close()
+        tok = bytepair.load(tmp_path / "x.gguf")
+        assert tok.pattern == bytepair.PATTERNS[pattern]
+        assert (tok.merge_rule, tok.ignore_merges) == ("merges", ignore)
+        assert tok.special_tokens == {"<|a|>": 259, "<|b|>": 260}
+        assert tok.vocab_size == 261
+        assert tok.notes["bos_token"] == "<|a|>"
+        assert tok.notes["chat_template"] == "{{ messages }}"
+        assert bytepair.load(tok.export(tmp_path / "y.gguf")) == tok
+        assert tok.encode("hell") == [258]
+
+
+def test_patterns_without_a_name(tmp_path: Path) -> None:
+    path = small(pattern="gpt4o").export(tmp_path / "x.gguf", lossy=True)
+    data = path.read_bytes()
+    assert bytepair.load(path).pattern == bytepair.PATTERNS["gpt4o"]
+    foreign = data.replace(b"bytepair.pattern", b"somebody.pattern")
+    path.write_bytes(foreign)
+    assert bytepair.load(path).pattern == llamacpp._pattern("gpt4o")
+    path.write_bytes(foreign.replace(b"gpt-4o", b"nobody"))
+    with pytest.raises(UnsupportedError, match=r"'nobody' names a split pattern .* pass pattern="):
+        bytepair.load(path)
+    assert bytepair.load(path, pattern="gpt4o") == small(pattern="gpt4o")
+    path.write_bytes(data.replace(b"\x04\0\0\0\0\0\0\0gpt2", b"\x04\0\0\0\0\0\0\0bert"))
+    with pytest.raises(UnsupportedError, match="'bert' is not gpt2"):
+        bytepair.load(path)
+
+
+# ---------------------------------------------------------------------------- llama.cpp
+
+TOK = bytepair.train(bytepair.sample.paths(), 2000, pattern="gpt2", special_tokens=["<|bos|>"])
+
+#: Reads texts from standard input and writes the ids that llama.cpp finds.
+LLAMA_CPP = """
+import json, sys, urllib.request
+import gguf, numpy, xllamacpp
+
+reader = gguf.GGUFReader(sys.argv[1])
+writer = gguf.GGUFWriter(sys.argv[2], "llama")
+for add, value in [("context_length", 64), ("embedding_length", 32), ("block_count", 1),
+                   ("feed_forward_length", 32), ("head_count", 1), ("head_count_kv", 1),
+                   ("layer_norm_rms_eps", 1e-5), ("rope_dimension_count", 32)]:
+    getattr(writer, "add_" + add)(value)
+for field in reader.fields.values():
+    if field.name.startswith("tokenizer."):
+        if field.types[0] == gguf.GGUFValueType.ARRAY:
+            writer.add_array(field.name, field.contents())
+        else:
+            writer.add_key_value(field.name, field.contents(), field.types[0])
+size = len(reader.fields["tokenizer.ggml.tokens"].contents())
+shapes = {"token_embd": (size, 32), "output_norm": (32,), "blk.0.attn_norm": (32,),
+          "blk.0.ffn_norm": (32,)}
+shapes |= {f"blk.0.{part}": (32, 32) for part in (
+    "attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down")}
+for name, shape in shapes.items():
+    writer.add_tensor(name + ".weight", numpy.zeros(shape, numpy.float32))
+writer.write_header_to_file()
+writer.write_kv_data_to_file()
+writer.write_tensors_to_file()
+writer.close()
+
+params = xllamacpp.CommonParams()
+params.model.path, params.n_ctx, params.warmup, params.verbosity = sys.argv[2], 64, False, -1
+params.fit_params = False
+server = xllamacpp.Server(params)
+found = []
+for text in json.load(sys.stdin):
+    body = json.dumps({"content": text, "add_special": False, "parse_special": True}).encode()
+    asked = urllib.request.Request(
+        server.listening_address + "/tokenize", body, {"Content-Type": "application/json"})
+    found.append(json.load(urllib.request.urlopen(asked))["tokens"])
+with open(sys.argv[3], "w") as file:
+    json.dump(found, file)
+"""
+
+
+def texts() -> list[str]:
+    """Texts of every kind of characters, and a little of real ones."""
+    rng = random.Random(8)
+    found = [text(rng) for _ in range(250)]
+    found = [one for one in found if one == one.encode("utf-8", "replace").decode()]
+    return found + [path.read_text(encoding="utf-8")[:2000] for path in bytepair.sample.paths()]
+
+
+RULES = [(kind, ignore, names.split()[0]) for (kind, ignore), names in llamacpp._NAMES.items()]
+
+
+@pytest.mark.parametrize(("kind", "ignore", "name"), RULES, ids=[name for *_, name in RULES])
+def test_llama_cpp_finds_the_same_ids(kind: str, ignore: bool, name: str, tmp_path: Path) -> None:
+    pytest.importorskip("xllamacpp")
+    pytest.importorskip("gguf")
+    merges = [pair for number, pair in enumerate(TOK.merges) if number < 900 or number % 3]
+    tok = bytepair.Tokenizer.from_merges(  # some tokens are only made of whole pretokens
+        TOK.mergeable_ranks, merges, pattern=llamacpp._pattern(kind), ignore_merges=ignore,
+        special_tokens=TOK.special_tokens,
+    )  # fmt: skip
+    path = tok.export(tmp_path / "x.gguf")
+    assert f"{name}".encode() in path.read_bytes()
+    words = [str(path), str(tmp_path / "model.gguf"), str(tmp_path / "found")]
+    done = subprocess.run(
+        [sys.executable, "-c", LLAMA_CPP, *words], input=json.dumps(texts()), text=True,
+        capture_output=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    for one, ids in zip(texts(), json.loads((tmp_path / "found").read_text()), strict=True):
+        assert tok.encode(one, special="all") == ids, one
+
+
+def test_the_vocabularies_that_llama_cpp_tests_itself_with() -> None:
+    folder = os.environ.get("BYTEPAIR_LLAMA_CPP")
+    if folder is None:
+        pytest.skip("needs BYTEPAIR_LLAMA_CPP, the folder `models` of llama.cpp's source")
+    read = []
+    for path in sorted(Path(folder).glob("ggml-vocab-*.gguf")):
+        cases = path.with_name(path.name + ".inp")
+        try:
+            tok = bytepair.load(path, lossy="command-r" in path.name)
+        except UnsupportedError as error:
+            assert "is not gpt2" in str(error), path  # noqa: PT017 - none of bytes
+            continue
+        if not cases.exists():
+            continue
+        inputs = cases.read_bytes().decode().split("\n__ggml_vocab_test__\n")
+        outputs = path.with_name(path.name + ".out").read_text().split("\n")
+        for one, ids in zip(inputs, outputs[: len(inputs)], strict=True):
+            assert tok.encode(one, special="all") == list(map(int, ids.split())), (path, one)
+        read.append(path.name)
+    assert len(read) >= 11
