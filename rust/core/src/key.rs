@@ -35,7 +35,8 @@ impl Key {
 
     /// The key of the pretoken at `range`; a name that others may share if it is longer than
     /// [`LONGEST`].
-    #[inline]
+    #[expect(clippy::inline_always, reason = "for each pretoken that is encoded")]
+    #[inline(always)]
     pub(crate) fn of(text: &[u8], range: Range<usize>) -> Self {
         if range.len() <= LONGEST { Self::new(text, range) } else { Self::of_long(&text[range]) }
     }
