@@ -55,6 +55,7 @@ def many() -> list[bytepair.Tokenizer]:
     """Large and small ones, under each rule."""
     return [
         large(),
+        large().remembering(bytepair.count([TEXT])),
         by_merges(ignore_merges=False),
         by_merges(ignore_merges=True),
         bytepair.train([TEXT * 20], 300),
@@ -103,6 +104,19 @@ class TestRoundTrip:
             without = bytepair.Tokenizer.from_bytes(tok.to_bytes(tables=False))
             assert without.to_bytes() == data
             assert large().to_bytes() == large().to_bytes()
+
+    def test_what_is_remembered_may_be_wrong_but_is_found(self, tmp_path: Path) -> None:
+        quick = large().remembering(bytepair.count([TEXT * 2]))
+        data, plain = bytearray(quick.to_bytes()), large().to_bytes()
+        (kind,) = sections(data).keys() - sections(plain).keys()
+        wrong, path = bytearray(data), tmp_path / "tokenizer.bytepair"
+        for at in sections(data)[kind]:
+            wrong[at] ^= 0x55
+        path.write_bytes(signed(wrong))
+        tok = bytepair.load(path)
+        assert all(id < tok.vocab_size for id in tok.encode(TEXT))
+        with pytest.raises(FileFormatError, match="remembered"):
+            bytepair.load(path, check=True)
 
     @given(
         tokens=st.sets(st.binary(min_size=2, max_size=20), max_size=40),

@@ -67,11 +67,11 @@ fn write_sections(tokenizer: &Tokenizer, tables: bool) -> Vec<u8> {
     writer.bytes(Kind::UnicodeVersion, UNICODE_VERSION.into());
     writer.bytes(Kind::Notes, write_notes(tokenizer.notes()));
     writer.bytes(Kind::MergesMade, write_made(tokenizer.merges_made()));
-    if let Some(remembered) = tokenizer.remembered() {
-        writer.column(Kind::Remembered, remembered.column());
-    }
     if tables {
         write_tables(tokenizer, &mut writer);
+    }
+    if let Some(remembered) = tokenizer.remembered() {
+        writer.column(Kind::Remembered, remembered.column());
     }
     writer.finish()
 }

@@ -5,7 +5,7 @@ use super::*;
 use crate::encode::EncodeOptions;
 use crate::render::{RenderOptions, Segment};
 use crate::spans::Keep;
-use crate::{Pattern, Special, Text, Vocabulary};
+use crate::{Counts, Pattern, Special, Text, Vocabulary};
 use memmap2::MmapMut;
 
 fn tokenizer() -> Tokenizer {
@@ -36,7 +36,10 @@ fn all_rules() -> Vec<Tokenizer> {
     let made = rules.into_iter().map(|rule| {
         Tokenizer::new(ranks.vocabulary().clone(), rule, ranks.pattern().clone()).unwrap()
     });
-    made.map(|tokenizer| tokenizer.with_notes(ranks.notes().clone())).collect()
+    let counts = Counts::new([(&b"abc"[..], 3), (&b" bcabcab"[..], 2), (&b"5"[..], 1)]);
+    let quick = ranks.remembering(&counts).unwrap();
+    let made = made.map(|tokenizer| tokenizer.with_notes(ranks.notes().clone()));
+    made.chain([quick]).collect()
 }
 
 /// Read a file as if it were mapped.

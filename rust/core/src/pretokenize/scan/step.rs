@@ -179,19 +179,14 @@ fn tail(tail: Tail, end: Cursor) -> usize {
 /// White space: up to its last newline, or all at the end of the text, or all but the last
 /// character, which goes with what follows.
 fn white_space(family: Family, at: Cursor) -> usize {
-    let (mut place, mut last, mut newline) = (at, at, None);
-    while let Some((class, next)) = place.read()
-        && class.is_space()
-    {
-        if class == Class::Newline {
-            newline = Some(next.at);
-        }
-        (last, place) = (place, next);
-    }
-    let ends = place.at == at.text.len();
+    let end = at.skip(Class::is_space).at;
+    let run = &at.text[at.at..end];
+    let last = run.char_indices().next_back().map_or(at.at, |(last, _)| at.at + last);
+    let newline = run.rfind(['\r', '\n']).map(|newline| at.at + newline + 1);
+    let ends = end == at.text.len();
     match newline {
         Some(newline) if family.newlines && !(family.whole_end && ends) => newline,
-        _ if ends || last.at == at.at => place.at,
-        _ => last.at,
+        _ if ends || last == at.at => end,
+        _ => last,
     }
 }
