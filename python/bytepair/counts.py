@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from bytepair import _core
 from bytepair.errors import CountsError
-from bytepair.tokenizer import write_whole
+from bytepair.formats.files import write_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
