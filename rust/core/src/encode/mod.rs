@@ -90,13 +90,13 @@ impl EncodeOptions {
     }
 }
 
-/// Pretokens: 16 MiB and 8 aside.
+/// Pretokens: 32 MiB and 8 aside.
 type Pretokens = Cache<18>;
 
 /// Pieces of long pretokens: 4 MiB and 8 aside.
 type Pieces = Cache<15>;
 
-/// What encoding remembers and reuses; one for each thread. It takes 36 MiB at most.
+/// What encoding remembers and reuses; one for each thread. It takes 52 MiB at most.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     cache: Pretokens,
