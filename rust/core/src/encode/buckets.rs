@@ -25,10 +25,11 @@ const PAIR: u64 = (1 << PAIR_BITS) - 1;
 /// Ranks are below.
 pub(super) const MOST_RANKS: usize = (1 << 22) - 1;
 
-/// An id of which no pair is made, since ids stay below it.
-pub(super) const NOTHING: u32 = (1 << ID_BITS) - 1;
+/// What stands to the right of nothing: above all ids, so that its pairs are like no word, whatever is in
+/// the table.
+pub(super) const NOTHING: u32 = 1 << ID_BITS;
 
-const _: () = assert!(MAX_VOCAB_SIZE <= NOTHING as usize);
+const _: () = assert!(MAX_VOCAB_SIZE < NOTHING as usize);
 
 /// A power of two of buckets, in memory or in a file. A word is a pair and, above it, one more than its
 /// rank; zero is an empty word.
@@ -86,7 +87,7 @@ impl Buckets {
         let mut words: Vec<u64> = self.words.iter().copied().filter(|&word| word != 0).collect();
         words.sort_unstable_by_key(|word| word >> PAIR_BITS);
         #[expect(clippy::cast_possible_truncation, reason = "the bits of an id")]
-        let id = |bits: u64| bits as u32 & NOTHING;
+        let id = |bits: u64| bits as u32 & (NOTHING - 1);
         words.into_iter().map(|word| (id(word), id(word >> ID_BITS))).collect()
     }
 }
@@ -170,7 +171,9 @@ mod tests {
         let words = Column::new(vec![u64::MAX; 1 << 10]);
         assert!(Buckets::of_column(words.clone(), MOST_REACH + 1).is_none());
         let buckets = Buckets::of_column(words, MOST_REACH).unwrap();
-        assert_eq!(buckets.rank(1, 2, Plain), u32::MAX);
+        for (left, right) in [(1, 2), (1, NOTHING), (NOTHING, NOTHING)] {
+            assert_eq!(buckets.rank(left, right, Plain), u32::MAX);
+        }
         assert!(Buckets::of_column(Column::new(vec![0; 24]), 1).is_none());
         assert!(Buckets::of_column(Column::new(vec![0; 4]), 1).is_none());
     }

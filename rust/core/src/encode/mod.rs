@@ -1,9 +1,10 @@
 //! Text in, ids out.
 //!
 //! The text is split into pretokens; each pretoken is either a token as a whole or is merged from
-//! its bytes. Most were met before, and their ids are remembered: short ones in the [`cache`], longer
-//! ones in [`long`], if no token-free border ([`borders`]) divides them into pieces. Special tokens
-//! are cut out of the text first, and only if the caller asks for it.
+//! its bytes. Most were met before, and their ids are in the [`cache`]. Those that were not are looked
+//! up and merged [`together`] with the others that come soon; long ones fall into pieces where no token
+//! goes on ([`borders`]). Special tokens are cut out of the text first, and only if the caller asks for
+//! it.
 
 mod borders;
 

@@ -90,15 +90,19 @@ impl<const PLACES: usize> Parts<PLACES> {
         self.ids[at] = id;
         let next = (self.starts & (!1 << at)).trailing_zeros() as usize & Self::MOST;
         // Where there is no part before, this is the last place, where nothing stands.
-        let before = self.starts & ((1 << at) - 1);
-        let before = (before.leading_zeros() ^ 63) as usize & Self::MOST;
+        let parts_before = self.starts & ((1 << at) - 1);
+        let before = (parts_before.leading_zeros() ^ 63) as usize & Self::MOST;
         // The merge of the right part goes; those with the new part are not yet known.
         for place in [right, at, before] {
             self.merges[place] = NONE;
         }
         self.asked = [
             Asked { place: at, left: id, right: self.ids[next] },
-            Asked { place: before, left: self.ids[before], right: id },
+            Asked {
+                place: before,
+                left: self.ids[before],
+                right: if parts_before == 0 { NOTHING } else { id },
+            },
         ];
     }
 
