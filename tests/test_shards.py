@@ -416,7 +416,16 @@ def test_many_small_files(tmp_path: Path, texts: list[str], trained: bytepair.To
     assert made.text_bytes == sum(len(t.encode()) for t in texts)
 
 
-@pytest.mark.parametrize("damage", ["{", '{"bytepair_shards": 2}', '{"bytepair_shards": 1}', "[]"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "{",
+        '{"bytepair_shards": 2}',
+        '{"bytepair_shards": 1}',
+        "[]",
+        r'{"bytepair_shards": 1, "\ud800": 0}',
+    ],
+)
 def test_a_damaged_manifest(tmp_path: Path, damage: str) -> None:
     with pytest.raises(ShardError, match="no shards are here"):
         shards.Manifest.load(tmp_path)

@@ -325,4 +325,5 @@ def _crc_of_values(values: dict[str, Any]) -> str:
 
 
 def _dumped(values: dict[str, Any]) -> bytes:
-    return json.dumps(values, indent=1, ensure_ascii=False).encode() + b"\n"
+    # A damaged file may have half a pair of surrogates in a name.
+    return json.dumps(values, indent=1, ensure_ascii=False).encode(errors="surrogatepass") + b"\n"
