@@ -4,12 +4,15 @@
 //! [`ranks`](super::ranks) finds. So merging needs no bytes at all. The pairs of single bytes, which
 //! every merge of a pretoken begins with, have a square of their own.
 
+use std::ops::Deref;
+
 use super::buckets::{Buckets, MOST_RANKS};
 use super::merge::ByteIds;
 use super::{NO_ID, ranks};
 use crate::column::Column;
 use crate::error::{Error, Result};
 use crate::lanes::{Lanes, Plain};
+use crate::pages::Words;
 use crate::vocabulary::{Joined, MergeRule, Rule, Vocabulary};
 
 /// The rank of a pair that does not merge: above all others.
@@ -30,17 +33,20 @@ pub(super) trait Pairs {
     fn id(&self, rank: u32) -> u32;
 }
 
-/// All pairs that merge.
+/// All pairs that merge, in memory or in a file.
 #[derive(Debug, Clone)]
-pub(crate) struct PairTable {
-    buckets: Buckets,
+pub(crate) struct PairTable<W = Column<u64>, B = Column<u32>> {
+    buckets: Buckets<W>,
     /// The rank of each pair of bytes.
-    bytes: Column<u32>,
+    bytes: B,
     /// The id that the merge of each rank makes; empty where it is the rank itself.
     ids: Column<u32>,
     /// Ranks are below.
     ranks: u32,
 }
+
+/// A table that is being made.
+pub(super) type Building = PairTable<Words, Vec<u32>>;
 
 /// The arrays of a [`PairTable`], as a file holds them.
 #[derive(Debug)]
@@ -48,6 +54,41 @@ pub(crate) struct PairColumns {
     pub(crate) buckets: Buckets,
     pub(crate) bytes: Column<u32>,
     pub(crate) ids: Column<u32>,
+}
+
+impl Building {
+    /// No pairs, with room for one a rank. `ids` is empty where a rank is the id that it makes.
+    pub(super) fn with_room(ranks: usize, ids: Vec<u32>) -> Self {
+        Self {
+            buckets: Buckets::with_room(ranks),
+            bytes: vec![NO_MERGE; 1 << 16],
+            ids: Column::new(ids),
+            ranks: number(ranks),
+        }
+    }
+
+    /// Add a pair, unless it is there already.
+    pub(super) fn insert(&mut self, left: u32, right: u32, rank: u32) {
+        self.buckets.insert(left, right, rank);
+    }
+
+    /// Let a pair of single bytes have a rank.
+    pub(super) fn insert_bytes(&mut self, left: u8, right: u8, rank: u32) {
+        self.bytes[usize::from(left) << 8 | usize::from(right)] = rank;
+    }
+
+    /// The finished table, in which single bytes have the ranks of their ids.
+    pub(super) fn finish(mut self, byte_ids: &ByteIds) -> PairTable {
+        for bytes in 0..=u16::MAX {
+            let [left, right] = bytes.to_be_bytes();
+            let ids = [left, right].map(|byte| byte_ids[usize::from(byte)]);
+            let rank =
+                if ids.contains(&NO_ID) { NO_MERGE } else { self.rank(ids[0], ids[1], Plain) };
+            self.insert_bytes(left, right, rank);
+        }
+        let Self { buckets, bytes, ids, ranks } = self;
+        PairTable { buckets: buckets.finish(), bytes: Column::new(bytes), ids, ranks }
+    }
 }
 
 impl PairTable {
@@ -59,23 +100,14 @@ impl PairTable {
         rule: &MergeRule,
         byte_ids: &ByteIds,
     ) -> Result<Self> {
-        match rule {
-            MergeRule::Ranks => {
-                let (buckets, bytes) = ranks::find(vocabulary, byte_ids);
-                let (bytes, ids) = (Column::new(bytes), Column::new(Vec::new()));
-                Ok(Self { buckets, bytes, ids, ranks: number(vocabulary.len()) })
-            }
-            MergeRule::Merges { merges, .. } => {
-                let ids = Column::new(ids_of_merges(vocabulary, merges)?);
-                let mut buckets = Buckets::with_room(merges.len());
-                for (rank, &(left, right)) in (0..).zip(merges) {
-                    buckets.insert(left, right, rank);
-                }
-                let buckets = buckets.finish();
-                let bytes = Column::new(ranks_of_bytes(&buckets, byte_ids));
-                Ok(Self { buckets, bytes, ids, ranks: number(merges.len()) })
-            }
+        let MergeRule::Merges { merges, .. } = rule else {
+            return Ok(ranks::find(vocabulary, byte_ids));
+        };
+        let mut building = Building::with_room(merges.len(), ids_of_merges(vocabulary, merges)?);
+        for (rank, &(left, right)) in (0..).zip(merges) {
+            building.insert(left, right, rank);
         }
+        Ok(building.finish(byte_ids))
     }
 
     /// The table in a file: `ids` is empty under the rule of ranks.
@@ -115,7 +147,7 @@ impl PairTable {
     }
 }
 
-impl Pairs for PairTable {
+impl<W: Deref<Target = [u64]>, B: Deref<Target = [u32]>> Pairs for PairTable<W, B> {
     #[expect(clippy::inline_always, reason = "for the instructions of the caller")]
     #[inline(always)]
     fn rank(&self, left: u32, right: u32, lanes: impl Lanes) -> u32 {
@@ -138,16 +170,6 @@ impl Pairs for PairTable {
     fn id(&self, rank: u32) -> u32 {
         if self.ids.is_empty() { rank } else { self.ids[rank as usize] }
     }
-}
-
-/// The ranks of all pairs of bytes.
-fn ranks_of_bytes(buckets: &Buckets, byte_ids: &ByteIds) -> Vec<u32> {
-    let rank = |pair: u16| {
-        let [left, right] = pair.to_be_bytes().map(|byte| byte_ids[usize::from(byte)]);
-        let exist = left != NO_ID && right != NO_ID;
-        if exist { buckets.rank(left, right, Plain) } else { NO_MERGE }
-    };
-    (0..=u16::MAX).map(rank).collect()
 }
 
 /// The id that each listed pair makes: that of the token of its joined bytes.
