@@ -49,10 +49,7 @@ pub(crate) struct Column<T: 'static> {
 impl<T: Plain> Column<T> {
     /// Take over an array in memory.
     pub(crate) fn new(items: Vec<T>) -> Self {
-        let owner = Arc::new(items);
-        let items: *const [T] = owner.as_slice();
-        // SAFETY: the vector is never changed or moved out of its `Arc`, of which `Self` holds one.
-        Self { items: unsafe { &*items }, owner }
+        Self::owned(items, Vec::as_slice)
     }
 
     /// The array in these bytes of a mapped file; `None` if they lie outside of it, or do not begin
@@ -90,13 +87,20 @@ impl<T: Plain> Column<T> {
     }
 }
 
+impl<T> Column<T> {
+    /// Take over what holds an array that it never changes or moves.
+    fn owned<O: Send + Sync + 'static>(owner: O, items: fn(&O) -> &[T]) -> Self {
+        let owner = Arc::new(owner);
+        let items: *const [T] = items(&owner);
+        // SAFETY: the owner is never changed or moved out of its `Arc`, of which `Self` holds one.
+        Self { items: unsafe { &*items }, owner }
+    }
+}
+
 impl Column<u64> {
     /// Take over words in memory.
     pub(crate) fn of_words(words: Words) -> Self {
-        let owner = Arc::new(words);
-        let items: *const [u64] = Words::as_slice(&owner);
-        // SAFETY: as in `new`; words do not move with what holds them.
-        Self { items: unsafe { &*items }, owner }
+        Self::owned(words, Words::as_slice)
     }
 }
 

@@ -4,7 +4,7 @@
 //! Each entry stands where its hash says or a little behind, before anything empty. How far behind at
 //! most, the *reach*, is known; so a look-up ends after so many places, whatever is in the table.
 
-use crate::column::{Column, Plain};
+use crate::column::Column;
 use crate::prefetch::prefetch;
 
 /// A table in a file is not read if a look-up could take more places than this.
@@ -13,36 +13,25 @@ pub(crate) const MOST_REACH: usize = 1 << 10;
 /// So many places at which an entry may begin there are for each entry, in eighths.
 const PLACES: usize = 13;
 
-/// What stands at a place of a table.
-pub(crate) trait Slot: Plain + PartialEq {
-    /// What stands at the others.
-    const EMPTY: Self;
-}
-
-impl Slot for u32 {
-    const EMPTY: Self = 0;
-}
-
-impl Slot for u64 {
-    const EMPTY: Self = u64::MAX;
-}
+/// What stands at a place without an entry.
+const EMPTY: u32 = 0;
 
 /// A finished table.
 #[derive(Debug, Clone)]
-pub(crate) struct Slots<T: Slot> {
-    slots: Column<T>,
+pub(crate) struct Slots {
+    slots: Column<u32>,
     reach: usize,
 }
 
-impl<T: Slot> Slots<T> {
+impl Slots {
     /// The table in an array that comes from anywhere; `None` if there are fewer places than `reach`,
     /// or that is too far.
-    pub(crate) fn of_column(slots: Column<T>, reach: usize) -> Option<Self> {
+    pub(crate) fn of_column(slots: Column<u32>, reach: usize) -> Option<Self> {
         (reach < slots.len() && reach <= MOST_REACH).then_some(Self { slots, reach })
     }
 
     /// The array, and how far a look-up reaches.
-    pub(crate) fn column(&self) -> (&Column<T>, usize) {
+    pub(crate) fn column(&self) -> (&Column<u32>, usize) {
         (&self.slots, self.reach)
     }
 
@@ -54,10 +43,10 @@ impl<T: Slot> Slots<T> {
 
     /// What stands at the places of a hash, up to the first that is empty.
     #[inline]
-    pub(crate) fn at(&self, hash: u64) -> impl Iterator<Item = T> {
+    pub(crate) fn at(&self, hash: u64) -> impl Iterator<Item = u32> {
         let start = self.start(hash);
         let places = &self.slots[start..start + self.reach];
-        places.iter().copied().take_while(|&slot| slot != T::EMPTY)
+        places.iter().copied().take_while(|&slot| slot != EMPTY)
     }
 
     /// Bring the memory that a look-up of this hash begins with, without waiting for it.
@@ -68,26 +57,31 @@ impl<T: Slot> Slots<T> {
 }
 
 /// A table that is being made.
-pub(crate) struct Building<T> {
-    slots: Vec<T>,
+pub(crate) struct Building {
+    slots: Vec<u32>,
     starts: usize,
     reach: usize,
 }
 
-impl<T: Slot> Building<T> {
+impl Building {
     /// A table for so many entries.
     pub(crate) fn new(entries: usize) -> Self {
         let starts = (entries * PLACES / 8).max(1);
-        Self { slots: vec![T::EMPTY; starts + 1], starts, reach: 1 }
+        Self { slots: vec![EMPTY; starts + 1], starts, reach: 1 }
     }
 
     /// Put an entry where its hash says, or behind; return the entry that is there already for which
     /// `is_it` holds, instead.
     #[inline]
-    pub(crate) fn put(&mut self, hash: u64, entry: T, is_it: impl Fn(T) -> bool) -> Option<T> {
+    pub(crate) fn put(
+        &mut self,
+        hash: u64,
+        entry: u32,
+        is_it: impl Fn(u32) -> bool,
+    ) -> Option<u32> {
         let start = start(hash, self.starts);
         let mut at = start;
-        while self.slots[at] != T::EMPTY {
+        while self.slots[at] != EMPTY {
             if is_it(self.slots[at]) {
                 return Some(self.slots[at]);
             }
@@ -96,13 +90,13 @@ impl<T: Slot> Building<T> {
         self.slots[at] = entry;
         self.reach = self.reach.max(at - start + 1);
         if at + 1 == self.slots.len() {
-            self.slots.push(T::EMPTY);
+            self.slots.push(EMPTY);
         }
         None
     }
 
-    pub(crate) fn finish(mut self) -> Slots<T> {
-        self.slots.resize(self.starts + self.reach, T::EMPTY);
+    pub(crate) fn finish(mut self) -> Slots {
+        self.slots.resize(self.starts + self.reach, EMPTY);
         Slots { slots: Column::new(self.slots), reach: self.reach }
     }
 }

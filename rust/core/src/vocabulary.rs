@@ -89,7 +89,7 @@ pub struct Vocabulary {
     /// Where each id starts in `arena`, and the end of the last one.
     offsets: Column<u32>,
     /// The ordinary tokens by their hashes; see [`entry`].
-    index: Slots<u32>,
+    index: Slots,
     /// In the order of their ids.
     special: Vec<(String, u32)>,
 }
@@ -133,7 +133,7 @@ impl Vocabulary {
         arena: Column<u8>,
         offsets: Column<u32>,
         special: &[u32],
-        index: Option<Slots<u32>>,
+        index: Option<Slots>,
     ) -> Result<Self> {
         // To count, without a way out in between, is what vector instructions can do.
         let falls = offsets.windows(2).filter(|pair| pair[0] > pair[1]).count() > 0;
@@ -259,7 +259,7 @@ impl Vocabulary {
     }
 
     /// The index, as a file holds it.
-    pub(crate) fn index(&self) -> &Slots<u32> {
+    pub(crate) fn index(&self) -> &Slots {
         &self.index
     }
 }
@@ -332,7 +332,7 @@ const ID: u32 = (1 << 21) - 1;
 
 /// The ids that may have this hash.
 #[inline]
-fn candidates(index: &Slots<u32>, hash: u64) -> impl Iterator<Item = u32> {
+fn candidates(index: &Slots, hash: u64) -> impl Iterator<Item = u32> {
     let tagged = index.at(hash).filter(move |slot| slot & !ID == tag(hash));
     tagged.map(|slot| (slot & ID).wrapping_sub(1))
 }
@@ -361,7 +361,7 @@ fn hash_of_long(token: &[u8]) -> u64 {
 }
 
 /// The index of these ids. Fails if two of them stand for the same bytes.
-fn index(arena: &[u8], offsets: &[u32], ids: Vec<u32>) -> Result<Slots<u32>> {
+fn index(arena: &[u8], offsets: &[u32], ids: Vec<u32>) -> Result<Slots> {
     let bytes = |id: u32| range(offsets, id as usize).map_or(&[][..], |range| &arena[range]);
     let mut building = Building::new(ids.len());
     for id in ids {

@@ -8,11 +8,11 @@
 //! first line is what is looked at first; what is met again in the second line moves to the first. A
 //! new pretoken in a full set pushes the last one of the second line out.
 //!
-//! A slot is four words: the key of the pretoken, with the number of its ids in the bits that keys
-//! leave free, and up to four ids. More ids, and the bytes of pretokens that are longer than a key can
+//! A [`slot`] holds up to four ids. More ids, and the bytes of pretokens that are longer than a key can
 //! say, are kept aside.
 
 use super::ring::Ring;
+use super::slot::{self, Slot};
 use crate::key::{Key, LONGEST};
 use crate::pages::Words;
 use crate::prefetch::prefetch;
@@ -20,13 +20,9 @@ use crate::prefetch::prefetch;
 /// Longer pretokens (in bytes) are not kept. A pretoken has no more ids than bytes.
 pub(super) const LONGEST_KEPT: usize = 128;
 
-/// How many ids fit a slot.
-const INLINE: usize = 4;
-/// How many words a slot has.
-const SLOT: usize = 4;
 /// How many slots a set has.
 const SLOTS: usize = 4;
-const SET: usize = SLOT * SLOTS;
+const SET: usize = slot::WORDS * SLOTS;
 
 /// There are 2 to the power of this many sets at first, and 8 times as many whenever half of the slots
 /// are taken.
@@ -35,12 +31,6 @@ const GROWTH_BITS: u32 = 3;
 
 /// How many bytes are kept aside.
 const ASIDE_BYTES: usize = 1 << 23;
-
-/// The number of ids is in the four highest bits of a key, which are always zero.
-const COUNT: u32 = 60;
-const KEY: u64 = u64::MAX >> 4;
-/// The count of a slot whose ids are kept aside.
-const ASIDE: u64 = 15;
 
 /// The cache of one thread, of 2 to the power of `BITS` sets (of 128 bytes) at most, and 8 MiB aside.
 /// Empty, it has nothing.
@@ -59,7 +49,7 @@ impl<const BITS: u32> Cache<BITS> {
     /// longer theirs.
     #[inline]
     pub(super) fn prepare(&mut self) {
-        if self.bits < BITS && 2 * SLOT * self.taken >= self.words.len() {
+        if self.bits < BITS && 2 * slot::WORDS * self.taken >= self.words.len() {
             self.grow();
         }
     }
@@ -71,8 +61,7 @@ impl<const BITS: u32> Cache<BITS> {
         let old = std::mem::replace(&mut self.words, Words::zeros(SET << bits));
         (self.bits, self.taken) = (bits, 0);
         for slot in old.as_chunks().0.iter().filter(|slot| slot[1] != 0) {
-            let place = self.place(Key::of_words(slot[0], slot[1] & KEY));
-            self.put_slot(place, *slot);
+            self.put_slot(self.place(slot::key(slot)), *slot);
         }
     }
 
@@ -92,7 +81,7 @@ impl<const BITS: u32> Cache<BITS> {
     }
 
     #[inline]
-    fn set(&mut self, place: usize) -> &mut [[u64; SLOT]; SLOTS] {
+    fn set(&mut self, place: usize) -> &mut [Slot; SLOTS] {
         let (slots, _) = self.words.chunk_mut::<SET>(place).as_chunks_mut();
         slots.try_into().expect("a set has so many slots")
     }
@@ -100,7 +89,7 @@ impl<const BITS: u32> Cache<BITS> {
     /// Whether the ids of a short pretoken, which `locate` has placed, are here.
     #[inline]
     pub(super) fn has(&mut self, key: Key, place: usize) -> bool {
-        self.set(place).iter().any(|slot| is(slot, key))
+        self.set(place).iter().any(|slot| slot::is(slot, key))
     }
 
     /// Write the ids of a pretoken, which `locate` has placed, to `out` and return how many they are;
@@ -121,21 +110,18 @@ impl<const BITS: u32> Cache<BITS> {
     ) -> Option<usize> {
         let set = self.set(place);
         let mut slot = set[0];
-        if !is(&slot, key) {
+        if !slot::is(&slot, key) {
             slot = set[1];
-            if !is(&slot, key) {
+            if !slot::is(&slot, key) {
                 slot = self.get_behind(key, place)?;
             }
         }
-        let count = slot[1] >> COUNT;
-        if count == ASIDE {
+        let count = slot::count(&slot);
+        if count == slot::ASIDE {
             return self.get_aside(slot, pretoken, out);
         }
-        #[expect(clippy::cast_possible_truncation, reason = "the two halves of a word")]
-        for (pair, word) in out.chunks_exact_mut(2).zip([slot[2], slot[3]]) {
-            (pair[0], pair[1]) = (word as u32, (word >> 32) as u32);
-        }
-        usize::try_from(count).ok()
+        out[..slot::INLINE].copy_from_slice(&slot::ids(&slot));
+        Some(count)
     }
 
     /// Append the ids of a pretoken, which `locate` has placed; false if it is not here.
@@ -154,9 +140,9 @@ impl<const BITS: u32> Cache<BITS> {
 
     /// A slot of the second line, which moves to the first.
     #[cold]
-    fn get_behind(&mut self, key: Key, place: usize) -> Option<[u64; SLOT]> {
+    fn get_behind(&mut self, key: Key, place: usize) -> Option<Slot> {
         let set = self.set(place);
-        let at = (2..SLOTS).find(|&at| is(&set[at], key))?;
+        let at = (2..SLOTS).find(|&at| slot::is(&set[at], key))?;
         set.swap(1, at);
         Some(set[1])
     }
@@ -164,7 +150,7 @@ impl<const BITS: u32> Cache<BITS> {
     #[cold]
     fn get_aside(
         &self,
-        slot: [u64; SLOT],
+        slot: Slot,
         pretoken: &[u8],
         out: &mut [u32; LONGEST_KEPT],
     ) -> Option<usize> {
@@ -183,17 +169,11 @@ impl<const BITS: u32> Cache<BITS> {
     /// Remember the ids of a pretoken of at most [`LONGEST_KEPT`] bytes that is not here.
     pub(super) fn put(&mut self, key: Key, place: usize, pretoken: &[u8], ids: &[u32]) {
         let long = if pretoken.len() > LONGEST { pretoken } else { &[] };
-        let (low, high) = key.words();
-        let slot = if long.is_empty() && ids.len() <= INLINE {
-            let mut few = [0; INLINE];
-            few[..ids.len()].copy_from_slice(ids);
-            let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
-            let count = ids.len() as u64;
-            [low, high | count << COUNT, pair(few[0], few[1]), pair(few[2], few[3])]
+        let slot = if long.is_empty() && ids.len() <= slot::INLINE {
+            slot::of_ids(key, ids)
         } else {
             let position = self.put_aside(long, ids) as u64;
-            let sizes = (long.len() << 16 | ids.len()) as u64;
-            [low, high | ASIDE << COUNT, position, sizes]
+            slot::with(key, slot::ASIDE, [position, (long.len() << 16 | ids.len()) as u64])
         };
         self.put_slot(place, slot);
     }
@@ -208,7 +188,7 @@ impl<const BITS: u32> Cache<BITS> {
         })
     }
 
-    fn put_slot(&mut self, place: usize, slot: [u64; SLOT]) {
+    fn put_slot(&mut self, place: usize, slot: Slot) {
         let set = self.set(place);
         if let Some(free) = set.iter().position(|slot| slot[1] == 0) {
             set[free] = slot;
@@ -218,12 +198,6 @@ impl<const BITS: u32> Cache<BITS> {
             set[2] = slot;
         }
     }
-}
-
-/// Whether a slot is that of a key.
-#[inline]
-fn is(slot: &[u64; SLOT], key: Key) -> bool {
-    (slot[0], slot[1] & KEY) == key.words()
 }
 
 #[cfg(test)]

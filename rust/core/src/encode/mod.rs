@@ -26,6 +26,8 @@ mod ring;
 
 mod runs;
 
+mod slot;
+
 mod special;
 
 mod together;

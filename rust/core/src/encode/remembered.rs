@@ -5,6 +5,7 @@
 //! of some corpus, can be kept with the tokenizer: a hash table of sets of two slots, one line of the
 //! processor's cache each. A pretoken whose set is full is left out.
 
+use super::slot::{self, Slot};
 use crate::column::Column;
 use crate::count::Counts;
 use crate::error::Result;
@@ -14,16 +15,10 @@ use crate::prefetch::prefetch;
 /// At most so many pretokens are kept.
 const MOST: usize = 1 << 15;
 
-/// How many ids fit a slot.
-const INLINE: usize = 4;
-const SLOT: usize = 4;
-const SET: usize = 2 * SLOT;
+/// How many words a set has.
+const SET: usize = 2 * slot::WORDS;
 
-/// The number of ids is in the four highest bits of a key, which are always zero.
-const COUNT: u32 = 60;
-
-/// A power of two of sets. A slot is the two words of a key, with the number of ids, and four ids; an
-/// empty one is zero.
+/// A power of two of sets.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Remembered {
     words: Column<u64>,
@@ -43,11 +38,11 @@ impl Remembered {
         for (pretoken, _) in pretokens {
             let (key, ids) = (Key::new(pretoken, 0..pretoken.len()), encode(pretoken)?);
             let start = start(key, words.len());
-            let (slots, _) = words[start..start + SET].as_chunks_mut::<SLOT>();
-            if let Some(slot) = slots.iter_mut().find(|slot| slot[1] == 0)
-                && ids.len() <= INLINE
+            let (slots, _) = words[start..start + SET].as_chunks_mut();
+            if let Some(slot) = slots.iter_mut().find(|slot: &&mut Slot| slot[1] == 0)
+                && ids.len() <= slot::INLINE
             {
-                *slot = entry(key, &ids);
+                *slot = slot::of_ids(key, &ids);
             }
         }
         Ok(Self { words: Column::new(words) })
@@ -65,16 +60,15 @@ impl Remembered {
 
     /// Whether every entry is what `encode` says, and stands where it is looked for.
     pub(crate) fn agrees(&self, mut encode: impl FnMut(&[u8]) -> Result<Vec<u32>>) -> bool {
-        let slots = self.words.as_chunks::<SLOT>().0.iter().enumerate();
-        let mut taken = slots.filter(|(_, slot)| **slot != [0; SLOT]);
-        taken.all(|(at, slot)| {
-            let key = Key::of_words(slot[0], slot[1] & (u64::MAX >> (64 - COUNT)));
+        let slots: &[Slot] = self.words.as_chunks().0;
+        slots.iter().enumerate().filter(|(_, slot)| **slot != Slot::default()).all(|(at, slot)| {
+            let key = slot::key(slot);
             let mut pretoken = Vec::new();
             key.write(&mut pretoken);
             let whole = !pretoken.is_empty() && Key::new(&pretoken, 0..pretoken.len()) == key;
             let here = start(key, self.words.len()) == at / 2 * SET;
             let ids = if whole && here { encode(&pretoken) } else { return false };
-            ids.is_ok_and(|ids| ids.len() <= INLINE && entry(key, &ids) == *slot)
+            ids.is_ok_and(|ids| ids.len() <= slot::INLINE && slot::of_ids(key, &ids) == *slot)
         })
     }
 
@@ -86,26 +80,15 @@ impl Remembered {
 
     /// The ids of a pretoken, of which each is below `size`, and how many they are.
     #[inline]
-    pub(super) fn get(&self, key: Key, size: usize) -> Option<([u32; INLINE], usize)> {
+    pub(super) fn get(&self, key: Key, size: usize) -> Option<([u32; slot::INLINE], usize)> {
         let start = start(key, self.words.len());
-        let (low, high) = key.words();
-        let slots = self.words[start..start + SET].as_chunks::<SLOT>().0;
-        let is = |slot: &&[u64; SLOT]| slot[0] == low && slot[1] << 4 == high << 4;
-        let slot = slots.iter().find(is)?;
-        let count = usize::try_from(slot[1] >> COUNT).ok()?;
-        #[expect(clippy::cast_possible_truncation, reason = "the two halves of a word")]
-        let half = |at: usize| (slot[2 + at / 2] >> (32 * (at % 2))) as u32;
-        let ids: [u32; INLINE] = std::array::from_fn(half);
+        let slots = self.words[start..start + SET].as_chunks().0;
+        let slot = slots.iter().find(|slot| slot::is(slot, key))?;
+        let (ids, count) = (slot::ids(slot), slot::count(slot));
         // A file may hold any.
         let exist = ids.get(..count)?.iter().all(|&id| (id as usize) < size);
         (exist && count > 0).then_some((ids, count))
     }
-}
-
-fn entry(key: Key, ids: &[u32]) -> [u64; SLOT] {
-    let (low, high) = key.words();
-    let id = |at: usize| u64::from(ids.get(at).copied().unwrap_or(0));
-    [low, high | (ids.len() as u64) << COUNT, id(0) | id(1) << 32, id(2) | id(3) << 32]
 }
 
 /// Where the set of a key begins in so many words.
@@ -162,7 +145,7 @@ mod tests {
     #[test]
     fn a_hostile_table_gives_no_id_that_does_not_exist() {
         let table = Remembered::new(&counts(&["ab".to_owned()]), encode).unwrap();
-        for (word, bits) in [(2, 128 ^ u64::from(b'a')), (1, 15 << COUNT), (1, 1 << COUNT)] {
+        for (word, bits) in [(2, 128 ^ u64::from(b'a')), (1, 15 << 60), (1, 1 << 60)] {
             let mut words = table.column().to_vec();
             words[word] ^= bits;
             let hostile = Remembered::of_column(Column::new(words)).unwrap();

@@ -11,7 +11,7 @@ use memmap2::Mmap;
 use crate::column::{Column, Plain};
 use crate::encode::Buckets;
 use crate::error::{Error, Result};
-use crate::slots::{MOST_REACH, Slot, Slots};
+use crate::slots::{MOST_REACH, Slots};
 
 const MAGIC: &[u8; 8] = b"BYTEPAIR";
 const VERSION: u32 = 2;
@@ -161,7 +161,7 @@ impl<'a> Frame<'a> {
     }
 
     /// The hash table of a section.
-    pub(super) fn slots<T: Slot>(&self, kind: Kind) -> Result<Slots<T>> {
+    pub(super) fn slots(&self, kind: Kind) -> Result<Slots> {
         let reach = self.needed(kind)?.reach;
         let slots = Slots::of_column(self.column(kind)?, reach);
         slots.ok_or_else(|| self.broken(kind, "its entries reach too far"))

@@ -1,0 +1,59 @@
+//! A pretoken and its ids in four words: what tables of known pretokens are made of.
+//!
+//! The first two words are the key of the pretoken, with the number of its ids in the bits that keys
+//! leave free; the others are up to four ids. A slot without a pretoken is all zeros.
+
+use crate::key::Key;
+
+/// How many ids fit a slot.
+pub(super) const INLINE: usize = 4;
+
+/// How many words a slot has.
+pub(super) const WORDS: usize = 4;
+
+pub(super) type Slot = [u64; WORDS];
+
+/// The count of a slot whose last two words are no ids.
+pub(super) const ASIDE: usize = 15;
+
+/// The number of ids is in the four highest bits of a key, which are always zero.
+const COUNT: u32 = 60;
+const KEY: u64 = u64::MAX >> 4;
+
+/// The slot of a pretoken with at most [`INLINE`] ids.
+pub(super) fn of_ids(key: Key, ids: &[u32]) -> Slot {
+    let id = |at: usize| u64::from(ids.get(at).copied().unwrap_or(0));
+    with(key, ids.len(), [id(0) | id(1) << 32, id(2) | id(3) << 32])
+}
+
+/// The slot of a pretoken with a count and two words.
+pub(super) fn with(key: Key, count: usize, words: [u64; 2]) -> Slot {
+    let (low, high) = key.words();
+    [low, high | (count as u64) << COUNT, words[0], words[1]]
+}
+
+/// Whether a slot is that of a key.
+#[inline]
+pub(super) fn is(slot: &Slot, key: Key) -> bool {
+    (slot[0], slot[1] & KEY) == key.words()
+}
+
+/// The key of a slot.
+pub(super) fn key(slot: &Slot) -> Key {
+    Key::of_words(slot[0], slot[1] & KEY)
+}
+
+/// How many ids a slot has, or [`ASIDE`].
+#[inline]
+pub(super) fn count(slot: &Slot) -> usize {
+    usize::try_from(slot[1] >> COUNT).expect("four bits")
+}
+
+/// The ids of a slot, and whatever stands behind them.
+#[inline]
+pub(super) fn ids(slot: &Slot) -> [u32; INLINE] {
+    #[expect(clippy::cast_possible_truncation, reason = "the two halves of a word")]
+    let halves = |word: u64| [word as u32, (word >> 32) as u32];
+    let ([first, second], [third, fourth]) = (halves(slot[2]), halves(slot[3]));
+    [first, second, third, fourth]
+}
