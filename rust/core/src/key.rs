@@ -11,6 +11,9 @@ use foldhash::fast::FixedState;
 /// Longer pretokens (in bytes) have no key.
 pub(crate) const LONGEST: usize = 15;
 
+/// How many bytes of a longer pretoken its name depends on.
+const NAMED: usize = 128;
+
 /// A pretoken of at most [`LONGEST`] bytes as two words, with its length in the last byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Key {
@@ -22,7 +25,7 @@ impl Key {
     /// The key of the pretoken at `range`, which has at most [`LONGEST`] bytes.
     #[inline]
     pub(crate) fn new(text: &[u8], range: Range<usize>) -> Self {
-        let length = range.len();
+        let length = range.end - range.start;
         let chunk = match text[range.start..].first_chunk::<16>() {
             Some(chunk) => *chunk,
             None => padded(&text[range]),
@@ -38,12 +41,17 @@ impl Key {
     #[expect(clippy::inline_always, reason = "for each pretoken that is encoded")]
     #[inline(always)]
     pub(crate) fn of(text: &[u8], range: Range<usize>) -> Self {
-        if range.len() <= LONGEST { Self::new(text, range) } else { Self::of_long(&text[range]) }
+        if range.end - range.start <= LONGEST {
+            Self::new(text, range)
+        } else {
+            Self::of_long(&text[range])
+        }
     }
 
     /// A name for a longer text, which other texts may share.
+    #[cold]
     fn of_long(text: &[u8]) -> Self {
-        let low = FixedState::default().hash_one(text);
+        let low = FixedState::default().hash_one(&text[..text.len().min(NAMED)]);
         Self { low, high: u64::MAX >> 4 }
     }
 

@@ -45,13 +45,20 @@ pub(super) struct Cache<const BITS: u32> {
 }
 
 impl<const BITS: u32> Cache<BITS> {
-    /// Be ready for `get` and `put`, and grow if that is due; the places that `locate` gave are no
-    /// longer theirs.
+    /// Be ready for `find` and `put`, and grow if that is due; says whether it was. Then the places that
+    /// `locate` gave are no longer theirs.
     #[inline]
-    pub(super) fn prepare(&mut self) {
-        if self.bits < BITS && 2 * slot::WORDS * self.taken >= self.words.len() {
+    pub(super) fn prepare(&mut self) -> bool {
+        let due = self.bits < BITS && 2 * slot::WORDS * self.taken >= self.words.len();
+        if due {
             self.grow();
         }
+        due
+    }
+
+    /// How many bits of sets there are.
+    pub(super) fn bits(&self) -> u32 {
+        self.bits
     }
 
     #[cold]
@@ -92,36 +99,26 @@ impl<const BITS: u32> Cache<BITS> {
         self.set(place).iter().any(|slot| slot::is(slot, key))
     }
 
-    /// Write the ids of a pretoken, which `locate` has placed, to `out` and return how many they are;
-    /// `None` if it is not here.
-    ///
-    /// More of `out` may be overwritten.
-    #[expect(
-        clippy::inline_always,
-        reason = "the loop that calls it is most of the time of encoding"
-    )]
-    #[inline(always)]
-    pub(super) fn get(
-        &mut self,
-        key: Key,
-        place: usize,
-        pretoken: &[u8],
-        out: &mut [u32; LONGEST_KEPT],
-    ) -> Option<usize> {
+    /// The slot of a pretoken, which `locate` has placed, if it is here.
+    #[inline]
+    pub(super) fn find(&mut self, key: Key, place: usize) -> Option<Slot> {
         let set = self.set(place);
-        let mut slot = set[0];
-        if !slot::is(&slot, key) {
-            slot = set[1];
-            if !slot::is(&slot, key) {
-                slot = self.get_behind(key, place)?;
-            }
+        if slot::is(&set[0], key) {
+            return Some(set[0]);
         }
-        let count = slot::count(&slot);
-        if count == slot::ASIDE {
-            return self.get_aside(slot, pretoken, out);
+        if slot::is(&set[1], key) {
+            return Some(set[1]);
         }
-        out[..slot::INLINE].copy_from_slice(&slot::ids(&slot));
-        Some(count)
+        self.find_behind(key, place)
+    }
+
+    /// A slot of the second line, which moves to the first.
+    #[cold]
+    fn find_behind(&mut self, key: Key, place: usize) -> Option<Slot> {
+        let set = self.set(place);
+        let at = (2..SLOTS).find(|&at| slot::is(&set[at], key))?;
+        set.swap(1, at);
+        Some(set[1])
     }
 
     /// Append the ids of a pretoken, which `locate` has placed; false if it is not here.
@@ -130,40 +127,34 @@ impl<const BITS: u32> Cache<BITS> {
         key: Key,
         place: usize,
         pretoken: &[u8],
-        ids: &mut Vec<u32>,
+        out: &mut Vec<u32>,
     ) -> bool {
-        let mut room = [0; LONGEST_KEPT];
-        let count = self.get(key, place, pretoken, &mut room);
-        ids.extend_from_slice(&room[..count.unwrap_or(0)]);
-        count.is_some()
+        let Some(slot) = self.find(key, place) else { return false };
+        let (count, words) = (slot::count(&slot), slot::words(&slot));
+        if count == slot::ASIDE {
+            return self.append_aside(words, pretoken, out);
+        }
+        out.extend_from_slice(&slot::ids(words)[..count]);
+        true
     }
 
-    /// A slot of the second line, which moves to the first.
-    #[cold]
-    fn get_behind(&mut self, key: Key, place: usize) -> Option<Slot> {
-        let set = self.set(place);
-        let at = (2..SLOTS).find(|&at| slot::is(&set[at], key))?;
-        set.swap(1, at);
-        Some(set[1])
-    }
-
-    #[cold]
-    fn get_aside(
+    /// Append the ids of a pretoken that are kept aside, where the words of its slot say; false if they
+    /// are no longer there.
+    pub(super) fn append_aside(
         &self,
-        slot: Slot,
+        words: [u64; 2],
         pretoken: &[u8],
-        out: &mut [u32; LONGEST_KEPT],
-    ) -> Option<usize> {
-        let [position, sizes] = [slot[2], slot[3]].map(|word| usize::try_from(word).ok());
-        let (length, count) = (sizes? >> 16, sizes? & 0xFFFF);
-        let (bytes, ids) = self.aside.get(position?, length + 4 * count)?.split_at(length);
-        if length > 0 && bytes != pretoken {
-            return None;
+        out: &mut Vec<u32>,
+    ) -> bool {
+        let [position, sizes] = words.map(|word| usize::try_from(word).unwrap_or(0));
+        let (length, count) = (sizes >> 16, sizes & 0xFFFF);
+        let Some(kept) = self.aside.get(position, length + 4 * count) else { return false };
+        let (bytes, ids) = kept.split_at(length);
+        let is_here = length == 0 || bytes == pretoken;
+        if is_here {
+            out.extend(ids.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes)));
         }
-        for (id, bytes) in out.iter_mut().zip(ids.as_chunks().0) {
-            *id = u32::from_le_bytes(*bytes);
-        }
-        Some(count)
+        is_here
     }
 
     /// Remember the ids of a pretoken of at most [`LONGEST_KEPT`] bytes that is not here.
@@ -189,10 +180,12 @@ impl<const BITS: u32> Cache<BITS> {
     }
 
     fn put_slot(&mut self, place: usize, slot: Slot) {
-        let set = self.set(place);
-        if let Some(free) = set.iter().position(|slot| slot[1] == 0) {
-            set[free] = slot;
-            self.taken += 1;
+        let (set, key) = (self.set(place), slot::key(&slot));
+        // What was kept aside may be gone, while its slot is still here.
+        if let Some(at) = set.iter().position(|slot| slot[1] == 0 || slot::is(slot, key)) {
+            let is_free = set[at][1] == 0;
+            set[at] = slot;
+            self.taken += usize::from(is_free);
         } else {
             set[3] = set[2];
             set[2] = slot;
@@ -211,10 +204,9 @@ mod tests {
     }
 
     fn get<const BITS: u32>(cache: &mut Cache<BITS>, pretoken: &[u8]) -> Option<Vec<u32>> {
-        let mut out = [0; LONGEST_KEPT];
+        let mut ids = Vec::new();
         let place = cache.locate(key(pretoken));
-        let count = cache.get(key(pretoken), place, pretoken, &mut out)?;
-        Some(out[..count].to_vec())
+        cache.append(key(pretoken), place, pretoken, &mut ids).then_some(ids)
     }
 
     fn put<const BITS: u32>(cache: &mut Cache<BITS>, pretoken: &[u8], ids: &[u32]) {
@@ -244,6 +236,21 @@ mod tests {
                 prop_assert!(get(&mut cache, &pretoken).is_some());
             }
         }
+    }
+
+    /// A slot whose bytes are gone gives way to the one that is put again.
+    #[test]
+    fn what_is_no_longer_aside_can_be_put_again() {
+        let mut cache = Cache::<6>::default();
+        cache.prepare();
+        let long = |number: usize| format!("{number:0>100}").into_bytes();
+        put(&mut cache, &long(0), &[7; 100]);
+        for number in 1..ASIDE_BYTES / 400 {
+            cache.put_aside(&long(number), &[8; 100]);
+        }
+        assert_eq!(get(&mut cache, &long(0)), None);
+        put(&mut cache, &long(0), &[9; 100]);
+        assert_eq!(get(&mut cache, &long(0)), Some(vec![9; 100]));
     }
 
     #[test]

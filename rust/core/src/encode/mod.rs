@@ -12,7 +12,11 @@ mod buckets;
 
 mod cache;
 
+mod known;
+
 mod merge;
+
+mod near;
 
 mod pairs;
 
@@ -47,15 +51,13 @@ use crate::pretokenize::{Ends, Splitter};
 use crate::tokenizer::Tokenizer;
 use crate::vocabulary::{MergeRule, Rule, Vocabulary};
 use cache::{Cache, LONGEST_KEPT};
+use known::{BATCH, Known};
 use merge::{ByteIds, MergeScratch};
 use special::SpecialFinder;
-use together::{Ahead, Later};
+use together::Ahead;
 
 /// No byte has this id.
 const NO_ID: u32 = u32::MAX;
-
-/// How many ids wait on the stack before they are appended.
-const BUFFER: usize = 1024;
 
 /// What encoding needs beside the vocabulary, derived from it once.
 #[derive(Debug)]
@@ -93,23 +95,18 @@ impl EncodeOptions {
     }
 }
 
-/// Pretokens: 32 MiB and 8 aside.
-type Pretokens = Cache<18>;
-
 /// Pieces of long pretokens: 4 MiB and 8 aside.
 type Pieces = Cache<15>;
 
 /// What encoding remembers and reuses; one for each thread. It takes 52 MiB at most.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
-    cache: Pretokens,
+    known: Known,
     pieces: Pieces,
     merge: MergeScratch,
     ahead: Ahead,
     /// The ends of the pretokens that are worked on.
     ends: Box<Ends>,
-    /// Their keys and their places in the cache.
-    keys: Vec<(Key, usize)>,
     /// The ids of one pretoken.
     ids: Vec<u32>,
 }
@@ -183,7 +180,6 @@ impl Encoder {
         scratch: &mut Scratch,
         out: &mut Vec<u32>,
     ) -> Result<usize> {
-        scratch.cache.prepare();
         splitter.fill(text, start, &mut scratch.ends)?;
         self.encode_pretokens(vocabulary, text.as_bytes(), start, scratch, out)
     }
@@ -197,42 +193,24 @@ impl Encoder {
         scratch: &mut Scratch,
         out: &mut Vec<u32>,
     ) -> Result<usize> {
-        let Scratch { cache, pieces, merge, ahead, ends, keys, ids } = scratch;
-        locate(text, start, ends, cache, keys);
-        // Whatever is known goes through a buffer on the stack: to copy four ids is quicker than to
-        // ask how many there are.
-        let mut buffer = [0; BUFFER];
-        let (mut filled, mut foreseen) = (0, false);
-        for (index, (&end, &(key, place))) in ends.as_slice().iter().zip(&*keys).enumerate() {
-            let pretoken = &text[start..end];
-            let room = buffer[filled..].first_chunk_mut().expect("it is emptied in time");
-            if let Some(count) = cache.get(key, place, pretoken, room) {
-                filled += count;
-            } else {
-                out.extend_from_slice(&buffer[..filled]);
-                filled = 0;
-                if !foreseen {
-                    foreseen = true;
-                    let (ends, keys) = (&ends.as_slice()[index..], &keys[index..]);
-                    let later = Later { text, start, ends, keys };
-                    self.foresee(vocabulary, &later, cache, ahead, ids);
-                }
-                ids.clear();
-                if !cache.append(key, place, pretoken, ids) {
-                    self.encode_missed(vocabulary, pretoken, pieces, merge, ids)?;
-                    if pretoken.len() <= LONGEST_KEPT {
-                        cache.put(key, place, pretoken, ids);
-                    }
-                }
-                out.extend_from_slice(ids);
+        let Scratch { known, pieces, merge, ahead, ends, ids } = scratch;
+        for ends in ends.as_slice().chunks(BATCH) {
+            known.look_up(text, start, ends);
+            if !known.unknown.is_empty() {
+                self.foresee(vocabulary, text, known, ahead, ids);
             }
-            start = end;
-            if filled > BUFFER - LONGEST_KEPT {
-                out.extend_from_slice(&buffer[..filled]);
-                filled = 0;
+            let mut next = known.append_range(0..ends.len(), out);
+            while next < ends.len() {
+                let pretoken = &text[known::place(start, ends, next)];
+                if !known.append_one(next, pretoken, out) {
+                    let before = out.len();
+                    self.encode_missed(vocabulary, pretoken, pieces, merge, out)?;
+                    known.put(next, pretoken, &out[before..]);
+                }
+                next = known.append_range(next + 1..ends.len(), out);
             }
+            start = ends.last().copied().unwrap_or(start);
         }
-        out.extend_from_slice(&buffer[..filled]);
         Ok(start)
     }
 
@@ -340,21 +318,4 @@ impl Encoder {
 /// The ids of the single bytes, or `NO_ID`.
 pub(crate) fn byte_ids(vocabulary: &Vocabulary) -> ByteIds {
     std::array::from_fn(|byte| vocabulary.id(&[byte.to_le_bytes()[0]]).unwrap_or(NO_ID))
-}
-
-/// Find out for each pretoken where the cache would have it, so that the memory is there when it is
-/// looked at.
-fn locate(
-    text: &[u8],
-    mut start: usize,
-    ends: &Ends,
-    cache: &Pretokens,
-    keys: &mut Vec<(Key, usize)>,
-) {
-    keys.clear();
-    keys.extend(ends.as_slice().iter().map(|&end| {
-        let key = Key::of(text, start..end.min(start + LONGEST_KEPT));
-        start = end;
-        (key, cache.locate(key))
-    }));
 }

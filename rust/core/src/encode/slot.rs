@@ -35,7 +35,9 @@ pub(super) fn with(key: Key, count: usize, words: [u64; 2]) -> Slot {
 /// Whether a slot is that of a key.
 #[inline]
 pub(super) fn is(slot: &Slot, key: Key) -> bool {
-    (slot[0], slot[1] & KEY) == key.words()
+    let (low, high) = key.words();
+    // Not one behind the other: a processor would have to guess the first.
+    (slot[0] ^ low) | (slot[1] & KEY ^ high) == 0
 }
 
 /// The key of a slot.
@@ -49,11 +51,17 @@ pub(super) fn count(slot: &Slot) -> usize {
     usize::try_from(slot[1] >> COUNT).expect("four bits")
 }
 
-/// The ids of a slot, and whatever stands behind them.
+/// The last two words of a slot: its ids, or where they are.
 #[inline]
-pub(super) fn ids(slot: &Slot) -> [u32; INLINE] {
+pub(super) fn words(slot: &Slot) -> [u64; 2] {
+    [slot[2], slot[3]]
+}
+
+/// The ids in the last two words of a slot, and whatever stands behind them.
+#[inline]
+pub(super) fn ids(words: [u64; 2]) -> [u32; INLINE] {
     #[expect(clippy::cast_possible_truncation, reason = "the two halves of a word")]
     let halves = |word: u64| [word as u32, (word >> 32) as u32];
-    let ([first, second], [third, fourth]) = (halves(slot[2]), halves(slot[3]));
+    let ([first, second], [third, fourth]) = (halves(words[0]), halves(words[1]));
     [first, second, third, fourth]
 }

@@ -5,49 +5,23 @@
 //! answers that it asked for one round ago, makes a merge, and asks for the memory of the next two
 //! pairs. The ids are those of [`merge`](super::merge).
 
-use std::ops::Range;
-
+use super::Encoder;
+use super::known::{Far, Known, Pretokens};
 use super::merge::ByteIds;
 use super::pairs::{PairTable, Pairs};
 use super::parts::Parts;
-use super::{Encoder, Pretokens};
-use crate::key::{Key, LONGEST};
+use crate::key::LONGEST;
 use crate::lanes::{self, Lanes, Work};
 use crate::vocabulary::Vocabulary;
 
 /// How many pretokens take turns.
 pub(super) const TURNS: usize = 16;
 
-/// The next pretokens of a text: the first begins at `start`, and each has an end, a key and a place
-/// in the cache.
-pub(super) struct Later<'a> {
-    pub(super) text: &'a [u8],
-    pub(super) start: usize,
-    pub(super) ends: &'a [usize],
-    pub(super) keys: &'a [(Key, usize)],
-}
-
-/// A pretoken of which the ids are missing: where it is in the text, its key and its place.
-type Missed = (Range<usize>, Key, usize);
-
-impl Later<'_> {
-    /// The pretokens that are short enough to be merged side by side.
-    fn pretokens(&self) -> impl Iterator<Item = Missed> {
-        let mut start = self.start;
-        let pretokens = self.ends.iter().zip(self.keys).map(move |(&end, &(key, place))| {
-            let range = start..end;
-            start = end;
-            (range, key, place)
-        });
-        pretokens.filter(|(range, ..)| range.len() <= Parts::<64>::MOST)
-    }
-}
-
 /// Pretokens that are not in the cache and will soon be needed, and those of them that are merged, by
 /// how many places they take.
 #[derive(Debug, Default)]
 pub(super) struct Ahead {
-    missed: Vec<Missed>,
+    missed: Vec<Far>,
     short: Turns<16>,
     middle: Turns<32>,
     long: Turns<64>,
@@ -57,7 +31,7 @@ pub(super) struct Ahead {
 #[derive(Debug, Default)]
 struct Turns<const PLACES: usize> {
     parts: Vec<Parts<PLACES>>,
-    missed: Vec<Missed>,
+    missed: Vec<Far>,
 }
 
 /// What every step needs.
@@ -71,8 +45,8 @@ struct Context<'a> {
 
 impl<const PLACES: usize> Turns<PLACES> {
     /// Let a pretoken wait for its turn.
-    fn add(&mut self, missed: Missed, context: &mut Context<'_>) {
-        let pretoken = &context.text[missed.0.clone()];
+    fn add(&mut self, missed: Far, context: &mut Context<'_>) {
+        let pretoken = &context.text[missed.range.clone()];
         self.parts.push(Parts::new(context.pairs, context.byte_ids, pretoken));
         self.missed.push(missed);
         if self.parts.len() == TURNS {
@@ -83,7 +57,9 @@ impl<const PLACES: usize> Turns<PLACES> {
     /// Merge all side by side and put their ids into the cache.
     fn finish(&mut self, context: &mut Context<'_>) {
         merge(context.pairs, &mut self.parts);
-        for (parts, (range, key, place)) in self.parts.drain(..).zip(self.missed.drain(..)) {
+        for (parts, Far { range, key, place, .. }) in
+            self.parts.drain(..).zip(self.missed.drain(..))
+        {
             context.ids.clear();
             parts.write(context.ids);
             context.cache.put(key, place, &context.text[range], context.ids);
@@ -97,14 +73,16 @@ impl Encoder {
     pub(super) fn foresee(
         &self,
         vocabulary: &Vocabulary,
-        later: &Later<'_>,
-        cache: &mut Pretokens,
+        text: &[u8],
+        known: &mut Known,
         ahead: &mut Ahead,
         ids: &mut Vec<u32>,
     ) {
         let Ahead { missed, short, middle, long } = ahead;
-        let (pairs, byte_ids, text) = (&self.pairs, &self.byte_ids, later.text);
-        missed.extend(later.pretokens().filter(|&(_, key, place)| {
+        let (pairs, byte_ids) = (&self.pairs, &self.byte_ids);
+        let Known { cache, unknown, .. } = known;
+        unknown.retain(|far| far.range.len() <= Parts::<64>::MOST);
+        missed.extend(unknown.drain(..).filter(|&Far { key, place, .. }| {
             let missed = !cache.has(key, place);
             if missed && let Some(remembered) = &self.remembered {
                 remembered.prefetch(key);
@@ -112,18 +90,18 @@ impl Encoder {
             missed
         }));
         self.recall(vocabulary, text, missed, cache);
-        for (_, key, _) in &*missed {
+        for Far { key, .. } in &*missed {
             vocabulary.prefetch(*key);
         }
-        for (_, key, _) in &*missed {
+        for Far { key, .. } in &*missed {
             vocabulary.prefetch_range(*key);
         }
-        for (_, key, _) in &*missed {
+        for Far { key, .. } in &*missed {
             vocabulary.prefetch_bytes(*key);
         }
         let mut context = Context { pairs, byte_ids, text, cache, ids };
         for missed in missed.drain(..) {
-            let (range, key, place) = missed.clone();
+            let Far { range, key, place, .. } = missed.clone();
             let pretoken = &text[range];
             let id = if pretoken.len() <= LONGEST {
                 vocabulary.id_of_key(key)
@@ -152,11 +130,11 @@ impl Encoder {
         &self,
         vocabulary: &Vocabulary,
         text: &[u8],
-        missed: &mut Vec<Missed>,
+        missed: &mut Vec<Far>,
         cache: &mut Pretokens,
     ) {
         let Some(remembered) = &self.remembered else { return };
-        missed.retain(|(range, key, place)| {
+        missed.retain(|Far { range, key, place, .. }| {
             let known = remembered.get(*key, vocabulary.len());
             if let Some((ids, count)) = known
                 && !cache.has(*key, *place)

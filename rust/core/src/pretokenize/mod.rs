@@ -267,6 +267,18 @@ impl Ends {
         Self::CAPACITY - self.length
     }
 
+    /// Room for so many more ends, for [`add`](Self::add).
+    #[inline]
+    fn spare<const COUNT: usize>(&mut self) -> &mut [usize; COUNT] {
+        self.few[self.length..].first_chunk_mut().expect("the caller asked for room")
+    }
+
+    /// Add so many ends, which are in the spare room.
+    #[inline]
+    fn add(&mut self, count: usize) {
+        self.length += count;
+    }
+
     #[inline]
     fn push(&mut self, end: usize) {
         self.few[self.length] = end;

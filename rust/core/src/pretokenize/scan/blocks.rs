@@ -87,10 +87,18 @@ fn fill<const ANY: bool, const CASED: bool>(
 #[inline(always)]
 fn take(starts: u64, start: usize, ends: &mut Ends) -> usize {
     let mut left = starts & (starts - 1);
-    while left != 0 {
-        ends.push(start + left.trailing_zeros() as usize);
-        left &= left - 1;
+    let count = left.count_ones() as usize;
+    // A few too many cost less than a branch for each, which a processor would have to guess.
+    for few in ends.spare::<BLOCK>().as_chunks_mut::<8>().0 {
+        for end in few {
+            *end = start + left.trailing_zeros() as usize;
+            left &= left.wrapping_sub(1);
+        }
+        if left == 0 {
+            break;
+        }
     }
+    ends.add(count);
     start + 63 - starts.leading_zeros() as usize
 }
 

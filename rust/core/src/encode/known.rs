@@ -1,0 +1,165 @@
+//! What is known of the pretokens of a text, looked up many at a time.
+//!
+//! To look a pretoken up is a few instructions and a wait for memory. So all pretokens of a batch are
+//! looked up in three passes, in which waits overlap and the processor has nothing to guess: the first
+//! looks at what is [`near`](super::near), the second asks for the memory of the others in the
+//! [`cache`](super::cache), the third reads it.
+
+use std::ops::Range;
+
+use super::cache::{Cache, LONGEST_KEPT};
+use super::near::Near;
+use super::slot::{self, INLINE};
+use crate::key::Key;
+use crate::pretokenize::Ends;
+
+/// How many pretokens are looked up together at most.
+pub(super) const BATCH: usize = Ends::CAPACITY;
+
+/// The count of a pretoken that is not known; more than a slot holds.
+const UNKNOWN: usize = slot::ASIDE + 1;
+
+/// 32 MiB, and 8 aside.
+pub(super) type Pretokens = Cache<18>;
+
+/// The pretokens that were met lately.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    pub(super) cache: Pretokens,
+    near: Near,
+    batch: Box<Batch>,
+    /// Those of the batch that are not known.
+    pub(super) unknown: Vec<Far>,
+}
+
+/// What the slots of some pretokens say.
+#[derive(Debug)]
+struct Batch {
+    /// Up to four ids, or where the cache has them aside.
+    words: [[u64; 2]; BATCH],
+    /// How many ids, [`slot::ASIDE`], or [`UNKNOWN`].
+    counts: [usize; BATCH],
+    keys: [Key; BATCH],
+    /// Which ones are not near.
+    missed: [usize; BATCH],
+    /// The ids that are known, end to end.
+    ids: [u32; INLINE * BATCH],
+}
+
+/// A pretoken that is not near.
+#[derive(Debug, Clone)]
+pub(super) struct Far {
+    /// Where it is in the text.
+    pub(super) range: Range<usize>,
+    pub(super) key: Key,
+    /// Its place in the cache.
+    pub(super) place: usize,
+    /// Which one of the batch it is.
+    index: usize,
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        Self {
+            words: [[0; 2]; BATCH],
+            counts: [0; BATCH],
+            keys: [Key::default(); BATCH],
+            missed: [0; BATCH],
+            ids: [0; INLINE * BATCH],
+        }
+    }
+}
+
+impl Known {
+    /// Look up the pretokens between `start` and each of the `ends`, at most [`BATCH`] of them.
+    pub(super) fn look_up(&mut self, text: &[u8], start: usize, ends: &[usize]) {
+        if self.cache.prepare() {
+            self.near = Near::new(self.cache.bits());
+        }
+        let count = self.batch.sift(&self.near, text, start, ends);
+        let Self { cache, near, batch, unknown: far } = self;
+        far.clear();
+        far.extend(batch.missed[..count].iter().map(|&index| {
+            let key = batch.keys[index];
+            Far { range: place(start, ends, index), key, place: cache.locate(key), index }
+        }));
+        far.retain(|&Far { key, place, index, .. }| {
+            let slot = cache.find(key, place);
+            batch.words[index] = slot.map_or([0; 2], |slot| slot::words(&slot));
+            batch.counts[index] = slot.map_or(UNKNOWN, |slot| slot::count(&slot));
+            if let Some(slot) = slot.filter(|slot| slot::count(slot) != slot::ASIDE) {
+                near.put(key, slot);
+            }
+            slot.is_none()
+        });
+    }
+
+    /// Append the ids of the pretokens of the batch in `range`, up to one whose ids are not at hand; its
+    /// index is returned, or where the range ends.
+    pub(super) fn append_range(&mut self, range: Range<usize>, out: &mut Vec<u32>) -> usize {
+        range.start + self.batch.gather(range, out)
+    }
+
+    /// Append the ids of one pretoken of the batch, wherever they are; false if they are not known.
+    pub(super) fn append_one(&mut self, index: usize, pretoken: &[u8], out: &mut Vec<u32>) -> bool {
+        let Self { cache, batch, .. } = self;
+        let (key, count, words) = (batch.keys[index], batch.counts[index], batch.words[index]);
+        count == slot::ASIDE && cache.append_aside(words, pretoken, out)
+            || cache.append(key, cache.locate(key), pretoken, out)
+    }
+
+    /// Remember the ids of one pretoken of the batch.
+    pub(super) fn put(&mut self, index: usize, pretoken: &[u8], ids: &[u32]) {
+        if pretoken.len() <= LONGEST_KEPT {
+            let key = self.batch.keys[index];
+            self.cache.put(key, self.cache.locate(key), pretoken, ids);
+        }
+    }
+}
+
+/// Where a pretoken of a batch is, which begins at `start`.
+pub(super) fn place(start: usize, ends: &[usize], index: usize) -> Range<usize> {
+    let start = index.checked_sub(1).map_or(start, |before| ends[before]);
+    start..ends[index]
+}
+
+impl Batch {
+    /// Append the ids of the pretokens in `range`, up to one whose ids are not at hand; how many
+    /// pretokens these are is returned.
+    #[inline(never)]
+    fn gather(&mut self, range: Range<usize>, out: &mut Vec<u32>) -> usize {
+        let Self { words, counts, ids, .. } = self;
+        let (mut looked, mut filled) = (0, 0);
+        for (&words, &count) in words[range.clone()].iter().zip(&counts[range]) {
+            if count > INLINE {
+                break;
+            }
+            // To copy four ids is quicker than to ask how many there are.
+            let room = ids[filled..].first_chunk_mut().expect("there is room for all");
+            *room = slot::ids(words);
+            filled += count;
+            looked += 1;
+        }
+        out.extend_from_slice(&ids[..filled]);
+        looked
+    }
+
+    /// Look at what is near, and list what is not; how many these are is returned.
+    #[inline(never)]
+    fn sift(&mut self, near: &Near, text: &[u8], mut start: usize, ends: &[usize]) -> usize {
+        let Self { words, counts, keys, missed, .. } = self;
+        let mut count = 0;
+        for (index, (((&end, words), ids), known)) in
+            ends.iter().zip(words).zip(counts).zip(keys).enumerate()
+        {
+            let key = Key::of(text, start..end);
+            *known = key;
+            let slot = near.slot(key);
+            (*words, *ids) = (slot::words(slot), slot::count(slot));
+            missed[count] = index;
+            count += usize::from(!slot::is(slot, key));
+            start = end;
+        }
+        count
+    }
+}

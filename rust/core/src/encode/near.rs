@@ -1,0 +1,45 @@
+//! The commonest pretokens and their ids, in so little memory that it is always near the processor.
+//!
+//! Five of six pretokens of a text are among a few thousand. Each has one place here, which its hash
+//! names, and the last one that was met holds it.
+
+use super::slot::{self, Slot};
+use crate::key::Key;
+use crate::pages::Words;
+
+/// There are 2 to the power of this many slots at most: 256 kB.
+const BITS: u32 = 13;
+
+/// A power of two of slots.
+#[derive(Debug, Default)]
+pub(super) struct Near {
+    words: Words,
+    /// How many bits of a hash are not part of a place.
+    shift: u32,
+}
+
+impl Near {
+    /// 2 to the power of so many slots, up to the most.
+    pub(super) fn new(bits: u32) -> Self {
+        let bits = bits.min(BITS);
+        Self { words: Words::zeros(slot::WORDS << bits), shift: u64::BITS - bits }
+    }
+
+    #[inline]
+    fn place(&self, key: Key) -> usize {
+        slot::WORDS * usize::try_from(key.hash() >> self.shift).unwrap_or(0)
+    }
+
+    /// The slot that a pretoken would hold.
+    #[inline]
+    pub(super) fn slot(&self, key: Key) -> &Slot {
+        self.words[self.place(key)..].first_chunk().expect("a place has so many words")
+    }
+
+    /// Let a pretoken hold its place; its ids must stand in the slot.
+    #[inline]
+    pub(super) fn put(&mut self, key: Key, slot: Slot) {
+        let place = self.place(key);
+        *self.words.chunk_mut(place) = slot;
+    }
+}
