@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use crate::encode::EncodeOptions;
 use crate::error::{Error, Result};
+use crate::pages;
 use crate::parallel;
 use crate::pretokenize::Splitter;
 use crate::text::Text;
@@ -18,6 +19,9 @@ use crate::tokenizer::{Borrowed, Kit, Tokenizer};
 const PART: usize = 1 << 18;
 /// Threads take parts of about so many units together at once.
 const CHUNK: usize = 1 << 19;
+
+/// Room is made for one id for so many units of text; if there are more, the room grows.
+const UNITS: usize = 3;
 
 /// How an id is stored: as `u32`, as `u16` where the vocabulary is small, or as `()` where ids are
 /// only counted.
@@ -133,7 +137,8 @@ impl Tokenizer {
         options: &EncodeOptions,
         kit: &mut Kit,
     ) -> Result<Encoded<T>> {
-        let (mut ids, mut ends) = (Vec::new(), Vec::with_capacity(parts.len()));
+        let units: usize = parts.iter().map(|part| part.text.len()).sum();
+        let (mut ids, mut ends) = (pages::room(units / UNITS), Vec::with_capacity(parts.len()));
         let Kit { scratch, block, text: buffer } = kit;
         for part in parts {
             if part.at == 0 {

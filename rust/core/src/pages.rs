@@ -66,20 +66,31 @@ impl DerefMut for Words {
     }
 }
 
+/// Room for so many values, in large pages if it fills one.
+pub(crate) fn room<T>(capacity: usize) -> Vec<T> {
+    let mut room = Vec::with_capacity(capacity);
+    advise(room.spare_capacity_mut());
+    room
+}
+
 /// Ask for large pages where all of this memory will be in use. Nothing else changes.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "a fifth of the time of encoding is walking page tables")]
-fn advise(words: &[u64]) {
-    // SAFETY: this advice changes no content, and whole large pages of these words are named only.
-    unsafe {
-        let start = words.as_ptr().cast_mut().cast();
-        libc::madvise(start, size_of_val(words) / LARGE * LARGE, libc::MADV_HUGEPAGE);
+fn advise<T>(memory: &[T]) {
+    let skipped = memory.as_ptr().cast::<u8>().align_offset(LARGE);
+    let length = size_of_val(memory).saturating_sub(skipped) / LARGE * LARGE;
+    if length > 0 {
+        // SAFETY: this advice changes no content, and whole large pages of this memory are named only.
+        unsafe {
+            let start = memory.as_ptr().cast::<u8>().add(skipped);
+            libc::madvise(start.cast_mut().cast(), length, libc::MADV_HUGEPAGE);
+        }
     }
 }
 
 /// Elsewhere nothing is asked.
 #[cfg(not(target_os = "linux"))]
-fn advise(_words: &[u64]) {}
+fn advise<T>(_memory: &[T]) {}
 
 #[cfg(test)]
 mod tests {
