@@ -6,6 +6,7 @@
 //! order, while it is still near. One thread alone writes into the result at once.
 
 use std::ops::Range;
+use std::sync::Mutex;
 
 use crate::encode::EncodeOptions;
 use crate::error::{Error, Result};
@@ -107,10 +108,13 @@ impl Tokenizer {
             (0..).zip(texts).flat_map(|(n, t)| cut(n, *t, splitter)).collect();
         let chunks = if threads == 1 { 1 } else { (total / CHUNK).max(threads) };
         let chunks = parallel::shares(&parts, chunks, |part| part.text.len() + 1);
+        let spare = Mutex::new(Vec::new());
         let encode = |kit: &mut Borrowed<'_>, range: &Range<usize>| {
-            self.encode_parts(&parts[range.clone()], options, kit)
+            let ids = spare.lock().ok().and_then(|mut spare| spare.pop());
+            self.encode_parts(&parts[range.clone()], options, kit, ids)
         };
-        let mut joined = Joined::new(texts.len());
+        let room = if chunks.len() > 1 { total / UNITS } else { 0 };
+        let mut joined = Joined::new(texts.len(), pages::room(room));
         let mut waiting: Vec<Option<Result<Encoded<T>>>> = Vec::new();
         waiting.resize_with(chunks.len(), || None);
         let mut next = 0;
@@ -122,7 +126,11 @@ impl Tokenizer {
             |chunk, encoded| {
                 waiting[chunk] = Some(encoded);
                 while let Some(encoded) = waiting.get_mut(next).and_then(Option::take) {
-                    joined.append(&parts[chunks[next].clone()], encoded);
+                    let ids = joined.append(&parts[chunks[next].clone()], encoded);
+                    // Fresh memory costs more than to write the ids; so it is used again.
+                    if let Ok(mut spare) = spare.lock() {
+                        spare.extend(ids);
+                    }
                     next += 1;
                 }
             },
@@ -130,15 +138,17 @@ impl Tokenizer {
         joined.finish()
     }
 
-    /// Encode parts, one behind the other.
+    /// Encode parts, one behind the other, into empty room if there is some.
     fn encode_parts<T: Id>(
         &self,
         parts: &[Part<'_>],
         options: &EncodeOptions,
         kit: &mut Kit,
+        room: Option<Vec<T>>,
     ) -> Result<Encoded<T>> {
-        let units: usize = parts.iter().map(|part| part.text.len()).sum();
-        let (mut ids, mut ends) = (pages::room(units / UNITS), Vec::with_capacity(parts.len()));
+        let units = || parts.iter().map(|part| part.text.len()).sum::<usize>();
+        let mut ids = room.unwrap_or_else(|| pages::room(units() / UNITS));
+        let mut ends = Vec::with_capacity(parts.len());
         let Kit { scratch, block, text: buffer } = kit;
         for part in parts {
             if part.at == 0 {
@@ -209,27 +219,28 @@ struct Joined<T> {
 }
 
 impl<T: Id> Joined<T> {
-    fn new(texts: usize) -> Self {
-        Self { ids: Vec::new(), lengths: vec![0; texts], failed: None }
+    fn new(texts: usize, ids: Vec<T>) -> Self {
+        Self { ids, lengths: vec![0; texts], failed: None }
     }
 
-    fn append(&mut self, parts: &[Part<'_>], encoded: Result<Encoded<T>>) {
-        match encoded {
-            _ if self.failed.is_some() => {}
-            Err(error) => self.failed = Some(error),
-            Ok((ids, ends)) => {
-                let mut start = 0;
-                for (part, end) in parts.iter().zip(ends) {
-                    self.lengths[part.document] += end - start;
-                    start = end;
-                }
-                if self.ids.is_empty() {
-                    self.ids = ids;
-                } else {
-                    self.ids.extend_from_slice(&ids);
-                }
-            }
+    /// Append what was encoded of some parts; its room is returned, empty, if it can be used again.
+    fn append(&mut self, parts: &[Part<'_>], encoded: Result<Encoded<T>>) -> Option<Vec<T>> {
+        if self.failed.is_some() {
+            return None;
         }
+        let (mut ids, ends) = encoded.map_err(|error| self.failed = Some(error)).ok()?;
+        let mut start = 0;
+        for (part, end) in parts.iter().zip(ends) {
+            self.lengths[part.document] += end - start;
+            start = end;
+        }
+        if self.ids.capacity() == 0 {
+            self.ids = ids;
+            return None;
+        }
+        self.ids.extend_from_slice(&ids);
+        ids.clear();
+        Some(ids)
     }
 
     fn finish(mut self) -> Result<Arrays<T>> {
