@@ -117,13 +117,16 @@ impl<'a> Frame<'a> {
         Ok(Self { source, sections })
     }
 
-    /// Give the memory of a mapped file back, which what is used of it will take again.
+    /// Give the memory of some sections of a mapped file back, which what is used of it will take
+    /// again.
     ///
-    /// To check a file is to touch all of it; the pages would count as memory of this process.
-    pub(super) fn release(&self) {
+    /// To check a file is to touch all of it; its pages count as memory of this process.
+    pub(super) fn release(&self, kinds: &[Kind]) {
         #[cfg(unix)]
         if let Source::Map(map) = &self.source {
-            release(map);
+            for section in kinds.iter().filter_map(|&kind| self.find(kind)) {
+                release(map, &section.range);
+            }
         }
     }
 
@@ -188,10 +191,11 @@ impl<'a> Frame<'a> {
 
 #[cfg(unix)]
 #[expect(unsafe_code, reason = "there is no other way to say that memory is not needed")]
-fn release(map: &Mmap) {
+fn release(map: &Mmap, range: &Range<usize>) {
+    let (wish, start) = (memmap2::UncheckedAdvice::DontNeed, range.start);
     // SAFETY: the map is of a file and never written to, so pages that are taken away come back from
     // the file as they were.
-    let _a_wish = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
+    let _a_wish = unsafe { map.unchecked_advise_range(wish, start, range.len()) };
 }
 
 /// CRC-32 of a file in which the four bytes of the checksum are 0.

@@ -107,9 +107,13 @@ pub fn map(file: &File) -> Result<Tokenizer> {
     })?;
     let frame = Frame::open(Source::Map(Arc::new(map)))?;
     let tokenizer = tokenizer(&frame, Tables::With);
-    frame.release();
+    frame.release(&SELDOM_READ);
     tokenizer
 }
+
+/// What encoding does not look at, or only where a text has long pretokens. The rest stays in memory
+/// when a file has been checked, so that the first text does not wait for it.
+const SELDOM_READ: [Kind; 3] = [Kind::Merges, Kind::Marks, Kind::Borders];
 
 #[expect(unsafe_code, reason = "a mapped file can change under our eyes")]
 fn mapped(file: &File) -> std::io::Result<Mmap> {
