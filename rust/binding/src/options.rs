@@ -1,5 +1,6 @@
 //! The keywords `special`, `prepend` and `append`, prepared for encoding.
 
+use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 
 use bytepair::encode::EncodeOptions;
@@ -14,8 +15,25 @@ type Values = (Special, Option<u32>, Option<u32>);
 /// tokens takes longer than encoding a short text.
 #[derive(Default)]
 pub(crate) struct Options {
-    plain: Arc<EncodeOptions>,
+    plain: EncodeOptions,
     last: Mutex<Option<(Values, Arc<EncodeOptions>)>>,
+}
+
+/// Options that are ready. Those without keywords are lent, which every short text notices.
+pub(crate) enum Prepared<'a> {
+    Plain(&'a EncodeOptions),
+    Asked(Arc<EncodeOptions>),
+}
+
+impl Deref for Prepared<'_> {
+    type Target = EncodeOptions;
+
+    fn deref(&self) -> &EncodeOptions {
+        match self {
+            Self::Plain(options) => options,
+            Self::Asked(options) => options,
+        }
+    }
 }
 
 impl Options {
@@ -25,9 +43,9 @@ impl Options {
         special: Option<&Bound<'_, PyAny>>,
         prepend: Option<&Bound<'_, PyAny>>,
         append: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Arc<EncodeOptions>> {
+    ) -> PyResult<Prepared<'_>> {
         if special.is_none() && prepend.is_none() && append.is_none() {
-            return Ok(Arc::clone(&self.plain));
+            return Ok(Prepared::Plain(&self.plain));
         }
         let values = arguments::options(tokenizer, special, prepend, append)?;
         // Nobody waits for the lock: it could have been held when the process was forked.
@@ -35,7 +53,7 @@ impl Options {
         if let Some((known, options)) = last.as_deref().and_then(Option::as_ref)
             && *known == values
         {
-            return Ok(Arc::clone(options));
+            return Ok(Prepared::Asked(Arc::clone(options)));
         }
         let (special, prepend, append) = &values;
         let made = EncodeOptions::new(tokenizer, special, *prepend, *append);
@@ -43,6 +61,6 @@ impl Options {
         if let Some(last) = last.as_deref_mut() {
             *last = Some((values, Arc::clone(&made)));
         }
-        Ok(made)
+        Ok(Prepared::Asked(made))
     }
 }

@@ -19,7 +19,7 @@ use crate::decode_stream::DecodeStream;
 use crate::ids::{Ids, Slice};
 use crate::ints::Ints;
 use crate::model::Model;
-use crate::options::Options;
+use crate::options::{Options, Prepared};
 use crate::text::{string, text as text_of};
 use crate::{arguments, arrays, errors};
 
@@ -43,10 +43,12 @@ pub(crate) struct Tokenizer {
 #[pymethods]
 impl Tokenizer {
     #[new]
-    fn new(model: &Model) -> Self {
+    fn new(py: Python<'_>, model: &Model) -> Self {
         let core = Arc::clone(&model.0);
         let ints = Ints::new(core.vocabulary().len());
-        Self { core, ints, options: Options::default() }
+        let tokenizer = Self { core, ints, options: Options::default() };
+        tokenizer.begin(py);
+        tokenizer
     }
 
     /// Encode one text into a list of ids.
@@ -686,7 +688,19 @@ impl Tokenizer {
     }
 }
 
+/// A text that is encoded when a tokenizer is made.
+const FIRST: &str = "It's a first text, 1 line of pretokenizable words.\n";
+
 impl Tokenizer {
+    /// Encode a text, so that the next one finds code and buffers in memory: its caller is not the one
+    /// who waits. Some vocabularies do not cover it, which is not yet an error.
+    fn begin(&self, py: Python<'_>) {
+        let options = EncodeOptions::default();
+        let list =
+            self.core.encode_text(&Text::Utf8(FIRST), &options, |ids| self.ints.list(py, ids));
+        drop(list);
+    }
+
     /// What the core knows.
     pub(crate) fn core(&self) -> &bytepair::Tokenizer {
         &self.core
@@ -698,7 +712,7 @@ impl Tokenizer {
         special: Option<&Bound<'_, PyAny>>,
         prepend: Option<&Bound<'_, PyAny>>,
         append: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Arc<EncodeOptions>> {
+    ) -> PyResult<Prepared<'_>> {
         self.options.prepare(&self.core, special, prepend, append)
     }
 
