@@ -25,7 +25,17 @@ mod text;
 mod tokenizer;
 mod training;
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+
+/// Which instructions to use, if the environment says so.
+fn instructions() -> PyResult<()> {
+    match std::env::var("BYTEPAIR_SIMD") {
+        Ok(name) if !name.is_empty() => bytepair::simd::only(&name)
+            .map_err(|error| PyValueError::new_err(format!("BYTEPAIR_SIMD: {error}"))),
+        _ => Ok(()),
+    }
+}
 
 #[pymodule(gil_used = false)]
 mod _core {
@@ -62,6 +72,7 @@ mod _core {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::instructions()?;
         let named = |name| Some((name, bytepair::Pattern::named(name)?.regex().to_owned()));
         let patterns: Vec<_> = bytepair::Pattern::names().filter_map(named).collect();
         module.add("PATTERNS", pyo3::types::IntoPyDict::into_py_dict(patterns, module.py())?)

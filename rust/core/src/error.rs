@@ -47,6 +47,13 @@ pub enum Error {
         /// How many ids the vocabulary has: valid ids are below.
         vocab_size: usize,
     },
+    /// Instructions that this processor does not have, or that come too late.
+    Simd {
+        /// Their name, as it was given.
+        asked: String,
+        /// Those that can be used.
+        available: Vec<&'static str>,
+    },
     /// A special token that the vocabulary does not have.
     UnknownSpecial {
         /// The name that was asked for.
@@ -146,6 +153,11 @@ impl fmt::Display for Error {
             Self::UnknownId { id, vocab_size } => {
                 write!(f, "id {id} is not in the vocabulary, whose ids are below {vocab_size}")
             }
+            Self::Simd { asked, available } => write!(
+                f,
+                "the instructions {asked:?} cannot be used; here these can: {}",
+                available.join(", ")
+            ),
             Self::UnknownSpecial { name, known } => write!(
                 f,
                 "{name:?} is not a special token of this tokenizer; it has {}",

@@ -8,6 +8,9 @@
     reason = "all of it must be compiled for the instructions of the caller"
 )]
 
+#[cfg(target_arch = "x86_64")]
+use crate::simd;
+
 /// Something to do with lanes.
 pub(crate) trait Work {
     /// What comes of it.
@@ -27,11 +30,13 @@ pub(crate) trait Lanes: Copy {
     fn find(self, words: &[u64; 8], mask: u64, key: u64) -> u64;
 }
 
-/// Do the work with the widest instructions that this processor has.
+/// Do the work with the instructions that were asked for, or else the widest of this processor.
 #[inline]
 pub(crate) fn run<W: Work>(work: W) -> W::Output {
     #[cfg(target_arch = "x86_64")]
-    if let Some(lanes) = avx2::Avx2::detect() {
+    if simd::asked() != Some("portable")
+        && let Some(lanes) = avx2::Avx2::detect()
+    {
         return avx2::run(work, lanes);
     }
     work.run(Plain)

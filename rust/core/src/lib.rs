@@ -17,7 +17,7 @@
 //! 7. [`shards`] puts documents that are ids already into the rows of a training run.
 //! 8. [`file`] writes and reads the native tokenizer file, [`listed`] the tables of Hugging Face's.
 //!
-//! [`Tokenizer`] ties them together. The crate never prints, reads no environment variable, and
+//! [`simd`] says which instructions all of them use. [`Tokenizer`] ties them together. The crate never prints, reads no environment variable, and
 //! knows nothing of Python.
 
 pub mod text;
@@ -57,6 +57,8 @@ pub mod file;
 pub mod listed;
 
 pub mod parallel;
+
+pub mod simd;
 
 mod column;
 

@@ -28,6 +28,7 @@ mod regex;
 mod tests;
 
 pub use pattern::{Pattern, UNICODE_VERSION};
+pub(crate) use scan::vectors;
 
 use crate::error::Result;
 use crate::text::Text;

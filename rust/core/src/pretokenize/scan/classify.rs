@@ -8,6 +8,7 @@
 #![expect(clippy::inline_always, reason = "it must be compiled for the instructions of the caller")]
 
 use super::super::unicode::{Class, class_of};
+use crate::simd;
 
 /// How many bytes are looked at together.
 pub(super) const BLOCK: usize = 64;
@@ -86,9 +87,10 @@ impl Vectors {
         all
     }
 
-    /// The fastest way that this processor has.
+    /// The way that was asked for, or else the fastest that this processor has.
     pub(super) fn detect() -> Self {
-        Self::all()[0]
+        let (all, asked) = (Self::all(), simd::asked());
+        *all.iter().find(|way| Some(way.name()) == asked).unwrap_or(&all[0])
     }
 
     /// Run `work` with this way of classifying; it is compiled once for each.

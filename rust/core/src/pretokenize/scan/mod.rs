@@ -14,6 +14,11 @@ use super::Ends;
 use super::family::Family;
 use classify::Vectors;
 
+/// The names of the vector instructions that this processor has, the widest first.
+pub(crate) fn vectors() -> Vec<&'static str> {
+    Vectors::all().into_iter().map(Vectors::name).collect()
+}
+
 /// Splits texts by a family of patterns.
 #[derive(Debug)]
 pub(super) struct Scanner {
