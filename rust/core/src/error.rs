@@ -51,8 +51,8 @@ pub enum Error {
     Simd {
         /// Their name, as it was given.
         asked: String,
-        /// Those that can be used.
-        available: Vec<&'static str>,
+        /// Those that can be used, with commas.
+        available: String,
     },
     /// A special token that the vocabulary does not have.
     UnknownSpecial {
@@ -153,11 +153,9 @@ impl fmt::Display for Error {
             Self::UnknownId { id, vocab_size } => {
                 write!(f, "id {id} is not in the vocabulary, whose ids are below {vocab_size}")
             }
-            Self::Simd { asked, available } => write!(
-                f,
-                "the instructions {asked:?} cannot be used; here these can: {}",
-                available.join(", ")
-            ),
+            Self::Simd { asked, available } => {
+                write!(f, "the instructions {asked:?} cannot be used; here these can: {available}")
+            }
             Self::UnknownSpecial { name, known } => write!(
                 f,
                 "{name:?} is not a special token of this tokenizer; it has {}",

@@ -35,7 +35,7 @@ pub fn only(name: &str) -> Result<()> {
     match known.map(|known| ASKED.get_or_init(|| known)) {
         Some(&asked) if asked == name => Ok(()),
         asked => {
-            let available = asked.map_or(available, |&asked| vec![asked]);
+            let available = asked.map_or(available, |&asked| vec![asked]).join(", ");
             Err(Error::Simd { asked: name.to_owned(), available })
         }
     }
