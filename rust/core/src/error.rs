@@ -49,10 +49,8 @@ pub enum Error {
     },
     /// Instructions that this processor does not have, or that come too late.
     Simd {
-        /// Their name, as it was given.
-        asked: String,
-        /// Those that can be used, with commas.
-        available: String,
+        /// Their name, and which can be used.
+        reason: String,
     },
     /// A special token that the vocabulary does not have.
     UnknownSpecial {
@@ -149,12 +147,9 @@ impl fmt::Display for Error {
                 "vocab_size {asked} is too small for the 256 bytes and the special tokens; \
                  the smallest size is {smallest}"
             ),
-            Self::Vocabulary { reason } => f.write_str(reason),
+            Self::Vocabulary { reason } | Self::Simd { reason } => f.write_str(reason),
             Self::UnknownId { id, vocab_size } => {
                 write!(f, "id {id} is not in the vocabulary, whose ids are below {vocab_size}")
-            }
-            Self::Simd { asked, available } => {
-                write!(f, "the instructions {asked:?} cannot be used; here these can: {available}")
             }
             Self::UnknownSpecial { name, known } => write!(
                 f,

@@ -32,13 +32,13 @@ pub fn available() -> Vec<&'static str> {
 pub fn only(name: &str) -> Result<()> {
     let available = available();
     let known = available.iter().find(|&&known| known == name);
-    match known.map(|known| ASKED.get_or_init(|| known)) {
-        Some(&asked) if asked == name => Ok(()),
-        asked => {
-            let available = asked.map_or(available, |&asked| vec![asked]).join(", ");
-            Err(Error::Simd { asked: name.to_owned(), available })
-        }
+    let asked = known.map(|known| *ASKED.get_or_init(|| known));
+    if asked == Some(name) {
+        return Ok(());
     }
+    let available = asked.map_or(available, |asked| vec![asked]).join(", ");
+    let reason = format!("the instructions {name:?} cannot be used; here these can: {available}");
+    Err(Error::Simd { reason })
 }
 
 /// What was asked for, if anything was.
