@@ -6,10 +6,13 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 BIN := .venv/bin
 # Tables that Rust includes count as sources too.
 SOURCES := $(shell find rust/core/src rust/binding/src -name '*.rs' -o -name '*.bin') $(wildcard rust/*/Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
+# What is fuzzed, and for how long.
+TARGET := encode
+SECONDS := 600
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-python test-rust docs-test architecture lint format-check clippy ruff mypy stubtest \
-	spelling format check docs docs-cli bench clean
+	spelling format check docs docs-cli bench fuzz clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -84,6 +87,11 @@ bench: setup ## compare with the peers that are installed; see benchmarks/README
 	$(BIN)/python benchmarks/load.py
 
 check: lint test ## what CI runs
+
+fuzz: ## fuzz one target for a while: make fuzz TARGET=encode SECONDS=600; or file, json
+	mkdir -p rust/fuzz/corpus/$(TARGET)
+	cargo fuzz run --fuzz-dir rust/fuzz --sanitizer none $(TARGET) rust/fuzz/corpus/$(TARGET) \
+		$(wildcard rust/fuzz/seeds/$(TARGET)) -- -max_total_time=$(SECONDS) -max_len=4096 -len_control=0
 
 clean: ## remove what was built
 	rm -rf .venv target site

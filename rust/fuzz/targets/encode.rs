@@ -1,0 +1,115 @@
+//! Encoding against the plain way: any vocabulary, either rule, any text.
+#![no_main]
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use bytepair::encode::EncodeOptions;
+use bytepair::{MergeRule, Pattern, Splitter, Text, Tokenizer, Vocabulary};
+use libfuzzer_sys::arbitrary::{self, Arbitrary};
+use libfuzzer_sys::fuzz_target;
+
+#[derive(Arbitrary, Debug)]
+struct Case<'a> {
+    pattern: u8,
+    /// Tokens of ranks, if there is no list.
+    tokens: Vec<&'a [u8]>,
+    /// The places of two tokens each, which merge.
+    merges: Option<Vec<(u8, u8)>>,
+    ignore_merges: bool,
+    texts: Vec<&'a [u8]>,
+}
+
+/// Each with its oracle. Patterns that no scanner knows would take all the time to compile.
+static PATTERNS: LazyLock<Vec<(Pattern, Splitter)>> = LazyLock::new(|| {
+    let patterns = ["gpt2", "gpt4", "gpt4o", "qwen2"].map(Pattern::new);
+    patterns.map(|pattern| (pattern.clone(), Splitter::by_regex(&pattern).unwrap())).into()
+});
+
+type Ids = HashMap<Vec<u8>, u32>;
+
+/// Neighbours and their rank and id: looked for in all places, once for each merge.
+fn merged(pretoken: &[u8], ids: &Ids, rank: impl Fn(&[u8], &[u8]) -> Option<u32>) -> Vec<u32> {
+    let mut parts: Vec<Vec<u8>> = pretoken.iter().map(|&byte| vec![byte]).collect();
+    let best = |parts: &[Vec<u8>]| {
+        let ranks = parts.windows(2).enumerate();
+        ranks.filter_map(|(at, two)| Some((rank(&two[0], &two[1])?, at))).min()
+    };
+    while let Some((_, at)) = best(&parts) {
+        let right = parts.remove(at + 1);
+        parts[at].extend(right);
+    }
+    parts.iter().map(|part| ids[part]).collect()
+}
+
+/// The tokens, and the merges as places in their list.
+fn listed(case: &Case<'_>) -> (Vec<Vec<u8>>, Vec<(u32, u32)>) {
+    let mut tokens: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
+    let mut merges = Vec::new();
+    match &case.merges {
+        None => {
+            for token in &case.tokens {
+                if token.len() > 1 && !tokens.iter().any(|known| known == token) {
+                    tokens.push(token.to_vec());
+                }
+            }
+        }
+        Some(pairs) => {
+            for &(left, right) in pairs {
+                // The newest tokens are as likely to merge as the bytes.
+                let [left, right] = [left, right].map(|at| match usize::from(at) {
+                    at @ 0..128 => at,
+                    at => tokens.len() - 1 - (at - 128),
+                });
+                let token = [&*tokens[left], &*tokens[right]].concat();
+                let pair = (left as u32, right as u32);
+                if token.len() <= 100 && !merges.contains(&pair) {
+                    merges.push(pair);
+                    if !tokens.contains(&token) {
+                        tokens.push(token);
+                    }
+                }
+            }
+        }
+    }
+    (tokens, merges)
+}
+
+fuzz_target!(|case: Case<'_>| {
+    let (tokens, merges) = listed(&case);
+    let ids: Ids = tokens.iter().cloned().zip(0..).collect();
+    let vocabulary = Vocabulary::new(tokens.iter().cloned().zip(0..), []).unwrap();
+    let whole = case.merges.is_none() || case.ignore_merges;
+    let rule = match case.merges {
+        None => MergeRule::Ranks,
+        Some(_) => MergeRule::Merges { merges: merges.clone(), ignore_merges: whole },
+    };
+    let ranks: HashMap<(u32, u32), u32> = merges.iter().copied().zip(0..).collect();
+    let rank = |left: &[u8], right: &[u8]| match case.merges {
+        None => ids.get(&[left, right].concat()).copied(),
+        Some(_) => ranks.get(&(ids[left], ids[right])).copied(),
+    };
+    let (pattern, oracle) = &PATTERNS[usize::from(case.pattern) % PATTERNS.len()];
+    let tokenizer = Tokenizer::new(vocabulary, rule, pattern.clone()).unwrap();
+    for text in case.texts {
+        let text = String::from_utf8_lossy(text);
+        let mut expected = Vec::new();
+        let sink = |pretoken: &str| match ids.get(pretoken.as_bytes()) {
+            Some(&id) if whole => expected.push(id),
+            _ => expected.extend(merged(pretoken.as_bytes(), &ids, rank)),
+        };
+        oracle.for_each(&text, sink).unwrap();
+        check(&tokenizer, &text, &expected);
+    }
+});
+
+/// Cold and warm, from other units, counted, and back.
+fn check(tokenizer: &Tokenizer, text: &str, expected: &[u32]) {
+    for met in ["for the first time", "again"] {
+        assert_eq!(tokenizer.encode(text).unwrap(), expected, "{met}");
+    }
+    let units: Vec<u16> = text.encode_utf16().collect();
+    let count = tokenizer.count(&Text::Utf16(&units), &EncodeOptions::default());
+    assert_eq!(count.unwrap(), expected.len());
+    assert_eq!(tokenizer.decode_bytes(expected).unwrap(), text.as_bytes());
+}

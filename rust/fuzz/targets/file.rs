@@ -1,0 +1,74 @@
+//! The native file: whatever is in it, an error or a tokenizer that encodes and decodes without harm.
+//!
+//! The input is put over a sound file, piece by piece, and the length and the checksum are put right.
+#![no_main]
+
+use std::sync::LazyLock;
+
+use bytepair::{Counts, MergeRule, Pattern, Tokenizer, Vocabulary, file};
+use libfuzzer_sys::fuzz_target;
+
+const TEXT: &str =
+    "Zweite naïve Wörter 12345, it's\r\n  \u{4e2d}\u{6587} 😀 aaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+
+/// A file with every section and all tables.
+static SOUND: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let mut tokens: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
+    let words = TEXT.split(' ').map(|word| word.as_bytes().to_vec());
+    for end in 2..6 {
+        for word in words.clone().filter(|word| word.len() >= end) {
+            if !tokens.contains(&word[..end].to_vec()) {
+                tokens.push(word[..end].to_vec());
+            }
+        }
+    }
+    // Smaller vocabularies have no tables.
+    for number in 0..4096u32 {
+        tokens.push(number.to_be_bytes().to_vec());
+    }
+    let special = vec![("<|bos|>".to_owned(), 5000)];
+    let vocabulary = Vocabulary::new(tokens.into_iter().zip(0..), special).unwrap();
+    let tokenizer = Tokenizer::new(vocabulary, MergeRule::Ranks, Pattern::new("gpt4")).unwrap();
+    let counts = Counts::new([("naïve".as_bytes(), 2), (b" it", 1)]);
+    tokenizer.with_note("name", &"fuzz").remembering(&counts).unwrap().to_bytes()
+});
+
+/// Pieces of `data`, each behind where it goes: three bytes of place, one of length.
+fn damaged(mut data: &[u8]) -> Vec<u8> {
+    let mut bytes = SOUND.clone();
+    while let Some(([low, middle, high, length], rest)) = data.split_first_chunk() {
+        let place = usize::from(*low) | usize::from(*middle) << 8 | usize::from(*high) << 16;
+        let (piece, rest) = rest.split_at(rest.len().min(usize::from(length % 32)));
+        // Half of the pieces go to the beginning, where the sections are listed.
+        let place = if length & 32 == 0 { place } else { place % 512 };
+        let place = place % bytes.len().max(1);
+        let end = bytes.len().min(place + piece.len());
+        bytes[place..end].copy_from_slice(&piece[..end - place]);
+        if length & 0xC0 == 0xC0 {
+            bytes.truncate(place);
+        }
+        data = rest;
+    }
+    if bytes.len() >= 64 {
+        let length = bytes.len() as u64;
+        bytes[16..24].copy_from_slice(&length.to_le_bytes());
+        bytes[24..28].fill(0);
+        let checksum = crc32fast::hash(&bytes);
+        bytes[24..28].copy_from_slice(&checksum.to_le_bytes());
+    }
+    bytes
+}
+
+fuzz_target!(|data: &[u8]| {
+    let bytes = damaged(data);
+    let Ok(tokenizer) = file::read(&bytes) else { return };
+    if let Ok(ids) = tokenizer.encode(TEXT) {
+        let _any = tokenizer.decode_bytes(&ids);
+    }
+    let _any = (tokenizer.merges(), tokenizer.merges_made(), tokenizer.fingerprint());
+    let _any = (0..260).map(|id| tokenizer.token_bytes(id).is_ok()).count();
+    // To make all tables again takes long.
+    if data.len() % 16 == 0 && file::verify(&bytes).is_ok() {
+        assert!(file::read(&tokenizer.to_bytes()).unwrap() == tokenizer);
+    }
+});

@@ -1,0 +1,31 @@
+//! The tables of a `tokenizer.json`: whatever is in it, nothing or a tokenizer that writes them again.
+#![no_main]
+
+use bytepair::Pattern;
+use bytepair::listed::{Listed, texts};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    let Some(found) = Listed::find(data) else { return };
+    for place in &found.places {
+        assert!(std::str::from_utf8(&data[place.clone()]).is_ok());
+    }
+    for ranks in [false, true] {
+        let pattern = Pattern::new("gpt2");
+        let Ok(tokenizer) = found.listed.tokenizer(found.added.clone(), pattern, ranks, true)
+        else {
+            continue;
+        };
+        if let Ok(ids) = tokenizer.encode("It's ab aab, abab") {
+            assert_eq!(tokenizer.decode_bytes(&ids).unwrap(), b"It's ab aab, abab");
+        }
+        if !found.added.is_empty() {
+            continue;
+        }
+        let (vocabulary, merges) = texts(&tokenizer, &[]);
+        let json = format!(r#"{{"model": {{"vocab": {vocabulary}, "merges": {merges}}}}}"#);
+        let again = Listed::find(json.as_bytes()).expect("what we write, we read");
+        let again = again.listed.tokenizer(Vec::new(), Pattern::new("gpt2"), ranks, true);
+        assert!(again.unwrap() == tokenizer);
+    }
+});
