@@ -1,20 +1,24 @@
 """Encoding side by side: new processes, ids compared first, the first pass and the second apart.
 
 python benchmarks/encode.py CORPUS --rank-file cl100k_base.tiktoken --pattern gpt4
+python benchmarks/encode.py --all DATA
 """
 
 from __future__ import annotations
 
 import argparse
-import base64
+import contextlib
+import ctypes
+import gc
 import hashlib
-import importlib
 import json
 import os
+import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,194 +27,240 @@ import numpy as np
 import bytepair
 import runs
 from bytepair import corpus
+from peers import PACKAGES, PEERS, SEPARATOR, Calls, Vocabulary, flat
 
-#: What a library gives for texts: its own lists or arrays; `flat` reads them all.
-Encode = Callable[[list[str]], Any]
+MESSAGE = (
+    "Hi! Could you please explain how byte pair encoding works, and why GPT-4 needs it? "
+    "Thanks a lot :-)\n"
+)
+#: How many texts of 100 characters are new.
+FRESH = 4000
+#: How much is encoded at once where memory is measured, in bytes.
+BATCH = 10_000_000
+#: What loads a library.
+Load = Callable[[], Calls]
+Figures = dict[str, Any]
 
 
-def documents(args: argparse.Namespace) -> list[str]:
-    texts: list[str] = []
-    size = 0
-    for batch in corpus.batches(Path(args.source) if args.source else bytepair.sample.paths()):
+def documents(source: str, megabytes: float) -> Iterator[str]:
+    size = 0.0
+    for batch in corpus.batches(Path(source) if source else bytepair.sample.paths()):
         for text in batch if isinstance(batch, list) else corpus.strings(batch):
-            if size < args.megabytes * 1e6:
-                texts.append(text)
-                size += len(text.encode())
-    return texts
+            if size >= megabytes * 1e6:
+                return
+            yield text
+            size += len(text.encode())
 
 
-def ranks(args: argparse.Namespace) -> dict[bytes, int]:
-    if not args.rank_file:
-        return bytepair.train(bytepair.sample.paths(), 8192, special_tokens=[]).mergeable_ranks
-    lines = Path(args.rank_file).read_bytes().splitlines()
-    return {base64.b64decode(token): int(rank) for token, rank in map(bytes.split, lines)}
+def digest(*parts: Any) -> str:
+    return hashlib.sha256(b"".join(map(bytes, parts))).hexdigest()[:12]
 
 
-def ours(args: argparse.Namespace) -> bytepair.Tokenizer:
-    """From our own file, as a user would have it."""
-    return bytepair.load(args.files / "tokenizer.bytepair")
+def seconds(call: Callable[[], Any]) -> tuple[float, Any]:
+    """How long a call takes, and its result."""
+    started = time.perf_counter()
+    result = call()
+    return time.perf_counter() - started, result
 
 
-def with_bytepair(args: argparse.Namespace) -> Encode:
-    tok = ours(args)
-    if args.output == "arrays":
-        return lambda texts: tok.encode_batch_to_numpy(texts, threads=args.threads)
-    return lambda texts: tok.encode_batch(texts, threads=args.threads)
+def passes(load: Load, megabytes: float, encode: Callable[[Calls], Any]) -> Figures:
+    """Rates of three passes; the first counts loading, `without` does not."""
+    loading, calls = seconds(load)
+    first, result = seconds(lambda: encode(calls))
+    again = min(seconds(lambda: encode(calls))[0] for _ in range(2))
+    rates = {"load": 1e3 * loading, "first": megabytes / (loading + first)}
+    # How many ids each document has is hashed too, so none can move from one to the next.
+    same = digest(*(part.tobytes() for part in flat(result)))
+    return {**rates, "without": megabytes / first, "again": megabytes / again, "digest": same}
 
 
-def with_tiktoken(args: argparse.Namespace) -> Encode:
-    import tiktoken
-
-    pattern = bytepair.PATTERNS[args.pattern]
-    tok = tiktoken.Encoding("x", pat_str=pattern, mergeable_ranks=ranks(args), special_tokens={})
-    if args.output == "arrays":
-        return lambda texts: [tok.encode_to_numpy(text, disallowed_special=()) for text in texts]
-    if args.threads == 1:
-        return lambda texts: [tok.encode_ordinary(text) for text in texts]
-    return lambda texts: tok.encode_ordinary_batch(texts, num_threads=args.threads)
+def lists(load: Load, args: argparse.Namespace) -> Figures:
+    """Strings to lists."""
+    texts = list(documents(args.source, args.megabytes))
+    megabytes = sum(len(text.encode()) for text in texts) / 1e6
+    return passes(load, megabytes, lambda calls: calls.lists(texts))
 
 
-def with_tokenizers(args: argparse.Namespace) -> Encode:
-    """The same vocabulary as a list of merges; threads are set before the library starts any."""
-    from tokenizers import Tokenizer
-
-    tok = Tokenizer.from_file(str(args.files / "tokenizer.json"))
-    return lambda texts: [e.ids for e in tok.encode_batch_fast(texts, add_special_tokens=False)]
-
-
-def with_gigatoken(args: argparse.Namespace) -> Encode:
-    import gigatoken
-
-    name = {"gpt4": "gpt4", "gpt4o": "o200k", "gpt2": "gpt2", "qwen2": "qwen2"}[args.pattern]
-    tok = gigatoken.Tokenizer.from_tiktoken(args.rank_file, name)
-    encode = tok.encode_batch if args.output == "arrays" else tok.encode_batch_list
-    return lambda texts: encode(texts, parallel=args.threads > 1)
+def arrays(load: Load, args: argparse.Namespace) -> Figures:
+    """Strings to arrays; to lists, if a library knows no arrays."""
+    texts = list(documents(args.source, args.megabytes))
+    megabytes = sum(len(text.encode()) for text in texts) / 1e6
+    return passes(load, megabytes, lambda calls: (calls.arrays or calls.lists)(texts))
 
 
-def from_json(args: argparse.Namespace, module: str) -> Encode:
-    """Fastokens and snaptokens have the same face."""
-    tok = importlib.import_module(module).Tokenizer.from_file(str(args.files / "tokenizer.json"))
-    if args.output == "arrays":
-        return tok.encode_batch_flat
-    return lambda texts: [encoding.ids for encoding in tok.encode_batch(texts)]
+def file(load: Load, args: argparse.Namespace) -> Figures:
+    """A file to arrays; strings that are in memory, if a library reads no files."""
+    path = args.files / "documents.txt"
+    megabytes = path.stat().st_size / 1e6
+    texts = path.read_bytes().decode().split(SEPARATOR)
+
+    def encode(calls: Calls) -> Any:
+        return calls.file(str(path)) if calls.file else (calls.arrays or calls.lists)(texts)
+
+    return passes(load, megabytes, encode)
 
 
-def with_tokie(args: argparse.Namespace) -> Encode:
-    import tokie
-
-    tok = tokie.Tokenizer.from_json(str(args.files / "tokenizer.json"))
-    return lambda texts: [e.ids for e in tok.encode_batch(texts, add_special_tokens=False)]
-
-
-def with_quicktok(args: argparse.Namespace) -> Encode:
-    """It knows the published encodings by their names."""
-    import quicktok
-
-    tok = quicktok.get_encoding(Path(args.rank_file).stem)
-    if args.output == "arrays":
-        return lambda texts: tok.encode_batch(texts, args.threads)
-    encode = getattr(tok, "encode_ordinary", tok.encode)
-    return lambda texts: [encode(text) for text in texts]
+def message(load: Load, args: argparse.Namespace) -> Figures:
+    """A message of 100 bytes, in microseconds: the first call, others, the same again."""
+    texts = (text[:2000] for text in documents(args.source, args.megabytes))
+    fresh = [text[at : at + 100] for text in texts for at in range(0, len(text), 100)][:FRESH]
+    one = load().one
+    first, _ = seconds(lambda: one(MESSAGE))
+    others, _ = seconds(lambda: [one(text) for text in fresh])
+    again = min(seconds(lambda: [one(MESSAGE) for _ in range(1000)])[0] for _ in range(15))
+    times = {"first": 1e6 * first, "fresh": 1e6 * others / len(fresh), "again": 1e3 * again}
+    return {**times, "digest": digest(*(np.asarray(one(t), np.uint32) for t in [MESSAGE, *fresh]))}
 
 
-def with_toktok(args: argparse.Namespace) -> Encode:
-    """It knows the published encodings by their names."""
-    import toktok
+def decode(load: Load, args: argparse.Namespace) -> Figures:
+    """Ids to text, a call for each document: lists, and arrays."""
+    texts = list(documents(args.source, args.megabytes))
+    megabytes = sum(len(text.encode()) for text in texts) / 1e6
+    ids = bytepair.load(args.files / "tokenizer.bytepair").encode_batch(texts)
+    calls = load()
+    found: Figures = {}
+    if calls.decode:
+        found["list"], found["digest"] = decoding(calls.decode, ids, megabytes)
+    if calls.decode_array:
+        sequences = [np.array(one, np.uint32) for one in ids]
+        found["array"], _ = decoding(calls.decode_array, sequences, megabytes)
+    return found
 
-    tok = toktok._encoding(Path(args.rank_file).stem)
-    if args.output == "arrays":
-        return lambda texts: tok.encode_batch_to_numpy(texts, threads=args.threads)
-    return lambda texts: [tok.encode_ordinary(text) for text in texts]
+
+def decoding(
+    call: Callable[[Any], str | bytes], sequences: list[Any], megabytes: float
+) -> tuple[float, str]:
+    """The best rate of three passes, and a hash of the texts."""
+    taken = []
+    for _ in range(3):
+        one, texts = seconds(lambda: [call(ids) for ids in sequences])
+        taken.append(one)
+    plain = (text if isinstance(text, bytes) else text.encode() for text in texts)
+    return megabytes / min(taken), digest(*plain)
 
 
-PEERS: dict[str, Callable[[argparse.Namespace], Encode]] = {
-    "bytepair": with_bytepair,
-    "tiktoken": with_tiktoken,
-    "tokenizers": with_tokenizers,
-    "gigatoken": with_gigatoken,
-    "fastokens": lambda args: from_json(args, "fastokens"),
-    "snaptokens": lambda args: from_json(args, "snaptokens"),
-    "quicktok": with_quicktok,
-    "toktok": with_toktok,
-    "tokie": with_tokie,
+def unsplittable() -> dict[str, str]:
+    """Texts of 1 MB that cannot be split."""
+    rng = random.Random(1)
+    return {
+        "a": "a" * 10**6,
+        "letters": "".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=10**6)),
+        "spaces": " " * 10**6,
+        "chinese": "".join(chr(rng.randrange(0x4E00, 0x9FA5)) for _ in range(10**6 // 3)),
+        "base64": "".join(rng.choices("abcdefghijklmnopqrstuvwxyzABCDEFGHIJ0123456789+/", k=10**6)),
+    }
+
+
+def hard(load: Load, args: argparse.Namespace) -> Figures:
+    """One of them, `args.text`, in milliseconds."""
+    text = unsplittable()[args.text]
+    calls = load()
+    calls.one(MESSAGE)
+    taken, ids = seconds(lambda: calls.one(text))
+    return {"ms": 1e3 * taken, "digest": digest(np.asarray(ids, np.uint32))}
+
+
+def resident() -> float:
+    """The memory of this process, in MB, without what Python and its allocator keep for later."""
+    gc.collect()
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def varied(path: Path, megabytes: float) -> Iterator[list[str]]:
+    """Batches of documents; in each pass over the file the small letters mean others."""
+    letters, total = "abcdefghijklmnopqrstuvwxyz", 0
+    for shift in range(len(letters)):
+        others = str.maketrans(letters, letters[shift:] + letters[:shift])
+        with path.open() as file:
+            while text := file.read(BATCH):
+                yield (text.translate(others) if shift else text).split(SEPARATOR)
+                total += len(text)
+                if total >= megabytes * 1e6:
+                    return
+
+
+def memory(load: Load, args: argparse.Namespace) -> Figures:
+    """By how much the process has grown, in MB: loaded, and when all texts and ids are gone."""
+    path = args.files / "documents.txt"
+    for _ in varied(path, 2 * BATCH / 1e6):
+        pass
+    before = resident()
+    calls = load()
+    loaded, count = resident(), 0
+    for batch in varied(path, args.megabytes):
+        count += len(flat((calls.arrays or calls.lists)(batch))[0])
+        del batch
+    grown = {"loaded_mb": loaded - before, "resident_mb": resident() - before}
+    return {**grown, "digest": str(count)}
+
+
+KINDS: dict[str, Callable[[Load, argparse.Namespace], Figures]] = {
+    kind.__name__: kind for kind in (lists, arrays, file, message, decode, hard, memory)
 }
 
 
-def flat(result: Any) -> tuple[Any, Any]:
-    """Ids and the number of ids of each text, whatever a library gives; not timed."""
-    if isinstance(result, tuple):
-        ids, ends = (
-            np.frombuffer(part, kind) if isinstance(part, bytes) else np.asarray(part)
-            for part, kind in zip(result, (np.uint32, np.uint64), strict=True)
-        )
-        return ids.astype(np.uint32), np.diff(ends.astype(np.int64))
-    if type(result).__module__.startswith("awkward"):
-        import awkward
-
-        ids = np.asarray(awkward.flatten(result), np.uint32)
-        return ids, np.asarray(awkward.num(result), np.int64)
-    ids = np.concatenate([np.asarray(part, np.uint32) for part in result])
-    return ids, np.array([len(part) for part in result], np.int64)
-
-
 def work(args: argparse.Namespace) -> None:
-    texts = documents(args)
-    megabytes = sum(len(text.encode()) for text in texts) / 1e6
-    times = [time.perf_counter()]
-    encode = PEERS[args.worker](args)
-    for _ in range(3):
-        times.append(time.perf_counter())
-        result = encode(texts)
-    times.append(time.perf_counter())
-    load, first, second, third = np.diff(times).tolist()
-    rates = {"load": 1e3 * load, "first": megabytes / (load + first)}
-    rates |= {"without": megabytes / first, "again": megabytes / min(second, third)}
-    # How many ids each document has is hashed too, so none can move from one to the next.
-    digest = hashlib.sha256(b"".join(part.tobytes() for part in flat(result))).hexdigest()
-    print(json.dumps({**rates, "megabytes": megabytes, "digest": digest[:12]}))
+    vocabulary = Vocabulary(args.files, args.rank_file, args.pattern, args.threads)
+    print(json.dumps(KINDS[args.output](partial(PEERS[args.worker], vocabulary), args)))
 
 
-def main() -> None:
+def show(results: dict[str, list[dict[str, Any]]]) -> None:
+    """A table of all figures."""
+    rows = {name: rows for name, rows in results.items() if rows}
+    keys = [key for key in rows["bytepair"][0] if key not in ("digest", "seconds")]
+    print("| library | " + " | ".join(keys) + " | ids |")
+    print("| --- " * (len(keys) + 2) + "|")
+    for name, found in rows.items():
+        figures = [f"{runs.median(found, key):.3g}" if key in found[0] else "" for key in keys]
+        same = found[0]["digest"] == rows["bytepair"][0]["digest"]
+        print(f"| {name} | " + " | ".join(figures) + f" | {'equal' if same else 'not equal'} |")
+
+
+def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("source", nargs="?", default="")
     parser.add_argument("--rank-file", default="")
     parser.add_argument("--pattern", default="gpt4")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--output", choices=["lists", "arrays"], default="lists")
+    parser.add_argument("--output", choices=KINDS, default="lists", help="what is measured")
+    parser.add_argument("--text", choices=unsplittable(), default="a", help="for `hard`")
     parser.add_argument("--megabytes", type=float, default=10)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--peers", nargs="*", default=list(PEERS))
     parser.add_argument("--record", type=Path)
     parser.add_argument("--worker")
     parser.add_argument("--files", type=Path, help="the vocabulary in each form; made if not given")
-    args = parser.parse_args()
+    parser.add_argument("--all", type=Path, help="every row of the table, on this folder of data")
+    parser.add_argument(
+        "--rows", nargs="*", help="with --all: only rows whose name has one of these"
+    )
+    parser.add_argument("--vocabularies", nargs="*", help="with --all: only these")
+    return parser.parse_args()
+
+
+def main() -> None:
+    args = arguments()
     os.environ["RAYON_NUM_THREADS"] = str(args.threads)
     os.environ["TOKENIZERS_PARALLELISM"] = "false" if args.threads == 1 else "true"
     if args.worker:
         work(args)
         return
-    with tempfile.TemporaryDirectory() as folder:
-        command = [str(Path(__file__).resolve()), *sys.argv[1:]]
-        if not args.files:
-            tok = bytepair.Tokenizer.from_ranks(ranks(args), pattern=args.pattern)
-            tok.save(folder)
-            tok.to_huggingface(special=False).save(str(Path(folder) / "tokenizer.json"))
-            command += ["--files", folder]
-        results = runs.measure(command, args.peers, args.rounds)
-    show(results)
-    runs.record(args.record, results, list(PEERS))
+    if args.all:
+        import encode_table
 
-
-def show(results: dict[str, list[dict[str, Any]]]) -> None:
-    """A table; the first pass counts the time to load."""
-    digest = results["bytepair"][0]["digest"]
-    print("| library | load, ms | first pass, MB/s | its encoding alone | again | peak MB | ids |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
-    for name, rows in results.items():
-        keys = ("load", "first", "without", "again", "peak_mb")
-        figures = " | ".join(f"{runs.median(rows, key):.0f}" for key in keys)
-        same = "equal" if rows[0]["digest"] == digest else "not equal"
-        print(f"| {name} | {figures} | {same} |")
+        results = encode_table.measure(args)
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            command = [str(Path(__file__).resolve()), *sys.argv[1:]]
+            if not args.files:
+                Vocabulary(Path(folder), args.rank_file, args.pattern).write()
+                command += ["--files", folder]
+            results = runs.measure(command, args.peers, args.rounds)
+        show(results)
+    runs.record(args.record, results, [PACKAGES.get(name, name) for name in PEERS])
 
 
 if __name__ == "__main__":

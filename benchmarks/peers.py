@@ -1,0 +1,212 @@
+"""The libraries that are compared, each by its quickest public calls.
+
+A loader takes where the vocabulary is, in each form, and gives the calls. Import and loading are
+its own; who times them calls it within the time.
+"""
+
+from __future__ import annotations
+
+import base64
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import bytepair
+
+#: Between the documents of a file.
+SEPARATOR = "<|endoftext|>"
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Where a vocabulary is.
+
+    Attributes:
+        folder: `tokenizer.bytepair` and `tokenizer.json`.
+        rank_file: its ranks; an empty text for that of the sample.
+        pattern: the name of the split pattern.
+        threads: how many threads may be used.
+    """
+
+    folder: Path
+    rank_file: str
+    pattern: str
+    threads: int = 1
+
+    def ranks(self) -> dict[bytes, int]:
+        """Its tokens."""
+        if not self.rank_file:
+            return bytepair.train(bytepair.sample.paths(), 8192, special_tokens=[]).mergeable_ranks
+        lines = Path(self.rank_file).read_bytes().splitlines()
+        return {base64.b64decode(token): int(rank) for token, rank in map(bytes.split, lines)}
+
+    def write(self) -> None:
+        """Fill the folder."""
+        tok = bytepair.Tokenizer.from_ranks(self.ranks(), pattern=self.pattern)
+        tok.save(self.folder)
+        tok.to_huggingface(special=False).save(str(self.folder / "tokenizer.json"))
+
+
+@dataclass(frozen=True)
+class Calls:
+    """What a library can do. Lists and arrays are in whatever form it gives; `flat` reads them all.
+
+    Attributes:
+        lists: texts to lists of ids.
+        one: a text to its ids.
+        arrays: texts to ids without Python integers; None if there is no such call.
+        file: a path of a file of documents to ids, the same.
+        decode: a list of ids to text.
+        decode_array: an array of ids to text or bytes, whichever is quicker.
+    """
+
+    lists: Callable[[list[str]], Any]
+    one: Callable[[str], Any]
+    arrays: Callable[[list[str]], Any] | None = None
+    file: Callable[[str], Any] | None = None
+    decode: Callable[[list[int]], str | bytes] | None = None
+    decode_array: Callable[[Any], str | bytes] | None = None
+
+
+def with_bytepair(v: Vocabulary) -> Calls:
+    """From our own file, as a user would have it."""
+    tok = bytepair.load(v.folder / "tokenizer.bytepair")
+    return Calls(
+        lists=lambda texts: tok.encode_batch(texts, threads=v.threads),
+        one=tok.encode,
+        arrays=lambda texts: tok.encode_batch_to_numpy(texts, threads=v.threads),
+        file=lambda path: tok.encode_file(path, separator=SEPARATOR, threads=v.threads),
+        decode=tok.decode,
+        decode_array=tok.decode_bytes,
+    )
+
+
+def with_tiktoken(v: Vocabulary) -> Calls:
+    import tiktoken
+
+    pattern = bytepair.PATTERNS[v.pattern]
+    tok = tiktoken.Encoding("x", pat_str=pattern, mergeable_ranks=v.ranks(), special_tokens={})
+    one = tok.encode_ordinary
+    many = lambda texts: tok.encode_ordinary_batch(texts, num_threads=v.threads)  # noqa: E731
+    return Calls(
+        lists=many if v.threads > 1 else lambda texts: [one(text) for text in texts],
+        one=one,
+        arrays=lambda texts: [tok.encode_to_numpy(text, disallowed_special=()) for text in texts],
+        decode=tok.decode,
+        decode_array=tok.decode_bytes,
+    )
+
+
+def with_tokenizers(v: Vocabulary) -> Calls:
+    """The same vocabulary as a list of merges; threads are set before the library starts any."""
+    from tokenizers import Tokenizer
+
+    tok = Tokenizer.from_file(str(v.folder / "tokenizer.json"))
+    return Calls(
+        lists=lambda texts: [e.ids for e in tok.encode_batch_fast(texts, add_special_tokens=False)],
+        one=lambda text: tok.encode(text, add_special_tokens=False).ids,
+        decode=lambda ids: tok.decode(ids, skip_special_tokens=False),
+    )
+
+
+def with_gigatoken(v: Vocabulary) -> Calls:
+    import gigatoken
+
+    name = {"gpt4": "gpt4", "gpt4o": "o200k", "gpt2": "gpt2", "qwen2": "qwen2"}[v.pattern]
+    tok = gigatoken.Tokenizer.from_tiktoken(v.rank_file, name)
+    many = v.threads > 1
+    source = lambda path: gigatoken.TextFileSource([path], separator=SEPARATOR.encode())  # noqa: E731
+    return Calls(
+        lists=lambda texts: tok.encode_batch_list(texts, parallel=many),
+        one=tok.encode,
+        arrays=lambda texts: tok.encode_batch(texts, parallel=many),
+        file=lambda path: tok.encode_files(source(path), parallel=many),
+        decode=tok.decode,
+        decode_array=tok.decode,
+    )
+
+
+def from_json(v: Vocabulary, module: str) -> Calls:
+    """Fastokens and snaptokens have the same face."""
+    tok = importlib.import_module(module).Tokenizer.from_file(str(v.folder / "tokenizer.json"))
+    return Calls(
+        lists=lambda texts: [encoding.ids for encoding in tok.encode_batch(texts)],
+        one=lambda text: tok.encode(text).ids,
+        arrays=tok.encode_batch_flat,
+        decode=tok.decode,
+    )
+
+
+def with_tokie(v: Vocabulary) -> Calls:
+    import tokie
+
+    tok = tokie.Tokenizer.from_json(str(v.folder / "tokenizer.json"))
+    return Calls(
+        lists=lambda texts: [e.ids for e in tok.encode_batch(texts, add_special_tokens=False)],
+        one=lambda text: tok.encode(text, False).ids,
+        decode=tok.decode,
+    )
+
+
+def with_quicktok(v: Vocabulary) -> Calls:
+    """It knows the published encodings by their names."""
+    import quicktok
+
+    tok = quicktok.get_encoding(Path(v.rank_file).stem)
+    one = getattr(tok, "encode_ordinary", tok.encode)
+    return Calls(
+        lists=lambda texts: [one(text) for text in texts],
+        one=one,
+        arrays=lambda texts: tok.encode_batch(texts, v.threads),
+        decode=tok.decode,
+    )
+
+
+def with_toktok(v: Vocabulary) -> Calls:
+    """It knows the published encodings by their names."""
+    import toktok
+
+    tok = toktok._encoding(Path(v.rank_file).stem)
+    return Calls(
+        lists=lambda texts: [tok.encode_ordinary(text) for text in texts],
+        one=tok.encode_ordinary,
+        arrays=lambda texts: tok.encode_batch_to_numpy(texts, threads=v.threads),
+        decode=tok.decode,
+    )
+
+
+PEERS: dict[str, Callable[[Vocabulary], Calls]] = {
+    "bytepair": with_bytepair,
+    "tiktoken": with_tiktoken,
+    "tokenizers": with_tokenizers,
+    "gigatoken": with_gigatoken,
+    "fastokens": lambda v: from_json(v, "fastokens"),
+    "snaptokens": lambda v: from_json(v, "snaptokens"),
+    "quicktok": with_quicktok,
+    "toktok": with_toktok,
+    "tokie": with_tokie,
+}
+
+#: The names of their packages, where they differ.
+PACKAGES = {"quicktok": "quicktok-v1", "toktok": "toktok-rs"}
+
+
+def flat(result: Any) -> tuple[Any, Any]:
+    """Ids and the number of ids of each text, whatever a library gives; not timed."""
+    if isinstance(result, tuple):
+        ids, ends = (
+            np.frombuffer(part, kind) if isinstance(part, bytes) else np.asarray(part)
+            for part, kind in zip(result, (np.uint32, np.uint64), strict=True)
+        )
+        return ids.astype(np.uint32), np.diff(ends.astype(np.int64))
+    if type(result).__module__.startswith("awkward"):
+        import awkward
+
+        ids = np.asarray(awkward.flatten(result), np.uint32)
+        return ids, np.asarray(awkward.num(result), np.int64)
+    ids = np.concatenate([np.asarray(part, np.uint32) for part in result])
+    return ids, np.array([len(part) for part in result], np.int64)
