@@ -89,15 +89,15 @@ def arrays(load: Load, args: argparse.Namespace) -> Figures:
 
 
 def file(load: Load, args: argparse.Namespace) -> Figures:
-    """A file to arrays; strings that are in memory, if a library reads no files."""
+    """A file to arrays; who reads no files is given strings, which are made within the time."""
     path = args.files / "documents.txt"
-    megabytes = path.stat().st_size / 1e6
-    texts = path.read_bytes().decode().split(SEPARATOR)
 
     def encode(calls: Calls) -> Any:
-        return calls.file(str(path)) if calls.file else (calls.arrays or calls.lists)(texts)
+        if calls.file:
+            return calls.file(str(path))
+        return (calls.arrays or calls.lists)(path.read_bytes().decode().split(SEPARATOR))
 
-    return passes(load, megabytes, encode)
+    return passes(load, path.stat().st_size / 1e6, encode)
 
 
 def message(load: Load, args: argparse.Namespace) -> Figures:

@@ -127,10 +127,12 @@ def measure_row(
 
 def write_file(source: Path, path: Path) -> None:
     """All documents of a folder as one file."""
+    between = ""
     with path.open("w") as out:
         for batch in corpus.batches(source):
-            texts = batch if isinstance(batch, list) else corpus.strings(batch)
-            out.writelines(text + SEPARATOR for text in texts)
+            for text in batch if isinstance(batch, list) else corpus.strings(batch):
+                out.write(between + text)
+                between = SEPARATOR
 
 
 def show(vocabulary: str, row: Row, results: Results) -> None:
