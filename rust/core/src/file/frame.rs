@@ -122,7 +122,6 @@ impl<'a> Frame<'a> {
     ///
     /// To check a file is to touch all of it; its pages count as memory of this process.
     pub(super) fn release(&self, kinds: &[Kind]) {
-        #[cfg(unix)]
         if let Source::Map(map) = &self.source {
             for section in kinds.iter().filter_map(|&kind| self.find(kind)) {
                 release(map, &section.range);
@@ -197,6 +196,10 @@ fn release(map: &Mmap, range: &Range<usize>) {
     // the file as they were.
     let _a_wish = unsafe { map.unchecked_advise_range(wish, start, range.len()) };
 }
+
+/// Elsewhere it is kept.
+#[cfg(not(unix))]
+fn release(_map: &Mmap, _range: &Range<usize>) {}
 
 /// CRC-32 of a file in which the four bytes of the checksum are 0.
 pub(super) fn checksum(file: &[u8]) -> u32 {
