@@ -688,8 +688,10 @@ impl Tokenizer {
     }
 }
 
-/// A text that is encoded when a tokenizer is made.
-const FIRST: &str = "It's a first text, 1 line of pretokenizable words.\n";
+/// A text that is encoded when a tokenizer is made: as long as a message, with words that are tokens
+/// and words that are none.
+const FIRST: &str = "It's the very first text of this tokenizer (about 100 bytes), and isn't shown \
+                     to anybody: who'd pretokenize it?\n";
 
 impl Tokenizer {
     /// Encode a text, so that the next one finds code and buffers in memory: its caller is not the one
