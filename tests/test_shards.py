@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import bytepair
+import memory
 from bytepair import shards
 from bytepair.errors import CorpusError, ShardError, SpecialTokenError
 from bytepair.shards import layout, manifest
@@ -469,3 +470,37 @@ def test_a_manifest_and_borders_that_somebody_made_up(tmp_path: Path) -> None:
     borders.write_bytes(borders.read_bytes()[:-8] + b"\xff" * 8)
     with pytest.raises(ShardError, match="do not lie in it"):
         shards.Dataset(tmp_path, split=None)[0]
+
+
+# ------------------------------------------------------------------ memory
+
+
+@pytest.mark.parametrize("name", ["long ones side by side", "one for all rows", "a huge one"])
+def test_memory_is_bounded_whatever_the_texts_of_a_row_group(
+    name: str, tmp_path: Path, trained: bytepair.Tokenizer
+) -> None:
+    million = ("The moth and the flame, again. " * 32_300)[:1_000_000]
+    texts, expected, most_mb = {
+        "long ones side by side": ([million * 20 + str(i) for i in range(6)], 2006, 220),
+        "one for all rows": ([million] * 250, 2250, 450),
+        "a huge one": ([million * 200], None, 100),
+    }[name]
+    rows = ["short"] * 1000
+    table = pa.table({"text": pa.chunked_array([[text] for text in [*rows, *texts, *rows]])})
+    trained.save(tmp_path)
+    pq.write_table(
+        table, tmp_path / "rows.parquet", compression="zstd", use_dictionary=len(texts) == 250
+    )
+    program = """
+        import bytepair
+        tok, source, out = bytepair.load(sys.argv[1]), sys.argv[2], sys.argv[2] + "-out"
+        bytepair.shards.write(bytepair.sample.paths(), tok, out + "-small")
+        before = peak_mb()
+        options = dict(threads=2, on_error="skip", max_document_bytes=32_000_000)
+        made = bytepair.shards.write(source, tok, out, **options)
+        print(made.documents, peak_mb() - before)
+    """
+    documents, grown = memory.run(program, tmp_path, tmp_path / "rows.parquet")
+    # Of the huge one, the rows of its page are left out with it.
+    assert int(documents) == expected or (expected is None and 1000 <= int(documents) < 2000)
+    assert float(grown) < most_mb

@@ -294,10 +294,9 @@ def _row_group(
     """The documents of a row group, which begins at a row."""
     import pyarrow as pa
 
-    group = table.metadata.row_group(unit)
-    end, size = row + group.num_rows, _batch_rows(group, column)
+    end = row + table.metadata.row_group(unit).num_rows
     try:
-        for batch in table.group(unit, column, size, max(PAGE_BYTES, max_bytes * 3 // 2)):
+        for batch in table.group(unit, column, BATCH_BYTES, max(PAGE_BYTES, max_bytes * 3 // 2)):
             if isinstance(batch, parquet.Heavy):
                 yield Skip(row, batch.rows, batch.reason)
                 row += batch.rows
@@ -306,12 +305,6 @@ def _row_group(
                 row += len(batch)
     except (pa.ArrowException, OSError) as error:
         yield Skip(row, end - row, str(error))
-
-
-def _batch_rows(group: Any, column: str) -> int:
-    """How many rows of a row group have about as many bytes as a batch should."""
-    size = sum(chunk.total_uncompressed_size for chunk in parquet.chunks(group, column))
-    return int(min(max(BATCH_BYTES * group.num_rows // max(size, 1), 1), 1 << 16))
 
 
 def _jsonl(

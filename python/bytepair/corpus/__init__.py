@@ -355,17 +355,10 @@ def _read_parquet(path: Path, column: str) -> Iterator[Batch]:
     with open_parquet(source, packed=packed) as file:
         check_column(column, file.names, str(path))
         row = 0
-        for texts in file.batches(column, _batch_rows(file)):
-            yield _column(texts, f"{path}, from row {row} on")
-            row += len(texts)
-
-
-def _batch_rows(file: Any) -> int:
-    """How many rows of a parquet file have about `BATCH_BYTES`."""
-    groups = range(file.metadata.num_row_groups)
-    size: int = sum(file.metadata.row_group(group).total_byte_size for group in groups)
-    rows: int = BATCH_BYTES * file.metadata.num_rows // max(1, size)
-    return min(max(rows, 1), BATCH_ROWS)
+        for unit in range(file.metadata.num_row_groups):
+            for texts in file.group(unit, column, BATCH_BYTES):
+                yield _column(texts, f"{path}, from row {row} on")
+                row += len(texts)
 
 
 def _read_jsonl(path: Path, column: str) -> Iterator[Batch]:

@@ -277,7 +277,17 @@ def _pieces(job: Job, start: Place) -> Iterator[tuple[Place, Any] | Left]:
                 yield {"input": file.name, **asdict(piece)}
             else:
                 rows: Rows = require(file, piece)
-                yield Place(number, rows.first), capped(rows.texts, doc_cap)
+                yield from _portions(Place(number, rows.first), capped(rows.texts, doc_cap))
+
+
+def _portions(place: Place, texts: Any) -> Iterator[tuple[Place, Any]]:
+    """A column with its address, in portions that are not too large, unless a document is."""
+    ends, start = offsets_of(texts), 0
+    while start < len(texts):
+        found = int(np.searchsorted(ends, ends[start] + LARGE_BYTES, side="right")) - 1
+        stop = max(found, start + 1)
+        yield Place(place.input, place.row + start), texts[start:stop]
+        start = stop
 
 
 def _gathered(pieces: Iterator[tuple[Place, Any] | Left]) -> Iterator[Texts | Left]:
