@@ -45,10 +45,15 @@ COMPRESSED: Final = {".gz", ".zst"}
 TABLES: Final = {".parquet", ".jsonl", ".ndjson"}
 TEXTS: Final = {".txt", ".text", ".md"}
 
-# A long text may be cut here, before the space, without changing how a named pattern splits it:
-# none of them lets a pretoken of letters or digits go on over a space, nor looks at what stands
-# before a space that a letter follows.
-_CUT: Final = re.compile(rb"[A-Za-z0-9](?= [A-Za-z])")
+# A long text may be cut here without changing how a named pattern splits it: a pretoken ends before
+# a space that anything but white space precedes, and between a letter or digit and punctuation or a
+# newline. These are such of those places as bytes tell: white space beyond ASCII has none of the
+# first bytes in the first line, and what has those in the last is a Chinese character.
+_CUT: Final = re.compile(
+    rb"(?:[!-~]|[\xc3-\xe0\xe4-\xf4][\x80-\xbf]+)(?= )"
+    rb"|[A-Za-z0-9](?=[\n.,])"
+    rb"|[\xe5-\xe8][\x80-\xbf]{2}(?=[\n.,]|\xe3\x80[\x81\x82]|\xef\xbc\x8c)"
+)
 
 
 @dataclass(frozen=True)
