@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from bytepair import corpus
+from bytepair import arrow, corpus
 from bytepair.corpus import parquet
 from bytepair.errors import CorpusError
 
 if TYPE_CHECKING:
-    import numpy as np
     import pyarrow as pa
 
 Split: TypeAlias = Literal["train", "val"]
@@ -388,7 +387,7 @@ def _checked(rows: Rows, max_bytes: int) -> Iterator[Rows | Skip]:
     import pyarrow as pa
 
     texts = _plain(rows.texts)
-    sizes = np.diff(offsets_of(texts))
+    sizes = np.diff(arrow.offsets(texts))
     wrong = {
         int(i): f"it has {sizes[i]:,} bytes, more than {max_bytes:,}"
         for i in np.flatnonzero(sizes > max_bytes)
@@ -408,14 +407,11 @@ def _checked(rows: Rows, max_bytes: int) -> Iterator[Rows | Skip]:
 
 
 def _plain(texts: pa.Array) -> pa.Array:
-    """A column of strings without nulls, dictionaries or views."""
-    import pyarrow as pa
-
-    kind = texts.type
-    if pa.types.is_dictionary(kind) or pa.types.is_string_view(kind):
-        texts = texts.cast(pa.large_string())
-    elif not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        raise CorpusError(f"the column holds {kind}, not text")
+    """A column of strings, in which nulls are empty."""
+    try:
+        texts = arrow.plain(texts)
+    except TypeError as error:
+        raise CorpusError(str(error)) from None
     return texts.fill_null("") if texts.null_count else texts
 
 
@@ -430,18 +426,6 @@ def _not_utf8(texts: pa.Array) -> dict[int, str]:
         except UnicodeDecodeError as error:
             wrong[index] = f"it is not UTF-8 at its byte {error.start}"
     return wrong
-
-
-def offsets_of(texts: pa.Array) -> np.ndarray[Any, Any]:
-    """Where the strings of a column begin in its bytes, and where the last ends."""
-    import numpy as np
-    import pyarrow as pa
-
-    if not len(texts):
-        return np.zeros(1, np.int32)
-    width = np.dtype(np.int64 if pa.types.is_large_string(texts.type) else np.int32)
-    found = np.frombuffer(texts.buffers()[1], width)
-    return found[texts.offset : texts.offset + len(texts) + 1]
 
 
 # ---------------------------------------------------------------------------- the stream

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
+from bytepair import arrow
 from bytepair.corpus.parquet import open_parquet
 from bytepair.errors import CorpusError
 
@@ -360,10 +361,9 @@ def _read_parquet(path: Path, column: str) -> Iterator[Batch]:
     with open_parquet(source, packed=packed) as file:
         check_column(column, file.names, str(path))
         row = 0
-        for unit in range(file.metadata.num_row_groups):
-            for texts in file.group(unit, column, BATCH_BYTES):
-                yield _column(texts, f"{path}, from row {row} on")
-                row += len(texts)
+        for texts in file.batches(column, BATCH_BYTES):
+            yield _column(texts, f"{path}, from row {row} on")
+            row += len(texts)
 
 
 def _read_jsonl(path: Path, column: str) -> Iterator[Batch]:
@@ -471,22 +471,12 @@ def check_column(column: str, names: list[str], place: str) -> None:
 
 def _column(array: pa.Array, place: str) -> Column:
     """The buffers of a string array; a null is an empty document."""
-    import numpy as np
-    import pyarrow as pa
-
-    kind = array.type
-    if pa.types.is_dictionary(kind) or pa.types.is_string_view(kind):
-        array = array.cast(pa.large_string())
-    elif not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        raise CorpusError(f"{place}: the column holds {kind}, not text")
-    if array.null_count:
-        array = array.fill_null("")
-    _, offsets, data = array.buffers()
-    if not len(array):
-        return Column(np.empty(0, np.uint8), np.zeros(1, np.int32), place)
-    width = np.dtype(np.int64 if pa.types.is_large_string(array.type) else np.int32)
-    ends: NDArray[Any] = np.frombuffer(offsets, width)[array.offset : array.offset + len(array) + 1]
-    return Column(np.frombuffer(data if data is not None else b"", np.uint8), ends, place)
+    try:
+        texts = arrow.plain(array)
+    except TypeError as error:
+        raise CorpusError(f"{place}: {error}") from None
+    texts = texts.fill_null("") if texts.null_count else texts
+    return Column(arrow.data(texts), arrow.offsets(texts), place)
 
 
 # ---------------------------------------------------------------------------- limits

@@ -77,6 +77,13 @@ class File:
         self.metadata = self._table.metadata
         self.names: list[str] = self._table.schema_arrow.names
 
+    def batches(self, column: str, batch_bytes: int) -> Iterator[pa.Array]:
+        """The texts of all row groups in batches of about so many bytes, whatever their pages."""
+        for unit in range(self.metadata.num_row_groups):
+            yield from (
+                b for b in self.group(unit, column, batch_bytes) if not isinstance(b, Heavy)
+            )
+
     def group(
         self, unit: int, column: str, batch_bytes: int, page_bytes: int | None = None
     ) -> Iterator[pa.Array | Heavy]:

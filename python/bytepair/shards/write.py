@@ -19,14 +19,13 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair import corpus
+from bytepair import arrow, corpus
 from bytepair.documents import (
     Input,
     Rows,
     Skip,
     capped,
     inputs,
-    offsets_of,
     read,
     require,
 )
@@ -282,7 +281,7 @@ def _pieces(job: Job, start: Place) -> Iterator[tuple[Place, Any] | Left]:
 
 def _portions(place: Place, texts: Any) -> Iterator[tuple[Place, Any]]:
     """A column with its address, in portions that are not too large, unless a document is."""
-    ends, start = offsets_of(texts), 0
+    ends, start = arrow.offsets(texts), 0
     while start < len(texts):
         found = int(np.searchsorted(ends, ends[start] + LARGE_BYTES, side="right")) - 1
         stop = max(found, start + 1)
@@ -328,7 +327,7 @@ def _encode_all(
         texts = _joined(item.columns)
         ids, offsets = encode(job.tokenizer, texts, job.dtype, **options)
         starts = np.cumsum([0, *(len(column) for column in item.columns[:-1])])
-        made = Encoded(ids, offsets, offsets_of(texts), starts, item.places)
+        made = Encoded(ids, offsets, arrow.offsets(texts), starts, item.places)
         del item, texts, ids  # they should not be held while the next are read
         yield made
         del made
