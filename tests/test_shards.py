@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import json
 import os
@@ -384,6 +385,13 @@ def test_what_is_left_out_is_recorded(
                 shards.write(damaged, trained, tmp_path / f"{shard}", **options)
         shards.write(damaged, trained, tmp_path / f"{shard}", **options)
         assert listing(tmp_path / f"{shard}") == whole
+
+
+def test_options_are_the_same_wherever_they_stand() -> None:
+    options = write.Options.__annotations__
+    declared = {name: inspect.signature(write.write).parameters[name].default for name in options}
+    made = inspect.signature(write.make_job).parameters
+    assert {name: made[name].default for name in list(made)[2:]} == declared
 
 
 def test_options_that_cannot_be(corpus: Path, tmp_path: Path, wide: bytepair.Tokenizer) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,6 +91,19 @@ class Texts:
 
     columns: list[Any]
     places: list[Place]
+
+
+class Options(TypedDict, total=False):
+    """The options of `write` that decide what the shards are."""
+
+    format: str
+    tokens_per_shard: int
+    bos: bool | str
+    eos: bool | str
+    column: str
+    doc_cap: int | None
+    on_error: OnError
+    max_document_bytes: int
 
 
 #: Something left out, as it stands in marks and manifests.
@@ -195,14 +208,14 @@ def make_job(
     source: corpus.Source,
     tokenizer: Tokenizer,
     *,
-    format: str,
-    tokens_per_shard: int,
-    bos: bool | str,
-    eos: bool | str,
-    column: str,
-    doc_cap: int | None,
-    on_error: OnError,
-    max_document_bytes: int,
+    format: str = "bytepair",
+    tokens_per_shard: int = TOKENS_PER_SHARD,
+    bos: bool | str = False,
+    eos: bool | str = False,
+    column: str = "text",
+    doc_cap: int | None = None,
+    on_error: OnError = "raise",
+    max_document_bytes: int = DOCUMENT_BYTES,
 ) -> Job:
     """Check the options of `write` and gather them with the inputs."""
     if tokens_per_shard < 1:
