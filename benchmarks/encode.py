@@ -6,10 +6,8 @@ python benchmarks/encode.py CORPUS --rank-file cl100k_base.tiktoken --pattern gp
 from __future__ import annotations
 
 import argparse
-import base64
 import hashlib
 import importlib
-import json
 import os
 import sys
 import tempfile
@@ -39,13 +37,6 @@ def documents(args: argparse.Namespace) -> list[str]:
     return texts
 
 
-def ranks(args: argparse.Namespace) -> dict[bytes, int]:
-    if not args.rank_file:
-        return bytepair.train(bytepair.sample.paths(), 8192, special_tokens=[]).mergeable_ranks
-    lines = Path(args.rank_file).read_bytes().splitlines()
-    return {base64.b64decode(token): int(rank) for token, rank in map(bytes.split, lines)}
-
-
 def ours(args: argparse.Namespace) -> bytepair.Tokenizer:
     """From our own file, as a user would have it."""
     return bytepair.load(args.files / "tokenizer.bytepair")
@@ -62,7 +53,9 @@ def with_tiktoken(args: argparse.Namespace) -> Encode:
     import tiktoken
 
     pattern = bytepair.PATTERNS[args.pattern]
-    tok = tiktoken.Encoding("x", pat_str=pattern, mergeable_ranks=ranks(args), special_tokens={})
+    tok = tiktoken.Encoding(
+        "x", pat_str=pattern, mergeable_ranks=runs.ranks(args), special_tokens={}
+    )
     if args.output == "arrays":
         return lambda texts: [tok.encode_to_numpy(text, disallowed_special=()) for text in texts]
     if args.threads == 1:
@@ -167,21 +160,16 @@ def work(args: argparse.Namespace) -> None:
     rates |= {"without": megabytes / first, "again": megabytes / min(second, third)}
     # How many ids each document has is hashed too, so none can move from one to the next.
     digest = hashlib.sha256(b"".join(part.tobytes() for part in flat(result))).hexdigest()
-    print(json.dumps({**rates, "megabytes": megabytes, "digest": digest[:12]}))
+    runs.say({**rates, "megabytes": megabytes, "digest": digest[:12]})
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = runs.parser(__doc__, PEERS)
     parser.add_argument("source", nargs="?", default="")
-    parser.add_argument("--rank-file", default="")
-    parser.add_argument("--pattern", default="gpt4")
+    runs.add_vocabulary(parser)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--output", choices=["lists", "arrays"], default="lists")
     parser.add_argument("--megabytes", type=float, default=10)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--peers", nargs="*", default=list(PEERS))
-    parser.add_argument("--record", type=Path)
-    parser.add_argument("--worker")
     parser.add_argument("--files", type=Path, help="the vocabulary in each form; made if not given")
     args = parser.parse_args()
     os.environ["RAYON_NUM_THREADS"] = str(args.threads)
@@ -192,7 +180,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         command = [str(Path(__file__).resolve()), *sys.argv[1:]]
         if not args.files:
-            tok = bytepair.Tokenizer.from_ranks(ranks(args), pattern=args.pattern)
+            tok = bytepair.Tokenizer.from_ranks(runs.ranks(args), pattern=args.pattern)
             tok.save(folder)
             tok.to_huggingface(special=False).save(str(Path(folder) / "tokenizer.json"))
             command += ["--files", folder]
