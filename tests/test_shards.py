@@ -387,6 +387,36 @@ def test_what_is_left_out_is_recorded(
         assert listing(tmp_path / f"{shard}") == whole
 
 
+def test_a_run_that_ended_with_an_error_goes_on_leaving_out(
+    damaged: Path, tmp_path: Path, trained: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(write, "PIECES", 1)
+    options: dict[str, Any] = {"tokens_per_shard": 2000}
+    with pytest.raises(CorpusError, match="row 20"):
+        shards.write(damaged, trained, tmp_path / "out", **options)
+    assert (tmp_path / "out" / manifest.PROGRESS / "000000.json").exists()
+    shards.write(damaged, trained, tmp_path / "out", on_error="skip", **options)
+    shards.write(damaged, trained, tmp_path / "whole", on_error="skip", **options)
+    assert listing(tmp_path / "out") == listing(tmp_path / "whole")
+    with pytest.raises(ShardError, match="another on_error"):
+        shards.write(damaged, trained, tmp_path / "out", **options)
+
+
+def test_a_run_that_finished_nothing_leaves_the_folder_to_others(
+    corpus: Path, tmp_path: Path, trained: bytepair.Tokenizer
+) -> None:
+    with pytest.raises(CorpusError, match="no column 'body'"):
+        shards.write(corpus, trained, tmp_path / "out", column="body")
+    shards.write(corpus, trained, tmp_path / "out")
+    (tmp_path / "out" / ".gitattributes").write_text("*.bin -text")
+    shards.write(corpus, trained, tmp_path / "out")
+    assert (tmp_path / "out" / ".gitattributes").exists()
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        ".gitattributes", "manifest.json", "shard_000000.bin", "shard_000000.ends",
+        "tokenizer.bytepair",
+    }  # fmt: skip
+
+
 def test_options_are_the_same_wherever_they_stand() -> None:
     options = write.Options.__annotations__
     declared = {name: inspect.signature(write.write).parameters[name].default for name in options}

@@ -484,6 +484,6 @@ def remove_marks(folder: Path) -> None:
         for mark in progress.iterdir():
             mark.unlink()
         progress.rmdir()
-    for left in folder.glob(".*"):
-        if left.is_file():
+    for left in folder.iterdir():
+        if manifest.is_left_over(left.name):
             left.unlink()
