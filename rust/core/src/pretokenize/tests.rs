@@ -138,8 +138,10 @@ fn cuts_of_scanners_are_proved_by_automata() {
             assert!(proved || scanner.border(before, at) != Border::End, "{before:?} {at:?}");
         };
         for known in KINDS {
-            all.iter().for_each(|&c| check(known, c));
-            all.iter().for_each(|&c| check(c, known));
+            for &c in &all {
+                check(known, c);
+                check(c, known);
+            }
         }
     }
 }
@@ -148,7 +150,9 @@ proptest! {
     #[test]
     fn a_cut_changes_nothing(text in hard_text()) {
         for (_, fast, _) in &*SPLITTERS {
-            fast.iter().for_each(|splitter| check_cuts(splitter, &text));
+            for splitter in fast {
+                check_cuts(splitter, &text);
+            }
         }
     }
 }
