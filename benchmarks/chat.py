@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import random
 import re
 import sys
@@ -123,17 +122,14 @@ def work(args: argparse.Namespace) -> None:
     ids, mask = PEERS[args.worker](tok, talks)
     taken = time.perf_counter() - started
     digest = hashlib.sha256(ids + mask).hexdigest()[:12]
-    print(json.dumps({"taken": taken, "digest": digest, "ids": len(mask)}))
+    runs.say({"taken": taken, "digest": digest, "ids": len(mask)})
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = runs.parser(__doc__)
     parser.add_argument("source", nargs="?", default="")
     parser.add_argument("--conversations", type=int, default=100_000)
     parser.add_argument("--vocab-size", type=int, default=8192)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--record", type=Path)
-    parser.add_argument("--worker")
     args = parser.parse_args()
     if args.worker:
         work(args)

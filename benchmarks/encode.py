@@ -11,7 +11,6 @@ import contextlib
 import ctypes
 import gc
 import hashlib
-import json
 import os
 import random
 import sys
@@ -204,7 +203,7 @@ KINDS: dict[str, Callable[[Load, argparse.Namespace], Figures]] = {
 
 def work(args: argparse.Namespace) -> None:
     vocabulary = Vocabulary(args.files, args.rank_file, args.pattern, args.threads)
-    print(json.dumps(KINDS[args.output](partial(PEERS[args.worker], vocabulary), args)))
+    runs.say(KINDS[args.output](partial(PEERS[args.worker], vocabulary), args))
 
 
 def show(results: dict[str, list[dict[str, Any]]]) -> None:
@@ -220,18 +219,13 @@ def show(results: dict[str, list[dict[str, Any]]]) -> None:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = runs.parser(__doc__, PEERS)
+    runs.add_vocabulary(parser)
     parser.add_argument("source", nargs="?", default="")
-    parser.add_argument("--rank-file", default="")
-    parser.add_argument("--pattern", default="gpt4")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--output", choices=KINDS, default="lists", help="what is measured")
     parser.add_argument("--text", choices=unsplittable(), default="a", help="for `hard`")
     parser.add_argument("--megabytes", type=float, default=10)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--peers", nargs="*", default=list(PEERS))
-    parser.add_argument("--record", type=Path)
-    parser.add_argument("--worker")
     parser.add_argument("--files", type=Path, help="the vocabulary in each form; made if not given")
     parser.add_argument("--all", type=Path, help="every row of the table, on this folder of data")
     parser.add_argument(

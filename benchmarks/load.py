@@ -6,7 +6,6 @@ python benchmarks/load.py --rank-file cl100k_base.tiktoken --pattern gpt4
 from __future__ import annotations
 
 import argparse
-import base64
 import hashlib
 import json
 import os
@@ -25,20 +24,11 @@ TEXT = "The quick brown fox jumps over 12345 lazy dogs: 敏捷的棕色狐狸 �
 Peer = Callable[[argparse.Namespace], tuple[Callable[[], Any], Callable[[Any], Iterable[int]]]]
 
 
-def ranks(args: argparse.Namespace) -> dict[bytes, int]:
-    import bytepair
-
-    if not args.rank_file:
-        return bytepair.train(bytepair.sample.paths(), 8192, special_tokens=[]).mergeable_ranks
-    lines = Path(args.rank_file).read_bytes().splitlines()
-    return {base64.b64decode(token): int(rank) for token, rank in map(bytes.split, lines)}
-
-
 def prepare(args: argparse.Namespace, folder: Path) -> None:
     """The same vocabulary in the form that each library reads."""
     import bytepair
 
-    tok = bytepair.Tokenizer.from_ranks(ranks(args), pattern=args.pattern)
+    tok = bytepair.Tokenizer.from_ranks(runs.ranks(args.rank_file), pattern=args.pattern)
     tok.save(folder)
     (folder / "small").mkdir()
     tok.save(folder / "small", tables=False)
@@ -138,7 +128,7 @@ def work(args: argparse.Namespace) -> None:
     row = {name: 1e3 * value for name, value in row.items()}
     memory = {"private": loaded[0] - before[0], "used": used[0] - before[0]}
     memory |= {"written": used[1] - before[1]}
-    print(json.dumps({**row, **memory, "digest": digest}))
+    runs.say({**row, **memory, "digest": digest})
 
 
 def show(results: dict[str, list[dict[str, Any]]], folder: Path) -> None:
@@ -160,13 +150,8 @@ def show(results: dict[str, list[dict[str, Any]]], folder: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rank-file", default="")
-    parser.add_argument("--pattern", default="gpt4")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--peers", nargs="*", default=list(PEERS))
-    parser.add_argument("--record", type=Path)
-    parser.add_argument("--worker")
+    parser = runs.parser(__doc__, PEERS, rounds=7)
+    runs.add_vocabulary(parser)
     parser.add_argument("--regex", help="the pattern as a regular expression; found if not given")
     parser.add_argument("--files", type=Path, help="the vocabulary in each form; made if not given")
     args = parser.parse_args()

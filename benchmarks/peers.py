@@ -6,7 +6,6 @@ its own; who times them calls it within the time.
 
 from __future__ import annotations
 
-import base64
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import bytepair
+import runs
 
 #: Between the documents of a file.
 SEPARATOR = "<|endoftext|>"
@@ -37,16 +37,9 @@ class Vocabulary:
     pattern: str
     threads: int = 1
 
-    def ranks(self) -> dict[bytes, int]:
-        """Its tokens."""
-        if not self.rank_file:
-            return bytepair.train(bytepair.sample.paths(), 8192, special_tokens=[]).mergeable_ranks
-        lines = Path(self.rank_file).read_bytes().splitlines()
-        return {base64.b64decode(token): int(rank) for token, rank in map(bytes.split, lines)}
-
     def write(self) -> None:
         """Fill the folder."""
-        tok = bytepair.Tokenizer.from_ranks(self.ranks(), pattern=self.pattern)
+        tok = bytepair.Tokenizer.from_ranks(runs.ranks(self.rank_file), pattern=self.pattern)
         tok.save(self.folder)
         tok.to_huggingface(special=False).save(str(self.folder / "tokenizer.json"))
 
@@ -89,7 +82,9 @@ def with_tiktoken(v: Vocabulary) -> Calls:
     import tiktoken
 
     pattern = bytepair.PATTERNS[v.pattern]
-    tok = tiktoken.Encoding("x", pat_str=pattern, mergeable_ranks=v.ranks(), special_tokens={})
+    tok = tiktoken.Encoding(
+        "x", pat_str=pattern, mergeable_ranks=runs.ranks(v.rank_file), special_tokens={}
+    )
     one = tok.encode_ordinary
     many = lambda texts: tok.encode_ordinary_batch(texts, num_threads=v.threads)  # noqa: E731
     return Calls(

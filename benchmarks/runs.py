@@ -1,23 +1,65 @@
 """Measured processes: run a worker many times in turn with others, and record what it printed.
 
-A worker is this package's own script called with `--worker NAME`; it prints one JSON object. The
-runner adds wall time and peak memory of the whole process.
+A worker is this package's own script called with `--worker NAME`; it says one JSON object. The
+runner adds the wall time of the whole process.
 """
 
 from __future__ import annotations
 
+import base64
 import datetime
 import importlib.metadata
 import json
 import os
 import platform
+import re
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
+from argparse import ArgumentParser
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+
+def parser(about: str | None, peers: Iterable[str] = (), rounds: int = 3) -> ArgumentParser:
+    """The options that all comparisons have; `--peers` where one may choose them."""
+    made = ArgumentParser(description=about)
+    made.add_argument("--rounds", type=int, default=rounds)
+    made.add_argument("--record", type=Path, help="a file for all figures, as JSON")
+    made.add_argument("--worker", help="measure this one, here and now")
+    if names := list(peers):
+        made.add_argument("--peers", nargs="*", default=names)
+    return made
+
+
+def add_vocabulary(options: ArgumentParser) -> None:
+    """Add the options of `ranks`."""
+    options.add_argument("--rank-file", default="", help="none: train on the sample text")
+    options.add_argument("--pattern", default="gpt4")
+
+
+def ranks(rank_file: str) -> dict[bytes, int]:
+    """The vocabulary that is compared: a rank file, or none for one of the sample text."""
+    import bytepair
+
+    if not rank_file:
+        return bytepair.train(bytepair.sample.paths(), 8192, special_tokens=[]).mergeable_ranks
+    lines = Path(rank_file).read_bytes().splitlines()
+    return {base64.b64decode(token): int(rank) for token, rank in map(bytes.split, lines)}
+
+
+def say(row: dict[str, Any]) -> None:
+    """Print what a worker has measured, and the most memory that its process had."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        peak = int(re.search(r"VmHWM:\s+(\d+) kB", status.read_text())[1]) / 1e3  # type: ignore[index]
+    else:  # this may count the process that started us
+        import resource
+
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    print(json.dumps({**row, "peak_mb": peak}))
 
 
 def measure(worker: list[str], names: list[str], rounds: int) -> dict[str, list[dict[str, Any]]]:
@@ -27,22 +69,14 @@ def measure(worker: list[str], names: list[str], rounds: int) -> dict[str, list[
         for name in list(results):
             started = time.perf_counter()
             command = [sys.executable, *worker, "--worker", name]
-            # A file, not a second pipe: a worker that says much would wait for its reader for ever.
-            with tempfile.TemporaryFile() as errors:
-                with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors) as process:
-                    assert process.stdout is not None
-                    out = process.stdout.read()
-                    _, status, usage = os.wait4(process.pid, 0)
-                    process.returncode = os.waitstatus_to_exitcode(status)
-                errors.seek(0)
-                said = errors.read().decode(errors="replace").strip().splitlines()
-            if process.returncode:
-                print(f"{name} left out: {said[-1] if said else status}", file=sys.stderr)
+            ran = subprocess.run(command, capture_output=True, text=True, check=False)
+            if ran.returncode:
+                said = ran.stderr.strip().splitlines()
+                print(f"{name} left out: {said[-1] if said else ran.returncode}", file=sys.stderr)
                 del results[name]
                 continue
-            row = json.loads(out)
+            row = json.loads(ran.stdout)
             row["seconds"] = time.perf_counter() - started
-            row["peak_mb"] = usage.ru_maxrss / 1e3
             results[name].append(row)
     return results
 

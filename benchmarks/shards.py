@@ -10,8 +10,6 @@ manner of llm.c: a pool of processes encodes documents, the parent puts them int
 from __future__ import annotations
 
 import argparse
-import base64
-import json
 import multiprocessing
 import os
 import shutil
@@ -33,13 +31,6 @@ EOT = "<|endoftext|>"
 SHARD = 100_000_000
 
 
-def ranks(args: argparse.Namespace) -> dict[bytes, int]:
-    if not args.rank_file:
-        return bytepair.train(bytepair.sample.paths(), 8192, special_tokens=[]).mergeable_ranks
-    lines = Path(args.rank_file).read_bytes().splitlines()
-    return {base64.b64decode(token): int(rank) for token, rank in map(bytes.split, lines)}
-
-
 def columns(args: argparse.Namespace) -> Iterator[Any]:
     for file in sorted(Path(args.source).glob("*.parquet")):
         for batch in pq.ParquetFile(file).iter_batches(1024, columns=["text"]):
@@ -51,7 +42,7 @@ def with_pyarrow(args: argparse.Namespace, out: Path) -> Callable[[], int]:
 
 
 def with_bytepair(args: argparse.Namespace, out: Path) -> Callable[[], int]:
-    known = ranks(args)
+    known = runs.ranks(args.rank_file)
     tok = bytepair.Tokenizer.from_ranks(
         known, pattern=args.pattern, special_tokens={EOT: len(known)}
     )
@@ -80,7 +71,7 @@ def _encode(text: str) -> np.ndarray[Any, Any]:
 
 
 def with_tiktoken(args: argparse.Namespace, out: Path) -> Callable[[], int]:
-    known = ranks(args)
+    known = runs.ranks(args.rank_file)
     dtype = np.uint16 if len(known) < 1 << 16 else np.uint32
 
     def run() -> int:
@@ -103,7 +94,10 @@ def with_gigatoken(args: argparse.Namespace, out: Path) -> Callable[[], int]:
     import awkward
     import gigatoken
 
-    eot, dtype = len(ranks(args)), np.uint16 if len(ranks(args)) < 1 << 16 else np.uint32
+    eot, dtype = (
+        len(runs.ranks(args.rank_file)),
+        np.uint16 if len(runs.ranks(args.rank_file)) < 1 << 16 else np.uint32,
+    )
     name = {"gpt4": "gpt4", "gpt4o": "o200k", "gpt2": "gpt2", "qwen2": "qwen2"}[args.pattern]
     tok = gigatoken.Tokenizer.from_tiktoken(args.rank_file, name)
 
@@ -143,19 +137,14 @@ def work(args: argparse.Namespace) -> None:
     finally:
         shutil.rmtree(out)
     size = sum(column.nbytes for column in columns(args)) / 1e6
-    print(json.dumps({"rate": size / seconds, "documents": documents, "digest": f"{crc:08x}"}))
+    runs.say({"rate": size / seconds, "documents": documents, "digest": f"{crc:08x}"})
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = runs.parser(__doc__, PEERS)
     parser.add_argument("source")
-    parser.add_argument("--rank-file", default="")
-    parser.add_argument("--pattern", default="gpt4")
+    runs.add_vocabulary(parser)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--peers", nargs="*", default=list(PEERS))
-    parser.add_argument("--record", type=Path)
-    parser.add_argument("--worker")
     args = parser.parse_args()
     if args.worker:
         work(args)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import os
 import sys
 import tempfile
@@ -110,20 +109,16 @@ def work(args: argparse.Namespace) -> None:
     # Whoever knows only the bytes that the text has makes a few merges more.
     tokens = [token for token in tokens if len(token) > 1][: args.vocab_size - 256]
     digest = hashlib.sha256(b"\0".join(tokens)).hexdigest()[:12]
-    print(json.dumps({"train": seconds, "tokens": len(tokens), "digest": digest}))
+    runs.say({"train": seconds, "tokens": len(tokens), "digest": digest})
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = runs.parser(__doc__, PEERS)
     parser.add_argument("source", nargs="?", default="")
     parser.add_argument("--vocab-size", type=int, default=4096)
     parser.add_argument("--pattern", default="nanochat")
     parser.add_argument("--ties", default="rustbpe", help="rustbpe, or hf as the last two peers")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--peers", nargs="*", default=list(PEERS))
-    parser.add_argument("--record", type=Path)
-    parser.add_argument("--worker")
     parser.add_argument("--lines", help="a text file; made from the source if there is none")
     args = parser.parse_args()
     if args.worker:

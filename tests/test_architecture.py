@@ -21,9 +21,10 @@ PACKAGE = ROOT / "python" / "bytepair"
 
 #: The rooms of the package in order: each may import from those before it, and from `_core`.
 ROOMS = [
-    "late", "errors", "view", "progress", "reference", "sample", "corpus", "documents", "download",
-    "formats", "counts", "chat", "bulk", "tokenizer", "counting", "train", "grow", "plan",
-    "shards", "distributed", "compat", "evaluate", "pipeline", "plot", "report", "explore", "cli",
+    "late", "errors", "view", "progress", "reference", "sample", "arrow", "corpus", "documents",
+    "download", "formats", "counts", "chat", "bulk", "tokenizer", "counting", "train", "grow",
+    "plan", "shards", "distributed", "compat", "evaluate", "pipeline", "plot", "report", "explore",
+    "cli",
 ]  # fmt: skip
 
 

@@ -10,10 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import bytepair
 from bytepair import corpus
 from bytepair.errors import CorpusError
+from texts import hard_text
 
 TEXTS = ["one", "", "zwei é", "三\n三", "4" * 100]
 
@@ -118,6 +121,32 @@ def test_a_long_file_is_cut_where_it_does_not_matter(
         cut.add(pieces)
         assert dict(cut.finish().items()) == dict(counter.finish().items()), name
         assert bytepair.train(file, 300, pattern=name) == expected
+
+
+@given(hard_text | st.text(st.sampled_from("a7é中の。，、. ,\n\u3000\xa0'sก้")))
+def test_pieces_have_the_pretokens_of_the_whole(text: str) -> None:
+    data = text.encode()
+
+    def pretokens(name: str, *pieces: bytes) -> dict[bytes, int]:
+        counter = bytepair._core.Counter(name, 1)
+        counter.add([piece.decode() for piece in pieces])
+        return dict(counter.finish().items())
+
+    cuts = [found.end() for found in corpus._CUT.finditer(data)]
+    for name in bytepair.PATTERNS if cuts else []:
+        whole = pretokens(name, data)
+        assert all(pretokens(name, data[:cut], data[cut:]) == whole for cut in cuts), name
+
+
+def test_a_long_text_of_any_script_is_read_in_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(corpus, "PIECE_BYTES", 5_000)
+    for text in ("没有空格的文字，一句接一句。", "ข้อความ ยาว ", "слово за словом ", "1\n2\n"):
+        (tmp_path / "a.txt").write_text(text * 2000, encoding="utf-8")
+        pieces = read(tmp_path / "a.txt", may_cut=True)
+        assert "".join(pieces) == text * 2000
+        assert max(map(len, pieces)) <= 10_000
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import gzip
-import inspect
+import io
 import json
 import re
-import subprocess
-import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,9 +13,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import bytepair
-from bytepair.corpus import parquet
+import memory
+from bytepair.corpus import pages, parquet
 from bytepair.errors import CorpusError
 
 #: The module: `bytepair.documents` is the function in it.
@@ -223,7 +224,40 @@ def test_a_dictionary_that_is_too_large_takes_its_row_group(
 
 @pytest.mark.parametrize("data", [b"", b"\x15", b"\x1c" * 600, b"\x19\x00", b"\xff" * 600])
 def test_headers_of_pages_that_are_damaged(data: bytes) -> None:
-    assert parquet._header(pa.BufferReader(data), 0) == ({}, 0)
+    assert pages._header(pa.BufferReader(data), 0) == ({}, 0)
+
+
+@given(
+    rows=st.lists(st.sampled_from(["", "short", "é" * 40, "x" * 1000, "y" * 9000]), max_size=60),
+    options=st.fixed_dictionaries(
+        {
+            "compression": st.sampled_from(["none", "zstd"]),
+            "data_page_version": st.sampled_from(["1.0", "2.0"]),
+            "dictionary_pagesize_limit": st.sampled_from([100, 2000, 1 << 20]),
+            "data_page_size": st.sampled_from([1, 3000, 1 << 20]),
+            "write_batch_size": st.sampled_from([1, 8]),
+        },
+        optional={"column_encoding": st.sampled_from(["DELTA_BYTE_ARRAY", "PLAIN"])},
+    ),
+)
+def test_no_batch_is_larger_than_its_bound(rows: list[str], options: dict[str, Any]) -> None:
+    """Long texts next to each other among short ones, and texts that are written once for many."""
+    file = io.BytesIO()
+    plain = "column_encoding" in options
+    table = pa.table({"text": pa.array(rows, pa.string())})
+    pq.write_table(table, file, use_dictionary=not plain, **options)
+    source = pa.BufferReader(file.getvalue())
+    most = 20_000
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parquet, "MOST_BYTES", most)
+        with parquet.open_parquet(source, packed=False) as opened:
+            found = list(opened.batches("text", 2000))
+            chunks = [opened.metadata.row_group(0).column(0)] if rows else []
+            written = [page for chunk in chunks for page in pages.pages_of(source, chunk)]
+    assert [text for batch in found for text in batch.to_pylist()] == rows
+    # A page has some bytes beside its texts.
+    bound = 2000 + most + 2 * max([page.size for page in written], default=0)
+    assert all(batch.nbytes <= bound for batch in found)
 
 
 def test_packed_parquet_is_unpacked_on_disk(folder: Path) -> None:
@@ -235,28 +269,22 @@ def test_packed_parquet_is_unpacked_on_disk(folder: Path) -> None:
 
 
 def test_memory_does_not_grow_with_row_groups_and_rows(tmp_path: Path) -> None:
-    """One row group of 200 MB that is not compressed, and one text as long."""
-    pytest.importorskip("resource")
+    """One row group of 200 MB that is not compressed, and a text that is too long."""
     table = pa.table({"text": ["x" * 2000] * 100_000})
     pq.write_table(table, tmp_path / "a.parquet", compression="none", use_dictionary=False)
-    pq.write_table(pa.table({"text": ["x" * 200_000_000]}), tmp_path / "b.parquet")
+    pq.write_table(pa.table({"text": ["x" * 250_000_000]}), tmp_path / "b.parquet")
     program = """
-        import resource, sys
         from bytepair.documents import Skip, inputs, read
-        most = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         found = list(read(inputs(sys.argv[1])[0], "text"))[:0]
-        before = most()
+        before = peak_mb()
         rows = 0
         for file in inputs(sys.argv[2:]):
             for piece in read(file, "text", max_bytes=1 << 27):
                 rows += piece.rows if isinstance(piece, Skip) else len(piece.texts)
-        print(rows, (most() - before) / (1 if sys.platform == "darwin" else 1024))
+        print(rows, peak_mb() - before)
     """
     pq.write_table(pa.table({"text": ["x"]}), tmp_path / "small.parquet")
-    files = [str(tmp_path / name) for name in ("small.parquet", "a.parquet", "b.parquet")]
-    out = subprocess.run(
-        [sys.executable, "-c", inspect.cleandoc(program), *files],
-        capture_output=True, text=True, check=True,
-    ).stdout.split()  # fmt: skip
-    assert int(out[0]) == 100_001
-    assert float(out[1]) < 150
+    files = [tmp_path / name for name in ("small.parquet", "a.parquet", "b.parquet")]
+    rows, grown = memory.run(program, *files)
+    assert int(rows) == 100_001
+    assert float(grown) < 150

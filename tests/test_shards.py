@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import json
 import os
@@ -21,6 +22,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import bytepair
+import memory
 from bytepair import shards
 from bytepair.errors import CorpusError, ShardError, SpecialTokenError
 from bytepair.shards import layout, manifest
@@ -385,6 +387,43 @@ def test_what_is_left_out_is_recorded(
         assert listing(tmp_path / f"{shard}") == whole
 
 
+def test_a_run_that_ended_with_an_error_goes_on_leaving_out(
+    damaged: Path, tmp_path: Path, trained: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(write, "PIECES", 1)
+    options: dict[str, Any] = {"tokens_per_shard": 2000}
+    with pytest.raises(CorpusError, match="row 20"):
+        shards.write(damaged, trained, tmp_path / "out", **options)
+    assert (tmp_path / "out" / manifest.PROGRESS / "000000.json").exists()
+    shards.write(damaged, trained, tmp_path / "out", on_error="skip", **options)
+    shards.write(damaged, trained, tmp_path / "whole", on_error="skip", **options)
+    assert listing(tmp_path / "out") == listing(tmp_path / "whole")
+    with pytest.raises(ShardError, match="another on_error"):
+        shards.write(damaged, trained, tmp_path / "out", **options)
+
+
+def test_a_run_that_finished_nothing_leaves_the_folder_to_others(
+    corpus: Path, tmp_path: Path, trained: bytepair.Tokenizer
+) -> None:
+    with pytest.raises(CorpusError, match="no column 'body'"):
+        shards.write(corpus, trained, tmp_path / "out", column="body")
+    shards.write(corpus, trained, tmp_path / "out")
+    (tmp_path / "out" / ".gitattributes").write_text("*.bin -text")
+    shards.write(corpus, trained, tmp_path / "out")
+    assert (tmp_path / "out" / ".gitattributes").exists()
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        ".gitattributes", "manifest.json", "shard_000000.bin", "shard_000000.ends",
+        "tokenizer.bytepair",
+    }  # fmt: skip
+
+
+def test_options_are_the_same_wherever_they_stand() -> None:
+    options = write.Options.__annotations__
+    declared = {name: inspect.signature(write.write).parameters[name].default for name in options}
+    made = inspect.signature(write.make_job).parameters
+    assert {name: made[name].default for name in list(made)[2:]} == declared
+
+
 def test_options_that_cannot_be(corpus: Path, tmp_path: Path, wide: bytepair.Tokenizer) -> None:
     for options, message in [
         ({"format": "nanogpt"}, "reads ids as uint16, and this vocabulary goes up to 70,000"),
@@ -469,3 +508,37 @@ def test_a_manifest_and_borders_that_somebody_made_up(tmp_path: Path) -> None:
     borders.write_bytes(borders.read_bytes()[:-8] + b"\xff" * 8)
     with pytest.raises(ShardError, match="do not lie in it"):
         shards.Dataset(tmp_path, split=None)[0]
+
+
+# ------------------------------------------------------------------ memory
+
+
+@pytest.mark.parametrize("name", ["long ones side by side", "one for all rows", "a huge one"])
+def test_memory_is_bounded_whatever_the_texts_of_a_row_group(
+    name: str, tmp_path: Path, trained: bytepair.Tokenizer
+) -> None:
+    million = ("The moth and the flame, again. " * 32_300)[:1_000_000]
+    texts, expected, most_mb = {
+        "long ones side by side": ([million * 20 + str(i) for i in range(6)], 2006, 220),
+        "one for all rows": ([million] * 250, 2250, 450),
+        "a huge one": ([million * 200], None, 100),
+    }[name]
+    rows = ["short"] * 1000
+    table = pa.table({"text": pa.chunked_array([[text] for text in [*rows, *texts, *rows]])})
+    trained.save(tmp_path)
+    pq.write_table(
+        table, tmp_path / "rows.parquet", compression="zstd", use_dictionary=len(texts) == 250
+    )
+    program = """
+        import bytepair
+        tok, source, out = bytepair.load(sys.argv[1]), sys.argv[2], sys.argv[2] + "-out"
+        bytepair.shards.write(bytepair.sample.paths(), tok, out + "-small")
+        before = peak_mb()
+        options = dict(threads=2, on_error="skip", max_document_bytes=32_000_000)
+        made = bytepair.shards.write(source, tok, out, **options)
+        print(made.documents, peak_mb() - before)
+    """
+    documents, grown = memory.run(program, tmp_path, tmp_path / "rows.parquet")
+    # Of the huge one, the rows of its page are left out with it.
+    assert int(documents) == expected or (expected is None and 1000 <= int(documents) < 2000)
+    assert float(grown) < most_mb

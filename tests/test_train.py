@@ -11,7 +11,9 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 import rustbpe
 import tokenizers
@@ -20,6 +22,7 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair import _core, reference
+from bytepair.errors import CorpusError
 from bytepair.tokenizer import Tokenizer
 from bytepair.train import Ties
 
@@ -54,7 +57,7 @@ def test_merges_equal_the_reference_on_random_corpora(ties: Ties) -> None:
 
 
 @given(
-    texts=st.lists(st.text(st.sampled_from("ab '1é\n"), max_size=30), max_size=12),
+    texts=st.lists(st.text(st.sampled_from("ab '1é\n"), max_size=30), max_size=12).filter(any),
     threads=st.integers(1, 8),
     ties=st.sampled_from(ALL_TIES),
 )
@@ -268,3 +271,9 @@ def test_threads_come_from_the_environment(tmp_path: Path) -> None:
     assert len(prints) == 1
     with pytest.raises(ValueError, match="threads is 0"):
         bytepair.train(["x"], 300, threads=0)
+
+
+@pytest.mark.parametrize("source", [[], iter(()), [""] * 3, bytepair.count([]), pa.array([""])])
+def test_nothing_to_train_on(source: Any) -> None:
+    with pytest.raises(CorpusError, match=r"there is no text to train on: .* used up before"):
+        bytepair.train(source, 265)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from bytepair import _core
+from bytepair import _core, arrow
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -225,25 +225,12 @@ def _imported(source: Any) -> pa.Array | pa.ChunkedArray:
 def _strings(array: pa.Array) -> tuple[NDArray[np.uint8], NDArray[Any], NDArray[np.bool_] | None]:
     """The bytes of the texts that are not null, their offsets, and which texts those are."""
     import numpy as np
-    import pyarrow as pa
 
-    kind = array.type
-    if pa.types.is_dictionary(kind):
-        array, kind = array.cast(kind.value_type), kind.value_type
-    if pa.types.is_null(kind) or pa.types.is_string_view(kind):
-        array = array.cast(pa.large_string())
-    elif not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        raise TypeError(f"the column holds {kind}, not text")
-    valid = None
-    if array.null_count:
-        valid = np.asarray(array.is_valid())
-        array = array.drop_null()
-    if not len(array):
-        return np.empty(0, np.uint8), np.zeros(1, np.int32), valid
-    _, offsets, data = array.buffers()
-    width = np.dtype(np.int64 if pa.types.is_large_string(array.type) else np.int32)
-    ends = np.frombuffer(offsets, width)[array.offset : array.offset + len(array) + 1]
-    return np.frombuffer(data if data is not None else b"", np.uint8), ends, valid
+    texts, valid = arrow.plain(array), None
+    if texts.null_count:
+        valid = np.asarray(texts.is_valid())
+        texts = texts.drop_null()
+    return arrow.data(texts), arrow.offsets(texts), valid
 
 
 def _lists(

@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from bytepair import corpus
+from bytepair import arrow, corpus
 from bytepair.corpus import parquet
 from bytepair.errors import CorpusError
 
 if TYPE_CHECKING:
-    import numpy as np
     import pyarrow as pa
 
 Split: TypeAlias = Literal["train", "val"]
@@ -294,10 +293,9 @@ def _row_group(
     """The documents of a row group, which begins at a row."""
     import pyarrow as pa
 
-    group = table.metadata.row_group(unit)
-    end, size = row + group.num_rows, _batch_rows(group, column)
+    end = row + table.metadata.row_group(unit).num_rows
     try:
-        for batch in table.group(unit, column, size, max(PAGE_BYTES, max_bytes * 3 // 2)):
+        for batch in table.group(unit, column, BATCH_BYTES, max(PAGE_BYTES, max_bytes * 3 // 2)):
             if isinstance(batch, parquet.Heavy):
                 yield Skip(row, batch.rows, batch.reason)
                 row += batch.rows
@@ -306,12 +304,6 @@ def _row_group(
                 row += len(batch)
     except (pa.ArrowException, OSError) as error:
         yield Skip(row, end - row, str(error))
-
-
-def _batch_rows(group: Any, column: str) -> int:
-    """How many rows of a row group have about as many bytes as a batch should."""
-    size = sum(chunk.total_uncompressed_size for chunk in parquet.chunks(group, column))
-    return int(min(max(BATCH_BYTES * group.num_rows // max(size, 1), 1), 1 << 16))
 
 
 def _jsonl(
@@ -395,7 +387,7 @@ def _checked(rows: Rows, max_bytes: int) -> Iterator[Rows | Skip]:
     import pyarrow as pa
 
     texts = _plain(rows.texts)
-    sizes = np.diff(offsets_of(texts))
+    sizes = np.diff(arrow.offsets(texts))
     wrong = {
         int(i): f"it has {sizes[i]:,} bytes, more than {max_bytes:,}"
         for i in np.flatnonzero(sizes > max_bytes)
@@ -415,14 +407,11 @@ def _checked(rows: Rows, max_bytes: int) -> Iterator[Rows | Skip]:
 
 
 def _plain(texts: pa.Array) -> pa.Array:
-    """A column of strings without nulls, dictionaries or views."""
-    import pyarrow as pa
-
-    kind = texts.type
-    if pa.types.is_dictionary(kind) or pa.types.is_string_view(kind):
-        texts = texts.cast(pa.large_string())
-    elif not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        raise CorpusError(f"the column holds {kind}, not text")
+    """A column of strings, in which nulls are empty."""
+    try:
+        texts = arrow.plain(texts)
+    except TypeError as error:
+        raise CorpusError(str(error)) from None
     return texts.fill_null("") if texts.null_count else texts
 
 
@@ -437,18 +426,6 @@ def _not_utf8(texts: pa.Array) -> dict[int, str]:
         except UnicodeDecodeError as error:
             wrong[index] = f"it is not UTF-8 at its byte {error.start}"
     return wrong
-
-
-def offsets_of(texts: pa.Array) -> np.ndarray[Any, Any]:
-    """Where the strings of a column begin in its bytes, and where the last ends."""
-    import numpy as np
-    import pyarrow as pa
-
-    if not len(texts):
-        return np.zeros(1, np.int32)
-    width = np.dtype(np.int64 if pa.types.is_large_string(texts.type) else np.int32)
-    found = np.frombuffer(texts.buffers()[1], width)
-    return found[texts.offset : texts.offset + len(texts) + 1]
 
 
 # ---------------------------------------------------------------------------- the stream

@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias
 from bytepair import _core, corpus
 from bytepair.counting import Job
 from bytepair.counts import Counts
-from bytepair.errors import CountsError, VocabularyError
+from bytepair.errors import CorpusError, CountsError, VocabularyError
 from bytepair.progress import Bar, Callback
 from bytepair.tokenizer import Tokenizer
 
@@ -85,7 +85,7 @@ def train(
     Raises:
         PatternError: if the pattern is not a regular expression; the message shows where.
         VocabularyError: if `vocab_size` is too small, or an initial token is no pretoken.
-        CorpusError: if the source cannot be read, or a limit is below 1.
+        CorpusError: if the source cannot be read, or has no text, or a limit is below 1.
         ValueError: if `ties`, `min_count` or `threads` is none of the values above.
 
     Example:
@@ -107,6 +107,11 @@ def train(
             limits = corpus.Limits(max_chars, doc_cap)
             job = Job(source, pattern, limits, threads, column, errors, memory_limit)
             counts = job.run(bar).core
+        if not counts.text_bytes:
+            raise CorpusError(
+                "there is no text to train on: the source has no documents, or empty ones only; "
+                "look at the path and the column, or whether an iterator was used up before"
+            )
         model = _core.train(
             counts,
             vocab_size,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 import bytepair
+from bytepair.cli import option
 
 
 def count(
@@ -15,17 +16,11 @@ def count(
     out: Annotated[Path, typer.Option("--out", "-o", help="The parquet file to write.")] = Path(
         "counts.parquet"
     ),
-    pattern: Annotated[
-        str, typer.Option(help=f"A regular expression, or one of {', '.join(bytepair.PATTERNS)}.")
-    ] = "nanochat",
-    max_chars: Annotated[
-        int | None, typer.Option(min=1, help="Stop reading after so many characters.")
-    ] = None,
-    doc_cap: Annotated[
-        int | None, typer.Option(min=1, help="Read so many characters of each document.")
-    ] = None,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads. [default: all]")] = None,
-    column: Annotated[str, typer.Option(help="The column or field with the text.")] = "text",
+    pattern: option.Pattern = "nanochat",
+    max_chars: option.MaxChars = None,
+    doc_cap: option.DocCap = None,
+    threads: option.Threads = None,
+    column: option.Column = "text",
     memory_limit: Annotated[
         int | None,
         typer.Option(
@@ -33,19 +28,14 @@ def count(
             help="Bytes to hold while counting; the rest goes to disk. [default: half the memory]",
         ),
     ] = None,
-    errors: Annotated[
-        Literal["strict", "replace"], typer.Option(help="What to do where text is not UTF-8.")
-    ] = "strict",
+    errors: option.Errors = "strict",
     checkpoint: Annotated[
         Path | None,
         typer.Option(help="Save here every few minutes; if it is there, go on from it."),
     ] = None,
-    rank: Annotated[
-        int | None,
-        typer.Option(min=0, help="Do the share of this rank. [default: the job array's]"),
-    ] = None,
-    world: Annotated[int | None, typer.Option(min=1, help="How many ranks share the work.")] = None,
-    ray: Annotated[bool, typer.Option("--ray", help="Let a Ray cluster do the work.")] = False,
+    rank: option.Rank = None,
+    world: option.World = None,
+    ray: option.Ray = False,
 ) -> None:
     """Count the pretokens of text; the result can be trained from, added up and filtered.
 

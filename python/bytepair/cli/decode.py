@@ -10,15 +10,14 @@ from typing import Annotated
 import typer
 
 import bytepair
+from bytepair.cli import option
 
 
 def decode(
     ids: Annotated[
         list[str] | None, typer.Argument(help="The ids; standard input if there is none.")
     ] = None,
-    tokenizer: Annotated[
-        Path, typer.Option("--tokenizer", "-t", help="The tokenizer folder or file.")
-    ] = Path("tokenizer"),
+    tokenizer: option.Tokenizer = Path("tokenizer"),
     lines: Annotated[
         bool, typer.Option("--lines", help="Each line is a document; end each with a newline.")
     ] = False,

@@ -12,6 +12,7 @@ from typing import Annotated, BinaryIO, Final, Literal, NamedTuple
 import typer
 
 import bytepair
+from bytepair.cli import option
 
 PIECE_BYTES: Final = 1 << 20
 
@@ -21,9 +22,7 @@ def encode(
         list[Path] | None,
         typer.Argument(help="Text files, one document each; standard input if there is none."),
     ] = None,
-    tokenizer: Annotated[
-        Path, typer.Option("--tokenizer", "-t", help="The tokenizer folder or file.")
-    ] = Path("tokenizer"),
+    tokenizer: option.Tokenizer = Path("tokenizer"),
     text: Annotated[str | None, typer.Option(help="Encode this text instead.")] = None,
     lines: Annotated[
         bool, typer.Option("--lines", help="Each line is a document; its end is left out.")

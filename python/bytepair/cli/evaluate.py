@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 import bytepair
+from bytepair.cli import option
 
 
 def evaluate(
@@ -34,7 +35,7 @@ def evaluate(
     max_chars: Annotated[
         int, typer.Option(min=1, help="Read so many characters of each of them.")
     ] = 10_000_000,
-    column: Annotated[str, typer.Option(help="The column or field with the text.")] = "text",
+    column: option.Column = "text",
     width: Annotated[int, typer.Option(min=1, help="Numbers in the embedding of an id.")] = 768,
     markdown: Annotated[bool, typer.Option("--markdown", help="Write Markdown.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Write all numbers as JSON.")] = False,

@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 import bytepair
-from bytepair.cli.plan import number
+from bytepair.cli import option
 
 
 def pipeline(
     source: Annotated[list[str], typer.Argument(help="Files, folders or globs.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")],
+    out: option.OutFolder,
     vocab_size: Annotated[int, typer.Option(help="Ids of the tokenizer.")] = 65536,
-    pattern: Annotated[
-        str, typer.Option(help=f"A regular expression, or one of {', '.join(bytepair.PATTERNS)}.")
-    ] = "nanochat",
+    pattern: option.Pattern = "nanochat",
     max_chars: Annotated[
         str | None, typer.Option(help="Train on so many characters; shard all.")
     ] = None,
     doc_cap: Annotated[
         int | None, typer.Option(min=1, help="Train on so many characters of each document.")
     ] = None,
-    format: Annotated[
-        Literal["bytepair", "llmc", "nanogpt", "megatron", "arrow"],
-        typer.Option(help="Who shall read the shards."),
-    ] = "bytepair",
-    tokens_per_shard: Annotated[str, typer.Option(help="The most tokens of a shard.")] = "100M",
-    column: Annotated[str, typer.Option(help="The column or field with the text.")] = "text",
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads. [default: all]")] = None,
+    format: option.ShardFormat = "bytepair",
+    tokens_per_shard: option.TokensPerShard = "100M",
+    column: option.Column = "text",
+    threads: option.Threads = None,
 ) -> None:
     """Count, train, evaluate, save, shard and verify; run it again to continue after a break.
 
@@ -42,10 +36,10 @@ def pipeline(
         out,
         vocab_size,
         pattern=pattern,
-        max_chars=None if max_chars is None else int(number(max_chars)),
+        max_chars=None if max_chars is None else int(option.number(max_chars)),
         doc_cap=doc_cap,
         format=format,
-        tokens_per_shard=int(number(tokens_per_shard)),
+        tokens_per_shard=int(option.number(tokens_per_shard)),
         column=column,
         threads=threads,
     )

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import bytepair
-
-_SIZES = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
-
-
-def number(text: str) -> float:
-    """A number that may end with K, M, B (or G) or T."""
-    found = re.fullmatch(r"([0-9][0-9_,]*\.?[0-9]*(?:e[0-9]+)?)([KMBGT]?)", text.strip(), re.I)
-    if not found:
-        raise typer.BadParameter(f"{text!r} is no number such as 561M, 1.5B or 100000")
-    return float(found[1].replace(",", "")) * _SIZES[found[2].upper()]
+from bytepair.cli import option
 
 
 def plan(
@@ -61,8 +51,8 @@ def plan(
 
     * `bytepair plan --params 1.5B -t my-tokenizer --text 'shards/*.parquet'`
     """
-    size = None if params is None else number(params)
-    chars_per_second = number(rate)
+    size = None if params is None else option.number(params)
+    chars_per_second = option.number(rate)
     if tokenizer is not None:
         tok = bytepair.load(tokenizer)
         source = [Path(name) for name in text or []] or bytepair.sample.paths()
@@ -76,7 +66,7 @@ def plan(
         ratio=ratio,
         chars_per_token=chars_per_token,
         chars_per_second=chars_per_second,
-        chars_per_shard=int(number(shard_chars)),
+        chars_per_shard=int(option.number(shard_chars)),
         available=shards,
     )
     typer.echo(str(needed))

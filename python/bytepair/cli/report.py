@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 import bytepair
+from bytepair.cli import option
 from bytepair.cli.evaluate import found_for
 
 
@@ -26,7 +27,7 @@ def report(
     max_chars: Annotated[
         int, typer.Option(min=1, help="Read so many characters of each of them.")
     ] = 10_000_000,
-    column: Annotated[str, typer.Option(help="The column or field with the text.")] = "text",
+    column: option.Column = "text",
     width: Annotated[int, typer.Option(min=1, help="Numbers in the embedding of an id.")] = 768,
 ) -> None:
     """Write what `bytepair evaluate` finds as one page of HTML, with pictures.

@@ -8,20 +8,15 @@ from typing import Annotated, Any, Literal
 import typer
 
 import bytepair
-from bytepair.cli.plan import number
+from bytepair.cli import option
 
 
 def shard(
     source: Annotated[list[str], typer.Argument(help="Files, folders, globs or URLs.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")],
-    tokenizer: Annotated[
-        Path, typer.Option("--tokenizer", "-t", help="The tokenizer folder or file.")
-    ] = Path("tokenizer"),
-    format: Annotated[
-        Literal["bytepair", "llmc", "nanogpt", "megatron", "arrow"],
-        typer.Option(help="Who shall read the shards."),
-    ] = "bytepair",
-    tokens_per_shard: Annotated[str, typer.Option(help="The most tokens of a shard.")] = "100M",
+    out: option.OutFolder,
+    tokenizer: option.Tokenizer = Path("tokenizer"),
+    format: option.ShardFormat = "bytepair",
+    tokens_per_shard: option.TokensPerShard = "100M",
     bos: Annotated[
         bool, typer.Option("--bos", help="Begin each document with the usual special token.")
     ] = False,
@@ -34,7 +29,7 @@ def shard(
     eos_token: Annotated[
         str | None, typer.Option(help="End each document with this special token.")
     ] = None,
-    column: Annotated[str, typer.Option(help="The column or field with the text.")] = "text",
+    column: option.Column = "text",
     doc_cap: Annotated[
         int | None, typer.Option(min=1, help="Take so many characters of each document.")
     ] = None,
@@ -45,13 +40,10 @@ def shard(
         Literal["raise", "skip"],
         typer.Option(help="What cannot be read ends the run, or is left out and recorded."),
     ] = "raise",
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads. [default: all]")] = None,
-    rank: Annotated[
-        int | None,
-        typer.Option(min=0, help="Do the share of this rank. [default: the job array's]"),
-    ] = None,
-    world: Annotated[int | None, typer.Option(min=1, help="How many ranks share the work.")] = None,
-    ray: Annotated[bool, typer.Option("--ray", help="Let a Ray cluster do the work.")] = False,
+    threads: option.Threads = None,
+    rank: option.Rank = None,
+    world: option.World = None,
+    ray: option.Ray = False,
 ) -> None:
     """Write token shards; run it again to continue where it was interrupted.
 
@@ -64,9 +56,9 @@ def shard(
     """
     tok = bytepair.load(tokenizer)
     options: dict[str, Any] = {
-        "format": format, "tokens_per_shard": int(number(tokens_per_shard)),
+        "format": format, "tokens_per_shard": int(option.number(tokens_per_shard)),
         "bos": bos_token or bos, "eos": eos_token or eos, "column": column, "doc_cap": doc_cap,
-        "max_document_bytes": int(number(max_document_bytes)), "on_error": on_error,
+        "max_document_bytes": int(option.number(max_document_bytes)), "on_error": on_error,
         "threads": threads,
     }  # fmt: skip
     made: bytepair.shards.Manifest | None

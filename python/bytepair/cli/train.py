@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 import bytepair
+from bytepair.cli import option
 
 #: Enough for the sample text, which is small.
 SAMPLE_VOCAB_SIZE = 8192
@@ -26,12 +27,8 @@ def train(
         int | None,
         typer.Option(help="Ids in all. [default: 65536, or 8192 for the sample text]"),
     ] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")] = Path(
-        "tokenizer"
-    ),
-    pattern: Annotated[
-        str, typer.Option(help=f"A regular expression, or one of {', '.join(bytepair.PATTERNS)}.")
-    ] = "nanochat",
+    out: option.OutFolder = Path("tokenizer"),
+    pattern: option.Pattern = "nanochat",
     special: Annotated[
         list[str] | None,
         typer.Option(help="A special token; may be repeated. [default: nanochat's nine]"),
@@ -40,22 +37,16 @@ def train(
         list[str] | None,
         typer.Option(help="A word that shall be a token in any case; may be repeated."),
     ] = None,
-    max_chars: Annotated[
-        int | None, typer.Option(min=1, help="Stop reading after so many characters.")
-    ] = None,
-    doc_cap: Annotated[
-        int | None, typer.Option(min=1, help="Read so many characters of each document.")
-    ] = None,
+    max_chars: option.MaxChars = None,
+    doc_cap: option.DocCap = None,
     ties: Annotated[
         Literal["rustbpe", "hf", "first-seen", "bytes-max"],
         typer.Option(help="Which of equal pairs is merged first."),
     ] = "rustbpe",
     min_count: Annotated[int, typer.Option(min=1, help="Merge pairs that occur this often.")] = 1,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads. [default: all]")] = None,
-    column: Annotated[str, typer.Option(help="The column or field with the text.")] = "text",
-    errors: Annotated[
-        Literal["strict", "replace"], typer.Option(help="What to do where text is not UTF-8.")
-    ] = "strict",
+    threads: option.Threads = None,
+    column: option.Column = "text",
+    errors: option.Errors = "strict",
 ) -> None:
     """Train a tokenizer on text files, jsonl or parquet (each also .gz or .zst).
 

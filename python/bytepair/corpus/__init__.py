@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
+from bytepair import arrow
 from bytepair.corpus.parquet import open_parquet
 from bytepair.errors import CorpusError
 
@@ -45,10 +46,15 @@ COMPRESSED: Final = {".gz", ".zst"}
 TABLES: Final = {".parquet", ".jsonl", ".ndjson"}
 TEXTS: Final = {".txt", ".text", ".md"}
 
-# A long text may be cut here, before the space, without changing how a named pattern splits it:
-# none of them lets a pretoken of letters or digits go on over a space, nor looks at what stands
-# before a space that a letter follows.
-_CUT: Final = re.compile(rb"[A-Za-z0-9](?= [A-Za-z])")
+# A long text may be cut here without changing how a named pattern splits it: a pretoken ends before
+# a space that anything but white space precedes, and between a letter or digit and punctuation or a
+# newline. These are such of those places as bytes tell: white space beyond ASCII has none of the
+# first bytes in the first line, and what has those in the last is a Chinese character.
+_CUT: Final = re.compile(
+    rb"(?:[!-~]|[\xc3-\xe0\xe4-\xf4][\x80-\xbf]+)(?= )"
+    rb"|[A-Za-z0-9](?=[\n.,])"
+    rb"|[\xe5-\xe8][\x80-\xbf]{2}(?=[\n.,]|\xe3\x80[\x81\x82]|\xef\xbc\x8c)"
+)
 
 
 @dataclass(frozen=True)
@@ -355,17 +361,9 @@ def _read_parquet(path: Path, column: str) -> Iterator[Batch]:
     with open_parquet(source, packed=packed) as file:
         check_column(column, file.names, str(path))
         row = 0
-        for texts in file.batches(column, _batch_rows(file)):
+        for texts in file.batches(column, BATCH_BYTES):
             yield _column(texts, f"{path}, from row {row} on")
             row += len(texts)
-
-
-def _batch_rows(file: Any) -> int:
-    """How many rows of a parquet file have about `BATCH_BYTES`."""
-    groups = range(file.metadata.num_row_groups)
-    size: int = sum(file.metadata.row_group(group).total_byte_size for group in groups)
-    rows: int = BATCH_BYTES * file.metadata.num_rows // max(1, size)
-    return min(max(rows, 1), BATCH_ROWS)
 
 
 def _read_jsonl(path: Path, column: str) -> Iterator[Batch]:
@@ -473,22 +471,12 @@ def check_column(column: str, names: list[str], place: str) -> None:
 
 def _column(array: pa.Array, place: str) -> Column:
     """The buffers of a string array; a null is an empty document."""
-    import numpy as np
-    import pyarrow as pa
-
-    kind = array.type
-    if pa.types.is_dictionary(kind) or pa.types.is_string_view(kind):
-        array = array.cast(pa.large_string())
-    elif not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        raise CorpusError(f"{place}: the column holds {kind}, not text")
-    if array.null_count:
-        array = array.fill_null("")
-    _, offsets, data = array.buffers()
-    if not len(array):
-        return Column(np.empty(0, np.uint8), np.zeros(1, np.int32), place)
-    width = np.dtype(np.int64 if pa.types.is_large_string(array.type) else np.int32)
-    ends: NDArray[Any] = np.frombuffer(offsets, width)[array.offset : array.offset + len(array) + 1]
-    return Column(np.frombuffer(data if data is not None else b"", np.uint8), ends, place)
+    try:
+        texts = arrow.plain(array)
+    except TypeError as error:
+        raise CorpusError(f"{place}: {error}") from None
+    texts = texts.fill_null("") if texts.null_count else texts
+    return Column(arrow.data(texts), arrow.offsets(texts), place)
 
 
 # ---------------------------------------------------------------------------- limits

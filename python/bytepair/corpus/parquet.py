@@ -1,8 +1,9 @@
-"""A parquet file in, the texts of a column out: page by page, in bounded memory.
+"""A parquet file in, the texts of a column out: batch by batch, in bounded memory.
 
 pyarrow unpacks a page as a whole, at up to three times its size, and a page is as large as its
-largest text. So the headers of the pages of a large row group are read first. A page that is too
-large is declared one of another kind, which every reader passes over, and comes out as `Heavy`.
+largest text. So the headers of the pages are read first, where a row group could make too large a
+batch: they say how many rows may be read at once, and which pages are too large to be read at all.
+Such a page comes out as `Heavy`, and nothing of it is read.
 """
 
 from __future__ import annotations
@@ -11,17 +12,20 @@ import io
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
+
+from bytepair.corpus.pages import DICTIONARY, MOST_ROWS, Page, nothing, pages_of, rows_at_once
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
 BLOCK_BYTES: Final = 1 << 20
-
-# Kinds of pages; all others are data.
-_INDEX: Final = 1
-_DICTIONARY: Final = 2
+#: A batch has at most so many bytes, or one row; and the pages in which it begins and ends.
+MOST_BYTES: Final = 1 << 26
+#: Of a chunk with these encodings alone, no batch has more bytes than the chunk.
+_UNREPEATED: Final = frozenset({"PLAIN", "RLE", "BIT_PACKED", "DELTA_LENGTH_BYTE_ARRAY"})
 
 
 @dataclass(frozen=True)
@@ -35,23 +39,6 @@ class Heavy:
 
     rows: int
     reason: str
-
-
-@dataclass(frozen=True)
-class Page:
-    """What the header of a page says.
-
-    Attributes:
-        place: where in the file the header begins.
-        kind: what it holds.
-        size: bytes when unpacked.
-        rows: how many rows a data page has.
-    """
-
-    place: int
-    kind: int
-    size: int
-    rows: int
 
 
 @contextmanager
@@ -90,40 +77,50 @@ class File:
         self.metadata = self._table.metadata
         self.names: list[str] = self._table.schema_arrow.names
 
-    def batches(self, column: str, rows: int, units: list[int] | None = None) -> Iterator[pa.Array]:
-        """The values of a column, so many rows at a time, of some row groups or all."""
-        return _batches(self._table, column, rows, units)
+    def batches(self, column: str, batch_bytes: int) -> Iterator[pa.Array]:
+        """The texts of all row groups in batches of about so many bytes, whatever their pages."""
+        for unit in range(self.metadata.num_row_groups):
+            yield from (
+                b for b in self.group(unit, column, batch_bytes) if not isinstance(b, Heavy)
+            )
 
     def group(
-        self, unit: int, column: str, rows: int, page_bytes: int
+        self, unit: int, column: str, batch_bytes: int, page_bytes: int | None = None
     ) -> Iterator[pa.Array | Heavy]:
-        """The values of a column of a row group, without the pages that are larger than allowed."""
-        heavy = list(self._heavy(unit, column, page_bytes))
-        if not heavy:
-            yield from self.batches(column, rows, [unit])
-        elif any(page.kind == _DICTIONARY for _, page in heavy):
-            yield Heavy(self.metadata.row_group(unit).num_rows, _reason(heavy, page_bytes))
-        else:
-            # The kind is the first field of a header: its tag, then the kind times two.
-            altered = _Altered(self._source, {page.place + 1: 2 * _INDEX for _, page in heavy})
-            others = _batches(_opened(altered), column, rows, [unit])
-            yield from _filled(others, heavy, _reason(heavy, page_bytes))
+        """The texts of a row group, in batches.
 
-    def _heavy(self, unit: int, column: str, page_bytes: int) -> Iterator[tuple[int, Page]]:
-        """The pages that are too large, each with its first row in the group."""
-        for chunk in chunks(self.metadata.row_group(unit), column):
-            row = 0
-            if chunk.total_uncompressed_size <= page_bytes:
-                continue
-            for page in _pages(self._source, chunk):
-                if page.size > page_bytes:
-                    yield row, page
-                row += page.rows
+        Args:
+            unit: the number of the row group.
+            column: the name of the column.
+            batch_bytes: how large a batch should be, about.
+            page_bytes: a page that is larger when unpacked is `Heavy`; None means that none is.
+        """
+        group = self.metadata.row_group(unit)
+        rows, pages = MOST_ROWS, []
+        for chunk in _chunks(group, column):
+            pages = self._pages(chunk, min(MOST_BYTES, page_bytes or MOST_BYTES))
+            average = batch_bytes * group.num_rows // max(chunk.total_uncompressed_size, 1)
+            rows = max(min(average, rows_at_once(pages, batch_bytes, MOST_BYTES)), 1)
+        heavy = [page for page in pages if page_bytes is not None and page.size > page_bytes]
+        reason = f"the page has {max([page.size for page in heavy], default=0):,} bytes, more than "
+        reason += f"the {page_bytes or 0:,} that are unpacked at once"
+        if any(page.kind == DICTIONARY for page in heavy):
+            yield Heavy(group.num_rows, reason)
+            return
+        table = _opened(_Without(self._source, heavy)) if heavy else self._table
+        found = table.iter_batches(rows, row_groups=[unit], columns=[column], use_threads=False)
+        yield from _filled((batch.column(0) for batch in found), heavy, reason)
 
-
-def _reason(heavy: list[tuple[int, Page]], page_bytes: int) -> str:
-    size = max(page.size for _, page in heavy)
-    return f"the page has {size:,} bytes, more than the {page_bytes:,} that are unpacked at once"
+    def _pages(self, chunk: Any, most: int) -> list[Page]:
+        """The pages of a chunk; none if no batch of it can have more bytes than so many."""
+        small = chunk.total_uncompressed_size <= most
+        if small and _UNREPEATED.issuperset(chunk.encodings):
+            return []
+        pages = pages_of(self._source, chunk)
+        first = list(islice(pages, 1))
+        if small and any(p.kind == DICTIONARY and p.rows >= chunk.num_values for p in first):
+            return []  # no text occurs twice
+        return [*first, *pages]
 
 
 def _opened(source: Any) -> pq.ParquetFile:
@@ -133,43 +130,36 @@ def _opened(source: Any) -> pq.ParquetFile:
     return pq.ParquetFile(source, pre_buffer=False, buffer_size=BLOCK_BYTES)
 
 
-def _batches(
-    table: pq.ParquetFile, column: str, rows: int, units: list[int] | None
-) -> Iterator[pa.Array]:
-    found = table.iter_batches(rows, row_groups=units, columns=[column], use_threads=False)
-    return (batch.column(0) for batch in found)
-
-
 def _filled(
-    batches: Iterator[pa.Array], heavy: list[tuple[int, Page]], reason: str
+    batches: Iterator[pa.Array], heavy: list[Page], reason: str
 ) -> Iterator[pa.Array | Heavy]:
     """Batches that lack the rows of some pages, divided there, with what they lack."""
     row, left = 0, list(heavy)
     for batch in batches:
-        while left and left[0][0] <= row + len(batch):
-            first, page = left.pop(0)
-            before = batch[: first - row]
+        while left and left[0].row <= row + len(batch):
+            page = left.pop(0)
+            before = batch[: page.row - row]
             if len(before):
                 yield before
             yield Heavy(page.rows, reason)
-            batch, row = batch[len(before) :], first + page.rows
+            batch, row = batch[len(before) :], page.row + page.rows
         if len(batch):
             yield batch
         row += len(batch)
-    yield from (Heavy(page.rows, reason) for _, page in left)
+    yield from (Heavy(page.rows, reason) for page in left)
 
 
-def chunks(group: Any, column: str) -> list[Any]:
+def _chunks(group: Any, column: str) -> list[Any]:
     """What the metadata of a row group says of a column: one chunk, if it is no nested one."""
     all_chunks = (group.column(index) for index in range(group.num_columns))
     return [chunk for chunk in all_chunks if chunk.path_in_schema == column]
 
 
-class _Altered(io.RawIOBase):
-    """A file in which some bytes are others."""
+class _Without(io.RawIOBase):
+    """A file in which small empty pages stand in the place of some, and are passed over."""
 
-    def __init__(self, source: pa.NativeFile, others: dict[int, int]) -> None:
-        self._source, self._others, self._at = source, others, 0
+    def __init__(self, source: pa.NativeFile, pages: list[Page]) -> None:
+        self._source, self._pages, self._at = source, pages, 0
 
     def readable(self) -> bool:
         return True
@@ -182,85 +172,17 @@ class _Altered(io.RawIOBase):
         self._at = start + offset
         return self._at
 
-    def readinto(self, buffer: Any) -> int:
-        data = self._source.read_at(len(buffer), self._at)
-        buffer[: len(data)] = data
-        for place, byte in self._others.items():
-            if 0 <= place - self._at < len(data):
-                buffer[place - self._at] = byte
-        self._at += len(data)
-        return len(data)
-
-
-# ---------------------------------------------------------------------------- headers of pages
-
-
-def _pages(source: pa.NativeFile, chunk: Any) -> Iterator[Page]:
-    """The pages of a chunk of a column, as far as their headers can be read."""
-    place = chunk.dictionary_page_offset or chunk.data_page_offset
-    end = place + chunk.total_compressed_size
-    while place < end:
-        fields, length = _header(source, place)
-        packed = fields.get(3, -1)
-        if packed < 0:
-            return  # pyarrow will say what is wrong
-        inner = fields.get(5) or fields.get(8) or {}
-        yield Page(place, fields.get(1, -1), fields.get(2, 0), inner.get(1, 0))
-        place += length + packed
-
-
-def _header(source: pa.NativeFile, place: int) -> tuple[dict[int, Any], int]:
-    """The numbers and structs of a header by their fields, and its length; none if damaged."""
-    for size in (1 << 8, 1 << 16):  # statistics may make it long
-        try:
-            return _struct(source.read_at(size, place), 0)
-        except (IndexError, ValueError, RecursionError):
-            continue
-    return {}, 0
-
-
-def _struct(data: bytes, at: int) -> tuple[dict[int, Any], int]:
-    """A struct of Thrift's compact protocol: fields until a zero byte."""
-    found: dict[int, Any] = {}
-    field = 0
-    while tag := data[at]:
-        at += 1
-        if tag >> 4:
-            field += tag >> 4
-        else:
-            field, at = _number(data, at)
-        found[field], at = _value(data, at, tag & 15)
-    return found, at + 1
-
-
-def _value(data: bytes, at: int, kind: int) -> tuple[Any, int]:
-    """A value of a field, as far as headers of pages have such: no lists, sets and maps."""
-    match kind:
-        case 1 | 2:  # true and false stand in the tag
-            return kind == 1, at
-        case 3:
-            return data[at], at + 1
-        case 4 | 5 | 6:
-            return _number(data, at)
-        case 8:
-            length, at = _varint(data, at)
-            return None, at + length
-        case 12:
-            return _struct(data, at)
-    raise ValueError(f"there is no kind {kind} in the header of a page")
-
-
-def _number(data: bytes, at: int) -> tuple[int, int]:
-    """A signed number, of which the sign is the lowest bit."""
-    number, at = _varint(data, at)
-    return (number >> 1) ^ -(number & 1), at
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    number = shift = 0
-    while True:
-        byte = data[at]
-        number |= (byte & 127) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 128:
-            return number, at
+    def read(self, size: int = -1) -> bytes:
+        """So many bytes from here on, or all."""
+        end = self._source.size() if size < 0 else min(self._at + size, self._source.size())
+        parts = []
+        while self._at < end:
+            page = next((page for page in self._pages if page.end > self._at), None)
+            if page is None or self._at < page.place:
+                stop = end if page is None else min(end, page.place)
+                parts.append(self._source.read_at(stop - self._at, self._at))
+            else:
+                stop = min(end, page.end)
+                parts.append(nothing(page, self._at, stop))
+            self._at = stop
+        return b"".join(parts)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,14 +22,13 @@ from bytepair.distributed import on_ray, tasks
 from bytepair.distributed.tasks import Task
 from bytepair.errors import InUseError, ShardError
 from bytepair.progress import Bar, Callback
-from bytepair.shards import TOKENS_PER_SHARD, Manifest, manifest
+from bytepair.shards import Manifest, manifest
 from bytepair.shards.disk import DiskFile
 from bytepair.shards.write import (
-    DOCUMENT_BYTES,
     Encoded,
     Job,
     Left,
-    OnError,
+    Options,
     Place,
     cut,
     encoded,
@@ -52,17 +51,10 @@ def shard(
     rank: int | None = None,
     world_size: int | None = None,
     ray: bool = False,
-    format: str = "bytepair",
-    tokens_per_shard: int = TOKENS_PER_SHARD,
-    bos: bool | str = False,
-    eos: bool | str = False,
-    column: str = "text",
-    doc_cap: int | None = None,
-    on_error: OnError = "raise",
-    max_document_bytes: int = DOCUMENT_BYTES,
     threads: int | None = None,
     task_bytes: int = tasks.TASK_BYTES,
     progress: bool | Callback | None = None,
+    **options: Unpack[Options],
 ) -> Manifest | None:
     """Write token shards with many processes; the result is that of `bytepair.shards.write`.
 
@@ -73,18 +65,12 @@ def shard(
         rank: of this process; None means that the job array says it.
         world_size: how many processes there are; None means the same.
         ray: let a Ray cluster run the tasks, instead of ranks; needs the extra `ray`.
-        format: as in `bytepair.shards.write`, and so are the options that follow.
-        tokens_per_shard: as there.
-        bos: as there.
-        eos: as there.
-        column: as there.
-        doc_cap: as there.
-        on_error: as there.
-        max_document_bytes: as there.
         threads: how many threads each process encodes with; None means all, or one with Ray, which
             gives each task one core.
         task_bytes: files are gathered to about so many bytes a task.
         progress: as in `bytepair.train`.
+        options: those of `bytepair.shards.write` that decide what the shards are: `format`,
+            `tokens_per_shard`, `bos`, `eos`, `column`, `doc_cap`, `on_error`, `max_document_bytes`.
 
     Returns:
         The manifest, from the process that finishes last; None from the others.
@@ -105,10 +91,7 @@ def shard(
         >>> made.documents
         61
     """
-    job = make_job(
-        source, tokenizer, format=format, tokens_per_shard=tokens_per_shard, bos=bos, eos=eos,
-        column=column, doc_cap=doc_cap, on_error=on_error, max_document_bytes=max_document_bytes,
-    )  # fmt: skip
+    job = make_job(source, tokenizer, **options)
     if (Path(out) / manifest.NAME).exists() and (done := finished(Path(out), job)):
         return done
     root = Path(out) / PARTS

@@ -121,8 +121,7 @@ def begin(root: Path, job: dict[str, Any]) -> None:
     known = root / "job.json"
     if known.exists():
         manifest.check_job(root, manifest.read_json(known), job)
-    else:
-        manifest.write_json(known, job)
+    manifest.write_json(known, job)
 
 
 def run(root: Path, tasks: list[Task], work: Callable[[Task, Path], dict[str, Any]]) -> None:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair import _core
-from bytepair.documents import offsets_of
+from bytepair import _core, arrow
 from bytepair.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -46,9 +45,8 @@ def encode(
         >>> ids.tolist(), offsets.tolist()
         ([260, 259, 260, 104, 101], [0, 2, 5])
     """
-    ends = offsets_of(texts)
-    data = np.frombuffer((texts.buffers()[2] if len(texts) else None) or b"", np.uint8)
     ids, offsets = _core.encode_utf8(
-        tokenizer, data, ends, special=None, prepend=bos, append=eos, threads=threads
-    )
+        tokenizer, arrow.data(texts), arrow.offsets(texts),
+        special=None, prepend=bos, append=eos, threads=threads,
+    )  # fmt: skip
     return ids.astype(dtype, copy=False), offsets

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -175,7 +176,7 @@ class Mark:
 
     def save(self, folder: Path) -> None:
         """Write the mark, by another name and a rename."""
-        write_json(folder / PROGRESS / f"{self.shard.number:06}.json", asdict(self))
+        write_json(_mark(folder, self.shard.number), asdict(self))
 
 
 def begin(folder: Path, job: dict[str, Any], *, ignore: str = PROGRESS) -> list[Mark]:
@@ -192,21 +193,26 @@ def begin(folder: Path, job: dict[str, Any], *, ignore: str = PROGRESS) -> list[
     progress = folder / PROGRESS
     progress.mkdir(parents=True, exist_ok=True)
     known = progress / "job.json"
-    if known.exists():
-        check_job(folder, read_json(known), job)
-    else:
-        others = [p.name for p in folder.iterdir() if p.name not in (PROGRESS, LOCK, ignore)]
+    before = read_json(known) if known.exists() else {}
+    if _mark(folder, 0).exists():
+        check_job(folder, before, job)
+    elif differing(before, job):  # nothing was finished that could be lost
+        names = {path.name for path in folder.iterdir()} - {PROGRESS, LOCK, ignore}
+        others = sorted(name for name in names if not is_left_over(name))
         if others:
-            raise ShardError(
-                f"{folder} is not empty (it has {sorted(others)[0]!r}); choose another folder"
-            )
-        write_json(known, job)
+            raise ShardError(f"{folder} is not empty (it has {others[0]!r}); choose another folder")
+    write_json(known, job)
     return list(_marks(folder))
+
+
+def _mark(folder: Path, number: int) -> Path:
+    """The mark of a shard."""
+    return folder / PROGRESS / f"{number:06}.json"
 
 
 def _marks(folder: Path) -> Iterator[Mark]:
     number = 0
-    while (path := folder / PROGRESS / f"{number:06}.json").exists():
+    while (path := _mark(folder, number)).exists():
         values = read_json(path)
         shard = Shard.from_json(values["shard"])
         for part in shard.parts:
@@ -232,16 +238,30 @@ def partial(name: str) -> str:
     return f".{name}.partial"
 
 
+def is_left_over(name: str) -> bool:
+    """Whether a file is what a run that was killed had not finished."""
+    return re.fullmatch(r"\..+\.(partial|[0-9a-f]{16})", name) is not None
+
+
 def check_job(folder: Path, known: dict[str, Any], job: dict[str, Any]) -> None:
     """Raise a `ShardError` that names what differs between two jobs."""
-    plain = json.loads(json.dumps(job))
-    wrong = [key for key in {**known, **plain} if known.get(key) != plain.get(key)]
-    if wrong:
-        key = sorted(wrong)[0]
+    if wrong := differing(known, job):
+        key = wrong[0]
         raise ShardError(
             f"{folder} belongs to a run with another {key} ({_short(known.get(key))}, now "
-            f"{_short(plain.get(key))}); choose another folder, or remove it"
+            f"{_short(job.get(key))}); choose another folder, or remove it"
         )
+
+
+def differing(known: dict[str, Any], job: dict[str, Any]) -> list[str]:
+    """What differs between the job that was begun and one that is to go on.
+
+    What was done under `on_error="raise"` had no errors, and so is what "skip" would have given.
+    """
+    plain = json.loads(json.dumps(job))
+    if known.get("on_error") == "raise":
+        known = {**known, "on_error": plain.get("on_error")}
+    return sorted(key for key in {**known, **plain} if known.get(key) != plain.get(key))
 
 
 def _short(value: object) -> str:
@@ -261,9 +281,11 @@ def locked(folder: Path) -> Iterator[None]:
     path = folder / LOCK
     handle = _hold(path, folder)
     try:
-        yield
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
     finally:
-        path.unlink(missing_ok=True)
         os.close(handle)
 
 

@@ -14,19 +14,18 @@ from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair import corpus
+from bytepair import arrow, corpus
 from bytepair.documents import (
     Input,
     Rows,
     Skip,
     capped,
     inputs,
-    offsets_of,
     read,
     require,
 )
@@ -92,6 +91,19 @@ class Texts:
 
     columns: list[Any]
     places: list[Place]
+
+
+class Options(TypedDict, total=False):
+    """The options of `write` that decide what the shards are."""
+
+    format: str
+    tokens_per_shard: int
+    bos: bool | str
+    eos: bool | str
+    column: str
+    doc_cap: int | None
+    on_error: OnError
+    max_document_bytes: int
 
 
 #: Something left out, as it stands in marks and manifests.
@@ -196,14 +208,14 @@ def make_job(
     source: corpus.Source,
     tokenizer: Tokenizer,
     *,
-    format: str,
-    tokens_per_shard: int,
-    bos: bool | str,
-    eos: bool | str,
-    column: str,
-    doc_cap: int | None,
-    on_error: OnError,
-    max_document_bytes: int,
+    format: str = "bytepair",
+    tokens_per_shard: int = TOKENS_PER_SHARD,
+    bos: bool | str = False,
+    eos: bool | str = False,
+    column: str = "text",
+    doc_cap: int | None = None,
+    on_error: OnError = "raise",
+    max_document_bytes: int = DOCUMENT_BYTES,
 ) -> Job:
     """Check the options of `write` and gather them with the inputs."""
     if tokens_per_shard < 1:
@@ -277,7 +289,17 @@ def _pieces(job: Job, start: Place) -> Iterator[tuple[Place, Any] | Left]:
                 yield {"input": file.name, **asdict(piece)}
             else:
                 rows: Rows = require(file, piece)
-                yield Place(number, rows.first), capped(rows.texts, doc_cap)
+                yield from _portions(Place(number, rows.first), capped(rows.texts, doc_cap))
+
+
+def _portions(place: Place, texts: Any) -> Iterator[tuple[Place, Any]]:
+    """A column with its address, in portions that are not too large, unless a document is."""
+    ends, start = arrow.offsets(texts), 0
+    while start < len(texts):
+        found = int(np.searchsorted(ends, ends[start] + LARGE_BYTES, side="right")) - 1
+        stop = max(found, start + 1)
+        yield Place(place.input, place.row + start), texts[start:stop]
+        start = stop
 
 
 def _gathered(pieces: Iterator[tuple[Place, Any] | Left]) -> Iterator[Texts | Left]:
@@ -318,7 +340,7 @@ def _encode_all(
         texts = _joined(item.columns)
         ids, offsets = encode(job.tokenizer, texts, job.dtype, **options)
         starts = np.cumsum([0, *(len(column) for column in item.columns[:-1])])
-        made = Encoded(ids, offsets, offsets_of(texts), starts, item.places)
+        made = Encoded(ids, offsets, arrow.offsets(texts), starts, item.places)
         del item, texts, ids  # they should not be held while the next are read
         yield made
         del made
@@ -462,6 +484,6 @@ def remove_marks(folder: Path) -> None:
         for mark in progress.iterdir():
             mark.unlink()
         progress.rmdir()
-    for left in folder.glob(".*"):
-        if left.is_file():
+    for left in folder.iterdir():
+        if manifest.is_left_over(left.name):
             left.unlink()

@@ -100,32 +100,57 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// The place of the first of the three units behind `near` for which `is` holds, if it is one of
-    /// the next `most`.
-    pub(crate) fn find_three(
+    /// The first place behind `near`, in units, that stands between two characters for which `is`
+    /// holds, if there is one among the next `most` units. Halves of characters are not asked for.
+    pub(crate) fn find_border(
         &self,
         near: usize,
         most: usize,
-        is: impl Fn(u32, u32, u32) -> bool,
+        is: impl Fn(char, char) -> bool,
     ) -> Option<usize> {
         fn find<U: Copy + Into<u32>>(
             units: &[U],
             near: usize,
             most: usize,
-            is: impl Fn(u32, u32, u32) -> bool,
+            is: impl Fn(char, char) -> bool,
         ) -> Option<usize> {
-            let mut windows = units.get(near..)?.windows(3).take(most);
-            windows.position(|w| is(w[0].into(), w[1].into(), w[2].into())).map(|at| near + at)
+            let character = |unit: U| char::from_u32(unit.into());
+            let mut pairs = units.get(near..)?.windows(2).take(most);
+            let found = pairs
+                .position(|p| character(p[0]).zip(character(p[1])).is_some_and(|(a, b)| is(a, b)));
+            found.map(|at| near + at + 1)
         }
         match self {
-            Self::Utf8(text) => find(text.as_bytes(), near, most, is),
-            Self::Bytes(bytes) | Self::Lossy(bytes) | Self::Latin1(bytes) => {
-                find(bytes, near, most, is)
-            }
+            Self::Utf8(text) => find_in_utf8(text.as_bytes(), near, most, is),
+            Self::Bytes(bytes) | Self::Lossy(bytes) => find_in_utf8(bytes, near, most, is),
+            Self::Latin1(bytes) => find(bytes, near, most, is),
             Self::Utf16(units) => find(units, near, most, is),
             Self::Utf32(units) => find(units, near, most, is),
         }
     }
+}
+
+/// [`Text::find_border`] in bytes that should be UTF-8: between characters that are whole.
+fn find_in_utf8(
+    bytes: &[u8],
+    near: usize,
+    most: usize,
+    is: impl Fn(char, char) -> bool,
+) -> Option<usize> {
+    let within = &bytes[..bytes.len().min(near.saturating_add(most))];
+    let mut start = near + within.get(near..)?.iter().take_while(|&&b| b & 0xC0 == 0x80).count();
+    for chunk in within[start..].utf8_chunks() {
+        let mut characters = chunk.valid().char_indices().peekable();
+        while let Some((_, before)) = characters.next() {
+            if let Some(&(at, behind)) = characters.peek()
+                && is(before, behind)
+            {
+                return Some(start + at);
+            }
+        }
+        start += chunk.valid().len() + chunk.invalid().len();
+    }
+    None
 }
 
 /// Write units as UTF-8: runs of ASCII at once, what is between by `other`, which is given as much

@@ -5,6 +5,8 @@
 //! [`Family`] is the list of these variations. A pattern is recognised part by part, in order, so a
 //! variation that nobody has published is recognised too; whatever else is left to the engine.
 
+use super::unicode::{Class, class_of};
+
 /// What may vary between the patterns that are recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Family {
@@ -98,6 +100,25 @@ impl Family {
             newlines,
             whole_end,
         })
+    }
+}
+
+/// Whether, whatever the family, a pretoken ends between two characters, and neither side changes how
+/// the other is split: so before white space behind anything else, and behind a letter or number before
+/// punctuation; but not before newlines behind punctuation, nor before an apostrophe.
+///
+/// White space that is no newline is only in pretokens that it begins, or that are white space alone.
+/// Newlines may be a tail of punctuation too. Punctuation is in no pretoken behind a letter or number,
+/// but for the apostrophe of a contraction. So what ends with the first character does not go on with
+/// the second, to see it is as if the text had ended, and nothing looks back.
+pub(super) fn ends_between(before: char, at: char) -> bool {
+    let (before, class) = (class_of(before.into()), class_of(at.into()));
+    let word = before.is_letter() || before == Class::Number;
+    match class {
+        Class::Space => !before.is_space(),
+        Class::Newline => word,
+        Class::Other => word && at != '\'',
+        _ => false,
     }
 }
 

@@ -34,8 +34,20 @@ use crate::error::Result;
 use crate::text::Text;
 use family::Family;
 
-/// How many units (characters, for an automaton) are tried for a cut.
+/// How many units are tried for a cut.
 const CUT_WINDOW: usize = 4096;
+
+/// What is known of the place between two characters, whatever stands around them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Border {
+    /// A pretoken ends there, also if the text does.
+    End,
+    /// The matches on both sides are what they would be without the other side; but what no match
+    /// covers may go over it.
+    Free,
+    /// Nothing.
+    Unknown,
+}
 
 /// Splits text into pretokens with one compiled pattern; shared freely between threads.
 ///
@@ -169,27 +181,40 @@ impl Splitter {
     /// A place behind `near` at which `text` may be cut in two without changing its pretokens, if
     /// there is one within a few thousand bytes.
     ///
-    /// For the published patterns that is before a space between an ASCII letter or digit and an
-    /// ASCII letter: no pretoken of letters or digits goes on over a space, and none looks at what
-    /// stands before it. An automaton knows its own places. For other patterns nothing is known.
+    /// For the published patterns that is before white space, or between a letter or digit of any script
+    /// and punctuation. An automaton knows its own places; for other patterns nothing is known.
+    ///
+    /// ```
+    /// use bytepair::{Pattern, Splitter};
+    /// let splitter = Splitter::new(&Pattern::named("gpt4").unwrap())?;
+    /// assert_eq!(splitter.cut("中文字符，没有空格。", 0), Some("中文字符".len()));
+    /// # Ok::<(), bytepair::Error>(())
+    /// ```
     pub fn cut(&self, text: &str, near: usize) -> Option<usize> {
         self.cut_text(&Text::Utf8(text), near)
     }
 
     /// As [`cut`](Self::cut), for a text that is stored in any way; in units of it.
     pub(crate) fn cut_text(&self, text: &Text<'_>, near: usize) -> Option<usize> {
-        match (&self.tier, text) {
-            (Tier::Scan(_), _) => (),
-            (Tier::Table(table), Text::Utf8(text)) => return table.cut(text, near),
-            _ => return None,
+        let is_cut = |before, at| self.border(before, at) == Border::End;
+        text.find_border(near, CUT_WINDOW, is_cut)
+    }
+
+    /// What is known of the place between two characters.
+    ///
+    /// With several steps, a text may be cut where one of them ends a pretoken, if to those before it
+    /// the place is free: then these leave the same pieces but for the one around the place, which is
+    /// in two parts, as that step will divide it anyhow. What later steps do no longer matters.
+    fn border(&self, before: char, at: char) -> Border {
+        match &self.tier {
+            Tier::Scan(_) if family::ends_between(before, at) => Border::End,
+            Tier::Scan(_) | Tier::Regex(_) => Border::Unknown,
+            Tier::Table(table) => table.border(before, at),
+            Tier::Steps(steps) => {
+                let mut borders = steps.iter().map(|step| step.border(before, at));
+                borders.find(|&border| border != Border::Free).unwrap_or(Border::Free)
+            }
         }
-        let ascii = |unit: u32| u8::try_from(unit).unwrap_or(0);
-        let is_cut = |before: u32, at: u32, after: u32| {
-            ascii(before).is_ascii_alphanumeric()
-                && at == u32::from(b' ')
-                && ascii(after).is_ascii_alphabetic()
-        };
-        text.find_three(near, CUT_WINDOW, is_cut).map(|found| found + 1)
     }
 
     /// The first place at which a long text may be cut that leaves about `size` units or more on both
@@ -202,14 +227,14 @@ impl Splitter {
     /// How many bytes at the beginning of `text` have pretokens that nothing that follows can change.
     ///
     /// What follows a text can change its last two pretokens at most, under a published pattern; the
-    /// tests go through all short strings. Under other patterns nothing is known, so nothing is
-    /// certain.
+    /// tests go through all short strings. Under other patterns, what stands before a place where the
+    /// text may be cut is certain.
     pub(crate) fn certain(&self, text: &str) -> Result<usize> {
-        let Tier::Scan(_) = self.tier else { return Ok(0) };
         let mut near = text.len().saturating_sub(2048);
         if let Some(cut) = self.cut(text, near) {
             return Ok(cut);
         }
+        let Tier::Scan(_) = self.tier else { return Ok(0) };
         // From somewhere in the middle on it is less to split, if there is a cut.
         near = self.cut(text, text.len() / 2).unwrap_or(0);
         let mut last = [near; 3];

@@ -25,7 +25,7 @@ mod tests;
 use std::collections::HashSet;
 
 use super::regex::RegexSplitter;
-use super::{Ends, Pattern};
+use super::{Border, Ends, Pattern};
 use automaton::Automaton;
 use classes::Classes;
 
@@ -38,8 +38,8 @@ pub(super) struct Table {
     entries: Vec<u32>,
     /// By state: whether a pretoken ends there if the text does.
     ends: Vec<bool>,
-    /// For each class, behind which others a pretoken always ends.
-    cuts: Vec<u64>,
+    /// By class and class of the next character: what is known of the place between them.
+    borders: Vec<Border>,
 }
 
 /// A pretoken ends before this character, which is the first of the next.
@@ -69,8 +69,9 @@ impl Table {
         let entries = each.map(|(state, class)| entry_of(&automaton, count, state, class));
         let entries = entries.collect::<Option<_>>()?;
         let ends = states.map(|state| automaton.end(state).matched).collect();
-        let cuts = cuts(&automaton, count);
-        Some(Self { classes, automaton, entries, ends, cuts })
+        let pairs = (0..count).flat_map(entry);
+        let borders = pairs.map(|(before, at)| border(&automaton, before, at)).collect();
+        Some(Self { classes, automaton, entries, ends, borders })
     }
 
     /// Push the ends of the pretokens from `start` on, until there is little room or no text left.
@@ -172,16 +173,10 @@ impl Table {
         found.filter(|&end| end > start)
     }
 
-    /// A place behind `near` at which a pretoken ends whatever stands around, if there is one close.
-    pub(super) fn cut(&self, text: &str, near: usize) -> Option<usize> {
-        let near = (near..text.len()).find(|&at| text.is_char_boundary(at))?;
-        let each = text[near..].char_indices().take(super::CUT_WINDOW);
-        let mut each = each.map(|(at, c)| (near + at, self.classes.class_of(c)));
-        let (_, mut before) = each.next()?;
-        each.find_map(|(at, class)| {
-            let before = std::mem::replace(&mut before, class);
-            (self.cuts[usize::from(class)] >> before & 1 != 0).then_some(at)
-        })
+    /// What is known of the place between two characters.
+    pub(super) fn border(&self, before: char, at: char) -> Border {
+        let (before, at) = (self.classes.class_of(before), self.classes.class_of(at));
+        self.borders[usize::from(before) * self.classes.count() + usize::from(at)]
     }
 
     /// Whether the engine finds the same on texts made of the classes that the pattern tells apart:
@@ -239,34 +234,27 @@ fn entry_of(automaton: &Automaton, classes: usize, state: usize, class: usize) -
     Some(to(next)? | bits | if matched { MATCH } else { 0 })
 }
 
-/// For each class the others behind which a pretoken always ends when it follows, and also when
-/// the text ends instead: so that neither part of a text needs to see the other.
+/// What is known of the place between characters of two classes.
 ///
-/// Every match that goes through the other class must end right behind it, and one must begin at
-/// the latest with it.
-fn cuts(automaton: &Automaton, classes: usize) -> Vec<u64> {
-    let mut cuts = vec![0; classes];
-    for before in 0..classes {
-        let next = |state| automaton.step(state, before).next;
-        let mut states: Vec<usize> = (0..automaton.count()).map(next).collect();
-        if next(Automaton::START) == Automaton::DEAD {
-            continue;
-        }
-        states.sort_unstable();
-        states.dedup();
-        states.retain(|&state| state != Automaton::DEAD);
-        if !states.iter().all(|&state| automaton.end(state).matched) {
-            continue;
-        }
-        for (class, cuts) in cuts.iter_mut().enumerate() {
-            let ends = |&state: &usize| {
-                let step = automaton.step(state, class);
-                step.matched && step.next == Automaton::DEAD
-            };
-            *cuts |= u64::from(states.iter().all(ends)) << before;
-        }
+/// The sides are free of each other if in each state behind the first character nothing goes on with
+/// the second, and to see it is as good as the end of the text. Then no match goes over the place, and
+/// each begins where it would without the other side. If moreover a match that begins with the first
+/// character ends behind it, a pretoken ends there: if none of those that begin before it does, the last
+/// of them ends before the first character at the latest, and the next match begins with it.
+fn border(automaton: &Automaton, before: usize, at: usize) -> Border {
+    let next = |state| automaton.step(state, before).next;
+    let free =
+        (0..automaton.count()).map(next).filter(|&state| state != Automaton::DEAD).all(|state| {
+            let step = automaton.step(state, at);
+            step.next == Automaton::DEAD && step.matched == automaton.end(state).matched
+        });
+    let alone = next(Automaton::START);
+    let ends = alone != Automaton::DEAD && automaton.step(alone, at).matched;
+    match (free, ends) {
+        (true, true) => Border::End,
+        (true, false) => Border::Free,
+        (false, _) => Border::Unknown,
     }
-    cuts
 }
 
 /// How many texts are split to compare.

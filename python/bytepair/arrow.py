@@ -1,0 +1,73 @@
+"""A column of Arrow strings in, its bytes and offsets out: the way from Arrow to Rust.
+
+Whatever takes columns takes them through here, and so all take the same kinds: strings, large
+strings, views and dictionaries of strings, and columns of nothing but nulls.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+
+def plain(array: pa.Array) -> pa.Array:
+    """A column as strings or large strings; nulls stay.
+
+    Raises:
+        TypeError: if it does not hold text.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from bytepair.arrow import plain
+        >>> plain(pa.array(["one", "two", "one"]).dictionary_encode()).to_pylist()
+        ['one', 'two', 'one']
+    """
+    import pyarrow as pa
+
+    types, kind = pa.types, array.type
+    inner = kind.value_type if types.is_dictionary(kind) else kind
+    if types.is_string(kind) or types.is_large_string(kind):
+        return array
+    if types.is_string(inner) or types.is_large_string(inner) or types.is_string_view(inner):
+        return array.cast(pa.large_string())
+    if types.is_null(kind):
+        return array.cast(pa.large_string())
+    raise TypeError(f"the column holds {kind}, not text")
+
+
+def offsets(texts: pa.Array) -> NDArray[Any]:
+    """Where each string of a plain column begins in its bytes, and where the last ends.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from bytepair.arrow import offsets
+        >>> offsets(pa.array(["one", "two"])[1:]).tolist()
+        [3, 6]
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    if not len(texts):
+        return np.zeros(1, np.int32)
+    width = np.int64 if pa.types.is_large_string(texts.type) else np.int32
+    found = np.frombuffer(texts.buffers()[1], width)
+    return found[texts.offset : texts.offset + len(texts) + 1]
+
+
+def data(texts: pa.Array) -> NDArray[np.uint8]:
+    """The bytes of a plain column, in which its offsets are.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from bytepair.arrow import data
+        >>> data(pa.array(["one", "two"])).tobytes()
+        b'onetwo'
+    """
+    import numpy as np
+
+    found = texts.buffers()[2] if len(texts) else None
+    return np.frombuffer(b"" if found is None else found, np.uint8)
