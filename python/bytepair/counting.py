@@ -112,6 +112,8 @@ class Job:
 
         with TemporaryDirectory(prefix="bytepair-") as folder:
             progress = _Progress(self, folder)
+            if self._is_plain() and progress.add_parquet(bar):
+                return progress.finish()
             try:
                 for batch in progress.uncounted(self._batches()):
                     progress.add(batch)
@@ -122,8 +124,15 @@ class Job:
                 raise
             return progress.finish()
 
+    def _is_plain(self) -> bool:
+        """Whether all text is counted, as it is, without a stop."""
+        return self._is_unlimited() and self.errors == "strict" and self.checkpoint is None
+
+    def _is_unlimited(self) -> bool:
+        return self.limits == corpus.Limits()
+
     def _batches(self) -> Iterator[corpus.Batch]:
-        unlimited = self.limits == corpus.Limits()
+        unlimited = self._is_unlimited()
         named = self.pattern in _core.PATTERNS or self.pattern in _core.PATTERNS.values()
         return corpus.batches(
             self.source,
@@ -203,6 +212,18 @@ class _Progress:
                 "remove it to count anew"
             )
 
+    def add_parquet(self, bar: Bar) -> bool:
+        """Count a source of parquet files only, which the counting threads read; False for others."""
+        files = corpus.files(self._job.source)
+        if files is None or {corpus.kind_of(file) for file in files} != {".parquet"}:
+            return False
+        try:
+            return self._counter.add_parquet(
+                files, self._job.column, lambda texts, size: self._show(bar, texts, size)
+            )
+        except OSError as error:
+            raise CorpusError(str(error)) from error
+
     def add(self, batch: corpus.Batch) -> None:
         """Count a batch."""
         self._whole = False
@@ -218,8 +239,12 @@ class _Progress:
 
     def report(self, bar: Bar) -> None:
         """Say how far it is."""
-        rate = self._counter.text_bytes / 1e6 / max(time.monotonic() - self._started, 1e-9)
-        texts, size = self._texts + self._counter.texts, self._bytes + self._counter.text_bytes
+        self._show(bar, self._counter.texts, self._counter.text_bytes)
+
+    def _show(self, bar: Bar, texts: int, size: int) -> None:
+        """Say how far it is, when so much was counted beside what a checkpoint had."""
+        rate = size / 1e6 / max(time.monotonic() - self._started, 1e-9)
+        texts, size = self._texts + texts, self._bytes + size
         bar.update("count", size, None, f"bytes of {texts:,} documents, {rate:,.0f} MB/s")
 
     def save_if_due(self) -> None:
