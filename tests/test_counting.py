@@ -186,15 +186,19 @@ def test_a_large_row_group_is_read_in_parts(
     assert seen[-1] == sum(map(len, texts))
 
 
-def test_parquet_of_other_kinds_is_read_by_other_means(tmp_path: Path) -> None:
+def test_parquet_of_other_kinds_is_read_by_other_means(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = pa.table({"text": WORDS})
     expected = bytepair.count(WORDS)
     for number, compression in enumerate(["gzip", "brotli", "lz4"]):
         pq.write_table(table, tmp_path / f"{number}.parquet", compression=compression)
         assert bytepair.count(tmp_path / f"{number}.parquet") == expected
+    monkeypatch.setattr(counting, "FILES", 2)
+    pq.write_table(table, tmp_path / "3.parquet")
+    assert bytepair.count(tmp_path) == expected * 4
     (tmp_path / "d.txt").write_text("one more", encoding="utf-8")
-    more = ["one more"]
-    assert bytepair.count(tmp_path) == expected * 3 + bytepair.count(more)
+    assert bytepair.count(tmp_path) == expected * 4 + bytepair.count(["one more"])
     binary = tmp_path / "e.parquet"
     pq.write_table(pa.table({"text": pa.array([b"a"])}), binary)
     with pytest.raises(CorpusError, match="the column holds binary, not text"):

@@ -73,33 +73,34 @@ impl TextColumn {
         self.columns.push(column);
         for group in 0..self.files[file].1.num_row_groups() {
             let parts = self.parts_of(file, group)?;
-            self.parts.extend(parts.into_iter().map(|rows| Part { file, group, rows }));
+            self.parts.extend(parts);
         }
         Ok(Some(()))
     }
 
-    /// The rows of a row group, divided between pages if they are many.
-    fn parts_of(&self, file: usize, group: usize) -> Parquet<Vec<Range<usize>>> {
+    /// A row group, divided between pages if it is large.
+    fn parts_of(&self, file: usize, group: usize) -> Parquet<Vec<Part>> {
+        let part = |rows| Part { file, group, rows };
         let chunk = self.chunk(file, group);
         let rows = usize::try_from(chunk.num_values())?;
         let parts = usize::try_from(chunk.uncompressed_size())?.div_ceil(PART);
         if parts <= 1 {
-            return Ok(vec![0..rows]);
+            return Ok(vec![part(0..rows)]);
         }
         let mut pages = self.pages(file, group)?;
-        let (mut ranges, mut start, mut end) = (Vec::new(), 0, 0);
+        let (mut divided, mut start, mut end) = (Vec::new(), 0, 0);
         while let Some(page) = pages.peek_next_page()? {
             end += page.num_rows.or(page.num_levels).filter(|_| !page.is_dict).unwrap_or(0);
             if end - start >= rows.div_ceil(parts) {
-                ranges.push(start..end);
+                divided.push(part(start..end));
                 start = end;
             }
             pages.skip_next_page()?;
         }
         if start < rows {
-            ranges.push(start..rows);
+            divided.push(part(start..rows));
         }
-        Ok(ranges)
+        Ok(divided)
     }
 
     fn chunk(&self, file: usize, group: usize) -> &ColumnChunkMetaData {
@@ -135,7 +136,8 @@ impl TextColumn {
         let most = rows_at_once(chunk);
         let (mut at, mut levels, mut texts) = (rows.start, Vec::new(), Vec::new());
         while at < rows.end {
-            (levels.clear(), texts.clear());
+            levels.clear();
+            texts.clear();
             let asked = most.min(rows.end - at);
             let read = column.read_records(asked, Some(&mut levels), None, &mut texts);
             let (count, ..) = read.map_err(unreadable)?;

@@ -77,11 +77,12 @@ impl Tokenizer {
     /// Put a tokenizer together. Fails if the pattern does not compile or the merges break a rule.
     pub fn new(vocabulary: Vocabulary, rule: MergeRule, pattern: Pattern) -> Result<Self> {
         let encoder = OnceLock::from(Encoder::new(&vocabulary, &rule)?);
-        let merges = match &rule {
+        let kind = rule.kind();
+        let merges = match rule {
             MergeRule::Ranks => OnceLock::new(),
-            MergeRule::Merges { merges, .. } => OnceLock::from(merges.clone()),
+            MergeRule::Merges { merges, .. } => OnceLock::from(merges),
         };
-        Ok(Self { encoder, merges, ..Self::without_encoder(vocabulary, rule.kind(), pattern)? })
+        Ok(Self { encoder, merges, ..Self::without_encoder(vocabulary, kind, pattern)? })
     }
 
     fn without_encoder(vocabulary: Vocabulary, rule: Rule, pattern: Pattern) -> Result<Self> {
