@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -17,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import bytepair
-from bytepair import corpus, counting
+from bytepair import _core, corpus, counting
 from bytepair.errors import CorpusError, CountsError
 from bytepair.train import Ties
 
@@ -213,6 +215,16 @@ def test_what_stops_the_reading_of_parquet(tmp_path: Path) -> None:
     damaged.write_bytes(data)
     with pytest.raises(CorpusError, match=r"b\.parquet cannot be read"):
         bytepair.count(damaged)
+
+    picked = random.Random(7)
+    for _ in range(100):
+        other = bytearray(whole.read_bytes())
+        for _ in range(picked.choice([1, 8])):  # half of them at the end, where the metadata is
+            near = picked.randrange(1000) if picked.random() < 0.5 else picked.randrange(len(other))
+            other[-1 - near] ^= 1 << picked.randrange(8)
+        damaged.write_bytes(other)
+        with contextlib.suppress(CorpusError, OSError):
+            _core.Counter("gpt2").add_parquet([damaged], "text", lambda *_: None)
 
     def broken_report(*_: object) -> None:
         raise BrokenError

@@ -9,6 +9,7 @@
 
 use std::fs::File;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use parquet::basic::{Compression, ConvertedType, LogicalType, Type};
 use parquet::column::page::PageReader;
 use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::ByteArrayType;
+use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::schema::types::ColumnDescriptor;
@@ -29,7 +31,7 @@ const PART: usize = 1 << 24;
 const READ: usize = 1 << 16;
 
 /// What the parquet crate returns.
-type Parquet<T> = std::result::Result<T, parquet::errors::ParquetError>;
+type Parquet<T> = std::result::Result<T, ParquetError>;
 
 /// A column of texts in some files.
 #[derive(Debug)]
@@ -54,7 +56,7 @@ impl TextColumn {
     pub fn open(files: &[impl AsRef<Path>], name: &str) -> Option<Self> {
         let mut opened = Self { files: Vec::new(), columns: Vec::new(), parts: Vec::new() };
         for path in files {
-            opened.add(path.as_ref(), name).ok()??;
+            unharmed(|| opened.add(path.as_ref(), name)).ok()??;
         }
         Some(opened)
     }
@@ -112,7 +114,8 @@ impl TextColumn {
     fn pages(&self, file: usize, group: usize) -> Parquet<SerializedPageReader<File>> {
         let (path, chunk) = (&self.files[file].0, self.chunk(file, group));
         let rows = usize::try_from(chunk.num_values())?;
-        SerializedPageReader::new(Arc::new(File::open(path)?), chunk, rows, None)
+        let file = Arc::new(File::open(path)?);
+        unharmed(|| SerializedPageReader::new(file, chunk, rows, None))
     }
 
     /// How many parts there are.
@@ -125,21 +128,21 @@ impl TextColumn {
     pub fn for_each(&self, part: usize, sink: &mut dyn FnMut(&str) -> Result<()>) -> Result<usize> {
         let Part { file, group, rows } = &self.parts[part];
         let path = || self.files[*file].0.display().to_string();
-        let unreadable = |error: parquet::errors::ParquetError| {
+        let unreadable = |error: ParquetError| {
             let reason = error.to_string();
             Error::Unreadable { path: path(), reason }
         };
         let chunk = self.chunk(*file, *group);
         let pages = Box::new(self.pages(*file, *group).map_err(unreadable)?);
         let mut column = ColumnReaderImpl::<ByteArrayType>::new(chunk.column_descr_ptr(), pages);
-        column.skip_records(rows.start).map_err(unreadable)?;
+        unharmed(|| column.skip_records(rows.start)).map_err(unreadable)?;
         let most = rows_at_once(chunk);
         let (mut at, mut levels, mut texts) = (rows.start, Vec::new(), Vec::new());
         while at < rows.end {
             levels.clear();
             texts.clear();
             let asked = most.min(rows.end - at);
-            let read = column.read_records(asked, Some(&mut levels), None, &mut texts);
+            let read = unharmed(|| column.read_records(asked, Some(&mut levels), None, &mut texts));
             let (count, ..) = read.map_err(unreadable)?;
             if count == 0 {
                 let reason = format!("there are {at} rows in its row group instead of more");
@@ -164,6 +167,13 @@ impl TextColumn {
     }
 }
 
+/// Do something with a file that may be damaged, of which the parquet crate does not expect everything:
+/// a panic is an error.
+fn unharmed<T>(read: impl FnOnce() -> Parquet<T>) -> Parquet<T> {
+    let damaged = |_| Err(ParquetError::General("it is damaged".to_owned()));
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(damaged)
+}
+
 /// Whether a column holds texts, one a row.
 fn is_text(column: &ColumnDescriptor) -> bool {
     column.physical_type() == Type::BYTE_ARRAY
@@ -175,9 +185,7 @@ fn is_text(column: &ColumnDescriptor) -> bool {
 /// Whether a part of a column is compressed in a way that is built in.
 fn unpacks(chunk: &ColumnChunkMetaData) -> bool {
     use Compression::{SNAPPY, UNCOMPRESSED, ZSTD};
-    matches!(chunk.compression(), UNCOMPRESSED | SNAPPY | ZSTD(_))
-        && chunk.file_path().is_none()
-        && chunk.num_values() >= 0
+    matches!(chunk.compression(), UNCOMPRESSED | SNAPPY | ZSTD(_)) && chunk.file_path().is_none()
 }
 
 /// How many rows are read at once: texts may be so large that more would not fit memory.
