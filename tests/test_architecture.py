@@ -148,10 +148,13 @@ def test_import_is_quick_to_begin() -> None:
     assert not LARGE & loaded_by("import bytepair")
 
 
-def test_encoding_and_training_on_texts_load_no_arrays() -> None:
-    uses = """
+def test_encoding_and_training_load_no_arrays(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("hello hello", encoding="utf-8")
+    uses = f"""
         import bytepair
         tok = bytepair.train(["hello hello"], 269)
+        bytepair.train({str(tmp_path / "a.txt")!r}, 269)
+        bytepair.train(bytepair.sample.paths(), 300)
         tok.decode(tok.encode("hello")), tok.encode_batch(["a"]), bytepair.Tokenizer.from_bytes(
             tok.to_bytes()
         )

@@ -202,7 +202,7 @@ def test_a_column_that_is_not_utf8(tmp_path: Path) -> None:
     (tmp_path / "bad.jsonl").write_bytes(b'{"text":"ab"}\n{"text":"\xff\xff"}\n')
     for source, place in [
         (array, "the Arrow data"),
-        (tmp_path / "bad.parquet", "bad.parquet, from row 0 on"),
+        (tmp_path / "bad.parquet", "bad.parquet(, from row 0 on)?"),
         (tmp_path / "bad.jsonl", "bad.jsonl, from object 0 on"),
     ]:
         for doc_cap in (None, 10):

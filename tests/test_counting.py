@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -17,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import bytepair
-from bytepair import counting
+from bytepair import _core, corpus, counting
 from bytepair.errors import CorpusError, CountsError
 from bytepair.train import Ties
 
@@ -118,6 +120,117 @@ def test_bytes_that_are_not_utf8(tmp_path: Path) -> None:
     )
     with pytest.raises(ValueError, match="errors is 'ignore'"):
         bytepair.count(["x"], errors="ignore")  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------------------- parquet
+
+
+def by_other_means(source: Any, **options: Any) -> bytepair.Counts:
+    """Counts of files that pyarrow has read."""
+    return bytepair.count(
+        [text for batch in corpus.batches(source) for text in _strings(batch)], **options
+    )
+
+
+def _strings(batch: corpus.Batch) -> list[str]:
+    return batch if isinstance(batch, list) else corpus.strings(batch)
+
+
+WORDS = [f"word {i % 100} {'long ' * (i % 50)}{i * i}" for i in range(5_000)]
+SHAPES: dict[str, dict[str, Any]] = {
+    "plain": {"use_dictionary": False, "compression": "none"},
+    "snappy": {"compression": "snappy"},
+    "zstd, small pages": {"compression": "zstd", "data_page_size": 1000, "row_group_size": 999},
+    "second version": {"data_page_version": "2.0", "compression": "snappy"},
+    "differences": {"use_dictionary": False, "column_encoding": {"text": "DELTA_BYTE_ARRAY"}},
+    "lengths": {"use_dictionary": False, "column_encoding": {"text": "DELTA_LENGTH_BYTE_ARRAY"}},
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_parquet_is_counted_as_it_is_read(
+    tmp_path: Path, shape: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts: list[str | None] = [None if i % 7 == 3 else text for i, text in enumerate(WORDS)]
+    nested = [{"text": "not this"}] * len(texts)
+    pq.write_table(
+        pa.table({"outer": nested, "text": texts}), tmp_path / "a.parquet", **SHAPES[shape]
+    )
+    required = pa.schema([pa.field("text", pa.large_string(), nullable=False)])
+    table = pa.table({"text": WORDS[::-1]}, schema=required)
+    pq.write_table(table, tmp_path / "b.parquet", **SHAPES[shape])
+    pq.write_table(table[:0], tmp_path / "c.parquet")
+    expected = by_other_means(tmp_path)
+    assert len(expected) > 100
+    monkeypatch.setattr(corpus, "batches", None)
+    for threads in (1, 2, 5):
+        assert bytepair.count(tmp_path, threads=threads) == expected
+    assert (
+        bytepair.count([tmp_path / "a.parquet"] * 2, memory_limit=1000)
+        == bytepair.count(tmp_path / "a.parquet") * 2
+    )
+
+
+def test_a_large_row_group_is_read_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "a.parquet"
+    texts = [f"{i} " + "abcdefgh " * 250 for i in range(20_000)]
+    pq.write_table(pa.table({"text": texts}), file, compression="zstd")
+    assert pq.ParquetFile(file).num_row_groups == 1
+    expected = bytepair.count(texts)
+    monkeypatch.setattr(corpus, "batches", None)
+    assert bytepair.count(file, threads=2) == expected
+    seen: list[int] = []
+    counts = bytepair.count(file, threads=1, progress=lambda _, done, __: seen.append(done))
+    assert counts == expected
+    assert len(seen) > 2
+    assert seen[-1] == sum(map(len, texts))
+
+
+def test_parquet_of_other_kinds_is_read_by_other_means(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = pa.table({"text": WORDS})
+    expected = bytepair.count(WORDS)
+    for number, compression in enumerate(["gzip", "brotli", "lz4"]):
+        pq.write_table(table, tmp_path / f"{number}.parquet", compression=compression)
+        assert bytepair.count(tmp_path / f"{number}.parquet") == expected
+    monkeypatch.setattr(counting, "FILES", 2)
+    pq.write_table(table, tmp_path / "3.parquet")
+    assert bytepair.count(tmp_path) == expected * 4
+    (tmp_path / "d.txt").write_text("one more", encoding="utf-8")
+    assert bytepair.count(tmp_path) == expected * 4 + bytepair.count(["one more"])
+    binary = tmp_path / "e.parquet"
+    pq.write_table(pa.table({"text": pa.array([b"a"])}), binary)
+    with pytest.raises(CorpusError, match="the column holds binary, not text"):
+        bytepair.count(binary)
+
+
+def test_what_stops_the_reading_of_parquet(tmp_path: Path) -> None:
+    whole, damaged = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    pq.write_table(pa.table({"text": WORDS}), whole, compression="zstd", row_group_size=500)
+    data = bytearray(whole.read_bytes())
+    data[5000:9000] = bytes(4000)
+    damaged.write_bytes(data)
+    with pytest.raises(CorpusError, match=r"b\.parquet cannot be read"):
+        bytepair.count(damaged)
+
+    picked = random.Random(7)
+    for _ in range(100):
+        other = bytearray(whole.read_bytes())
+        for _ in range(picked.choice([1, 8])):  # half of them at the end, where the metadata is
+            near = picked.randrange(1000) if picked.random() < 0.5 else picked.randrange(len(other))
+            other[-1 - near] ^= 1 << picked.randrange(8)
+        damaged.write_bytes(other)
+        with contextlib.suppress(CorpusError, OSError):
+            _core.Counter("gpt2").add_parquet([damaged], "text", lambda *_: None)
+
+    def broken_report(*_: object) -> None:
+        raise BrokenError
+
+    with pytest.raises(BrokenError):
+        bytepair.count(whole, progress=broken_report)
 
 
 # ---------------------------------------------------------------------------- unusual shapes

@@ -26,6 +26,9 @@ SAVE_EVERY: Final = 300.0
 #: The share of the machine's memory that the tables of counts take, if nobody says otherwise.
 SHARE_OF_MEMORY: Final = 0.5
 
+#: So many parquet files are open to the counting threads at once.
+FILES: Final = 64
+
 _KEY: Final = "bytepair.checkpoint"
 
 
@@ -113,25 +116,45 @@ class Job:
         with TemporaryDirectory(prefix="bytepair-") as folder:
             progress = _Progress(self, folder)
             try:
-                for batch in progress.uncounted(self._batches()):
-                    progress.add(batch)
-                    progress.report(bar)
-                    progress.save_if_due()
+                self._add_all(progress, bar)
             except BaseException:
                 progress.save_rest()
                 raise
             return progress.finish()
 
-    def _batches(self) -> Iterator[corpus.Batch]:
-        unlimited = self.limits == corpus.Limits()
+    def _add_all(self, progress: _Progress, bar: Bar) -> None:
+        """Count the source; parquet files are read by the counting threads, if they can."""
+        files = self._parquet()
+        if not files:
+            self._add_stream(self.source, progress, bar)
+        for at in range(0, len(files), FILES):
+            some = files[at : at + FILES]
+            if not progress.add_parquet(some, bar):
+                self._add_stream(some, progress, bar)
+
+    def _parquet(self) -> list[Path]:
+        """The files of a source of parquet files, of which all text is counted without a stop."""
+        plain = self._is_unlimited() and self.errors == "strict" and self.checkpoint is None
+        files = (corpus.files(self.source) if plain else None) or []
+        return files if all(corpus.kind_of(file) == ".parquet" for file in files) else []
+
+    def _is_unlimited(self) -> bool:
+        return self.limits == corpus.Limits()
+
+    def _add_stream(self, source: corpus.Source, progress: _Progress, bar: Bar) -> None:
+        """Read a source and count it, batch by batch."""
         named = self.pattern in _core.PATTERNS or self.pattern in _core.PATTERNS.values()
-        return corpus.batches(
-            self.source,
+        batches = corpus.batches(
+            source,
             column=self.column,
-            limits=None if unlimited else self.limits,
-            may_cut=unlimited and named,
+            limits=None if self._is_unlimited() else self.limits,
+            may_cut=self._is_unlimited() and named,
             errors=self.errors,
         )
+        for batch in progress.uncounted(batches):
+            progress.add(batch)
+            progress.report(bar)
+            progress.save_if_due()
 
     def describe(self) -> dict[str, Any]:
         """What must be the same for a checkpoint to be of this count."""
@@ -203,6 +226,15 @@ class _Progress:
                 "remove it to count anew"
             )
 
+    def add_parquet(self, files: list[Path], bar: Bar) -> bool:
+        """Count parquet files that the core can read; False if it cannot."""
+        try:
+            return self._counter.add_parquet(
+                files, self._job.column, lambda texts, size: self._show(bar, texts, size)
+            )
+        except OSError as error:
+            raise CorpusError(str(error)) from error
+
     def add(self, batch: corpus.Batch) -> None:
         """Count a batch."""
         self._whole = False
@@ -218,8 +250,12 @@ class _Progress:
 
     def report(self, bar: Bar) -> None:
         """Say how far it is."""
-        rate = self._counter.text_bytes / 1e6 / max(time.monotonic() - self._started, 1e-9)
-        texts, size = self._texts + self._counter.texts, self._bytes + self._counter.text_bytes
+        self._show(bar, self._counter.texts, self._counter.text_bytes)
+
+    def _show(self, bar: Bar, texts: int, size: int) -> None:
+        """Say how far it is, when so much was counted beside what a checkpoint had."""
+        rate = size / 1e6 / max(time.monotonic() - self._started, 1e-9)
+        texts, size = self._texts + texts, self._bytes + size
         bar.update("count", size, None, f"bytes of {texts:,} documents, {rate:,.0f} MB/s")
 
     def save_if_due(self) -> None:

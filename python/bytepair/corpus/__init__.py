@@ -296,8 +296,12 @@ def kind_of(path: Path) -> str:
 
 
 def _read_files(named: list[Path], column: str, may_cut: bool, errors: Errors) -> Iterator[Batch]:
-    import pyarrow as pa
+    failures: tuple[type[Exception], ...] = (OSError,)
+    by_arrow = any(kind_of(file) in TABLES or _is_compressed(file) for file in named)
+    if by_arrow:
+        import pyarrow as pa
 
+        failures = (OSError, pa.ArrowException)
     for file in named:
         try:
             match kind_of(file):
@@ -307,14 +311,20 @@ def _read_files(named: list[Path], column: str, may_cut: bool, errors: Errors) -
                     yield from _read_jsonl(file, column)
                 case _:
                     yield from _read_text(file, may_cut, errors)
-        except (pa.ArrowException, OSError) as error:
+        except failures as error:
             raise CorpusError(f"{file}: {error}") from error
-    # What comes next needs memory of its own.
-    pa.default_memory_pool().release_unused()
+    if by_arrow:  # what comes next needs memory of its own
+        pa.default_memory_pool().release_unused()
+
+
+def _is_compressed(path: Path) -> bool:
+    return path.suffix.lower() in COMPRESSED
 
 
 def _stream(path: Path) -> Any:
     """A readable stream over a file, decompressed by its ending."""
+    if not _is_compressed(path):
+        return path.open("rb")
     import pyarrow as pa
 
     return pa.input_stream(str(path), compression="detect")
@@ -356,7 +366,7 @@ def _decode(piece: bytes, path: Path, before: int, errors: Errors) -> str:
 def _read_parquet(path: Path, column: str) -> Iterator[Batch]:
     import pyarrow as pa
 
-    packed = path.suffix.lower() in COMPRESSED
+    packed = _is_compressed(path)
     source = _stream(path) if packed else pa.OSFile(str(path))
     with open_parquet(source, packed=packed) as file:
         check_column(column, file.names, str(path))

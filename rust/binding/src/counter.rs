@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use bytepair::Pattern;
+use bytepair::parquet::TextColumn;
+use bytepair::{Error, Pattern};
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -73,6 +74,34 @@ impl Counter {
         let texts =
             py.detach(|| documents(data, &offsets)).map_err(errors::CorpusError::new_err)?;
         self.with(py, |counter| counter.add(&texts))
+    }
+
+    /// Count the texts of a column of parquet files; false, if the files are no such as are read here.
+    /// Now and then `on_progress` is called with the number of texts so far, and of their bytes.
+    fn add_parquet(
+        &self,
+        py: Python<'_>,
+        files: Vec<PathBuf>,
+        column: &str,
+        on_progress: &Bound<'_, PyAny>,
+    ) -> PyResult<bool> {
+        let Some(column) = py.detach(|| TextColumn::open(&files, column)) else { return Ok(false) };
+        let on_progress = on_progress.clone().unbind();
+        let mut stopped = None;
+        let done = self.with(py, |counter| {
+            let mut reported = |texts, bytes| {
+                let report = |py: Python<'_>| {
+                    py.check_signals()?;
+                    on_progress.call1(py, (texts, bytes))
+                };
+                Python::attach(report).map(drop).map_err(|error| {
+                    stopped = Some(error);
+                    Error::Interrupted
+                })
+            };
+            counter.add_column(&column, &mut reported)
+        });
+        stopped.map_or(done, Err).map(|()| true)
     }
 
     /// How many texts were counted.

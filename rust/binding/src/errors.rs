@@ -33,7 +33,9 @@ pub(crate) fn python(error: &Error) -> PyErr {
         Error::CountOverflow => CountOverflowError::new_err(text),
         Error::Counts { .. } => CountsError::new_err(text),
         Error::File { .. } | Error::Contradiction => FileFormatError::new_err(text),
-        Error::TextNotUtf8 { .. } | Error::FileNotUtf8 { .. } => CorpusError::new_err(text),
+        Error::TextNotUtf8 { .. } | Error::RowNotUtf8 { .. } | Error::FileNotUtf8 { .. } => {
+            CorpusError::new_err(text)
+        }
         Error::Unreadable { .. } | Error::Spill { .. } => PyOSError::new_err(text),
         Error::Interrupted => PyKeyboardInterrupt::new_err(text),
         _ => VocabularyError::new_err(text),

@@ -78,6 +78,15 @@ pub enum Error {
         /// Where the first invalid sequence starts, in bytes from the start of the text.
         at: usize,
     },
+    /// A text in a parquet file is not UTF-8.
+    RowNotUtf8 {
+        /// The file.
+        path: String,
+        /// The row, from 0 on.
+        row: usize,
+        /// Where the first invalid sequence starts, in bytes from the start of the text.
+        at: usize,
+    },
     /// A text file is not UTF-8.
     FileNotUtf8 {
         /// The file.
@@ -165,9 +174,10 @@ impl fmt::Display for Error {
                 f,
                 "the byte 0x{byte:02X} occurs in the text but no token of the vocabulary covers it"
             ),
-            Self::TextNotUtf8 { .. } | Self::FileNotUtf8 { .. } | Self::Unreadable { .. } => {
-                self.write_about_text(f)
-            }
+            Self::TextNotUtf8 { .. }
+            | Self::RowNotUtf8 { .. }
+            | Self::FileNotUtf8 { .. }
+            | Self::Unreadable { .. } => self.write_about_text(f),
             Self::TooLong { conversation, length, width } => write!(
                 f,
                 "conversation {conversation} has {length} ids and does not fit a row of {width}; \
@@ -212,6 +222,11 @@ impl Error {
                 f,
                 "document {document} is not UTF-8 at its byte {at}; repair it, or have what is not \
                  UTF-8 replaced"
+            ),
+            Self::RowNotUtf8 { path, row, at } => write!(
+                f,
+                "{path}: document {row} is not UTF-8 at its byte {at}; repair it, or pass \
+                 errors=\"replace\" to read U+FFFD there"
             ),
             Self::FileNotUtf8 { path, at } => write!(
                 f,

@@ -58,6 +58,8 @@ pub mod listed;
 
 pub mod parallel;
 
+pub mod parquet;
+
 pub mod simd;
 
 mod column;

@@ -44,7 +44,8 @@ pub struct Tokenizer {
     pattern: Pattern,
     notes: BTreeMap<String, String>,
     splitter: Splitter,
-    encoder: Encoder,
+    /// Made when it is first needed, where nothing can be wrong with the merge rule.
+    encoder: OnceLock<Encoder>,
     /// The pairs that a file lists, end to end.
     listed: Option<Column<u32>>,
     /// The pairs of the merge rule, or those that training merged or a file lists, or those recovered
@@ -75,22 +76,26 @@ impl Eq for Tokenizer {}
 impl Tokenizer {
     /// Put a tokenizer together. Fails if the pattern does not compile or the merges break a rule.
     pub fn new(vocabulary: Vocabulary, rule: MergeRule, pattern: Pattern) -> Result<Self> {
-        let splitter = Splitter::new(&pattern)?;
-        let encoder = Encoder::new(&vocabulary, &rule)?;
+        let encoder = OnceLock::from(Encoder::new(&vocabulary, &rule)?);
         let kind = rule.kind();
         let merges = match rule {
             MergeRule::Ranks => OnceLock::new(),
             MergeRule::Merges { merges, .. } => OnceLock::from(merges),
         };
+        Ok(Self { encoder, merges, ..Self::without_encoder(vocabulary, kind, pattern)? })
+    }
+
+    fn without_encoder(vocabulary: Vocabulary, rule: Rule, pattern: Pattern) -> Result<Self> {
+        let splitter = Splitter::new(&pattern)?;
         Ok(Self {
             vocabulary,
-            rule: kind,
+            rule,
             pattern,
             notes: BTreeMap::new(),
             splitter,
-            encoder,
+            encoder: OnceLock::new(),
             listed: None,
-            merges,
+            merges: OnceLock::new(),
             merges_made: OnceLock::new(),
             made_listed: Column::new(Vec::new()),
             marks: OnceLock::new(),
@@ -103,22 +108,14 @@ impl Tokenizer {
     pub(crate) fn of_parts(parts: Parts) -> Result<Self> {
         let Parts { vocabulary, rule, pattern, pairs, borders, remembered, .. } = parts;
         let Parts { merges, merges_made, marks, notes, .. } = parts;
-        let splitter = Splitter::new(&pattern)?;
         let encoder = Encoder::with(&vocabulary, rule, pairs, borders).remembering(remembered);
         Ok(Self {
-            vocabulary,
-            rule,
-            pattern,
             notes,
-            splitter,
-            encoder,
+            encoder: OnceLock::from(encoder),
             listed: merges,
-            merges: OnceLock::new(),
-            merges_made: OnceLock::new(),
             made_listed: merges_made,
             marks: marks.map_or_else(OnceLock::new, OnceLock::from),
-            fingerprint: OnceLock::new(),
-            kits: Mutex::new(Vec::new()),
+            ..Self::without_encoder(vocabulary, rule, pattern)?
         })
     }
 
@@ -131,7 +128,7 @@ impl Tokenizer {
         }
         let special: Vec<_> = special.iter().cloned().zip(last_id(tokens.len())?..).collect();
         let vocabulary = Vocabulary::new(tokens.into_iter().zip(0..), special)?;
-        let mut tokenizer = Self::new(vocabulary, MergeRule::Ranks, pattern)?;
+        let mut tokenizer = Self::without_encoder(vocabulary, Rule::Ranks, pattern)?;
         tokenizer.merges = OnceLock::from(trained.merges.clone());
         tokenizer.merges_made = OnceLock::from(trained.made.clone());
         tokenizer.notes.insert("exhausted".to_owned(), trained.exhausted.to_string());
@@ -210,9 +207,17 @@ impl Tokenizer {
         self.again(Parts { remembered: Some(remembered), ..self.parts() })
     }
 
+    /// What encoding looks up.
+    #[inline]
+    fn encoder(&self) -> &Encoder {
+        self.encoder.get_or_init(|| {
+            Encoder::new(&self.vocabulary, &MergeRule::Ranks).expect("ranks break no rule")
+        })
+    }
+
     /// What is remembered, if anything is.
     pub(crate) fn remembered(&self) -> Option<&Remembered> {
-        self.encoder.remembered()
+        self.encoder().remembered()
     }
 
     /// This tokenizer, of which only what does not count has changed.
@@ -266,18 +271,18 @@ impl Tokenizer {
                 let (pairs, _) = listed.as_chunks();
                 return pairs.iter().map(|&[left, right]| (left, right)).collect();
             }
-            self.encoder.merges()
+            self.encoder().merges()
         })
     }
 
     /// Which pairs merge, as encoding looks them up.
     pub(crate) fn pairs(&self) -> &PairTable {
-        self.encoder.pairs()
+        self.encoder().pairs()
     }
 
     /// Where no token goes on, as encoding looks it up.
     pub(crate) fn borders(&self) -> &Borders {
-        self.encoder.borders(&self.vocabulary)
+        self.encoder().borders(&self.vocabulary)
     }
 
     /// For each id what it is; see [`token`](crate::token).
@@ -392,7 +397,7 @@ impl Tokenizer {
             }
             Piece::Text(text) => {
                 let text = self.pattern.normalized(text);
-                self.encoder.encode(&self.vocabulary, &self.splitter, &text, scratch, out)
+                self.encoder().encode(&self.vocabulary, &self.splitter, &text, scratch, out)
             }
         })?;
         out.extend(options.append);
@@ -419,7 +424,7 @@ impl Tokenizer {
     ) -> Result<()> {
         let (vocabulary, splitter, mut start) = (&self.vocabulary, &self.splitter, 0);
         while start < text.len() && out.len() <= enough {
-            start = self.encoder.encode_some(vocabulary, splitter, text, start, scratch, out)?;
+            start = self.encoder().encode_some(vocabulary, splitter, text, start, scratch, out)?;
         }
         Ok(())
     }
@@ -442,7 +447,7 @@ impl Tokenizer {
                 }
                 Piece::Text(text) => self.pattern.normalized(text),
             };
-            let (encoder, mut start) = (&self.encoder, 0);
+            let (encoder, mut start) = (self.encoder(), 0);
             while start < text.len() {
                 block.clear();
                 let (vocabulary, splitter) = (&self.vocabulary, &self.splitter);
@@ -460,7 +465,7 @@ impl Tokenizer {
         if pretoken.is_empty() {
             return Ok(Vec::new());
         }
-        self.encoder.encode_alone(&self.vocabulary, pretoken, &mut self.kit().scratch)
+        self.encoder().encode_alone(&self.vocabulary, pretoken, &mut self.kit().scratch)
     }
 
     /// What an earlier call left behind, or else something new.

@@ -6,7 +6,7 @@
 //!
 //! The distinct pretokens of [`Counts`] stand in the order in which the corpus first shows them.
 //! That order does not depend on how the corpus was cut for the threads: each pretoken keeps the
-//! byte of the corpus at which it was first seen, and the smallest wins when partial counts are added
+//! place in the corpus at which it was first seen, and the smallest wins when partial counts are added
 //! up.
 
 mod counts;
@@ -18,13 +18,14 @@ mod spill;
 mod table;
 
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 pub use counts::Counts;
 use table::{Limit, Table};
 
 use crate::error::{Error, Result};
 use crate::parallel;
+use crate::parquet::TextColumn;
 use crate::pretokenize::{Pattern, Splitter};
 use crate::text::Text;
 
@@ -34,7 +35,11 @@ const SHARE: usize = 1 << 16;
 /// A long text is cut into pieces of about so many bytes, if it may be cut.
 const PIECE: usize = 1 << 18;
 
-/// How often a pretoken was seen, and the byte of the corpus at which it first was.
+/// A part of a column has so many places in the corpus, whatever its size, since that is known only when
+/// it was read. The few with more bytes are read by one thread, whose rows are in order anyway.
+const PLACES_A_PART: u64 = 1 << 36;
+
+/// How often a pretoken was seen, and the place in the corpus at which it first was.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     count: u64,
@@ -78,6 +83,8 @@ pub struct Counter {
     tables: Vec<Table>,
     texts: u64,
     text_bytes: u64,
+    /// The place of the next text. Places rise with the corpus and may leave some out.
+    place: u64,
 }
 
 impl Counter {
@@ -90,7 +97,7 @@ impl Counter {
         }
         let splitter = Splitter::new(pattern)?;
         let tables = (0..threads.max(1)).map(|_| Table::default()).collect();
-        Ok(Self { splitter, tables, texts: 0, text_bytes: 0 })
+        Ok(Self { splitter, tables, texts: 0, text_bytes: 0, place: 0 })
     }
 
     /// Hold about `bytes` at most while counting, shared among the threads; what does not fit is put
@@ -117,23 +124,49 @@ impl Counter {
         let size: usize = texts.iter().map(|text| text.len()).sum();
         let shares = parallel::shares(&pieces, 1 + size / SHARE, |(text, _)| text.len());
         let threads = parallel::worth(self.tables.len(), size);
-        // Each takes the next share that nobody has taken, so that a thread that is held up does not
-        // hold up the others; what one takes rises, as a table wants it.
-        let (next, shares) = (&AtomicUsize::new(0), &shares);
-        let (splitter, pieces) = (&self.splitter, &pieces);
-        let work = self.tables.iter_mut().take(threads).map(|table| {
-            move || {
-                while let Some(share) = shares.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    for &(text, offset) in &pieces[share.clone()] {
-                        table.add_text(splitter, text, offset)?;
-                    }
-                }
-                Ok(())
-            }
-        });
-        parallel::run(work).into_iter().collect::<Result<()>>()?;
+        let work = |table: &mut Table, share: usize| {
+            pieces[shares[share].clone()]
+                .iter()
+                .try_for_each(|&(text, place)| table.add_text(&self.splitter, text, place))
+        };
+        deal(&mut self.tables[..threads], shares.len(), work, &mut || Ok(()))?;
         self.texts += texts.len() as u64;
         self.text_bytes += size as u64;
+        self.place += size as u64;
+        Ok(())
+    }
+
+    /// Split the texts of a column of parquet files, each a document of its own, and add their
+    /// pretokens. The threads that count also read. Now and then `on_progress` is called with the
+    /// number of texts so far, and of their bytes.
+    ///
+    /// Fails if a file cannot be read, or with what `on_progress` fails with; then as
+    /// [`add`](Self::add) does.
+    pub fn add_column(
+        &mut self,
+        column: &TextColumn,
+        on_progress: &mut (dyn FnMut(u64, u64) -> Result<()> + Send),
+    ) -> Result<()> {
+        let (splitter, first) = (&self.splitter, self.place);
+        let (texts, text_bytes) = (&AtomicU64::new(self.texts), &AtomicU64::new(self.text_bytes));
+        let work = |table: &mut Table, part: usize| {
+            let (place, mut offset) = (first + part as u64 * PLACES_A_PART, 0);
+            let rows = column.for_each(part, &mut |text| {
+                table.add_text(splitter, text, place + offset.min(PLACES_A_PART - 1))?;
+                offset += text.len() as u64;
+                Ok(())
+            })?;
+            texts.fetch_add(rows as u64, Ordering::Relaxed);
+            text_bytes.fetch_add(offset, Ordering::Relaxed);
+            Ok(())
+        };
+        let so_far = || (texts.load(Ordering::Relaxed), text_bytes.load(Ordering::Relaxed));
+        deal(&mut self.tables, column.parts(), work, &mut || {
+            let (texts, text_bytes) = so_far();
+            on_progress(texts, text_bytes)
+        })?;
+        (self.texts, self.text_bytes) = so_far();
+        self.place += column.parts() as u64 * PLACES_A_PART;
         Ok(())
     }
 
@@ -141,7 +174,7 @@ impl Counter {
     /// that several threads can share one.
     fn pieces<'t>(&self, texts: &[&'t str]) -> Vec<(&'t str, u64)> {
         let mut pieces = Vec::with_capacity(texts.len());
-        let mut offset = self.text_bytes;
+        let mut offset = self.place;
         for &text in texts {
             let mut rest = text;
             while let Some(cut) = self.splitter.cut_long(&Text::Utf8(rest), PIECE) {
@@ -180,6 +213,35 @@ impl Counter {
         }
         Ok(table::merge(self.tables))
     }
+}
+
+/// Let each table be filled by a thread, which does the next of so many parts that nobody has begun, so
+/// that one that is held up does not hold up the others. The parts of a table rise, as it wants it.
+///
+/// Behind each of its own parts the first thread asks whether to go on.
+fn deal(
+    tables: &mut [Table],
+    parts: usize,
+    work: impl Fn(&mut Table, usize) -> Result<()> + Sync,
+    go_on: &mut (dyn FnMut() -> Result<()> + Send),
+) -> Result<()> {
+    let (next, work) = (&AtomicUsize::new(0), &work);
+    let mut leader = Some(go_on);
+    let jobs = tables.iter_mut().map(|table| {
+        let mut leader = leader.take();
+        move || loop {
+            let part = next.fetch_add(1, Ordering::Relaxed);
+            if part >= parts {
+                return Ok(());
+            }
+            let done = work(table, part).and_then(|()| leader.as_mut().map_or(Ok(()), |ask| ask()));
+            if done.is_err() {
+                next.store(parts, Ordering::Relaxed);
+                return done;
+            }
+        }
+    });
+    parallel::run(jobs).into_iter().collect()
 }
 
 /// Add up what the threads put aside and what they still hold.

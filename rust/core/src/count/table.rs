@@ -131,21 +131,22 @@ impl Table {
 
 /// Add up what several threads saw, in order of first occurrence, on as many threads.
 ///
-/// Each table meets each other one, as in a tournament: in a round the tables stand in pairs. Where
-/// both have a pretoken, the one that saw it first gets the count of the other. So each pretoken is
-/// left in one table, and what is left to do alone is to put the rows in line.
+/// Each table meets each other one, as in a tournament: all but the first go round in a ring, and in each
+/// round the first half meets the second half from its end on. Where both have a pretoken, the one that
+/// saw it first gets the count of the other. So each pretoken is left in one table, and what is left to
+/// do alone is to put the rows in line.
 pub(super) fn merge(mut tables: Vec<Table>) -> Counts {
     tables.iter_mut().for_each(Table::settle);
     if tables.len() > 1 && !tables.len().is_multiple_of(2) {
         tables.push(Table::default());
     }
+    let middle = tables.len() / 2;
     for _ in 1..tables.len() {
-        parallel::run(tables.chunks_mut(2).map(|pair| {
+        let (half, others) = tables.split_at_mut(middle);
+        parallel::run(half.iter_mut().zip(others.iter_mut().rev()).map(|(one, other)| {
             move || {
-                if let [one, other] = pair {
-                    one.short.meet(&mut other.short);
-                    one.long.meet(&mut other.long);
-                }
+                one.short.meet(&mut other.short);
+                one.long.meet(&mut other.long);
             }
         }));
         tables[1..].rotate_right(1);
@@ -373,5 +374,30 @@ impl Limit {
             self.spill = Some(Spill::create(&self.folder, self.number)?);
         }
         Ok(self.spill.as_mut().expect("made above"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pretokenize::Pattern;
+
+    /// However many tables there are, each meets each other one.
+    #[test]
+    fn tables_of_the_same_text_are_added_up() {
+        let splitter = Splitter::new(&Pattern::new("gpt2")).unwrap();
+        let text = "two two words, and a verylongwordwithoutakey";
+        let filled = |place: u64| {
+            let mut table = Table::default();
+            table.add_text(&splitter, text, 1000 * place).unwrap();
+            table
+        };
+        let one: Vec<(Vec<u8>, u64)> =
+            merge(vec![filled(0)]).iter().map(|(p, n)| (p.to_vec(), n)).collect();
+        for number in 2..=12 {
+            let counts = merge((0..number).map(filled).collect());
+            let times = one.iter().map(|(p, n)| (&p[..], n * number));
+            assert!(counts.iter().eq(times), "{number} tables");
+        }
     }
 }

@@ -1,0 +1,201 @@
+//! Parquet files in, the texts of a column out, in parts that threads read each by itself.
+//!
+//! A part is some rows of a row group that begin and end with a page. Whoever reads it unpacks one page
+//! after the other, so that a thread holds one page and what is left of the one before, however large
+//! the files are.
+//!
+//! Only what nearly all files are is read: a plain column of UTF-8, of a compression that is built in.
+//! Of anything else [`TextColumn::open`] says `None`, and the caller reads it by other means.
+
+use std::fs::File;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parquet::basic::{Compression, ConvertedType, LogicalType, Type};
+use parquet::column::page::PageReader;
+use parquet::column::reader::ColumnReaderImpl;
+use parquet::data_type::ByteArrayType;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::serialized_reader::SerializedPageReader;
+use parquet::schema::types::ColumnDescriptor;
+
+use crate::error::{Error, Result};
+
+/// A row group of more bytes, unpacked, is read in parts of about so many.
+const PART: usize = 1 << 24;
+
+/// Rows of about so many bytes are read at once.
+const READ: usize = 1 << 16;
+
+/// What the parquet crate returns.
+type Parquet<T> = std::result::Result<T, ParquetError>;
+
+/// A column of texts in some files.
+#[derive(Debug)]
+pub struct TextColumn {
+    files: Vec<(PathBuf, ParquetMetaData)>,
+    /// Which column of each file it is.
+    columns: Vec<usize>,
+    parts: Vec<Part>,
+}
+
+/// Rows of a row group.
+#[derive(Debug)]
+struct Part {
+    file: usize,
+    group: usize,
+    rows: Range<usize>,
+}
+
+impl TextColumn {
+    /// The column of this name; `None` if a file is none, has no such column, or has it in a form
+    /// that is not read here.
+    pub fn open(files: &[impl AsRef<Path>], name: &str) -> Option<Self> {
+        let mut opened = Self { files: Vec::new(), columns: Vec::new(), parts: Vec::new() };
+        for path in files {
+            unharmed(|| opened.add(path.as_ref(), name)).ok()??;
+        }
+        Some(opened)
+    }
+
+    fn add(&mut self, path: &Path, name: &str) -> Parquet<Option<()>> {
+        let metadata = ParquetMetaDataReader::new().parse_and_finish(&File::open(path)?)?;
+        let columns = metadata.file_metadata().schema_descr().columns();
+        let is_it = |column: &Arc<ColumnDescriptor>| column.path().parts() == [name];
+        let Some(column) = columns.iter().position(is_it) else { return Ok(None) };
+        let unpacked = |group: usize| unpacks(metadata.row_group(group).column(column));
+        if !is_text(&columns[column]) || !(0..metadata.num_row_groups()).all(unpacked) {
+            return Ok(None);
+        }
+        let file = self.files.len();
+        self.files.push((path.to_owned(), metadata));
+        self.columns.push(column);
+        for group in 0..self.files[file].1.num_row_groups() {
+            let parts = self.parts_of(file, group)?;
+            self.parts.extend(parts);
+        }
+        Ok(Some(()))
+    }
+
+    /// A row group, divided between pages if it is large.
+    fn parts_of(&self, file: usize, group: usize) -> Parquet<Vec<Part>> {
+        let part = |rows| Part { file, group, rows };
+        let chunk = self.chunk(file, group);
+        let rows = usize::try_from(chunk.num_values())?;
+        let parts = usize::try_from(chunk.uncompressed_size())?.div_ceil(PART);
+        if parts <= 1 {
+            return Ok(vec![part(0..rows)]);
+        }
+        let mut pages = self.pages(file, group)?;
+        let (mut divided, mut start, mut end) = (Vec::new(), 0, 0);
+        while let Some(page) = pages.peek_next_page()? {
+            end += page.num_rows.or(page.num_levels).filter(|_| !page.is_dict).unwrap_or(0);
+            if end - start >= rows.div_ceil(parts) {
+                divided.push(part(start..end));
+                start = end;
+            }
+            pages.skip_next_page()?;
+        }
+        if start < rows {
+            divided.push(part(start..rows));
+        }
+        Ok(divided)
+    }
+
+    fn chunk(&self, file: usize, group: usize) -> &ColumnChunkMetaData {
+        self.files[file].1.row_group(group).column(self.columns[file])
+    }
+
+    /// The pages of the column in a row group. Each time the file is opened anew, as those who read
+    /// one file through several handles of the system may share the place at which they read.
+    fn pages(&self, file: usize, group: usize) -> Parquet<SerializedPageReader<File>> {
+        let (path, chunk) = (&self.files[file].0, self.chunk(file, group));
+        let rows = usize::try_from(chunk.num_values())?;
+        let file = Arc::new(File::open(path)?);
+        unharmed(|| SerializedPageReader::new(file, chunk, rows, None))
+    }
+
+    /// How many parts there are.
+    pub fn parts(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// Call `sink` with each text of a part in order, and return how many rows it has: a null is no
+    /// text. Fails if the file cannot be read or is not UTF-8, and with whatever `sink` fails with.
+    pub fn for_each(&self, part: usize, sink: &mut dyn FnMut(&str) -> Result<()>) -> Result<usize> {
+        let Part { file, group, rows } = &self.parts[part];
+        let path = || self.files[*file].0.display().to_string();
+        let unreadable = |error: ParquetError| {
+            let reason = error.to_string();
+            Error::Unreadable { path: path(), reason }
+        };
+        let chunk = self.chunk(*file, *group);
+        let pages = Box::new(self.pages(*file, *group).map_err(unreadable)?);
+        let mut column = ColumnReaderImpl::<ByteArrayType>::new(chunk.column_descr_ptr(), pages);
+        unharmed(|| column.skip_records(rows.start)).map_err(unreadable)?;
+        let most = rows_at_once(chunk);
+        let (mut at, mut levels, mut texts) = (rows.start, Vec::new(), Vec::new());
+        while at < rows.end {
+            levels.clear();
+            texts.clear();
+            let asked = most.min(rows.end - at);
+            let read = unharmed(|| column.read_records(asked, Some(&mut levels), None, &mut texts));
+            let (count, ..) = read.map_err(unreadable)?;
+            if count == 0 {
+                let reason = format!("there are {at} rows in its row group instead of more");
+                return Err(Error::Unreadable { path: path(), reason });
+            }
+            for (index, bytes) in texts.iter().enumerate() {
+                let text = std::str::from_utf8(bytes.data()).map_err(|error| {
+                    let row = self.first_row(*file, *group) + at + nth_value(&levels, index);
+                    Error::RowNotUtf8 { path: path(), row, at: error.valid_up_to() }
+                })?;
+                sink(text)?;
+            }
+            at += count;
+        }
+        Ok(rows.len())
+    }
+
+    /// How many rows of a file stand before a row group.
+    fn first_row(&self, file: usize, group: usize) -> usize {
+        let values = |group| self.chunk(file, group).num_values();
+        (0..group).map(|group| usize::try_from(values(group)).unwrap_or(0)).sum()
+    }
+}
+
+/// Do something with a file that may be damaged, of which the parquet crate does not expect everything:
+/// a panic is an error.
+fn unharmed<T>(read: impl FnOnce() -> Parquet<T>) -> Parquet<T> {
+    let damaged = |_| Err(ParquetError::General("it is damaged".to_owned()));
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(damaged)
+}
+
+/// Whether a column holds texts, one a row.
+fn is_text(column: &ColumnDescriptor) -> bool {
+    column.physical_type() == Type::BYTE_ARRAY
+        && column.max_rep_level() == 0
+        && (column.logical_type_ref() == Some(&LogicalType::String)
+            || column.converted_type() == ConvertedType::UTF8)
+}
+
+/// Whether a part of a column is compressed in a way that is built in.
+fn unpacks(chunk: &ColumnChunkMetaData) -> bool {
+    use Compression::{SNAPPY, UNCOMPRESSED, ZSTD};
+    matches!(chunk.compression(), UNCOMPRESSED | SNAPPY | ZSTD(_)) && chunk.file_path().is_none()
+}
+
+/// How many rows are read at once: texts may be so large that more would not fit memory.
+fn rows_at_once(chunk: &ColumnChunkMetaData) -> usize {
+    let row = chunk.uncompressed_size() / chunk.num_values().max(1);
+    (READ / usize::try_from(row).unwrap_or(1).max(1)).clamp(1, 1 << 10)
+}
+
+/// In which row the value number `index` stands; rows of level 0 have none.
+fn nth_value(levels: &[i16], index: usize) -> usize {
+    let mut with_value = levels.iter().enumerate().filter(|&(_, &level)| level > 0);
+    with_value.nth(index).map_or(index, |(row, _)| row)
+}
