@@ -94,10 +94,8 @@ def with_gigatoken(args: argparse.Namespace, out: Path) -> Callable[[], int]:
     import awkward
     import gigatoken
 
-    eot, dtype = (
-        len(runs.ranks(args.rank_file)),
-        np.uint16 if len(runs.ranks(args.rank_file)) < 1 << 16 else np.uint32,
-    )
+    eot = len(runs.ranks(args.rank_file))
+    dtype = np.uint16 if eot < 1 << 16 else np.uint32
     name = {"gpt4": "gpt4", "gpt4o": "o200k", "gpt2": "gpt2", "qwen2": "qwen2"}[args.pattern]
     tok = gigatoken.Tokenizer.from_tiktoken(args.rank_file, name)
 

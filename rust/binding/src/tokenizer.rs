@@ -696,7 +696,12 @@ const FIRST: &str = "It's the very first text of this tokenizer (about 100 bytes
 impl Tokenizer {
     /// Encode a text, so that the next one finds code and buffers in memory: its caller is not the one
     /// who waits. Some vocabularies do not cover it, which is not yet an error.
+    ///
+    /// A tokenizer that was just trained may never encode, and still has to make its tables.
     fn begin(&self, py: Python<'_>) {
+        if !self.core.has_tables() {
+            return;
+        }
         let options = EncodeOptions::default();
         let list =
             self.core.encode_text(&Text::Utf8(FIRST), &options, |ids| self.ints.list(py, ids));

@@ -207,6 +207,11 @@ impl Tokenizer {
         self.again(Parts { remembered: Some(remembered), ..self.parts() })
     }
 
+    /// Whether the tables for encoding are made.
+    pub fn has_tables(&self) -> bool {
+        self.encoder.get().is_some()
+    }
+
     /// What encoding looks up.
     #[inline]
     fn encoder(&self) -> &Encoder {
