@@ -251,6 +251,9 @@ def main() -> None:
             command = [str(Path(__file__).resolve()), *sys.argv[1:]]
             if not args.files:
                 Vocabulary(Path(folder), args.rank_file, args.pattern).write()
+                if args.output in ("file", "memory"):
+                    text = SEPARATOR.join(documents(args.source, args.megabytes))
+                    (Path(folder) / "documents.txt").write_text(text)
                 command += ["--files", folder]
             results = runs.measure(command, args.peers, args.rounds)
         show(results)

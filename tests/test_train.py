@@ -276,4 +276,10 @@ def test_threads_come_from_the_environment(tmp_path: Path) -> None:
 @pytest.mark.parametrize("source", [[], iter(()), [""] * 3, bytepair.count([]), pa.array([""])])
 def test_nothing_to_train_on(source: Any) -> None:
     with pytest.raises(CorpusError, match=r"there is no text to train on: .* used up before"):
-        bytepair.train(source, 265)
+        bytepair.train(source, 300)
+
+
+def test_the_bytes_alone_need_no_text() -> None:
+    tok = bytepair.train([""], 256, special_tokens=[])
+    assert (tok.vocab_size, tok.merges) == (256, [])
+    assert tok.encode("aé") == [97, 195, 169]

@@ -85,7 +85,8 @@ def train(
     Raises:
         PatternError: if the pattern is not a regular expression; the message shows where.
         VocabularyError: if `vocab_size` is too small, or an initial token is no pretoken.
-        CorpusError: if the source cannot be read, or has no text, or a limit is below 1.
+        CorpusError: if the source cannot be read, or has no text to learn merges from, or a
+            limit is below 1.
         ValueError: if `ties`, `min_count` or `threads` is none of the values above.
 
     Example:
@@ -107,7 +108,8 @@ def train(
             limits = corpus.Limits(max_chars, doc_cap)
             job = Job(source, pattern, limits, threads, column, errors, memory_limit)
             counts = job.run(bar).core
-        if not counts.text_bytes:
+        # Without a merge to learn, no text is needed: the bytes alone are a tokenizer.
+        if not counts.text_bytes and vocab_size > _smallest(special_tokens):
             raise CorpusError(
                 "there is no text to train on: the source has no documents, or empty ones only; "
                 "look at the path and the column, or whether an iterator was used up before"
@@ -129,9 +131,14 @@ def train(
     return tokenizer
 
 
+def _smallest(special_tokens: Sequence[str]) -> int:
+    """The size of a vocabulary without a merge."""
+    return 256 + len(special_tokens)
+
+
 def _check_size(vocab_size: int, special_tokens: Sequence[str]) -> None:
     """Fail before the corpus is read."""
-    smallest = 256 + len(special_tokens)
+    smallest = _smallest(special_tokens)
     if vocab_size < smallest:
         raise VocabularyError(
             f"vocab_size {vocab_size} is too small for the 256 bytes and the "

@@ -1,8 +1,8 @@
 //! The ids of pretokens that were met before.
 //!
-//! Text repeats itself: a few thousand pretokens make up most of it. A cache keeps their ids, so that
-//! most of them cost one look at one line of the processor's own cache. It is a hash table that grows
-//! with what it holds, up to a fixed size; from then on what is rare gives way to what is new.
+//! Text repeats itself, so the ids of a pretoken are kept, and to meet it again costs one look at one
+//! line of memory. The cache is a hash table that grows with what it holds, up to a fixed size; from
+//! then on what is rare gives way to what is new.
 //!
 //! It is made of sets of four slots in two lines. A pretoken takes the first slot that is free, and the
 //! first line is what is looked at first; what is met again in the second line moves to the first. A

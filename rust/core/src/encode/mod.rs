@@ -1,10 +1,9 @@
 //! Text in, ids out.
 //!
 //! The text is split into pretokens; each pretoken is either a token as a whole or is merged from
-//! its bytes. Most were met before, and their ids are in the [`cache`]. Those that were not are looked
-//! up and merged [`together`] with the others that come soon; long ones fall into pieces where no token
-//! goes on ([`borders`]). Special tokens are cut out of the text first, and only if the caller asks for
-//! it.
+//! its bytes. Most were met before, and what is [`known`] of them is looked up for many at a time. Those
+//! that were not are looked up and merged [`together`]; long ones fall into pieces where no token goes
+//! on ([`borders`]). Special tokens are cut out of the text first, and only if the caller asks for it.
 
 mod borders;
 
@@ -98,7 +97,7 @@ impl EncodeOptions {
 /// Pieces of long pretokens: 4 MiB and 8 aside.
 type Pieces = Cache<15>;
 
-/// What encoding remembers and reuses; one for each thread. It takes 52 MiB at most.
+/// What encoding remembers and reuses; one for each thread. It takes 53 MiB at most.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     known: Known,
