@@ -43,3 +43,29 @@ impl Near {
         *self.words.chunk_mut(place) = slot;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    proptest! {
+        /// A slot is that of the pretoken that was put last, and of no other.
+        #[test]
+        fn it_never_answers_for_another(
+            pretokens in prop::collection::vec(prop::collection::vec(0u8..2, 1..=15), 1..200),
+            bits in 1u32..6,
+        ) {
+            let (mut near, mut known) = (Near::new(bits), HashMap::new());
+            for (pretoken, id) in pretokens.iter().zip(0..) {
+                let key = Key::new(pretoken, 0..pretoken.len());
+                let slot = near.slot(key);
+                prop_assert!(!slot::is(slot, key) || Some(slot) == known.get(pretoken));
+                near.put(key, slot::of_ids(key, &[id]));
+                known.insert(pretoken, slot::of_ids(key, &[id]));
+                prop_assert_eq!(near.slot(key), &known[pretoken]);
+            }
+        }
+    }
+}
