@@ -93,29 +93,24 @@ impl<const BITS: u32> Cache<BITS> {
         slots.try_into().expect("a set has so many slots")
     }
 
-    /// Whether the ids of a short pretoken, which `locate` has placed, are here.
-    #[inline]
-    pub(super) fn has(&mut self, key: Key, place: usize) -> bool {
-        self.set(place).iter().any(|slot| slot::is(slot, key))
-    }
-
     /// The slot of a pretoken, which `locate` has placed, if it is here.
     #[inline]
     pub(super) fn find(&mut self, key: Key, place: usize) -> Option<Slot> {
         let set = self.set(place);
-        if slot::is(&set[0], key) {
-            return Some(set[0]);
-        }
-        if slot::is(&set[1], key) {
-            return Some(set[1]);
-        }
-        self.find_behind(key, place)
+        let (first, second) = (slot::is(&set[0], key), slot::is(&set[1], key));
+        // Which of the two it is, a processor could only guess.
+        let slot = set[usize::from(second)];
+        if first | second { Some(slot) } else { self.find_behind(key, place) }
     }
 
     /// A slot of the second line, which moves to the first.
     #[cold]
     fn find_behind(&mut self, key: Key, place: usize) -> Option<Slot> {
         let set = self.set(place);
+        // Slots are taken in order, and the second line need not come for nothing.
+        if set[1][1] == 0 {
+            return None;
+        }
         let at = (2..SLOTS).find(|&at| slot::is(&set[at], key))?;
         set.swap(1, at);
         Some(set[1])
@@ -138,6 +133,12 @@ impl<const BITS: u32> Cache<BITS> {
         true
     }
 
+    /// Bring what is kept aside, where the words of its slot say.
+    #[inline]
+    pub(super) fn prefetch_aside(&self, words: [u64; 2]) {
+        self.aside.prefetch(usize::try_from(words[0]).unwrap_or(0));
+    }
+
     /// Append the ids of a pretoken that are kept aside, where the words of its slot say; false if they
     /// are no longer there.
     pub(super) fn append_aside(
@@ -157,8 +158,9 @@ impl<const BITS: u32> Cache<BITS> {
         is_here
     }
 
-    /// Remember the ids of a pretoken of at most [`LONGEST_KEPT`] bytes that is not here.
-    pub(super) fn put(&mut self, key: Key, place: usize, pretoken: &[u8], ids: &[u32]) {
+    /// Remember the ids of a pretoken of at most [`LONGEST_KEPT`] bytes that is not here; its slot is
+    /// returned.
+    pub(super) fn put(&mut self, key: Key, place: usize, pretoken: &[u8], ids: &[u32]) -> Slot {
         let long = if pretoken.len() > LONGEST { pretoken } else { &[] };
         let slot = if long.is_empty() && ids.len() <= slot::INLINE {
             slot::of_ids(key, ids)
@@ -167,6 +169,7 @@ impl<const BITS: u32> Cache<BITS> {
             slot::with(key, slot::ASIDE, [position, (long.len() << 16 | ids.len()) as u64])
         };
         self.put_slot(place, slot);
+        slot
     }
 
     fn put_aside(&mut self, long: &[u8], ids: &[u32]) -> usize {

@@ -1,9 +1,9 @@
 //! What is known of the pretokens of a text, looked up many at a time.
 //!
 //! To look a pretoken up is a few instructions and a wait for memory. So all pretokens of a batch are
-//! looked up in three passes, in which waits overlap and the processor has nothing to guess: the first
-//! looks at what is [`near`](super::near), the second asks for the memory of the others in the
-//! [`cache`](super::cache), the third reads it.
+//! looked up in four passes, in which waits overlap and the processor has little to guess: the first
+//! asks for the memory of what is [`near`](super::near), the second looks at it; the third asks for the
+//! memory of the others in the [`cache`](super::cache), the fourth looks at that.
 
 use std::ops::Range;
 
@@ -20,12 +20,12 @@ pub(super) const BATCH: usize = Ends::CAPACITY;
 const UNKNOWN: usize = slot::ASIDE + 1;
 
 /// 32 MiB, and 8 aside.
-pub(super) type Pretokens = Cache<18>;
+type Pretokens = Cache<18>;
 
 /// The pretokens that were met lately.
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    pub(super) cache: Pretokens,
+    cache: Pretokens,
     near: Near,
     batch: Box<Batch>,
     /// Those of the batch that are not known.
@@ -40,6 +40,8 @@ struct Batch {
     /// How many ids, [`slot::ASIDE`], or [`UNKNOWN`].
     counts: [usize; BATCH],
     keys: [Key; BATCH],
+    /// Their places, first those near, and then in the cache.
+    places: [usize; BATCH],
     /// Which ones are not near.
     missed: [usize; BATCH],
     /// The ids that are known, end to end.
@@ -53,7 +55,7 @@ pub(super) struct Far {
     pub(super) range: Range<usize>,
     pub(super) key: Key,
     /// Its place in the cache.
-    pub(super) place: usize,
+    place: usize,
     /// Which one of the batch it is.
     index: usize,
 }
@@ -64,6 +66,7 @@ impl Default for Batch {
             words: [[0; 2]; BATCH],
             counts: [0; BATCH],
             keys: [Key::default(); BATCH],
+            places: [0; BATCH],
             missed: [0; BATCH],
             ids: [0; INLINE * BATCH],
         }
@@ -76,22 +79,28 @@ impl Known {
         if self.cache.prepare() {
             self.near = Near::new(self.cache.bits());
         }
-        let count = self.batch.sift(&self.near, text, start, ends);
-        let Self { cache, near, batch, unknown: far } = self;
-        far.clear();
-        far.extend(batch.missed[..count].iter().map(|&index| {
-            let key = batch.keys[index];
-            Far { range: place(start, ends, index), key, place: cache.locate(key), index }
-        }));
-        far.retain(|&Far { key, place, index, .. }| {
-            let slot = cache.find(key, place);
-            batch.words[index] = slot.map_or([0; 2], |slot| slot::words(&slot));
-            batch.counts[index] = slot.map_or(UNKNOWN, |slot| slot::count(&slot));
-            if let Some(slot) = slot.filter(|slot| slot::count(slot) != slot::ASIDE) {
-                near.put(key, slot);
+        self.batch.name(&self.near, text, start, ends);
+        let misses = self.batch.sift(&self.near, ends.len());
+        let Self { cache, near, batch, unknown } = self;
+        let Batch { words, counts, keys, places, missed, .. } = &mut **batch;
+        for &index in &missed[..misses] {
+            places[index] = cache.locate(keys[index]);
+        }
+        unknown.clear();
+        for &index in &missed[..misses] {
+            let (key, place) = (keys[index], places[index]);
+            if let Some(slot) = cache.find(key, place) {
+                (words[index], counts[index]) = (slot::words(&slot), slot::count(&slot));
+                if slot::count(&slot) == slot::ASIDE {
+                    cache.prefetch_aside(slot::words(&slot));
+                } else {
+                    near.put(key, slot);
+                }
+            } else {
+                counts[index] = UNKNOWN;
+                unknown.push(Far { range: range_of(start, ends, index), key, place, index });
             }
-            slot.is_none()
-        });
+        }
     }
 
     /// Append the ids of the pretokens of the batch in `range`, up to one whose ids are not at hand; its
@@ -115,10 +124,17 @@ impl Known {
             self.cache.put(key, self.cache.locate(key), pretoken, ids);
         }
     }
+
+    /// Let the ids of a pretoken of the batch be known that is in the text where `far` says.
+    pub(super) fn learn(&mut self, far: &Far, text: &[u8], ids: &[u32]) {
+        let slot = self.cache.put(far.key, far.place, &text[far.range.clone()], ids);
+        self.batch.words[far.index] = slot::words(&slot);
+        self.batch.counts[far.index] = slot::count(&slot);
+    }
 }
 
 /// Where a pretoken of a batch is, which begins at `start`.
-pub(super) fn place(start: usize, ends: &[usize], index: usize) -> Range<usize> {
+pub(super) fn range_of(start: usize, ends: &[usize], index: usize) -> Range<usize> {
     let start = index.checked_sub(1).map_or(start, |before| ends[before]);
     start..ends[index]
 }
@@ -144,22 +160,29 @@ impl Batch {
         looked
     }
 
-    /// Look at what is near, and list what is not; how many these are is returned.
+    /// Make the keys, and ask for the memory of their places.
     #[inline(never)]
-    fn sift(&mut self, near: &Near, text: &[u8], mut start: usize, ends: &[usize]) -> usize {
-        let Self { words, counts, keys, missed, .. } = self;
-        let mut count = 0;
-        for (index, (((&end, words), ids), known)) in
-            ends.iter().zip(words).zip(counts).zip(keys).enumerate()
-        {
-            let key = Key::of(text, start..end);
-            *known = key;
-            let slot = near.slot(key);
-            (*words, *ids) = (slot::words(slot), slot::count(slot));
-            missed[count] = index;
-            count += usize::from(!slot::is(slot, key));
+    fn name(&mut self, near: &Near, text: &[u8], mut start: usize, ends: &[usize]) {
+        let Self { keys, places, .. } = self;
+        for ((&end, key), place) in ends.iter().zip(keys).zip(places) {
+            *key = Key::of(text, start..end);
+            *place = near.locate(*key);
             start = end;
         }
-        count
+    }
+
+    /// Look at what is near of the first so many, and list what is not; how many these are is returned.
+    #[inline(never)]
+    fn sift(&mut self, near: &Near, all: usize) -> usize {
+        let Self { words, counts, keys, places, missed, .. } = self;
+        let asked = keys[..all].iter().zip(places).zip(words).zip(counts);
+        let mut misses = 0;
+        for (index, (((&key, &mut place), words), count)) in asked.enumerate() {
+            let slot = near.slot(place);
+            (*words, *count) = (slot::words(slot), slot::count(slot));
+            missed[misses] = index;
+            misses += usize::from(!slot::is(slot, key));
+        }
+        misses
     }
 }

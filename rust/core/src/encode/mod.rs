@@ -106,8 +106,6 @@ pub(crate) struct Scratch {
     ahead: Ahead,
     /// The ends of the pretokens that are worked on.
     ends: Box<Ends>,
-    /// The ids of one pretoken.
-    ids: Vec<u32>,
 }
 
 impl Encoder {
@@ -192,15 +190,13 @@ impl Encoder {
         scratch: &mut Scratch,
         out: &mut Vec<u32>,
     ) -> Result<usize> {
-        let Scratch { known, pieces, merge, ahead, ends, ids } = scratch;
+        let Scratch { known, pieces, merge, ahead, ends } = scratch;
         for ends in ends.as_slice().chunks(BATCH) {
             known.look_up(text, start, ends);
-            if !known.unknown.is_empty() {
-                self.foresee(vocabulary, text, known, ahead, ids);
-            }
+            self.foresee(vocabulary, text, known, ahead);
             let mut next = known.append_range(0..ends.len(), out);
             while next < ends.len() {
-                let pretoken = &text[known::place(start, ends, next)];
+                let pretoken = &text[known::range_of(start, ends, next)];
                 if !known.append_one(next, pretoken, out) {
                     let before = out.len();
                     self.encode_missed(vocabulary, pretoken, pieces, merge, out)?;

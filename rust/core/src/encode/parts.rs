@@ -96,13 +96,11 @@ impl<const PLACES: usize> Parts<PLACES> {
         for place in [right, at, before] {
             self.merges[place] = NONE;
         }
+        // At an edge there is nothing to ask, always in the same words: so their memory is near.
+        let (left, right) = (self.ids[before], self.ids[next]);
         self.asked = [
-            Asked { place: at, left: id, right: self.ids[next] },
-            Asked {
-                place: before,
-                left: self.ids[before],
-                right: if parts_before == 0 { NOTHING } else { id },
-            },
+            Asked { place: at, left: if right == NOTHING { NOTHING } else { id }, right },
+            Asked { place: before, left, right: if left == NOTHING { NOTHING } else { id } },
         ];
     }
 

@@ -3,6 +3,8 @@
 //! What is kept has a position, counted in bytes since the beginning, so that whoever holds a
 //! position can ask later and is told if it is gone.
 
+use crate::prefetch::prefetch;
+
 /// The last `MOST` bytes at most; empty, it has nothing.
 #[derive(Debug, Default)]
 pub(super) struct Ring<const MOST: usize> {
@@ -25,6 +27,12 @@ impl<const MOST: usize> Ring<MOST> {
         write(&mut self.bytes[start..start + length]);
         self.end += length;
         position
+    }
+
+    /// Bring the first bytes that were put at a position.
+    #[inline]
+    pub(super) fn prefetch(&self, position: usize) {
+        prefetch(&self.bytes, position % MOST);
     }
 
     /// The bytes that were put at a position, if they are still there.

@@ -6,147 +6,140 @@
 //! pairs. The ids are those of [`merge`](super::merge).
 
 use super::Encoder;
-use super::known::{Far, Known, Pretokens};
-use super::merge::ByteIds;
-use super::pairs::{PairTable, Pairs};
+use super::known::{Far, Known};
+use super::pairs::Pairs;
 use super::parts::Parts;
-use crate::key::LONGEST;
+use crate::key::{Key, LONGEST};
 use crate::lanes::{self, Lanes, Work};
 use crate::vocabulary::Vocabulary;
 
 /// How many pretokens take turns.
 pub(super) const TURNS: usize = 16;
 
-/// Pretokens that are not in the cache and will soon be needed, and those of them that are merged, by
-/// how many places they take.
+/// Pretokens that are not known and are merged, by how many places they take.
 #[derive(Debug, Default)]
 pub(super) struct Ahead {
-    missed: Vec<Far>,
     short: Turns<16>,
     middle: Turns<32>,
     long: Turns<64>,
+    /// The ids of one pretoken.
+    ids: Vec<u32>,
 }
 
 /// Pretokens that take turns.
 #[derive(Debug, Default)]
 struct Turns<const PLACES: usize> {
     parts: Vec<Parts<PLACES>>,
-    missed: Vec<Far>,
+    unknown: Vec<Far>,
 }
 
 /// What every step needs.
 struct Context<'a> {
-    pairs: &'a PairTable,
-    byte_ids: &'a ByteIds,
+    encoder: &'a Encoder,
     text: &'a [u8],
-    cache: &'a mut Pretokens,
+    known: &'a mut Known,
     ids: &'a mut Vec<u32>,
 }
 
 impl<const PLACES: usize> Turns<PLACES> {
     /// Let a pretoken wait for its turn.
-    fn add(&mut self, missed: Far, context: &mut Context<'_>) {
-        let pretoken = &context.text[missed.range.clone()];
-        self.parts.push(Parts::new(context.pairs, context.byte_ids, pretoken));
-        self.missed.push(missed);
+    fn add(&mut self, far: Far, context: &mut Context<'_>) {
+        let Encoder { pairs, byte_ids, .. } = context.encoder;
+        self.parts.push(Parts::new(pairs, byte_ids, &context.text[far.range.clone()]));
+        self.unknown.push(far);
         if self.parts.len() == TURNS {
             self.finish(context);
         }
     }
 
-    /// Merge all side by side and put their ids into the cache.
+    /// Merge all side by side; then their ids are known.
     fn finish(&mut self, context: &mut Context<'_>) {
-        merge(context.pairs, &mut self.parts);
-        for (parts, Far { range, key, place, .. }) in
-            self.parts.drain(..).zip(self.missed.drain(..))
-        {
+        merge(&context.encoder.pairs, &mut self.parts);
+        for (parts, far) in self.parts.drain(..).zip(self.unknown.drain(..)) {
             context.ids.clear();
             parts.write(context.ids);
-            context.cache.put(key, place, &context.text[range], context.ids);
+            context.known.learn(&far, context.text, context.ids);
         }
     }
 }
 
 impl Encoder {
-    /// Put into the cache what of the next pretokens is not there, but for long ones that fall into
-    /// pieces.
+    /// Let the pretokens of a batch be known that are not, but for long ones that fall into pieces.
     pub(super) fn foresee(
         &self,
         vocabulary: &Vocabulary,
         text: &[u8],
         known: &mut Known,
         ahead: &mut Ahead,
-        ids: &mut Vec<u32>,
     ) {
-        let Ahead { missed, short, middle, long } = ahead;
-        let (pairs, byte_ids) = (&self.pairs, &self.byte_ids);
-        let Known { cache, unknown, .. } = known;
+        let mut unknown = std::mem::take(&mut known.unknown);
         unknown.retain(|far| far.range.len() <= Parts::<64>::MOST);
-        missed.extend(unknown.drain(..).filter(|&Far { key, place, .. }| {
-            let missed = !cache.has(key, place);
-            if missed && let Some(remembered) = &self.remembered {
-                remembered.prefetch(key);
-            }
-            missed
-        }));
-        self.recall(vocabulary, text, missed, cache);
-        for Far { key, .. } in &*missed {
+        self.recall(vocabulary, text, &mut unknown, known);
+        for Far { key, .. } in &unknown {
             vocabulary.prefetch(*key);
         }
-        for Far { key, .. } in &*missed {
+        for Far { key, .. } in &unknown {
             vocabulary.prefetch_range(*key);
         }
-        for Far { key, .. } in &*missed {
+        for Far { key, .. } in &unknown {
             vocabulary.prefetch_bytes(*key);
         }
-        let mut context = Context { pairs, byte_ids, text, cache, ids };
-        for missed in missed.drain(..) {
-            let Far { range, key, place, .. } = missed.clone();
-            let pretoken = &text[range];
-            let id = if pretoken.len() <= LONGEST {
-                vocabulary.id_of_key(key)
-            } else {
-                vocabulary.id(pretoken)
-            };
-            if let Some(id) = id.filter(|_| self.whole_first) {
-                if !context.cache.has(key, place) {
-                    context.cache.put(key, place, pretoken, &[id]);
-                }
-            } else if self.is_whole(vocabulary, pretoken) {
+        let Ahead { short, middle, long, ids } = ahead;
+        let mut context = Context { encoder: self, text, known, ids };
+        for far in unknown.drain(..) {
+            let pretoken = &text[far.range.clone()];
+            if let Some(id) = self.whole(vocabulary, far.key, pretoken) {
+                context.known.learn(&far, text, &[id]);
+            } else if self.is_one_piece(vocabulary, pretoken) {
                 match pretoken.len() {
-                    ..16 => short.add(missed, &mut context),
-                    16..32 => middle.add(missed, &mut context),
-                    _ => long.add(missed, &mut context),
+                    ..16 => short.add(far, &mut context),
+                    16..32 => middle.add(far, &mut context),
+                    _ => long.add(far, &mut context),
                 }
             }
         }
         short.finish(&mut context);
         middle.finish(&mut context);
         long.finish(&mut context);
+        // Its room is for the next batch.
+        known.unknown = unknown;
     }
 
-    /// Put into the cache what is remembered of the missed, and take it from them.
+    /// Let those be known that are remembered, and take them from the unknown.
     fn recall(
         &self,
         vocabulary: &Vocabulary,
         text: &[u8],
-        missed: &mut Vec<Far>,
-        cache: &mut Pretokens,
+        unknown: &mut Vec<Far>,
+        known: &mut Known,
     ) {
         let Some(remembered) = &self.remembered else { return };
-        missed.retain(|Far { range, key, place, .. }| {
-            let known = remembered.get(*key, vocabulary.len());
-            if let Some((ids, count)) = known
-                && !cache.has(*key, *place)
-            {
-                cache.put(*key, *place, &text[range.clone()], &ids[..count]);
+        for far in &*unknown {
+            remembered.prefetch(far.key);
+        }
+        unknown.retain(|far| {
+            let recalled = remembered.get(far.key, vocabulary.len());
+            if let Some((ids, count)) = recalled {
+                known.learn(far, text, &ids[..count]);
             }
-            known.is_none()
+            recalled.is_none()
         });
     }
 
+    /// The id of a pretoken that is a token as a whole, where that wins.
+    #[inline]
+    fn whole(&self, vocabulary: &Vocabulary, key: Key, pretoken: &[u8]) -> Option<u32> {
+        if !self.whole_first {
+            None
+        } else if pretoken.len() <= LONGEST {
+            vocabulary.id_of_key(key)
+        } else {
+            vocabulary.id(pretoken)
+        }
+    }
+
     /// Whether all bytes of a pretoken have ids, and it does not fall into pieces.
-    fn is_whole(&self, vocabulary: &Vocabulary, pretoken: &[u8]) -> bool {
+    fn is_one_piece(&self, vocabulary: &Vocabulary, pretoken: &[u8]) -> bool {
         self.uncovered(pretoken).is_none()
             && (pretoken.len() <= LONGEST
                 || self.borders(vocabulary).next(pretoken, 0) == pretoken.len())

@@ -78,24 +78,23 @@ fn fill<const ANY: bool, const CASED: bool>(
                 }
             }
         } else {
-            start = take(starts, start, ends);
+            start = take(starts, start, ends, classify);
         }
     }
 }
 
 /// Push all starts but the first as ends; the last is where to go on.
 #[inline(always)]
-fn take(starts: u64, start: usize, ends: &mut Ends) -> usize {
-    let mut left = starts & (starts - 1);
+fn take(starts: u64, start: usize, ends: &mut Ends, classify: &impl Classify) -> usize {
+    let left = starts & (starts - 1);
     let count = left.count_ones() as usize;
+    let places = classify.places(left);
+    let eights =
+        ends.spare::<BLOCK>().as_chunks_mut::<8>().0.iter_mut().zip(places.as_chunks::<8>().0);
     // A few too many cost less than a branch for each, which a processor would have to guess.
-    for few in ends.spare::<BLOCK>().as_chunks_mut::<8>().0 {
-        for end in few {
-            *end = start + left.trailing_zeros() as usize;
-            left &= left.wrapping_sub(1);
-        }
-        if left == 0 {
-            break;
+    for (ends, places) in eights.take(count.div_ceil(8)) {
+        for (end, &place) in ends.iter_mut().zip(places) {
+            *end = start + usize::from(place);
         }
     }
     ends.add(count);

@@ -72,7 +72,10 @@ impl Vectors {
         let mut all = Vec::new();
         #[cfg(target_arch = "x86_64")]
         {
-            if is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("bmi2") {
+            if is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512vbmi2")
+                && is_x86_feature_detected!("bmi2")
+            {
                 all.push(Self(Kind::Avx512));
             }
             if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
@@ -106,7 +109,7 @@ impl Vectors {
             // SAFETY: the same.
             #[cfg(target_arch = "aarch64")]
             Kind::Neon => unsafe { aarch64::run_neon(work) },
-            Kind::Portable => work.run(&portable),
+            Kind::Portable => work.run(&(portable, places)),
         }
     }
 
@@ -131,17 +134,24 @@ pub(super) trait Work {
     fn run(self, classify: &impl Classify);
 }
 
-/// Tells the classes of the ASCII bytes of a block.
+/// Tells the classes of the bytes of a block, and the places of bits.
 pub(super) trait Classify {
-    #[doc(hidden)]
+    /// The masks of a block of which the first `length` bytes are text.
     fn masks(&self, block: &[u8; BLOCK], length: usize) -> Masks;
+
+    /// The places of the bits that are set, in order; what follows them means nothing.
+    fn places(&self, bits: u64) -> [u8; BLOCK];
 }
 
-impl<F: Fn(&[u8; BLOCK]) -> Ascii> Classify for F {
-    /// The masks of a block of which the first `length` bytes are text.
+impl<F: Fn(&[u8; BLOCK]) -> Ascii, P: Fn(u64) -> [u8; BLOCK]> Classify for (F, P) {
+    #[inline(always)]
+    fn places(&self, bits: u64) -> [u8; BLOCK] {
+        self.1(bits)
+    }
+
     #[inline(always)]
     fn masks(&self, block: &[u8; BLOCK], length: usize) -> Masks {
-        let ascii = self(block);
+        let ascii = self.0(block);
         let valid = u64::MAX >> (BLOCK - length);
         let mut masks = Masks {
             upper: ascii.upper & valid,
@@ -157,15 +167,24 @@ impl<F: Fn(&[u8; BLOCK]) -> Ascii> Classify for F {
             ..Masks::default()
         };
         if ascii.high & valid != 0 {
-            add_other(&mut masks, block, ascii.high & !ascii.continuation & valid);
+            let leads = ascii.high & !ascii.continuation & valid;
+            let (valid, classes) = others(block, leads, valid);
+            masks.valid = valid;
+            masks.upper |= classes[Class::Upper as usize];
+            masks.lower |= classes[Class::Lower as usize];
+            masks.uncased |= classes[Class::Uncased as usize];
+            masks.mark |= classes[Class::Mark as usize];
+            masks.number |= classes[Class::Number as usize];
+            masks.space |= classes[Class::Space as usize];
         }
         masks
     }
 }
 
-/// Add the characters that are not ASCII, whose first bytes are at `leads`.
-fn add_other(masks: &mut Masks, block: &[u8; BLOCK], mut leads: u64) {
-    let whole = masks.valid;
+/// The bytes of whole characters, of which only those in `valid` are text, and a mask for each class of
+/// the characters that are not ASCII, whose first bytes are at `leads`.
+fn others(block: &[u8; BLOCK], mut leads: u64, mut valid: u64) -> (u64, [u64; 8]) {
+    let whole = valid;
     let mut classes = [0u64; 8];
     while leads != 0 {
         let at = leads.trailing_zeros() as usize;
@@ -173,18 +192,13 @@ fn add_other(masks: &mut Masks, block: &[u8; BLOCK], mut leads: u64) {
         let bits = ((1 << length) - 1) << at;
         // The last character may be cut off.
         if at + length > BLOCK || bits & !whole != 0 {
-            masks.valid = whole & !(u64::MAX << at);
+            valid = whole & !(u64::MAX << at);
             break;
         }
         classes[class_of(code_point) as usize] |= bits;
         leads &= leads - 1;
     }
-    masks.upper |= classes[Class::Upper as usize];
-    masks.lower |= classes[Class::Lower as usize];
-    masks.uncased |= classes[Class::Uncased as usize];
-    masks.mark |= classes[Class::Mark as usize];
-    masks.number |= classes[Class::Number as usize];
-    masks.space |= classes[Class::Space as usize];
+    (valid, classes)
 }
 
 /// The code point and the length of the character at `at`; a character that is cut off by the end
@@ -199,6 +213,23 @@ fn decode(block: &[u8; BLOCK], at: usize) -> (u32, usize) {
         first => (first & 0x07) << 18 | tail(1) << 12 | tail(2) << 6 | tail(3),
     };
     (code_point.min(0x10_FFFF), 4)
+}
+
+/// The places of the bits that are set, one after the other.
+#[inline(always)]
+fn places(mut bits: u64) -> [u8; BLOCK] {
+    let mut places = [0; BLOCK];
+    // A few too many cost less than a branch for each, which a processor would have to guess.
+    for few in places.as_chunks_mut::<8>().0 {
+        for place in few {
+            *place = bits.trailing_zeros().to_le_bytes()[0];
+            bits &= bits.wrapping_sub(1);
+        }
+        if bits == 0 {
+            break;
+        }
+    }
+    places
 }
 
 /// Byte by byte.
@@ -231,19 +262,30 @@ mod x86_64 {
         __m256i, __m512i, _mm256_cmpeq_epi8, _mm256_cmpgt_epi8, _mm256_loadu_si256,
         _mm256_min_epu8, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8, _mm256_sub_epi8,
         _mm512_cmpeq_epi8_mask, _mm512_cmple_epu8_mask, _mm512_cmplt_epi8_mask, _mm512_loadu_si512,
-        _mm512_movepi8_mask, _mm512_set1_epi8, _mm512_sub_epi8,
+        _mm512_maskz_compress_epi8, _mm512_movepi8_mask, _mm512_set1_epi8, _mm512_storeu_si512,
+        _mm512_sub_epi8,
     };
 
-    use super::{Ascii, BLOCK, Work};
+    use super::{Ascii, BLOCK, Work, places};
 
-    #[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2,lzcnt,popcnt")]
+    /// 0 to 63.
+    static PLACES: [u8; BLOCK] = {
+        let (mut places, mut at) = ([0; BLOCK], 0u8);
+        while (at as usize) < BLOCK {
+            places[at as usize] = at;
+            at += 1;
+        }
+        places
+    };
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
     pub(super) fn run_avx512(work: impl Work) {
-        work.run(&|block: &[u8; BLOCK]| avx512(block));
+        work.run(&(|block: &[u8; BLOCK]| avx512(block), |bits| compressed(bits)));
     }
 
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
     pub(super) fn run_avx2(work: impl Work) {
-        work.run(&|block: &[u8; BLOCK]| avx2(block));
+        work.run(&(|block: &[u8; BLOCK]| avx2(block), places));
     }
 
     #[inline]
@@ -270,6 +312,20 @@ mod x86_64 {
             high: _mm512_movepi8_mask(bytes),
             continuation: _mm512_cmplt_epi8_mask(bytes, _mm512_set1_epi8(-64)),
         }
+    }
+
+    /// The places of the bits that are set: those of all places that the bits select.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2")]
+    fn compressed(bits: u64) -> [u8; BLOCK] {
+        let mut places = [0; BLOCK];
+        // SAFETY: both arrays have 64 bytes, and neither the load nor the store needs alignment.
+        unsafe {
+            let all = _mm512_loadu_si512(PLACES.as_ptr().cast());
+            let selected = _mm512_maskz_compress_epi8(bits, all);
+            _mm512_storeu_si512(places.as_mut_ptr().cast(), selected);
+        }
+        places
     }
 
     #[inline]
@@ -317,11 +373,11 @@ mod aarch64 {
         vld1q_u8, vorrq_u8, vpaddq_u8, vreinterpretq_u64_u8, vsubq_u8,
     };
 
-    use super::{Ascii, BLOCK, Work};
+    use super::{Ascii, BLOCK, Work, places};
 
     #[target_feature(enable = "neon")]
     pub(super) fn run_neon(work: impl Work) {
-        work.run(&|block: &[u8; BLOCK]| neon(block));
+        work.run(&(|block: &[u8; BLOCK]| neon(block), places));
     }
 
     #[inline]
@@ -392,7 +448,30 @@ mod tests {
         masks
     }
 
+    /// The places of some bits by one way.
+    struct Places<'a>(u64, &'a mut [u8; BLOCK]);
+
+    impl Work for Places<'_> {
+        #[inline(always)]
+        fn run(self, classify: &impl Classify) {
+            *self.1 = classify.places(self.0);
+        }
+    }
+
     proptest! {
+        #[test]
+        fn bits_are_where_they_are_set(bits in any::<u64>(), fewer in any::<u64>()) {
+            for bits in [bits, bits & fewer, 0, u64::MAX] {
+                let set = (0u8..64).filter(|at| bits >> at & 1 == 1);
+                for vectors in Vectors::all() {
+                    let mut places = [0; BLOCK];
+                    vectors.run(Places(bits, &mut places));
+                    let count = bits.count_ones() as usize;
+                    prop_assert!(places.into_iter().take(count).eq(set.clone()));
+                }
+            }
+        }
+
         #[test]
         fn all_ways_agree(block in prop::array::uniform32(any::<[u8; 2]>()), length in 1..=BLOCK) {
             let block: [u8; BLOCK] = block.concat().try_into().unwrap();
