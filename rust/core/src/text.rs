@@ -73,11 +73,9 @@ impl<'a> Text<'a> {
                 Ok(text) => return Ok(text),
                 Err(_) => buffer.push_str(&String::from_utf8_lossy(bytes)),
             },
-            Self::Latin1(bytes) => {
-                write(bytes, buffer, |rest, out| out.extend(rest.iter().map(|&b| char::from(b))));
-            }
-            Self::Utf16(units) => write(units, buffer, write_utf16),
-            Self::Utf32(units) => write(units, buffer, write_utf32),
+            Self::Latin1(bytes) => write(bytes, buffer),
+            Self::Utf16(units) => write(units, buffer),
+            Self::Utf32(units) => write(units, buffer),
         }
         Ok(buffer)
     }
@@ -153,47 +151,77 @@ fn find_in_utf8(
     None
 }
 
-/// Write units as UTF-8: runs of ASCII at once, what is between by `other`, which is given as much
-/// as a run, and more where that would end between the halves of a character.
-fn write<U: Copy + Into<u32>>(units: &[U], out: &mut String, other: impl Fn(&[U], &mut String)) {
-    out.reserve(units.len() + units.len() / 2);
+/// Write units as UTF-8 into an empty buffer.
+///
+/// Runs that are ASCII are narrowed, runs of whole characters of one unit are written one by one, without
+/// a branch for how long each is; all others the plain way.
+#[expect(unsafe_code, reason = "to check what was just written takes half as long as to write it")]
+fn write<U: Copy + Into<u32>>(units: &[U], buffer: &mut String) {
+    let mut bytes = std::mem::take(buffer).into_bytes();
+    bytes.reserve(units.len() + units.len() / 2);
     let mut rest = units;
     while let Some((run, after)) = rest.split_first_chunk::<RUN>() {
-        if run.iter().fold(0, |all, &unit| all | unit.into()) < 0x80 {
-            let bytes = run.map(|unit| unit.into().to_le_bytes()[0]);
-            out.push_str(str::from_utf8(&bytes).unwrap_or_default());
-            rest = after;
+        let run = run.map(Into::into);
+        rest = after;
+        if run.iter().fold(0, |all, unit| all | unit) < 0x80 {
+            bytes.extend_from_slice(&run.map(low_byte));
+        } else if run.iter().all(|&unit| unit < 0xD800 || (0xE000..0x1_0000).contains(&unit)) {
+            write_run(&run, &mut bytes);
         } else {
-            let first_half = (0xD800..0xDC00).contains(&run[RUN - 1].into());
-            let second_half = after.first().is_some_and(|&u| (0xDC00..0xE000).contains(&u.into()));
-            let (part, after) = rest.split_at(RUN + usize::from(first_half && second_half));
-            other(part, out);
-            rest = after;
+            // Not to end between the halves of a character.
+            let half = after.first().filter(|&&unit| (0xDC00..0xE000).contains(&unit.into()));
+            write_any(run.into_iter().chain(half.map(|&unit| unit.into())), &mut bytes);
+            rest = &after[usize::from(half.is_some())..];
         }
     }
-    other(rest, out);
+    write_any(rest.iter().map(|&unit| unit.into()), &mut bytes);
+    // SAFETY: each part of the text has been written as whole characters in UTF-8, one behind the other.
+    *buffer = unsafe { String::from_utf8_unchecked(bytes) };
 }
 
-fn write_utf16(units: &[u16], out: &mut String) {
-    let chars = char::decode_utf16(units.iter().copied());
-    out.extend(chars.map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)));
+/// The lowest byte of a unit.
+#[inline]
+fn low_byte(unit: u32) -> u8 {
+    unit.to_le_bytes()[0]
 }
 
-fn write_utf32(units: &[u32], out: &mut String) {
-    if units.iter().all(|&unit| char::from_u32(unit).is_some()) {
-        out.extend(units.iter().filter_map(|&unit| char::from_u32(unit)));
-    } else {
-        let halves =
-            units.iter().flat_map(|&unit| match (u16::try_from(unit), char::from_u32(unit)) {
-                (Ok(unit), _) => [Some(unit), None],
-                (_, Some(c)) => {
-                    let mut pair = [0; 2];
-                    c.encode_utf16(&mut pair);
-                    pair.map(Some)
-                }
-                _ => [Some(0xFFFD), None],
-            });
-        write_utf16(&halves.flatten().collect::<Vec<_>>(), out);
+/// Write characters below U+10000, none of them half of one.
+#[inline]
+fn write_run(run: &[u32; RUN], bytes: &mut Vec<u8>) {
+    // Four bytes are written for each, of which it takes three at most.
+    let (mut room, mut done) = ([0; 4 * RUN], 0);
+    for &unit in run {
+        let (middle, last) = (unit >> 6 & 0x3F | 0x80, unit & 0x3F | 0x80);
+        let two = unit >> 6 | 0xC0 | last << 8;
+        let three = unit >> 12 | 0xE0 | middle << 8 | last << 16;
+        let (is_two, is_three) = (unit >= 0x80, unit >= 0x800);
+        let character = if is_three {
+            three
+        } else if is_two {
+            two
+        } else {
+            unit
+        };
+        *room[done..].first_chunk_mut().expect("there is room for all") = character.to_le_bytes();
+        done += 1 + usize::from(is_two) + usize::from(is_three);
+    }
+    bytes.extend_from_slice(&room[..done]);
+}
+
+/// Write any units, a half of a character that stands alone as U+FFFD.
+fn write_any(units: impl Iterator<Item = u32>, bytes: &mut Vec<u8>) {
+    let halves = units.flat_map(|unit| match (u16::try_from(unit), char::from_u32(unit)) {
+        (Ok(unit), _) => [Some(unit), None],
+        (_, Some(character)) => {
+            let mut pair = [0; 2];
+            character.encode_utf16(&mut pair);
+            pair.map(Some)
+        }
+        _ => [Some(0xFFFD), None],
+    });
+    for character in char::decode_utf16(halves.flatten()) {
+        let character = character.unwrap_or(char::REPLACEMENT_CHARACTER);
+        bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
     }
 }
 
