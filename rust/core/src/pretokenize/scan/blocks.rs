@@ -109,7 +109,7 @@ fn starts<const ANY: bool, const CASED: bool>(
     text: &str,
     start: usize,
 ) -> u64 {
-    let letter = m.upper | m.lower | m.uncased;
+    let letter = m.upper | m.lower | m.uncased | if CASED { m.mark } else { 0 };
     let white = m.space | m.newline;
     let other = m.valid & !(letter | m.number | white);
     let behind_blank = m.blank << 1;
@@ -165,8 +165,9 @@ fn sure<const ANY: bool, const CASED: bool>(
     }
     let mut stop = 0;
     if CASED {
-        let cased = m.upper | m.lower;
-        stop |= m.mark | m.uncased & (cased << 1) | cased & (m.uncased << 1);
+        // What has no case may end either half of a word. Marks are part of a word behind a letter.
+        let (cased, uncased) = (m.upper | m.lower, m.uncased | m.mark);
+        stop |= uncased & (cased << 1) | cased & (uncased << 1) | m.mark & !(uncased << 1);
     }
     if family.tail == Tail::NewlinesAndSlashes {
         stop |= m.slash & (m.newline << 1);
