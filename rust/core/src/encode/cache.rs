@@ -29,22 +29,19 @@ const SET: usize = slot::WORDS * SLOTS;
 const FIRST_BITS: u32 = 6;
 const GROWTH_BITS: u32 = 3;
 
-/// How many bytes are kept aside.
-const ASIDE_BYTES: usize = 1 << 23;
-
-/// The cache of one thread, of 2 to the power of `BITS` sets (of 128 bytes) at most, and 8 MiB aside.
-/// Empty, it has nothing.
+/// The cache of one thread, of 2 to the power of `BITS` sets (of 128 bytes) and `ASIDE` bytes aside at
+/// most. Empty, it has nothing.
 #[derive(Debug, Default)]
-pub(super) struct Cache<const BITS: u32> {
+pub(super) struct Cache<const BITS: u32, const ASIDE: usize> {
     /// The sets. Zero is an empty slot.
     words: Words,
     bits: u32,
     /// How many slots are taken.
     taken: usize,
-    aside: Ring<ASIDE_BYTES>,
+    aside: Ring<ASIDE>,
 }
 
-impl<const BITS: u32> Cache<BITS> {
+impl<const BITS: u32, const ASIDE: usize> Cache<BITS, ASIDE> {
     /// Be ready for `find` and `put`, and grow if that is due; says whether it was. Then the places that
     /// `locate` gave are no longer theirs.
     #[inline]
@@ -202,17 +199,19 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashMap;
 
+    const ASIDE: usize = 1 << 20;
+
     fn key(pretoken: &[u8]) -> Key {
         Key::of(pretoken, 0..pretoken.len())
     }
 
-    fn get<const BITS: u32>(cache: &mut Cache<BITS>, pretoken: &[u8]) -> Option<Vec<u32>> {
+    fn get<const BITS: u32>(cache: &mut Cache<BITS, ASIDE>, pretoken: &[u8]) -> Option<Vec<u32>> {
         let mut ids = Vec::new();
         let place = cache.locate(key(pretoken));
         cache.append(key(pretoken), place, pretoken, &mut ids).then_some(ids)
     }
 
-    fn put<const BITS: u32>(cache: &mut Cache<BITS>, pretoken: &[u8], ids: &[u32]) {
+    fn put<const BITS: u32>(cache: &mut Cache<BITS, ASIDE>, pretoken: &[u8], ids: &[u32]) {
         let place = cache.locate(key(pretoken));
         cache.put(key(pretoken), place, pretoken, ids);
     }
@@ -226,7 +225,7 @@ mod tests {
                 1..300,
             ),
         ) {
-            let mut cache = Cache::<4>::default();
+            let mut cache = Cache::<4, ASIDE>::default();
             let mut known: HashMap<Vec<u8>, Vec<u32>> = HashMap::new();
             for (pretoken, ids) in puts {
                 cache.prepare();
@@ -244,11 +243,11 @@ mod tests {
     /// A slot whose bytes are gone gives way to the one that is put again.
     #[test]
     fn what_is_no_longer_aside_can_be_put_again() {
-        let mut cache = Cache::<6>::default();
+        let mut cache = Cache::<6, ASIDE>::default();
         cache.prepare();
         let long = |number: usize| format!("{number:0>100}").into_bytes();
         put(&mut cache, &long(0), &[7; 100]);
-        for number in 1..ASIDE_BYTES / 400 {
+        for number in 1..ASIDE / 400 {
             cache.put_aside(&long(number), &[8; 100]);
         }
         assert_eq!(get(&mut cache, &long(0)), None);
@@ -258,7 +257,7 @@ mod tests {
 
     #[test]
     fn it_grows_to_its_size_and_forgets_what_is_rare() {
-        let mut cache = Cache::<12>::default();
+        let mut cache = Cache::<12, ASIDE>::default();
         for number in 0..200_000u32 {
             cache.prepare();
             let pretoken = number.to_le_bytes();

@@ -94,10 +94,13 @@ impl EncodeOptions {
     }
 }
 
-/// Pieces of long pretokens: 4 MiB and 8 aside.
-type Pieces = Cache<15>;
+/// Pieces of long pretokens: 4 MiB and 1 aside.
+type Pieces = Cache<15, { 1 << 20 }>;
 
-/// What encoding remembers and reuses; one for each thread. It takes 53 MiB at most.
+/// How many pieces are looked up together.
+const PIECES: usize = 16;
+
+/// What encoding remembers and reuses; one for each thread. It takes 54 MiB at most.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     known: Known,
@@ -222,39 +225,48 @@ impl Encoder {
             return self.encode_pretoken(vocabulary, pretoken, merge, ids);
         }
         let borders = self.borders(vocabulary);
-        let mut start = borders.next(pretoken, 0);
-        if start == pretoken.len() {
+        if borders.next(pretoken, 0) == pretoken.len() {
             return self.encode_pretoken(vocabulary, pretoken, merge, ids);
         }
-        self.encode_piece(&pretoken[..start], pieces, merge, ids)?;
+        let mut start = 0;
         while start < pretoken.len() {
-            let end = borders.next(pretoken, start);
-            self.encode_piece(&pretoken[start..end], pieces, merge, ids)?;
-            start = end;
+            start = self.encode_pieces(borders, pretoken, start, pieces, merge, ids)?;
         }
         Ok(())
     }
 
-    /// Append the ids of a part of a pretoken that is merged alone.
-    fn encode_piece(
+    /// Append the ids of the next few parts of a pretoken that are merged alone; return where they end.
+    fn encode_pieces(
         &self,
-        piece: &[u8],
+        borders: &Borders,
+        pretoken: &[u8],
+        mut start: usize,
         pieces: &mut Pieces,
         merge: &mut MergeScratch,
         ids: &mut Vec<u32>,
-    ) -> Result<()> {
-        if piece.len() > LONGEST_KEPT {
-            return self.merge(piece, merge, ids);
-        }
+    ) -> Result<usize> {
+        // The memory of all is asked for before the first is looked at.
         pieces.prepare();
-        let key = Key::of(piece, 0..piece.len());
-        let place = pieces.locate(key);
-        if !pieces.append(key, place, piece, ids) {
-            let before = ids.len();
-            self.merge(piece, merge, ids)?;
-            pieces.put(key, place, piece, &ids[before..]);
+        let (mut few, mut count, mut end) = ([(0, Key::default(), 0); PIECES], 0, start);
+        while count < PIECES && end < pretoken.len() {
+            let begin = end;
+            end = borders.next(pretoken, begin);
+            let key = Key::of(pretoken, begin..end);
+            few[count] = (end, key, pieces.locate(key));
+            count += 1;
         }
-        Ok(())
+        for &(end, key, place) in &few[..count] {
+            let piece = &pretoken[start..end];
+            start = end;
+            if !pieces.append(key, place, piece, ids) {
+                let before = ids.len();
+                self.merge(piece, merge, ids)?;
+                if piece.len() <= LONGEST_KEPT {
+                    pieces.put(key, place, piece, &ids[before..]);
+                }
+            }
+        }
+        Ok(start)
     }
 
     /// Encode one pretoken, whatever the splitter would make of its bytes.
