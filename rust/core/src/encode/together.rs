@@ -54,6 +54,9 @@ impl<const PLACES: usize> Turns<PLACES> {
 
     /// Merge all side by side; then their ids are known.
     fn finish(&mut self, context: &mut Context<'_>) {
+        if self.parts.is_empty() {
+            return;
+        }
         merge(&context.encoder.pairs, &mut self.parts);
         for (parts, far) in self.parts.drain(..).zip(self.unknown.drain(..)) {
             context.ids.clear();
@@ -72,6 +75,9 @@ impl Encoder {
         known: &mut Known,
         ahead: &mut Ahead,
     ) {
+        if known.unknown.is_empty() {
+            return;
+        }
         let mut unknown = std::mem::take(&mut known.unknown);
         unknown.retain(|far| far.range.len() <= Parts::<64>::MOST);
         self.recall(vocabulary, text, &mut unknown, known);
