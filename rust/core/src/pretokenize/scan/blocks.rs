@@ -209,11 +209,23 @@ fn with_continuation(firsts: u64, continuation: u64) -> u64 {
 /// Where digits are divided, `most` of them going together, counted from the start of each run.
 #[inline(always)]
 fn digit_groups(number: u64, continuation: u64, most: u8) -> u64 {
-    let digits = number & !continuation;
-    if most == 1 {
-        return digits;
+    if number & continuation != 0 {
+        return wide_digit_groups(number, continuation, most);
     }
-    let (mut groups, mut left) = (0, digits);
+    // Bytes that have so many digits before them.
+    let full = (1..=most).fold(number, |full, before| full & (number << before));
+    let (mut groups, mut last) = (0, first(number) << most & full);
+    while last != 0 {
+        groups |= last;
+        last = last << most & full;
+    }
+    groups
+}
+
+/// The same for digits of which some take more than a byte.
+#[cold]
+fn wide_digit_groups(number: u64, continuation: u64, most: u8) -> u64 {
+    let (mut groups, mut left) = (0, number & !continuation);
     let (mut place, mut count) = (u32::MAX, 0);
     while left != 0 {
         let at = left.trailing_zeros();
