@@ -6,8 +6,12 @@
 //! 1. Up to 63 bytes, [`Parts`] find the next merge as the minimum of an array.
 //! 2. Beyond that, [`runs`] of equal bytes are merged as a whole, where there is little else.
 //! 3. Where there is, and to look at all ranks for each merge would cost quadratic time, places wait
-//!    in a list for each rank, and only the ranks that occur stand in a queue. A pretoken of
-//!    megabytes has few ranks, so this takes about linear time.
+//!    in a list for each rank, and only the ranks that occur stand in a queue. Some ten thousand bytes
+//!    have few ranks, so this takes about linear time.
+//!
+//! Longer pretokens are merged in [`windows`], so that they take no more memory than that.
+
+mod windows;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,10 +19,11 @@ use std::collections::BinaryHeap;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use super::pairs::{NO_MERGE, Pairs};
+use super::pairs::{NO_MERGE, PairTable, Pairs};
 use super::parts::Parts;
 use super::runs;
 use crate::lanes::{self, Lanes, Plain, Work};
+use windows::{SIZES, Windows};
 
 /// Longer pretokens (in bytes) take the way with the queue.
 pub(super) const SHORT: usize = Parts::<64>::MOST;
@@ -56,6 +61,23 @@ struct Waiting {
 /// Append the ids of a pretoken; each of its bytes must have an id.
 #[inline]
 pub(super) fn merge(
+    pairs: &PairTable,
+    byte_ids: &ByteIds,
+    pretoken: &[u8],
+    scratch: &mut MergeScratch,
+    out: &mut Vec<u32>,
+) {
+    if pretoken.len() <= SHORT {
+        merge_short(pairs, byte_ids, pretoken, out);
+    } else if pretoken.len() <= SIZES.window {
+        merge_at_once(pairs, byte_ids, pretoken, scratch, out);
+    } else if !runs::merge(pairs, byte_ids, pretoken, out) {
+        Windows { pairs, byte_ids, scratch, out, sizes: SIZES }.merge(pretoken);
+    }
+}
+
+/// The same, whatever it takes.
+pub(super) fn merge_at_once(
     pairs: &impl Pairs,
     byte_ids: &ByteIds,
     pretoken: &[u8],
@@ -225,6 +247,7 @@ impl Waiting {
 mod tests {
     use super::super::pairs::PairTable;
     use super::super::together::{self, TURNS};
+    use super::windows::Sizes;
     use super::*;
     use crate::key::LONGEST;
     use crate::vocabulary::{MergeRule, Vocabulary};
@@ -271,6 +294,12 @@ mod tests {
         let mut out = Vec::new();
         merge_long(&pairs, &byte_ids, text, &mut MergeScratch::default(), &mut out);
         assert_eq!(out, plain(vocabulary, rule, text), "the queue");
+        for (window, few) in [(1, 1), (7, 1), (20, 1), (20, 2), (40, 1)] {
+            let (pairs, byte_ids, sizes) = (&pairs, &byte_ids, Sizes { window, few });
+            let (scratch, mut out) = (&mut MergeScratch::default(), Vec::new());
+            Windows { pairs, byte_ids, scratch, out: &mut out, sizes }.merge(text);
+            assert_eq!(out, plain(vocabulary, rule, text), "{sizes:?}");
+        }
         for length in [SHORT, 31, LONGEST] {
             for part in text.chunks(length) {
                 let mut out = Vec::new();

@@ -43,6 +43,8 @@ pub(crate) struct PairTable<W = Column<u64>, B = Column<u32>> {
     ids: Column<u32>,
     /// Ranks are below.
     ranks: u32,
+    /// Where the bytes of each id start, and the end of the last one; empty while the table is made.
+    offsets: Column<u32>,
 }
 
 /// A table that is being made.
@@ -64,6 +66,7 @@ impl Building {
             bytes: vec![NO_MERGE; 1 << 16],
             ids: Column::new(ids),
             ranks: number(ranks),
+            offsets: Column::new(Vec::new()),
         }
     }
 
@@ -78,7 +81,7 @@ impl Building {
     }
 
     /// The finished table, in which single bytes have the ranks of their ids.
-    pub(super) fn finish(mut self, byte_ids: &ByteIds) -> PairTable {
+    pub(super) fn finish(mut self, vocabulary: &Vocabulary, byte_ids: &ByteIds) -> PairTable {
         for bytes in 0..=u16::MAX {
             let [left, right] = bytes.to_be_bytes();
             let ids = [left, right].map(|byte| byte_ids[usize::from(byte)]);
@@ -86,8 +89,9 @@ impl Building {
                 if ids.contains(&NO_ID) { NO_MERGE } else { self.rank(ids[0], ids[1], Plain) };
             self.insert_bytes(left, right, rank);
         }
-        let Self { buckets, bytes, ids, ranks } = self;
-        PairTable { buckets: buckets.finish(), bytes: Column::new(bytes), ids, ranks }
+        let Self { buckets, bytes, ids, ranks, .. } = self;
+        let offsets = vocabulary.arrays().1.clone();
+        PairTable { buckets: buckets.finish(), bytes: Column::new(bytes), ids, ranks, offsets }
     }
 }
 
@@ -107,7 +111,7 @@ impl PairTable {
         for (rank, &(left, right)) in (0..).zip(merges) {
             building.insert(left, right, rank);
         }
-        Ok(building.finish(byte_ids))
+        Ok(building.finish(vocabulary, byte_ids))
     }
 
     /// The table in a file: `ids` is empty under the rule of ranks.
@@ -132,13 +136,26 @@ impl PairTable {
             && below(&bytes, ranks)
             && below(&ids, size)
             && !ids.contains(&NO_MERGE);
-        right.then_some(Self { buckets, bytes, ids, ranks })
+        let offsets = vocabulary.arrays().1.clone();
+        right.then_some(Self { buckets, bytes, ids, ranks, offsets })
     }
 
     /// The arrays, as a file holds them.
     pub(crate) fn columns(&self) -> PairColumns {
         let Self { buckets, bytes, ids, .. } = self.clone();
         PairColumns { buckets, bytes, ids }
+    }
+
+    /// How many bytes an id has.
+    pub(super) fn length(&self, id: u32) -> usize {
+        let id = id as usize;
+        self.offsets.get(id..id + 2).map_or(0, |span| (span[1] - span[0]) as usize)
+    }
+
+    /// How many bytes the longest id has. This looks at all of them.
+    pub(super) fn longest(&self) -> usize {
+        let lengths = self.offsets.windows(2).map(|span| span[1] - span[0]);
+        lengths.max().unwrap_or_default() as usize
     }
 
     /// All pairs of ids, in order of rank.

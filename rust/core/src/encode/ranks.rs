@@ -27,7 +27,7 @@ pub(super) fn find(vocabulary: &Vocabulary, byte_ids: &ByteIds) -> PairTable {
     let (mut scratch, mut parts) = (MergeScratch::default(), Vec::new());
     for (token, id) in tokens {
         parts.clear();
-        merge::merge(&shorter, byte_ids, token, &mut scratch, &mut parts);
+        merge::merge_at_once(&shorter, byte_ids, token, &mut scratch, &mut parts);
         if let &[left, right] = &*parts {
             shorter.insert(left, right, id);
             pairs[id as usize] = Some((left, right));
@@ -36,16 +36,20 @@ pub(super) fn find(vocabulary: &Vocabulary, byte_ids: &ByteIds) -> PairTable {
             shorter.insert_bytes(left, right, id);
         }
     }
-    in_order(&pairs, byte_ids)
+    in_order(&pairs, vocabulary, byte_ids)
 }
 
 /// The table of the pairs of all ids, put in in the order of the ids, as the native file has it.
-fn in_order(pairs: &[Option<(u32, u32)>], byte_ids: &ByteIds) -> PairTable {
+fn in_order(
+    pairs: &[Option<(u32, u32)>],
+    vocabulary: &Vocabulary,
+    byte_ids: &ByteIds,
+) -> PairTable {
     let mut building = Building::with_room(pairs.len(), Vec::new());
     for (id, pair) in (0..).zip(pairs) {
         if let &Some((left, right)) = pair {
             building.insert(left, right, id);
         }
     }
-    building.finish(byte_ids)
+    building.finish(vocabulary, byte_ids)
 }
