@@ -156,15 +156,20 @@ fn merge_long(
         out.push(parts.ids[place]);
         at = parts.next(place);
     }
-    *parts = LongParts::default();
+    if pretoken.len() > SIZES.window {
+        *parts = LongParts::default();
+    }
 }
 
 impl LongParts {
     fn fill(&mut self, pairs: &impl Pairs, byte_ids: &ByteIds, pretoken: &[u8]) {
         let ranks = pretoken.windows(2).map(|pair| pairs.rank_of_bytes(pair[0], pair[1]));
-        self.ids = pretoken.iter().map(|&byte| byte_ids[usize::from(byte)]).collect();
-        self.ranks = ranks.chain([NO_MERGE]).collect();
-        self.starts = vec![u64::MAX; pretoken.len() / 64 + 1];
+        self.ids.clear();
+        self.ids.extend(pretoken.iter().map(|&byte| byte_ids[usize::from(byte)]));
+        self.ranks.clear();
+        self.ranks.extend(ranks.chain([NO_MERGE]));
+        self.starts.clear();
+        self.starts.resize(pretoken.len() / 64 + 1, u64::MAX);
     }
 
     /// The next start behind a place, or the end.
@@ -234,9 +239,9 @@ impl Waiting {
         Some((rank, places))
     }
 
-    /// Keep the memory of a list, if it is not much.
+    /// Keep the memory of a list, if it is not much: of all lists at most 4 MiB.
     fn keep(&mut self, mut places: Vec<u32>) {
-        if places.capacity() <= 1 << 10 {
+        if places.capacity() <= 1 << 8 && self.spare.len() < 1 << 12 {
             places.clear();
             self.spare.push(places);
         }
