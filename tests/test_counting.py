@@ -207,6 +207,22 @@ def test_parquet_of_other_kinds_is_read_by_other_means(
         bytepair.count(binary)
 
 
+def test_damage_that_the_parquet_crate_does_not_expect_is_not_printed(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    whole, damaged = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    pq.write_table(pa.table({"text": WORDS}), whole, compression="none", data_page_version="2.0")
+    picked, read = random.Random(1), 0
+    for _ in range(2000):
+        other = bytearray(whole.read_bytes())
+        other[-1 - picked.randrange(600)] ^= 1 << picked.randrange(8)
+        damaged.write_bytes(other)
+        with contextlib.suppress(CorpusError, OSError):
+            read += _core.Counter("gpt2").add_parquet([damaged], "text", lambda *_: None)
+    assert 0 < read < 2000
+    assert capfd.readouterr().err == ""
+
+
 def test_what_stops_the_reading_of_parquet(tmp_path: Path) -> None:
     whole, damaged = tmp_path / "a.parquet", tmp_path / "b.parquet"
     pq.write_table(pa.table({"text": WORDS}), whole, compression="zstd", row_group_size=500)

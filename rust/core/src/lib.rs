@@ -76,6 +76,8 @@ mod pages;
 
 mod prefetch;
 
+mod unharmed;
+
 pub mod error;
 
 pub use count::{Counter, Counts};

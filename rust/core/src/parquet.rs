@@ -9,7 +9,6 @@
 
 use std::fs::File;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -170,8 +169,8 @@ impl TextColumn {
 /// Do something with a file that may be damaged, of which the parquet crate does not expect everything:
 /// a panic is an error.
 fn unharmed<T>(read: impl FnOnce() -> Parquet<T>) -> Parquet<T> {
-    let damaged = |_| Err(ParquetError::General("it is damaged".to_owned()));
-    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(damaged)
+    let damaged = || Err(ParquetError::General("it is damaged".to_owned()));
+    crate::unharmed::unharmed(read).unwrap_or_else(damaged)
 }
 
 /// Whether a column holds texts, one a row.
