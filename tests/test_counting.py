@@ -188,6 +188,16 @@ def test_a_large_row_group_is_read_in_parts(
     assert seen[-1] == sum(map(len, texts))
 
 
+def test_threads_share_a_long_text_that_a_file_has_alone(tmp_path: Path) -> None:
+    texts = ["short", "中文 words " * 200_000, None, "and short", "x" * 2_000_000, "end"]
+    expected = bytepair.count([text or "" for text in texts])
+    pq.write_table(pa.table({"text": texts}), tmp_path / "a.parquet")
+    for threads in (1, 2, 5):
+        counts = bytepair.count(tmp_path / "a.parquet", threads=threads)
+        assert counts.items() == expected.items()
+        assert counts.text_bytes == expected.text_bytes
+
+
 def test_parquet_of_other_kinds_is_read_by_other_means(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -99,6 +99,7 @@ impl Counter {
                     Error::Interrupted
                 })
             };
+            let column = column.with_page_limit(counter.most_page_bytes());
             counter.add_column(&column, &mut reported)
         });
         stopped.map_or(done, Err).map(|()| true)

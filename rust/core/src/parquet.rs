@@ -7,6 +7,8 @@
 //! Only what nearly all files are is read: a plain column of UTF-8, of a compression that is built in.
 //! Of anything else [`TextColumn::open`] says `None`, and the caller reads it by other means.
 
+mod bounded;
+
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -18,10 +20,10 @@ use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::ByteArrayType;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader};
-use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::schema::types::ColumnDescriptor;
 
 use crate::error::{Error, Result};
+use bounded::Pages;
 
 /// A row group of more bytes, unpacked, is read in parts of about so many.
 const PART: usize = 1 << 24;
@@ -39,6 +41,7 @@ pub struct TextColumn {
     /// Which column of each file it is.
     columns: Vec<usize>,
     parts: Vec<Part>,
+    most_page_bytes: u64,
 }
 
 /// Rows of a row group.
@@ -53,11 +56,19 @@ impl TextColumn {
     /// The column of this name; `None` if a file is none, has no such column, or has it in a form
     /// that is not read here.
     pub fn open(files: &[impl AsRef<Path>], name: &str) -> Option<Self> {
-        let mut opened = Self { files: Vec::new(), columns: Vec::new(), parts: Vec::new() };
+        let (columns, parts, most_page_bytes) = (Vec::new(), Vec::new(), u64::MAX);
+        let mut opened = Self { files: Vec::new(), columns, parts, most_page_bytes };
         for path in files {
             unharmed(|| opened.add(path.as_ref(), name)).ok()??;
         }
         Some(opened)
+    }
+
+    /// To read a page of more bytes, unpacked, is an error. A thread has three such pages in memory at
+    /// most: one that is read, the same unpacked, and the one before it.
+    #[must_use]
+    pub fn with_page_limit(self, bytes: u64) -> Self {
+        Self { most_page_bytes: bytes, ..self }
     }
 
     fn add(&mut self, path: &Path, name: &str) -> Parquet<Option<()>> {
@@ -110,11 +121,11 @@ impl TextColumn {
 
     /// The pages of the column in a row group. Each time the file is opened anew, as those who read
     /// one file through several handles of the system may share the place at which they read.
-    fn pages(&self, file: usize, group: usize) -> Parquet<SerializedPageReader<File>> {
+    fn pages(&self, file: usize, group: usize) -> Parquet<Pages> {
         let (path, chunk) = (&self.files[file].0, self.chunk(file, group));
         let rows = usize::try_from(chunk.num_values())?;
-        let file = Arc::new(File::open(path)?);
-        unharmed(|| SerializedPageReader::new(file, chunk, rows, None))
+        let file = File::open(path)?;
+        unharmed(|| Pages::new(file, chunk, rows, self.most_page_bytes))
     }
 
     /// How many parts there are.

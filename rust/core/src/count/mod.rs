@@ -39,6 +39,9 @@ const PIECE: usize = 1 << 18;
 /// it was read. The few with more bytes are read by one thread, whose rows are in order anyway.
 const PLACES_A_PART: u64 = 1 << 36;
 
+/// A page of a parquet file may have so many bytes whatever the memory limit.
+const PAGE: usize = 192_000_000;
+
 /// How often a pretoken was seen, and the place in the corpus at which it first was.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
@@ -116,6 +119,13 @@ impl Counter {
         self
     }
 
+    /// How many bytes a page of a column may have that is counted, lest reading take more memory than
+    /// counting: half of what a thread may take, or what is little for any machine.
+    pub fn most_page_bytes(&self) -> u64 {
+        let limit = self.tables[0].limit.as_ref();
+        limit.map_or(u64::MAX, |limit| (limit.memory / 2).max(PAGE) as u64)
+    }
+
     /// Split `texts` and add their pretokens; each is a document of its own.
     ///
     /// On an error the counter holds an unknown part of these texts and should be dropped.
@@ -147,6 +157,9 @@ impl Counter {
         column: &TextColumn,
         on_progress: &mut (dyn FnMut(u64, u64) -> Result<()> + Send),
     ) -> Result<()> {
+        if column.parts() == 1 {
+            return self.add_part(column, on_progress);
+        }
         let (splitter, first) = (&self.splitter, self.place);
         let (texts, text_bytes) = (&AtomicU64::new(self.texts), &AtomicU64::new(self.text_bytes));
         let work = |table: &mut Table, part: usize| {
@@ -168,6 +181,26 @@ impl Counter {
         (self.texts, self.text_bytes) = so_far();
         self.place += column.parts() as u64 * PLACES_A_PART;
         Ok(())
+    }
+
+    /// Add the only part of a column: it is read by one thread, but all share its long texts.
+    fn add_part(
+        &mut self,
+        column: &TextColumn,
+        on_progress: &mut (dyn FnMut(u64, u64) -> Result<()> + Send),
+    ) -> Result<()> {
+        let texts = self.texts;
+        let rows = column.for_each(0, &mut |text| {
+            if text.len() > 2 * PIECE {
+                return self.add(&[text]);
+            }
+            self.tables[0].add_text(&self.splitter, text, self.place)?;
+            self.text_bytes += text.len() as u64;
+            self.place += text.len() as u64;
+            Ok(())
+        })?;
+        self.texts = texts + rows as u64;
+        on_progress(self.texts, self.text_bytes)
     }
 
     /// The texts with their offsets in the corpus, the long ones cut where that changes nothing, so
