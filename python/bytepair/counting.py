@@ -61,6 +61,8 @@ def count(
             corpus; what does not fit is put aside in a temporary folder (of `TMPDIR`), and the
             result is the same. The limit does not hold for the batch of text that is being
             read, nor for the result: the bytes of the distinct pretokens, and 16 more for each.
+            But of a parquet file, whose pages are unpacked as a whole, a page must not be larger
+            than half of what each thread has of the limit, or than 192 MB.
             None means half of the memory that the machine, or its container, has.
         checkpoint: a file in which the counts are saved every five minutes, and when counting is
             broken off by Ctrl-C or an error. If it is there, counting goes on from it: the
@@ -68,7 +70,7 @@ def count(
 
     Raises:
         PatternError: if the pattern is not a regular expression; the message shows where.
-        CorpusError: if the source cannot be read.
+        CorpusError: if the source cannot be read, or not within the limit.
         CountsError: if the checkpoint is one of another count.
         OSError: if what does not fit the limit finds no place on the disk.
         ValueError: if `memory_limit` is not positive.
