@@ -198,6 +198,14 @@ def test_threads_share_a_long_text_that_a_file_has_alone(tmp_path: Path) -> None
         assert counts.text_bytes == expected.text_bytes
 
 
+def test_a_page_that_has_no_room_within_the_limit_is_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"text": ["a" * 193_000_000]}), file, compression="zstd")
+    with pytest.raises(CorpusError, match=r"a\.parquet .* a page has 1930000\d\d bytes, .* memory"):
+        bytepair.count(file, memory_limit=1_000_000)
+    assert bytepair.count(file, threads=1, memory_limit=400_000_000).text_bytes == 193_000_000
+
+
 def test_parquet_of_other_kinds_is_read_by_other_means(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
