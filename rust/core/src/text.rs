@@ -137,14 +137,17 @@ fn find_in_utf8(
 ) -> Option<usize> {
     let within = &bytes[..bytes.len().min(near.saturating_add(most))];
     let mut start = near + within.get(near..)?.iter().take_while(|&&b| b & 0xC0 == 0x80).count();
+    // Where a character is repeated, the same two come again and again.
+    let mut known = None;
     for chunk in within[start..].utf8_chunks() {
         let mut characters = chunk.valid().char_indices().peekable();
         while let Some((_, before)) = characters.next() {
-            if let Some(&(at, behind)) = characters.peek()
-                && is(before, behind)
-            {
+            let Some(&(at, behind)) = characters.peek() else { break };
+            let pair = Some((before, behind));
+            if known != pair && is(before, behind) {
                 return Some(start + at);
             }
+            known = pair;
         }
         start += chunk.valid().len() + chunk.invalid().len();
     }

@@ -18,6 +18,9 @@ const BITS_AN_ID: usize = 16;
 const LEAST_BITS: usize = 1 << 12;
 const MOST_BITS: usize = 1 << 21;
 
+/// So many bytes are looked at together.
+const RUN: usize = 64;
+
 /// A bit for each pair of bytes, in words.
 const PARTS: usize = 1 << 10;
 
@@ -71,8 +74,11 @@ impl Borders {
 
     /// The first border behind `start` that no token crosses, or the end of the text, which is UTF-8.
     pub(super) fn next(&self, text: &[u8], start: usize) -> usize {
-        let mut borders = (start + 1..text.len()).filter(|&at| is_border(text[at]));
-        borders.find(|&at| !self.is_crossed(text, at)).unwrap_or(text.len())
+        let mut at = next_border(text, start + 1);
+        while at < text.len() && self.is_crossed(text, at) {
+            at = next_border(text, at + 1);
+        }
+        at
     }
 }
 
@@ -80,6 +86,20 @@ impl Borders {
 #[inline]
 fn is_border(byte: u8) -> bool {
     byte >= 0xC0
+}
+
+/// The first border from a place on, or the end of the text: mostly one of the next few places, or else
+/// far, so then many are looked at together.
+#[inline]
+fn next_border(text: &[u8], start: usize) -> usize {
+    let find = |start: usize, end: usize| (start..end).find(|&at| is_border(text[at]));
+    let near = text.len().min(start + 4);
+    find(start, near).unwrap_or_else(|| {
+        let highest = |bytes: &[u8; RUN]| bytes.iter().fold(0, |highest, &byte| byte.max(highest));
+        let runs = text[near..].as_chunks().0.iter();
+        let without = RUN * runs.take_while(|&run| !is_border(highest(run))).count();
+        find(near + without, text.len()).unwrap_or(text.len())
+    })
 }
 
 /// The bit of the two bytes at a border.
