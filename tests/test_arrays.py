@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sys
 from collections.abc import Callable
 from itertools import pairwise
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bytepair
+import memory
 from bytepair.errors import SpecialTokenError
 from texts import hard_text
 
@@ -145,3 +147,28 @@ class TestLists:
         ids = tok.encode("ab" * 1000)
         del tok
         assert set(ids) == {7000}
+
+
+def test_a_pretoken_of_megabytes_takes_little_more_than_its_ids() -> None:
+    program = """
+    import random
+    import bytepair
+
+    letters = random.Random(1).choices("abcdefghijklmnopqrstuvwxyz", k=1_000_000)
+    text = "".join(letters) * 20
+    del letters
+    tok = bytepair.train([text[:300_000]], 2000, special_tokens=[])
+    before = peak_mb()
+    ids = tok.encode_to_numpy(text)
+    print(ids.nbytes / 1e6, peak_mb() - before)
+    """
+    ids, grown = map(float, memory.run(program))
+    assert grown < 5 * ids
+
+
+def test_a_pretoken_of_many_windows_has_the_ids_that_it_has_elsewhere() -> None:
+    picked = random.Random(2)
+    text = "".join(picked.choices("abcdefghijklmnopqrstuvwxyz", k=300_000))
+    for trained in (text, " ".join(text[at : at + 7] for at in range(0, 10_000, 7))):
+        tok = bytepair.train([trained[:100_000]], 1000, special_tokens=[])
+        assert tok.encode_to_numpy(text).tolist() == tok.to_tiktoken().encode(text)
