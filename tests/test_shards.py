@@ -25,7 +25,7 @@ import bytepair
 import memory
 from bytepair import shards
 from bytepair.errors import CorpusError, ShardError, SpecialTokenError
-from bytepair.shards import layout, manifest
+from bytepair.shards import job, layout, manifest, rows
 
 #: The module: `bytepair.shards.write` is the function in it.
 write: Any = import_module("bytepair.shards.write")
@@ -263,7 +263,7 @@ def test_nothing_is_done_twice(
 ) -> None:
     shards.write(corpus, trained, tmp_path / "out", tokens_per_shard=SMALL)
     before = {p: p.stat().st_mtime_ns for p in (tmp_path / "out").iterdir()}
-    monkeypatch.setattr(write, "encode", None)  # would fail if it were called
+    monkeypatch.setattr(write, "encode_all", None)  # would fail if it were called
     shards.write(corpus, trained, tmp_path / "out", tokens_per_shard=SMALL)
     assert {p: p.stat().st_mtime_ns for p in (tmp_path / "out").iterdir()} == before
 
@@ -390,7 +390,7 @@ def test_what_is_left_out_is_recorded(
 def test_a_run_that_ended_with_an_error_goes_on_leaving_out(
     damaged: Path, tmp_path: Path, trained: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(write, "PIECES", 1)
+    monkeypatch.setattr(rows, "PARTS", 1)
     options: dict[str, Any] = {"tokens_per_shard": 2000}
     with pytest.raises(CorpusError, match="row 20"):
         shards.write(damaged, trained, tmp_path / "out", **options)
@@ -418,10 +418,10 @@ def test_a_run_that_finished_nothing_leaves_the_folder_to_others(
 
 
 def test_options_are_the_same_wherever_they_stand() -> None:
-    options = write.Options.__annotations__
-    declared = {name: inspect.signature(write.write).parameters[name].default for name in options}
-    made = inspect.signature(write.make_job).parameters
-    assert {name: made[name].default for name in list(made)[2:]} == declared
+    options = job.Options.__annotations__
+    assert list(inspect.signature(job.make_job).parameters)[2:] == list(options)
+    described = inspect.getdoc(write.write) or ""
+    assert all(f"\n    {name}: " in described for name in options)
 
 
 def test_options_that_cannot_be(corpus: Path, tmp_path: Path, wide: bytepair.Tokenizer) -> None:

@@ -261,6 +261,21 @@ def render(
     threads: int | None = None,
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint8], NDArray[np.int64]]: ...
 def pack(lengths: NDArray[np.int64], width: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
+def reads_parquet(files: Sequence[str], column: str) -> bool: ...
+def encode_rows(
+    tokenizer: Tokenizer,
+    files: Sequence[str],
+    column: str,
+    items: Sequence[Sequence[tuple[int, int, int, int]]],
+    take: Callable[
+        [NDArray[np.uint16 | np.uint32], NDArray[np.int64], NDArray[np.int64], int], object
+    ],
+    *,
+    prepend: str | int | None = None,
+    append: str | int | None = None,
+    most_bytes: int,
+    threads: int | None = None,
+) -> bool: ...
 def best_fit(
     lengths: NDArray[np.uintp], width: int, buffer: int
 ) -> tuple[NDArray[np.uintp], NDArray[np.uintp], NDArray[np.uintp]]: ...

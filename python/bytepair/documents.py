@@ -295,7 +295,7 @@ def _row_group(
 
     end = row + table.metadata.row_group(unit).num_rows
     try:
-        for batch in table.group(unit, column, BATCH_BYTES, max(PAGE_BYTES, max_bytes * 3 // 2)):
+        for batch in table.group(unit, column, BATCH_BYTES, most_page_bytes(max_bytes)):
             if isinstance(batch, parquet.Heavy):
                 yield Skip(row, batch.rows, batch.reason)
                 row += batch.rows
@@ -304,6 +304,17 @@ def _row_group(
                 row += len(batch)
     except (pa.ArrowException, OSError) as error:
         yield Skip(row, end - row, str(error))
+
+
+def most_page_bytes(max_bytes: int) -> int:
+    """How large a page may be, if a document may have so many bytes.
+
+    Example:
+        >>> from bytepair.documents import most_page_bytes
+        >>> most_page_bytes(256_000_000)
+        384000000
+    """
+    return max(PAGE_BYTES, max_bytes * 3 // 2)
 
 
 def _jsonl(

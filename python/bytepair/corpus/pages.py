@@ -87,16 +87,22 @@ def pages_of(source: pa.NativeFile, chunk: Any) -> Iterator[Page]:
     end, row = place + chunk.total_compressed_size, 0
     while place < end:
         fields, length = _header(source, place)
-        packed = fields.get(3, -1)
+        packed = _whole(fields, 3, -1)
         if packed < 0:
             return  # pyarrow will say what is wrong
-        inner = fields.get(5) or fields.get(7) or fields.get(8) or {}
-        encoding = inner.get(4 if 8 in fields else 2, -1)
-        kind, rows = fields.get(1, -1), inner.get(1, 0)
+        inner = next((f for n in (5, 7, 8) if isinstance(f := fields.get(n), dict)), {})
+        encoding = _whole(inner, 4 if 8 in fields else 2, -1)
+        kind, rows = _whole(fields, 1, -1), _whole(inner, 1, 0)
         after = place + length + packed
-        page = Page(place, after, kind, fields.get(2, 0), rows, row, encoding)
+        page = Page(place, after, kind, _whole(fields, 2, 0), rows, row, encoding)
         yield page
         place, row = after, row + (rows if page.is_data else 0)
+
+
+def _whole(fields: dict[int, Any], number: int, otherwise: int) -> int:
+    """A number of a header, which may be damaged."""
+    found = fields.get(number)
+    return found if isinstance(found, int) else otherwise
 
 
 def nothing(page: Page, start: int, stop: int) -> bytes:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 BLOCK_BYTES: Final = 1 << 20
 #: A batch has at most so many bytes, or one row; and the pages in which it begins and ends.
 MOST_BYTES: Final = 1 << 26
+#: Batches are much smaller than usual if they have less than this part of the rows.
+_MUCH_SMALLER: Final = 8
 #: Of a chunk with these encodings alone, no batch has more bytes than the chunk.
 _UNREPEATED: Final = frozenset({"PLAIN", "RLE", "BIT_PACKED", "DELTA_LENGTH_BYTE_ARRAY"})
 
@@ -39,6 +41,25 @@ class Heavy:
 
     rows: int
     reason: str
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows that are read together.
+
+    Attributes:
+        group: their row group.
+        before: how many rows of the file stand before that.
+        first: the first of them, as a row of the file.
+        rows: how many they are.
+        size: of their texts in bytes, about.
+    """
+
+    group: int
+    before: int
+    first: int
+    rows: int
+    size: int
 
 
 @contextmanager
@@ -95,13 +116,9 @@ class File:
             batch_bytes: how large a batch should be, about.
             page_bytes: a page that is larger when unpacked is `Heavy`; None means that none is.
         """
-        group = self.metadata.row_group(unit)
-        rows, pages = MOST_ROWS, []
-        for chunk in _chunks(group, column):
-            pages = self._pages(chunk, min(MOST_BYTES, page_bytes or MOST_BYTES))
-            average = batch_bytes * group.num_rows // max(chunk.total_uncompressed_size, 1)
-            rows = max(min(average, rows_at_once(pages, batch_bytes, MOST_BYTES)), 1)
+        rows, _, pages = self._rows_at_once(unit, column, batch_bytes, page_bytes)
         heavy = [page for page in pages if page_bytes is not None and page.size > page_bytes]
+        group = self.metadata.row_group(unit)
         reason = f"the page has {max([page.size for page in heavy], default=0):,} bytes, more than "
         reason += f"the {page_bytes or 0:,} that are unpacked at once"
         if any(page.kind == DICTIONARY for page in heavy):
@@ -110,6 +127,48 @@ class File:
         table = _opened(_Without(self._source, heavy)) if heavy else self._table
         found = table.iter_batches(rows, row_groups=[unit], columns=[column], use_threads=False)
         yield from _filled((batch.column(0) for batch in found), heavy, reason)
+
+    def parts(self, column: str, batch_bytes: int, page_bytes: int) -> list[Batch] | None:
+        """Where the batches are that `group` makes of each row group.
+
+        Args:
+            column: as there.
+            batch_bytes: as there.
+            page_bytes: as there.
+
+        Returns:
+            None if a page is too large, or if the texts are so different that batches are much
+            smaller than they should be.
+        """
+        found: list[Batch] = []
+        before = 0
+        for unit in range(self.metadata.num_row_groups):
+            rows, usual, pages = self._rows_at_once(unit, column, batch_bytes, page_bytes)
+            group = self.metadata.row_group(unit)
+            size = sum(chunk.total_uncompressed_size for chunk in _chunks(group, column))
+            largest = max([page.size for page in pages], default=0)
+            if largest > page_bytes or rows * _MUCH_SMALLER < min(usual, group.num_rows):
+                return None
+            for row in range(0, group.num_rows, rows):
+                count = min(rows, group.num_rows - row)
+                part = size * count // group.num_rows
+                found.append(Batch(unit, before, before + row, count, part))
+            before += group.num_rows
+        return found
+
+    def _rows_at_once(
+        self, unit: int, column: str, batch_bytes: int, page_bytes: int | None
+    ) -> tuple[int, int, list[Page]]:
+        """How many rows a batch may have; how many, if all were alike; and the pages, if read."""
+        group = self.metadata.row_group(unit)
+        rows = usual = MOST_ROWS
+        pages: list[Page] = []
+        for chunk in _chunks(group, column):
+            pages = self._pages(chunk, min(MOST_BYTES, page_bytes or MOST_BYTES))
+            average = batch_bytes * group.num_rows // max(chunk.total_uncompressed_size, 1)
+            usual = max(min(average, MOST_ROWS), 1)
+            rows = max(min(average, rows_at_once(pages, batch_bytes, MOST_BYTES)), 1)
+        return rows, usual, pages
 
     def _pages(self, chunk: Any, most: int) -> list[Page]:
         """The pages of a chunk; none if no batch of it can have more bytes than so many."""

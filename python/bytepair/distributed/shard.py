@@ -24,18 +24,9 @@ from bytepair.errors import InUseError, ShardError
 from bytepair.progress import Bar, Callback
 from bytepair.shards import Manifest, manifest
 from bytepair.shards.disk import DiskFile
-from bytepair.shards.write import (
-    Encoded,
-    Job,
-    Left,
-    Options,
-    Place,
-    cut,
-    encoded,
-    finish,
-    finished,
-    make_job,
-)
+from bytepair.shards.encode import encode_all
+from bytepair.shards.job import Encoded, Job, Left, Options, Place, make_job
+from bytepair.shards.write import Cut, finish, finished
 from bytepair.tokenizer import Tokenizer
 
 PARTS: Final = ".parts"
@@ -111,29 +102,29 @@ def encode_task(task: Task, job: Job, root: Path, threads: int | None) -> None:
     """Encode the files of a task to a part, unless it is there."""
 
     def work(task: Task, folder: Path) -> dict[str, Any]:
-        part = replace(job, files=task.files)
-        with closing(encoded(part, Place(0, 0), threads)) as stream:
-            return _write_part(stream, folder, job.dtype)
+        return _write_part(replace(job, files=task.files), folder, threads)
 
     tasks.run(root, [task], work)
 
 
-def _write_part(
-    stream: Iterator[Encoded | Left], folder: Path, dtype: np.dtype[Any]
-) -> dict[str, Any]:
+def _write_part(job: Job, folder: Path, threads: int | None) -> dict[str, Any]:
     """Write ids, and for each document how many ids and how many bytes of text it has."""
     skipped: list[Left] = []
     tokens = documents = 0
+
+    def take(item: Encoded | Left) -> None:
+        nonlocal tokens, documents
+        if isinstance(item, dict):
+            skipped.append(item)
+            return
+        ids.add(np.ascontiguousarray(item.ids, job.dtype))
+        rows = np.stack([np.diff(item.offsets), np.diff(item.text_ends)], axis=1)
+        lengths.add(np.ascontiguousarray(rows, np.int64).reshape(-1))
+        tokens += len(item.ids)
+        documents += len(rows)
+
     with closing(DiskFile(folder / "ids")) as ids, closing(DiskFile(folder / "lengths")) as lengths:
-        for item in stream:
-            if isinstance(item, dict):
-                skipped.append(item)
-                continue
-            ids.add(np.ascontiguousarray(item.ids, dtype))
-            rows = np.stack([np.diff(item.offsets), np.diff(item.text_ends)], axis=1)
-            lengths.add(np.ascontiguousarray(rows, np.int64).reshape(-1))
-            tokens += len(item.ids)
-            documents += len(rows)
+        encode_all(job, take, threads=threads)
         ids.finish()
         lengths.finish()
     return {"tokens": tokens, "documents": documents, "skipped": skipped}
@@ -152,8 +143,11 @@ def assemble(
                 marks = manifest.begin(folder, job.values, ignore=PARTS)
                 following = marks[-1].following if marks else (0, 0)
                 if following is not None:
-                    stream = _parts(folder / PARTS, work, Place(*following), job.dtype)
-                    marks += cut(stream, job, folder, marks, bar)
+                    with Cut(job, folder, marks, bar) as run:
+                        for item in _parts(folder / PARTS, work, Place(*following), job.dtype):
+                            run.take(item)
+                        run.close(None)
+                    marks += run.marks
                 made = finish(folder, job, marks)
             shutil.rmtree(folder / PARTS, ignore_errors=True)
             return made

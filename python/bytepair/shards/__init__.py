@@ -8,11 +8,12 @@
 ('bytepair', 'uint16', 61)
 """
 
+from bytepair.shards.job import TOKENS_PER_SHARD
 from bytepair.shards.layout import LAYOUTS
 from bytepair.shards.manifest import Manifest, Part, Shard
 from bytepair.shards.read import Batches, Dataset
 from bytepair.shards.verify import Report, verify
-from bytepair.shards.write import TOKENS_PER_SHARD, write
+from bytepair.shards.write import write
 
 __all__ = [
     "LAYOUTS",

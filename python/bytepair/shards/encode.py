@@ -1,52 +1,49 @@
-"""A column of documents in, their ids end to end out: all that shards know of the encoder."""
+"""The inputs of a job in, their documents as ids out, in order, from any address on.
+
+What the core can read by itself it reads (`rows`); all else comes through Arrow (`columns`). Both
+give the same documents, and where something is damaged, Arrow decides what can be read of it.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from contextlib import closing
 
-import numpy as np
-from numpy.typing import NDArray
-
-from bytepair import _core, arrow
-from bytepair.tokenizer import Tokenizer
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from bytepair.shards import columns, rows
+from bytepair.shards.job import Encoded, Job, Left, Place
 
 
-def encode(
-    tokenizer: Tokenizer,
-    texts: pa.Array,
-    dtype: np.dtype[Any],
-    *,
-    bos: int | None = None,
-    eos: int | None = None,
+def encode_all(
+    job: Job,
+    take: Callable[[Encoded | Left], None],
+    start: Place = Place(0, 0),  # noqa: B008 - it is frozen
     threads: int | None = None,
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Encode documents; special tokens in their text are text.
+) -> None:
+    """Read and encode the documents from an address on.
 
     Args:
-        tokenizer: the tokenizer.
-        texts: strings, without nulls.
-        dtype: of the ids; every id of the tokenizer fits.
-        bos: the id to begin each document with.
-        eos: the id to end each document with.
-        threads: how many threads to use at most; None means all.
-
-    Returns:
-        The ids of all documents, and where each begins (int64), with the end of the last.
-
-    Example:
-        >>> import bytepair, numpy, pyarrow
-        >>> from bytepair.shards.encode import encode
-        >>> tok = bytepair.train(["hello hello"], vocab_size=269)
-        >>> texts = pyarrow.array(["hello", "he"])
-        >>> ids, offsets = encode(tok, texts, numpy.dtype("uint16"), bos=260)
-        >>> ids.tolist(), offsets.tolist()
-        ([260, 259, 260, 104, 101], [0, 2, 5])
+        job: says what is read, and how it is encoded.
+        take: is called with batches of documents, and with what is left out, in order.
+        start: the address of the first document.
+        threads: how many threads encode; None means all.
     """
-    ids, offsets = _core.encode_utf8(
-        tokenizer, arrow.data(texts), arrow.offsets(texts),
-        special=None, prepend=bos, append=eos, threads=threads,
-    )  # fmt: skip
-    return ids.astype(dtype, copy=False), offsets
+    place = start
+    while place.input < len(job.files):
+        plan = rows.plan(job, place.input)
+        while place.input < plan.stop:
+            place = rows.encode(job, plan, place, take, threads)
+            if place.input < plan.stop:
+                place = _through_arrow(job, place, place.input + 1, take, threads)
+        place = _through_arrow(job, place, rows.next_input(job, place.input), take, threads)
+
+
+def _through_arrow(
+    job: Job, start: Place, stop: int, take: Callable[[Encoded | Left], None], threads: int | None
+) -> Place:
+    """Read and encode up to the input of a number, and return where that begins."""
+    if start.input < stop:
+        with closing(columns.encoded(job, start, stop, threads)) as stream:
+            for item in stream:
+                take(item)
+                del item  # it should not be held while the next is made
+    return Place(stop, 0)

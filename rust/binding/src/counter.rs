@@ -85,7 +85,11 @@ impl Counter {
         column: &str,
         on_progress: &Bound<'_, PyAny>,
     ) -> PyResult<bool> {
-        let Some(column) = py.detach(|| TextColumn::open(&files, column)) else { return Ok(false) };
+        let opened = py.detach(|| {
+            let column = TextColumn::open(&files, column)?;
+            Some((column.parts()?, column))
+        });
+        let Some((parts, column)) = opened else { return Ok(false) };
         let on_progress = on_progress.clone().unbind();
         let mut stopped = None;
         let done = self.with(py, |counter| {
@@ -100,7 +104,7 @@ impl Counter {
                 })
             };
             let column = column.with_page_limit(counter.most_page_bytes());
-            counter.add_column(&column, &mut reported)
+            counter.add_column(&column, &parts, &mut reported)
         });
         stopped.map_or(done, Err).map(|()| true)
     }

@@ -20,6 +20,7 @@ mod listed;
 mod model;
 mod options;
 mod render;
+mod rows;
 mod shards;
 mod text;
 mod tokenizer;
@@ -63,6 +64,8 @@ mod _core {
     use crate::model::Model;
     #[pymodule_export]
     use crate::render::{pack, render};
+    #[pymodule_export]
+    use crate::rows::{encode_rows, reads_parquet};
     #[pymodule_export]
     use crate::shards::{best_fit, gather};
     #[pymodule_export]

@@ -46,6 +46,8 @@ pub mod arrays;
 
 pub mod documents;
 
+pub mod rows;
+
 pub mod spans;
 
 pub mod stream;

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use parquet::basic::{Compression, ConvertedType, LogicalType, Type};
 use parquet::column::page::PageReader;
 use parquet::column::reader::ColumnReaderImpl;
-use parquet::data_type::ByteArrayType;
+use parquet::data_type::{ByteArray, ByteArrayType};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader};
 use parquet::schema::types::ColumnDescriptor;
@@ -40,24 +40,25 @@ pub struct TextColumn {
     files: Vec<(PathBuf, ParquetMetaData)>,
     /// Which column of each file it is.
     columns: Vec<usize>,
-    parts: Vec<Part>,
     most_page_bytes: u64,
 }
 
 /// Rows of a row group.
-#[derive(Debug)]
-struct Part {
-    file: usize,
-    group: usize,
-    rows: Range<usize>,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// Which of the files.
+    pub file: usize,
+    /// Which row group of it.
+    pub group: usize,
+    /// Which rows of that.
+    pub rows: Range<usize>,
 }
 
 impl TextColumn {
     /// The column of this name; `None` if a file is none, has no such column, or has it in a form
     /// that is not read here.
     pub fn open(files: &[impl AsRef<Path>], name: &str) -> Option<Self> {
-        let (columns, parts, most_page_bytes) = (Vec::new(), Vec::new(), u64::MAX);
-        let mut opened = Self { files: Vec::new(), columns, parts, most_page_bytes };
+        let mut opened = Self { files: Vec::new(), columns: Vec::new(), most_page_bytes: u64::MAX };
         for path in files {
             unharmed(|| opened.add(path.as_ref(), name)).ok()??;
         }
@@ -80,14 +81,20 @@ impl TextColumn {
         if !is_text(&columns[column]) || !(0..metadata.num_row_groups()).all(unpacked) {
             return Ok(None);
         }
-        let file = self.files.len();
         self.files.push((path.to_owned(), metadata));
         self.columns.push(column);
-        for group in 0..self.files[file].1.num_row_groups() {
-            let parts = self.parts_of(file, group)?;
-            self.parts.extend(parts);
-        }
         Ok(Some(()))
+    }
+
+    /// All rows, in parts of at most about 16 MB; `None` if a file is damaged.
+    pub fn parts(&self) -> Option<Vec<Part>> {
+        let mut parts = Vec::new();
+        for (file, (_, metadata)) in self.files.iter().enumerate() {
+            for group in 0..metadata.num_row_groups() {
+                parts.extend(unharmed(|| self.parts_of(file, group)).ok()?);
+            }
+        }
+        Some(parts)
     }
 
     /// A row group, divided between pages if it is large.
@@ -128,20 +135,32 @@ impl TextColumn {
         unharmed(|| Pages::new(file, chunk, rows, self.most_page_bytes))
     }
 
-    /// How many parts there are.
-    pub fn parts(&self) -> usize {
-        self.parts.len()
+    /// About how many bytes of text a part has; 0 if there is no such part.
+    pub fn size(&self, part: &Part) -> usize {
+        if !self.has(part) {
+            return 0;
+        }
+        let chunk = self.chunk(part.file, part.group);
+        let [bytes, rows] = [chunk.uncompressed_size(), chunk.num_values()]
+            .map(|number| usize::try_from(number).unwrap_or(0));
+        (bytes / rows.max(1)).saturating_mul(part.rows.len())
     }
 
-    /// Call `sink` with each text of a part in order, and return how many rows it has: a null is no
-    /// text. Fails if the file cannot be read or is not UTF-8, and with whatever `sink` fails with.
-    pub fn for_each(&self, part: usize, sink: &mut dyn FnMut(&str) -> Result<()>) -> Result<usize> {
-        let Part { file, group, rows } = &self.parts[part];
+    /// Whether there are such rows, as far as the files say.
+    pub fn has(&self, part: &Part) -> bool {
+        let groups = self.files.get(part.file).map_or(0, |(_, metadata)| metadata.num_row_groups());
+        let rows = || usize::try_from(self.chunk(part.file, part.group).num_values());
+        let Range { start, end } = part.rows;
+        part.group < groups && start <= end && rows().is_ok_and(|rows| end <= rows)
+    }
+
+    /// Call `sink` with each text of a part in order; a null is an empty text. Fails if the file cannot
+    /// be read or is not UTF-8, and with whatever `sink` fails with. Panics if there is no such part.
+    pub fn for_each(&self, part: &Part, sink: &mut dyn FnMut(&str) -> Result<()>) -> Result<()> {
+        let Part { file, group, rows } = part;
         let path = || self.files[*file].0.display().to_string();
-        let unreadable = |error: ParquetError| {
-            let reason = error.to_string();
-            Error::Unreadable { path: path(), reason }
-        };
+        let wrong = |reason| Error::Unreadable { path: path(), reason };
+        let unreadable = |error: ParquetError| wrong(error.to_string());
         let chunk = self.chunk(*file, *group);
         let pages = Box::new(self.pages(*file, *group).map_err(unreadable)?);
         let mut column = ColumnReaderImpl::<ByteArrayType>::new(chunk.column_descr_ptr(), pages);
@@ -154,20 +173,23 @@ impl TextColumn {
             let asked = most.min(rows.end - at);
             let read = unharmed(|| column.read_records(asked, Some(&mut levels), None, &mut texts));
             let (count, ..) = read.map_err(unreadable)?;
+            let missing = || wrong(format!("there are {at} rows in its row group instead of more"));
             if count == 0 {
-                let reason = format!("there are {at} rows in its row group instead of more");
-                return Err(Error::Unreadable { path: path(), reason });
+                return Err(missing());
             }
-            for (index, bytes) in texts.iter().enumerate() {
-                let text = std::str::from_utf8(bytes.data()).map_err(|error| {
-                    let row = self.first_row(*file, *group) + at + nth_value(&levels, index);
+            let mut found = texts.iter();
+            for row in 0..count {
+                let is_null = levels.get(row) == Some(&0);
+                let bytes = if is_null { None } else { Some(found.next().ok_or_else(missing)?) };
+                let text = std::str::from_utf8(bytes.map_or(&[], ByteArray::data));
+                sink(text.map_err(|error| {
+                    let row = self.first_row(*file, *group) + at + row;
                     Error::RowNotUtf8 { path: path(), row, at: error.valid_up_to() }
-                })?;
-                sink(text)?;
+                })?)?;
             }
             at += count;
         }
-        Ok(rows.len())
+        Ok(())
     }
 
     /// How many rows of a file stand before a row group.
@@ -202,10 +224,4 @@ fn unpacks(chunk: &ColumnChunkMetaData) -> bool {
 fn rows_at_once(chunk: &ColumnChunkMetaData) -> usize {
     let row = chunk.uncompressed_size() / chunk.num_values().max(1);
     (READ / usize::try_from(row).unwrap_or(1).max(1)).clamp(1, 1 << 10)
-}
-
-/// In which row the value number `index` stands; rows of level 0 have none.
-fn nth_value(levels: &[i16], index: usize) -> usize {
-    let mut with_value = levels.iter().enumerate().filter(|&(_, &level)| level > 0);
-    with_value.nth(index).map_or(index, |(row, _)| row)
 }

@@ -25,7 +25,7 @@ use table::{Limit, Table};
 
 use crate::error::{Error, Result};
 use crate::parallel;
-use crate::parquet::TextColumn;
+use crate::parquet::{Part, TextColumn};
 use crate::pretokenize::{Pattern, Splitter};
 use crate::text::Text;
 
@@ -146,7 +146,7 @@ impl Counter {
         Ok(())
     }
 
-    /// Split the texts of a column of parquet files, each a document of its own, and add their
+    /// Split the texts of parts of a column of parquet files, each a document of its own, and add their
     /// pretokens. The threads that count also read. Now and then `on_progress` is called with the
     /// number of texts so far, and of their bytes.
     ///
@@ -155,31 +155,32 @@ impl Counter {
     pub fn add_column(
         &mut self,
         column: &TextColumn,
+        parts: &[Part],
         on_progress: &mut (dyn FnMut(u64, u64) -> Result<()> + Send),
     ) -> Result<()> {
-        if column.parts() == 1 {
-            return self.add_part(column, on_progress);
+        if let [part] = parts {
+            return self.add_part(column, part, on_progress);
         }
         let (splitter, first) = (&self.splitter, self.place);
         let (texts, text_bytes) = (&AtomicU64::new(self.texts), &AtomicU64::new(self.text_bytes));
         let work = |table: &mut Table, part: usize| {
             let (place, mut offset) = (first + part as u64 * PLACES_A_PART, 0);
-            let rows = column.for_each(part, &mut |text| {
+            column.for_each(&parts[part], &mut |text| {
                 table.add_text(splitter, text, place + offset.min(PLACES_A_PART - 1))?;
                 offset += text.len() as u64;
                 Ok(())
             })?;
-            texts.fetch_add(rows as u64, Ordering::Relaxed);
+            texts.fetch_add(parts[part].rows.len() as u64, Ordering::Relaxed);
             text_bytes.fetch_add(offset, Ordering::Relaxed);
             Ok(())
         };
         let so_far = || (texts.load(Ordering::Relaxed), text_bytes.load(Ordering::Relaxed));
-        deal(&mut self.tables, column.parts(), work, &mut || {
+        deal(&mut self.tables, parts.len(), work, &mut || {
             let (texts, text_bytes) = so_far();
             on_progress(texts, text_bytes)
         })?;
         (self.texts, self.text_bytes) = so_far();
-        self.place += column.parts() as u64 * PLACES_A_PART;
+        self.place += parts.len() as u64 * PLACES_A_PART;
         Ok(())
     }
 
@@ -187,10 +188,11 @@ impl Counter {
     fn add_part(
         &mut self,
         column: &TextColumn,
+        part: &Part,
         on_progress: &mut (dyn FnMut(u64, u64) -> Result<()> + Send),
     ) -> Result<()> {
         let texts = self.texts;
-        let rows = column.for_each(0, &mut |text| {
+        column.for_each(part, &mut |text| {
             if text.len() > 2 * PIECE {
                 return self.add(&[text]);
             }
@@ -199,7 +201,7 @@ impl Counter {
             self.place += text.len() as u64;
             Ok(())
         })?;
-        self.texts = texts + rows as u64;
+        self.texts = texts + part.rows.len() as u64;
         on_progress(self.texts, self.text_bytes)
     }
 

@@ -9,6 +9,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
+mod in_order;
+
+pub use in_order::in_order;
+
 /// Work of less weight than this is not worth starting a thread.
 const WORTH_A_THREAD: usize = 1 << 16;
 

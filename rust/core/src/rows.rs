@@ -1,0 +1,124 @@
+//! Rows of parquet files in, their ids out in order: the way from a corpus to token shards.
+//!
+//! Each thread reads some rows and encodes them at once, out of the page in which they were unpacked, so
+//! that a text is neither copied nor handed from one thread to another. The rows are given in items of
+//! one or more parts, and what an item gives has the same parts, whatever the threads do.
+
+use crate::arrays::Id;
+use crate::encode::EncodeOptions;
+use crate::error::{Error, Result};
+use crate::pages;
+use crate::parallel;
+use crate::parquet::{Part, TextColumn};
+use crate::tokenizer::{Kit, Tokenizer};
+
+/// So many bytes of text are worked on, or wait for who takes the ids, at most; with many threads, more.
+const AHEAD: usize = 1 << 26;
+/// For each thread so many bytes at least.
+const AHEAD_A_THREAD: usize = 1 << 23;
+/// Room is made for one id for so many bytes.
+const BYTES_AN_ID: usize = 3;
+
+/// The ids of the documents of an item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rows<T> {
+    /// The ids, end to end.
+    pub ids: Vec<T>,
+    /// Where those of each document begin, and at last where those of the last one end.
+    pub offsets: Vec<i64>,
+    /// The same for the bytes of their texts.
+    pub text_ends: Vec<i64>,
+    /// How many parts of the item these are. What comes first behind them cannot be read or encoded.
+    pub parts: usize,
+}
+
+impl<T> Default for Rows<T> {
+    fn default() -> Self {
+        Self { ids: Vec::new(), offsets: vec![0], text_ends: vec![0], parts: 0 }
+    }
+}
+
+/// What [`Tokenizer::encode_rows`] works on.
+#[derive(Debug, Clone, Copy)]
+pub struct Job<'a> {
+    /// Where the texts are.
+    pub column: &'a TextColumn,
+    /// Which rows, in the order of the result. Each part must be in the column.
+    pub items: &'a [Vec<Part>],
+    /// What goes before and after each text.
+    pub options: &'a EncodeOptions,
+    /// A longer text is one that cannot be read.
+    pub most_bytes: usize,
+}
+
+impl Tokenizer {
+    /// Encode rows of parquet files on up to `threads` threads, each a document of its own; a null is an
+    /// empty one.
+    ///
+    /// `sink` takes what each item gave, in order, and is called with `None` now and then while there
+    /// is nothing to take; what it fails with ends everything. `T` must hold every id: see
+    /// [`fits_u16`](Self::fits_u16).
+    pub fn encode_rows<T: Id>(
+        &self,
+        job: &Job<'_>,
+        threads: usize,
+        sink: impl FnMut(Option<Rows<T>>) -> Result<()>,
+    ) -> Result<()> {
+        let most = AHEAD.max(threads.saturating_mul(AHEAD_A_THREAD));
+        let weight = |item: &Vec<Part>| item.iter().map(|part| job.column.size(part)).sum();
+        let encode = |kit: &mut _, item: &Vec<Part>| {
+            let size: usize = weight(item);
+            let mut rows = Rows { ids: pages::room(size / BYTES_AN_ID), ..Rows::default() };
+            for part in item {
+                let (ids, documents) = (rows.ids.len(), rows.offsets.len());
+                if self.encode_part(job, part, kit, &mut rows).is_err() {
+                    rows.ids.truncate(ids);
+                    rows.offsets.truncate(documents);
+                    rows.text_ends.truncate(documents);
+                    break;
+                }
+                rows.parts += 1;
+            }
+            rows
+        };
+        let state = || self.kit();
+        parallel::in_order(
+            job.items,
+            threads,
+            most,
+            weight,
+            state,
+            |k, i| encode(&mut **k, i),
+            sink,
+        )
+    }
+
+    fn encode_part<T: Id>(
+        &self,
+        job: &Job<'_>,
+        part: &Part,
+        kit: &mut Kit,
+        rows: &mut Rows<T>,
+    ) -> Result<()> {
+        let Kit { scratch, block, .. } = kit;
+        let mut bytes = rows.text_ends.last().copied().unwrap_or(0);
+        job.column.for_each(part, &mut |text| {
+            if text.len() > job.most_bytes {
+                return Err(Error::Interrupted);
+            }
+            rows.ids.extend(job.options.prepend.map(T::of));
+            let sink = |block: &[u32]| rows.ids.extend(block.iter().map(|&id| T::of(id)));
+            self.encode_blocks(text, job.options, scratch, block, sink)?;
+            rows.ids.extend(job.options.append.map(T::of));
+            bytes += place(text.len());
+            rows.offsets.push(place(rows.ids.len()));
+            rows.text_ends.push(bytes);
+            Ok(())
+        })
+    }
+}
+
+/// A number of what is in memory.
+fn place(number: usize) -> i64 {
+    i64::try_from(number).expect("less than 2^63 are in memory")
+}
