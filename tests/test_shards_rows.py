@@ -40,7 +40,7 @@ def listing(folder: Path) -> dict[str, bytes]:
 def through_arrow(source: Any, tok: bytepair.Tokenizer, out: Path, **options: Any) -> Any:
     """The files of shards, when all documents come through Arrow; or the error that ended it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rows._core, "reads_parquet", lambda *_: False)
+        patch.setattr(_core, "reads_parquet", lambda *_: False)
         return written(source, tok, out, **options)
 
 

@@ -279,6 +279,7 @@ def encode_rows(
 def best_fit(
     lengths: NDArray[np.uintp], width: int, buffer: int
 ) -> tuple[NDArray[np.uintp], NDArray[np.uintp], NDArray[np.uintp]]: ...
+def crc32(bytes: NDArray[np.uint8], start: int = 0) -> int: ...
 def gather(
     sources: Sequence[NDArray[np.integer]],
     which: NDArray[np.uintp],

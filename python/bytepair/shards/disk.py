@@ -12,12 +12,13 @@ from __future__ import annotations
 import errno
 import mmap
 import os
-import zlib
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from bytepair import _core
 
 #: The bytes of a write.
 BUFFER_BYTES: Final = 1 << 22
@@ -83,7 +84,8 @@ class DiskFile:
     def _write(self) -> None:
         """Write what the buffer holds, and begin it anew."""
         data = self._buffer[: self._filled]
-        self.crc = zlib.crc32(data[self._unchecked :], self.crc)
+        new = np.frombuffer(self._buffer, np.uint8)[self._unchecked : self._filled]
+        self.crc = _core.crc32(new, self.crc)
         self._filled = self._unchecked = 0
         while data:
             try:

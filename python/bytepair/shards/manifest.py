@@ -19,6 +19,7 @@ from typing import Any, Final, Literal, Self
 
 import numpy as np
 
+from bytepair import _core
 from bytepair.errors import InUseError, ShardError
 from bytepair.tokenizer import write_whole
 
@@ -317,7 +318,7 @@ def crc_of(path: Path, offset: int = 0, size: int | None = None) -> str:
         file.seek(offset)
         left = path.stat().st_size - offset if size is None else size
         while left > 0 and (block := file.read(min(left, 1 << 22))):
-            crc = zlib.crc32(block, crc)
+            crc = _core.crc32(np.frombuffer(block, np.uint8), crc)
             left -= len(block)
     return f"{crc:08x}"
 

@@ -67,7 +67,7 @@ mod _core {
     #[pymodule_export]
     use crate::rows::{encode_rows, reads_parquet};
     #[pymodule_export]
-    use crate::shards::{best_fit, gather};
+    use crate::shards::{best_fit, crc32, gather};
     #[pymodule_export]
     use crate::tokenizer::Tokenizer;
     #[pymodule_export]

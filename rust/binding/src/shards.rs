@@ -1,4 +1,4 @@
-//! `best_fit` and `gather`: the rows of a training run, planned and copied.
+//! `best_fit` and `gather`: the rows of a training run, planned and copied; `crc32`: a checksum.
 
 use bytepair::shards::Piece;
 use numpy::{Element, IntoPyArray, PyArray1, PyReadonlyArray1, PyReadwriteArray1};
@@ -7,6 +7,14 @@ use pyo3::prelude::*;
 
 type Plan<'py> =
     (Bound<'py, PyArray1<usize>>, Bound<'py, PyArray1<usize>>, Bound<'py, PyArray1<usize>>);
+
+/// The CRC-32 of an array, behind bytes of which it is `start`.
+#[pyfunction]
+#[pyo3(signature = (bytes, start=0))]
+pub(crate) fn crc32(py: Python<'_>, bytes: PyReadonlyArray1<'_, u8>, start: u32) -> PyResult<u32> {
+    let bytes = bytes.as_slice()?;
+    Ok(py.detach(|| bytepair::shards::crc32(bytes, start)))
+}
 
 /// Best-fit packing into full rows: the document of each piece, its ids, where rows end.
 #[pyfunction]

@@ -1,9 +1,24 @@
 //! Documents of token shards into rows for training: which go where, and the copying.
 //!
 //! A row has a fixed number of ids and begins with a document. [`best_fit`] looks at lengths only,
-//! so a reader can plan an epoch without touching a token; [`gather`] then copies.
+//! so a reader can plan an epoch without touching a token; [`gather`] then copies. And [`crc32`], the
+//! checksum of what is written.
 
 use std::collections::BTreeSet;
+
+/// The CRC-32 of bytes, behind others of which it is `start`.
+///
+/// ```
+/// use bytepair::shards::crc32;
+/// assert_eq!(crc32(b"123456789", 0), 0xCBF4_3926);
+/// assert_eq!(crc32(b"6789", crc32(b"12345", 0)), 0xCBF4_3926);
+/// ```
+#[must_use]
+pub fn crc32(bytes: &[u8], start: u32) -> u32 {
+    let mut hasher = crc32fast::Hasher::new_with_initial(start);
+    hasher.update(bytes);
+    hasher.finalize()
+}
 
 /// The rows of a plan: pieces of documents, one after the other.
 #[derive(Debug, Default, PartialEq, Eq)]
