@@ -24,9 +24,15 @@ COMMANDS: Final = (
     "download", "shard", "plan", "pipeline", "convert",
 )  # fmt: skip
 
+#: Those that go on where they were interrupted.
+CONTINUED: Final = ("download", "shard", "pipeline")
+
 
 class _Group(TyperGroup):
-    """The commands, which end quietly when the reader of their output has had enough."""
+    """The commands.
+
+    They end quietly when the reader of their output has had enough, and say so when interrupted.
+    """
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -35,6 +41,12 @@ class _Group(TyperGroup):
             # Python would complain when it closes stdout at its end.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
+        except KeyboardInterrupt:
+            if ctx.invoked_subcommand != "explore":  # which ends in no other way
+                more = "; the same command goes on from here"
+                more = more if ctx.invoked_subcommand in CONTINUED else ""
+                typer.echo(f"bytepair: interrupted{more}", err=True)
+            raise typer.Exit(130) from None
 
 
 def _show_version(value: bool) -> None:

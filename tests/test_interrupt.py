@@ -1,0 +1,73 @@
+"""Ctrl-C amid a long command: it ends and says so, and the same command finishes the work."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import bytepair
+
+if sys.platform == "win32":
+    pytest.skip("Ctrl-C is no signal there", allow_module_level=True)
+
+SAID = "bytepair: interrupted; the same command goes on from here\n"
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Some files that the core reads, and one that comes through Arrow."""
+    folder = tmp_path_factory.mktemp("source")
+    texts = [path.read_text(encoding="utf-8") for path in bytepair.sample.paths()]
+    rows = [f"{number} {text[:10_000]}" for number in range(8) for text in texts]
+    for name, compression in [("a", "zstd"), ("b", "gzip"), ("c", "snappy")]:
+        table = pa.table({"text": rows})
+        pq.write_table(table, folder / f"{name}.parquet", 50, compression=compression)
+    return folder
+
+
+def listing(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def lasting(folder: Path) -> set[str]:
+    """What is there and finished: no locks, and nothing that still has another name."""
+    found = {str(path.relative_to(folder)) for path in folder.rglob("*")}
+    return {name for name in found if "/." not in f"/{name.removeprefix('.progress/')}"}
+
+
+def interrupted(words: list[str], out: Path) -> int:
+    """Run a command, and press Ctrl-C when it has finished something; return its exit code."""
+    before = lasting(out)
+    run = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    while run.poll() is None and not lasting(out) - before:
+        time.sleep(0.001)
+    if run.poll() is None:
+        run.send_signal(signal.SIGINT)
+    error = run.communicate(timeout=60)[1]
+    assert (run.returncode, error) in [(130, SAID), (0, "")]
+    return run.returncode
+
+
+@pytest.mark.parametrize("command", ["shard", "pipeline"])
+def test_a_command_that_is_interrupted_again_and_again(
+    command: str, source: Path, tmp_path: Path, trained: bytepair.Tokenizer
+) -> None:
+    trained.save(tmp_path)
+    options = {"shard": ["-t", str(tmp_path)], "pipeline": ["--vocab-size", "3000"]}[command]
+    words = [
+        sys.executable, "-m", "bytepair", command, str(source), *options,
+        "--tokens-per-shard", "300K", "--out",
+    ]  # fmt: skip
+    subprocess.run([*words, str(tmp_path / "whole")], check=True, capture_output=True)
+    out = tmp_path / "out"
+    codes = [interrupted([*words, str(out)], out) for _ in range(7)]
+    assert codes.count(130) >= 2
+    subprocess.run([*words, str(out)], check=True, capture_output=True)
+    assert listing(out) == listing(tmp_path / "whole")
