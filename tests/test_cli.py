@@ -152,7 +152,8 @@ def test_inspect(folder: Path) -> None:
     ("words", "message"),
     [
         (["inspect", "nowhere"], "there is no tokenizer at nowhere"),
-        (["train", "nowhere.txt"], "no file or folder 'nowhere.txt'"),
+        (["train", "nowhere.txt"], "no file or folder 'nowhere.txt'; look at its name"),
+        (["count", "file:///nowhere.txt"], "there is no file at file:///nowhere.txt"),
         (["train", "--vocab-size", "0"], "vocab_size 0 is too small"),
         (["train", "--vocab-size", "10"], "smallest size is 265"),
         (["train", "--pattern", "("], "not valid at byte"),

@@ -324,3 +324,28 @@ def test_merges_do_not_depend_on_how_the_text_comes(
     assert train(texts, memory_limit=100_000) == expected
     halves = bytepair.count(texts[:75]) + bytepair.count(texts[75:])
     assert digest(bytepair.train(halves, 3000, ties=ties, special_tokens=[])) == expected
+
+
+# ---------------------------------------------------------------------------- URLs
+
+
+def test_urls_are_counted_and_trained_on(tmp_path: Path) -> None:
+    """As `bytepair.documents` reads them; here through the URL of a local folder."""
+    source = tmp_path / "source"
+    source.mkdir()
+    pq.write_table(pa.table({"text": WORDS}), source / "a.parquet")
+    expected = bytepair.count(WORDS)
+    folder, file = source.as_uri(), (source / "a.parquet").as_uri()
+    assert bytepair.count(folder) == expected
+    assert bytepair.count([file, file]) == expected * 2
+    assert bytepair.count([file, source / "a.parquet"]) == expected * 2
+    trained = bytepair.train(WORDS, 360)
+    assert bytepair.train(f"{folder}/*.parquet", 360) == trained
+    assert bytepair.pipeline(folder, tmp_path / "made", 360).tokenizer == trained
+    with pytest.raises(CorpusError, match="there is no file at"):
+        bytepair.count((source / "b.parquet").as_uri())
+
+
+def test_texts_that_look_like_urls_are_texts() -> None:
+    for texts in (["https://example.com/a", "https://example.com/b"], ["s3://x.parquet is a name"]):
+        assert bytepair.count(texts).text_bytes == sum(map(len, texts))

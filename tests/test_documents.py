@@ -164,7 +164,11 @@ def test_documents_that_are_no_text(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("source", "message"),
-    [([], "must be files"), (["a", 3], "must be files"), ("no such", "no file or folder")],
+    [
+        ([], "must be files"),
+        (["a", 3], "must be files"),
+        ("no such", "no file or folder 'no such'; pass paths"),
+    ],
 )
 def test_no_source(source: Any, message: str) -> None:
     with pytest.raises(CorpusError, match=message):

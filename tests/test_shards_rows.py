@@ -26,7 +26,13 @@ WORDS = [f"word {i % 100} {'long ' * (i % 50)}{i * i}" for i in range(2_000)]
 SHAPES: dict[str, dict[str, Any]] = {
     "plain": {"use_dictionary": False, "compression": "none"},
     "snappy, row groups": {"compression": "snappy", "row_group_size": 99},
-    "zstd, small pages": {"compression": "zstd", "data_page_size": 1000, "row_group_size": 999},
+    "zstd, small pages": {
+        "compression": "zstd",
+        "use_dictionary": False,
+        "data_page_size": 1000,
+        "write_batch_size": 10,
+        "row_group_size": 999,
+    },
     "second version": {"data_page_version": "2.0", "compression": "snappy"},
     "differences": {"use_dictionary": False, "column_encoding": {"text": "DELTA_BYTE_ARRAY"}},
     "lengths": {"use_dictionary": False, "column_encoding": {"text": "DELTA_LENGTH_BYTE_ARRAY"}},
@@ -104,7 +110,7 @@ def test_small_and_large_parts(
     write_corpus(tmp_path / "in", "zstd, small pages")
     expected = through_arrow(tmp_path / "in", trained, tmp_path / "slow", tokens_per_shard=5000)
     for number, (batch, joined, files) in enumerate(
-        [(4000, 10_000, 1), (20_000, 1, 2), (10**6, 10**6, 64)]
+        [(10_000, 30_000, 1), (20_000, 1, 2), (10**6, 10**6, 64)]
     ):
         monkeypatch.setattr(rows, "BATCH_BYTES", batch)
         monkeypatch.setattr(rows, "JOIN_BYTES", joined)
@@ -220,7 +226,7 @@ def test_parts_are_the_batches_of_arrow(tmp_path: Path) -> None:
     write_corpus(tmp_path / "in", "zstd, small pages")
     for file in sorted((tmp_path / "in").glob("*.parquet")):
         with parquet.open_parquet(pa.OSFile(str(file)), packed=False) as table:
-            for size in (5000, 20_000, 10**6):
+            for size in (10_000, 20_000, 10**6):
                 parts = table.parts("text", size, 10**9)
                 assert parts is not None
                 found = [len(b) for b in table.batches("text", size)]
@@ -230,17 +236,18 @@ def test_parts_are_the_batches_of_arrow(tmp_path: Path) -> None:
 
 
 def test_odd_row_groups_are_left_to_arrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where one text would make all batches small, and where a page is too large."""
-    file = tmp_path / "a.parquet"
-    texts = ["short"] * 5000 + ["long" * 100_000] * 3 + ["short"] * 5000
-    pq.write_table(
-        pa.table({"text": texts}), file, use_dictionary=False, data_page_size=99, write_batch_size=9
-    )
-    with parquet.open_parquet(pa.OSFile(str(file)), packed=False) as table:
-        assert table.parts("text", 10**5, 10**9) is not None
-        assert table.parts("text", 10**7, 10**5) is None
+    """Where a page has several batches, and where a text that is repeated would make them small."""
+    long, repeated = tmp_path / "long.parquet", tmp_path / "repeated.parquet"
+    table = pa.table({"text": ["short"] * 5000 + ["long" * 100_000] * 3 + ["short"] * 5000})
+    pq.write_table(table, long, use_dictionary=False)
+    pq.write_table(pa.table({"text": ["long" * 10_000] * 2000}), repeated)
+    with parquet.open_parquet(pa.OSFile(str(long)), packed=False) as file:
+        assert file.parts("text", 10**5, 10**9) is None
+        assert file.parts("text", 10**7, 10**9) is not None
+    with parquet.open_parquet(pa.OSFile(str(repeated)), packed=False) as file:
+        assert file.parts("text", 10**8, 10**9) is not None
         monkeypatch.setattr(parquet, "MOST_BYTES", 10**6)
-        assert table.parts("text", 10**5, 10**9) is None
+        assert file.parts("text", 10**8, 10**9) is None
 
 
 def test_the_core_is_asked_for_rows_that_are_not_there(

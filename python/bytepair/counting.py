@@ -84,9 +84,23 @@ def count(
         [(b'one', 1), (b' two', 1), (b' one', 1)]
     """
     limits = corpus.Limits(max_chars, doc_cap)
+    source = opened(source, column)
     job = Job(source, pattern, limits, threads, column, errors, memory_limit, checkpoint)
     with Bar(progress) as bar:
         return job.run(bar)
+
+
+def opened(source: corpus.Source, column: str) -> corpus.Source:
+    """The source; if it names URLs, the documents there.
+
+    Example:
+        >>> from bytepair.counting import opened
+        >>> opened(["one", "two"], "text")
+        ['one', 'two']
+    """
+    from bytepair.documents import are_urls, documents
+
+    return documents(source, column) if are_urls(source) else source
 
 
 @dataclass(frozen=True)

@@ -159,11 +159,37 @@ def is_url(name: str) -> bool:
     return re.match(r"[a-z][a-z0-9+.-]+://", name) is not None
 
 
+def are_urls(source: corpus.Source) -> bool:
+    """Whether a source that may also be texts names files of which some have URLs.
+
+    A list of nothing but strings does if all are URLs, one at least of a table or a packed file: it
+    could also be a corpus of addresses.
+
+    Example:
+        >>> from bytepair.documents import are_urls
+        >>> are_urls("s3://bucket/folder"), are_urls(["s3://bucket/a.parquet"])
+        (True, True)
+        >>> are_urls(["https://example.com", "https://example.com/page"])
+        False
+    """
+    if isinstance(source, str):
+        return is_url(source)
+    if not isinstance(source, list | tuple):
+        return False
+    names = [name for name in source if isinstance(name, str)]
+    urls = [name for name in names if is_url(name) and not re.search(r"\s", name)]
+    if len(names) < len(source):
+        return bool(urls) and all(isinstance(name, str | os.PathLike) for name in source)
+    known = corpus.TABLES | corpus.COMPRESSED
+    return len(urls) == len(source) and any(Path(url).suffix in known for url in urls)
+
+
 def _local(name: str) -> list[Input]:
     from pyarrow.fs import LocalFileSystem
 
     system = LocalFileSystem()
-    return [Input(str(p), p.stat().st_size, system, str(p)) for p in corpus.expand(name)]
+    found = corpus.expand(name, "pass paths, folders, globs or URLs of files")
+    return [Input(str(p), p.stat().st_size, system, str(p)) for p in found]
 
 
 def _remote(url: str) -> list[Input]:

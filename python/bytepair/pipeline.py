@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bytepair import _core, corpus
 from bytepair.counting import count
 from bytepair.counts import Counts
-from bytepair.documents import inputs
+from bytepair.documents import documents, inputs, is_url
 from bytepair.errors import ShardError
 from bytepair.progress import Callback
 from bytepair.tokenizer import FILE_NAME, Tokenizer, load, write_whole
@@ -68,7 +68,7 @@ def pipeline(
     """Count, train, evaluate, save, shard and verify. The same call continues after a break.
 
     Args:
-        source: files, as in `bytepair.train`.
+        source: files, as in `bytepair.documents`.
         out: the folder; new, empty, or that of the same pipeline.
         vocab_size: ids of the tokenizer.
         pattern: the split pattern: a name of `bytepair.PATTERNS` or a regular expression.
@@ -98,6 +98,7 @@ def pipeline(
     from bytepair.shards import manifest
 
     files = inputs(source)
+    text = documents(source, column) if any(is_url(file.name) for file in files) else source
     folder = Path(out)
     job = {
         "inputs": [[file.name, file.size] for file in files], "vocab_size": vocab_size,
@@ -115,7 +116,7 @@ def pipeline(
     with manifest.locked(folder):
         _begin(folder, job)
         tok = _trained(
-            folder, source, step, vocab_size=vocab_size, special_tokens=special_tokens,
+            folder, text, step, vocab_size=vocab_size, special_tokens=special_tokens,
             progress=progress, threads=threads,
             counting={"pattern": pattern, "max_chars": max_chars, "doc_cap": doc_cap,
                       "column": column},

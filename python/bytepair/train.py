@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias
 
 from bytepair import _core, corpus
-from bytepair.counting import Job
+from bytepair.counting import Job, opened
 from bytepair.counts import Counts
 from bytepair.errors import CorpusError, CountsError, VocabularyError
 from bytepair.progress import Bar, Callback
@@ -59,8 +59,8 @@ def train(
 
     Args:
         source: an iterable of `str`, one document each; a path or a list of paths to text files,
-            jsonl or parquet, each also `.gz` or `.zst`; a folder of such files; a glob; Arrow data;
-            or `Counts`, whose pattern is taken.
+            jsonl or parquet, each also `.gz` or `.zst`; a folder of such files; a glob; a URL, as
+            in `bytepair.documents`; Arrow data; or `Counts`, whose pattern is taken.
         vocab_size: how many ids the tokenizer has: the 256 bytes, the merges, the special tokens.
         pattern: the split pattern: a name of `bytepair.PATTERNS` or a regular expression.
         special_tokens: the names of the special tokens; they get the ids after the last merge.
@@ -106,6 +106,7 @@ def train(
             counts = _checked(source, pattern, limited=max_chars is not None or doc_cap is not None)
         else:
             limits = corpus.Limits(max_chars, doc_cap)
+            source = opened(source, column)
             job = Job(source, pattern, limits, threads, column, errors, memory_limit)
             counts = job.run(bar).core
         # Without a merge to learn, no text is needed: the bytes alone are a tokenizer.

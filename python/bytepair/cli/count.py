@@ -12,7 +12,7 @@ from bytepair.cli import option
 
 
 def count(
-    source: Annotated[list[str], typer.Argument(help="Files, folders or globs.")],
+    source: Annotated[list[str], typer.Argument(help="Files, folders, globs or URLs.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The parquet file to write.")] = Path(
         "counts.parquet"
     ),
@@ -58,7 +58,7 @@ def count(
         typer.echo("this share is done" if shared is None else f"{_summary(shared)}: {out}")
         return
     counts = bytepair.count(
-        [Path(name) for name in source],
+        option.source(source, column),
         pattern=pattern,
         max_chars=max_chars,
         doc_cap=doc_cap,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import typer
 
@@ -44,6 +44,13 @@ Rank: TypeAlias = Annotated[
 ]
 World: TypeAlias = Annotated[int | None, typer.Option(min=1, help="How many ranks share the work.")]
 Ray: TypeAlias = Annotated[bool, typer.Option("--ray", help="Let a Ray cluster do the work.")]
+
+
+def source(names: list[str], column: str) -> Any:
+    """What a command line names: paths, or, where URLs are among them, the documents there."""
+    if any("://" in name for name in names):
+        return bytepair.documents(names, column)
+    return [Path(name) for name in names]
 
 
 def number(text: str) -> float:

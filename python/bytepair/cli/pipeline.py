@@ -11,7 +11,7 @@ from bytepair.cli import option
 
 
 def pipeline(
-    source: Annotated[list[str], typer.Argument(help="Files, folders or globs.")],
+    source: Annotated[list[str], typer.Argument(help="Files, folders, globs or URLs.")],
     out: option.OutFolder,
     vocab_size: Annotated[int, typer.Option(help="Ids of the tokenizer.")] = 65536,
     pattern: option.Pattern = "nanochat",

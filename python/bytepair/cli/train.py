@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -21,7 +21,7 @@ SENTENCE = "Hello, how art thou? 1234 times — 你好，世界! Привет, �
 def train(
     source: Annotated[
         list[str] | None,
-        typer.Argument(help="Files, folders or globs; the sample text if there is none."),
+        typer.Argument(help="Files, folders, globs or URLs; the sample text if there is none."),
     ] = None,
     vocab_size: Annotated[
         int | None,
@@ -62,7 +62,7 @@ def train(
     default_size = 65536 if source else SAMPLE_VOCAB_SIZE
     started = time.perf_counter()
     tokenizer = bytepair.train(
-        _source(source or []),
+        _source(source or [], column),
         default_size if vocab_size is None else vocab_size,
         pattern=pattern,
         special_tokens=bytepair.NANOCHAT_SPECIAL_TOKENS if special is None else special,
@@ -90,11 +90,11 @@ def train(
     typer.echo(f"next: bytepair evaluate {out}, or bytepair explore {out}")
 
 
-def _source(names: list[str]) -> list[Path] | bytepair.Counts:
+def _source(names: list[str], column: str) -> Any:
     """A single parquet file may hold counts instead of text."""
     if len(names) == 1 and names[0].endswith("counts.parquet"):
         return bytepair.Counts.load(names[0])
-    return [Path(name) for name in names] or bytepair.sample.paths()
+    return option.source(names, column) if names else bytepair.sample.paths()
 
 
 def _curve(tokenizer: bytepair.Tokenizer) -> str:

@@ -156,7 +156,9 @@ def files(source: Source) -> list[Path] | None:
         >>> files(bytepair.sample.paths()) == bytepair.sample.paths()
         True
     """
-    if isinstance(source, str | os.PathLike):
+    if isinstance(source, str):
+        return expand(source, "for a text, and not a path, pass [text]")
+    if isinstance(source, os.PathLike):
         return expand(os.fspath(source))
     if isinstance(source, list | tuple) and are_paths(source):
         return [file for path in source for file in expand(os.fspath(path))]
@@ -260,8 +262,13 @@ def _exists(name: str) -> bool:
     return bool(name) and os.path.exists(name)  # noqa: PTH110 - a text may be no valid path
 
 
-def expand(name: str) -> list[Path]:
-    """The files that a path, a folder or a glob stands for, in sorted order."""
+def expand(name: str, way_out: str = "look at its name") -> list[Path]:
+    """The files that a path, a folder or a glob stands for, in sorted order.
+
+    Args:
+        name: the path, the folder or the glob.
+        way_out: what an error says that one may do if there is nothing.
+    """
     if _exists(name):
         path = Path(name)
         return _folder(path) if path.is_dir() else [path]
@@ -271,7 +278,7 @@ def expand(name: str) -> list[Path]:
             raise CorpusError(f"no file matches {name!r}")
         return [f for file in files for f in (_folder(file) if file.is_dir() else [file])]
     shown = name if len(name) < 80 else f"{name[:77]}..."
-    raise CorpusError(f"there is no file or folder {shown!r}; to train on a text, pass [text]")
+    raise CorpusError(f"there is no file or folder {shown!r}; {way_out}")
 
 
 def _folder(folder: Path) -> list[Path]:

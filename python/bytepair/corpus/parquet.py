@@ -137,17 +137,21 @@ class File:
             page_bytes: as there.
 
         Returns:
-            None if a page is too large, or if the texts are so different that batches are much
+            None if a page is larger than a batch, and so would be unpacked again and again by who
+            reads batches each by itself; or if the texts are so different that batches are much
             smaller than they should be.
         """
         found: list[Batch] = []
         before = 0
         for unit in range(self.metadata.num_row_groups):
-            rows, usual, pages = self._rows_at_once(unit, column, batch_bytes, page_bytes)
+            rows, usual, _ = self._rows_at_once(unit, column, batch_bytes, page_bytes)
             group = self.metadata.row_group(unit)
-            size = sum(chunk.total_uncompressed_size for chunk in _chunks(group, column))
-            largest = max([page.size for page in pages], default=0)
-            if largest > page_bytes or rows * _MUCH_SMALLER < min(usual, group.num_rows):
+            chunks = _chunks(group, column)
+            size = sum(chunk.total_uncompressed_size for chunk in chunks)
+            if rows * _MUCH_SMALLER < min(usual, group.num_rows):
+                return None
+            pages = (page for chunk in chunks for page in pages_of(self._source, chunk))
+            if rows < group.num_rows and any(page.size > batch_bytes for page in pages):
                 return None
             for row in range(0, group.num_rows, rows):
                 count = min(rows, group.num_rows - row)

@@ -15,7 +15,7 @@ use crate::tokenizer::{Kit, Tokenizer};
 /// So many bytes of text are worked on, or wait for who takes the ids, at most; with many threads, more.
 const AHEAD: usize = 1 << 26;
 /// For each thread so many bytes at least.
-const AHEAD_A_THREAD: usize = 1 << 23;
+const AHEAD_A_THREAD: usize = 3 << 23;
 /// Room is made for one id for so many bytes.
 const BYTES_AN_ID: usize = 3;
 
