@@ -131,7 +131,9 @@ def work(args: argparse.Namespace) -> None:
         seconds = time.perf_counter() - started
         crc = 0
         for path in sorted(out.glob("*.bin")):
-            crc = zlib.crc32(path.read_bytes(), crc)
+            with path.open("rb") as file:
+                while block := file.read(1 << 20):
+                    crc = zlib.crc32(block, crc)
     finally:
         shutil.rmtree(out)
     size = sum(column.nbytes for column in columns(args)) / 1e6
