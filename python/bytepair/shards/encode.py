@@ -41,9 +41,10 @@ def _through_arrow(
     job: Job, start: Place, stop: int, take: Callable[[Encoded | Left], None], threads: int | None
 ) -> Place:
     """Read and encode up to the input of a number, and return where that begins."""
-    if start.input < stop:
-        with closing(columns.encoded(job, start, stop, threads)) as stream:
-            for item in stream:
-                take(item)
-                del item  # it should not be held while the next is made
+    if start.input >= stop:
+        return start
+    with closing(columns.encoded(job, start, stop, threads)) as stream:
+        for item in stream:
+            take(item)
+            del item  # it should not be held while the next is made
     return Place(stop, 0)
