@@ -51,8 +51,11 @@ def interrupted(words: list[str], out: Path) -> int:
     if run.poll() is None:
         run.send_signal(signal.SIGINT)
     error = run.communicate(timeout=60)[1]
-    assert (run.returncode, error) in [(130, SAID), (0, "")]
-    return run.returncode
+    # Where it met an `exec` (a dataclass that is imported), Python ends by the signal itself after
+    # all is said and done, which shells show as 130 too.
+    code = 130 if run.returncode == -signal.SIGINT else run.returncode
+    assert (code, error) in [(130, SAID), (0, "")]
+    return code
 
 
 @pytest.mark.parametrize("command", ["shard", "pipeline"])
