@@ -11,6 +11,9 @@ use pyo3::prelude::*;
 
 use crate::{arguments, errors};
 
+/// A page of more bytes is not unpacked here, where each thread would have one.
+const PAGE: u64 = 1 << 26;
+
 /// A part: its file, its row group there, and its first row and the one behind its last in that.
 type Place = (usize, usize, usize, usize);
 
@@ -44,6 +47,7 @@ pub(crate) fn encode_rows<'py>(
     let tokenizer = tokenizer.get().core();
     let threads = arguments::threads(threads)?;
     let Some(column) = py.detach(|| TextColumn::open(&files, column)) else { return Ok(false) };
+    let column = column.with_page_limit(PAGE);
     let part = |(file, group, start, end)| Part { file, group, rows: start..end };
     let items: Vec<Vec<_>> =
         items.into_iter().map(|parts| parts.into_iter().map(part).collect()).collect();

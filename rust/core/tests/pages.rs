@@ -48,7 +48,8 @@ fn read(path: &Path, limit: u64) -> (Vec<String>, Option<String>) {
     let column =
         TextColumn::open(&[path], "text").expect("it is one of texts").with_page_limit(limit);
     let mut texts = Vec::new();
-    let read = column.for_each(0, &mut |text| {
+    let parts = column.parts().expect("its pages can be found");
+    let read = column.for_each(&parts[0], &mut |text| {
         texts.push(text.to_owned());
         Ok(())
     });
