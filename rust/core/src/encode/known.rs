@@ -19,8 +19,8 @@ pub(super) const BATCH: usize = Ends::CAPACITY;
 /// The count of a pretoken that is not known; more than a slot holds.
 const UNKNOWN: usize = slot::ASIDE + 1;
 
-/// 32 MiB, and 16 aside.
-type Pretokens = Cache<18, { 1 << 24 }>;
+/// 32 MiB, and 10 aside.
+type Pretokens = Cache<18, { 10 << 20 }>;
 
 /// The pretokens that were met lately.
 #[derive(Debug, Default)]

@@ -100,7 +100,7 @@ type Pieces = Cache<15, { 1 << 20 }>;
 /// How many pieces are looked up together.
 const PIECES: usize = 16;
 
-/// What encoding remembers and reuses; one for each thread. It takes 54 MiB at most.
+/// What encoding remembers and reuses; one for each thread. It takes 48 MiB at most.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     known: Known,
