@@ -22,6 +22,7 @@ import bytepair
 from bytepair import _core, corpus, counting
 from bytepair.errors import CorpusError, CountsError
 from bytepair.train import Ties
+from tables import write_tables
 
 TEXTS = [f"text {i % 7} of {i % 13}, number {i}" for i in range(30_000)]
 
@@ -151,15 +152,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 def test_parquet_is_counted_as_it_is_read(
     tmp_path: Path, shape: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    texts: list[str | None] = [None if i % 7 == 3 else text for i, text in enumerate(WORDS)]
-    nested = [{"text": "not this"}] * len(texts)
-    pq.write_table(
-        pa.table({"outer": nested, "text": texts}), tmp_path / "a.parquet", **SHAPES[shape]
-    )
-    required = pa.schema([pa.field("text", pa.large_string(), nullable=False)])
-    table = pa.table({"text": WORDS[::-1]}, schema=required)
-    pq.write_table(table, tmp_path / "b.parquet", **SHAPES[shape])
-    pq.write_table(table[:0], tmp_path / "c.parquet")
+    write_tables(tmp_path, WORDS, **SHAPES[shape])
     expected = by_other_means(tmp_path)
     assert len(expected) > 100
     monkeypatch.setattr(corpus, "batches", None)

@@ -18,6 +18,7 @@ from bytepair import _core, shards
 from bytepair.corpus import parquet
 from bytepair.errors import BytepairError
 from bytepair.shards import columns, manifest, rows
+from tables import write_tables
 
 #: The module: `bytepair.documents` is the function in it.
 documents: Any = import_module("bytepair.documents")
@@ -73,17 +74,9 @@ def by_core(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 
 
 def write_corpus(folder: Path, shape: str) -> None:
-    """Nulls, a column of the same name in another, strings that are required, an empty table."""
+    """What is read in two ways, and texts that are repeated."""
     folder.mkdir()
-    texts = [None if i % 7 == 3 else text for i, text in enumerate(WORDS)]
-    nested = [{"text": "not this"}] * len(texts)
-    pq.write_table(
-        pa.table({"outer": nested, "text": texts}), folder / "a.parquet", **SHAPES[shape]
-    )
-    required = pa.schema([pa.field("text", pa.large_string(), nullable=False)])
-    table = pa.table({"text": WORDS[::-1]}, schema=required)
-    pq.write_table(table, folder / "b.parquet", **SHAPES[shape])
-    pq.write_table(table[:0], folder / "c.parquet")
+    write_tables(folder, WORDS, **SHAPES[shape])
     repeated = pa.table({"text": ["the same", "another", ""] * 500})
     pq.write_table(repeated, folder / "d.parquet", **SHAPES[shape])
 

@@ -80,6 +80,16 @@ impl Borders {
         }
         at
     }
+    /// Where the pieces of a text end: at all such borders, and at its own end.
+    pub(super) fn ends<'a>(&'a self, text: &'a [u8]) -> impl Iterator<Item = usize> {
+        let mut end = 0;
+        std::iter::from_fn(move || {
+            (end < text.len()).then(|| {
+                end = self.next(text, end);
+                end
+            })
+        })
+    }
 }
 
 /// Whether a byte begins a character beyond ASCII.

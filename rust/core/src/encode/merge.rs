@@ -67,9 +67,7 @@ pub(super) fn merge(
     scratch: &mut MergeScratch,
     out: &mut Vec<u32>,
 ) {
-    if pretoken.len() <= SHORT {
-        merge_short(pairs, byte_ids, pretoken, out);
-    } else if pretoken.len() <= SIZES.window {
+    if pretoken.len() <= SIZES.window {
         merge_at_once(pairs, byte_ids, pretoken, scratch, out);
     } else if !runs::merge(pairs, byte_ids, pretoken, out) {
         Windows { pairs, byte_ids, scratch, out, sizes: SIZES }.merge(pretoken);
@@ -77,6 +75,7 @@ pub(super) fn merge(
 }
 
 /// The same, whatever it takes.
+#[inline]
 pub(super) fn merge_at_once(
     pairs: &impl Pairs,
     byte_ids: &ByteIds,

@@ -224,13 +224,13 @@ impl Encoder {
         if pretoken.len() <= LONGEST {
             return self.encode_pretoken(vocabulary, pretoken, merge, ids);
         }
-        let borders = self.borders(vocabulary);
-        if borders.next(pretoken, 0) == pretoken.len() {
+        let mut ends = self.borders(vocabulary).ends(pretoken).peekable();
+        if ends.peek() == Some(&pretoken.len()) {
             return self.encode_pretoken(vocabulary, pretoken, merge, ids);
         }
         let mut start = 0;
         while start < pretoken.len() {
-            start = self.encode_pieces(borders, pretoken, start, pieces, merge, ids)?;
+            start = self.encode_pieces(pretoken, start, &mut ends, pieces, merge, ids)?;
         }
         Ok(())
     }
@@ -238,22 +238,20 @@ impl Encoder {
     /// Append the ids of the next few parts of a pretoken that are merged alone; return where they end.
     fn encode_pieces(
         &self,
-        borders: &Borders,
         pretoken: &[u8],
         mut start: usize,
+        ends: &mut impl Iterator<Item = usize>,
         pieces: &mut Pieces,
         merge: &mut MergeScratch,
         ids: &mut Vec<u32>,
     ) -> Result<usize> {
         // The memory of all is asked for before the first is looked at.
         pieces.prepare();
-        let (mut few, mut count, mut end) = ([(0, Key::default(), 0); PIECES], 0, start);
-        while count < PIECES && end < pretoken.len() {
-            let begin = end;
-            end = borders.next(pretoken, begin);
+        let (mut few, mut count, mut begin) = ([(0, Key::default(), 0); PIECES], 0, start);
+        for (piece, end) in few.iter_mut().zip(ends) {
             let key = Key::of(pretoken, begin..end);
-            few[count] = (end, key, pieces.locate(key));
-            count += 1;
+            *piece = (end, key, pieces.locate(key));
+            (count, begin) = (count + 1, end);
         }
         for &(end, key, place) in &few[..count] {
             let piece = &pretoken[start..end];
