@@ -126,7 +126,7 @@ impl<const BITS: u32, const ASIDE: usize> Cache<BITS, ASIDE> {
         if count == slot::ASIDE {
             return self.append_aside(words, pretoken, out);
         }
-        out.extend_from_slice(&slot::ids(words)[..count]);
+        out.extend_from_slice(&slot::ids(words)[..usize::from(count)]);
         true
     }
 

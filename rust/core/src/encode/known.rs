@@ -4,20 +4,28 @@
 //! looked up in four passes, in which waits overlap and the processor has little to guess: the first
 //! asks for the memory of what is [`near`](super::near), the second looks at it; the third asks for the
 //! memory of the others in the [`cache`](super::cache), the fourth looks at that.
+//!
+//! A few batches are a window, of which those that are not known are listed: so many that they can be
+//! merged side by side. What a text says for the first time it soon says again; a pretoken that is like
+//! one in the list takes over its ids, once they are known.
 
 use std::ops::Range;
 
 use super::cache::{Cache, LONGEST_KEPT};
 use super::near::Near;
 use super::slot::{self, INLINE};
-use crate::key::Key;
+use crate::key::{Key, LONGEST};
 use crate::pretokenize::Ends;
 
+/// How many pretokens are a window at most.
+pub(super) const WINDOW: usize = Ends::CAPACITY;
+
 /// How many pretokens are looked up together at most.
-pub(super) const BATCH: usize = Ends::CAPACITY;
+const BATCH: usize = 256;
 
 /// The count of a pretoken that is not known; more than a slot holds.
-const UNKNOWN: usize = slot::ASIDE + 1;
+const UNKNOWN: u8 = 16;
+const _: () = assert!(slot::ASIDE < UNKNOWN);
 
 /// 32 MiB, and 10 aside.
 type Pretokens = Cache<18, { 10 << 20 }>;
@@ -28,27 +36,36 @@ pub(super) struct Known {
     cache: Pretokens,
     near: Near,
     batch: Box<Batch>,
-    /// Those of the batch that are not known.
+    window: Box<Window>,
+    /// Those of the window that are not known, each once.
     pub(super) unknown: Vec<Far>,
+    listed: Box<Listed>,
+    /// Which ones of the window are like one in the list, and which one that is.
+    again: Vec<(usize, usize)>,
 }
 
 /// What the slots of some pretokens say.
 #[derive(Debug)]
-struct Batch {
+struct Window {
     /// Up to four ids, or where the cache has them aside.
-    words: [[u64; 2]; BATCH],
+    words: [[u64; 2]; WINDOW],
     /// How many ids, [`slot::ASIDE`], or [`UNKNOWN`].
-    counts: [usize; BATCH],
+    counts: [u8; WINDOW],
+    /// The ids that are known, end to end.
+    ids: [u32; INLINE * WINDOW],
+}
+
+/// What it takes to look some pretokens up.
+#[derive(Debug)]
+struct Batch {
     keys: [Key; BATCH],
     /// Their places, first those near, and then in the cache.
     places: [usize; BATCH],
     /// Which ones are not near.
     missed: [usize; BATCH],
-    /// The ids that are known, end to end.
-    ids: [u32; INLINE * BATCH],
 }
 
-/// A pretoken that is not near.
+/// A pretoken that is not known.
 #[derive(Debug, Clone)]
 pub(super) struct Far {
     /// Where it is in the text.
@@ -56,110 +73,166 @@ pub(super) struct Far {
     pub(super) key: Key,
     /// Its place in the cache.
     place: usize,
-    /// Which one of the batch it is.
+    /// Which one of the window it is.
     index: usize,
+}
+
+/// By some bits of its hash, one more than the place in the list of the latest one.
+#[derive(Debug)]
+struct Listed([u16; Self::PLACES]);
+
+impl Default for Window {
+    fn default() -> Self {
+        Self { words: [[0; 2]; WINDOW], counts: [0; WINDOW], ids: [0; INLINE * WINDOW] }
+    }
 }
 
 impl Default for Batch {
     fn default() -> Self {
-        Self {
-            words: [[0; 2]; BATCH],
-            counts: [0; BATCH],
-            keys: [Key::default(); BATCH],
-            places: [0; BATCH],
-            missed: [0; BATCH],
-            ids: [0; INLINE * BATCH],
-        }
+        Self { keys: [Key::default(); BATCH], places: [0; BATCH], missed: [0; BATCH] }
+    }
+}
+
+impl Default for Listed {
+    fn default() -> Self {
+        Self([0; Self::PLACES])
     }
 }
 
 impl Known {
-    /// Look up the pretokens between `start` and each of the `ends`, at most [`BATCH`] of them.
+    /// Look up the pretokens between `start` and each of the `ends`, at most [`WINDOW`] of them.
     pub(super) fn look_up(&mut self, text: &[u8], start: usize, ends: &[usize]) {
         if self.cache.prepare() {
             self.near = Near::new(self.cache.bits());
         }
-        self.batch.name(&self.near, text, start, ends);
-        let misses = self.batch.sift(&self.near, ends.len());
-        let Self { cache, near, batch, unknown } = self;
-        let Batch { words, counts, keys, places, missed, .. } = &mut **batch;
-        for &index in &missed[..misses] {
-            places[index] = cache.locate(keys[index]);
+        self.unknown.clear();
+        self.again.clear();
+        for first in (0..ends.len()).step_by(BATCH) {
+            let last = ends.len().min(first + BATCH);
+            let range = range_of(start, ends, first);
+            self.look_up_batch(text, range.start, first, &ends[first..last]);
         }
-        unknown.clear();
-        for &index in &missed[..misses] {
-            let (key, place) = (keys[index], places[index]);
+    }
+
+    /// Look up the pretokens between `start` and each of the `ends`, of which the first is the one of
+    /// the window at `first`.
+    #[inline]
+    fn look_up_batch(&mut self, text: &[u8], start: usize, first: usize, ends: &[usize]) {
+        let Self { cache, near, batch, window, unknown, listed, again } = self;
+        let (words, counts) = (&mut window.words[first..], &mut window.counts[first..]);
+        batch.name(near, text, start, ends);
+        let misses = batch.sift(near, words, counts, ends.len());
+        let Batch { keys, places, missed } = &mut **batch;
+        for &at in &missed[..misses] {
+            places[at] = cache.locate(keys[at]);
+        }
+        for &at in &missed[..misses] {
+            let (key, place) = (keys[at], places[at]);
             if let Some(slot) = cache.find(key, place) {
-                (words[index], counts[index]) = (slot::words(&slot), slot::count(&slot));
+                (words[at], counts[at]) = (slot::words(&slot), slot::count(&slot));
                 if slot::count(&slot) == slot::ASIDE {
                     cache.prefetch_aside(slot::words(&slot));
                 } else {
                     near.put(key, slot);
                 }
             } else {
-                counts[index] = UNKNOWN;
-                unknown.push(Far { range: range_of(start, ends, index), key, place, index });
+                counts[at] = UNKNOWN;
+                let far = Far { range: range_of(start, ends, at), key, place, index: first + at };
+                match listed.find(unknown, &far) {
+                    Some(index) => again.push((far.index, index)),
+                    None => unknown.push(far),
+                }
             }
         }
     }
 
-    /// Append the ids of the pretokens of the batch in `range`, up to one whose ids are not at hand; its
-    /// index is returned, or where the range ends.
+    /// Append the ids of the pretokens of the window in `range`, up to one whose ids are not at hand;
+    /// its index is returned, or where the range ends.
     pub(super) fn append_range(&mut self, range: Range<usize>, out: &mut Vec<u32>) -> usize {
-        range.start + self.batch.gather(range, out)
+        range.start + self.window.gather(range, out)
     }
 
-    /// Append the ids of one pretoken of the batch, wherever they are; false if they are not known.
+    /// Append the ids of one pretoken of the window, wherever they are; false if they are not known.
     pub(super) fn append_one(&mut self, index: usize, pretoken: &[u8], out: &mut Vec<u32>) -> bool {
-        let Self { cache, batch, .. } = self;
-        let (key, count, words) = (batch.keys[index], batch.counts[index], batch.words[index]);
-        count == slot::ASIDE && cache.append_aside(words, pretoken, out)
-            || cache.append(key, cache.locate(key), pretoken, out)
+        let Self { cache, window, .. } = self;
+        let (count, words) = (window.counts[index], window.words[index]);
+        if count == slot::ASIDE && cache.append_aside(words, pretoken, out) {
+            return true;
+        }
+        let key = Key::of(pretoken, 0..pretoken.len());
+        cache.append(key, cache.locate(key), pretoken, out)
     }
 
-    /// Remember the ids of one pretoken of the batch.
-    pub(super) fn put(&mut self, index: usize, pretoken: &[u8], ids: &[u32]) {
+    /// Remember the ids of one pretoken.
+    pub(super) fn put(&mut self, pretoken: &[u8], ids: &[u32]) {
         if pretoken.len() <= LONGEST_KEPT {
-            let key = self.batch.keys[index];
+            let key = Key::of(pretoken, 0..pretoken.len());
             self.cache.put(key, self.cache.locate(key), pretoken, ids);
         }
     }
 
-    /// Let the ids of a pretoken of the batch be known that is in the text where `far` says.
+    /// Let the ids of a pretoken of the list be known, which is in the text where `far` says.
     pub(super) fn learn(&mut self, far: &Far, text: &[u8], ids: &[u32]) {
         let slot = self.cache.put(far.key, far.place, &text[far.range.clone()], ids);
-        self.batch.words[far.index] = slot::words(&slot);
-        self.batch.counts[far.index] = slot::count(&slot);
+        self.window.words[far.index] = slot::words(&slot);
+        self.window.counts[far.index] = slot::count(&slot);
+    }
+
+    /// Let those know their ids that are like one in the list.
+    pub(super) fn repeat(&mut self) {
+        let Window { words, counts, .. } = &mut *self.window;
+        for (index, like) in self.again.drain(..) {
+            (words[index], counts[index]) = (words[like], counts[like]);
+        }
     }
 }
 
-/// Where a pretoken of a batch is, which begins at `start`.
+/// Where a pretoken is, the first of which begins at `start`.
 pub(super) fn range_of(start: usize, ends: &[usize], index: usize) -> Range<usize> {
     let start = index.checked_sub(1).map_or(start, |before| ends[before]);
     start..ends[index]
 }
 
-impl Batch {
+impl Listed {
+    const PLACES: usize = 1 << 10;
+
+    /// Which one of the window it is that is listed and like this one, which is about to be listed.
+    #[inline]
+    fn find(&mut self, list: &[Far], far: &Far) -> Option<usize> {
+        let place = usize::try_from(far.key.hash()).unwrap_or_default() % Self::PLACES;
+        let listed = usize::from(self.0[place]).checked_sub(1).and_then(|at| list.get(at));
+        // Only the keys of short ones are no one else's.
+        let like = listed.filter(|one| one.key == far.key && far.range.len() <= LONGEST);
+        if like.is_none() {
+            self.0[place] = u16::try_from(list.len() + 1).expect("a window is shorter");
+        }
+        like.map(|one| one.index)
+    }
+}
+
+impl Window {
     /// Append the ids of the pretokens in `range`, up to one whose ids are not at hand; how many
     /// pretokens these are is returned.
     #[inline(never)]
     fn gather(&mut self, range: Range<usize>, out: &mut Vec<u32>) -> usize {
-        let Self { words, counts, ids, .. } = self;
+        let Self { words, counts, ids } = self;
         let (mut looked, mut filled) = (0, 0);
         for (&words, &count) in words[range.clone()].iter().zip(&counts[range]) {
-            if count > INLINE {
+            if usize::from(count) > INLINE {
                 break;
             }
             // To copy four ids is quicker than to ask how many there are.
             let room = ids[filled..].first_chunk_mut().expect("there is room for all");
             *room = slot::ids(words);
-            filled += count;
+            filled += usize::from(count);
             looked += 1;
         }
         out.extend_from_slice(&ids[..filled]);
         looked
     }
+}
 
+impl Batch {
     /// Make the keys, and ask for the memory of their places.
     #[inline(never)]
     fn name(&mut self, near: &Near, text: &[u8], mut start: usize, ends: &[usize]) {
@@ -173,14 +246,20 @@ impl Batch {
 
     /// Look at what is near of the first so many, and list what is not; how many these are is returned.
     #[inline(never)]
-    fn sift(&mut self, near: &Near, all: usize) -> usize {
-        let Self { words, counts, keys, places, missed, .. } = self;
+    fn sift(
+        &mut self,
+        near: &Near,
+        words: &mut [[u64; 2]],
+        counts: &mut [u8],
+        all: usize,
+    ) -> usize {
+        let Self { keys, places, missed } = self;
         let asked = keys[..all].iter().zip(places).zip(words).zip(counts);
         let mut misses = 0;
-        for (index, (((&key, &mut place), words), count)) in asked.enumerate() {
+        for (at, (((&key, &mut place), words), count)) in asked.enumerate() {
             let slot = near.slot(place);
             (*words, *count) = (slot::words(slot), slot::count(slot));
-            missed[misses] = index;
+            missed[misses] = at;
             misses += usize::from(!slot::is(slot, key));
         }
         misses

@@ -50,7 +50,7 @@ use crate::pretokenize::{Ends, Splitter};
 use crate::tokenizer::Tokenizer;
 use crate::vocabulary::{MergeRule, Rule, Vocabulary};
 use cache::{Cache, LONGEST_KEPT};
-use known::{BATCH, Known};
+use known::{Known, WINDOW};
 use merge::{ByteIds, MergeScratch};
 use special::SpecialFinder;
 use together::Ahead;
@@ -194,7 +194,7 @@ impl Encoder {
         out: &mut Vec<u32>,
     ) -> Result<usize> {
         let Scratch { known, pieces, merge, ahead, ends } = scratch;
-        for ends in ends.as_slice().chunks(BATCH) {
+        for ends in ends.as_slice().chunks(WINDOW) {
             known.look_up(text, start, ends);
             self.foresee(vocabulary, text, known, ahead);
             let mut next = known.append_range(0..ends.len(), out);
@@ -203,7 +203,7 @@ impl Encoder {
                 if !known.append_one(next, pretoken, out) {
                     let before = out.len();
                     self.encode_missed(vocabulary, pretoken, pieces, merge, out)?;
-                    known.put(next, pretoken, &out[before..]);
+                    known.put(pretoken, &out[before..]);
                 }
                 next = known.append_range(next + 1..ends.len(), out);
             }

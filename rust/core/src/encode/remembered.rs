@@ -84,7 +84,7 @@ impl Remembered {
         let start = start(key, self.words.len());
         let slots = self.words[start..start + SET].as_chunks().0;
         let slot = slots.iter().find(|slot| slot::is(slot, key))?;
-        let (ids, count) = (slot::ids(slot::words(slot)), slot::count(slot));
+        let (ids, count) = (slot::ids(slot::words(slot)), usize::from(slot::count(slot)));
         // A file may hold any.
         let exist = ids.get(..count)?.iter().all(|&id| (id as usize) < size);
         (exist && count > 0).then_some((ids, count))

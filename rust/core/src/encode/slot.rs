@@ -14,7 +14,7 @@ pub(super) const WORDS: usize = 4;
 pub(super) type Slot = [u64; WORDS];
 
 /// The count of a slot whose last two words are no ids.
-pub(super) const ASIDE: usize = 15;
+pub(super) const ASIDE: u8 = 15;
 
 /// The number of ids is in the four highest bits of a key, which are always zero.
 const COUNT: u32 = 60;
@@ -23,13 +23,14 @@ const KEY: u64 = u64::MAX >> 4;
 /// The slot of a pretoken with at most [`INLINE`] ids.
 pub(super) fn of_ids(key: Key, ids: &[u32]) -> Slot {
     let id = |at: usize| u64::from(ids.get(at).copied().unwrap_or(0));
-    with(key, ids.len(), [id(0) | id(1) << 32, id(2) | id(3) << 32])
+    let count = u8::try_from(ids.len()).expect("a few");
+    with(key, count, [id(0) | id(1) << 32, id(2) | id(3) << 32])
 }
 
 /// The slot of a pretoken with a count and two words.
-pub(super) fn with(key: Key, count: usize, words: [u64; 2]) -> Slot {
+pub(super) fn with(key: Key, count: u8, words: [u64; 2]) -> Slot {
     let (low, high) = key.words();
-    [low, high | (count as u64) << COUNT, words[0], words[1]]
+    [low, high | u64::from(count) << COUNT, words[0], words[1]]
 }
 
 /// Whether a slot is that of a key.
@@ -47,8 +48,8 @@ pub(super) fn key(slot: &Slot) -> Key {
 
 /// How many ids a slot has, or [`ASIDE`].
 #[inline]
-pub(super) fn count(slot: &Slot) -> usize {
-    usize::try_from(slot[1] >> COUNT).expect("four bits")
+pub(super) fn count(slot: &Slot) -> u8 {
+    u8::try_from(slot[1] >> COUNT).expect("four bits")
 }
 
 /// The last two words of a slot: its ids, or where they are.

@@ -67,7 +67,7 @@ impl<const PLACES: usize> Turns<PLACES> {
 }
 
 impl Encoder {
-    /// Let the pretokens of a batch be known that are not, but for long ones that fall into pieces.
+    /// Let the pretokens of a window be known that are not, but for long ones that fall into pieces.
     pub(super) fn foresee(
         &self,
         vocabulary: &Vocabulary,
@@ -107,7 +107,8 @@ impl Encoder {
         short.finish(&mut context);
         middle.finish(&mut context);
         long.finish(&mut context);
-        // Its room is for the next batch.
+        known.repeat();
+        // Its room is for the next window.
         known.unknown = unknown;
     }
 

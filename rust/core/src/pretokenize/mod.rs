@@ -273,7 +273,7 @@ impl Default for Ends {
 
 impl Ends {
     /// How many ends fit; of a pattern with steps there may be more.
-    pub const CAPACITY: usize = 256;
+    pub const CAPACITY: usize = 1024;
 
     /// The ends, rising.
     pub fn as_slice(&self) -> &[usize] {
