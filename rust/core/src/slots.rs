@@ -13,6 +13,9 @@ pub(crate) const MOST_REACH: usize = 1 << 10;
 /// So many places at which an entry may begin there are for each entry, in eighths.
 const PLACES: usize = 13;
 
+/// So many places are looked at all at once.
+const FEW: usize = 8;
+
 /// What stands at a place without an entry.
 const EMPTY: u32 = 0;
 
@@ -47,6 +50,29 @@ impl Slots {
         let start = self.start(hash);
         let places = &self.slots[start..start + self.reach];
         places.iter().copied().take_while(|&slot| slot != EMPTY)
+    }
+
+    /// The first of [`at`](Self::at) that is equal to `tag` under `mask`, or zero; without branches, as a
+    /// rule, since it is as good as random how many stand there.
+    #[inline]
+    pub(crate) fn first_like(&self, hash: u64, mask: u32, tag: u32) -> u32 {
+        let start = self.start(hash);
+        if let Some(few) = self.slots[start..].first_chunk::<FEW>()
+            && self.reach >= FEW
+        {
+            let (mut like, mut empty) = (0u32, 0u32);
+            for (at, &slot) in few.iter().enumerate() {
+                like |= u32::from(slot & mask == tag) << at;
+                empty |= u32::from(slot == EMPTY) << at;
+            }
+            // An empty place is like nothing, and ends the look-up.
+            let end = like | empty;
+            if end != 0 {
+                let first = few[end.trailing_zeros() as usize % FEW];
+                return if first & mask == tag { first } else { EMPTY };
+            }
+        }
+        self.at(hash).find(|slot| slot & mask == tag).unwrap_or(EMPTY)
     }
 
     /// Bring the memory that a look-up of this hash begins with, without waiting for it.

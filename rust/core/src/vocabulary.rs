@@ -213,19 +213,24 @@ impl Vocabulary {
         self.index.prefetch(key.hash());
     }
 
-    /// Bring what [`id_of_key`](Self::id_of_key) looks at second.
+    /// The first id whose token may have this key, of which [`id_of_key`](Self::id_of_key) looks at the
+    /// bytes; if there is none, no token has it.
     #[inline]
-    pub(crate) fn prefetch_range(&self, key: Key) {
-        if let Some(id) = candidates(&self.index, key.hash()).next() {
-            prefetch(&self.offsets, id as usize);
-        }
+    pub(crate) fn candidate(&self, key: Key) -> Option<u32> {
+        let hash = key.hash();
+        (self.index.first_like(hash, !ID, tag(hash)) & ID).checked_sub(1)
     }
 
-    /// Bring what [`id_of_key`](Self::id_of_key) looks at last.
+    /// Bring what says where the bytes of an id are.
     #[inline]
-    pub(crate) fn prefetch_bytes(&self, key: Key) {
-        let id = candidates(&self.index, key.hash()).next();
-        if let Some(&start) = id.and_then(|id| self.offsets.get(id as usize)) {
+    pub(crate) fn prefetch_range(&self, id: u32) {
+        prefetch(&self.offsets, id as usize);
+    }
+
+    /// Bring the bytes of an id.
+    #[inline]
+    pub(crate) fn prefetch_bytes(&self, id: u32) {
+        if let Some(&start) = self.offsets.get(id as usize) {
             prefetch(&self.arena, start as usize);
         }
     }

@@ -101,7 +101,7 @@ impl<W: Deref<Target = [u64]>> Buckets<W> {
         let mut at = start(pair, self.words.len());
         let bucket = self.words[at..].first_chunk::<BUCKET>().expect("buckets are whole");
         let mut found = lanes.find(bucket, PAIR, pair);
-        if found == 0 && bucket[BUCKET - 1] != 0 {
+        if (found == 0) & (bucket[BUCKET - 1] != 0) {
             for _ in 1..self.reach {
                 at = (at + BUCKET) & (self.words.len() - 1);
                 let bucket = self.words[at..].first_chunk().expect("buckets are whole");

@@ -71,6 +71,8 @@ pub(super) struct Far {
     /// Where it is in the text.
     pub(super) range: Range<usize>,
     pub(super) key: Key,
+    /// The id of which it may be the token, once somebody has looked.
+    pub(super) candidate: Option<u32>,
     /// Its place in the cache.
     place: usize,
     /// Which one of the window it is.
@@ -137,7 +139,8 @@ impl Known {
                 }
             } else {
                 counts[at] = UNKNOWN;
-                let far = Far { range: range_of(start, ends, at), key, place, index: first + at };
+                let range = range_of(start, ends, at);
+                let far = Far { range, key, candidate: None, place, index: first + at };
                 match listed.find(unknown, &far) {
                     Some(index) => again.push((far.index, index)),
                     None => unknown.push(far),

@@ -63,6 +63,8 @@ const NO_ID: u32 = u32::MAX;
 pub(crate) struct Encoder {
     /// The id of each byte, or `NO_ID`.
     byte_ids: ByteIds,
+    /// Whether all bytes have ids.
+    covers_all: bool,
     pairs: PairTable,
     /// Made when a long pretoken is met for the first time.
     borders: OnceLock<Borders>,
@@ -139,7 +141,8 @@ impl Encoder {
         let byte_ids = byte_ids(vocabulary);
         let whole_first = rule != Rule::Merges { ignore_merges: false };
         let borders = borders.map_or_else(OnceLock::new, OnceLock::from);
-        Self { byte_ids, pairs, borders, whole_first, remembered: None }
+        let covers_all = !byte_ids.contains(&NO_ID);
+        Self { byte_ids, covers_all, pairs, borders, whole_first, remembered: None }
     }
 
     pub(crate) fn borders(&self, vocabulary: &Vocabulary) -> &Borders {

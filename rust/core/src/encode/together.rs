@@ -9,7 +9,7 @@ use super::Encoder;
 use super::known::{Far, Known};
 use super::pairs::Pairs;
 use super::parts::Parts;
-use crate::key::{Key, LONGEST};
+use crate::key::LONGEST;
 use crate::lanes::{self, Lanes, Work};
 use crate::vocabulary::Vocabulary;
 
@@ -81,20 +81,12 @@ impl Encoder {
         let mut unknown = std::mem::take(&mut known.unknown);
         unknown.retain(|far| far.range.len() <= Parts::<64>::MOST);
         self.recall(vocabulary, text, &mut unknown, known);
-        for Far { key, .. } in &unknown {
-            vocabulary.prefetch(*key);
-        }
-        for Far { key, .. } in &unknown {
-            vocabulary.prefetch_range(*key);
-        }
-        for Far { key, .. } in &unknown {
-            vocabulary.prefetch_bytes(*key);
-        }
+        find_candidates(vocabulary, &mut unknown);
         let Ahead { short, middle, long, ids } = ahead;
         let mut context = Context { encoder: self, text, known, ids };
         for far in unknown.drain(..) {
             let pretoken = &text[far.range.clone()];
-            if let Some(id) = self.whole(vocabulary, far.key, pretoken) {
+            if let Some(id) = self.whole(vocabulary, &far, pretoken) {
                 context.known.learn(&far, text, &[id]);
             } else if self.is_one_piece(vocabulary, pretoken) {
                 match pretoken.len() {
@@ -135,11 +127,11 @@ impl Encoder {
 
     /// The id of a pretoken that is a token as a whole, where that wins.
     #[inline]
-    fn whole(&self, vocabulary: &Vocabulary, key: Key, pretoken: &[u8]) -> Option<u32> {
+    fn whole(&self, vocabulary: &Vocabulary, far: &Far, pretoken: &[u8]) -> Option<u32> {
         if !self.whole_first {
             None
         } else if pretoken.len() <= LONGEST {
-            vocabulary.id_of_key(key)
+            far.candidate.and_then(|_| vocabulary.id_of_key(far.key))
         } else {
             vocabulary.id(pretoken)
         }
@@ -147,9 +139,23 @@ impl Encoder {
 
     /// Whether all bytes of a pretoken have ids, and it does not fall into pieces.
     fn is_one_piece(&self, vocabulary: &Vocabulary, pretoken: &[u8]) -> bool {
-        self.uncovered(pretoken).is_none()
+        (self.covers_all || self.uncovered(pretoken).is_none())
             && (pretoken.len() <= LONGEST
                 || self.borders(vocabulary).next(pretoken, 0) == pretoken.len())
+    }
+}
+
+/// Find which tokens they may be as a whole; the memory of the tokens is asked for.
+fn find_candidates(vocabulary: &Vocabulary, unknown: &mut [Far]) {
+    for far in &*unknown {
+        vocabulary.prefetch(far.key);
+    }
+    for far in &mut *unknown {
+        far.candidate = vocabulary.candidate(far.key);
+        vocabulary.prefetch_range(far.candidate.unwrap_or_default());
+    }
+    for far in &*unknown {
+        vocabulary.prefetch_bytes(far.candidate.unwrap_or_default());
     }
 }
 
@@ -170,7 +176,7 @@ impl<P: Pairs, const PLACES: usize> Work for Together<'_, P, PLACES> {
     #[inline(always)]
     fn run(self, lanes: impl Lanes) {
         let Self { pairs, all } = self;
-        let mut at_work = (1u32 << all.len()) - 1;
+        let mut at_work = (1u64 << all.len()) - 1;
         while at_work != 0 {
             let mut turns = at_work;
             while turns != 0 {
