@@ -101,7 +101,8 @@ impl<W: Deref<Target = [u64]>> Buckets<W> {
         let mut at = start(pair, self.words.len());
         let bucket = self.words[at..].first_chunk::<BUCKET>().expect("buckets are whole");
         let mut found = lanes.find(bucket, PAIR, pair);
-        if (found == 0) & (bucket[BUCKET - 1] != 0) {
+        // Whether a pair is here is as good as random; that a bucket is full hardly ever happens.
+        if bucket[BUCKET - 1] != 0 && found == 0 {
             for _ in 1..self.reach {
                 at = (at + BUCKET) & (self.words.len() - 1);
                 let bucket = self.words[at..].first_chunk().expect("buckets are whole");

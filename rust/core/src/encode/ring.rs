@@ -3,6 +3,7 @@
 //! What is kept has a position, counted in bytes since the beginning, so that whoever holds a
 //! position can ask later and is told if it is gone.
 
+use crate::pages;
 use crate::prefetch::prefetch;
 
 /// The last `MOST` bytes at most; empty, it has nothing.
@@ -22,11 +23,21 @@ impl<const MOST: usize> Ring<MOST> {
         }
         let (position, start) = (self.end, self.end % MOST);
         if self.bytes.len() < start + length {
-            self.bytes.resize(start + length, 0);
+            self.grow(start + length);
         }
         write(&mut self.bytes[start..start + length]);
         self.end += length;
         position
+    }
+
+    /// Have so many bytes. What does not fit a small allocation gets room for all there will be; memory
+    /// that is not touched costs nothing.
+    fn grow(&mut self, length: usize) {
+        if length > self.bytes.capacity() && length > MOST / 16 {
+            let few = std::mem::replace(&mut self.bytes, pages::room(MOST));
+            self.bytes.extend_from_slice(&few);
+        }
+        self.bytes.resize(length, 0);
     }
 
     /// Bring the first bytes that were put at a position.
