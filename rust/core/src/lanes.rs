@@ -28,6 +28,9 @@ pub(crate) trait Lanes: Copy {
     /// The one word of eight that is equal to `key` under `mask`, or zero. At most one such word is
     /// not zero.
     fn find(self, words: &[u64; 8], mask: u64, key: u64) -> u64;
+
+    /// A bit for each of eight numbers that is equal to `key` under `mask`.
+    fn equal(self, numbers: &[u32; 8], mask: u32, key: u32) -> u32;
 }
 
 /// Do the work with the instructions that were asked for, or else the widest of this processor.
@@ -56,6 +59,12 @@ impl Lanes for Plain {
     fn find(self, words: &[u64; 8], mask: u64, key: u64) -> u64 {
         words.iter().copied().find(|word| word & mask == key).unwrap_or(0)
     }
+
+    #[inline(always)]
+    fn equal(self, numbers: &[u32; 8], mask: u32, key: u32) -> u32 {
+        let bits = numbers.iter().map(|number| u32::from(number & mask == key));
+        bits.rev().fold(0, |all, bit| all << 1 | bit)
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -63,9 +72,10 @@ impl Lanes for Plain {
 mod avx2 {
     use std::arch::x86_64::{
         _mm_cvtsi128_si32, _mm_cvtsi128_si64, _mm_min_epu32, _mm_or_si128, _mm_shuffle_epi32,
-        _mm_unpackhi_epi64, _mm256_and_si256, _mm256_castsi256_si128, _mm256_cmpeq_epi64,
-        _mm256_extracti128_si256, _mm256_loadu_si256, _mm256_min_epu32, _mm256_or_si256,
-        _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_setzero_si256,
+        _mm_unpackhi_epi64, _mm256_and_si256, _mm256_castsi256_ps, _mm256_castsi256_si128,
+        _mm256_cmpeq_epi32, _mm256_cmpeq_epi64, _mm256_extracti128_si256, _mm256_loadu_si256,
+        _mm256_min_epu32, _mm256_movemask_ps, _mm256_or_si256, _mm256_set1_epi32,
+        _mm256_set1_epi64x, _mm256_setzero_si256,
     };
 
     use super::{Lanes, Work};
@@ -106,6 +116,12 @@ mod avx2 {
             // SAFETY: as above.
             unsafe { find(words, mask, key) }
         }
+
+        #[inline(always)]
+        fn equal(self, numbers: &[u32; 8], mask: u32, key: u32) -> u32 {
+            // SAFETY: as above.
+            unsafe { equal(numbers, mask, key) }
+        }
     }
 
     #[inline]
@@ -141,6 +157,16 @@ mod avx2 {
         let one = _mm_or_si128(two, _mm_unpackhi_epi64(two, two));
         _mm_cvtsi128_si64(one).cast_unsigned()
     }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn equal(numbers: &[u32; 8], mask: u32, key: u32) -> u32 {
+        // SAFETY: there are eight numbers, and the load needs no alignment.
+        let numbers = unsafe { _mm256_loadu_si256(numbers.as_ptr().cast()) };
+        let masked = _mm256_and_si256(numbers, _mm256_set1_epi32(mask.cast_signed()));
+        let is = _mm256_cmpeq_epi32(masked, _mm256_set1_epi32(key.cast_signed()));
+        _mm256_movemask_ps(_mm256_castsi256_ps(is)).cast_unsigned()
+    }
 }
 
 #[cfg(test)]
@@ -170,6 +196,17 @@ mod tests {
         }
     }
 
+    struct Equal<'a>(&'a [u32; 8], u32, u32);
+
+    impl Work for Equal<'_> {
+        type Output = u32;
+
+        #[inline(always)]
+        fn run(self, lanes: impl Lanes) -> u32 {
+            lanes.equal(self.0, self.1, self.2)
+        }
+    }
+
     proptest! {
         #[test]
         fn wide_instructions_say_what_plain_ones_say(
@@ -177,7 +214,9 @@ mod tests {
             words in any::<[u64; 8]>(),
             at in 0usize..8,
             bits in 8u32..60,
+            few in prop::array::uniform8(0u32..8),
         ) {
+            prop_assert_eq!(run(Equal(&few, 3, 2)), Plain.equal(&few, 3, 2));
             prop_assert_eq!(run(Lowest(&numbers)), Plain.lowest(&numbers));
             let mask = (1 << bits) - 1;
             let mut words = words;

@@ -5,6 +5,7 @@
 //! most, the *reach*, is known; so a look-up ends after so many places, whatever is in the table.
 
 use crate::column::Column;
+use crate::lanes::Lanes;
 use crate::prefetch::prefetch;
 
 /// A table in a file is not read if a look-up could take more places than this.
@@ -54,21 +55,17 @@ impl Slots {
 
     /// The first of [`at`](Self::at) that is equal to `tag` under `mask`, or zero; without branches, as a
     /// rule, since it is as good as random how many stand there.
-    #[inline]
-    pub(crate) fn first_like(&self, hash: u64, mask: u32, tag: u32) -> u32 {
+    #[expect(clippy::inline_always, reason = "for the instructions of the caller")]
+    #[inline(always)]
+    pub(crate) fn first_like(&self, hash: u64, mask: u32, tag: u32, lanes: impl Lanes) -> u32 {
         let start = self.start(hash);
         if let Some(few) = self.slots[start..].first_chunk::<FEW>()
             && self.reach >= FEW
         {
-            let (mut like, mut empty) = (0u32, 0u32);
-            for (at, &slot) in few.iter().enumerate() {
-                like |= u32::from(slot & mask == tag) << at;
-                empty |= u32::from(slot == EMPTY) << at;
-            }
-            // An empty place is like nothing, and ends the look-up.
-            let end = like | empty;
-            if end != 0 {
-                let first = few[end.trailing_zeros() as usize % FEW];
+            // An empty place ends the look-up.
+            let ends = lanes.equal(few, mask, tag) | lanes.equal(few, u32::MAX, EMPTY);
+            if ends != 0 {
+                let first = few[ends.trailing_zeros() as usize % FEW];
                 return if first & mask == tag { first } else { EMPTY };
             }
         }
@@ -137,6 +134,7 @@ fn start(hash: u64, starts: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lanes::Plain;
     use proptest::prelude::*;
 
     proptest! {
@@ -158,6 +156,12 @@ mod tests {
             for number in 1..1000 {
                 let found = table.at(hash(number)).any(|other| other == number);
                 prop_assert_eq!(found, numbers.contains(&number));
+                for mask in [1023, 7] {
+                    let like = |slot: &u32| slot & mask == number & mask;
+                    let first = table.at(hash(number)).find(like).unwrap_or(0);
+                    let few = table.first_like(hash(number), mask, number & mask, Plain);
+                    prop_assert_eq!(few, first);
+                }
             }
             let (column, reach) = table.column();
             let again = Slots::of_column(column.clone(), reach).unwrap();

@@ -15,6 +15,7 @@ use hashbrown::HashMap;
 use crate::column::Column;
 use crate::error::{Error, Result};
 use crate::key::{Key, LONGEST, fold};
+use crate::lanes::Lanes;
 use crate::prefetch::prefetch;
 use crate::slots::{Building, Slots};
 
@@ -215,10 +216,11 @@ impl Vocabulary {
 
     /// The first id whose token may have this key, of which [`id_of_key`](Self::id_of_key) looks at the
     /// bytes; if there is none, no token has it.
-    #[inline]
-    pub(crate) fn candidate(&self, key: Key) -> Option<u32> {
+    #[expect(clippy::inline_always, reason = "for the instructions of the caller")]
+    #[inline(always)]
+    pub(crate) fn candidate(&self, key: Key, lanes: impl Lanes) -> Option<u32> {
         let hash = key.hash();
-        (self.index.first_like(hash, !ID, tag(hash)) & ID).checked_sub(1)
+        (self.index.first_like(hash, !ID, tag(hash), lanes) & ID).checked_sub(1)
     }
 
     /// Bring what says where the bytes of an id are.

@@ -81,7 +81,7 @@ impl Encoder {
         let mut unknown = std::mem::take(&mut known.unknown);
         unknown.retain(|far| far.range.len() <= Parts::<64>::MOST);
         self.recall(vocabulary, text, &mut unknown, known);
-        find_candidates(vocabulary, &mut unknown);
+        lanes::run(Candidates { vocabulary, unknown: &mut unknown });
         let Ahead { short, middle, long, ids } = ahead;
         let mut context = Context { encoder: self, text, known, ids };
         for far in unknown.drain(..) {
@@ -145,17 +145,29 @@ impl Encoder {
     }
 }
 
-/// Find which tokens they may be as a whole; the memory of the tokens is asked for.
-fn find_candidates(vocabulary: &Vocabulary, unknown: &mut [Far]) {
-    for far in &*unknown {
-        vocabulary.prefetch(far.key);
-    }
-    for far in &mut *unknown {
-        far.candidate = vocabulary.candidate(far.key);
-        vocabulary.prefetch_range(far.candidate.unwrap_or_default());
-    }
-    for far in &*unknown {
-        vocabulary.prefetch_bytes(far.candidate.unwrap_or_default());
+/// Finds which tokens some pretokens may be as a whole; the memory of the tokens is asked for.
+struct Candidates<'a> {
+    vocabulary: &'a Vocabulary,
+    unknown: &'a mut [Far],
+}
+
+impl Work for Candidates<'_> {
+    type Output = ();
+
+    #[expect(clippy::inline_always, reason = "`Work` asks for it")]
+    #[inline(always)]
+    fn run(self, lanes: impl Lanes) {
+        let Self { vocabulary, unknown } = self;
+        for far in &*unknown {
+            vocabulary.prefetch(far.key);
+        }
+        for far in &mut *unknown {
+            far.candidate = vocabulary.candidate(far.key, lanes);
+            vocabulary.prefetch_range(far.candidate.unwrap_or_default());
+        }
+        for far in &*unknown {
+            vocabulary.prefetch_bytes(far.candidate.unwrap_or_default());
+        }
     }
 }
 
