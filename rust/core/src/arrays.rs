@@ -21,8 +21,17 @@ const PART: usize = 1 << 18;
 /// Threads take parts of about so many units together at once.
 const CHUNK: usize = 1 << 19;
 
-/// Room is made for one id for so many units of text; if there are more, the room grows.
-const UNITS: usize = 3;
+/// So many units at the beginning of a text are looked at to guess how many ids it has.
+const SAMPLE: usize = 32;
+
+/// Room is made for as many ids as there may well be, since room that grows is copied, and room that nobody
+/// touches costs little: one for three units of ASCII, one for each other character.
+fn likely_ids(text: &Text<'_>) -> usize {
+    let looked = text.len().clamp(1, SAMPLE);
+    let others = text.beyond_ascii(looked);
+    let others = if text.is_utf8() { others / 2 } else { others };
+    text.len() / 3 + text.len() * others / looked
+}
 
 /// How an id is stored: as `u32`, as `u16` where the vocabulary is small, or as `()` where ids are
 /// only counted.
@@ -113,7 +122,7 @@ impl Tokenizer {
             let ids = spare.lock().ok().and_then(|mut spare| spare.pop());
             self.encode_parts(&parts[range.clone()], options, kit, ids)
         };
-        let room = if chunks.len() > 1 { total / UNITS } else { 0 };
+        let room = if chunks.len() > 1 { texts.iter().map(likely_ids).sum() } else { 0 };
         let mut joined = Joined::new(texts.len(), pages::room(room));
         let mut waiting: Vec<Option<Result<Encoded<T>>>> = Vec::new();
         waiting.resize_with(chunks.len(), || None);
@@ -146,8 +155,8 @@ impl Tokenizer {
         kit: &mut Kit,
         room: Option<Vec<T>>,
     ) -> Result<Encoded<T>> {
-        let units = || parts.iter().map(|part| part.text.len()).sum::<usize>();
-        let mut ids = room.unwrap_or_else(|| pages::room(units() / UNITS));
+        let likely = || parts.iter().map(|part| likely_ids(&part.text)).sum();
+        let mut ids = room.unwrap_or_else(|| pages::room(likely()));
         let mut ends = Vec::with_capacity(parts.len());
         let Kit { scratch, block, text: buffer } = kit;
         for part in parts {

@@ -44,6 +44,24 @@ impl<'a> Text<'a> {
         self.len() == 0
     }
 
+    /// Whether its units are the bytes of UTF-8.
+    pub(crate) fn is_utf8(&self) -> bool {
+        matches!(self, Self::Utf8(_) | Self::Bytes(_) | Self::Lossy(_))
+    }
+
+    /// How many of its first units, at most so many, are not ASCII.
+    pub(crate) fn beyond_ascii(&self, first: usize) -> usize {
+        fn count<U: Copy + Into<u32>>(units: &[U], first: usize) -> usize {
+            units.iter().take(first).filter(|&&unit| unit.into() >= 0x80).count()
+        }
+        match self {
+            Self::Utf8(text) => count(text.as_bytes(), first),
+            Self::Bytes(bytes) | Self::Lossy(bytes) | Self::Latin1(bytes) => count(bytes, first),
+            Self::Utf16(units) => count(units, first),
+            Self::Utf32(units) => count(units, first),
+        }
+    }
+
     /// The text as UTF-8: itself if it is, else written into `buffer`.
     ///
     /// Fails with [`Error::TextNotUtf8`] if bytes that should be UTF-8 are not.
