@@ -144,15 +144,19 @@ impl<const BITS: u32, const ASIDE: usize> Cache<BITS, ASIDE> {
         pretoken: &[u8],
         out: &mut Vec<u32>,
     ) -> bool {
+        let kept = self.aside(words, pretoken);
+        out.extend(kept.into_iter().flatten().map(|bytes| u32::from_le_bytes(*bytes)));
+        kept.is_some()
+    }
+
+    /// The ids of a pretoken that are kept aside, where the words of its slot say, if they are still
+    /// there.
+    #[inline]
+    pub(super) fn aside(&self, words: [u64; 2], pretoken: &[u8]) -> Option<&[[u8; 4]]> {
         let [position, sizes] = words.map(|word| usize::try_from(word).unwrap_or(0));
         let (length, count) = (sizes >> 16, sizes & 0xFFFF);
-        let Some(kept) = self.aside.get(position, length + 4 * count) else { return false };
-        let (bytes, ids) = kept.split_at(length);
-        let is_here = length == 0 || bytes == pretoken;
-        if is_here {
-            out.extend(ids.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes)));
-        }
-        is_here
+        let (bytes, ids) = self.aside.get(position, length + 4 * count)?.split_at(length);
+        (length == 0 || bytes == pretoken).then_some(ids.as_chunks().0)
     }
 
     /// Remember the ids of a pretoken of at most [`LONGEST_KEPT`] bytes that is not here; its slot is

@@ -23,6 +23,11 @@ pub(super) const WINDOW: usize = Ends::CAPACITY;
 /// How many pretokens are looked up together at most.
 const BATCH: usize = 256;
 
+/// Room for the ids of a window. Before ids that are kept aside are added, at most [`MOST_FILLED`] are in
+/// it.
+const ROOM: usize = MOST_FILLED + LONGEST_KEPT + INLINE * WINDOW;
+const MOST_FILLED: usize = 1 << 10;
+
 /// The count of a pretoken that is not known; more than a slot holds.
 const UNKNOWN: u8 = 16;
 const _: () = assert!(slot::ASIDE < UNKNOWN);
@@ -51,8 +56,8 @@ struct Window {
     words: [[u64; 2]; WINDOW],
     /// How many ids, [`slot::ASIDE`], or [`UNKNOWN`].
     counts: [u8; WINDOW],
-    /// The ids that are known, end to end.
-    ids: [u32; INLINE * WINDOW],
+    /// The ids that are known, end to end: [`ROOM`] of them.
+    ids: Vec<u32>,
 }
 
 /// What it takes to look some pretokens up.
@@ -85,7 +90,7 @@ struct Listed([u16; Self::PLACES]);
 
 impl Default for Window {
     fn default() -> Self {
-        Self { words: [[0; 2]; WINDOW], counts: [0; WINDOW], ids: [0; INLINE * WINDOW] }
+        Self { words: [[0; 2]; WINDOW], counts: [0; WINDOW], ids: vec![0; ROOM] }
     }
 }
 
@@ -149,10 +154,19 @@ impl Known {
         }
     }
 
-    /// Append the ids of the pretokens of the window in `range`, up to one whose ids are not at hand;
-    /// its index is returned, or where the range ends.
-    pub(super) fn append_range(&mut self, range: Range<usize>, out: &mut Vec<u32>) -> usize {
-        range.start + self.window.gather(range, out)
+    /// Append the ids of the pretokens of the window from `first` on, up to one whose ids are not known;
+    /// its index is returned, or how many there are. Start and ends are those that were looked up.
+    pub(super) fn append(
+        &mut self,
+        text: &[u8],
+        start: usize,
+        ends: &[usize],
+        first: usize,
+        out: &mut Vec<u32>,
+    ) -> usize {
+        let Self { cache, window, .. } = self;
+        let aside = |index, words| cache.aside(words, &text[range_of(start, ends, index)]);
+        window.gather(first..ends.len(), aside, out)
     }
 
     /// Append the ids of one pretoken of the window, wherever they are; false if they are not known.
@@ -214,24 +228,41 @@ impl Listed {
 }
 
 impl Window {
-    /// Append the ids of the pretokens in `range`, up to one whose ids are not at hand; how many
-    /// pretokens these are is returned.
-    #[inline(never)]
-    fn gather(&mut self, range: Range<usize>, out: &mut Vec<u32>) -> usize {
+    /// Append the ids of the pretokens in `range`, up to one whose ids are not known; its index is
+    /// returned, or the end. `aside` gives the ids that are kept there.
+    #[inline]
+    fn gather<'a>(
+        &mut self,
+        range: Range<usize>,
+        aside: impl Fn(usize, [u64; 2]) -> Option<&'a [[u8; 4]]>,
+        out: &mut Vec<u32>,
+    ) -> usize {
         let Self { words, counts, ids } = self;
-        let (mut looked, mut filled) = (0, 0);
-        for (&words, &count) in words[range.clone()].iter().zip(&counts[range]) {
-            if usize::from(count) > INLINE {
-                break;
+        let (mut at, mut filled) = (range.start, 0);
+        loop {
+            for (&words, &count) in words[at..range.end].iter().zip(&counts[at..range.end]) {
+                if usize::from(count) > INLINE {
+                    break;
+                }
+                // To copy four ids is quicker than to ask how many there are.
+                let room = ids[filled..].first_chunk_mut().expect("there is room for all");
+                *room = slot::ids(words);
+                filled += usize::from(count);
+                at += 1;
             }
-            // To copy four ids is quicker than to ask how many there are.
-            let room = ids[filled..].first_chunk_mut().expect("there is room for all");
-            *room = slot::ids(words);
-            filled += usize::from(count);
-            looked += 1;
+            let is_aside = at < range.end && counts[at] == slot::ASIDE;
+            let kept = if is_aside { aside(at, words[at]) } else { None };
+            if filled > MOST_FILLED || kept.is_none() {
+                out.extend_from_slice(&ids[..filled]);
+                filled = 0;
+            }
+            let Some(kept) = kept else { return at };
+            for (id, bytes) in ids[filled..].iter_mut().zip(kept) {
+                *id = u32::from_le_bytes(*bytes);
+            }
+            filled += kept.len();
+            at += 1;
         }
-        out.extend_from_slice(&ids[..filled]);
-        looked
     }
 }
 

@@ -200,7 +200,7 @@ impl Encoder {
         for ends in ends.as_slice().chunks(WINDOW) {
             known.look_up(text, start, ends);
             self.foresee(vocabulary, text, known, ahead);
-            let mut next = known.append_range(0..ends.len(), out);
+            let mut next = known.append(text, start, ends, 0, out);
             while next < ends.len() {
                 let pretoken = &text[known::range_of(start, ends, next)];
                 if !known.append_one(next, pretoken, out) {
@@ -208,7 +208,7 @@ impl Encoder {
                     self.encode_missed(vocabulary, pretoken, pieces, merge, out)?;
                     known.put(pretoken, &out[before..]);
                 }
-                next = known.append_range(next + 1..ends.len(), out);
+                next = known.append(text, start, ends, next + 1, out);
             }
             start = ends.last().copied().unwrap_or(start);
         }
