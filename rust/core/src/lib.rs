@@ -80,6 +80,8 @@ mod prefetch;
 
 mod unharmed;
 
+mod utf8;
+
 pub mod error;
 
 pub use count::{Counter, Counts};

@@ -7,6 +7,7 @@
 //! of them is its character.
 
 use crate::error::{Error, Result};
+use crate::utf8;
 
 /// A text, borrowed from wherever it lies.
 #[derive(Debug, Clone, Copy)]
@@ -91,9 +92,9 @@ impl<'a> Text<'a> {
                 Ok(text) => return Ok(text),
                 Err(_) => buffer.push_str(&String::from_utf8_lossy(bytes)),
             },
-            Self::Latin1(bytes) => write(bytes, buffer),
-            Self::Utf16(units) => write(units, buffer),
-            Self::Utf32(units) => write(units, buffer),
+            Self::Latin1(bytes) => utf8::write(bytes, buffer),
+            Self::Utf16(units) => utf8::write(units, buffer),
+            Self::Utf32(units) => utf8::write(units, buffer),
         }
         Ok(buffer)
     }
@@ -170,80 +171,6 @@ fn find_in_utf8(
         start += chunk.valid().len() + chunk.invalid().len();
     }
     None
-}
-
-/// Write units as UTF-8 into an empty buffer.
-///
-/// Runs that are ASCII are narrowed, runs of whole characters of one unit are written one by one, without
-/// a branch for how long each is; all others the plain way.
-#[expect(unsafe_code, reason = "to check what was just written takes half as long as to write it")]
-fn write<U: Copy + Into<u32>>(units: &[U], buffer: &mut String) {
-    let mut bytes = std::mem::take(buffer).into_bytes();
-    bytes.reserve(units.len() + units.len() / 2);
-    let mut rest = units;
-    while let Some((run, after)) = rest.split_first_chunk::<RUN>() {
-        let run = run.map(Into::into);
-        rest = after;
-        if run.iter().fold(0, |all, unit| all | unit) < 0x80 {
-            bytes.extend_from_slice(&run.map(low_byte));
-        } else if run.iter().all(|&unit| unit < 0xD800 || (0xE000..0x1_0000).contains(&unit)) {
-            write_run(&run, &mut bytes);
-        } else {
-            // Not to end between the halves of a character.
-            let half = after.first().filter(|&&unit| (0xDC00..0xE000).contains(&unit.into()));
-            write_any(run.into_iter().chain(half.map(|&unit| unit.into())), &mut bytes);
-            rest = &after[usize::from(half.is_some())..];
-        }
-    }
-    write_any(rest.iter().map(|&unit| unit.into()), &mut bytes);
-    // SAFETY: each part of the text has been written as whole characters in UTF-8, one behind the other.
-    *buffer = unsafe { String::from_utf8_unchecked(bytes) };
-}
-
-/// The lowest byte of a unit.
-#[inline]
-fn low_byte(unit: u32) -> u8 {
-    unit.to_le_bytes()[0]
-}
-
-/// Write characters below U+10000, none of them half of one.
-#[inline]
-fn write_run(run: &[u32; RUN], bytes: &mut Vec<u8>) {
-    // Four bytes are written for each, of which it takes three at most.
-    let (mut room, mut done) = ([0; 4 * RUN], 0);
-    for &unit in run {
-        let (middle, last) = (unit >> 6 & 0x3F | 0x80, unit & 0x3F | 0x80);
-        let two = unit >> 6 | 0xC0 | last << 8;
-        let three = unit >> 12 | 0xE0 | middle << 8 | last << 16;
-        let (is_two, is_three) = (unit >= 0x80, unit >= 0x800);
-        let character = if is_three {
-            three
-        } else if is_two {
-            two
-        } else {
-            unit
-        };
-        *room[done..].first_chunk_mut().expect("there is room for all") = character.to_le_bytes();
-        done += 1 + usize::from(is_two) + usize::from(is_three);
-    }
-    bytes.extend_from_slice(&room[..done]);
-}
-
-/// Write any units, a half of a character that stands alone as U+FFFD.
-fn write_any(units: impl Iterator<Item = u32>, bytes: &mut Vec<u8>) {
-    let halves = units.flat_map(|unit| match (u16::try_from(unit), char::from_u32(unit)) {
-        (Ok(unit), _) => [Some(unit), None],
-        (_, Some(character)) => {
-            let mut pair = [0; 2];
-            character.encode_utf16(&mut pair);
-            pair.map(Some)
-        }
-        _ => [Some(0xFFFD), None],
-    });
-    for character in char::decode_utf16(halves.flatten()) {
-        let character = character.unwrap_or(char::REPLACEMENT_CHARACTER);
-        bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
-    }
 }
 
 /// How wide the characters of a text are, and how many there are.

@@ -1,0 +1,224 @@
+//! Units of a text in, UTF-8 out: characters as programs keep them that give each one, two or four bytes.
+//!
+//! Sixteen units are looked at together. ASCII is narrowed. Each of other whole characters is made into a
+//! word of four bytes, of which the first few are its UTF-8; then these move together, by one instruction
+//! where the processor has it, and without a branch for how many they are where it has not. Whatever else
+//! there is, pairs and lone halves of characters, goes the plain way.
+
+/// So many units are looked at together.
+const RUN: usize = 16;
+
+/// It takes three bytes at most for each unit of a run, but four are written.
+const WRITTEN: usize = 4 * RUN;
+
+/// Bytes are gathered before they are appended.
+const ROOM: usize = 8 * WRITTEN;
+
+/// Write units as UTF-8 into an empty buffer.
+///
+/// Units that are half of a character become U+FFFD; a pair of them is its character.
+#[expect(unsafe_code, reason = "to check what was just written takes half as long as to write it")]
+pub(crate) fn write<U: Copy + Into<u32>>(units: &[U], buffer: &mut String) {
+    let mut bytes = std::mem::take(buffer).into_bytes();
+    bytes.reserve(units.len() + units.len() / 2);
+    #[cfg(target_arch = "x86_64")]
+    match x86_64::Avx512::detect() {
+        Some(pack) => x86_64::write(units, &mut bytes, pack),
+        None => write_with(units, &mut bytes, Plain),
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    write_with(units, &mut bytes, Plain);
+    // SAFETY: each part of the text has been written as whole characters in UTF-8, one behind the other.
+    *buffer = unsafe { String::from_utf8_unchecked(bytes) };
+}
+
+/// How a run is written; every implementation writes the same.
+trait Pack: Copy {
+    /// Write characters below U+10000, none of them half of one; how many bytes count is returned.
+    fn pack(self, run: &[u32; RUN], room: &mut [u8; WRITTEN]) -> usize;
+}
+
+#[expect(clippy::inline_always, reason = "for the instructions of the caller")]
+#[inline(always)]
+fn write_with<U: Copy + Into<u32>>(units: &[U], bytes: &mut Vec<u8>, pack: impl Pack) {
+    let (mut room, mut filled) = ([0; ROOM], 0);
+    let mut rest = units;
+    while let Some((run, after)) = rest.split_first_chunk::<RUN>() {
+        let run = run.map(Into::into);
+        rest = after;
+        if filled > ROOM - WRITTEN {
+            bytes.extend_from_slice(&room[..filled]);
+            filled = 0;
+        }
+        let free = room[filled..].first_chunk_mut().expect("there is room for a run");
+        if run.iter().fold(0, |all, unit| all | unit) < 0x80 {
+            free[..RUN].copy_from_slice(&run.map(|unit| unit.to_le_bytes()[0]));
+            filled += RUN;
+        } else if run.iter().fold(true, |all, &unit| all & is_whole(unit)) {
+            filled += pack.pack(&run, free);
+        } else {
+            bytes.extend_from_slice(&room[..filled]);
+            filled = 0;
+            // Not to end between the halves of a character.
+            let half = after.first().filter(|&&unit| (0xDC00..0xE000).contains(&unit.into()));
+            write_any(run.into_iter().chain(half.map(|&unit| unit.into())), bytes);
+            rest = &after[usize::from(half.is_some())..];
+        }
+    }
+    bytes.extend_from_slice(&room[..filled]);
+    write_any(rest.iter().map(|&unit| unit.into()), bytes);
+}
+
+/// Whether a unit is a character below U+10000.
+#[inline]
+fn is_whole(unit: u32) -> bool {
+    unit < 0x1_0000 && unit & 0xF800 != 0xD800
+}
+
+/// Write any units.
+fn write_any(units: impl Iterator<Item = u32>, bytes: &mut Vec<u8>) {
+    let halves = units.flat_map(|unit| match (u16::try_from(unit), char::from_u32(unit)) {
+        (Ok(unit), _) => [Some(unit), None],
+        (_, Some(character)) => {
+            let mut pair = [0; 2];
+            character.encode_utf16(&mut pair);
+            pair.map(Some)
+        }
+        _ => [Some(0xFFFD), None],
+    });
+    for character in char::decode_utf16(halves.flatten()) {
+        let character = character.unwrap_or(char::REPLACEMENT_CHARACTER);
+        bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+    }
+}
+
+/// No instructions in particular.
+#[derive(Debug, Clone, Copy)]
+struct Plain;
+
+impl Pack for Plain {
+    #[inline]
+    fn pack(self, run: &[u32; RUN], room: &mut [u8; WRITTEN]) -> usize {
+        let mut done = 0;
+        for &unit in run {
+            let (middle, last) = (unit >> 6 & 0x3F | 0x80, unit & 0x3F | 0x80);
+            let two = unit >> 6 | 0xC0 | last << 8;
+            let three = unit >> 12 | 0xE0 | middle << 8 | last << 16;
+            let (is_two, is_three) = (unit >= 0x80, unit >= 0x800);
+            let character = if is_three {
+                three
+            } else if is_two {
+                two
+            } else {
+                unit
+            };
+            *room[done..].first_chunk_mut().expect("three for each") = character.to_le_bytes();
+            done += 1 + usize::from(is_two) + usize::from(is_three);
+        }
+        done
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[expect(
+    unsafe_code,
+    reason = "wide instructions: a tenth of the time of encoding texts of two bytes"
+)]
+mod x86_64 {
+    use std::arch::x86_64::{
+        _mm512_and_si512, _mm512_cmpge_epu32_mask, _mm512_loadu_si512, _mm512_mask_blend_epi32,
+        _mm512_maskz_compress_epi8, _mm512_or_si512, _mm512_set1_epi32, _mm512_slli_epi32,
+        _mm512_srli_epi32, _mm512_storeu_si512, _mm512_test_epi8_mask,
+    };
+
+    use super::{Pack, RUN, WRITTEN, write_with};
+    use crate::simd;
+
+    /// Made only where the processor has the instructions.
+    #[derive(Debug, Clone, Copy)]
+    pub(super) struct Avx512(());
+
+    impl Avx512 {
+        #[inline]
+        pub(super) fn detect() -> Option<Self> {
+            let has = simd::asked().is_none_or(|asked| asked == "avx512")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512vbmi2")
+                && is_x86_feature_detected!("popcnt");
+            has.then_some(Self(()))
+        }
+    }
+
+    #[inline]
+    pub(super) fn write<U: Copy + Into<u32>>(units: &[U], bytes: &mut Vec<u8>, pack: Avx512) {
+        #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,popcnt")]
+        fn write<U: Copy + Into<u32>>(units: &[U], bytes: &mut Vec<u8>, pack: Avx512) {
+            write_with(units, bytes, pack);
+        }
+        // SAFETY: `pack` is made only where the processor has these instructions.
+        unsafe { write(units, bytes, pack) }
+    }
+
+    impl Pack for Avx512 {
+        #[inline]
+        fn pack(self, run: &[u32; RUN], room: &mut [u8; WRITTEN]) -> usize {
+            // SAFETY: `self` is made only where the processor has these instructions.
+            unsafe { pack(run, room) }
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,popcnt")]
+    fn pack(run: &[u32; RUN], room: &mut [u8; WRITTEN]) -> usize {
+        let all = |word: i32| _mm512_set1_epi32(word);
+        // SAFETY: there are sixteen numbers, and the load needs no alignment.
+        let units = unsafe { _mm512_loadu_si512(run.as_ptr().cast()) };
+        let six = |bits| _mm512_or_si512(_mm512_and_si512(bits, all(0x3F)), all(0x80));
+        let (last, higher) = (six(units), _mm512_srli_epi32::<6>(units));
+        let two = _mm512_or_si512(higher, _mm512_slli_epi32::<8>(last));
+        let two = _mm512_or_si512(two, all(0xC0));
+        let behind = _mm512_or_si512(six(higher), _mm512_slli_epi32::<8>(last));
+        let first = _mm512_or_si512(_mm512_srli_epi32::<12>(units), all(0xE0));
+        let three = _mm512_or_si512(first, _mm512_slli_epi32::<8>(behind));
+        let words = _mm512_mask_blend_epi32(_mm512_cmpge_epu32_mask(units, all(0x80)), units, two);
+        let words =
+            _mm512_mask_blend_epi32(_mm512_cmpge_epu32_mask(units, all(0x800)), words, three);
+        // The first byte of a word counts, though it may be zero, and of the others those that are not.
+        let count = _mm512_test_epi8_mask(words, words) | 0x1111_1111_1111_1111;
+        let packed = _mm512_maskz_compress_epi8(count, words);
+        // SAFETY: there is room for 64 bytes, and the store needs no alignment.
+        unsafe { _mm512_storeu_si512(room.as_mut_ptr().cast(), packed) };
+        count.count_ones() as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// All ways write what the standard library writes.
+        #[test]
+        fn characters_of_one_unit_are_packed(
+            run in prop::array::uniform16(prop_oneof![
+                0u32..0x80, 0x80u32..0x800, 0x800u32..0xD800, 0xE000u32..0x1_0000,
+            ]),
+        ) {
+            let text: String = run.iter().filter_map(|&unit| char::from_u32(unit)).collect();
+            let mut room = [0xFF; WRITTEN];
+            let length = Plain.pack(&run, &mut room);
+            prop_assert_eq!(&room[..length], text.as_bytes());
+            #[cfg(target_arch = "x86_64")]
+            if let Some(pack) = x86_64::Avx512::detect() {
+                let length = pack.pack(&run, &mut room);
+                prop_assert_eq!(&room[..length], text.as_bytes());
+            }
+        }
+
+        #[test]
+        fn whole_characters_are_those_of_the_standard_library(unit in 0u32..0x11_0000) {
+            prop_assert_eq!(is_whole(unit), unit < 0x1_0000 && char::from_u32(unit).is_some());
+        }
+    }
+}
