@@ -45,7 +45,7 @@ pub(super) struct Known {
     /// Those of the window that are not known, each once.
     pub(super) unknown: Vec<Far>,
     listed: Box<Listed>,
-    /// Which ones of the window are like one in the list, and which one that is.
+    /// Which ones of the window are like one in the list, and which one of the window that is.
     again: Vec<(usize, usize)>,
 }
 
@@ -146,7 +146,7 @@ impl Known {
                 counts[at] = UNKNOWN;
                 let range = range_of(start, ends, at);
                 let far = Far { range, key, candidate: None, place, index: first + at };
-                match listed.find(unknown, &far) {
+                match listed.twin(unknown, &far) {
                     Some(index) => again.push((far.index, index)),
                     None => unknown.push(far),
                 }
@@ -169,15 +169,10 @@ impl Known {
         window.gather(first..ends.len(), aside, out)
     }
 
-    /// Append the ids of one pretoken of the window, wherever they are; false if they are not known.
-    pub(super) fn append_one(&mut self, index: usize, pretoken: &[u8], out: &mut Vec<u32>) -> bool {
-        let Self { cache, window, .. } = self;
-        let (count, words) = (window.counts[index], window.words[index]);
-        if count == slot::ASIDE && cache.append_aside(words, pretoken, out) {
-            return true;
-        }
+    /// Append the ids of one pretoken if somebody has remembered them meanwhile; false if nobody has.
+    pub(super) fn append_one(&mut self, pretoken: &[u8], out: &mut Vec<u32>) -> bool {
         let key = Key::of(pretoken, 0..pretoken.len());
-        cache.append(key, cache.locate(key), pretoken, out)
+        self.cache.append(key, self.cache.locate(key), pretoken, out)
     }
 
     /// Remember the ids of one pretoken.
@@ -213,9 +208,10 @@ pub(super) fn range_of(start: usize, ends: &[usize], index: usize) -> Range<usiz
 impl Listed {
     const PLACES: usize = 1 << 10;
 
-    /// Which one of the window it is that is listed and like this one, which is about to be listed.
+    /// Which one of the window it is that is listed and like this one. If there is none, this one is noted,
+    /// which is about to be listed.
     #[inline]
-    fn find(&mut self, list: &[Far], far: &Far) -> Option<usize> {
+    fn twin(&mut self, list: &[Far], far: &Far) -> Option<usize> {
         let place = usize::try_from(far.key.hash()).unwrap_or_default() % Self::PLACES;
         let listed = usize::from(self.0[place]).checked_sub(1).and_then(|at| list.get(at));
         // Only the keys of short ones are no one else's.

@@ -203,7 +203,7 @@ impl Encoder {
             let mut next = known.append(text, start, ends, 0, out);
             while next < ends.len() {
                 let pretoken = &text[known::range_of(start, ends, next)];
-                if !known.append_one(next, pretoken, out) {
+                if !known.append_one(pretoken, out) {
                     let before = out.len();
                     self.encode_missed(vocabulary, pretoken, pieces, merge, out)?;
                     known.put(pretoken, &out[before..]);
