@@ -77,6 +77,7 @@ def shard(
         f"{made.tokens:,} tokens ({made.dtype.name}) of {made.documents:,} documents in "
         f"{len(made.shards):,} shards: {out}"
     )
+    typer.echo(f"next: bytepair verify {out}")
 
 
 def _rows(left: dict[str, Any]) -> str:
