@@ -2,11 +2,11 @@
 //! there are.
 //!
 //! The texts are cut into parts, a long one in several, where that changes no id. Threads take some
-//! parts at a time, each the next that nobody has; what they give back is appended to the result in
-//! order, while it is still near. One thread alone writes into the result at once.
+//! parts at a time, each the next that nobody has, and append to the result what is due, in order and while
+//! it is still near. One thread alone writes into the result at once.
 
 use std::ops::Range;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::encode::EncodeOptions;
 use crate::error::{Error, Result};
@@ -117,34 +117,16 @@ impl Tokenizer {
             (0..).zip(texts).flat_map(|(n, t)| cut(n, *t, splitter)).collect();
         let chunks = if threads == 1 { 1 } else { (total / CHUNK).max(threads) };
         let chunks = parallel::shares(&parts, chunks, |part| part.text.len() + 1);
-        let spare = Mutex::new(Vec::new());
-        let encode = |kit: &mut Borrowed<'_>, range: &Range<usize>| {
-            let ids = spare.lock().ok().and_then(|mut spare| spare.pop());
-            self.encode_parts(&parts[range.clone()], options, kit, ids)
-        };
         let room = if chunks.len() > 1 { texts.iter().map(likely_ids).sum() } else { 0 };
-        let mut joined = Joined::new(texts.len(), pages::room(room));
-        let mut waiting: Vec<Option<Result<Encoded<T>>>> = Vec::new();
-        waiting.resize_with(chunks.len(), || None);
-        let mut next = 0;
-        parallel::pipe(
-            &chunks,
-            threads,
-            || self.kit(),
-            encode,
-            |chunk, encoded| {
-                waiting[chunk] = Some(encoded);
-                while let Some(encoded) = waiting.get_mut(next).and_then(Option::take) {
-                    let ids = joined.append(&parts[chunks[next].clone()], encoded);
-                    // Fresh memory costs more than to write the ids; so it is used again.
-                    if let Ok(mut spare) = spare.lock() {
-                        spare.extend(ids);
-                    }
-                    next += 1;
-                }
-            },
-        );
-        joined.finish()
+        let joining = Joining::new(texts.len(), chunks.len(), pages::room(room));
+        let encode = |kit: &mut Borrowed<'_>, (chunk, range): &(usize, Range<usize>)| {
+            let parts = &parts[range.clone()];
+            let encoded = self.encode_parts(parts, options, kit, joining.spare());
+            joining.give(*chunk, parts, encoded);
+        };
+        let chunks: Vec<_> = chunks.into_iter().enumerate().collect();
+        parallel::pipe(&chunks, threads, || self.kit(), encode, |_, ()| ());
+        joining.finish()
     }
 
     /// Encode parts, one behind the other, into empty room if there is some.
@@ -218,6 +200,25 @@ fn cut<'a>(
     })
 }
 
+/// What threads give back, put together in order. Who gives something back appends all whose turn it is,
+/// unless somebody else is just doing that; so nobody waits, and no thread is there for this alone.
+struct Joining<'a, T> {
+    joined: Mutex<Joined<T>>,
+    waiting: Mutex<Waiting<'a, T>>,
+    /// Fresh memory costs more than to write the ids; so it is used again.
+    spare: Mutex<Vec<Vec<T>>>,
+}
+
+/// The parts of a chunk, and what was encoded of them.
+type Given<'a, T> = (&'a [Part<'a>], Result<Encoded<T>>);
+
+/// What is not yet appended.
+struct Waiting<'a, T> {
+    chunks: Vec<Option<Given<'a, T>>>,
+    /// The chunk whose turn it is.
+    next: usize,
+}
+
 /// What is put together, chunk by chunk in their order.
 struct Joined<T> {
     ids: Vec<T>,
@@ -227,11 +228,67 @@ struct Joined<T> {
     failed: Option<Error>,
 }
 
-impl<T: Id> Joined<T> {
-    fn new(texts: usize, ids: Vec<T>) -> Self {
-        Self { ids, lengths: vec![0; texts], failed: None }
+impl<'a, T: Id> Joining<'a, T> {
+    fn new(texts: usize, chunks: usize, ids: Vec<T>) -> Self {
+        let waiting = std::iter::repeat_with(|| None).take(chunks).collect();
+        Self {
+            joined: Mutex::new(Joined { ids, lengths: vec![0; texts], failed: None }),
+            waiting: Mutex::new(Waiting { chunks: waiting, next: 0 }),
+            spare: Mutex::new(Vec::new()),
+        }
     }
 
+    /// Room that was used before, if there is some.
+    fn spare(&self) -> Option<Vec<T>> {
+        lock(&self.spare).pop()
+    }
+
+    /// What was encoded of the parts of a chunk.
+    fn give(&self, chunk: usize, parts: &'a [Part<'a>], encoded: Result<Encoded<T>>) {
+        lock(&self.waiting).chunks[chunk] = Some((parts, encoded));
+        // Who appends may have looked for the last time before this came, but then it looks again when
+        // others can append.
+        while lock(&self.waiting).is_due()
+            && let Ok(mut joined) = self.joined.try_lock()
+        {
+            while let Some((parts, encoded)) = self.take() {
+                let room = joined.append(parts, encoded);
+                lock(&self.spare).extend(room);
+            }
+        }
+    }
+
+    /// The chunk whose turn it is, if it is there; only for who holds what is joined.
+    fn take(&self) -> Option<Given<'a, T>> {
+        let mut waiting = lock(&self.waiting);
+        let next = waiting.next;
+        let due = waiting.chunks.get_mut(next)?.take()?;
+        waiting.next += 1;
+        Some(due)
+    }
+
+    fn finish(self) -> Result<Arrays<T>> {
+        let mut joined = self.joined.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(error) = joined.failed {
+            return Err(error);
+        }
+        joined.ids.shrink_to_fit();
+        Ok(Arrays { ids: joined.ids, offsets: offsets(joined.lengths) })
+    }
+}
+
+impl<T> Waiting<'_, T> {
+    fn is_due(&self) -> bool {
+        self.chunks.get(self.next).is_some_and(Option::is_some)
+    }
+}
+
+/// What is locked. Whoever panicked with it has ended the whole call.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<T: Id> Joined<T> {
     /// Append what was encoded of some parts; its room is returned, empty, if it can be used again.
     fn append(&mut self, parts: &[Part<'_>], encoded: Result<Encoded<T>>) -> Option<Vec<T>> {
         if self.failed.is_some() {
@@ -250,14 +307,6 @@ impl<T: Id> Joined<T> {
         self.ids.extend_from_slice(&ids);
         ids.clear();
         Some(ids)
-    }
-
-    fn finish(mut self) -> Result<Arrays<T>> {
-        if let Some(error) = self.failed {
-            return Err(error);
-        }
-        self.ids.shrink_to_fit();
-        Ok(Arrays { ids: self.ids, offsets: offsets(self.lengths) })
     }
 }
 
