@@ -16,8 +16,8 @@ use crate::tokenizer::{Kit, Tokenizer};
 const AHEAD: usize = 1 << 26;
 /// For each thread so many bytes at least.
 const AHEAD_A_THREAD: usize = 3 << 23;
-/// Room is made for one id for so many bytes: memory that is not touched costs nothing.
-const BYTES_AN_ID: usize = 2;
+/// Room is made for one id for so many bytes.
+const BYTES_AN_ID: usize = 3;
 
 /// The ids of the documents of an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
