@@ -80,6 +80,7 @@ impl Borders {
         }
         at
     }
+
     /// Where the pieces of a text end: at all such borders, and at its own end.
     pub(super) fn ends<'a>(&'a self, text: &'a [u8]) -> impl Iterator<Item = usize> {
         let mut end = 0;

@@ -138,12 +138,7 @@ impl<const BITS: u32, const ASIDE: usize> Cache<BITS, ASIDE> {
 
     /// Append the ids of a pretoken that are kept aside, where the words of its slot say; false if they
     /// are no longer there.
-    pub(super) fn append_aside(
-        &self,
-        words: [u64; 2],
-        pretoken: &[u8],
-        out: &mut Vec<u32>,
-    ) -> bool {
+    fn append_aside(&self, words: [u64; 2], pretoken: &[u8], out: &mut Vec<u32>) -> bool {
         let kept = self.aside(words, pretoken);
         out.extend(kept.into_iter().flatten().map(|bytes| u32::from_le_bytes(*bytes)));
         kept.is_some()
