@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 #: Small columns are joined to batches of so many bytes at most, and of so many columns.
 JOIN_BYTES: Final = 1 << 22
 PIECES: Final = 1 << 10
+#: A batch has at most so many bytes, or one document.
+MOST_BYTES: Final = 1 << 26
 #: Larger batches are worked on one at a time.
-LARGE_BYTES: Final = 1 << 26
+LARGE_BYTES: Final = 1 << 25
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ def _portions(place: Place, texts: Any) -> Iterator[tuple[Place, Any]]:
     """A column with its address, in portions that are not too large, unless a document is."""
     ends, start = arrow.offsets(texts), 0
     while start < len(texts):
-        found = int(np.searchsorted(ends, ends[start] + LARGE_BYTES, side="right")) - 1
+        found = int(np.searchsorted(ends, ends[start] + MOST_BYTES, side="right")) - 1
         stop = max(found, start + 1)
         yield Place(place.input, place.row + start), texts[start:stop]
         start = stop
