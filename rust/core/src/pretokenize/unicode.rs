@@ -60,6 +60,16 @@ pub(super) const fn class_of(code_point: u32) -> Class {
     Class::ALL[(TABLE[BLOCKS + (block << 8) + (code_point & 0xFF) as usize] & 7) as usize]
 }
 
+/// How many characters are a row: those whose UTF-8 differs in the last byte alone.
+pub(super) const ROW: usize = 64;
+
+/// The classes of a row, as numbers, by its number: a code point divided by [`ROW`].
+#[inline]
+pub(super) const fn row(number: usize) -> &'static [u8; ROW] {
+    let start = BLOCKS + TABLE[number / 4] as usize * 256 + number % 4 * ROW;
+    TABLE.split_at(start).1.first_chunk().expect("a block has four rows")
+}
+
 /// The classes of ASCII.
 pub(super) static ASCII: [Class; 128] = {
     let mut classes = [Class::Other; 128];

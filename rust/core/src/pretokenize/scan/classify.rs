@@ -3,11 +3,13 @@
 //! ASCII is classified by comparing all bytes at once, with the widest vectors that the processor
 //! has; every other character is decoded and looked up, and its class is given to each of its
 //! bytes. So a bit of a mask belongs to a byte, and a character of three bytes has three equal bits.
+//! Where there are many others, the widest vectors look up all that stand near each other in Unicode.
 
 #![expect(unsafe_code, reason = "vector instructions, and calls to what was compiled for them")]
 #![expect(clippy::inline_always, reason = "it must be compiled for the instructions of the caller")]
 
-use super::super::unicode::{Class, class_of};
+use super::super::unicode::Class;
+use super::others::{Others, one_by_one};
 use crate::simd;
 
 /// How many bytes are looked at together.
@@ -73,6 +75,7 @@ impl Vectors {
         #[cfg(target_arch = "x86_64")]
         {
             if is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512vbmi")
                 && is_x86_feature_detected!("avx512vbmi2")
                 && is_x86_feature_detected!("bmi2")
             {
@@ -109,7 +112,7 @@ impl Vectors {
             // SAFETY: the same.
             #[cfg(target_arch = "aarch64")]
             Kind::Neon => unsafe { aarch64::run_neon(work) },
-            Kind::Portable => work.run(&(portable, places)),
+            Kind::Portable => work.run(&(portable, one_by_one, places)),
         }
     }
 
@@ -143,10 +146,15 @@ pub(super) trait Classify {
     fn places(&self, bits: u64) -> [u8; BLOCK];
 }
 
-impl<F: Fn(&[u8; BLOCK]) -> Ascii, P: Fn(u64) -> [u8; BLOCK]> Classify for (F, P) {
+impl<F, O, P> Classify for (F, O, P)
+where
+    F: Fn(&[u8; BLOCK]) -> Ascii,
+    O: Fn(&[u8; BLOCK], u64, u64) -> Others,
+    P: Fn(u64) -> [u8; BLOCK],
+{
     #[inline(always)]
     fn places(&self, bits: u64) -> [u8; BLOCK] {
-        self.1(bits)
+        self.2(bits)
     }
 
     #[inline(always)]
@@ -168,7 +176,7 @@ impl<F: Fn(&[u8; BLOCK]) -> Ascii, P: Fn(u64) -> [u8; BLOCK]> Classify for (F, P
         };
         if ascii.high & valid != 0 {
             let leads = ascii.high & !ascii.continuation & valid;
-            let (valid, classes) = others(block, leads, valid);
+            let Others { valid, classes } = self.1(block, leads, valid);
             masks.valid = valid;
             masks.upper |= classes[Class::Upper as usize];
             masks.lower |= classes[Class::Lower as usize];
@@ -179,40 +187,6 @@ impl<F: Fn(&[u8; BLOCK]) -> Ascii, P: Fn(u64) -> [u8; BLOCK]> Classify for (F, P
         }
         masks
     }
-}
-
-/// The bytes of whole characters, of which only those in `valid` are text, and a mask for each class of
-/// the characters that are not ASCII, whose first bytes are at `leads`.
-fn others(block: &[u8; BLOCK], mut leads: u64, mut valid: u64) -> (u64, [u64; 8]) {
-    let whole = valid;
-    let mut classes = [0u64; 8];
-    while leads != 0 {
-        let at = leads.trailing_zeros() as usize;
-        let (code_point, length) = decode(block, at);
-        let bits = ((1 << length) - 1) << at;
-        // The last character may be cut off.
-        if at + length > BLOCK || bits & !whole != 0 {
-            valid = whole & !(u64::MAX << at);
-            break;
-        }
-        classes[class_of(code_point) as usize] |= bits;
-        leads &= leads - 1;
-    }
-    (valid, classes)
-}
-
-/// The code point and the length of the character at `at`; a character that is cut off by the end
-/// of the block has some code point and its true length.
-#[inline]
-fn decode(block: &[u8; BLOCK], at: usize) -> (u32, usize) {
-    let byte = |index: usize| u32::from(block[(at + index) & (BLOCK - 1)]);
-    let tail = |index: usize| byte(index) & 0x3F;
-    let code_point = match byte(0) {
-        0xC0..=0xDF => return ((byte(0) & 0x1F) << 6 | tail(1), 2),
-        0xE0..=0xEF => return ((byte(0) & 0x0F) << 12 | tail(1) << 6 | tail(2), 3),
-        first => (first & 0x07) << 18 | tail(1) << 12 | tail(2) << 6 | tail(3),
-    };
-    (code_point.min(0x10_FFFF), 4)
 }
 
 /// The places of the bits that are set, one after the other.
@@ -266,6 +240,7 @@ mod x86_64 {
         _mm512_sub_epi8,
     };
 
+    use super::super::others::{one_by_one, row_by_row};
     use super::{Ascii, BLOCK, Work, places};
 
     /// 0 to 63.
@@ -278,14 +253,18 @@ mod x86_64 {
         places
     };
 
-    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
     pub(super) fn run_avx512(work: impl Work) {
-        work.run(&(|block: &[u8; BLOCK]| avx512(block), |bits| compressed(bits)));
+        work.run(&(
+            |block: &[u8; BLOCK]| avx512(block),
+            |block: &[u8; BLOCK], leads, valid| row_by_row(block, leads, valid),
+            |bits| compressed(bits),
+        ));
     }
 
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
     pub(super) fn run_avx2(work: impl Work) {
-        work.run(&(|block: &[u8; BLOCK]| avx2(block), places));
+        work.run(&(|block: &[u8; BLOCK]| avx2(block), one_by_one, places));
     }
 
     #[inline]
@@ -373,11 +352,12 @@ mod aarch64 {
         vld1q_u8, vorrq_u8, vpaddq_u8, vreinterpretq_u64_u8, vsubq_u8,
     };
 
+    use super::super::others::one_by_one;
     use super::{Ascii, BLOCK, Work, places};
 
     #[target_feature(enable = "neon")]
     pub(super) fn run_neon(work: impl Work) {
-        work.run(&(|block: &[u8; BLOCK]| neon(block), places));
+        work.run(&(|block: &[u8; BLOCK]| neon(block), one_by_one, places));
     }
 
     #[inline]
@@ -429,6 +409,7 @@ mod aarch64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::unicode::class_of;
     use super::*;
     use proptest::prelude::*;
 
@@ -473,11 +454,11 @@ mod tests {
         }
 
         #[test]
-        fn all_ways_agree(block in prop::array::uniform32(any::<[u8; 2]>()), length in 1..=BLOCK) {
-            let block: [u8; BLOCK] = block.concat().try_into().unwrap();
-            let portable = masks(Vectors(Kind::Portable), &block, length);
+        fn all_ways_agree(text in ".{64}|[\\PC--a-z]{64}", length in 1..=BLOCK) {
+            let block = text.as_bytes().first_chunk().expect("a character has a byte");
+            let portable = masks(Vectors(Kind::Portable), block, length);
             for vectors in Vectors::all() {
-                prop_assert_eq!(masks(vectors, &block, length), portable, "{}", vectors.name());
+                prop_assert_eq!(masks(vectors, block, length), portable, "{}", vectors.name());
             }
         }
 

@@ -8,6 +8,8 @@ mod blocks;
 
 mod classify;
 
+mod others;
+
 mod step;
 
 use super::Ends;

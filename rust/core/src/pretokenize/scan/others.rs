@@ -1,0 +1,244 @@
+//! The characters of a block that are not ASCII in, a mask for each of their classes out.
+//!
+//! The plain way decodes one after the other and looks it up. But text is written in one script, and the
+//! characters of a script stand near each other in Unicode: those that differ in their last byte
+//! alone are a row of 64, of which one instruction looks up all that are in the block. And thousands in
+//! succession may be of one class, as the Chinese ones are, which need no more than one look together.
+
+use super::super::unicode::class_of;
+use super::classify::BLOCK;
+
+/// What is known of the characters that are not ASCII.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Others {
+    /// The bytes of whole characters, ASCII or not.
+    pub(super) valid: u64,
+    /// By the number of a class, the bytes of its characters; the first of them, `Other`, may be left out.
+    pub(super) classes: [u64; 8],
+}
+
+/// One character after the other. Those in `valid` are text, of which the characters that are not ASCII
+/// begin at `leads`; the last one may be cut off.
+pub(super) fn one_by_one(block: &[u8; BLOCK], mut leads: u64, valid: u64) -> Others {
+    let mut others = Others { valid, classes: [0; 8] };
+    while leads != 0 {
+        let at = leads.trailing_zeros() as usize;
+        let (code_point, length) = decode(block, at);
+        let bits = ((1 << length) - 1) << at;
+        if at + length > BLOCK || bits & !valid != 0 {
+            others.valid = valid & !(u64::MAX << at);
+            break;
+        }
+        others.classes[class_of(code_point) as usize] |= bits;
+        leads &= leads - 1;
+    }
+    others
+}
+
+/// The code point and the length of the character at `at`; a character that is cut off by the end
+/// of the block has some code point and its true length.
+#[inline]
+fn decode(block: &[u8; BLOCK], at: usize) -> (u32, usize) {
+    let byte = |index: usize| u32::from(block[(at + index) & (BLOCK - 1)]);
+    let tail = |index: usize| byte(index) & 0x3F;
+    let code_point = match byte(0) {
+        0xC0..=0xDF => return ((byte(0) & 0x1F) << 6 | tail(1), 2),
+        0xE0..=0xEF => return ((byte(0) & 0x0F) << 12 | tail(1) << 6 | tail(2), 3),
+        first => (first & 0x07) << 18 | tail(1) << 12 | tail(2) << 6 | tail(3),
+    };
+    (code_point.min(0x10_FFFF), 4)
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(super) use x86_64::row_by_row;
+
+#[cfg(target_arch = "x86_64")]
+mod x86_64 {
+    use std::arch::x86_64::{
+        __m512i, __mmask64, _mm512_cmpeq_epi8_mask, _mm512_cmpge_epu8_mask, _mm512_cmple_epu8_mask,
+        _mm512_loadu_si512, _mm512_mask_permutexvar_epi8, _mm512_set1_epi8, _mm512_setzero_si512,
+    };
+
+    use super::super::super::unicode::{ROW, row};
+    use super::{BLOCK, Others, one_by_one};
+
+    /// So few characters are quicker looked up one by one.
+    const FEW: u32 = 6;
+
+    /// All characters of a row together.
+    #[expect(unsafe_code, reason = "loads of vectors")]
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi1,bmi2,lzcnt,popcnt")]
+    pub(in super::super) fn row_by_row(block: &[u8; BLOCK], leads: u64, valid: u64) -> Others {
+        if leads.count_ones() <= FEW {
+            return one_by_one(block, leads, valid);
+        }
+        // SAFETY: a block has 64 bytes, and the load needs no alignment.
+        let bytes = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
+        let (leads, valid) = whole(block, leads, valid);
+        let from = |byte: u8| _mm512_cmpge_epu8_mask(bytes, set(byte));
+        let (three, four) = (leads & from(0xE0), leads & from(0xF0));
+        let (two, three) = (leads & !three, three & !four);
+        let mut classes = _mm512_setzero_si512();
+        let mut left = two | three;
+        while left != 0 {
+            let at = left.trailing_zeros() as usize;
+            let number = row_of(block[at], block[(at + 1) % BLOCK]);
+            let alike = left & SPANS[number].find(bytes);
+            let ends = (alike & two) << 1 | (alike & three) << 2;
+            // SAFETY: a row has 64 bytes, and the load needs no alignment.
+            let row = unsafe { _mm512_loadu_si512(row(number).as_ptr().cast()) };
+            // The last byte of a character is its place in the row; what else it says is not looked at.
+            classes = _mm512_mask_permutexvar_epi8(classes, ends, bytes, row);
+            left &= !alike & (left - 1);
+        }
+        let mut others = Others { valid, classes: [0; 8] };
+        if four != 0 {
+            others = one_by_one(block, four, valid);
+        }
+        for class in 1..8u8 {
+            let ends = _mm512_cmpeq_epi8_mask(classes, set(class));
+            others.classes[usize::from(class)] |= ends | ends >> 1 | (ends & three << 2) >> 2;
+        }
+        others
+    }
+
+    /// Without the last character, if that is cut off.
+    #[inline]
+    fn whole(block: &[u8; BLOCK], leads: u64, valid: u64) -> (u64, u64) {
+        let at = leads.ilog2() as usize;
+        let length = block[at].leading_ones();
+        let bits = ((1 << length) - 1) << at;
+        let is_whole = at + length as usize <= BLOCK && bits & !valid == 0;
+        let before = if is_whole { u64::MAX } else { !(u64::MAX << at) };
+        (leads & before, valid & before)
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn set(byte: u8) -> __m512i {
+        _mm512_set1_epi8(byte.cast_signed())
+    }
+
+    /// How many rows there are of characters of two and three bytes.
+    const ROWS: usize = 0x1_0000 / ROW;
+
+    /// The row of a character of two or three bytes, by its first two.
+    #[inline]
+    const fn row_of(lead: u8, next: u8) -> usize {
+        let high = if lead < 0xE0 { 0 } else { (lead & 0x0F) as usize };
+        let low = if lead < 0xE0 { lead & 0x1F } else { next & 0x3F };
+        high << 6 | low as usize
+    }
+
+    /// By the number of a row, the rows around it that may be looked up with it.
+    static SPANS: [Span; ROWS] = spans();
+
+    /// Rows in succession: the first two bytes of their characters, from and to.
+    #[derive(Clone, Copy)]
+    struct Span {
+        first: [u8; 2],
+        last: [u8; 2],
+    }
+
+    impl Span {
+        /// Where characters begin that are in these rows.
+        #[inline]
+        #[target_feature(enable = "avx512f,avx512bw")]
+        fn find(self, bytes: __m512i) -> __mmask64 {
+            let is = |byte: u8| _mm512_cmpeq_epi8_mask(bytes, set(byte));
+            let from = |byte: u8| _mm512_cmpge_epu8_mask(bytes, set(byte));
+            let to = |byte: u8| _mm512_cmple_epu8_mask(bytes, set(byte));
+            let Self { first, last } = self;
+            let not_before = from(first[0]) & (!is(first[0]) | from(first[1]) >> 1);
+            let not_behind = to(last[0]) & (!is(last[0]) | to(last[1]) >> 1);
+            not_before & not_behind
+        }
+    }
+
+    /// A row goes with others of its length if all characters in all of them are of one class.
+    const fn spans() -> [Span; ROWS] {
+        let mut spans = [Span { first: [0; 2], last: [0; 2] }; ROWS];
+        let mut start = 0;
+        while start < ROWS {
+            let mut end = start + 1;
+            while end < ROWS
+                && end != 0x800 / ROW
+                && is_one_class(start)
+                && is_one_class(end)
+                && row(start)[0] == row(end)[0]
+            {
+                end += 1;
+            }
+            let span = Span { first: bytes(start, 0x80), last: bytes(end - 1, 0xBF) };
+            while start < end {
+                spans[start] = span;
+                start += 1;
+            }
+        }
+        spans
+    }
+
+    /// Whether all characters of a row are of one class.
+    const fn is_one_class(number: usize) -> bool {
+        let (row, mut at) = (row(number), 1);
+        while at < ROW && row[at] == row[0] {
+            at += 1;
+        }
+        at == ROW
+    }
+
+    /// The first two bytes of the characters of a row; if the second is the last, it is `otherwise`.
+    #[expect(clippy::cast_possible_truncation, reason = "a few bits")]
+    const fn bytes(number: usize, otherwise: u8) -> [u8; 2] {
+        if number < 0x800 / ROW {
+            [0xC0 | number as u8, otherwise]
+        } else {
+            [0xE0 | (number >> 6) as u8, 0x80 | (number & 0x3F) as u8]
+        }
+    }
+}
+
+#[cfg(test)]
+#[cfg(target_arch = "x86_64")]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Characters of a few scripts, of every length, and from both sides of where one class ends.
+    fn character() -> impl Strategy<Value = char> {
+        let near =
+            |c: u32| (c.saturating_sub(70)..c + 70).prop_filter_map("a surrogate", char::from_u32);
+        let borders =
+            [0x80, 0x7FF, 0x3000, 0x4DC0, 0x4E00, 0x9FFF, 0xAC00, 0xD7A3, 0xFFFF, 0x1_F600];
+        prop_oneof![any::<char>(), prop::sample::select(borders.to_vec()).prop_flat_map(near)]
+    }
+
+    proptest! {
+        #[test]
+        fn rows_say_what_characters_say(
+            scripts in prop::collection::vec((character(), 1u32..200), 1..5),
+            steps in prop::collection::vec((any::<prop::sample::Index>(), 0u32..200), 64),
+            length in 1..=BLOCK,
+        ) {
+            let text: String = steps.iter().filter_map(|(script, step)| {
+                let &(first, width) = script.get(&scripts);
+                char::from_u32(first as u32 + step % width)
+            }).collect();
+            let mut block = [0; BLOCK];
+            for (byte, text) in block.iter_mut().zip(text.bytes()) {
+                *byte = text;
+            }
+            let valid = u64::MAX >> (BLOCK - length);
+            let leads = (0..length).filter(|&at| block[at] >= 0xC0).fold(0, |bits, at| bits | 1 << at);
+            if is_x86_feature_detected!("avx512vbmi") && is_x86_feature_detected!("bmi2") {
+                // SAFETY: the processor has these instructions.
+                #[expect(unsafe_code, reason = "compiled for them")]
+                let rows = unsafe { row_by_row(&block, leads, valid) };
+                let plain = one_by_one(&block, leads, valid);
+                prop_assert_eq!((rows.valid, &rows.classes[1..]), (plain.valid, &plain.classes[1..]));
+            }
+        }
+    }
+}
