@@ -4,9 +4,10 @@
 //! line of memory. The cache is a hash table that grows with what it holds, up to a fixed size; from
 //! then on what is rare gives way to what is new.
 //!
-//! It is made of sets of four slots in two lines. A pretoken takes the first slot that is free, and the
-//! first line is what is looked at first; what is met again in the second line moves to the first. A
-//! new pretoken in a full set pushes the last one of the second line out.
+//! It is made of lines of two slots, of which each has another beside it. A pretoken takes the first slot
+//! that is free, in its own line or else in the one beside it; what is met again there moves to its own
+//! line. A new pretoken where both are full takes the second slot of its line. What was there moves to
+//! the second slot beside, and what was there is forgotten.
 //!
 //! A [`slot`] holds up to four ids. More ids, and the bytes of pretokens that are longer than a key can
 //! say, are kept aside.
@@ -20,20 +21,20 @@ use crate::prefetch::prefetch;
 /// Longer pretokens (in bytes) are not kept. A pretoken has no more ids than bytes.
 pub(super) const LONGEST_KEPT: usize = 128;
 
-/// How many slots a set has.
-const SLOTS: usize = 4;
-const SET: usize = slot::WORDS * SLOTS;
+/// How many slots a line has, and how many words.
+const SLOTS: usize = 2;
+const LINE: usize = slot::WORDS * SLOTS;
 
-/// There are 2 to the power of this many sets at first, and 8 times as many whenever half of the slots
+/// There are 2 to the power of this many lines at first, and 8 times as many whenever half of the slots
 /// are taken.
-const FIRST_BITS: u32 = 6;
+const FIRST_BITS: u32 = 7;
 const GROWTH_BITS: u32 = 3;
 
-/// The cache of one thread, of 2 to the power of `BITS` sets (of 128 bytes) and `ASIDE` bytes aside at
+/// The cache of one thread, of 2 to the power of `BITS` lines (of 64 bytes) and `ASIDE` bytes aside at
 /// most. Empty, it has nothing.
 #[derive(Debug, Default)]
 pub(super) struct Cache<const BITS: u32, const ASIDE: usize> {
-    /// The sets. Zero is an empty slot.
+    /// The lines. Zero is an empty slot.
     words: Words,
     bits: u32,
     /// How many slots are taken.
@@ -53,7 +54,7 @@ impl<const BITS: u32, const ASIDE: usize> Cache<BITS, ASIDE> {
         due
     }
 
-    /// How many bits of sets there are.
+    /// How many bits of lines there are.
     pub(super) fn bits(&self) -> u32 {
         self.bits
     }
@@ -62,21 +63,21 @@ impl<const BITS: u32, const ASIDE: usize> Cache<BITS, ASIDE> {
     fn grow(&mut self) {
         let grown = if self.bits == 0 { FIRST_BITS } else { self.bits + GROWTH_BITS };
         let bits = grown.min(BITS);
-        let old = std::mem::replace(&mut self.words, Words::zeros(SET << bits));
+        let old = std::mem::replace(&mut self.words, Words::zeros(LINE << bits));
         (self.bits, self.taken) = (bits, 0);
         for slot in old.as_chunks().0.iter().filter(|slot| slot[1] != 0) {
             self.put_slot(self.place(slot::key(slot)), *slot);
         }
     }
 
-    /// Where the set of a key begins.
+    /// Where the line of a key begins.
     #[inline]
     fn place(&self, key: Key) -> usize {
-        let set = usize::try_from(key.hash() >> (64 - self.bits)).unwrap_or(0);
-        set * SET
+        let line = usize::try_from(key.hash() >> (64 - self.bits)).unwrap_or(0);
+        line * LINE
     }
 
-    /// Where the set of a key begins. Its memory is asked for, so that it is there a little later.
+    /// Where the line of a key begins. Its memory is asked for, so that it is there a little later.
     #[inline]
     pub(super) fn locate(&self, key: Key) -> usize {
         let place = self.place(key);
@@ -84,33 +85,35 @@ impl<const BITS: u32, const ASIDE: usize> Cache<BITS, ASIDE> {
         place
     }
 
+    /// The line that begins at a place.
     #[inline]
-    fn set(&mut self, place: usize) -> &mut [Slot; SLOTS] {
-        let (slots, _) = self.words.chunk_mut::<SET>(place).as_chunks_mut();
-        slots.try_into().expect("a set has so many slots")
+    fn line(&mut self, place: usize) -> &mut [Slot; SLOTS] {
+        let (slots, _) = self.words.chunk_mut::<LINE>(place).as_chunks_mut();
+        slots.try_into().expect("a line has so many slots")
     }
 
     /// The slot of a pretoken, which `locate` has placed, if it is here.
     #[inline]
     pub(super) fn find(&mut self, key: Key, place: usize) -> Option<Slot> {
-        let set = self.set(place);
-        let (first, second) = (slot::is(&set[0], key), slot::is(&set[1], key));
+        let line = self.line(place);
+        let (first, second) = (slot::is(&line[0], key), slot::is(&line[1], key));
         // Which of the two it is, a processor could only guess.
-        let slot = set[usize::from(second)];
-        if first | second { Some(slot) } else { self.find_behind(key, place) }
+        let slot = line[usize::from(second)];
+        if first | second { Some(slot) } else { self.find_beside(key, place) }
     }
 
-    /// A slot of the second line, which moves to the first.
+    /// A slot of the line beside, which moves to its own.
     #[cold]
-    fn find_behind(&mut self, key: Key, place: usize) -> Option<Slot> {
-        let set = self.set(place);
-        // Slots are taken in order, and the second line need not come for nothing.
-        if set[1][1] == 0 {
+    fn find_beside(&mut self, key: Key, place: usize) -> Option<Slot> {
+        let own = self.line(place)[1];
+        // Slots are taken in order, and the other line need not come for nothing.
+        if own[1] == 0 {
             return None;
         }
-        let at = (2..SLOTS).find(|&at| slot::is(&set[at], key))?;
-        set.swap(1, at);
-        Some(set[1])
+        let found = self.line(place ^ LINE).iter_mut().find(|slot| slot::is(slot, key))?;
+        let slot = std::mem::replace(found, own);
+        self.line(place)[1] = slot;
+        Some(slot)
     }
 
     /// Append the ids of a pretoken, which `locate` has placed; false if it is not here.
@@ -179,16 +182,19 @@ impl<const BITS: u32, const ASIDE: usize> Cache<BITS, ASIDE> {
     }
 
     fn put_slot(&mut self, place: usize, slot: Slot) {
-        let (set, key) = (self.set(place), slot::key(&slot));
-        // What was kept aside may be gone, while its slot is still here.
-        if let Some(at) = set.iter().position(|slot| slot[1] == 0 || slot::is(slot, key)) {
-            let is_free = set[at][1] == 0;
-            set[at] = slot;
-            self.taken += usize::from(is_free);
-        } else {
-            set[3] = set[2];
-            set[2] = slot;
+        let key = slot::key(&slot);
+        for place in [place, place ^ LINE] {
+            // What was kept aside may be gone, while its slot is still here.
+            let free = |at: &Slot| at[1] == 0 || slot::is(at, key);
+            if let Some(at) = self.line(place).iter_mut().find(|at| free(at)) {
+                let is_free = at[1] == 0;
+                *at = slot;
+                self.taken += usize::from(is_free);
+                return;
+            }
         }
+        let older = std::mem::replace(&mut self.line(place)[1], slot);
+        self.line(place ^ LINE)[1] = older;
     }
 }
 
@@ -224,7 +230,7 @@ mod tests {
                 1..300,
             ),
         ) {
-            let mut cache = Cache::<4, ASIDE>::default();
+            let mut cache = Cache::<5, ASIDE>::default();
             let mut known: HashMap<Vec<u8>, Vec<u32>> = HashMap::new();
             for (pretoken, ids) in puts {
                 cache.prepare();
@@ -242,7 +248,7 @@ mod tests {
     /// A slot whose bytes are gone gives way to the one that is put again.
     #[test]
     fn what_is_no_longer_aside_can_be_put_again() {
-        let mut cache = Cache::<6, ASIDE>::default();
+        let mut cache = Cache::<7, ASIDE>::default();
         cache.prepare();
         let long = |number: usize| format!("{number:0>100}").into_bytes();
         put(&mut cache, &long(0), &[7; 100]);
@@ -256,7 +262,7 @@ mod tests {
 
     #[test]
     fn it_grows_to_its_size_and_forgets_what_is_rare() {
-        let mut cache = Cache::<12, ASIDE>::default();
+        let mut cache = Cache::<13, ASIDE>::default();
         for number in 0..200_000u32 {
             cache.prepare();
             let pretoken = number.to_le_bytes();
@@ -269,12 +275,12 @@ mod tests {
                 put(&mut cache, b"frequent", &[7]);
             }
         }
-        assert_eq!(cache.words.len(), SET << 12);
+        assert_eq!(cache.words.len(), LINE << 13);
         let kept = (0..200_000u32).filter_map(|number| {
             let ids = get(&mut cache, &number.to_le_bytes())?;
             assert_eq!(ids, vec![number; 1 + number as usize % 7]);
             Some(number)
         });
-        assert!(kept.count() > SLOTS << 11);
+        assert!(kept.count() > SLOTS << 12);
     }
 }

@@ -33,7 +33,7 @@ const UNKNOWN: u8 = 16;
 const _: () = assert!(slot::ASIDE < UNKNOWN);
 
 /// 32 MiB, and 10 aside.
-type Pretokens = Cache<18, { 10 << 20 }>;
+type Pretokens = Cache<19, { 10 << 20 }>;
 
 /// The pretokens that were met lately.
 #[derive(Debug, Default)]

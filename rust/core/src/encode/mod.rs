@@ -97,7 +97,7 @@ impl EncodeOptions {
 }
 
 /// Pieces of long pretokens: 4 MiB and 1 aside.
-type Pieces = Cache<15, { 1 << 20 }>;
+type Pieces = Cache<16, { 1 << 20 }>;
 
 /// How many pieces are looked up together.
 const PIECES: usize = 16;
