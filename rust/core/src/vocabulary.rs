@@ -203,23 +203,22 @@ impl Vocabulary {
 
     /// The id of the ordinary token whose key this is.
     #[inline]
-    pub(crate) fn id_of_key(&self, key: Key) -> Option<u32> {
+    fn id_of_key(&self, key: Key) -> Option<u32> {
         let mut ids = candidates(&self.index, key.hash());
         ids.find(|&id| has_key(&self.arena, &self.offsets, id, key))
     }
 
-    /// Bring what [`id_of_key`](Self::id_of_key) looks at first without waiting for it.
+    /// Bring what [`id`](Self::id) looks at first for a token of this [`hash`] without waiting for it.
     #[inline]
-    pub(crate) fn prefetch(&self, key: Key) {
-        self.index.prefetch(key.hash());
+    pub(crate) fn prefetch(&self, hash: u64) {
+        self.index.prefetch(hash);
     }
 
-    /// The first id whose token may have this key, of which [`id_of_key`](Self::id_of_key) looks at the
-    /// bytes; if there is none, no token has it.
+    /// The first id whose token may have this [`hash`], of which [`id`](Self::id) looks at the bytes; if
+    /// there is none, no token has it.
     #[expect(clippy::inline_always, reason = "for the instructions of the caller")]
     #[inline(always)]
-    pub(crate) fn candidate(&self, key: Key, lanes: impl Lanes) -> Option<u32> {
-        let hash = key.hash();
+    pub(crate) fn candidate(&self, hash: u64, lanes: impl Lanes) -> Option<u32> {
         (self.index.first_like(hash, !ID, tag(hash), lanes) & ID).checked_sub(1)
     }
 
@@ -351,9 +350,9 @@ fn has_key(arena: &[u8], offsets: &[u32], id: u32, key: Key) -> bool {
     range.is_some_and(|range| Key::new(arena, range) == key)
 }
 
-/// The hash by which a token is found.
+/// The hash by which a token is found that stands at a place in a text.
 #[inline]
-fn hash(text: &[u8], range: Range<usize>) -> u64 {
+pub(crate) fn hash(text: &[u8], range: Range<usize>) -> u64 {
     // The text, not the token, since a key is made quickest where more bytes follow.
     if range.len() <= LONGEST { Key::new(text, range).hash() } else { hash_of_long(&text[range]) }
 }

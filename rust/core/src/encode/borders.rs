@@ -9,7 +9,10 @@
 //! round. Only borders before characters beyond ASCII are looked at: within words of ASCII letters
 //! there is hardly a pair of letters that no token holds.
 
+use std::ops::Range;
+
 use crate::column::Column;
+use crate::prefetch::prefetch;
 use crate::vocabulary::Vocabulary;
 
 /// The filter of pairs of characters has so many bits for each id, and of these the next power of two
@@ -20,6 +23,9 @@ const MOST_BITS: usize = 1 << 21;
 
 /// So many bytes are looked at together.
 const RUN: usize = 64;
+
+/// The bits of so many borders are asked for together.
+const AHEAD: usize = 16;
 
 /// A bit for each pair of bytes, in words.
 const PARTS: usize = 1 << 10;
@@ -66,30 +72,86 @@ impl Borders {
         self.bits[bit >> 6] >> (bit & 63) & 1 != 0
     }
 
-    /// Whether a token may cross the border at `at` of some UTF-8.
-    fn is_crossed(&self, text: &[u8], at: usize) -> bool {
-        self.has(part(text, at))
-            || pair_before_and_at(text, at).is_none_or(|pair| self.has(place(pair, self.shift)))
+    /// Where the pieces of a text end, which is UTF-8: at all borders that no token crosses, and at its
+    /// own end.
+    pub(super) fn ends<'a>(&'a self, text: &'a [u8]) -> Ends<'a> {
+        let last = (!text.is_empty()).then(|| Character::at(text, 0));
+        Ends { borders: self, text, last, few: [(0, 0); AHEAD], waiting: 0..0 }
     }
+}
 
-    /// The first border behind `start` that no token crosses, or the end of the text, which is UTF-8.
-    pub(super) fn next(&self, text: &[u8], start: usize) -> usize {
-        let mut at = next_border(text, start + 1);
-        while at < text.len() && self.is_crossed(text, at) {
-            at = next_border(text, at + 1);
+/// The ends of the pieces of a text.
+pub(super) struct Ends<'a> {
+    borders: &'a Borders,
+    text: &'a [u8],
+    /// The character behind the last border that was seen; `None` behind the end.
+    last: Option<Character>,
+    /// Borders with their bits, whose memory was asked for.
+    few: [(usize, usize); AHEAD],
+    /// Which of these are still to be looked at.
+    waiting: Range<usize>,
+}
+
+impl Iterator for Ends<'_> {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        loop {
+            if self.waiting.is_empty() {
+                self.see();
+            }
+            let (at, bit) = self.few[self.waiting.next()?];
+            if at == self.text.len() || !self.borders.has(bit) {
+                return Some(at);
+            }
         }
-        at
     }
+}
 
-    /// Where the pieces of a text end: at all such borders, and at its own end.
-    pub(super) fn ends<'a>(&'a self, text: &'a [u8]) -> impl Iterator<Item = usize> {
-        let mut end = 0;
-        std::iter::from_fn(move || {
-            (end < text.len()).then(|| {
-                end = self.next(text, end);
-                end
-            })
-        })
+impl Ends<'_> {
+    /// See the next few borders, or the end.
+    fn see(&mut self) {
+        let Self { borders, text, last, few, waiting } = self;
+        let mut count = 0;
+        while count < AHEAD
+            && let Some(before) = *last
+        {
+            let at = next_border(text, before.end);
+            if at == text.len() {
+                (few[count], *last) = ((at, 0), None);
+                count += 1;
+                break;
+            }
+            // Between borders there is ASCII.
+            let left = if at == before.end { before.number } else { u32::from(text[at - 1]) };
+            let right = Character::at(text, at);
+            let bit = place(pair(left, right.number), borders.shift);
+            prefetch(&borders.bits, bit >> 6);
+            (few[count], *last) = ((at, bit), Some(right));
+            // If a token may cross, whatever that bit says, the next border takes this place.
+            count += usize::from(!borders.has(part(text, at)));
+        }
+        *waiting = 0..count;
+    }
+}
+
+/// A character as a number, and where it ends.
+#[derive(Debug, Clone, Copy)]
+struct Character {
+    number: u32,
+    end: usize,
+}
+
+impl Character {
+    /// The one that begins at a place of some UTF-8.
+    #[inline]
+    fn at(text: &[u8], at: usize) -> Self {
+        let end = at + length(text[at]);
+        let number = match text[at..].first_chunk() {
+            Some(four) => u32::from_be_bytes(*four) >> (32 - 8 * (end - at)),
+            None => number(&text[at..end]),
+        };
+        Self { number, end }
     }
 }
 
@@ -122,8 +184,13 @@ fn part(text: &[u8], at: usize) -> usize {
 /// The characters before and behind a border, as one number, if both are whole.
 #[inline]
 fn pair_before_and_at(text: &[u8], at: usize) -> Option<u64> {
-    let (left, right) = character_before(text, at).zip(character_at(text, at))?;
-    Some(u64::from(left) << 32 | u64::from(right))
+    character_before(text, at).zip(character_at(text, at)).map(|(left, right)| pair(left, right))
+}
+
+/// Two characters as one number.
+#[inline]
+fn pair(left: u32, right: u32) -> u64 {
+    u64::from(left) << 32 | u64::from(right)
 }
 
 /// The character that ends before `at`, as a number, if it is whole.
@@ -174,6 +241,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    impl Borders {
+        /// Whether a token may cross a border.
+        fn is_crossed(&self, text: &[u8], at: usize) -> bool {
+            let pair = pair_before_and_at(text, at).expect("characters are whole");
+            self.has(part(text, at)) || self.has(place(pair, self.shift))
+        }
+    }
+
     /// Whether a token crosses a border, by looking at all of them at every place.
     fn crossed(vocabulary: &Vocabulary, text: &[u8], at: usize) -> bool {
         vocabulary.ordinary_tokens().any(|(token, _)| {
@@ -188,7 +263,7 @@ mod tests {
         /// No border is named that a token crosses; tokens are any bytes, cut out of text or not.
         #[test]
         fn no_token_crosses_a_cut(
-            text in "[a中文字éя😀😁 ]{1,20}",
+            text in "[a中文字éя😀😁 ]{1,40}",
             cuts in prop::collection::vec((any::<prop::sample::Index>(), 1..8usize), 0..6),
             others in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..5), 0..6),
         ) {
@@ -203,11 +278,11 @@ mod tests {
             tokens.retain(|token| seen.insert(token.clone()));
             let vocabulary = Vocabulary::new(tokens.into_iter().zip(0u32..), []).unwrap();
             let borders = Borders::new(&vocabulary);
-            let mut at = 0;
-            while at < bytes.len() {
-                at = borders.next(bytes, at);
-                prop_assert!(at == bytes.len() || !crossed(&vocabulary, bytes, at));
+            for end in borders.ends(bytes) {
+                prop_assert!(end == bytes.len() || !crossed(&vocabulary, bytes, end));
             }
+            let plain = (1..bytes.len()).filter(|&at| is_border(bytes[at]) && !borders.is_crossed(bytes, at));
+            prop_assert!(borders.ends(bytes).eq(plain.chain([bytes.len()])));
         }
     }
 
@@ -217,11 +292,9 @@ mod tests {
         let bytes = (0..=255).map(|byte| vec![byte]);
         let all = bytes.chain(tokens).zip(0u32..);
         let borders = Borders::new(&Vocabulary::new(all, []).unwrap());
-        let text = "中文字中文é".as_bytes();
-        let mut ends = Vec::new();
-        while ends.last() != Some(&text.len()) {
-            ends.push(borders.next(text, ends.last().copied().unwrap_or(0)));
-        }
-        assert_eq!(ends, [6, 9, 15, 17]);
+        let ends = |text: &str| borders.ends(text.as_bytes()).collect::<Vec<_>>();
+        assert_eq!(ends("中文字中文é"), [6, 9, 15, 17]);
+        assert_eq!(ends(&"中文字".repeat(20)).len(), 40);
+        assert!(ends("").is_empty());
     }
 }

@@ -76,7 +76,9 @@ pub(super) struct Far {
     /// Where it is in the text.
     pub(super) range: Range<usize>,
     pub(super) key: Key,
-    /// The id of which it may be the token, once somebody has looked.
+    /// The hash of its bytes in the vocabulary, and the id of which it may be the token, once somebody has
+    /// looked.
+    pub(super) hash: u64,
     pub(super) candidate: Option<u32>,
     /// Its place in the cache.
     place: usize,
@@ -145,7 +147,8 @@ impl Known {
             } else {
                 counts[at] = UNKNOWN;
                 let range = range_of(start, ends, at);
-                let far = Far { range, key, candidate: None, place, index: first + at };
+                let index = first + at;
+                let far = Far { range, key, hash: 0, candidate: None, place, index };
                 match listed.twin(unknown, &far) {
                     Some(index) => again.push((far.index, index)),
                     None => unknown.push(far),

@@ -11,7 +11,7 @@ use super::pairs::Pairs;
 use super::parts::Parts;
 use crate::key::LONGEST;
 use crate::lanes::{self, Lanes, Work};
-use crate::vocabulary::Vocabulary;
+use crate::vocabulary::{self, Vocabulary};
 
 /// How many pretokens take turns.
 pub(super) const TURNS: usize = 16;
@@ -81,12 +81,13 @@ impl Encoder {
         let mut unknown = std::mem::take(&mut known.unknown);
         unknown.retain(|far| far.range.len() <= Parts::<64>::MOST);
         self.recall(vocabulary, text, &mut unknown, known);
-        lanes::run(Candidates { vocabulary, unknown: &mut unknown });
+        lanes::run(Candidates { vocabulary, text, unknown: &mut unknown });
         let Ahead { short, middle, long, ids } = ahead;
         let mut context = Context { encoder: self, text, known, ids };
         for far in unknown.drain(..) {
             let pretoken = &text[far.range.clone()];
-            if let Some(id) = self.whole(vocabulary, &far, pretoken) {
+            let is_whole = self.whole_first && far.candidate.is_some();
+            if let Some(id) = if is_whole { vocabulary.id(pretoken) } else { None } {
                 context.known.learn(&far, text, &[id]);
             } else if self.is_one_piece(vocabulary, pretoken) {
                 match pretoken.len() {
@@ -125,29 +126,18 @@ impl Encoder {
         });
     }
 
-    /// The id of a pretoken that is a token as a whole, where that wins.
-    #[inline]
-    fn whole(&self, vocabulary: &Vocabulary, far: &Far, pretoken: &[u8]) -> Option<u32> {
-        if !self.whole_first {
-            None
-        } else if pretoken.len() <= LONGEST {
-            far.candidate.and_then(|_| vocabulary.id_of_key(far.key))
-        } else {
-            vocabulary.id(pretoken)
-        }
-    }
-
     /// Whether all bytes of a pretoken have ids, and it does not fall into pieces.
     fn is_one_piece(&self, vocabulary: &Vocabulary, pretoken: &[u8]) -> bool {
         (self.covers_all || self.uncovered(pretoken).is_none())
             && (pretoken.len() <= LONGEST
-                || self.borders(vocabulary).next(pretoken, 0) == pretoken.len())
+                || self.borders(vocabulary).ends(pretoken).next() == Some(pretoken.len()))
     }
 }
 
 /// Finds which tokens some pretokens may be as a whole; the memory of the tokens is asked for.
 struct Candidates<'a> {
     vocabulary: &'a Vocabulary,
+    text: &'a [u8],
     unknown: &'a mut [Far],
 }
 
@@ -157,12 +147,13 @@ impl Work for Candidates<'_> {
     #[expect(clippy::inline_always, reason = "`Work` asks for it")]
     #[inline(always)]
     fn run(self, lanes: impl Lanes) {
-        let Self { vocabulary, unknown } = self;
-        for far in &*unknown {
-            vocabulary.prefetch(far.key);
+        let Self { vocabulary, text, unknown } = self;
+        for far in &mut *unknown {
+            far.hash = vocabulary::hash(text, far.range.clone());
+            vocabulary.prefetch(far.hash);
         }
         for far in &mut *unknown {
-            far.candidate = vocabulary.candidate(far.key, lanes);
+            far.candidate = vocabulary.candidate(far.hash, lanes);
             vocabulary.prefetch_range(far.candidate.unwrap_or_default());
         }
         for far in &*unknown {
