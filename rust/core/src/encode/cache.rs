@@ -4,10 +4,10 @@
 //! line of memory. The cache is a hash table that grows with what it holds, up to a fixed size; from
 //! then on what is rare gives way to what is new.
 //!
-//! It is made of lines of two slots, of which each has another beside it. A pretoken takes the first slot
-//! that is free, in its own line or else in the one beside it; what is met again there moves to its own
-//! line. A new pretoken where both are full takes the second slot of its line. What was there moves to
-//! the second slot beside, and what was there is forgotten.
+//! It is made of lines of two slots. Four lines lend each other room: a pretoken takes the first slot that
+//! is free, in its own line or else in those beside it. A new pretoken where all are full takes the second
+//! slot of the last line, and what was there is forgotten; so what is met again in a full group moves to
+//! the first slot of its own line.
 //!
 //! A [`slot`] holds up to four ids. More ids, and the bytes of pretokens that are longer than a key can
 //! say, are kept aside.
@@ -25,10 +25,13 @@ pub(super) const LONGEST_KEPT: usize = 128;
 const SLOTS: usize = 2;
 const LINE: usize = slot::WORDS * SLOTS;
 
-/// There are 2 to the power of this many lines at first, and 8 times as many whenever half of the slots
+/// How many lines lend each other room. Those beside a line differ from it in the lowest bits of its place.
+const GROUP: usize = 4;
+
+/// There are 2 to the power of this many lines at first, and 4 times as many whenever half of the slots
 /// are taken.
 const FIRST_BITS: u32 = 7;
-const GROWTH_BITS: u32 = 3;
+const GROWTH_BITS: u32 = 2;
 
 /// The cache of one thread, of 2 to the power of `BITS` lines (of 64 bytes) and `ASIDE` bytes aside at
 /// most. Empty, it has nothing.
@@ -102,18 +105,40 @@ impl<const BITS: u32, const ASIDE: usize> Cache<BITS, ASIDE> {
         if first | second { Some(slot) } else { self.find_beside(key, place) }
     }
 
-    /// A slot of the line beside, which moves to its own.
+    /// A slot of the lines beside.
     #[cold]
     fn find_beside(&mut self, key: Key, place: usize) -> Option<Slot> {
-        let own = self.line(place)[1];
-        // Slots are taken in order, and the other line need not come for nothing.
-        if own[1] == 0 {
-            return None;
+        let mut lines = group(place);
+        let own = lines.next()?;
+        let mut is_full = self.is_full(own);
+        for line in lines {
+            // Slots are taken in order, and no other line need come for nothing.
+            if !is_full {
+                return None;
+            }
+            if let Some(at) = self.line(line).iter().position(|slot| slot::is(slot, key)) {
+                return Some(self.keep(place, line, at));
+            }
+            is_full = self.is_full(line);
         }
-        let found = self.line(place ^ LINE).iter_mut().find(|slot| slot::is(slot, key))?;
-        let slot = std::mem::replace(found, own);
-        self.line(place)[1] = slot;
-        Some(slot)
+        None
+    }
+
+    /// A slot that was met again in a line beside. In a full group it moves to its own line, lest it be
+    /// forgotten.
+    fn keep(&mut self, own: usize, beside: usize, at: usize) -> Slot {
+        let slot = self.line(beside)[at];
+        if self.is_full(last(own)) {
+            let first = std::mem::replace(&mut self.line(own)[0], slot);
+            self.line(beside)[at] = first;
+        }
+        slot
+    }
+
+    /// Whether both slots of a line are taken.
+    #[inline]
+    fn is_full(&mut self, line: usize) -> bool {
+        self.line(line)[1][1] != 0
     }
 
     /// Append the ids of a pretoken, which `locate` has placed; false if it is not here.
@@ -183,19 +208,30 @@ impl<const BITS: u32, const ASIDE: usize> Cache<BITS, ASIDE> {
 
     fn put_slot(&mut self, place: usize, slot: Slot) {
         let key = slot::key(&slot);
-        for place in [place, place ^ LINE] {
+        for line in group(place) {
             // What was kept aside may be gone, while its slot is still here.
-            let free = |at: &Slot| at[1] == 0 || slot::is(at, key);
-            if let Some(at) = self.line(place).iter_mut().find(|at| free(at)) {
+            let mut slots = self.line(line).iter_mut();
+            if let Some(at) = slots.find(|at| at[1] == 0 || slot::is(at, key)) {
                 let is_free = at[1] == 0;
                 *at = slot;
                 self.taken += usize::from(is_free);
                 return;
             }
         }
-        let older = std::mem::replace(&mut self.line(place)[1], slot);
-        self.line(place ^ LINE)[1] = older;
+        self.line(last(place))[1] = slot;
     }
+}
+
+/// Where the lines of a group begin, the one at `own` first.
+#[inline]
+fn group(own: usize) -> impl Iterator<Item = usize> {
+    (0..GROUP).map(move |beside| own ^ (beside * LINE))
+}
+
+/// Where the last of them begins.
+#[inline]
+fn last(own: usize) -> usize {
+    own ^ ((GROUP - 1) * LINE)
 }
 
 #[cfg(test)]
@@ -263,6 +299,7 @@ mod tests {
     #[test]
     fn it_grows_to_its_size_and_forgets_what_is_rare() {
         let mut cache = Cache::<13, ASIDE>::default();
+        let mut forgotten = 0;
         for number in 0..200_000u32 {
             cache.prepare();
             let pretoken = number.to_le_bytes();
@@ -271,10 +308,11 @@ mod tests {
             cache.prepare();
             assert!(get(&mut cache, b"frequent").is_none_or(|ids| ids == [7]));
             if get(&mut cache, b"frequent").is_none() {
-                assert!(number < 10, "what is frequent stays");
+                forgotten += 1;
                 put(&mut cache, b"frequent", &[7]);
             }
         }
+        assert!(forgotten < 10, "what is frequent stays");
         assert_eq!(cache.words.len(), LINE << 13);
         let kept = (0..200_000u32).filter_map(|number| {
             let ids = get(&mut cache, &number.to_le_bytes())?;
