@@ -86,8 +86,8 @@ impl Encoder {
         let mut context = Context { encoder: self, text, known, ids };
         for far in unknown.drain(..) {
             let pretoken = &text[far.range.clone()];
-            let is_whole = self.whole_first && far.candidate.is_some();
-            if let Some(id) = if is_whole { vocabulary.id(pretoken) } else { None } {
+            let candidate = far.candidate.filter(|_| self.whole_first);
+            if let Some(id) = candidate.and_then(|_| vocabulary.id(pretoken)) {
                 context.known.learn(&far, text, &[id]);
             } else if self.is_one_piece(vocabulary, pretoken) {
                 match pretoken.len() {

@@ -77,6 +77,7 @@ mod x86_64 {
         let bytes = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
         let (leads, valid) = whole(block, leads, valid);
         let from = |byte: u8| _mm512_cmpge_epu8_mask(bytes, set(byte));
+        // Characters by how many bytes they have.
         let (three, four) = (leads & from(0xE0), leads & from(0xF0));
         let (two, three) = (leads & !three, three & !four);
         let mut classes = _mm512_setzero_si512();
