@@ -454,11 +454,11 @@ mod tests {
         }
 
         #[test]
-        fn all_ways_agree(text in "(?s).{64}|[\\PC--a-z]{64}|[\0-\x7F]{64}", length in 1..=BLOCK) {
-            let block = text.as_bytes().first_chunk().expect("a character has a byte");
-            let portable = masks(Vectors(Kind::Portable), block, length);
+        fn all_ways_agree(block in prop::array::uniform32(any::<[u8; 2]>()), length in 1..=BLOCK) {
+            let block: [u8; BLOCK] = block.concat().try_into().unwrap();
+            let portable = masks(Vectors(Kind::Portable), &block, length);
             for vectors in Vectors::all() {
-                prop_assert_eq!(masks(vectors, block, length), portable, "{}", vectors.name());
+                prop_assert_eq!(masks(vectors, &block, length), portable, "{}", vectors.name());
             }
         }
 

@@ -65,7 +65,7 @@ mod x86_64 {
     /// So few characters are quicker looked up one by one.
     const FEW: u32 = 6;
 
-    /// All characters of a row together.
+    /// All characters of a row together; one by one where they are few, or the bytes no UTF-8.
     #[expect(unsafe_code, reason = "loads of vectors")]
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi1,bmi2,lzcnt,popcnt")]
@@ -75,27 +75,35 @@ mod x86_64 {
         }
         // SAFETY: a block has 64 bytes, and the load needs no alignment.
         let bytes = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
-        let (leads, valid) = whole(block, leads, valid);
+        let whole = whole(block, leads, valid);
         let from = |byte: u8| _mm512_cmpge_epu8_mask(bytes, set(byte));
         // Characters by how many bytes they have.
-        let (three, four) = (leads & from(0xE0), leads & from(0xF0));
-        let (two, three) = (leads & !three, three & !four);
+        let (all, three, four) =
+            (leads & whole, leads & whole & from(0xE0), leads & whole & from(0xF0));
+        let (two, three) = (all & !three, three & !four);
+        let behind = all << 1 | (three | four) << 2 | four << 3;
+        if behind != from(0x80) & !from(0xC0) & whole {
+            return one_by_one(block, leads, valid);
+        }
         let mut classes = _mm512_setzero_si512();
         let mut left = two | three;
         while left != 0 {
             let at = left.trailing_zeros() as usize;
             let number = row_of(block[at], block[(at + 1) % BLOCK]);
             let alike = left & SPANS[number].find(bytes);
+            if alike & 1 << at == 0 {
+                return one_by_one(block, leads, valid);
+            }
             let ends = (alike & two) << 1 | (alike & three) << 2;
             // SAFETY: a row has 64 bytes, and the load needs no alignment.
             let row = unsafe { _mm512_loadu_si512(row(number).as_ptr().cast()) };
             // The last byte of a character is its place in the row; what else it says is not looked at.
             classes = _mm512_mask_permutexvar_epi8(classes, ends, bytes, row);
-            left &= !alike & (left - 1);
+            left &= !alike;
         }
-        let mut others = Others { valid, classes: [0; 8] };
+        let mut others = Others { valid: whole, classes: [0; 8] };
         if four != 0 {
-            others = one_by_one(block, four, valid);
+            others = one_by_one(block, four, whole);
         }
         for class in 1..8u8 {
             let ends = _mm512_cmpeq_epi8_mask(classes, set(class));
@@ -104,15 +112,14 @@ mod x86_64 {
         others
     }
 
-    /// Without the last character, if that is cut off.
+    /// What is valid without the last character, if that is cut off.
     #[inline]
-    fn whole(block: &[u8; BLOCK], leads: u64, valid: u64) -> (u64, u64) {
+    fn whole(block: &[u8; BLOCK], leads: u64, valid: u64) -> u64 {
         let at = leads.ilog2() as usize;
-        let length = block[at].leading_ones();
+        let length = block[at].leading_ones().min(4);
         let bits = ((1 << length) - 1) << at;
         let is_whole = at + length as usize <= BLOCK && bits & !valid == 0;
-        let before = if is_whole { u64::MAX } else { !(u64::MAX << at) };
-        (leads & before, valid & before)
+        if is_whole { valid } else { valid & !(u64::MAX << at) }
     }
 
     #[inline]
