@@ -65,13 +65,14 @@ def test_train_on_files(tmp_path: Path) -> None:
 
 def test_counts_are_trained_from_and_verified(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("hello hello help world " * 10)
-    assert b"5 distinct pretokens of 41" in run("count", "a.txt", cwd=tmp_path).stdout
-    run("train", "counts.parquet", "--vocab-size", "270", cwd=tmp_path)
+    counted = run("count", "a.txt", "-o", "of-a.parquet", cwd=tmp_path).stdout
+    assert b"5 distinct pretokens of 41" in counted
+    run("train", "of-a.parquet", "--vocab-size", "270", cwd=tmp_path)
     run("train", "a.txt", "--vocab-size", "270", "-o", "direct", cwd=tmp_path)
     assert bytepair.load(tmp_path / "tokenizer") == bytepair.load(tmp_path / "direct")
-    good = run("verify", "tokenizer", "counts.parquet", cwd=tmp_path).stdout
+    good = run("verify", "tokenizer", "of-a.parquet", cwd=tmp_path).stdout
     assert b"all 5 merges are the ones to make" in good
-    bad = run("verify", "tokenizer", "counts.parquet", "--ties", "bytes-max", cwd=tmp_path, code=1)
+    bad = run("verify", "tokenizer", "of-a.parquet", "--ties", "bytes-max", cwd=tmp_path, code=1)
     assert b"goes first" in bad.stdout
 
 

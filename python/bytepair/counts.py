@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FORMAT: Final = b"1"
+_COLUMNS: Final = frozenset(("pretoken", "count"))
 _KEYS: Final = (b"bytepair.counts", b"bytepair.pattern", b"bytepair.unicode")
 
 
@@ -85,6 +86,25 @@ class Counts:
             return cls(_from_table(table, found))
         except (CountsError, UnicodeDecodeError, pa.ArrowException) as error:
             raise CountsError(f"{path}: {error}") from None
+
+    @staticmethod
+    def found_in(path: str | os.PathLike[str]) -> bool:
+        """Whether a file is parquet with the columns of counts, whatever its name.
+
+        Example:
+            >>> import bytepair
+            >>> bytepair.Counts.found_in("corpus/")
+            False
+        """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if not Path(path).is_file():
+            return False
+        try:
+            return set(pq.read_schema(path).names) >= _COLUMNS
+        except (pa.ArrowException, OSError):
+            return False
 
     def save(
         self, path: str | os.PathLike[str], *, metadata: Mapping[str, str] | None = None
@@ -184,7 +204,7 @@ def _from_table(table: pa.Table, pattern: str) -> _core.Counts:
     import numpy as np
     import pyarrow as pa
 
-    if not {"pretoken", "count"} <= set(table.column_names):
+    if not set(table.column_names) >= _COLUMNS:
         raise CountsError(f"it needs the columns pretoken and count; it has {table.column_names}")
     try:
         pretokens = table["pretoken"].cast(pa.large_binary()).combine_chunks()

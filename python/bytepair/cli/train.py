@@ -92,7 +92,7 @@ def train(
 
 def _source(names: list[str], column: str) -> Any:
     """A single parquet file may hold counts instead of text."""
-    if len(names) == 1 and names[0].endswith("counts.parquet"):
+    if len(names) == 1 and bytepair.Counts.found_in(names[0]):
         return bytepair.Counts.load(names[0])
     return option.source(names, column) if names else bytepair.sample.paths()
 
