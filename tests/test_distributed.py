@@ -206,7 +206,8 @@ def test_jobs_do_not_mix(source: list[Path], trained: bytepair.Tokenizer, tmp_pa
 @pytest.fixture(scope="module")
 def cluster() -> Any:
     ray = pytest.importorskip("ray")
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    quiet: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False}
+    ray.init(address="local", num_cpus=2, logging_level="ERROR", **quiet)
     yield ray
     ray.shutdown()
 
