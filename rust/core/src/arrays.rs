@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::encode::EncodeOptions;
 use crate::error::{Error, Result};
-use crate::pages;
+use crate::pages::Ahead;
 use crate::parallel;
 use crate::pretokenize::Splitter;
 use crate::text::Text;
@@ -118,7 +118,7 @@ impl Tokenizer {
         let chunks = if threads == 1 { 1 } else { (total / CHUNK).max(threads) };
         let chunks = parallel::shares(&parts, chunks, |part| part.text.len() + 1);
         let room = if chunks.len() > 1 { texts.iter().map(likely_ids).sum() } else { 0 };
-        let joining = Joining::new(texts.len(), chunks.len(), pages::room(room));
+        let joining = Joining::new(texts.len(), chunks.len(), Vec::with_capacity(room));
         let encode = |kit: &mut Borrowed<'_>, (chunk, range): &(usize, Range<usize>)| {
             let parts = &parts[range.clone()];
             let encoded = self.encode_parts(parts, options, kit, joining.spare());
@@ -138,7 +138,8 @@ impl Tokenizer {
         room: Option<Vec<T>>,
     ) -> Result<Encoded<T>> {
         let likely = || parts.iter().map(|part| likely_ids(&part.text)).sum();
-        let mut ids = room.unwrap_or_else(|| pages::room(likely()));
+        let mut ids = room.unwrap_or_else(|| Vec::with_capacity(likely()));
+        let mut pages = Ahead::default();
         let mut ends = Vec::with_capacity(parts.len());
         let Kit { scratch, block, text: buffer } = kit;
         for part in parts {
@@ -146,7 +147,10 @@ impl Tokenizer {
                 ids.extend(options.prepend.map(T::of));
             }
             let text = part.text.read(buffer).map_err(|error| part.placed(error))?;
-            let sink = |block: &[u32]| ids.extend(block.iter().map(|&id| T::of(id)));
+            let sink = |block: &[u32]| {
+                pages.prepare(&mut ids, block.len());
+                ids.extend(block.iter().map(|&id| T::of(id)));
+            };
             self.encode_blocks(text, options, scratch, block, sink)?;
             if part.last {
                 ids.extend(options.append.map(T::of));
@@ -222,6 +226,7 @@ struct Waiting<'a, T> {
 /// What is put together, chunk by chunk in their order.
 struct Joined<T> {
     ids: Vec<T>,
+    pages: Ahead,
     /// How many ids each text has so far.
     lengths: Vec<usize>,
     /// The first error; nothing is added after it.
@@ -232,7 +237,12 @@ impl<'a, T: Id> Joining<'a, T> {
     fn new(texts: usize, chunks: usize, ids: Vec<T>) -> Self {
         let waiting = std::iter::repeat_with(|| None).take(chunks).collect();
         Self {
-            joined: Mutex::new(Joined { ids, lengths: vec![0; texts], failed: None }),
+            joined: Mutex::new(Joined {
+                ids,
+                pages: Ahead::default(),
+                lengths: vec![0; texts],
+                failed: None,
+            }),
             waiting: Mutex::new(Waiting { chunks: waiting, next: 0 }),
             spare: Mutex::new(Vec::new()),
         }
@@ -304,6 +314,7 @@ impl<T: Id> Joined<T> {
             self.ids = ids;
             return None;
         }
+        self.pages.prepare(&mut self.ids, ids.len());
         self.ids.extend_from_slice(&ids);
         ids.clear();
         Some(ids)

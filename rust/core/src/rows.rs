@@ -7,7 +7,7 @@
 use crate::arrays::Id;
 use crate::encode::EncodeOptions;
 use crate::error::{Error, Result};
-use crate::pages;
+use crate::pages::Ahead;
 use crate::parallel;
 use crate::parquet::{Part, TextColumn};
 use crate::tokenizer::{Kit, Tokenizer};
@@ -68,10 +68,12 @@ impl Tokenizer {
         let weight = |item: &Vec<Part>| item.iter().map(|part| job.column.size(part)).sum();
         let encode = |kit: &mut _, item: &Vec<Part>| {
             let size: usize = weight(item);
-            let mut rows = Rows { ids: pages::room(size / BYTES_AN_ID), ..Rows::default() };
+            let ids = Vec::with_capacity(size / BYTES_AN_ID);
+            let mut rows = Rows { ids, ..Rows::default() };
+            let mut pages = Ahead::default();
             for part in item {
                 let (ids, documents) = (rows.ids.len(), rows.offsets.len());
-                if self.encode_part(job, part, kit, &mut rows).is_err() {
+                if self.encode_part(job, part, kit, &mut rows, &mut pages).is_err() {
                     rows.ids.truncate(ids);
                     rows.offsets.truncate(documents);
                     rows.text_ends.truncate(documents);
@@ -99,6 +101,7 @@ impl Tokenizer {
         part: &Part,
         kit: &mut Kit,
         rows: &mut Rows<T>,
+        pages: &mut Ahead,
     ) -> Result<()> {
         let Kit { scratch, block, .. } = kit;
         let mut bytes = rows.text_ends.last().copied().unwrap_or(0);
@@ -107,7 +110,10 @@ impl Tokenizer {
                 return Err(Error::Interrupted);
             }
             rows.ids.extend(job.options.prepend.map(T::of));
-            let sink = |block: &[u32]| rows.ids.extend(block.iter().map(|&id| T::of(id)));
+            let sink = |block: &[u32]| {
+                pages.prepare(&mut rows.ids, block.len());
+                rows.ids.extend(block.iter().map(|&id| T::of(id)));
+            };
             self.encode_blocks(text, job.options, scratch, block, sink)?;
             rows.ids.extend(job.options.append.map(T::of));
             bytes += place(text.len());
