@@ -74,3 +74,21 @@ def test_a_command_that_is_interrupted_again_and_again(
     assert codes.count(130) >= 2
     subprocess.run([*words, str(out)], check=True, capture_output=True)
     assert listing(out) == listing(tmp_path / "whole")
+
+
+PRESSED = """
+import runpy, sys
+
+class Pressed:
+    def find_spec(self, name, *rest):
+        if name == "bytepair.cli":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Pressed())
+runpy.run_module("bytepair", run_name="__main__")
+"""
+
+
+def test_ctrl_c_while_the_command_is_imported() -> None:
+    run = subprocess.run([sys.executable, "-c", PRESSED], capture_output=True, text=True)
+    assert (run.returncode, run.stderr) == (130, "bytepair: interrupted\n")
