@@ -215,11 +215,12 @@ def cluster() -> Any:
 @pytest.mark.filterwarnings("ignore")
 def test_a_ray_cluster(
     cluster: Any, source: list[Path], trained: bytepair.Tokenizer, whole: dict[str, bytes],
-    tmp_path: Path,
+    tmp_path: Path, capfd: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     distributed.shard(
         source, trained, tmp_path / "out", ray=True, on_error="skip", **OPTIONS, **SMALL
     )
+    assert "INFO" not in "".join(capfd.readouterr()), "no progress where there is no terminal"
     assert listing(tmp_path / "out") == whole
     files = [path for path in source if path.suffix == ".txt"]
     counts = distributed.count(files, tmp_path / "c.parquet", ray=True, partitions=3, **SMALL)

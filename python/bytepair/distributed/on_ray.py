@@ -6,8 +6,11 @@ the tasks make lies in files, as it does without Ray.
 
 from __future__ import annotations
 
+import logging
 import pickle
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from bytepair.errors import ShardError
@@ -39,7 +42,21 @@ def results(
         return {"number": row["number"], "result": pickle.dumps(result)}
 
     data = ray.data.from_items(packed, override_num_blocks=len(packed)).map(call)
-    rows = sorted(data.take_all(), key=lambda row: row["number"])
+    with _progress_on_terminals_only():
+        rows = sorted(data.take_all(), key=lambda row: row["number"])
     if len(rows) != len(packed):
         raise ShardError(f"Ray gave {len(rows)} results for {len(packed)} tasks")
     return [pickle.loads(row["result"]) for row in rows]
+
+
+@contextmanager
+def _progress_on_terminals_only() -> Iterator[None]:
+    """Where there are no bars, Ray Data logs how far it is; warnings stay."""
+    logger = logging.getLogger("ray.data")
+    level = logger.level
+    if not sys.stderr.isatty():
+        logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
