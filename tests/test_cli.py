@@ -65,15 +65,26 @@ def test_train_on_files(tmp_path: Path) -> None:
 
 def test_counts_are_trained_from_and_verified(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("hello hello help world " * 10)
-    counted = run("count", "a.txt", "-o", "of-a.parquet", cwd=tmp_path).stdout
-    assert b"5 distinct pretokens of 41" in counted
+    assert b"5 distinct pretokens of 41" in run("count", "a.txt", cwd=tmp_path).stdout
+    run("train", "counts.parquet", "--vocab-size", "270", cwd=tmp_path)
+    run("train", "a.txt", "--vocab-size", "270", "-o", "direct", cwd=tmp_path)
+    assert bytepair.load(tmp_path / "tokenizer") == bytepair.load(tmp_path / "direct")
+    good = run("verify", "tokenizer", "counts.parquet", cwd=tmp_path).stdout
+    assert b"all 5 merges are the ones to make" in good
+    bad = run("verify", "tokenizer", "counts.parquet", "--ties", "bytes-max", cwd=tmp_path, code=1)
+    assert b"goes first" in bad.stdout
+
+
+def test_counts_are_known_by_their_columns(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("hello hello help world " * 10)
+    run("count", "a.txt", "-o", "of-a.parquet", cwd=tmp_path)
     run("train", "of-a.parquet", "--vocab-size", "270", cwd=tmp_path)
     run("train", "a.txt", "--vocab-size", "270", "-o", "direct", cwd=tmp_path)
     assert bytepair.load(tmp_path / "tokenizer") == bytepair.load(tmp_path / "direct")
-    good = run("verify", "tokenizer", "of-a.parquet", cwd=tmp_path).stdout
-    assert b"all 5 merges are the ones to make" in good
-    bad = run("verify", "tokenizer", "of-a.parquet", "--ties", "bytes-max", cwd=tmp_path, code=1)
-    assert b"goes first" in bad.stdout
+    found = bytepair.Counts.found_in
+    assert found(tmp_path / "of-a.parquet")
+    (tmp_path / "cut.parquet").write_bytes((tmp_path / "of-a.parquet").read_bytes()[:-9])
+    assert not any(found(tmp_path / name) for name in ["a.txt", "cut.parquet", "none", "."])
 
 
 def test_encode_and_decode_are_a_pipe(folder: Path) -> None:

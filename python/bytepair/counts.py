@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FORMAT: Final = b"1"
+_MAGIC: Final = b"PAR1"  # parquet begins with it
 _COLUMNS: Final = frozenset(("pretoken", "count"))
 _KEYS: Final = (b"bytepair.counts", b"bytepair.pattern", b"bytepair.unicode")
 
@@ -91,20 +92,16 @@ class Counts:
     def found_in(path: str | os.PathLike[str]) -> bool:
         """Whether a file is parquet with the columns of counts, whatever its name.
 
+        Args:
+            path: anything; what is no file that can be read holds no counts.
+
         Example:
             >>> import bytepair
             >>> bytepair.Counts.found_in("corpus/")
             False
         """
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        if not Path(path).is_file():
-            return False
-        try:
-            return set(pq.read_schema(path).names) >= _COLUMNS
-        except (pa.ArrowException, OSError):
-            return False
+        file = Path(path)
+        return file.is_file() and _is_parquet(file) and _columns(file) >= _COLUMNS
 
     def save(
         self, path: str | os.PathLike[str], *, metadata: Mapping[str, str] | None = None
@@ -180,6 +177,26 @@ class Counts:
     def __repr__(self) -> str:
         """Say how much was counted."""
         return f"<bytepair.Counts: {len(self):,} distinct pretokens of {self.total:,}>"
+
+
+def _is_parquet(file: Path) -> bool:
+    """Whether a file begins as parquet does; for what does not, pyarrow need not be imported."""
+    try:
+        with file.open("rb") as opened:
+            return opened.read(len(_MAGIC)) == _MAGIC
+    except OSError:
+        return False
+
+
+def _columns(file: Path) -> frozenset[str]:
+    """The columns of a parquet file; none if it is damaged."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return frozenset(pq.read_schema(file).names)
+    except (pa.ArrowException, OSError):
+        return frozenset()
 
 
 def _pattern_of(metadata: dict[bytes, bytes], pattern: str | None) -> str:

@@ -147,10 +147,7 @@ impl Tokenizer {
                 ids.extend(options.prepend.map(T::of));
             }
             let text = part.text.read(buffer).map_err(|error| part.placed(error))?;
-            let sink = |block: &[u32]| {
-                pages.prepare(&mut ids, block.len());
-                ids.extend(block.iter().map(|&id| T::of(id)));
-            };
+            let sink = |block: &[u32]| pages.extend(&mut ids, block.iter().map(|&id| T::of(id)));
             self.encode_blocks(text, options, scratch, block, sink)?;
             if part.last {
                 ids.extend(options.append.map(T::of));

@@ -122,7 +122,6 @@ fn padded(text: &[u8]) -> [u8; 16] {
 #[cfg(test)]
 mod tests {
     use super::*;
-
     use proptest::prelude::*;
 
     #[test]
@@ -133,6 +132,7 @@ mod tests {
             let mut bytes = Vec::new();
             one.write(&mut bytes);
             assert_eq!(bytes, text[2..2 + length]);
+            assert_eq!(one, Key::new(&text[..length], 0..length), "what follows does not count");
             assert_eq!(keys.iter().filter(|&&other| other == one).count(), 1);
         }
     }

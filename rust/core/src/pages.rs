@@ -91,6 +91,17 @@ pub(crate) struct Ahead {
 }
 
 impl Ahead {
+    /// Append values to the vector.
+    #[inline]
+    pub(crate) fn extend<T>(
+        &mut self,
+        values: &mut Vec<T>,
+        more: impl ExactSizeIterator<Item = T>,
+    ) {
+        self.prepare(values, more.len());
+        values.extend(more);
+    }
+
     /// See to the pages of the next values, of which so many come, in room that the vector has.
     #[inline]
     pub(crate) fn prepare<T>(&mut self, values: &mut Vec<T>, more: usize) {
@@ -161,8 +172,7 @@ mod tests {
         ) {
             let (mut values, mut pages) = (Vec::<u32>::with_capacity(capacity), Ahead::default());
             for (value, length) in (0..).zip(&blocks) {
-                pages.prepare(&mut values, *length);
-                values.resize(values.len() + length, value);
+                pages.extend(&mut values, std::iter::repeat_n(value, *length));
             }
             let expected = (0..).zip(&blocks).flat_map(|(value, &n)| std::iter::repeat_n(value, n));
             prop_assert!(values.into_iter().eq(expected));

@@ -110,10 +110,8 @@ impl Tokenizer {
                 return Err(Error::Interrupted);
             }
             rows.ids.extend(job.options.prepend.map(T::of));
-            let sink = |block: &[u32]| {
-                pages.prepare(&mut rows.ids, block.len());
-                rows.ids.extend(block.iter().map(|&id| T::of(id)));
-            };
+            let sink =
+                |block: &[u32]| pages.extend(&mut rows.ids, block.iter().map(|&id| T::of(id)));
             self.encode_blocks(text, job.options, scratch, block, sink)?;
             rows.ids.extend(job.options.append.map(T::of));
             bytes += place(text.len());
