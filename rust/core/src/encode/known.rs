@@ -1,19 +1,20 @@
 //! What is known of the pretokens of a text, looked up many at a time.
 //!
-//! To look a pretoken up is a few instructions and a wait for memory. So all pretokens of a batch are
-//! looked up in four passes, in which waits overlap and the processor has little to guess: the first
-//! asks for the memory of what is [`near`](super::near), the second looks at it; the third asks for the
-//! memory of the others in the [`cache`](super::cache), the fourth looks at that.
+//! To look a pretoken up is a few instructions and a wait for memory. So many pretokens are looked up in
+//! passes, in which waits overlap and the processor has little to guess. Of a batch, the first pass asks
+//! for the memory of what is [`near`](super::near), the second looks at it and asks for the memory of the
+//! others in the [`cache`](super::cache). A few batches are a window, and the last pass looks at all that was
+//! asked for.
 //!
-//! A few batches are a window, of which those that are not known are listed: so many that they can be
-//! merged side by side. What a text says for the first time it soon says again; a pretoken that is like
-//! one in the list takes over its ids, once they are known.
+//! Those of a window that are not known are listed: so many that they can be merged side by side. What a
+//! text says for the first time it soon says again; a pretoken that is like one in the list takes over its
+//! ids, once they are known.
 
 use std::ops::Range;
 
 use super::cache::{Cache, LONGEST_KEPT};
 use super::near::Near;
-use super::slot::{self, INLINE};
+use super::slot::{self, INLINE, Slot};
 use crate::key::{Key, LONGEST};
 use crate::pretokenize::Ends;
 
@@ -42,6 +43,8 @@ pub(super) struct Known {
     near: Near,
     batch: Box<Batch>,
     window: Box<Window>,
+    /// Those of the window that are not near.
+    asked: Vec<Asked>,
     /// Those of the window that are not known, each once.
     pub(super) unknown: Vec<Far>,
     listed: Box<Listed>,
@@ -64,10 +67,20 @@ struct Window {
 #[derive(Debug)]
 struct Batch {
     keys: [Key; BATCH],
-    /// Their places, first those near, and then in the cache.
+    /// Where they would be near.
     places: [usize; BATCH],
     /// Which ones are not near.
     missed: [usize; BATCH],
+}
+
+/// A pretoken that is looked for in the cache.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    key: Key,
+    /// Its place in the cache.
+    place: usize,
+    /// Which one of the window it is.
+    index: usize,
 }
 
 /// A pretoken that is not known.
@@ -112,47 +125,53 @@ impl Known {
     /// Look up the pretokens between `start` and each of the `ends`, at most [`WINDOW`] of them.
     pub(super) fn look_up(&mut self, text: &[u8], start: usize, ends: &[usize]) {
         if self.cache.prepare() {
-            self.near = Near::new(self.cache.bits());
+            self.near.grow(self.cache.bits());
         }
-        self.unknown.clear();
-        self.again.clear();
+        self.asked.clear();
         for first in (0..ends.len()).step_by(BATCH) {
             let last = ends.len().min(first + BATCH);
             let range = range_of(start, ends, first);
-            self.look_up_batch(text, range.start, first, &ends[first..last]);
+            self.look_near(text, range.start, first, &ends[first..last]);
         }
+        self.look_far(start, ends);
     }
 
-    /// Look up the pretokens between `start` and each of the `ends`, of which the first is the one of
-    /// the window at `first`.
+    /// Look at what is near of the pretokens between `start` and each of the `ends`, of which the first is
+    /// the one of the window at `first`; ask for the memory of the others.
     #[inline]
-    fn look_up_batch(&mut self, text: &[u8], start: usize, first: usize, ends: &[usize]) {
-        let Self { cache, near, batch, window, unknown, listed, again } = self;
+    fn look_near(&mut self, text: &[u8], start: usize, first: usize, ends: &[usize]) {
+        let Self { cache, near, batch, window, asked, .. } = self;
         let (words, counts) = (&mut window.words[first..], &mut window.counts[first..]);
         batch.name(near, text, start, ends);
         let misses = batch.sift(near, words, counts, ends.len());
-        let Batch { keys, places, missed } = &mut **batch;
-        for &at in &missed[..misses] {
-            places[at] = cache.locate(keys[at]);
-        }
-        for &at in &missed[..misses] {
-            let (key, place) = (keys[at], places[at]);
+        asked.extend(batch.missed[..misses].iter().map(|&at| {
+            let key = batch.keys[at];
+            Asked { key, place: cache.locate(key), index: first + at }
+        }));
+    }
+
+    /// Look at what was asked for, and list what is not known.
+    #[inline]
+    fn look_far(&mut self, start: usize, ends: &[usize]) {
+        let Self { cache, near, window, unknown, listed, again, asked, .. } = self;
+        unknown.clear();
+        again.clear();
+        for &Asked { key, place, index } in &*asked {
             if let Some(slot) = cache.find(key, place) {
-                (words[at], counts[at]) = (slot::words(&slot), slot::count(&slot));
+                window.put(index, &slot);
                 if slot::count(&slot) == slot::ASIDE {
                     cache.prefetch_aside(slot::words(&slot));
                 } else {
                     near.put(key, slot);
                 }
-            } else {
-                counts[at] = UNKNOWN;
-                let range = range_of(start, ends, at);
-                let index = first + at;
-                let far = Far { range, key, hash: 0, candidate: None, place, index };
-                match listed.twin(unknown, &far) {
-                    Some(index) => again.push((far.index, index)),
-                    None => unknown.push(far),
-                }
+                continue;
+            }
+            window.counts[index] = UNKNOWN;
+            let range = range_of(start, ends, index);
+            let far = Far { range, key, hash: 0, candidate: None, place, index };
+            match listed.twin(unknown, &far) {
+                Some(like) => again.push((index, like)),
+                None => unknown.push(far),
             }
         }
     }
@@ -189,8 +208,7 @@ impl Known {
     /// Let the ids of a pretoken of the list be known, which is in the text where `far` says.
     pub(super) fn learn(&mut self, far: &Far, text: &[u8], ids: &[u32]) {
         let slot = self.cache.put(far.key, far.place, &text[far.range.clone()], ids);
-        self.window.words[far.index] = slot::words(&slot);
-        self.window.counts[far.index] = slot::count(&slot);
+        self.window.put(far.index, &slot);
     }
 
     /// Let those know their ids that are like one in the list.
@@ -227,6 +245,12 @@ impl Listed {
 }
 
 impl Window {
+    /// Note what a slot says of a pretoken.
+    #[inline]
+    fn put(&mut self, index: usize, slot: &Slot) {
+        (self.words[index], self.counts[index]) = (slot::words(slot), slot::count(slot));
+    }
+
     /// Append the ids of the pretokens in `range`, up to one whose ids are not known; its index is
     /// returned, or the end. `aside` gives the ids that are kept there.
     #[inline]

@@ -8,8 +8,8 @@ use crate::key::Key;
 use crate::pages::Words;
 use crate::prefetch::prefetch;
 
-/// There are 2 to the power of this many slots at most: 256 kB.
-const BITS: u32 = 13;
+/// There are 2 to the power of this many slots at most: 2 MiB.
+const BITS: u32 = 16;
 
 /// A power of two of slots.
 #[derive(Debug, Default)]
@@ -20,10 +20,12 @@ pub(super) struct Near {
 }
 
 impl Near {
-    /// 2 to the power of so many slots, up to the most.
-    pub(super) fn new(bits: u32) -> Self {
-        let bits = bits.min(BITS);
-        Self { words: Words::zeros(slot::WORDS << bits), shift: u64::BITS - bits }
+    /// Have 2 to the power of so many slots, up to the most. If these are more than before, they are empty.
+    pub(super) fn grow(&mut self, bits: u32) {
+        let words = slot::WORDS << bits.min(BITS);
+        if self.words.len() < words {
+            *self = Self { words: Words::zeros(words), shift: u64::BITS - bits.min(BITS) };
+        }
     }
 
     #[inline]
@@ -66,7 +68,8 @@ mod tests {
             pretokens in prop::collection::vec(prop::collection::vec(0u8..2, 1..=15), 1..200),
             bits in 1u32..6,
         ) {
-            let (mut near, mut known) = (Near::new(bits), HashMap::new());
+            let (mut near, mut known) = (Near::default(), HashMap::new());
+            near.grow(bits);
             for (pretoken, id) in pretokens.iter().zip(0..) {
                 let key = Key::new(pretoken, 0..pretoken.len());
                 let slot = near.slot(near.locate(key));

@@ -24,9 +24,14 @@ use super::super::Ends;
 use super::super::family::{Contraction, Family, Prefix, Tail};
 use super::classify::{BLOCK, Classify, Masks, Work};
 use super::step::{contraction, step};
+use crate::prefetch::prefetch;
 
 /// How many plain steps follow where a block gave nothing: there, blocks are likely to fail again.
 const STEPS: usize = 4;
+
+/// Text is asked for so many bytes before it is looked at. Between two calls others use the processor, and
+/// what it guesses of a text by itself it guesses anew for each call.
+const AHEAD: usize = 1024;
 
 /// Fill `ends` with the ends of the pretokens from `start` on.
 pub(super) struct Fill<'a> {
@@ -58,6 +63,7 @@ fn fill<const ANY: bool, const CASED: bool>(
 ) {
     let bytes = text.as_bytes();
     while start < bytes.len() && ends.room() >= BLOCK {
+        prefetch(bytes, start + AHEAD);
         let mut padded = [0; BLOCK];
         let rest = &bytes[start..];
         let (block, length) = rest.first_chunk().map_or_else(
