@@ -67,11 +67,20 @@ fn all_short_strings_of_every_kind() {
     }
 }
 
+/// A word of letters and marks of a few kinds, longer than a block.
+fn long_word() -> impl Strategy<Value = String> {
+    let letter = |kind: usize| prop::sample::select(vec![KINDS[kind], '中', '\u{94D}']);
+    let letters =
+        (0usize..9).prop_flat_map(move |kind| prop::collection::vec(letter(kind), 15..80));
+    letters.prop_map(String::from_iter)
+}
+
 fn hard_text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         4 => prop::sample::select(&KINDS[..]).prop_map(String::from),
         2 => (prop::sample::select(&KINDS[..]), 1usize..80)
             .prop_map(|(c, n)| c.to_string().repeat(n)),
+        2 => long_word(),
         2 => prop::sample::select(vec![
             "don't", "I'LL", "we've", " the", "HTTPServer", "\r\n", "   ", "\n    ", " \n\t\n ",
             "//\n/", "...", "(\"", "1234567", "it's's", "'sam", " 's", "''s", "你好，世界",

@@ -64,18 +64,17 @@ fn fill<const ANY: bool, const CASED: bool>(
     let bytes = text.as_bytes();
     while start < bytes.len() && ends.room() >= BLOCK {
         prefetch(bytes, start + AHEAD);
-        let mut padded = [0; BLOCK];
-        let rest = &bytes[start..];
-        let (block, length) = rest.first_chunk().map_or_else(
-            || {
-                padded[..rest.len()].copy_from_slice(rest);
-                (&padded, rest.len())
-            },
-            |block| (block, BLOCK),
-        );
-        let masks = classify.masks(block, length);
+        let mut masks = masks_of(&bytes[start..], classify);
+        if CASED {
+            masks = with_marks(masks);
+        }
         let starts = starts::<ANY, CASED>(family, &masks, text, start);
-        if starts == 1 {
+        if starts != 1 {
+            start = take(starts, start, ends, classify);
+        } else if let Some(end) = long_word::<ANY, CASED>(&masks, text, start, classify) {
+            start = end;
+            ends.push(start);
+        } else {
             for _ in 0..STEPS {
                 start = step(family, text, start);
                 ends.push(start);
@@ -83,10 +82,60 @@ fn fill<const ANY: bool, const CASED: bool>(
                     return;
                 }
             }
-        } else {
-            start = take(starts, start, ends, classify);
         }
     }
+}
+
+/// The end of a word that begins where this block begins and fills it, as words do in scripts that put no
+/// spaces between them. `None` if it is no such word, or one that only the plain way can end.
+#[cold]
+fn long_word<const ANY: bool, const CASED: bool>(
+    block: &Masks,
+    text: &str,
+    start: usize,
+    classify: &impl Classify,
+) -> Option<usize> {
+    // Where case counts, letters that have none and marks go together with their like.
+    let body = |m: &Masks| m.uncased | if CASED { m.mark } else { m.upper | m.lower };
+    let prefix = if ANY {
+        !(block.upper | block.lower | block.uncased | block.number | block.newline)
+    } else {
+        block.blank
+    };
+    let first = with_continuation(1, block.continuation);
+    let fills = block.valid & !body(block) & !(first & prefix) == 0;
+    if !fills || block.valid & !first == 0 {
+        return None;
+    }
+    let mut end = start + block.valid.count_ones() as usize;
+    loop {
+        let rest = &text.as_bytes()[end..];
+        if rest.is_empty() {
+            return Some(end);
+        }
+        let masks = masks_of(rest, classify);
+        let length = body(&masks).trailing_ones();
+        end += length as usize;
+        if length < masks.valid.count_ones() {
+            let cased = (masks.upper | masks.lower) >> length & 1;
+            return match CASED {
+                false => Some(end),
+                true if cased != 0 => None,
+                true => Some(contraction(text, end, true).unwrap_or(end)),
+            };
+        }
+    }
+}
+
+/// The masks of the next block of a text that is not over.
+#[inline(always)]
+fn masks_of(rest: &[u8], classify: &impl Classify) -> Masks {
+    if let Some(block) = rest.first_chunk() {
+        return classify.masks(block, BLOCK);
+    }
+    let mut padded = [0; BLOCK];
+    padded[..rest.len()].copy_from_slice(rest);
+    classify.masks(&padded, rest.len())
 }
 
 /// Push all starts but the first as ends; the last is where to go on.
@@ -146,6 +195,18 @@ fn starts<const ANY: bool, const CASED: bool>(
         all = contractions::<ANY>(all, m.apostrophe & other_starts, any_case, text, start);
     }
     all & sure::<ANY, CASED>(family, m, all, white)
+}
+
+/// The same masks, with marks behind lower-case letters among these: both end a word in the same way. Where
+/// there is an apostrophe, the word may have ended before the mark.
+#[inline(always)]
+fn with_marks(m: Masks) -> Masks {
+    if m.mark == 0 || m.apostrophe != 0 {
+        return m;
+    }
+    // A sum carries from the first mark of a run to behind its last.
+    let marks = m.mark & !m.mark.wrapping_add(m.lower << 1 & m.mark);
+    Masks { lower: m.lower | marks, mark: m.mark & !marks, ..m }
 }
 
 /// The bits up to which starts are sure.
