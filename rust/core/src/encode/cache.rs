@@ -204,6 +204,13 @@ impl<const BITS: u32, const ASIDE: usize> Cache<BITS, ASIDE> {
         slot
     }
 
+    /// Remember a slot that holds its ids, unless something would have to be forgotten for it.
+    pub(super) fn hear(&mut self, slot: Slot) {
+        if !self.is_crowded {
+            self.put_slot(self.place(slot::key(&slot)), slot);
+        }
+    }
+
     fn put_aside(&mut self, long: &[u8], ids: &[u32]) -> usize {
         self.aside.put(long.len() + 4 * ids.len(), |room| {
             let (bytes, rest) = room.split_at_mut(long.len());

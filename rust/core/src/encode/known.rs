@@ -13,6 +13,7 @@
 use std::ops::Range;
 
 use super::cache::{Cache, LONGEST_KEPT};
+use super::lessons::{Lessons, Notes};
 use super::near::Near;
 use super::slot::{self, INLINE, Slot};
 use crate::key::{Key, LONGEST};
@@ -23,6 +24,9 @@ pub(super) const WINDOW: usize = Ends::CAPACITY;
 
 /// How many pretokens are looked up together at most.
 const BATCH: usize = 256;
+
+/// How many pretokens that others have learned are put into the cache together.
+const HEARD: usize = 32;
 
 /// Room for the ids of a window. Before ids that are kept aside are added, at most [`MOST_FILLED`] are in
 /// it.
@@ -50,6 +54,7 @@ pub(super) struct Known {
     listed: Box<Listed>,
     /// Which ones of the window are like one in the list, and which one of the window that is.
     again: Vec<(usize, usize)>,
+    notes: Notes,
 }
 
 /// What the slots of some pretokens say.
@@ -122,11 +127,24 @@ impl Default for Listed {
 }
 
 impl Known {
+    /// Let other threads know what was learned, and know what they have.
+    #[inline]
+    pub(super) fn hear(&mut self, lessons: &Lessons) {
+        let Self { cache, near, notes, .. } = self;
+        for slots in lessons.exchange(notes).chunks(HEARD) {
+            prepare(cache, near);
+            for slot in slots {
+                cache.locate(slot::key(slot));
+            }
+            for &slot in slots {
+                cache.hear(slot);
+            }
+        }
+    }
+
     /// Look up the pretokens between `start` and each of the `ends`, at most [`WINDOW`] of them.
     pub(super) fn look_up(&mut self, text: &[u8], start: usize, ends: &[usize]) {
-        if self.cache.prepare() {
-            self.near.grow(self.cache.bits());
-        }
+        prepare(&mut self.cache, &mut self.near);
         self.asked.clear();
         for first in (0..ends.len()).step_by(BATCH) {
             let last = ends.len().min(first + BATCH);
@@ -209,6 +227,9 @@ impl Known {
     pub(super) fn learn(&mut self, far: &Far, text: &[u8], ids: &[u32]) {
         let slot = self.cache.put(far.key, far.place, &text[far.range.clone()], ids);
         self.window.put(far.index, &slot);
+        if slot::count(&slot) != slot::ASIDE {
+            self.notes.learn(slot);
+        }
     }
 
     /// Let those know their ids that are like one in the list.
@@ -217,6 +238,14 @@ impl Known {
         for (index, like) in self.again.drain(..) {
             (words[index], counts[index]) = (words[like], counts[like]);
         }
+    }
+}
+
+/// Be ready to look pretokens up.
+#[inline]
+fn prepare(cache: &mut Pretokens, near: &mut Near) {
+    if cache.prepare() {
+        near.grow(cache.bits());
     }
 }
 

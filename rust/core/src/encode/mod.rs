@@ -13,6 +13,8 @@ mod cache;
 
 mod known;
 
+mod lessons;
+
 mod merge;
 
 mod near;
@@ -51,6 +53,7 @@ use crate::tokenizer::Tokenizer;
 use crate::vocabulary::{MergeRule, Rule, Vocabulary};
 use cache::{Cache, LONGEST_KEPT};
 use known::{Known, WINDOW};
+use lessons::Lessons;
 use merge::{ByteIds, MergeScratch};
 use special::SpecialFinder;
 use together::Ahead;
@@ -71,6 +74,7 @@ pub(crate) struct Encoder {
     /// Whether a pretoken that is a token wins outright.
     whole_first: bool,
     remembered: Option<Remembered>,
+    lessons: Lessons,
 }
 
 /// What to do with special tokens, and which ids go before and after each text.
@@ -102,7 +106,7 @@ type Pieces = Cache<16, { 1 << 20 }>;
 /// How many pieces are looked up together.
 const PIECES: usize = 16;
 
-/// What encoding remembers and reuses; one for each thread. It takes 48 MiB at most.
+/// What encoding remembers and reuses; one for each thread. It takes 50 MiB at most.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     known: Known,
@@ -142,7 +146,8 @@ impl Encoder {
         let whole_first = rule != Rule::Merges { ignore_merges: false };
         let borders = borders.map_or_else(OnceLock::new, OnceLock::from);
         let covers_all = !byte_ids.contains(&NO_ID);
-        Self { byte_ids, covers_all, pairs, borders, whole_first, remembered: None }
+        let lessons = Lessons::default();
+        Self { byte_ids, covers_all, pairs, borders, whole_first, remembered: None, lessons }
     }
 
     pub(crate) fn borders(&self, vocabulary: &Vocabulary) -> &Borders {
@@ -198,6 +203,7 @@ impl Encoder {
     ) -> Result<usize> {
         let Scratch { known, pieces, merge, ahead, ends } = scratch;
         for ends in ends.as_slice().chunks(WINDOW) {
+            known.hear(&self.lessons);
             known.look_up(text, start, ends);
             self.foresee(vocabulary, text, known, ahead);
             let mut next = known.append(text, start, ends, 0, out);
