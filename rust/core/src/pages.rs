@@ -4,10 +4,10 @@
 //! through the page tables, and the first touch of each page a call into the system; pages of 2 MB
 //! are five hundred times fewer.
 //!
-//! But where a virtual machine gives free memory back to its host, whole large pages are what it gave back,
-//! and the host has to find each again, which takes many times as long as the first touch of as much memory
-//! in small pages; and where one page is slow, the next ones often are. So large pages are asked for one at
-//! a time: as long as they come quickly, and now and then when one did not.
+//! What is only written from its beginning to its end needs them for the first touch alone, and there they
+//! may cost more than they save: where a virtual machine gives free memory back to its host, whole large
+//! pages are what it gave back, and the host has to find each again. So a vector that grows asks for them
+//! one at a time, as long as they come quickly.
 
 use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
@@ -16,11 +16,8 @@ use std::time::{Duration, Instant};
 /// The size of a large page in bytes.
 const LARGE: usize = 1 << 21;
 
-/// About twice the time in which as much memory is touched in pages of 4 kB.
-const SLOW: Duration = Duration::from_millis(2);
-
-/// After the first slow one, so many pages are left small; after each other one, twice as many.
-const FIRST_PAUSE: usize = 3;
+/// About the time in which as much memory is touched in pages of 4 kB.
+const SMALL: Duration = Duration::from_millis(1);
 
 /// The size of a line of the processor's cache in bytes.
 const LINE: usize = 64;
@@ -40,12 +37,11 @@ impl Words {
         let bytes = length * size_of::<u64>();
         let alignment = if bytes < LARGE { LINE } else { LARGE };
         // Zeros that nobody has touched cost address space only.
-        let mut all = vec![0; length + alignment / size_of::<u64>()];
+        let all = vec![0; length + alignment / size_of::<u64>()];
         let start = all.as_ptr().align_offset(alignment);
         assert!(start + length <= all.len(), "memory can be aligned");
-        let mut patience = Patience::default();
-        for page in all[start..start + length].chunks_exact_mut(LARGE / size_of::<u64>()) {
-            patience.ask(page, 0);
+        if bytes >= LARGE {
+            advise(&all[start..start + length]);
         }
         Self { all, start, length }
     }
@@ -92,7 +88,6 @@ pub(crate) fn room<T>(capacity: usize) -> Vec<T> {
 pub(crate) struct Ahead {
     /// So many values from the start need no more care.
     ready: usize,
-    patience: Patience,
 }
 
 impl Ahead {
@@ -115,7 +110,7 @@ impl Ahead {
         }
     }
 
-    /// See to the large page that follows; where there is no whole one, to all that is left.
+    /// Ask for the large page that follows, and touch it; if that took long, ask for no other.
     #[cold]
     fn next_page<T>(&mut self, values: &mut Vec<T>) {
         let length = values.len();
@@ -127,37 +122,19 @@ impl Ahead {
             self.ready = usize::MAX;
             return;
         };
-        self.patience.ask(page, MaybeUninit::zeroed());
-        self.ready = length + skipped + end;
-    }
-}
-
-/// Which pages of some memory are to be large.
-#[derive(Debug, Default)]
-struct Patience {
-    /// So many pages are left small before the next is asked for.
-    left: usize,
-    /// How many that were when the last one was slow.
-    pause: usize,
-}
-
-impl Patience {
-    /// Let a page be large if that is due, by writing to its first value.
-    fn ask<T>(&mut self, page: &mut [T], value: T) {
-        if self.left > 0 {
-            self.left -= 1;
-            return;
-        }
         advise(page);
-        let started = Instant::now();
-        if let Some(first) = page.first_mut() {
-            *first = value;
-        }
-        std::hint::black_box(page);
-        let is_slow = started.elapsed() > SLOW;
-        self.pause = if is_slow { (2 * self.pause).max(FIRST_PAUSE) } else { self.pause / 2 };
-        self.left = if is_slow { self.pause } else { 0 };
+        self.ready = if is_quick(page) { length + skipped + end } else { usize::MAX };
     }
+}
+
+/// Whether the first touch of a page takes no longer than that of as much memory in small pages.
+fn is_quick<T>(page: &mut [MaybeUninit<T>]) -> bool {
+    let started = Instant::now();
+    if let Some(first) = page.first_mut() {
+        *first = MaybeUninit::zeroed();
+    }
+    std::hint::black_box(page);
+    started.elapsed() < SMALL
 }
 
 /// Ask for large pages where all of this memory will be in use. Nothing else changes.
