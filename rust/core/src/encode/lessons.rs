@@ -5,7 +5,7 @@
 //! hears what others have told meanwhile. There is room for the latest few thousand; who comes too late for
 //! some merges them.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use super::slot::Slot;
 
@@ -53,9 +53,13 @@ impl Lessons {
 
     #[cold]
     fn meet(&self, notes: &mut Notes) {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        told.threads += usize::from(notes.known.is_none());
         notes.heard.clear();
+        // Who is there just now may be gone for ever, in a process that was forked.
+        let Ok(mut told) = self.0.try_lock() else {
+            notes.learned.truncate(MOST - FEW);
+            return;
+        };
+        told.threads += usize::from(notes.known.is_none());
         told.hear(notes.known.unwrap_or(0), &mut notes.heard);
         // Nobody tells himself.
         if told.threads > 1 {
@@ -99,6 +103,19 @@ mod tests {
 
     fn learn(notes: &mut Notes, numbers: std::ops::Range<u64>) {
         numbers.for_each(|number| notes.learn([number; 4]));
+    }
+
+    #[test]
+    fn nobody_waits_and_little_is_noted_meanwhile() {
+        let (lessons, mut notes) = (Lessons::default(), Notes::default());
+        let locked = lessons.0.lock().unwrap();
+        for _ in 0..100 {
+            learn(&mut notes, 0..FEW as u64);
+            assert!(lessons.exchange(&mut notes).is_empty());
+            assert!(notes.learned.len() < MOST);
+        }
+        drop(locked);
+        assert!(lessons.exchange(&mut notes).is_empty() && notes.learned.is_empty());
     }
 
     #[test]
