@@ -106,7 +106,7 @@ type Pieces = Cache<16, { 1 << 20 }>;
 /// How many pieces are looked up together.
 const PIECES: usize = 16;
 
-/// What encoding remembers and reuses; one for each thread. It takes 50 MiB at most.
+/// What encoding remembers and reuses; one for each thread. It takes 51 MiB at most.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     known: Known,

@@ -22,9 +22,9 @@ pub(super) struct Near {
 impl Near {
     /// Have 2 to the power of so many slots, up to the most. If these are more than before, they are empty.
     pub(super) fn grow(&mut self, bits: u32) {
-        let words = slot::WORDS << bits.min(BITS);
-        if self.words.len() < words {
-            *self = Self { words: Words::zeros(words), shift: u64::BITS - bits.min(BITS) };
+        let bits = bits.min(BITS);
+        if self.words.len() < slot::WORDS << bits {
+            *self = Self { words: Words::zeros(slot::WORDS << bits), shift: u64::BITS - bits };
         }
     }
 
