@@ -95,36 +95,39 @@ fn long_word<const ANY: bool, const CASED: bool>(
     start: usize,
     classify: &impl Classify,
 ) -> Option<usize> {
-    // Where case counts, letters that have none and marks go together with their like.
-    let body = |m: &Masks| m.uncased | if CASED { m.mark } else { m.upper | m.lower };
-    let prefix = if ANY {
-        !(block.upper | block.lower | block.uncased | block.number | block.newline)
-    } else {
-        block.blank
-    };
-    let first = with_continuation(1, block.continuation);
-    let fills = block.valid & !body(block) & !(first & prefix) == 0;
-    if !fills || block.valid & !first == 0 {
+    if !is_word::<ANY, CASED>(block) {
         return None;
     }
     let mut end = start + block.valid.count_ones() as usize;
-    loop {
-        let rest = &text.as_bytes()[end..];
-        if rest.is_empty() {
-            return Some(end);
-        }
-        let masks = masks_of(rest, classify);
-        let length = body(&masks).trailing_ones();
+    while end < text.len() {
+        let masks = masks_of(&text.as_bytes()[end..], classify);
+        let length = body::<CASED>(&masks).trailing_ones();
         end += length as usize;
         if length < masks.valid.count_ones() {
-            let cased = (masks.upper | masks.lower) >> length & 1;
+            let is_cased = (masks.upper | masks.lower) >> length & 1 != 0;
             return match CASED {
                 false => Some(end),
-                true if cased != 0 => None,
+                true if is_cased => None,
                 true => Some(contraction(text, end, true).unwrap_or(end)),
             };
         }
     }
+    Some(end)
+}
+
+/// Whether a block is a word of several characters, or the beginning of one.
+#[inline(always)]
+fn is_word<const ANY: bool, const CASED: bool>(m: &Masks) -> bool {
+    let first = with_continuation(1, m.continuation);
+    let no_prefix = m.upper | m.lower | m.uncased | m.number | m.newline;
+    let prefix = first & if ANY { !no_prefix } else { m.blank };
+    m.valid & !body::<CASED>(m) & !prefix == 0 && m.valid & !first != 0
+}
+
+/// What goes on in a long word: letters. Where case counts, those that have none, and marks.
+#[inline(always)]
+fn body<const CASED: bool>(m: &Masks) -> u64 {
+    m.uncased | if CASED { m.mark } else { m.upper | m.lower }
 }
 
 /// The masks of the next block of a text that is not over.
