@@ -12,8 +12,8 @@ fn main() {
     let [tokenizer, text, passes @ ..] = &arguments[..] else { panic!("a tokenizer and a text") };
     let passes: usize = passes.first().map_or(4, |passes| passes.parse().expect("a number"));
     let started = Instant::now();
-    let tokenizer = std::fs::read(tokenizer).expect("the tokenizer can be read");
-    let tokenizer = Tokenizer::from_bytes(&tokenizer).expect("it is a tokenizer");
+    let tokenizer = std::fs::File::open(tokenizer).expect("the tokenizer can be read");
+    let tokenizer = Tokenizer::map(&tokenizer).expect("it is a tokenizer");
     println!("load {:?}", started.elapsed());
     let text = std::fs::read_to_string(text).expect("the file is UTF-8");
     let documents: Vec<&str> = text.split('\0').collect();

@@ -52,7 +52,7 @@ impl<T: Plain> Column<T> {
         Self::owned(items, Vec::as_slice)
     }
 
-    /// The array in these bytes of a mapped file; `None` if they lie outside of it, or do not begin
+    /// The array in these bytes of a map; `None` if they lie outside of it, or do not begin
     /// and end with a number in its place.
     ///
     /// Where numbers are stored the other way round, this is a copy.
@@ -73,7 +73,7 @@ impl<T: Plain> Column<T> {
     }
 
     /// A copy of the array in these bytes; `None` if they end within a number.
-    pub(crate) fn copied(bytes: &[u8]) -> Option<Self> {
+    fn copied(bytes: &[u8]) -> Option<Self> {
         let chunks = bytes.chunks_exact(size_of::<T>());
         let whole = chunks.remainder().is_empty();
         whole.then(|| Self::new(chunks.map(T::read).collect()))

@@ -45,23 +45,6 @@ pub(super) enum Kind {
     Remembered = 24,
 }
 
-/// Where the bytes of a file are.
-pub(super) enum Source<'a> {
-    /// In memory; numbers are copied.
-    Bytes(&'a [u8]),
-    /// Mapped; numbers stay where they are.
-    Map(Arc<Mmap>),
-}
-
-impl Source<'_> {
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Self::Bytes(bytes) => bytes,
-            Self::Map(map) => map,
-        }
-    }
-}
-
 /// One line of the table of sections.
 struct Section {
     kind: u32,
@@ -71,15 +54,17 @@ struct Section {
 }
 
 /// The sections of a file whose frame is whole.
-pub(super) struct Frame<'a> {
-    source: Source<'a>,
+pub(super) struct Frame {
+    /// The whole file, mapped or copied into a map that has none: its sections begin where lines of the
+    /// processor's cache do, as some tables demand that are looked at a line at a time.
+    map: Arc<Mmap>,
     sections: Vec<Section>,
 }
 
-impl<'a> Frame<'a> {
+impl Frame {
     /// Check the header, the checksum and the table of sections.
-    pub(super) fn open(source: Source<'a>) -> Result<Self> {
-        let file = source.bytes();
+    pub(super) fn open(map: Arc<Mmap>) -> Result<Self> {
+        let file: &[u8] = &map;
         let fail = |at, reason: &str| Err(Error::File { at, reason: reason.to_owned() });
         if file.get(..8) != Some(&MAGIC[..]) {
             return fail(0, "it does not start with BYTEPAIR");
@@ -114,7 +99,7 @@ impl<'a> Frame<'a> {
             let (least, free) = before.unwrap_or((0, HEADER + ENTRY * count));
             sections.push(section(file, at, least, free)?);
         }
-        Ok(Self { source, sections })
+        Ok(Self { map, sections })
     }
 
     /// Give the memory of some sections of a mapped file back, which what is used of it will take
@@ -122,10 +107,8 @@ impl<'a> Frame<'a> {
     ///
     /// To check a file is to touch all of it; its pages count as memory of this process.
     pub(super) fn release(&self, kinds: &[Kind]) {
-        if let Source::Map(map) = &self.source {
-            for section in kinds.iter().filter_map(|&kind| self.find(kind)) {
-                release(map, &section.range);
-            }
+        for section in kinds.iter().filter_map(|&kind| self.find(kind)) {
+            release(&self.map, &section.range);
         }
     }
 
@@ -145,7 +128,7 @@ impl<'a> Frame<'a> {
     }
 
     pub(super) fn bytes(&self, kind: Kind) -> Result<&[u8]> {
-        Ok(&self.source.bytes()[self.needed(kind)?.range.clone()])
+        Ok(&self.map[self.needed(kind)?.range.clone()])
     }
 
     pub(super) fn text(&self, kind: Kind) -> Result<&str> {
@@ -155,10 +138,7 @@ impl<'a> Frame<'a> {
     /// The numbers of a section.
     pub(super) fn column<T: Plain>(&self, kind: Kind) -> Result<Column<T>> {
         let range = self.needed(kind)?.range.clone();
-        let column = match &self.source {
-            Source::Bytes(bytes) => Column::copied(&bytes[range]),
-            Source::Map(map) => Column::mapped(map, range),
-        };
+        let column = Column::mapped(&self.map, range);
         column.ok_or_else(|| self.broken(kind, "it ends within a number"))
     }
 
@@ -176,8 +156,8 @@ impl<'a> Frame<'a> {
     }
 
     /// Whether another file has the same section.
-    pub(super) fn same(&self, other: &Frame<'_>, kind: Kind) -> bool {
-        let reach = |frame: &Frame<'_>| frame.find(kind).map(|section| section.reach);
+    pub(super) fn same(&self, other: &Frame, kind: Kind) -> bool {
+        let reach = |frame: &Frame| frame.find(kind).map(|section| section.reach);
         reach(self) == reach(other) && self.bytes(kind) == other.bytes(kind)
     }
 

@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::Arc;
 
-use memmap2::Mmap;
+use memmap2::{Mmap, MmapMut};
 
 use crate::column::Column;
 use crate::encode::{Borders, PairColumns, PairTable, Remembered, byte_ids};
@@ -32,7 +32,7 @@ use crate::error::{Error, Result};
 use crate::pretokenize::{Pattern, UNICODE_VERSION};
 use crate::tokenizer::{Parts, Tokenizer};
 use crate::vocabulary::{MergeRule, Rule, Vocabulary};
-use frame::{Frame, Kind, Source, Writer, number};
+use frame::{Frame, Kind, Writer, number};
 
 /// Whether a file holds the tables that can be made from what else it holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -93,7 +93,7 @@ fn write_tables(tokenizer: &Tokenizer, writer: &mut Writer) {
 /// Fails with [`Error::File`] where the bytes break the format, and with the error of the broken
 /// rule where what they say is no tokenizer.
 pub fn read(bytes: &[u8]) -> Result<Tokenizer> {
-    tokenizer(&Frame::open(Source::Bytes(bytes))?, Tables::With)
+    tokenizer(&Frame::open(copied(bytes)?)?, Tables::With)
 }
 
 /// The tokenizer in a file, which is mapped and not copied: all processes that map it share it.
@@ -101,11 +101,7 @@ pub fn read(bytes: &[u8]) -> Result<Tokenizer> {
 /// As long as the tokenizer is there, the file must not be written to or cut off; it may be deleted,
 /// or replaced by another of the same name. Fails as [`read`] does.
 pub fn map(file: &File) -> Result<Tokenizer> {
-    let map = mapped(file).map_err(|error| Error::File {
-        at: 0,
-        reason: format!("it cannot be mapped into memory: {error}"),
-    })?;
-    let frame = Frame::open(Source::Map(Arc::new(map)))?;
+    let frame = Frame::open(Arc::new(mapped(file).map_err(|error| unmapped(&error))?))?;
     let tokenizer = tokenizer(&frame, Tables::With);
     frame.release(&SELDOM_READ);
     tokenizer
@@ -114,6 +110,18 @@ pub fn map(file: &File) -> Result<Tokenizer> {
 /// What encoding does not look at, or only where a text has long pretokens. The rest stays in memory
 /// when a file has been checked, so that the first text does not wait for it.
 const SELDOM_READ: [Kind; 3] = [Kind::Merges, Kind::Marks, Kind::Borders];
+
+fn unmapped(error: &std::io::Error) -> Error {
+    Error::File { at: 0, reason: format!("it cannot be mapped into memory: {error}") }
+}
+
+/// A copy of bytes as if it were a mapped file: it begins where a page does.
+fn copied(bytes: &[u8]) -> Result<Arc<Mmap>> {
+    // Nothing cannot be mapped; a byte is no file either.
+    let mut map = MmapMut::map_anon(bytes.len().max(1)).map_err(|error| unmapped(&error))?;
+    map[..bytes.len()].copy_from_slice(bytes);
+    map.make_read_only().map(Arc::new).map_err(|error| unmapped(&error))
+}
 
 #[expect(unsafe_code, reason = "a mapped file can change under our eyes")]
 fn mapped(file: &File) -> std::io::Result<Mmap> {
@@ -130,7 +138,7 @@ const TABLES: [Kind; 6] =
 ///
 /// Fails as [`read`] does, and with [`Error::File`] at the first table that differs.
 pub fn verify(bytes: &[u8]) -> Result<()> {
-    let frame = Frame::open(Source::Bytes(bytes))?;
+    let frame = Frame::open(copied(bytes)?)?;
     let plain = tokenizer(&frame, Tables::Without)?;
     let remembered = read_remembered(&frame)?;
     if remembered.is_some_and(|table| !table.agrees(|pretoken| plain.encode_pretoken(pretoken))) {
@@ -138,7 +146,7 @@ pub fn verify(bytes: &[u8]) -> Result<()> {
         return Err(frame.broken(Kind::Remembered, reason));
     }
     let made = write_sections(&plain, true);
-    let made = Frame::open(Source::Bytes(&made))?;
+    let made = Frame::open(copied(&made)?)?;
     for kind in TABLES.into_iter().filter(|&kind| frame.has(kind)) {
         if !frame.same(&made, kind) {
             let reason = "the table does not follow from the tokens and merges of the file";
@@ -149,7 +157,7 @@ pub fn verify(bytes: &[u8]) -> Result<()> {
 }
 
 /// The tokenizer in the sections of a file, with or without believing its tables.
-fn tokenizer(frame: &Frame<'_>, tables: Tables) -> Result<Tokenizer> {
+fn tokenizer(frame: &Frame, tables: Tables) -> Result<Tokenizer> {
     let believed = |kind| tables == Tables::With && frame.has(kind);
     let vocabulary = read_vocabulary(frame, believed(Kind::Index))?;
     if frame.text(Kind::UnicodeVersion)? != UNICODE_VERSION {
@@ -186,7 +194,7 @@ fn tokenizer(frame: &Frame<'_>, tables: Tables) -> Result<Tokenizer> {
     })
 }
 
-fn read_remembered(frame: &Frame<'_>) -> Result<Option<Remembered>> {
+fn read_remembered(frame: &Frame) -> Result<Option<Remembered>> {
     if !frame.has(Kind::Remembered) {
         return Ok(None);
     }
@@ -195,7 +203,7 @@ fn read_remembered(frame: &Frame<'_>) -> Result<Option<Remembered>> {
     remembered.map(Some).ok_or_else(|| frame.broken(Kind::Remembered, reason))
 }
 
-fn read_vocabulary(frame: &Frame<'_>, indexed: bool) -> Result<Vocabulary> {
+fn read_vocabulary(frame: &Frame, indexed: bool) -> Result<Vocabulary> {
     let arena: Column<u8> = frame.column(Kind::TokenBytes)?;
     let offsets: Column<u32> = frame.column(Kind::TokenOffsets)?;
     let special: Column<u32> = frame.column(Kind::SpecialIds)?;
@@ -211,7 +219,7 @@ fn rule_number(rule: Rule) -> u32 {
     }
 }
 
-fn read_rule(frame: &Frame<'_>) -> Result<Rule> {
+fn read_rule(frame: &Frame) -> Result<Rule> {
     match frame.column::<u32>(Kind::Rule)?[..] {
         [0] => Ok(Rule::Ranks),
         [number @ (1 | 2)] => Ok(Rule::Merges { ignore_merges: number == 2 }),
@@ -220,7 +228,7 @@ fn read_rule(frame: &Frame<'_>) -> Result<Rule> {
 }
 
 /// Pairs of ids, end to end.
-fn read_merges(frame: &Frame<'_>, vocabulary: &Vocabulary) -> Result<Column<u32>> {
+fn read_merges(frame: &Frame, vocabulary: &Vocabulary) -> Result<Column<u32>> {
     let merges: Column<u32> = frame.column(Kind::Merges)?;
     let exist = all_below(&merges, vocabulary.len());
     if !merges.len().is_multiple_of(2) || !exist {
@@ -236,7 +244,7 @@ fn all_below(numbers: &[u32], limit: usize) -> bool {
     numbers.iter().filter(|&&number| number >= limit).count() == 0
 }
 
-fn read_pairs(frame: &Frame<'_>, vocabulary: &Vocabulary, rule: Rule) -> Result<PairTable> {
+fn read_pairs(frame: &Frame, vocabulary: &Vocabulary, rule: Rule) -> Result<PairTable> {
     let columns = PairColumns {
         buckets: frame.buckets(Kind::Pairs)?,
         bytes: frame.column(Kind::PairsOfBytes)?,
@@ -247,12 +255,12 @@ fn read_pairs(frame: &Frame<'_>, vocabulary: &Vocabulary, rule: Rule) -> Result<
         .ok_or_else(|| frame.broken(Kind::PairsOfBytes, reason))
 }
 
-fn read_borders(frame: &Frame<'_>) -> Result<Borders> {
+fn read_borders(frame: &Frame) -> Result<Borders> {
     let borders = Borders::of_column(frame.column(Kind::Borders)?);
     borders.ok_or_else(|| frame.broken(Kind::Borders, "it does not have a power of two of bits"))
 }
 
-fn read_marks(frame: &Frame<'_>, vocabulary: &Vocabulary) -> Result<Column<u32>> {
+fn read_marks(frame: &Frame, vocabulary: &Vocabulary) -> Result<Column<u32>> {
     let marks = frame.column(Kind::Marks)?;
     if marks.len() == vocabulary.len() {
         return Ok(marks);
@@ -292,7 +300,7 @@ fn write_notes(notes: &BTreeMap<String, String>) -> Vec<u8> {
         .collect()
 }
 
-fn read_notes(frame: &Frame<'_>) -> Result<BTreeMap<String, String>> {
+fn read_notes(frame: &Frame) -> Result<BTreeMap<String, String>> {
     let bytes = frame.bytes(Kind::Notes)?;
     let (mut at, mut texts) = (0, Vec::new());
     while at < bytes.len() {
