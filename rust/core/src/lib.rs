@@ -71,6 +71,7 @@ mod slots;
 mod index;
 
 mod key;
+mod keys;
 
 mod lanes;
 

@@ -99,23 +99,31 @@ impl<const BITS: u32, const ASIDE: usize> Cache<BITS, ASIDE> {
         slots.try_into().expect("a line has so many slots")
     }
 
-    /// The slot of a pretoken, which `locate` has placed, if it is here.
+    /// What stands in the line of a pretoken, which `locate` has placed: its slot, or another and `false`. There
+    /// is no branch, since which one it is, a processor could only guess.
     #[inline]
-    pub(super) fn find(&mut self, key: Key, place: usize) -> Option<Slot> {
+    pub(super) fn look(&mut self, key: Key, place: usize) -> (bool, &Slot) {
         let is_crowded = self.is_crowded;
         let line = self.line(place);
         let (first, second) = (slot::is(&line[0], key), slot::is(&line[1], key));
-        // Which of the two it is, a processor could only guess.
-        let slot = line[usize::from(second)];
-        if is_crowded && second {
-            line.swap(0, 1);
+        let mut at = usize::from(second);
+        if is_crowded {
+            *line = [line[at], line[1 - at]];
+            at = 0;
         }
-        if first | second { Some(slot) } else { self.find_beside(key, place) }
+        (first | second, &line[at])
+    }
+
+    /// The slot of a pretoken, which `locate` has placed, if it is here.
+    #[inline]
+    pub(super) fn find(&mut self, key: Key, place: usize) -> Option<&Slot> {
+        let (is_here, _) = self.look(key, place);
+        if is_here { Some(self.look(key, place).1) } else { self.find_beside(key, place) }
     }
 
     /// A slot of the lines beside.
     #[cold]
-    fn find_beside(&mut self, key: Key, place: usize) -> Option<Slot> {
+    fn find_beside(&mut self, key: Key, place: usize) -> Option<&Slot> {
         let mut lines = group(place);
         let own = lines.next()?;
         let mut is_full = self.is_full(own);
@@ -134,13 +142,14 @@ impl<const BITS: u32, const ASIDE: usize> Cache<BITS, ASIDE> {
 
     /// A slot that was met again in a line beside. In a full group it moves to its own line, lest it be
     /// forgotten.
-    fn keep(&mut self, own: usize, beside: usize, at: usize) -> Slot {
-        let slot = self.line(beside)[at];
-        if self.is_full(last(own)) {
-            let first = std::mem::replace(&mut self.line(own)[0], slot);
-            self.line(beside)[at] = first;
+    fn keep(&mut self, own: usize, beside: usize, at: usize) -> &Slot {
+        if !self.is_full(last(own)) {
+            return &self.line(beside)[at];
         }
-        slot
+        let slot = self.line(beside)[at];
+        let first = std::mem::replace(&mut self.line(own)[0], slot);
+        self.line(beside)[at] = first;
+        &self.line(own)[0]
     }
 
     /// Whether both slots of a line are taken.
@@ -158,7 +167,7 @@ impl<const BITS: u32, const ASIDE: usize> Cache<BITS, ASIDE> {
         out: &mut Vec<u32>,
     ) -> bool {
         let Some(slot) = self.find(key, place) else { return false };
-        let (count, words) = (slot::count(&slot), slot::words(&slot));
+        let (count, words) = (slot::count(slot), slot::words(slot));
         if count == slot::ASIDE {
             return self.append_aside(words, pretoken, out);
         }

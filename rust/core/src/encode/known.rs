@@ -17,6 +17,7 @@ use super::lessons::{Lessons, Notes};
 use super::near::Near;
 use super::slot::{self, INLINE, Slot};
 use crate::key::{Key, LONGEST};
+use crate::keys;
 use crate::pretokenize::Ends;
 
 /// How many pretokens are a window at most.
@@ -49,6 +50,8 @@ pub(super) struct Known {
     window: Box<Window>,
     /// Those of the window that are not near.
     asked: Vec<Asked>,
+    /// Which ones of these are looked at again.
+    rest: Vec<usize>,
     /// Those of the window that are not known, each once.
     pub(super) unknown: Vec<Far>,
     listed: Box<Listed>,
@@ -168,29 +171,57 @@ impl Known {
         }));
     }
 
-    /// Look at what was asked for, and list what is not known.
+    /// Look at what was asked for, once without a branch and then again where that was not enough; list what
+    /// is not known.
     #[inline]
     fn look_far(&mut self, start: usize, ends: &[usize]) {
-        let Self { cache, near, window, unknown, listed, again, asked, .. } = self;
-        unknown.clear();
-        again.clear();
-        for &Asked { key, place, index } in &*asked {
-            if let Some(slot) = cache.find(key, place) {
-                window.put(index, &slot);
-                if slot::count(&slot) == slot::ASIDE {
-                    cache.prefetch_aside(slot::words(&slot));
-                } else {
-                    near.put(key, slot);
-                }
-                continue;
+        self.unknown.clear();
+        self.again.clear();
+        self.rest.resize(self.asked.len(), 0);
+        let count = self.look_once();
+        for number in 0..count {
+            self.look_again(self.asked[self.rest[number]], start, ends);
+        }
+    }
+
+    /// Note what stands in the line of each, and list those that are not there or whose ids are aside; how many
+    /// these are is returned. Which ones they are, a processor could only guess.
+    #[inline]
+    fn look_once(&mut self) -> usize {
+        let Self { cache, near, window, asked, rest, .. } = self;
+        let mut count = 0;
+        for (number, &Asked { key, place, index }) in asked.iter().enumerate() {
+            let (is_here, slot) = cache.look(key, place);
+            window.put(index, slot);
+            let is_all = is_here & (slot::count(slot) != slot::ASIDE);
+            near.put_if(is_all, key, slot);
+            rest[count] = number;
+            count += usize::from(!is_all);
+        }
+        count
+    }
+
+    /// Ask for what is aside, look at the lines beside, or list what is not known.
+    #[inline]
+    fn look_again(&mut self, asked: Asked, start: usize, ends: &[usize]) {
+        let Self { cache, near, window, unknown, listed, again, .. } = self;
+        let Asked { key, place, index } = asked;
+        if let Some(slot) = cache.find(key, place) {
+            window.put(index, slot);
+            let is_aside = slot::count(slot) == slot::ASIDE;
+            near.put_if(!is_aside, key, slot);
+            let words = slot::words(slot);
+            if is_aside {
+                cache.prefetch_aside(words);
             }
-            window.counts[index] = UNKNOWN;
-            let range = range_of(start, ends, index);
-            let far = Far { range, key, hash: 0, candidate: None, place, index };
-            match listed.twin(unknown, &far) {
-                Some(like) => again.push((index, like)),
-                None => unknown.push(far),
-            }
+            return;
+        }
+        window.counts[index] = UNKNOWN;
+        let range = range_of(start, ends, index);
+        let far = Far { range, key, hash: 0, candidate: None, place, index };
+        match listed.twin(unknown, &far) {
+            Some(like) => again.push((index, like)),
+            None => unknown.push(far),
         }
     }
 
@@ -321,12 +352,11 @@ impl Window {
 impl Batch {
     /// Make the keys, and ask for the memory of their places.
     #[inline(never)]
-    fn name(&mut self, near: &Near, text: &[u8], mut start: usize, ends: &[usize]) {
-        let Self { keys, places, .. } = self;
-        for ((&end, key), place) in ends.iter().zip(keys).zip(places) {
-            *key = Key::of(text, start..end);
-            *place = near.locate(*key);
-            start = end;
+    fn name(&mut self, near: &Near, text: &[u8], start: usize, ends: &[usize]) {
+        let (keys, places) = (&mut self.keys[..ends.len()], &mut self.places);
+        keys::write(text, start, ends, keys);
+        for (&key, place) in keys.iter().zip(places) {
+            *place = near.locate(key);
         }
     }
 

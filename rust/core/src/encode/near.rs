@@ -3,6 +3,8 @@
 //! Five of six pretokens of a text are among a few thousand. Each has one place here, which its hash
 //! names, and the last one that was met holds it.
 
+use std::hint::select_unpredictable;
+
 use super::slot::{self, Slot};
 use crate::key::Key;
 use crate::pages::Words;
@@ -11,7 +13,7 @@ use crate::prefetch::prefetch;
 /// There are 2 to the power of this many slots at most: 2 MiB.
 const BITS: u32 = 16;
 
-/// A power of two of slots.
+/// A power of two of slots, and one behind them for what is to be nowhere.
 #[derive(Debug, Default)]
 pub(super) struct Near {
     words: Words,
@@ -23,8 +25,9 @@ impl Near {
     /// Have 2 to the power of so many slots, up to the most. If these are more than before, they are empty.
     pub(super) fn grow(&mut self, bits: u32) {
         let bits = bits.min(BITS);
-        if self.words.len() < slot::WORDS << bits {
-            *self = Self { words: Words::zeros(slot::WORDS << bits), shift: u64::BITS - bits };
+        let length = slot::WORDS * ((1 << bits) + 1);
+        if self.words.len() < length {
+            *self = Self { words: Words::zeros(length), shift: u64::BITS - bits };
         }
     }
 
@@ -47,11 +50,12 @@ impl Near {
         self.words[place..].first_chunk().expect("a place has so many words")
     }
 
-    /// Let a pretoken hold its place; its ids must stand in the slot.
+    /// Let a pretoken hold its place if that is said; then its ids must stand in the slot. There is no branch.
     #[inline]
-    pub(super) fn put(&mut self, key: Key, slot: Slot) {
-        let place = self.place(key);
-        *self.words.chunk_mut(place) = slot;
+    pub(super) fn put_if(&mut self, is_said: bool, key: Key, slot: &Slot) {
+        let nowhere = self.words.len() - slot::WORDS;
+        let place = select_unpredictable(is_said, self.place(key), nowhere);
+        *self.words.chunk_mut(place) = *slot;
     }
 }
 
@@ -74,8 +78,10 @@ mod tests {
                 let key = Key::new(pretoken, 0..pretoken.len());
                 let slot = near.slot(near.locate(key));
                 prop_assert!(!slot::is(slot, key) || Some(slot) == known.get(pretoken));
-                near.put(key, slot::of_ids(key, &[id]));
+                near.put_if(true, key, &slot::of_ids(key, &[id]));
                 known.insert(pretoken, slot::of_ids(key, &[id]));
+                prop_assert_eq!(near.slot(near.locate(key)), &known[pretoken]);
+                near.put_if(false, key, &slot::of_ids(key, &[id, id]));
                 prop_assert_eq!(near.slot(near.locate(key)), &known[pretoken]);
             }
         }
