@@ -12,6 +12,8 @@
 //! A [`slot`] holds up to four ids. More ids, and the bytes of pretokens that are longer than a key can
 //! say, are kept aside.
 
+use std::hint::select_unpredictable;
+
 use super::ring::Ring;
 use super::slot::{self, Slot};
 use crate::key::{Key, LONGEST};
@@ -90,6 +92,14 @@ impl<const BITS: u32, const ASIDE: usize> Cache<BITS, ASIDE> {
         let place = self.place(key);
         prefetch(&self.words, place);
         place
+    }
+
+    /// Ask for the memory of the lines beside, if that is said. There is no branch.
+    #[inline]
+    pub(super) fn prefetch_beside(&self, own: usize, is_said: bool) {
+        for line in group(own).skip(1) {
+            prefetch(&self.words, select_unpredictable(is_said, line, own));
+        }
     }
 
     /// The line that begins at a place.

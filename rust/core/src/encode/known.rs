@@ -195,6 +195,7 @@ impl Known {
             window.put(index, slot);
             let is_all = is_here & (slot::count(slot) != slot::ASIDE);
             near.put_if(is_all, key, slot);
+            cache.prefetch_beside(place, !is_here);
             rest[count] = number;
             count += usize::from(!is_all);
         }

@@ -14,7 +14,7 @@ use crate::lanes::{self, Lanes, Work};
 use crate::vocabulary::{self, Vocabulary};
 
 /// How many pretokens take turns.
-pub(super) const TURNS: usize = 16;
+pub(super) const TURNS: usize = 32;
 
 /// Pretokens that are not known and are merged, by how many places they take.
 #[derive(Debug, Default)]
