@@ -137,7 +137,8 @@ impl Known {
         for slots in lessons.exchange(notes).chunks(HEARD) {
             prepare(cache, near);
             for slot in slots {
-                cache.locate(slot::key(slot));
+                let place = cache.locate(slot::key(slot));
+                cache.prefetch_beside(place, true);
             }
             for &slot in slots {
                 cache.hear(slot);
