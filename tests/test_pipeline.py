@@ -76,4 +76,4 @@ def test_the_command(source: list[Path], tmp_path: Path) -> None:
     ]  # fmt: skip
     out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert "600 ids" in out
-    assert "all 1 shards are as promised" in out
+    assert "all is as promised" in out

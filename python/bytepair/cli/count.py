@@ -55,7 +55,10 @@ def count(
             source, out, rank=rank, world_size=world, ray=ray, pattern=pattern, doc_cap=doc_cap,
             column=column, threads=threads,
         )  # fmt: skip
-        typer.echo("this share is done" if shared is None else f"{_summary(shared)}: {out}")
+        if shared is None:
+            typer.echo("this share is done; the last rank to finish writes the counts")
+        else:
+            _report(shared, out)
         return
     counts = bytepair.count(
         option.source(source, column),
@@ -71,9 +74,12 @@ def count(
     counts.save(out)
     if checkpoint is not None:
         checkpoint.unlink()
-    typer.echo(f"{_summary(counts)}: {out}")
+    _report(counts, out)
 
 
-def _summary(counts: bytepair.Counts) -> str:
+def _report(counts: bytepair.Counts, out: Path) -> None:
     size = counts.text_bytes / 1e6
-    return f"{len(counts):,} distinct pretokens of {counts.total:,} in {size:,.1f} MB"
+    typer.echo(
+        f"{len(counts):,} distinct pretokens of {counts.total:,} in {size:,.1f} MB: {out}\n"
+        f"next: bytepair train {out}"
+    )

@@ -73,10 +73,7 @@ def shard(
         return
     for left in made.skipped:
         typer.echo(f"left out: {left['input']}, {_rows(left)}: {left['reason']}", err=True)
-    typer.echo(
-        f"{made.tokens:,} tokens ({made.dtype.name}) of {made.documents:,} documents in "
-        f"{len(made.shards):,} shards: {out}"
-    )
+    typer.echo(f"{made}: {out}")
     typer.echo(f"next: bytepair verify {out}")
 
 

@@ -67,6 +67,11 @@ class Shard:
         return found
 
 
+def _number(count: int, what: str) -> str:
+    """So many of something."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
 def _check(found: Part | Shard) -> None:
     """Check that what a file says is text is text, and that counts are counts.
 
@@ -122,6 +127,12 @@ class Manifest:
     def documents(self) -> int:
         """How many documents all shards have."""
         return sum(shard.documents for shard in self.shards)
+
+    def __str__(self) -> str:
+        """How much it is, in a line."""
+        documents = _number(self.documents, "document")
+        shards = _number(len(self.shards), "shard")
+        return f"{self.tokens:,} tokens ({self.dtype.name}) of {documents} in {shards}"
 
     def save(self, folder: Path) -> None:
         """Write `manifest.json`, by another name and a rename."""

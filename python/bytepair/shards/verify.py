@@ -47,11 +47,7 @@ class Report:
         """The report as lines."""
         if self.wrong:
             return "\n".join(self.wrong)
-        made = self.manifest
-        lines = [
-            f"all {len(made.shards):,} shards are as promised: {made.tokens:,} tokens "
-            f"({made.dtype.name}) of {made.documents:,} documents, format {made.format}"
-        ]
+        lines = [f"all is as promised: {self.manifest}, format {self.manifest.format}"]
         return "\n".join([*lines, *(f"document {n:,}: {text!r}" for n, text in self.samples)])
 
 
@@ -75,7 +71,7 @@ def verify(
         ...     made = bytepair.shards.write(bytepair.sample.paths(), tok, folder)
         ...     report = bytepair.shards.verify(folder, samples=1)
         >>> print(report)
-        all 1 shards are as promised: 1,061,790 tokens (uint16) of 61 documents, format bytepair
+        all is as promised: 1,061,790 tokens (uint16) of 61 documents in 1 shard, format bytepair
         document 0: 'First Citizen:\nBefore we proceed any further, hear me speak...'
     """
     path = Path(folder)
