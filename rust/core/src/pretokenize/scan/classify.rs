@@ -240,7 +240,7 @@ mod x86_64 {
         _mm512_sub_epi8,
     };
 
-    use super::super::others::{one_by_one, row_by_row};
+    use super::super::others::{Lately, one_by_one, row_by_row};
     use super::{Ascii, BLOCK, Work, places};
 
     /// 0 to 63.
@@ -255,9 +255,10 @@ mod x86_64 {
 
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
     pub(super) fn run_avx512(work: impl Work) {
+        let lately = Lately::default();
         work.run(&(
             |block: &[u8; BLOCK]| avx512(block),
-            |block: &[u8; BLOCK], leads, valid| row_by_row(block, leads, valid),
+            |block: &[u8; BLOCK], leads, valid| row_by_row(block, leads, valid, &lately),
             |bits| compressed(bits),
         ));
     }

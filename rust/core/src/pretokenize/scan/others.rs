@@ -3,7 +3,8 @@
 //! The plain way decodes one after the other and looks it up. But text is written in one script, and the
 //! characters of a script stand near each other in Unicode: those that differ in their last byte
 //! alone are a row of 64, of which one instruction looks up all that are in the block. And thousands in
-//! succession may be of one class, as the Chinese ones are, which need no more than one look together.
+//! succession may be of one class, as the Chinese ones are, which need no more than one look together. The
+//! rows of the blocks before are looked up first, side by side: they are most often all there is.
 
 use super::super::unicode::class_of;
 use super::classify::BLOCK;
@@ -50,7 +51,7 @@ fn decode(block: &[u8; BLOCK], at: usize) -> (u32, usize) {
 }
 
 #[cfg(target_arch = "x86_64")]
-pub(super) use x86_64::row_by_row;
+pub(super) use x86_64::{Lately, row_by_row};
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64 {
@@ -59,17 +60,42 @@ mod x86_64 {
         _mm512_loadu_si512, _mm512_mask_permutexvar_epi8, _mm512_set1_epi8, _mm512_setzero_si512,
     };
 
+    use std::cell::Cell;
+
     use super::super::super::unicode::{ROW, row};
     use super::{BLOCK, Others, one_by_one};
+
+    /// The numbers of the rows that were new last, for a look at the next block.
+    #[derive(Debug, Default)]
+    pub(in super::super) struct Lately {
+        rows: [Cell<usize>; 4],
+        /// Which of them is the oldest.
+        oldest: Cell<usize>,
+    }
+
+    impl Lately {
+        #[inline]
+        pub(super) fn note(&self, number: usize) {
+            let oldest = self.oldest.get();
+            self.rows[oldest].set(number);
+            self.oldest.set((oldest + 1) % self.rows.len());
+        }
+    }
 
     /// So few characters are quicker looked up one by one.
     const FEW: u32 = 6;
 
-    /// All characters of a row together; one by one where they are few, or the bytes no UTF-8.
+    /// All characters of a row together; one by one where they are few, or the bytes no UTF-8. What is known
+    /// lately is looked at and kept, and changes nothing but the time.
     #[expect(unsafe_code, reason = "loads of vectors")]
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi1,bmi2,lzcnt,popcnt")]
-    pub(in super::super) fn row_by_row(block: &[u8; BLOCK], leads: u64, valid: u64) -> Others {
+    pub(in super::super) fn row_by_row(
+        block: &[u8; BLOCK],
+        leads: u64,
+        valid: u64,
+        lately: &Lately,
+    ) -> Others {
         if leads.count_ones() <= FEW {
             return one_by_one(block, leads, valid);
         }
@@ -85,8 +111,20 @@ mod x86_64 {
         if behind != from(0x80) & !from(0xC0) & whole {
             return one_by_one(block, leads, valid);
         }
-        let mut classes = _mm512_setzero_si512();
-        let mut left = two | three;
+        let (mut classes, mut left) = (_mm512_setzero_si512(), two | three);
+        let look_up = |classes, alike, number: usize| {
+            let ends = (alike & two) << 1 | (alike & three) << 2;
+            // SAFETY: a row has 64 bytes, and the load needs no alignment.
+            let row = unsafe { _mm512_loadu_si512(row(number).as_ptr().cast()) };
+            // The last byte of a character is its place in the row; what else it says is not looked at.
+            _mm512_mask_permutexvar_epi8(classes, ends, bytes, row)
+        };
+        // None of these waits for what another finds, as those below do.
+        for number in lately.rows.each_ref().map(Cell::get) {
+            let alike = left & SPANS[number].find(bytes);
+            classes = look_up(classes, alike, number);
+            left &= !alike;
+        }
         while left != 0 {
             let at = left.trailing_zeros() as usize;
             let number = row_of(block[at], block[(at + 1) % BLOCK]);
@@ -94,12 +132,9 @@ mod x86_64 {
             if alike & 1 << at == 0 {
                 return one_by_one(block, leads, valid);
             }
-            let ends = (alike & two) << 1 | (alike & three) << 2;
-            // SAFETY: a row has 64 bytes, and the load needs no alignment.
-            let row = unsafe { _mm512_loadu_si512(row(number).as_ptr().cast()) };
-            // The last byte of a character is its place in the row; what else it says is not looked at.
-            classes = _mm512_mask_permutexvar_epi8(classes, ends, bytes, row);
+            classes = look_up(classes, alike, number);
             left &= !alike;
+            lately.note(number);
         }
         let mut others = Others { valid: whole, classes: [0; 8] };
         if four != 0 {
@@ -229,6 +264,7 @@ mod tests {
             scripts in prop::collection::vec((character(), 1u32..200), 1..5),
             steps in prop::collection::vec((any::<prop::sample::Index>(), 0u32..200), 64),
             length in 1..=BLOCK,
+            noted in prop::collection::vec(0usize..0x400, 0..6),
         ) {
             let text: String = steps.iter().filter_map(|(script, step)| {
                 let &(first, width) = script.get(&scripts);
@@ -243,9 +279,15 @@ mod tests {
             if is_x86_feature_detected!("avx512vbmi") && is_x86_feature_detected!("bmi2") {
                 // SAFETY: the processor has these instructions.
                 #[expect(unsafe_code, reason = "compiled for them")]
-                let rows = unsafe { row_by_row(&block, leads, valid) };
-                let plain = one_by_one(&block, leads, valid);
-                prop_assert_eq!((rows.valid, &rows.classes[1..]), (plain.valid, &plain.classes[1..]));
+                let by_rows = |lately: &Lately| unsafe { row_by_row(&block, leads, valid, lately) };
+                let (plain, lately) = (one_by_one(&block, leads, valid), Lately::default());
+                for number in noted {
+                    lately.note(number);
+                }
+                for rows in [by_rows(&lately), by_rows(&lately)] {
+                    let classes = &rows.classes[1..];
+                    prop_assert_eq!((rows.valid, classes), (plain.valid, &plain.classes[1..]));
+                }
             }
         }
     }
