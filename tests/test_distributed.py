@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -201,6 +202,26 @@ def test_jobs_do_not_mix(source: list[Path], trained: bytepair.Tokenizer, tmp_pa
         pytest.raises(ShardError, match="another run is working"),
     ):
         distributed.shard(source, trained, tmp_path / "out", **{**options, "rank": 1})
+
+
+@pytest.mark.parametrize("note", [False, True], ids=["by name", "by a note that was left"])
+def test_a_cluster_that_does_not_answer(
+    note: bool, source: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before any test starts a cluster: Ray would be asked only where it is not yet at one."""
+    pytest.importorskip("ray")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+    if note:
+        (tmp_path / "ray").mkdir()
+        (tmp_path / "ray" / "ray_current_cluster").write_text(address)
+        monkeypatch.delenv("RAY_ADDRESS", raising=False)
+        monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    else:
+        monkeypatch.setenv("RAY_ADDRESS", address)
+    with pytest.raises(ConnectionError, match=f"{address}.*RAY_ADDRESS=local"):
+        distributed.count(source, ray=True, **SMALL)
 
 
 @pytest.fixture(scope="module")

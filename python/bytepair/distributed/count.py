@@ -70,6 +70,8 @@ def count(
     Raises:
         CorpusError: if something cannot be read.
         ShardError: if tasks of another count lie beside the file, or two processes have one rank.
+        ImportError: with Ray, if it is not installed.
+        ConnectionError: with Ray, if the cluster that is named does not answer.
 
     Example:
         >>> import bytepair, pathlib, tempfile

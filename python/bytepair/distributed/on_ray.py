@@ -7,13 +7,19 @@ the tasks make lies in files, as it does without Ray.
 from __future__ import annotations
 
 import logging
+import os
 import pickle
+import socket
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from bytepair.errors import ShardError
+
+PATIENCE = 10.0
+"""So many seconds a cluster has to answer."""
 
 
 def each(items: Iterable[Any], function: Callable[..., None], arguments: tuple[Any, ...]) -> None:
@@ -28,11 +34,14 @@ def results(
 
     Raises:
         ImportError: if Ray is not installed.
+        ConnectionError: if the cluster that Ray would go to does not answer.
     """
     try:
         import ray
     except ImportError as error:
         raise ImportError("to use a cluster, install Ray: pip install 'bytepair[ray]'") from error
+    if not ray.is_initialized():
+        _expect_an_answer()
     packed = [{"number": number, "item": pickle.dumps(item)} for number, item in enumerate(items)]
     if not packed:
         return []
@@ -47,6 +56,37 @@ def results(
     if len(rows) != len(packed):
         raise ShardError(f"Ray gave {len(rows)} results for {len(packed)} tasks")
     return [pickle.loads(row["result"]) for row in rows]
+
+
+def _expect_an_answer() -> None:
+    """Ask the cluster that Ray would go to; Ray itself tries for many minutes.
+
+    Raises:
+        ConnectionError: if nobody answers.
+    """
+    named, origin = os.environ.get("RAY_ADDRESS", "auto"), "RAY_ADDRESS"
+    if named == "auto":
+        note = _note()
+        named, origin = (note.read_text().strip() if note.is_file() else ""), str(note)
+    host, _, port = named.rpartition("://")[2].rpartition(":")
+    if not host or not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()
+    except OSError as error:
+        raise ConnectionError(
+            f"no Ray cluster answers at {named}, which {origin} names: {error}; start one with "
+            "`ray start --head`, name another in RAY_ADDRESS, or set RAY_ADDRESS=local to use "
+            "this machine alone"
+        ) from error
+
+
+def _note() -> Path:
+    """Where Ray notes the cluster of this machine; if it is killed, the note stays."""
+    folder = os.environ.get("RAY_TMPDIR")
+    if folder is None and sys.platform == "linux":
+        folder = os.environ.get("TMPDIR")
+    return Path(folder or "/tmp", "ray", "ray_current_cluster")
 
 
 @contextmanager

@@ -69,6 +69,8 @@ def shard(
     Raises:
         CorpusError: if something cannot be read, unless it is to be skipped.
         ShardError: if the folder belongs to another job, or two processes have the same rank.
+        ImportError: with Ray, if it is not installed.
+        ConnectionError: with Ray, if the cluster that is named does not answer.
 
     Example:
         >>> import bytepair, tempfile
