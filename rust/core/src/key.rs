@@ -16,6 +16,7 @@ const NAMED: usize = 128;
 
 /// A pretoken of at most [`LONGEST`] bytes as two words, with its length in the last byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+// One word behind the other, as `keys` writes them.
 #[repr(C)]
 pub(crate) struct Key {
     low: u64,

@@ -4,7 +4,7 @@
 //! passes, in which waits overlap and the processor has little to guess. Of a batch, the first pass asks
 //! for the memory of what is [`near`](super::near), the second looks at it and asks for the memory of the
 //! others in the [`cache`](super::cache). A few batches are a window, and the last pass looks at all that was
-//! asked for.
+//! asked for: at each in the same way first, and again at those for which that was not enough.
 //!
 //! Those of a window that are not known are listed: so many that they can be merged side by side. What a
 //! text says for the first time it soon says again; a pretoken that is like one in the list takes over its
