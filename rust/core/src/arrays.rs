@@ -6,12 +6,12 @@
 //! it is still near. One thread alone writes into the result at once.
 
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use crate::encode::EncodeOptions;
 use crate::error::{Error, Result};
 use crate::pages::Ahead;
-use crate::parallel;
+use crate::parallel::{self, lock};
 use crate::pretokenize::Splitter;
 use crate::text::Text;
 use crate::tokenizer::{Borrowed, Kit, Tokenizer};
@@ -288,11 +288,6 @@ impl<T> Waiting<'_, T> {
     fn is_due(&self) -> bool {
         self.chunks.get(self.next).is_some_and(Option::is_some)
     }
-}
-
-/// What is locked. Whoever panicked with it has ended the whole call.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<T: Id> Joined<T> {

@@ -1,9 +1,11 @@
 //! A stream of results in the order of their items, made by threads that are never far ahead of it.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
+
+use super::lock;
 
 /// As [`pipe`](super::pipe), but the results come in the order of the items, and the threads are never far ahead of
 /// `sink`: not so far that what is begun and not yet taken has a total weight above `most`, but for
@@ -89,13 +91,9 @@ impl<R> Default for Lying<R> {
 }
 
 impl<R> Desk<R> {
-    fn lock(&self) -> MutexGuard<'_, Lying<R>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The next item that nobody has, as soon as there is room for its result.
     fn begin(&self) -> Option<usize> {
-        let mut lying = self.lock();
+        let mut lying = lock(&self.state);
         loop {
             let index = lying.taken + lying.results.len();
             let weight = *self.weights.get(index).filter(|_| !lying.closed)?;
@@ -110,7 +108,7 @@ impl<R> Desk<R> {
     }
 
     fn put(&self, index: usize, result: R) {
-        let mut lying = self.lock();
+        let mut lying = lock(&self.state);
         let place = index - lying.taken;
         lying.results[place] = Some(result);
         if place == 0 {
@@ -122,7 +120,7 @@ impl<R> Desk<R> {
     fn take(&self) -> Option<R> {
         let absent =
             |lying: &mut Lying<R>| !lying.closed && !matches!(lying.results.front(), Some(Some(_)));
-        let waited = self.changed.wait_timeout_while(self.lock(), PATIENCE, absent);
+        let waited = self.changed.wait_timeout_while(lock(&self.state), PATIENCE, absent);
         let mut lying = waited.unwrap_or_else(PoisonError::into_inner).0;
         let result = lying.results.front_mut().and_then(Option::take)?;
         lying.results.pop_front();
@@ -133,7 +131,7 @@ impl<R> Desk<R> {
     }
 
     fn is_open(&self) -> bool {
-        !self.lock().closed
+        !lock(&self.state).closed
     }
 }
 
@@ -142,7 +140,7 @@ struct Closed<'a, R>(&'a Desk<R>);
 
 impl<R> Drop for Closed<'_, R> {
     fn drop(&mut self) {
-        self.0.lock().closed = true;
+        lock(&self.0.state).closed = true;
         self.0.changed.notify_all();
     }
 }

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 
 mod in_order;
@@ -15,6 +15,11 @@ pub use in_order::in_order;
 
 /// Work of less weight than this is not worth starting a thread.
 const WORTH_A_THREAD: usize = 1 << 16;
+
+/// What is locked, whatever a panic left: who panicked has ended the whole call.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// How many threads the machine runs at once, as far as it tells us; at least 1.
 pub fn available() -> usize {

@@ -12,7 +12,7 @@ use super::start::Start;
 use super::{Mismatch, Mode, Ties, TrainOptions, Trained};
 use crate::count::Counts;
 use crate::error::{Error, Result};
-use crate::parallel;
+use crate::parallel::{self, lock};
 use crate::tokenizer::Tokenizer;
 
 /// Each further floor is so many times lower.
@@ -140,7 +140,7 @@ impl Stage {
     }
 
     fn shard(&self, member: usize) -> MutexGuard<'_, Shard> {
-        self.shards[member].lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shards[member])
     }
 
     fn lock_shards(&self) -> Vec<MutexGuard<'_, Shard>> {
