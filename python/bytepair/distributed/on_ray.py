@@ -40,11 +40,11 @@ def results(
         import ray
     except ImportError as error:
         raise ImportError("to use a cluster, install Ray: pip install 'bytepair[ray]'") from error
-    if not ray.is_initialized():
-        _expect_an_answer()
     packed = [{"number": number, "item": pickle.dumps(item)} for number, item in enumerate(items)]
     if not packed:
         return []
+    if not ray.is_initialized():
+        _expect_an_answer()
 
     def call(row: dict[str, Any]) -> dict[str, Any]:
         result = function(pickle.loads(row["item"]), *arguments)

@@ -4,6 +4,8 @@
 //! where the processor has an instruction that moves bytes apart, it makes four keys at once.
 
 use crate::key::Key;
+#[cfg(target_arch = "x86_64")]
+use crate::simd;
 
 /// So many keys are made together.
 const RUN: usize = 8;
@@ -13,7 +15,7 @@ const RUN: usize = 8;
 #[inline]
 pub(crate) fn write(text: &[u8], start: usize, ends: &[usize], keys: &mut [Key]) {
     #[cfg(target_arch = "x86_64")]
-    if let Some(spread) = x86_64::Avx512::detect() {
+    if let Some(spread) = simd::Avx512::detect() {
         return x86_64::write(text, start, ends, keys, spread);
     }
     write_each(text, start, ends, keys);
@@ -44,27 +46,13 @@ mod x86_64 {
 
     use super::{RUN, write_each};
     use crate::key::{Key, LONGEST};
-    use crate::simd;
+    use crate::simd::Avx512;
 
     /// Half of a run: as many keys as a register holds.
     const HALF: usize = RUN / 2;
 
     /// The bytes of half of a run of pretokens, none of them longer than a key, and some behind.
     type Bytes = [u8; HALF * (LONGEST + 1)];
-
-    /// Made only where the processor has the instructions.
-    #[derive(Debug, Clone, Copy)]
-    pub(super) struct Avx512(());
-
-    impl Avx512 {
-        #[inline]
-        pub(super) fn detect() -> Option<Self> {
-            let has = simd::asked().is_none_or(|asked| asked == "avx512")
-                && is_x86_feature_detected!("avx512bw")
-                && is_x86_feature_detected!("avx512vbmi2");
-            has.then_some(Self(()))
-        }
-    }
 
     #[inline]
     pub(super) fn write(text: &[u8], start: usize, ends: &[usize], keys: &mut [Key], _: Avx512) {

@@ -46,3 +46,21 @@ pub fn only(name: &str) -> Result<()> {
 pub(crate) fn asked() -> Option<&'static str> {
     ASKED.get().copied()
 }
+
+/// That this processor moves bytes together and apart by one instruction (AVX-512 VBMI2), and nobody asked for
+/// others. Made only where that is so.
+#[cfg(target_arch = "x86_64")]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Avx512(());
+
+#[cfg(target_arch = "x86_64")]
+impl Avx512 {
+    #[inline]
+    pub(crate) fn detect() -> Option<Self> {
+        let has = asked().is_none_or(|asked| asked == "avx512")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512vbmi2")
+            && is_x86_feature_detected!("popcnt");
+        has.then_some(Self(()))
+    }
+}

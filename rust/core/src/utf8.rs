@@ -5,6 +5,9 @@
 //! where the processor has it, and without a branch for how many they are where it has not. Whatever else
 //! there is, pairs and lone halves of characters, goes the plain way.
 
+#[cfg(target_arch = "x86_64")]
+use crate::simd;
+
 /// So many units are looked at together.
 const RUN: usize = 16;
 
@@ -22,7 +25,7 @@ pub(crate) fn write<U: Copy + Into<u32>>(units: &[U], buffer: &mut String) {
     let mut bytes = std::mem::take(buffer).into_bytes();
     bytes.reserve(units.len() + units.len() / 2);
     #[cfg(target_arch = "x86_64")]
-    match x86_64::Avx512::detect() {
+    match simd::Avx512::detect() {
         Some(pack) => x86_64::write(units, &mut bytes, pack),
         None => write_with(units, &mut bytes, Plain),
     }
@@ -132,22 +135,7 @@ mod x86_64 {
     };
 
     use super::{Pack, RUN, WRITTEN, write_with};
-    use crate::simd;
-
-    /// Made only where the processor has the instructions.
-    #[derive(Debug, Clone, Copy)]
-    pub(super) struct Avx512(());
-
-    impl Avx512 {
-        #[inline]
-        pub(super) fn detect() -> Option<Self> {
-            let has = simd::asked().is_none_or(|asked| asked == "avx512")
-                && is_x86_feature_detected!("avx512bw")
-                && is_x86_feature_detected!("avx512vbmi2")
-                && is_x86_feature_detected!("popcnt");
-            has.then_some(Self(()))
-        }
-    }
+    use crate::simd::Avx512;
 
     #[inline]
     pub(super) fn write<U: Copy + Into<u32>>(units: &[U], bytes: &mut Vec<u8>, pack: Avx512) {
@@ -210,7 +198,7 @@ mod tests {
             let length = Plain.pack(&run, &mut room);
             prop_assert_eq!(&room[..length], text.as_bytes());
             #[cfg(target_arch = "x86_64")]
-            if let Some(pack) = x86_64::Avx512::detect() {
+            if let Some(pack) = simd::Avx512::detect() {
                 let length = pack.pack(&run, &mut room);
                 prop_assert_eq!(&room[..length], text.as_bytes());
             }
