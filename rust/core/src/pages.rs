@@ -13,6 +13,8 @@ use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
 use std::time::{Duration, Instant};
 
+use bytemuck::Zeroable;
+
 /// The size of a large page in bytes.
 const LARGE: usize = 1 << 21;
 
@@ -25,19 +27,19 @@ const LINE: usize = 64;
 /// Words that begin where a line of the processor's cache begins, and where a large page begins if
 /// they fill one.
 #[derive(Debug, Default)]
-pub(crate) struct Words {
-    all: Vec<u64>,
+pub(crate) struct Words<Word = u64> {
+    all: Vec<Word>,
     start: usize,
     length: usize,
 }
 
-impl Words {
+impl<Word: Zeroable> Words<Word> {
     /// So many zeros.
     pub(crate) fn zeros(length: usize) -> Self {
-        let bytes = length * size_of::<u64>();
+        let bytes = length * size_of::<Word>();
         let alignment = if bytes < LARGE { LINE } else { LARGE };
         // Zeros that nobody has touched cost address space only.
-        let all = vec![0; length + alignment / size_of::<u64>()];
+        let all: Vec<Word> = bytemuck::zeroed_vec(length + alignment / size_of::<Word>());
         let start = all.as_ptr().align_offset(alignment);
         assert!(start + length <= all.len(), "memory can be aligned");
         if bytes >= LARGE {
@@ -45,42 +47,37 @@ impl Words {
         }
         Self { all, start, length }
     }
+}
 
+impl<Word> Words<Word> {
     /// All of them.
     #[inline]
-    pub(crate) fn as_slice(&self) -> &[u64] {
+    pub(crate) fn as_slice(&self) -> &[Word] {
         &self.all[self.start..self.start + self.length]
     }
 
     /// The words from an index on, to be changed.
     #[inline]
-    pub(crate) fn chunk_mut<const LENGTH: usize>(&mut self, index: usize) -> &mut [u64; LENGTH] {
+    pub(crate) fn chunk_mut<const LENGTH: usize>(&mut self, index: usize) -> &mut [Word; LENGTH] {
         let chunk = self.all[self.start + index..].first_chunk_mut();
         chunk.expect("an index that is so far from the end")
     }
 }
 
-impl Deref for Words {
-    type Target = [u64];
+impl<Word> Deref for Words<Word> {
+    type Target = [Word];
 
     #[inline]
-    fn deref(&self) -> &[u64] {
+    fn deref(&self) -> &[Word] {
         self.as_slice()
     }
 }
 
-impl DerefMut for Words {
+impl<Word> DerefMut for Words<Word> {
     #[inline]
-    fn deref_mut(&mut self) -> &mut [u64] {
+    fn deref_mut(&mut self) -> &mut [Word] {
         &mut self.all[self.start..self.start + self.length]
     }
-}
-
-/// Room for so many values, in large pages if it fills one.
-pub(crate) fn room<T>(capacity: usize) -> Vec<T> {
-    let mut room = Vec::with_capacity(capacity);
-    advise(room.spare_capacity_mut());
-    room
 }
 
 /// The large pages of one vector that is filled, asked for shortly before they are written to.
@@ -191,7 +188,7 @@ mod tests {
     #[test]
     fn words_are_zeros_at_the_right_place() {
         for length in [0, 1, 1000, LARGE / 8 - 1, LARGE / 8, LARGE / 4 + 5] {
-            let mut words = Words::zeros(length);
+            let mut words = Words::<u64>::zeros(length);
             assert_eq!(words.len(), length);
             let alignment = if 8 * length < LARGE { LINE } else { LARGE };
             assert_eq!(words.as_ptr().align_offset(alignment), 0);

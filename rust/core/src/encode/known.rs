@@ -10,10 +10,10 @@
 //! text says for the first time it soon says again; a pretoken that is like one in the list takes over its
 //! ids, once they are known.
 
+use std::hint::select_unpredictable;
 use std::ops::Range;
 
-use super::cache::{Cache, LONGEST_KEPT};
-use super::lessons::{Lessons, Notes};
+use super::cache::{Cache, LONGEST_KEPT, Shared};
 use super::near::Near;
 use super::slot::{self, INLINE, Slot};
 use crate::key::{Key, LONGEST};
@@ -26,9 +26,6 @@ pub(super) const WINDOW: usize = Ends::CAPACITY;
 /// How many pretokens are looked up together at most.
 const BATCH: usize = 256;
 
-/// How many pretokens that others have learned are put into the cache together.
-const HEARD: usize = 32;
-
 /// Room for the ids of a window. Before ids that are kept aside are added, at most [`MOST_FILLED`] are in
 /// it.
 const ROOM: usize = MOST_FILLED + LONGEST_KEPT + INLINE * WINDOW;
@@ -38,13 +35,17 @@ const MOST_FILLED: usize = 1 << 10;
 const UNKNOWN: u8 = 16;
 const _: () = assert!(slot::ASIDE < UNKNOWN);
 
-/// 32 MiB, and 10 aside.
-type Pretokens = Cache<19, { 10 << 20 }>;
+/// 32 MiB, and 24 aside.
+const BITS: u32 = 19;
+const ASIDE: usize = 24 << 20;
+
+/// The pretokens that all threads have met.
+pub(super) type Met = Shared<BITS, ASIDE>;
 
 /// The pretokens that were met lately.
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    cache: Pretokens,
+    cache: Cache<BITS, ASIDE>,
     near: Near,
     batch: Box<Batch>,
     window: Box<Window>,
@@ -57,7 +58,6 @@ pub(super) struct Known {
     listed: Box<Listed>,
     /// Which ones of the window are like one in the list, and which one of the window that is.
     again: Vec<(usize, usize)>,
-    notes: Notes,
 }
 
 /// What the slots of some pretokens say.
@@ -130,25 +130,10 @@ impl Default for Listed {
 }
 
 impl Known {
-    /// Let other threads know what was learned, and know what they have.
-    #[inline]
-    pub(super) fn hear(&mut self, lessons: &Lessons) {
-        let Self { cache, near, notes, .. } = self;
-        for slots in lessons.exchange(notes).chunks(HEARD) {
-            prepare(cache, near);
-            for slot in slots {
-                let place = cache.locate(slot::key(slot));
-                cache.prefetch_beside(place, true);
-            }
-            for &slot in slots {
-                cache.hear(slot);
-            }
-        }
-    }
-
     /// Look up the pretokens between `start` and each of the `ends`, at most [`WINDOW`] of them.
-    pub(super) fn look_up(&mut self, text: &[u8], start: usize, ends: &[usize]) {
-        prepare(&mut self.cache, &mut self.near);
+    pub(super) fn look_up(&mut self, met: &Met, text: &[u8], start: usize, ends: &[usize]) {
+        self.cache.prepare(met);
+        self.near.grow(self.cache.bits());
         self.asked.clear();
         for first in (0..ends.len()).step_by(BATCH) {
             let last = ends.len().min(first + BATCH);
@@ -168,7 +153,7 @@ impl Known {
         let misses = batch.sift(near, words, counts, ends.len());
         asked.extend(batch.missed[..misses].iter().map(|&at| {
             let key = batch.keys[at];
-            Asked { key, place: cache.locate(key), index: first + at }
+            Asked { key, place: cache.table().locate(key), index: first + at }
         }));
     }
 
@@ -193,10 +178,12 @@ impl Known {
         let mut count = 0;
         for (number, &Asked { key, place, index }) in asked.iter().enumerate() {
             let (is_here, slot) = cache.look(key, place);
-            window.put(index, slot);
-            let is_all = is_here & (slot::count(slot) != slot::ASIDE);
-            near.put_if(is_all, key, slot);
-            cache.prefetch_beside(place, !is_here);
+            window.put(index, &slot);
+            let ids = select_unpredictable(is_here, slot::count(&slot), UNKNOWN);
+            window.counts[index] = ids;
+            let is_all = usize::from(ids) <= INLINE;
+            near.put_if(is_all, key, &slot);
+            cache.table().prefetch_beside(place, !is_here);
             rest[count] = number;
             count += usize::from(!is_all);
         }
@@ -208,17 +195,17 @@ impl Known {
     fn look_again(&mut self, asked: Asked, start: usize, ends: &[usize]) {
         let Self { cache, near, window, unknown, listed, again, .. } = self;
         let Asked { key, place, index } = asked;
-        if let Some(slot) = cache.find(key, place) {
-            window.put(index, slot);
-            let is_aside = slot::count(slot) == slot::ASIDE;
-            near.put_if(!is_aside, key, slot);
-            let words = slot::words(slot);
-            if is_aside {
-                cache.prefetch_aside(words);
-            }
-            return;
+        if window.counts[index] == UNKNOWN
+            && let Some(slot) = cache.find_beside(key, place)
+        {
+            window.put(index, &slot);
+            near.put_if(slot::count(&slot) != slot::ASIDE, key, &slot);
         }
-        window.counts[index] = UNKNOWN;
+        match window.counts[index] {
+            slot::ASIDE => return cache.table().prefetch_aside(window.words[index]),
+            UNKNOWN => (),
+            _ => return,
+        }
         let range = range_of(start, ends, index);
         let far = Far { range, key, hash: 0, candidate: None, place, index };
         match listed.twin(unknown, &far) {
@@ -238,30 +225,30 @@ impl Known {
         out: &mut Vec<u32>,
     ) -> usize {
         let Self { cache, window, .. } = self;
-        let aside = |index, words| cache.aside(words, &text[range_of(start, ends, index)]);
+        let aside = |index, words, room: &mut _| {
+            cache.table().read_aside(words, &text[range_of(start, ends, index)], room)
+        };
         window.gather(first..ends.len(), aside, out)
     }
 
     /// Append the ids of one pretoken if somebody has remembered them meanwhile; false if nobody has.
     pub(super) fn append_one(&mut self, pretoken: &[u8], out: &mut Vec<u32>) -> bool {
         let key = Key::of(pretoken, 0..pretoken.len());
-        self.cache.append(key, self.cache.locate(key), pretoken, out)
+        self.cache.append(key, self.cache.table().locate(key), pretoken, out)
     }
 
     /// Remember the ids of one pretoken.
     pub(super) fn put(&mut self, pretoken: &[u8], ids: &[u32]) {
         if pretoken.len() <= LONGEST_KEPT {
             let key = Key::of(pretoken, 0..pretoken.len());
-            self.cache.put(key, self.cache.locate(key), pretoken, ids);
+            self.cache.put(key, self.cache.table().locate(key), pretoken, ids);
         }
     }
 
     /// Let the ids of a pretoken of the list be known, which is in the text where `far` says.
     pub(super) fn learn(&mut self, far: &Far, text: &[u8], ids: &[u32]) {
-        let slot = self.cache.put(far.key, far.place, &text[far.range.clone()], ids);
-        self.window.put(far.index, &slot);
-        if slot::count(&slot) != slot::ASIDE {
-            self.notes.learn(slot);
+        if let Some(slot) = self.cache.put(far.key, far.place, &text[far.range.clone()], ids) {
+            self.window.put(far.index, &slot);
         }
     }
 
@@ -271,14 +258,6 @@ impl Known {
         for (index, like) in self.again.drain(..) {
             (words[index], counts[index]) = (words[like], counts[like]);
         }
-    }
-}
-
-/// Be ready to look pretokens up.
-#[inline]
-fn prepare(cache: &mut Pretokens, near: &mut Near) {
-    if cache.prepare() {
-        near.grow(cache.bits());
     }
 }
 
@@ -314,12 +293,12 @@ impl Window {
     }
 
     /// Append the ids of the pretokens in `range`, up to one whose ids are not known; its index is
-    /// returned, or the end. `aside` gives the ids that are kept there.
+    /// returned, or the end. `aside` writes the ids that are kept there, and says how many they are.
     #[inline]
-    fn gather<'a>(
+    fn gather(
         &mut self,
         range: Range<usize>,
-        aside: impl Fn(usize, [u64; 2]) -> Option<&'a [[u8; 4]]>,
+        aside: impl Fn(usize, [u64; 2], &mut [u32; LONGEST_KEPT]) -> Option<usize>,
         out: &mut Vec<u32>,
     ) -> usize {
         let Self { words, counts, ids } = self;
@@ -336,16 +315,17 @@ impl Window {
                 at += 1;
             }
             let is_aside = at < range.end && counts[at] == slot::ASIDE;
-            let kept = if is_aside { aside(at, words[at]) } else { None };
-            if filled > MOST_FILLED || kept.is_none() {
+            if filled > MOST_FILLED {
                 out.extend_from_slice(&ids[..filled]);
                 filled = 0;
             }
-            let Some(kept) = kept else { return at };
-            for (id, bytes) in ids[filled..].iter_mut().zip(kept) {
-                *id = u32::from_le_bytes(*bytes);
-            }
-            filled += kept.len();
+            let room = ids[filled..].first_chunk_mut().expect("there is room for all");
+            let kept = if is_aside { aside(at, words[at], room) } else { None };
+            let Some(kept) = kept else {
+                out.extend_from_slice(&ids[..filled]);
+                return at;
+            };
+            filled += kept;
             at += 1;
         }
     }

@@ -5,6 +5,8 @@
 //! that were not are looked up and merged [`together`]; long ones fall into pieces where no token goes
 //! on ([`borders`]). Special tokens are cut out of the text first, and only if the caller asks for it.
 
+mod aside;
+
 mod borders;
 
 mod buckets;
@@ -12,8 +14,6 @@ mod buckets;
 mod cache;
 
 mod known;
-
-mod lessons;
 
 mod merge;
 
@@ -27,13 +27,13 @@ mod ranks;
 
 mod remembered;
 
-mod ring;
-
 mod runs;
 
 mod slot;
 
 mod special;
+
+mod table;
 
 mod together;
 
@@ -51,9 +51,8 @@ use crate::key::{Key, LONGEST};
 use crate::pretokenize::{Ends, Splitter};
 use crate::tokenizer::Tokenizer;
 use crate::vocabulary::{MergeRule, Rule, Vocabulary};
-use cache::{Cache, LONGEST_KEPT};
-use known::{Known, WINDOW};
-use lessons::Lessons;
+use cache::{Cache, LONGEST_KEPT, Shared};
+use known::{Known, Met, WINDOW};
 use merge::{ByteIds, MergeScratch};
 use special::SpecialFinder;
 use together::Ahead;
@@ -61,7 +60,8 @@ use together::Ahead;
 /// No byte has this id.
 const NO_ID: u32 = u32::MAX;
 
-/// What encoding needs beside the vocabulary, derived from it once.
+/// What encoding needs beside the vocabulary, derived from it once, and what it has met: 62 MiB at most, and as much
+/// again while a table of that is made anew.
 #[derive(Debug)]
 pub(crate) struct Encoder {
     /// The id of each byte, or `NO_ID`.
@@ -74,7 +74,9 @@ pub(crate) struct Encoder {
     /// Whether a pretoken that is a token wins outright.
     whole_first: bool,
     remembered: Option<Remembered>,
-    lessons: Lessons,
+    /// The pretokens that were met, and the pieces of long ones.
+    met: Met,
+    met_pieces: MetPieces,
 }
 
 /// What to do with special tokens, and which ids go before and after each text.
@@ -100,13 +102,14 @@ impl EncodeOptions {
     }
 }
 
-/// Pieces of long pretokens: 4 MiB and 1 aside.
-type Pieces = Cache<16, { 1 << 20 }>;
+/// Pieces of long pretokens that all threads have met: 4 MiB, and 2 aside.
+type MetPieces = Shared<16, { 2 << 20 }>;
+type Pieces = Cache<16, { 2 << 20 }>;
 
 /// How many pieces are looked up together.
 const PIECES: usize = 16;
 
-/// What encoding remembers and reuses; one for each thread. It takes 51 MiB at most.
+/// What one thread reuses: 3 MiB, and the latest tables that it saw of what was met.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     known: Known,
@@ -146,8 +149,8 @@ impl Encoder {
         let whole_first = rule != Rule::Merges { ignore_merges: false };
         let borders = borders.map_or_else(OnceLock::new, OnceLock::from);
         let covers_all = !byte_ids.contains(&NO_ID);
-        let lessons = Lessons::default();
-        Self { byte_ids, covers_all, pairs, borders, whole_first, remembered: None, lessons }
+        let (remembered, met, met_pieces) = (None, Met::default(), MetPieces::default());
+        Self { byte_ids, covers_all, pairs, borders, whole_first, remembered, met, met_pieces }
     }
 
     pub(crate) fn borders(&self, vocabulary: &Vocabulary) -> &Borders {
@@ -203,8 +206,7 @@ impl Encoder {
     ) -> Result<usize> {
         let Scratch { known, pieces, merge, ahead, ends } = scratch;
         for ends in ends.as_slice().chunks(WINDOW) {
-            known.hear(&self.lessons);
-            known.look_up(text, start, ends);
+            known.look_up(&self.met, text, start, ends);
             self.foresee(vocabulary, text, known, ahead);
             let mut next = known.append(text, start, ends, 0, out);
             while next < ends.len() {
@@ -255,11 +257,11 @@ impl Encoder {
         ids: &mut Vec<u32>,
     ) -> Result<usize> {
         // The memory of all is asked for before the first is looked at.
-        pieces.prepare();
+        pieces.prepare(&self.met_pieces);
         let (mut few, mut count, mut begin) = ([(0, Key::default(), 0); PIECES], 0, start);
         for (piece, end) in few.iter_mut().zip(ends) {
             let key = Key::of(pretoken, begin..end);
-            *piece = (end, key, pieces.locate(key));
+            *piece = (end, key, pieces.table().locate(key));
             (count, begin) = (count + 1, end);
         }
         for &(end, key, place) in &few[..count] {

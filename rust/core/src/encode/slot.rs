@@ -14,11 +14,14 @@ pub(super) const WORDS: usize = 4;
 pub(super) type Slot = [u64; WORDS];
 
 /// The count of a slot whose last two words are no ids.
-pub(super) const ASIDE: u8 = 15;
+pub(super) const ASIDE: u8 = 7;
 
-/// The number of ids is in the four highest bits of a key, which are always zero.
+/// The number of ids is in three of the four highest bits of a key, which are always zero.
 const COUNT: u32 = 60;
 const KEY: u64 = u64::MAX >> 4;
+
+/// The highest bit of the second word says in a table that the pretoken was met again.
+pub(super) const MET: u64 = 1 << 63;
 
 /// The slot of a pretoken with at most [`INLINE`] ids.
 pub(super) fn of_ids(key: Key, ids: &[u32]) -> Slot {
@@ -49,7 +52,7 @@ pub(super) fn key(slot: &Slot) -> Key {
 /// How many ids a slot has, or [`ASIDE`].
 #[inline]
 pub(super) fn count(slot: &Slot) -> u8 {
-    u8::try_from(slot[1] >> COUNT).expect("four bits")
+    u8::try_from((slot[1] & !MET) >> COUNT).expect("three bits")
 }
 
 /// The last two words of a slot: its ids, or where they are.

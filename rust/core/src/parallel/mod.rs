@@ -16,6 +16,11 @@ pub use in_order::in_order;
 /// Work of less weight than this is not worth starting a thread.
 const WORTH_A_THREAD: usize = 1 << 16;
 
+/// What one thread writes often, apart from the lines of memory that others read.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct Apart<T>(pub(crate) T);
+
 /// What is locked, whatever a panic left: who panicked has ended the whole call.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
