@@ -14,6 +14,7 @@ use memmap2::{Advice, Mmap};
 use crate::arrays::{Arrays, Id};
 use crate::encode::EncodeOptions;
 use crate::error::{Error, Result};
+use crate::parallel;
 use crate::text::Text;
 use crate::tokenizer::Tokenizer;
 
@@ -85,7 +86,8 @@ impl Tokenizer {
             reason: error.to_string(),
         };
         let content = Content::open(path).map_err(unreadable)?;
-        let documents = documents(&content, &file.separator)?;
+        let searching = parallel::worth(threads, content.len());
+        let documents = documents(&content, &file.separator, searching)?;
         let text = |bytes| if file.lossy { Text::Lossy(bytes) } else { Text::Bytes(bytes) };
         let texts: Vec<Text<'_>> = documents.iter().map(|bytes| text(bytes)).collect();
         self.encode_arrays(&texts, options, threads).map_err(|error| match error {
@@ -101,20 +103,40 @@ impl Tokenizer {
     }
 }
 
-/// What stands between the separators.
-fn documents<'a>(content: &'a [u8], separator: &[u8]) -> Result<Vec<&'a [u8]>> {
+/// What stands between the separators, looked for on several threads.
+fn documents<'a>(content: &'a [u8], separator: &[u8], threads: usize) -> Result<Vec<&'a [u8]>> {
     if separator.is_empty() {
         return Ok(vec![content]);
     }
+    let places = places(content, separator, threads)?;
+    let mut start = 0;
+    let documents = places.into_iter().chain([content.len()]).map(|end| {
+        let document = &content[start..end];
+        start = end + separator.len();
+        document
+    });
+    Ok(documents.collect())
+}
+
+/// Where the separators begin.
+fn places(content: &[u8], separator: &[u8], threads: usize) -> Result<Vec<usize>> {
     let finder = AhoCorasick::new([separator])
         .map_err(|e| Error::Vocabulary { reason: format!("the separator is too long: {e}") })?;
-    let (mut documents, mut start) = (Vec::new(), 0);
-    for found in finder.find_iter(content) {
-        documents.push(&content[start..found.start()]);
-        start = found.end();
-    }
-    documents.push(&content[start..]);
-    Ok(documents)
+    // Those that may overlap depend on where one begins to look.
+    let threads = if overlaps_itself(separator) { 1 } else { threads };
+    let share = content.len().div_ceil(threads);
+    let places = (0..threads).map(|number| {
+        let start = (number * share).min(content.len());
+        let end = (start + share + separator.len() - 1).min(content.len());
+        let found = finder.find_iter(&content[start..end]);
+        move || found.map(|found| start + found.start()).collect::<Vec<_>>()
+    });
+    Ok(parallel::run(places).concat())
+}
+
+/// Whether an end of a separator is a beginning of it.
+fn overlaps_itself(separator: &[u8]) -> bool {
+    (1..separator.len()).any(|length| separator.starts_with(&separator[length..]))
 }
 
 #[cfg(test)]
@@ -128,6 +150,7 @@ mod tests {
         fn documents_are_what_stands_between_separators(
             content in prop::collection::vec(0u8..3, 0..40),
             separator in prop::collection::vec(0u8..3, 1..4),
+            threads in 1usize..5,
         ) {
             let (mut plain, mut start, mut at) = (Vec::new(), 0, 0);
             while at < content.len() {
@@ -140,7 +163,7 @@ mod tests {
                 }
             }
             plain.push(&content[start..]);
-            prop_assert_eq!(documents(&content, &separator).unwrap(), plain);
+            prop_assert_eq!(documents(&content, &separator, threads).unwrap(), plain);
         }
     }
 }
