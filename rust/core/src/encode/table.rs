@@ -27,7 +27,7 @@ const LINE: usize = slot::WORDS * SLOTS;
 /// How many lines lend each other room. Those beside a line differ from it in the lowest bits of its place.
 const GROUP: usize = 4;
 
-/// There are as many lines at least, as 2 to this power.
+/// There are 2 to the power of this many lines at least.
 pub(super) const LEAST_BITS: u32 = 2;
 
 /// The second word of a slot that somebody fills. It is that of no key.
