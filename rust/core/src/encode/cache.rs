@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn threads_never_see_half_of_anything() {
         let shared = Shared::<9, ASIDE>::default();
-        let numbers = if cfg!(miri) { 200 } else { 40_000 };
+        let numbers = if cfg!(miri) { 100 } else { 40_000 };
         let work = &|offset: u32| {
             let mut cache = Cache::default();
             let mut found = 0;
