@@ -68,7 +68,7 @@ impl Aside {
         Some([start as u64, named[1]])
     }
 
-    /// Bring the first words of an entry.
+    /// Bring an entry: its first word and its last, which are in two lines of memory more often than not.
     #[inline]
     pub(super) fn prefetch(&self, named: [u64; 2]) {
         let start = usize::try_from(named[0]).unwrap_or(0);

@@ -161,7 +161,7 @@ impl<const BITS: u32, const ASIDE: usize> Cache<BITS, ASIDE> {
             return true;
         }
         let mut room = [0; LONGEST_KEPT];
-        let count = self.table.read_aside(words, pretoken, &mut room);
+        let count = self.table.aside().read(words, pretoken, &mut room);
         out.extend(count.into_iter().flat_map(|count| &room[..count]));
         count.is_some()
     }
@@ -187,7 +187,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashMap;
 
-    const ASIDE: usize = 1 << 18;
+    const ASIDE: usize = 1 << 20;
 
     fn key(pretoken: &[u8]) -> Key {
         Key::of(pretoken, 0..pretoken.len())
@@ -239,12 +239,13 @@ mod tests {
     #[test]
     fn it_grows_and_then_forgets_what_is_not_met_again() {
         let (shared, mut cache) = (Shared::<13, ASIDE>::default(), Cache::default());
-        let mut misses = 0;
+        let (mut misses, mut lost) = (0, 0);
         for number in 0..200_000 {
             cache.prepare(&shared);
             let (pretoken, ids) = example(number);
             assert_eq!(cache.get(&pretoken), None);
             cache.keep(&pretoken, &ids);
+            lost += usize::from(cache.get(&pretoken).is_none());
             if cache.get(b"frequent").is_none() {
                 misses += 1;
                 cache.keep(b"frequent", &[7]);
@@ -256,7 +257,9 @@ mod tests {
             let (pretoken, ids) = example(number);
             cache.get(&pretoken).map(|found| assert_eq!(found, ids)).is_some()
         });
-        assert!(kept.count() > 1 << 10);
+        let kept = kept.count();
+        // Before a table is thinned, many groups are full.
+        assert!(kept > 1 << 13 && lost < 200_000 / 4, "{kept} {lost}");
     }
 
     /// Threads that meet the same pretokens at the same time, while tables grow and are thinned.

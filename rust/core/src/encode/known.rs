@@ -202,7 +202,7 @@ impl Known {
             near.put_if(slot::count(&slot) != slot::ASIDE, key, &slot);
         }
         match window.counts[index] {
-            slot::ASIDE => return cache.table().prefetch_aside(window.words[index]),
+            slot::ASIDE => return cache.table().aside().prefetch(window.words[index]),
             UNKNOWN => (),
             _ => return,
         }
@@ -226,13 +226,13 @@ impl Known {
     ) -> usize {
         let Self { cache, window, .. } = self;
         let aside = |index, words, room: &mut _| {
-            cache.table().read_aside(words, &text[range_of(start, ends, index)], room)
+            cache.table().aside().read(words, &text[range_of(start, ends, index)], room)
         };
         window.gather(first..ends.len(), aside, out)
     }
 
     /// Append the ids of one pretoken if somebody has remembered them meanwhile; false if nobody has.
-    pub(super) fn append_one(&mut self, pretoken: &[u8], out: &mut Vec<u32>) -> bool {
+    pub(super) fn append_one(&self, pretoken: &[u8], out: &mut Vec<u32>) -> bool {
         let key = Key::of(pretoken, 0..pretoken.len());
         self.cache.append(key, self.cache.table().locate(key), pretoken, out)
     }

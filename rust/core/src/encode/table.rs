@@ -13,7 +13,6 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 use super::aside::Aside;
-use super::cache::LONGEST_KEPT;
 use super::slot::{self, Slot};
 use crate::key::{Key, LONGEST};
 use crate::pages::Words;
@@ -180,22 +179,10 @@ impl Table {
         false
     }
 
-    /// Bring what is kept aside, where a slot says.
+    /// What is kept aside, where slots say.
     #[inline]
-    pub(super) fn prefetch_aside(&self, words: [u64; 2]) {
-        self.aside.prefetch(words);
-    }
-
-    /// Write the ids of a pretoken that are kept aside, where a slot says, to the beginning of `room`; how many
-    /// they are. `None` if they are those of another.
-    #[inline]
-    pub(super) fn read_aside(
-        &self,
-        words: [u64; 2],
-        pretoken: &[u8],
-        room: &mut [u32; LONGEST_KEPT],
-    ) -> Option<usize> {
-        self.aside.read(words, pretoken, room)
+    pub(super) fn aside(&self) -> &Aside {
+        &self.aside
     }
 
     /// Have all that another table has, which has no more lines and no more aside.
