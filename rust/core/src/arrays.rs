@@ -10,11 +10,12 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::encode::EncodeOptions;
 use crate::error::{Error, Result};
+use crate::kit::{Borrowed, Kit};
 use crate::pages::Ahead;
 use crate::parallel::{self, lock};
 use crate::pretokenize::Splitter;
 use crate::text::Text;
-use crate::tokenizer::{Borrowed, Kit, Tokenizer};
+use crate::tokenizer::Tokenizer;
 
 /// A long text is cut into parts of about so many units.
 const PART: usize = 1 << 18;

@@ -73,6 +73,8 @@ mod index;
 mod key;
 mod keys;
 
+mod kit;
+
 mod lanes;
 
 mod pages;

@@ -12,8 +12,9 @@ use std::ops::Range;
 
 use crate::encode::EncodeOptions;
 use crate::error::{Error, Result};
+use crate::kit::Borrowed;
 use crate::parallel;
-use crate::tokenizer::{Borrowed, Tokenizer};
+use crate::tokenizer::Tokenizer;
 
 /// A piece of a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

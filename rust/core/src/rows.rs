@@ -7,10 +7,11 @@
 use crate::arrays::Id;
 use crate::encode::EncodeOptions;
 use crate::error::{Error, Result};
+use crate::kit::Kit;
 use crate::pages::Ahead;
 use crate::parallel;
 use crate::parquet::{Part, TextColumn};
-use crate::tokenizer::{Kit, Tokenizer};
+use crate::tokenizer::Tokenizer;
 
 /// So many bytes of text are worked on, or wait for who takes the ids, at most; with many threads, more.
 const AHEAD: usize = 1 << 26;

@@ -5,8 +5,9 @@
 
 use crate::encode::EncodeOptions;
 use crate::error::{Error, Result};
+use crate::kit::Kit;
 use crate::text::Text;
-use crate::tokenizer::{Kit, Tokenizer};
+use crate::tokenizer::Tokenizer;
 
 /// The ids of a text and what each covers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

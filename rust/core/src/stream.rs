@@ -6,8 +6,9 @@
 use crate::arrays::Id;
 use crate::encode::EncodeOptions;
 use crate::error::Result;
+use crate::kit::Kit;
 use crate::text::Text;
-use crate::tokenizer::{Kit, Tokenizer};
+use crate::tokenizer::Tokenizer;
 
 /// Ids are made when so many bytes have come together.
 const ENOUGH: usize = 1 << 16;

@@ -7,8 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::File;
-use std::ops::{Deref, DerefMut};
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
 
 use sha2::{Digest, Sha256};
 
@@ -17,6 +16,7 @@ use crate::count::Counts;
 use crate::decode::Number;
 use crate::encode::{Borders, EncodeOptions, Encoder, PairTable, Remembered, Scratch, known};
 use crate::error::{Error, Result};
+use crate::kit::{Borrowed, Kit, Kits};
 use crate::parallel;
 use crate::pretokenize::{Pattern, Splitter, UNICODE_VERSION};
 use crate::text::Text;
@@ -57,9 +57,7 @@ pub struct Tokenizer {
     /// For each id what it is; see [`token`](crate::token).
     marks: OnceLock<Column<u32>>,
     fingerprint: OnceLock<String>,
-    /// What encoding remembered, for the next call; one for each thread that was at work.
-    #[expect(clippy::vec_box, reason = "a kit is taken and put back for every short text")]
-    kits: Mutex<Vec<Box<Kit>>>,
+    kits: Kits,
 }
 
 impl PartialEq for Tokenizer {
@@ -100,7 +98,7 @@ impl Tokenizer {
             made_listed: Column::new(Vec::new()),
             marks: OnceLock::new(),
             fingerprint: OnceLock::new(),
-            kits: Mutex::new(Vec::new()),
+            kits: Kits::default(),
         })
     }
 
@@ -474,12 +472,8 @@ impl Tokenizer {
     }
 
     /// What an earlier call left behind, or else something new.
-    ///
-    /// Nobody waits for the lock: it is held for a moment only, but a process that was forked in that
-    /// moment would wait forever.
     pub(crate) fn kit(&self) -> Borrowed<'_> {
-        let kept = self.kits.try_lock().ok().and_then(|mut kept| kept.pop());
-        Borrowed { tokenizer: self, kit: Some(kept.unwrap_or_default()) }
+        self.kits.borrow()
     }
 
     /// The bytes of `ids`, end to end. Fails at the first id that stands for nothing.
@@ -537,54 +531,6 @@ fn pieces<'a>(
         done = found.end;
     }
     sink(Piece::Text(&text[done..]))
-}
-
-/// What a thread needs to encode, kept from one call to the next.
-#[derive(Debug, Default)]
-pub(crate) struct Kit {
-    pub(crate) scratch: Scratch,
-    /// Ids on their way.
-    pub(crate) block: Vec<u32>,
-    /// A text as UTF-8 that is stored otherwise.
-    pub(crate) text: String,
-}
-
-/// A kit that goes back to its tokenizer when it is no longer needed.
-pub(crate) struct Borrowed<'a> {
-    tokenizer: &'a Tokenizer,
-    /// Here until dropped.
-    kit: Option<Box<Kit>>,
-}
-
-/// A buffer that grew larger than this (in bytes or ids) is not kept.
-const KEPT: usize = 1 << 20;
-
-impl Deref for Borrowed<'_> {
-    type Target = Kit;
-
-    fn deref(&self) -> &Kit {
-        self.kit.as_ref().expect("it is here until dropped")
-    }
-}
-
-impl DerefMut for Borrowed<'_> {
-    fn deref_mut(&mut self) -> &mut Kit {
-        self.kit.as_mut().expect("it is here until dropped")
-    }
-}
-
-impl Drop for Borrowed<'_> {
-    fn drop(&mut self) {
-        if self.text.capacity() > KEPT {
-            self.text = String::new();
-        }
-        if self.block.capacity() > KEPT {
-            self.block = Vec::new();
-        }
-        if let Ok(mut kept) = self.tokenizer.kits.try_lock() {
-            kept.extend(self.kit.take());
-        }
-    }
 }
 
 /// Each byte as two hexadecimal digits.
