@@ -7,9 +7,6 @@ use crate::key::Key;
 #[cfg(target_arch = "x86_64")]
 use crate::simd;
 
-/// So many keys are made together.
-const RUN: usize = 8;
-
 /// Write the key or the name of each pretoken, as [`Key::of`] makes it. The first begins at `start`, each ends
 /// at the next of the `ends`, and there are as many keys.
 #[inline]
@@ -37,18 +34,19 @@ fn write_each(text: &[u8], mut start: usize, ends: &[usize], keys: &mut [Key]) {
 )]
 mod x86_64 {
     use std::arch::x86_64::{
-        __m512i, _mm_cvtsi128_si64, _mm_extract_epi64, _mm512_alignr_epi64,
-        _mm512_cmpgt_epu64_mask, _mm512_cvtepi64_epi16, _mm512_loadu_si512,
-        _mm512_maskz_expand_epi8, _mm512_maskz_permutexvar_epi64, _mm512_or_si512,
-        _mm512_set1_epi64, _mm512_setr_epi64, _mm512_slli_epi64, _mm512_sllv_epi64,
-        _mm512_storeu_si512, _mm512_sub_epi64,
+        __m512i, _mm_cvtsi128_si64, _mm_extract_epi64, _mm512_alignr_epi64, _mm512_cvtepi64_epi16,
+        _mm512_loadu_si512, _mm512_mask_cmpgt_epu64_mask, _mm512_mask_storeu_epi64,
+        _mm512_maskz_expand_epi8, _mm512_maskz_loadu_epi8, _mm512_maskz_loadu_epi64,
+        _mm512_maskz_permutexvar_epi64, _mm512_or_si512, _mm512_set1_epi64, _mm512_setr_epi64,
+        _mm512_slli_epi64, _mm512_sllv_epi64, _mm512_storeu_si512, _mm512_sub_epi64,
     };
 
-    use super::{RUN, write_each};
+    use super::write_each;
     use crate::key::{Key, LONGEST};
     use crate::simd::Avx512;
 
-    /// Half of a run: as many keys as a register holds.
+    /// So many keys are made together, in two halves: as many as a register holds.
+    const RUN: usize = 8;
     const HALF: usize = RUN / 2;
 
     /// The bytes of half of a run of pretokens, none of them longer than a key, and some behind.
@@ -66,11 +64,11 @@ mod x86_64 {
         let (runs_of_keys, rest_of_keys) = keys.as_chunks_mut::<RUN>();
         for (ends, keys) in runs.iter().zip(runs_of_keys) {
             if !write_run(text, start, ends, keys) {
-                write_each(text, start, ends, keys);
+                write_few(text, start, ends, keys);
             }
             start = ends[RUN - 1];
         }
-        write_each(text, start, rest, rest_of_keys);
+        write_few(text, start, rest, rest_of_keys);
     }
 
     /// Write the keys of a run; false if one of the pretokens is long, or the text ends soon.
@@ -83,46 +81,85 @@ mod x86_64 {
         let (Some(first), Some(second)) = (bytes_at(start), bytes_at(ends[HALF - 1])) else {
             return false;
         };
-        let lengths = lengths(start, ends);
-        let longest = _mm512_set1_epi64((LONGEST as u64).cast_signed());
-        if _mm512_cmpgt_epu64_mask(lengths, longest) != 0 {
+        // SAFETY: there are eight ends, and the load needs no alignment.
+        let lengths = lengths(start, unsafe { _mm512_loadu_si512(ends.as_ptr().cast()) });
+        if has_long(lengths, RUN) {
             return false;
         }
+        // SAFETY: there are so many bytes, and the loads need no alignment.
+        let text = unsafe { [first, second].map(|text| _mm512_loadu_si512(text.as_ptr().cast())) };
+        let keys = keys.as_chunks_mut::<HALF>().0.iter_mut();
+        for (keys, words) in keys.zip(spread(text, lengths)) {
+            // SAFETY: a key is two words, the lower one first, and the store needs no alignment.
+            unsafe { _mm512_storeu_si512(keys.as_mut_ptr().cast(), words) };
+        }
+        true
+    }
+
+    /// Write the keys of a run or less, whatever stands there.
+    #[inline(never)]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2")]
+    fn write_few(text: &[u8], start: usize, ends: &[usize], keys: &mut [Key]) {
+        // SAFETY: so many ends are read as there are, and the load needs no alignment.
+        let loaded = unsafe { _mm512_maskz_loadu_epi64(mask(ends.len()), ends.as_ptr().cast()) };
+        let lengths = lengths(start, loaded);
+        if has_long(lengths, ends.len()) {
+            return write_each(text, start, ends, keys);
+        }
+        let second = ends.get(HALF - 1).copied().unwrap_or(text.len());
+        let text = [start, second].map(|at| {
+            let rest = &text[at..];
+            let first = if rest.len() < 64 { (1 << rest.len()) - 1 } else { u64::MAX };
+            // SAFETY: so many bytes are read as there are, and the load needs no alignment.
+            unsafe { _mm512_maskz_loadu_epi8(first, rest.as_ptr().cast()) }
+        });
+        for (keys, words) in keys.chunks_mut(HALF).zip(spread(text, lengths)) {
+            let (start, count) = (keys.as_mut_ptr(), mask(2 * keys.len()));
+            // SAFETY: so many keys are written as there are, and the store needs no alignment.
+            unsafe { _mm512_mask_storeu_epi64(start.cast(), count, words) };
+        }
+    }
+
+    /// How long pretokens are of which the first begins at `start`, and that end there.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2")]
+    fn lengths(start: usize, ends: __m512i) -> __m512i {
+        let start = _mm512_set1_epi64((start as u64).cast_signed());
+        _mm512_sub_epi64(ends, _mm512_alignr_epi64::<7>(ends, start))
+    }
+
+    /// Whether one of the first so many is longer than a key.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2")]
+    fn has_long(lengths: __m512i, count: usize) -> bool {
+        let longest = _mm512_set1_epi64((LONGEST as u64).cast_signed());
+        _mm512_mask_cmpgt_epu64_mask(mask(count), lengths, longest) != 0
+    }
+
+    /// The keys of eight pretokens of these lengths, whose bytes the two texts begin with, four in each.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2")]
+    fn spread(text: [__m512i; 2], lengths: __m512i) -> [__m512i; 2] {
         // For each pretoken as many ones as it has bytes, of 16 bits.
         let one = _mm512_set1_epi64(1);
         let masks = _mm512_sub_epi64(_mm512_sllv_epi64(one, lengths), one);
         let masks = _mm512_cvtepi64_epi16(masks);
         let masks = [_mm_cvtsi128_si64(masks), _mm_extract_epi64::<1>(masks)];
+        // The length is in the highest byte.
         let highest = _mm512_slli_epi64::<56>(lengths);
-        let (keys, _) = keys.as_chunks_mut::<HALF>();
-        spread(first, masks[0], highest, _mm512_setr_epi64(0, 0, 0, 1, 0, 2, 0, 3), &mut keys[0]);
-        spread(second, masks[1], highest, _mm512_setr_epi64(0, 4, 0, 5, 0, 6, 0, 7), &mut keys[1]);
-        true
+        let which =
+            [_mm512_setr_epi64(0, 0, 0, 1, 0, 2, 0, 3), _mm512_setr_epi64(0, 4, 0, 5, 0, 6, 0, 7)];
+        std::array::from_fn(|half| {
+            let bytes = _mm512_maskz_expand_epi8(masks[half].cast_unsigned(), text[half]);
+            let lengths = _mm512_maskz_permutexvar_epi64(0b1010_1010, which[half], highest);
+            _mm512_or_si512(bytes, lengths)
+        })
     }
 
-    /// How long the pretokens are.
+    /// The first so many of eight.
     #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2")]
-    fn lengths(start: usize, ends: &[usize; RUN]) -> __m512i {
-        const { assert!(RUN == 8) };
-        // SAFETY: there are eight ends, and the load needs no alignment.
-        let ends = unsafe { _mm512_loadu_si512(ends.as_ptr().cast()) };
-        let start = _mm512_set1_epi64((start as u64).cast_signed());
-        _mm512_sub_epi64(ends, _mm512_alignr_epi64::<7>(ends, start))
-    }
-
-    /// Write four keys: the bytes that a mask says of each, and in its highest byte its length, which stands in
-    /// one of the words of `highest`.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2")]
-    fn spread(text: &Bytes, mask: i64, highest: __m512i, which: __m512i, keys: &mut [Key; HALF]) {
-        // SAFETY: there are so many bytes, and the load needs no alignment.
-        let text = unsafe { _mm512_loadu_si512(text.as_ptr().cast()) };
-        let bytes = _mm512_maskz_expand_epi8(mask.cast_unsigned(), text);
-        let lengths = _mm512_maskz_permutexvar_epi64(0b1010_1010, which, highest);
-        let words = _mm512_or_si512(bytes, lengths);
-        // SAFETY: a key is two words, the lower one first, and the store needs no alignment.
-        unsafe { _mm512_storeu_si512(keys.as_mut_ptr().cast(), words) };
+    fn mask(count: usize) -> u8 {
+        if count < 8 { (1 << count) - 1 } else { u8::MAX }
     }
 }
 

@@ -70,7 +70,11 @@ fn fill<const ANY: bool, const CASED: bool>(
         }
         let starts = starts::<ANY, CASED>(family, &masks, text, start);
         if starts != 1 {
+            let is_last = bytes.len() - start <= BLOCK;
             start = take(starts, start, ends, classify);
+            if is_last {
+                return finish(family, text, start, ends);
+            }
         } else if let Some(end) = long_word::<ANY, CASED>(&masks, text, start, classify) {
             start = end;
             ends.push(start);
@@ -83,6 +87,16 @@ fn fill<const ANY: bool, const CASED: bool>(
                 }
             }
         }
+    }
+}
+
+/// Go on to the end of the text, from a start in its last block: what is left is one pretoken, or little more,
+/// and another block would take three times as long as a step.
+#[inline(always)]
+fn finish(family: Family, text: &str, mut start: usize, ends: &mut Ends) {
+    while start < text.len() {
+        start = step(family, text, start);
+        ends.push(start);
     }
 }
 
