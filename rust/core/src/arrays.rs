@@ -3,9 +3,11 @@
 //!
 //! The texts are cut into parts, a long one in several, where that changes no id. Threads take some
 //! parts at a time, each the next that nobody has, and append to the result what is due, in order and while
-//! it is still near. One thread alone writes into the result at once.
+//! it is still near. One thread alone writes into the result at once. Texts may come from an iterator, which is
+//! asked for the next ones as late as that.
 
-use std::ops::Range;
+use std::collections::BTreeMap;
+use std::iter::Sum;
 use std::sync::{Mutex, PoisonError};
 
 use crate::encode::EncodeOptions;
@@ -25,13 +27,33 @@ const CHUNK: usize = 1 << 19;
 /// So many units at the beginning of a text are looked at to guess how many ids it has.
 const SAMPLE: usize = 32;
 
-/// Room is made for as many ids as there may well be, since room that grows is copied, and room that nobody
-/// touches costs little: one for three units of ASCII, one for each other character.
-fn likely_ids(text: &Text<'_>) -> usize {
-    let looked = text.len().clamp(1, SAMPLE);
-    let others = text.beyond_ascii(looked);
-    let others = if text.is_utf8() { others / 2 } else { others };
-    text.len() / 3 + text.len() * others / looked
+/// How much texts are, together.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Size {
+    /// In units.
+    pub(crate) units: usize,
+    /// As many ids as there may well be. Room is made for them, since room that grows is copied, and room that
+    /// nobody touches costs little.
+    pub(crate) ids: usize,
+}
+
+impl Size {
+    /// One id for three units of ASCII, and one for each other character.
+    pub(crate) fn of(text: &Text<'_>) -> Self {
+        let looked = text.len().clamp(1, SAMPLE);
+        let others = text.beyond_ascii(looked);
+        let others = if text.is_utf8() { others / 2 } else { others };
+        Self { units: text.len(), ids: text.len() / 3 + text.len() * others / looked }
+    }
+}
+
+impl Sum for Size {
+    fn sum<I: Iterator<Item = Self>>(sizes: I) -> Self {
+        sizes.fold(Self::default(), |sum, size| Self {
+            units: sum.units + size.units,
+            ids: sum.ids + size.ids,
+        })
+    }
 }
 
 /// How an id is stored: as `u32`, as `u16` where the vocabulary is small, or as `()` where ids are
@@ -79,8 +101,8 @@ struct Part<'a> {
     last: bool,
 }
 
-/// The ids of some parts, and where those of each part end.
-type Encoded<T> = (Vec<T>, Vec<usize>);
+/// The ids of some parts, end to end, and of each part the document and how many ids it has.
+type Encoded<T> = (Vec<T>, Vec<(usize, usize)>);
 
 impl Tokenizer {
     /// Whether every id fits 16 bits.
@@ -109,41 +131,55 @@ impl Tokenizer {
         options: &EncodeOptions,
         threads: usize,
     ) -> Result<Arrays<T>> {
-        let total: usize = texts.iter().map(Text::len).sum();
-        let threads = parallel::worth(threads, total);
+        let size = texts.iter().map(Size::of).sum();
+        self.encode_texts(texts.iter().copied(), size, options, threads)
+    }
+
+    /// The same with texts that are asked for one by one, of about that size together.
+    pub(crate) fn encode_texts<'a, T: Id>(
+        &self,
+        texts: impl Iterator<Item = Text<'a>> + Send,
+        size: Size,
+        options: &EncodeOptions,
+        threads: usize,
+    ) -> Result<Arrays<T>> {
+        let threads = parallel::worth(threads, size.units);
         // To normalize the parts of a text is not to normalize the text.
         let may_cut = threads > 1 && options.finder.is_none() && !self.pattern().normalizes();
         let splitter = may_cut.then(|| self.splitter());
-        let parts: Vec<Part<'_>> =
-            (0..).zip(texts).flat_map(|(n, t)| cut(n, *t, splitter)).collect();
-        let chunks = if threads == 1 { 1 } else { (total / CHUNK).max(threads) };
-        let chunks = parallel::shares(&parts, chunks, |part| part.text.len() + 1);
-        let room = if chunks.len() > 1 { texts.iter().map(likely_ids).sum() } else { 0 };
-        let joining = Joining::new(texts.len(), chunks.len(), Vec::with_capacity(room));
-        let encode = |kit: &mut Borrowed<'_>, (chunk, range): &(usize, Range<usize>)| {
-            let parts = &parts[range.clone()];
-            let encoded = self.encode_parts(parts, options, kit, joining.spare());
-            joining.give(*chunk, parts, encoded);
+        let parts = (0..).zip(texts).flat_map(|(number, text)| cut(number, text, splitter));
+        if threads == 1 {
+            let room = Vec::with_capacity(size.ids);
+            let (ids, counts) = self.encode_parts(parts, options, &mut self.kit(), room)?;
+            let mut joined = Joined { ids, ..Joined::new(0) };
+            joined.count(&counts);
+            return Ok(joined.finish());
+        }
+        let joining = Joining::new(size.ids);
+        let encode = |kit: &mut Borrowed<'_>, chunk, parts: Vec<Part<'_>>| {
+            let sizes = parts.iter().map(|part| Size::of(&part.text));
+            let room =
+                joining.spare().unwrap_or_else(|| Vec::with_capacity(sizes.sum::<Size>().ids));
+            joining.give(chunk, self.encode_parts(parts, options, kit, room));
         };
-        let chunks: Vec<_> = chunks.into_iter().enumerate().collect();
-        parallel::pipe(&chunks, threads, || self.kit(), encode, |_, ()| ());
+        let least = size.units / threads.max(size.units / CHUNK);
+        parallel::each(chunks(parts, least), threads, || self.kit(), encode);
         joining.finish()
     }
 
-    /// Encode parts, one behind the other, into empty room if there is some.
-    fn encode_parts<T: Id>(
+    /// Encode parts, one behind the other, into empty room.
+    fn encode_parts<'a, T: Id>(
         &self,
-        parts: &[Part<'_>],
+        parts: impl IntoIterator<Item = Part<'a>>,
         options: &EncodeOptions,
         kit: &mut Kit,
-        room: Option<Vec<T>>,
+        mut ids: Vec<T>,
     ) -> Result<Encoded<T>> {
-        let likely = || parts.iter().map(|part| likely_ids(&part.text)).sum();
-        let mut ids = room.unwrap_or_else(|| Vec::with_capacity(likely()));
         let mut pages = Ahead::default();
-        let mut ends = Vec::with_capacity(parts.len());
+        let mut counts = Vec::new();
         let Kit { scratch, block, text: buffer } = kit;
         for part in parts {
+            let before = ids.len();
             if part.at == 0 {
                 ids.extend(options.prepend.map(T::of));
             }
@@ -153,9 +189,9 @@ impl Tokenizer {
             if part.last {
                 ids.extend(options.append.map(T::of));
             }
-            ends.push(ids.len());
+            counts.push((part.document, ids.len() - before));
         }
-        Ok((ids, ends))
+        Ok((ids, counts))
     }
 
     /// How many ids each text has; quicker than encoding. Fails as
@@ -202,21 +238,37 @@ fn cut<'a>(
     })
 }
 
+/// Some parts at a time, until they have so many units.
+fn chunks<'a>(
+    mut parts: impl Iterator<Item = Part<'a>>,
+    least: usize,
+) -> impl Iterator<Item = Vec<Part<'a>>> {
+    std::iter::from_fn(move || {
+        let (mut chunk, mut size) = (Vec::new(), 0);
+        while size <= least
+            && let Some(part) = parts.next()
+        {
+            // An empty text is some work too.
+            size += part.text.len() + 1;
+            chunk.push(part);
+        }
+        (!chunk.is_empty()).then_some(chunk)
+    })
+}
+
 /// What threads give back, put together in order. Who gives something back appends all whose turn it is,
 /// unless somebody else is just doing that; so nobody waits, and no thread is there for this alone.
-struct Joining<'a, T> {
+struct Joining<T> {
     joined: Mutex<Joined<T>>,
-    waiting: Mutex<Waiting<'a, T>>,
+    waiting: Mutex<Waiting<T>>,
     /// Fresh memory costs more than to write the ids; so it is used again.
     spare: Mutex<Vec<Vec<T>>>,
 }
 
-/// The parts of a chunk, and what was encoded of them.
-type Given<'a, T> = (&'a [Part<'a>], Result<Encoded<T>>);
-
 /// What is not yet appended.
-struct Waiting<'a, T> {
-    chunks: Vec<Option<Given<'a, T>>>,
+struct Waiting<T> {
+    /// By the number of their chunk.
+    encoded: BTreeMap<usize, Result<Encoded<T>>>,
     /// The chunk whose turn it is.
     next: usize,
 }
@@ -231,17 +283,12 @@ struct Joined<T> {
     failed: Option<Error>,
 }
 
-impl<'a, T: Id> Joining<'a, T> {
-    fn new(texts: usize, chunks: usize, ids: Vec<T>) -> Self {
-        let waiting = std::iter::repeat_with(|| None).take(chunks).collect();
+impl<T: Id> Joining<T> {
+    /// With room for so many ids.
+    fn new(room: usize) -> Self {
         Self {
-            joined: Mutex::new(Joined {
-                ids,
-                pages: Ahead::default(),
-                lengths: vec![0; texts],
-                failed: None,
-            }),
-            waiting: Mutex::new(Waiting { chunks: waiting, next: 0 }),
+            joined: Mutex::new(Joined::new(room)),
+            waiting: Mutex::new(Waiting { encoded: BTreeMap::new(), next: 0 }),
             spare: Mutex::new(Vec::new()),
         }
     }
@@ -251,66 +298,72 @@ impl<'a, T: Id> Joining<'a, T> {
         lock(&self.spare).pop()
     }
 
-    /// What was encoded of the parts of a chunk.
-    fn give(&self, chunk: usize, parts: &'a [Part<'a>], encoded: Result<Encoded<T>>) {
-        lock(&self.waiting).chunks[chunk] = Some((parts, encoded));
+    /// What was encoded of a chunk.
+    fn give(&self, chunk: usize, encoded: Result<Encoded<T>>) {
+        lock(&self.waiting).encoded.insert(chunk, encoded);
         // Who appends may have looked for the last time before this came, but then it looks again when
         // others can append.
         while lock(&self.waiting).is_due()
             && let Ok(mut joined) = self.joined.try_lock()
         {
-            while let Some((parts, encoded)) = self.take() {
-                let room = joined.append(parts, encoded);
+            while let Some(encoded) = self.take() {
+                let room = joined.append(encoded);
                 lock(&self.spare).extend(room);
             }
         }
     }
 
     /// The chunk whose turn it is, if it is there; only for who holds what is joined.
-    fn take(&self) -> Option<Given<'a, T>> {
+    fn take(&self) -> Option<Result<Encoded<T>>> {
         let mut waiting = lock(&self.waiting);
         let next = waiting.next;
-        let due = waiting.chunks.get_mut(next)?.take()?;
+        let due = waiting.encoded.remove(&next)?;
         waiting.next += 1;
         Some(due)
     }
 
     fn finish(self) -> Result<Arrays<T>> {
         let mut joined = self.joined.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if let Some(error) = joined.failed {
-            return Err(error);
-        }
-        joined.ids.shrink_to_fit();
-        Ok(Arrays { ids: joined.ids, offsets: offsets(joined.lengths) })
+        joined.failed.take().map_or_else(|| Ok(joined.finish()), Err)
     }
 }
 
-impl<T> Waiting<'_, T> {
+impl<T> Waiting<T> {
     fn is_due(&self) -> bool {
-        self.chunks.get(self.next).is_some_and(Option::is_some)
+        self.encoded.contains_key(&self.next)
     }
 }
 
 impl<T: Id> Joined<T> {
+    fn new(room: usize) -> Self {
+        let (ids, pages) = (Vec::with_capacity(room), Ahead::default());
+        Self { ids, pages, lengths: Vec::new(), failed: None }
+    }
+
     /// Append what was encoded of some parts; its room is returned, empty, if it can be used again.
-    fn append(&mut self, parts: &[Part<'_>], encoded: Result<Encoded<T>>) -> Option<Vec<T>> {
+    fn append(&mut self, encoded: Result<Encoded<T>>) -> Option<Vec<T>> {
         if self.failed.is_some() {
             return None;
         }
-        let (mut ids, ends) = encoded.map_err(|error| self.failed = Some(error)).ok()?;
-        let mut start = 0;
-        for (part, end) in parts.iter().zip(ends) {
-            self.lengths[part.document] += end - start;
-            start = end;
-        }
-        if self.ids.capacity() == 0 {
-            self.ids = ids;
-            return None;
-        }
+        let (mut ids, counts) = encoded.map_err(|error| self.failed = Some(error)).ok()?;
+        self.count(&counts);
         self.pages.prepare(&mut self.ids, ids.len());
         self.ids.extend_from_slice(&ids);
         ids.clear();
         Some(ids)
+    }
+
+    /// Note how many ids parts have, of which each belongs to the latest document or to the next.
+    fn count(&mut self, counts: &[(usize, usize)]) {
+        for &(document, count) in counts {
+            self.lengths.resize(document + 1, 0);
+            self.lengths[document] += count;
+        }
+    }
+
+    fn finish(mut self) -> Arrays<T> {
+        self.ids.shrink_to_fit();
+        Arrays { ids: self.ids, offsets: offsets(self.lengths) }
     }
 }
 

@@ -11,10 +11,9 @@ use std::path::Path;
 use aho_corasick::AhoCorasick;
 use memmap2::{Advice, Mmap};
 
-use crate::arrays::{Arrays, Id};
+use crate::arrays::{Arrays, Id, Size};
 use crate::encode::EncodeOptions;
 use crate::error::{Error, Result};
-use crate::parallel;
 use crate::text::Text;
 use crate::tokenizer::Tokenizer;
 
@@ -58,6 +57,9 @@ fn map(file: &File) -> io::Result<Mmap> {
     Ok(map)
 }
 
+/// How many ids a file has is guessed from a look at every so many bytes.
+const SAMPLED: usize = 1 << 20;
+
 /// How a file is read.
 #[derive(Debug, Clone, Default)]
 pub struct FileOptions {
@@ -86,13 +88,14 @@ impl Tokenizer {
             reason: error.to_string(),
         };
         let content = Content::open(path).map_err(unreadable)?;
-        let searching = parallel::worth(threads, content.len());
-        let documents = documents(&content, &file.separator, searching)?;
+        let separator = finder(&file.separator)?;
+        let documents = || documents(&content, separator.as_ref());
         let text = |bytes| if file.lossy { Text::Lossy(bytes) } else { Text::Bytes(bytes) };
-        let texts: Vec<Text<'_>> = documents.iter().map(|bytes| text(bytes)).collect();
-        self.encode_arrays(&texts, options, threads).map_err(|error| match error {
+        let size = content.chunks(SAMPLED).map(|bytes| Size::of(&text(bytes))).sum();
+        let encoded = self.encode_texts(documents().map(text), size, options, threads);
+        encoded.map_err(|error| match error {
             Error::TextNotUtf8 { document, at } => {
-                let before = documents[..document].iter().map(|d| d.len() + file.separator.len());
+                let before = documents().take(document).map(|d| d.len() + file.separator.len());
                 Error::FileNotUtf8 {
                     path: path.display().to_string(),
                     at: before.sum::<usize>() + at,
@@ -103,40 +106,26 @@ impl Tokenizer {
     }
 }
 
-/// What stands between the separators, looked for on several threads.
-fn documents<'a>(content: &'a [u8], separator: &[u8], threads: usize) -> Result<Vec<&'a [u8]>> {
-    if separator.is_empty() {
-        return Ok(vec![content]);
-    }
-    let places = places(content, separator, threads)?;
-    let mut start = 0;
-    let documents = places.into_iter().chain([content.len()]).map(|end| {
-        let document = &content[start..end];
-        start = end + separator.len();
-        document
-    });
-    Ok(documents.collect())
+/// What finds separators, if there are any.
+fn finder(separator: &[u8]) -> Result<Option<AhoCorasick>> {
+    let too_long = |e| Error::Vocabulary { reason: format!("the separator is too long: {e}") };
+    let separator = (!separator.is_empty()).then_some([separator]);
+    separator.map(AhoCorasick::new).transpose().map_err(too_long)
 }
 
-/// Where the separators begin.
-fn places(content: &[u8], separator: &[u8], threads: usize) -> Result<Vec<usize>> {
-    let finder = AhoCorasick::new([separator])
-        .map_err(|e| Error::Vocabulary { reason: format!("the separator is too long: {e}") })?;
-    // Those that may overlap depend on where one begins to look.
-    let threads = if overlaps_itself(separator) { 1 } else { threads };
-    let share = content.len().div_ceil(threads);
-    let places = (0..threads).map(|number| {
-        let start = (number * share).min(content.len());
-        let end = (start + share + separator.len() - 1).min(content.len());
-        let found = finder.find_iter(&content[start..end]);
-        move || found.map(|found| start + found.start()).collect::<Vec<_>>()
-    });
-    Ok(parallel::run(places).concat())
-}
-
-/// Whether an end of a separator is a beginning of it.
-fn overlaps_itself(separator: &[u8]) -> bool {
-    (1..separator.len()).any(|length| separator.starts_with(&separator[length..]))
+/// What stands between the separators.
+fn documents<'a>(
+    content: &'a [u8],
+    separator: Option<&'a AhoCorasick>,
+) -> impl Iterator<Item = &'a [u8]> {
+    let found = separator.into_iter().flat_map(move |one| one.find_iter(content));
+    let found =
+        found.map(|found| found.range()).chain(std::iter::once(content.len()..content.len()));
+    found.scan(0, |start, separator| {
+        let document = &content[*start..separator.start];
+        *start = separator.end;
+        Some(document)
+    })
 }
 
 #[cfg(test)]
@@ -150,7 +139,6 @@ mod tests {
         fn documents_are_what_stands_between_separators(
             content in prop::collection::vec(0u8..3, 0..40),
             separator in prop::collection::vec(0u8..3, 1..4),
-            threads in 1usize..5,
         ) {
             let (mut plain, mut start, mut at) = (Vec::new(), 0, 0);
             while at < content.len() {
@@ -163,7 +151,8 @@ mod tests {
                 }
             }
             plain.push(&content[start..]);
-            prop_assert_eq!(documents(&content, &separator, threads).unwrap(), plain);
+            let separator = finder(&separator).unwrap();
+            prop_assert_eq!(documents(&content, separator.as_ref()).collect::<Vec<_>>(), plain);
         }
     }
 }

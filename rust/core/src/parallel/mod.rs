@@ -126,6 +126,33 @@ pub fn pipe<T: Sync, S, R: Send>(
     });
 }
 
+/// Let up to `threads` threads, of which this is one, take what an iterator gives, each the next item, with its
+/// number, as soon as it has time. Each works with a state of its own. While one asks the iterator, the others cannot.
+///
+/// ```
+/// use std::sync::atomic::{AtomicUsize, Ordering};
+/// let sum = AtomicUsize::new(0);
+/// let add = |(): &mut (), number: usize, item: usize| { sum.fetch_add(number * item, Ordering::Relaxed); };
+/// bytepair::parallel::each([5, 6, 7].into_iter(), 2, || (), add);
+/// assert_eq!(sum.into_inner(), 0 * 5 + 1 * 6 + 2 * 7);
+/// ```
+pub fn each<T, S>(
+    items: impl Iterator<Item = T> + Send,
+    threads: usize,
+    state: impl Fn() -> S + Sync,
+    action: impl Fn(&mut S, usize, T) + Sync,
+) {
+    let items = Mutex::new(items.enumerate());
+    let next = || lock(&items).next();
+    let work = || {
+        let mut state = state();
+        while let Some((number, item)) = next() {
+            action(&mut state, number, item);
+        }
+    };
+    run((0..threads).map(|_| &work));
+}
+
 /// Let `lead` call rounds of work: each call of its argument runs `work(part)` once for every part
 /// below `parts`, on up to as many threads, and returns when all are done.
 ///
