@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytepair::parquet::TextColumn;
+use bytepair::text::from_utf8;
 use bytepair::{Error, Pattern};
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyValueError;
@@ -137,7 +138,7 @@ fn documents<'a>(data: &'a [u8], offsets: &[usize]) -> Result<Vec<&'a str>, Stri
         let bytes = data
             .get(pair[0]..pair[1])
             .ok_or_else(|| format!("document {index} lies outside its data"))?;
-        std::str::from_utf8(bytes).map_err(|error| {
+        from_utf8(bytes).map_err(|error| {
             format!("document {index} is not UTF-8 at its byte {}", error.valid_up_to())
         })
     };

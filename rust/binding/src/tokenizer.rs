@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bytepair::encode::EncodeOptions;
 use bytepair::file::Tables;
 use bytepair::spans::Keep;
+use bytepair::text::from_utf8;
 use bytepair::{Rule, Text, parallel};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::{PyKeyError, PyValueError};
@@ -760,7 +761,7 @@ impl Tokenizer {
 
 /// Bytes as a `str`. Python's own decoder knows what each value of `errors` means.
 fn decoded<'py>(py: Python<'py>, bytes: &[u8], errors: &str) -> PyResult<Bound<'py, PyAny>> {
-    match std::str::from_utf8(bytes) {
+    match from_utf8(bytes) {
         Ok(text) => Ok(string(py, text)?.into_any()),
         Err(_) => PyBytes::new(py, bytes).call_method1(intern!(py, "decode"), ("utf-8", errors)),
     }

@@ -23,6 +23,7 @@ use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaD
 use parquet::schema::types::ColumnDescriptor;
 
 use crate::error::{Error, Result};
+use crate::text::from_utf8;
 use bounded::Pages;
 
 /// A row group of more bytes, unpacked, is read in parts of about so many.
@@ -181,7 +182,7 @@ impl TextColumn {
             for row in 0..count {
                 let is_null = levels.get(row) == Some(&0);
                 let bytes = if is_null { None } else { Some(found.next().ok_or_else(missing)?) };
-                let text = std::str::from_utf8(bytes.map_or(&[], ByteArray::data));
+                let text = from_utf8(bytes.map_or(&[], ByteArray::data));
                 sink(text.map_err(|error| {
                     let row = self.first_row(*file, *group) + at + row;
                     Error::RowNotUtf8 { path: path(), row, at: error.valid_up_to() }
