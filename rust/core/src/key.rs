@@ -11,6 +11,10 @@ use foldhash::fast::FixedState;
 /// Longer pretokens (in bytes) have no key.
 pub(crate) const LONGEST: usize = 15;
 
+/// Numbers whose bits look random.
+const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
+const OTHER_ODD: u64 = 0xC2B2_AE3D_27D4_EB4F;
+
 /// How many bytes of a longer pretoken its name depends on.
 const NAMED: usize = 128;
 
@@ -76,10 +80,25 @@ impl Key {
         out.extend_from_slice(&word.to_le_bytes()[..length]);
     }
 
+    /// A place in a table that has 2 to the power of `64 - shift` places, in units: the high bits of a sum of
+    /// products (multiply-shift; Thorup 2015, "High Speed Hashing for Integers and Strings"). Unlike
+    /// [`hash`](Self::hash), vector instructions can do this for many keys at once.
+    #[expect(
+        clippy::inline_always,
+        reason = "it must be compiled for the instructions of the caller"
+    )]
+    #[inline(always)]
+    pub(crate) fn place<const UNIT: usize>(self, shift: u32) -> usize {
+        let (low, high) = (self.low.wrapping_mul(ODD), self.high.wrapping_mul(OTHER_ODD));
+        #[expect(clippy::cast_possible_truncation, reason = "tables fit memory")]
+        let place = (low.wrapping_add(high) >> shift) as usize;
+        place * UNIT
+    }
+
     /// A number that depends on all bits of the key, the more so the higher its own bits.
     #[inline]
     pub(crate) fn hash(self) -> u64 {
-        fold(self.low ^ 0x9E37_79B9_7F4A_7C15, self.high ^ 0xC2B2_AE3D_27D4_EB4F)
+        fold(self.low ^ ODD, self.high ^ OTHER_ODD)
     }
 }
 

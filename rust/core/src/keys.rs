@@ -1,4 +1,4 @@
-//! Where pretokens end in, their keys out, many at a time.
+//! Where pretokens end in, their keys out, many at a time; and keys in, their places in a table out.
 //!
 //! Pretokens stand one behind the other, and so do the bytes of their keys, only with zeros between them. So
 //! where the processor has an instruction that moves bytes apart, it makes four keys at once.
@@ -16,6 +16,25 @@ pub(crate) fn write(text: &[u8], start: usize, ends: &[usize], keys: &mut [Key])
         return x86_64::write(text, start, ends, keys, spread);
     }
     write_each(text, start, ends, keys);
+}
+
+/// Write for each key its [`place`](Key::place); there are as many places.
+#[inline]
+pub(crate) fn write_places<const UNIT: usize>(keys: &[Key], shift: u32, places: &mut [usize]) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(wide) = simd::Avx512::detect() {
+        return x86_64::write_places::<UNIT>(keys, shift, places, wide);
+    }
+    write_each_place::<UNIT>(keys, shift, places);
+}
+
+/// The plain way, which a compiler makes wide where it may.
+#[expect(clippy::inline_always, reason = "it must be compiled for the instructions of the caller")]
+#[inline(always)]
+fn write_each_place<const UNIT: usize>(keys: &[Key], shift: u32, places: &mut [usize]) {
+    for (key, place) in keys.iter().zip(places) {
+        *place = key.place::<UNIT>(shift);
+    }
 }
 
 /// The plain way.
@@ -41,7 +60,7 @@ mod x86_64 {
         _mm512_slli_epi64, _mm512_sllv_epi64, _mm512_storeu_si512, _mm512_sub_epi64,
     };
 
-    use super::write_each;
+    use super::{write_each, write_each_place};
     use crate::key::{Key, LONGEST};
     use crate::simd::Avx512;
 
@@ -56,6 +75,21 @@ mod x86_64 {
     pub(super) fn write(text: &[u8], start: usize, ends: &[usize], keys: &mut [Key], _: Avx512) {
         // SAFETY: an `Avx512` is made only where the processor has these instructions.
         unsafe { write_runs(text, start, ends, keys) }
+    }
+
+    #[inline]
+    pub(super) fn write_places<const UNIT: usize>(
+        keys: &[Key],
+        shift: u32,
+        places: &mut [usize],
+        _: Avx512,
+    ) {
+        #[target_feature(enable = "avx512f,avx512dq")]
+        fn wide<const UNIT: usize>(keys: &[Key], shift: u32, places: &mut [usize]) {
+            write_each_place::<UNIT>(keys, shift, places);
+        }
+        // SAFETY: an `Avx512` is made only where the processor has these instructions.
+        unsafe { wide::<UNIT>(keys, shift, places) }
     }
 
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2")]
@@ -187,6 +221,10 @@ mod tests {
             write(&text, start, &ends, &mut keys[..ends.len()]);
             write_each(&text, start, &ends, &mut plain[..ends.len()]);
             prop_assert_eq!(keys, plain);
+            let (mut places, mut plain_places) = ([0; 60], [0; 60]);
+            write_places::<4>(&keys, 50, &mut places);
+            write_each_place::<4>(&keys, 50, &mut plain_places);
+            prop_assert_eq!(places, plain_places);
         }
     }
 }

@@ -335,11 +335,9 @@ impl Batch {
     /// Make the keys, and ask for the memory of their places.
     #[inline(never)]
     fn name(&mut self, near: &Near, text: &[u8], start: usize, ends: &[usize]) {
-        let (keys, places) = (&mut self.keys[..ends.len()], &mut self.places);
+        let (keys, places) = (&mut self.keys[..ends.len()], &mut self.places[..ends.len()]);
         keys::write(text, start, ends, keys);
-        for (&key, place) in keys.iter().zip(places) {
-            *place = near.locate(key);
-        }
+        near.locate(keys, places);
     }
 
     /// Look at what is near of the first so many, and list what is not; how many these are is returned.

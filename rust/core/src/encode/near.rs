@@ -7,6 +7,7 @@ use std::hint::select_unpredictable;
 
 use super::slot::{self, Slot};
 use crate::key::Key;
+use crate::keys;
 use crate::pages::Words;
 use crate::prefetch::prefetch;
 
@@ -31,17 +32,13 @@ impl Near {
         }
     }
 
+    /// Write the place of each pretoken, and ask for its memory; there are as many places.
     #[inline]
-    fn place(&self, key: Key) -> usize {
-        slot::WORDS * usize::try_from(key.hash() >> self.shift).unwrap_or(0)
-    }
-
-    /// The place of a pretoken, whose memory is asked for.
-    #[inline]
-    pub(super) fn locate(&self, key: Key) -> usize {
-        let place = self.place(key);
-        prefetch(&self.words, place);
-        place
+    pub(super) fn locate(&self, keys: &[Key], places: &mut [usize]) {
+        keys::write_places::<{ slot::WORDS }>(keys, self.shift, places);
+        for place in places {
+            prefetch(&self.words, *place);
+        }
     }
 
     /// The slot at a place.
@@ -54,7 +51,8 @@ impl Near {
     #[inline]
     pub(super) fn put_if(&mut self, is_said: bool, key: Key, slot: &Slot) {
         let nowhere = self.words.len() - slot::WORDS;
-        let place = select_unpredictable(is_said, self.place(key), nowhere);
+        let own = key.place::<{ slot::WORDS }>(self.shift);
+        let place = select_unpredictable(is_said, own, nowhere);
         *self.words.chunk_mut(place) = *slot;
     }
 }
@@ -64,6 +62,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::HashMap;
+
+    impl Near {
+        fn get(&self, key: Key) -> &Slot {
+            let mut place = [0];
+            self.locate(&[key], &mut place);
+            self.slot(place[0])
+        }
+    }
 
     proptest! {
         /// A slot is that of the pretoken that was put last, and of no other.
@@ -76,13 +82,13 @@ mod tests {
             near.grow(bits);
             for (pretoken, id) in pretokens.iter().zip(0..) {
                 let key = Key::new(pretoken, 0..pretoken.len());
-                let slot = near.slot(near.locate(key));
+                let slot = near.get(key);
                 prop_assert!(!slot::is(slot, key) || Some(slot) == known.get(pretoken));
                 near.put_if(true, key, &slot::of_ids(key, &[id]));
                 known.insert(pretoken, slot::of_ids(key, &[id]));
-                prop_assert_eq!(near.slot(near.locate(key)), &known[pretoken]);
+                prop_assert_eq!(near.get(key), &known[pretoken]);
                 near.put_if(false, key, &slot::of_ids(key, &[id, id]));
-                prop_assert_eq!(near.slot(near.locate(key)), &known[pretoken]);
+                prop_assert_eq!(near.get(key), &known[pretoken]);
             }
         }
     }
