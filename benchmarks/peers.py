@@ -7,6 +7,7 @@ its own; who times them calls it within the time.
 from __future__ import annotations
 
 import importlib
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,9 @@ import runs
 
 #: Between the documents of a file.
 SEPARATOR = "<|endoftext|>"
+#: Patterns as the published `tokenizer.json` of such a vocabulary has them. Some libraries are fast only where they
+#: know this text. It splits as the original does but for blanks behind a newline at the end of a text.
+PUBLISHED = {"gpt4": bytepair.PATTERNS["llama3"]}
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,8 @@ class Vocabulary:
     """Where a vocabulary is.
 
     Attributes:
-        folder: `tokenizer.bytepair` and `tokenizer.json`.
+        folder: `tokenizer.bytepair`, `tokenizer.json`, and `published.json`, which is the same with the pattern as
+            others have published it.
         rank_file: its ranks; an empty text for that of the sample.
         pattern: the name of the split pattern.
         threads: how many threads may be used.
@@ -41,7 +46,13 @@ class Vocabulary:
         """Fill the folder."""
         tok = bytepair.Tokenizer.from_ranks(runs.ranks(self.rank_file), pattern=self.pattern)
         tok.save(self.folder)
-        tok.to_huggingface(special=False).save(str(self.folder / "tokenizer.json"))
+        theirs = self.folder / "tokenizer.json"
+        tok.to_huggingface(special=False).save(str(theirs))
+        description = json.loads(theirs.read_text())
+        if self.pattern in PUBLISHED:
+            split, *_ = description["pre_tokenizer"]["pretokenizers"]
+            split["pattern"]["Regex"] = PUBLISHED[self.pattern]
+        (self.folder / "published.json").write_text(json.dumps(description))
 
 
 @dataclass(frozen=True)
@@ -127,7 +138,7 @@ def with_gigatoken(v: Vocabulary) -> Calls:
 
 def from_json(v: Vocabulary, module: str) -> Calls:
     """Fastokens and snaptokens have the same face."""
-    tok = importlib.import_module(module).Tokenizer.from_file(str(v.folder / "tokenizer.json"))
+    tok = importlib.import_module(module).Tokenizer.from_file(str(v.folder / "published.json"))
     return Calls(
         lists=lambda texts: [encoding.ids for encoding in tok.encode_batch(texts)],
         one=lambda text: tok.encode(text).ids,
@@ -139,7 +150,7 @@ def from_json(v: Vocabulary, module: str) -> Calls:
 def with_tokie(v: Vocabulary) -> Calls:
     import tokie
 
-    tok = tokie.Tokenizer.from_json(str(v.folder / "tokenizer.json"))
+    tok = tokie.Tokenizer.from_json(str(v.folder / "published.json"))
     return Calls(
         lists=lambda texts: [e.ids for e in tok.encode_batch(texts, add_special_tokens=False)],
         one=lambda text: tok.encode(text, False).ids,

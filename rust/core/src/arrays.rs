@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::iter::Sum;
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use crate::encode::EncodeOptions;
@@ -26,6 +27,11 @@ const CHUNK: usize = 1 << 19;
 
 /// So many units at the beginning of a text are looked at to guess how many ids it has.
 const SAMPLE: usize = 32;
+
+/// Arrays of so many bytes keep the room that they did not need, of which nobody has touched anything. The allocator of
+/// glibc has memory of such sizes from the system, until some was freed: from then on it keeps what is freed for what
+/// is not larger, and so one batch after the other is written to memory that is there.
+const REUSED: Range<usize> = 128 << 10..32 << 20;
 
 /// How much texts are, together.
 #[derive(Debug, Clone, Copy, Default)]
@@ -362,7 +368,9 @@ impl<T: Id> Joined<T> {
     }
 
     fn finish(mut self) -> Arrays<T> {
-        self.ids.shrink_to_fit();
+        if !REUSED.contains(&(self.ids.capacity() * size_of::<T>())) {
+            self.ids.shrink_to_fit();
+        }
         Arrays { ids: self.ids, offsets: offsets(self.lengths) }
     }
 }

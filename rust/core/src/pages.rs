@@ -11,6 +11,7 @@
 
 use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use bytemuck::Zeroable;
@@ -20,6 +21,10 @@ const LARGE: usize = 1 << 21;
 
 /// About the time in which as much memory is touched in pages of 4 kB.
 const SMALL: Duration = Duration::from_millis(1);
+
+/// Whether the latest vector that asked for large pages got a slow one. To fill ten megabytes takes as long as one of
+/// these, so not every vector tries.
+static WAS_SLOW: AtomicBool = AtomicBool::new(false);
 
 /// The size of a line of the processor's cache in bytes.
 const LINE: usize = 64;
@@ -107,7 +112,8 @@ impl Ahead {
         }
     }
 
-    /// Ask for the large page that follows, and touch it; if that took long, ask for no other.
+    /// Ask for the large page that follows, and touch it; if that took long, ask for no other, nor for any of the
+    /// next vector.
     #[cold]
     fn next_page<T>(&mut self, values: &mut Vec<T>) {
         let length = values.len();
@@ -115,12 +121,17 @@ impl Ahead {
         let rest = &mut values.spare_capacity_mut()[skipped..];
         let start = rest.as_ptr().align_offset(LARGE);
         let end = start.saturating_add(LARGE / size_of::<T>().max(1));
-        let Some(page) = rest.get_mut(start..end) else {
+        let page = rest.get_mut(start..end);
+        let Some(page) = page.filter(|_| self.ready > 0 || !WAS_SLOW.swap(false, Relaxed)) else {
             self.ready = usize::MAX;
             return;
         };
         advise(page);
-        self.ready = if is_quick(page) { length + skipped + end } else { usize::MAX };
+        self.ready = length + skipped + end;
+        if !is_quick(page) {
+            self.ready = usize::MAX;
+            WAS_SLOW.store(true, Relaxed);
+        }
     }
 }
 
