@@ -239,7 +239,7 @@ def main() -> None:
     args = arguments()
     os.environ["RAYON_NUM_THREADS"] = str(args.threads)
     os.environ["TOKENIZERS_PARALLELISM"] = "false" if args.threads == 1 else "true"
-    # numpy's own threads, which nobody needs here, wait awake for a tenth of a second when they start.
+    # numpy's own threads wait awake for a tenth of a second when they start.
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     if args.worker:
         work(args)

@@ -20,8 +20,9 @@ import runs
 
 #: Between the documents of a file.
 SEPARATOR = "<|endoftext|>"
-#: Patterns as the published `tokenizer.json` of such a vocabulary has them. Some libraries are fast only where they
-#: know this text. It splits as the original does but for blanks behind a newline at the end of a text.
+#: Patterns as the published `tokenizer.json` of such a vocabulary has them. Some libraries are
+#: fast only where they know this text. It splits as the original does but for blanks behind a
+#: newline at the end of a text.
 PUBLISHED = {"gpt4": bytepair.PATTERNS["llama3"]}
 
 
@@ -30,8 +31,8 @@ class Vocabulary:
     """Where a vocabulary is.
 
     Attributes:
-        folder: `tokenizer.bytepair`, `tokenizer.json`, and `published.json`, which is the same with the pattern as
-            others have published it.
+        folder: `tokenizer.bytepair`, `tokenizer.json`, and `published.json`, which is the same
+            with the pattern as others have published it.
         rank_file: its ranks; an empty text for that of the sample.
         pattern: the name of the split pattern.
         threads: how many threads may be used.

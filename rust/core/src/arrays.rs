@@ -28,9 +28,10 @@ const CHUNK: usize = 1 << 19;
 /// So many units at the beginning of a text are looked at to guess how many ids it has.
 const SAMPLE: usize = 32;
 
-/// Arrays of so many bytes keep the room that they did not need, of which nobody has touched anything. The allocator of
-/// glibc has memory of such sizes from the system, until some was freed: from then on it keeps what is freed for what
-/// is not larger, and so one batch after the other is written to memory that is there.
+/// Arrays of so many bytes keep the room that they did not need, which costs address space only. The allocator of glibc
+/// asks the system for memory of such sizes until some was freed; from then on it keeps what is freed for what is not
+/// larger. So arrays must be freed as large as they were asked for, and one batch after the other is written to memory
+/// that is there.
 const REUSED: Range<usize> = 128 << 10..32 << 20;
 
 /// How much texts are, together.

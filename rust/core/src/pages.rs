@@ -22,8 +22,8 @@ const LARGE: usize = 1 << 21;
 /// About the time in which as much memory is touched in pages of 4 kB.
 const SMALL: Duration = Duration::from_millis(1);
 
-/// Whether the latest vector that asked for large pages got a slow one. To fill ten megabytes takes as long as one of
-/// these, so not every vector tries.
+/// Whether the latest vector that asked for large pages got a slow one, which takes as long as ten megabytes of small
+/// ones. So the next vector does not try.
 static WAS_SLOW: AtomicBool = AtomicBool::new(false);
 
 /// The size of a line of the processor's cache in bytes.
