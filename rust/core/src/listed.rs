@@ -18,6 +18,7 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 use serde_json::value::RawValue;
 
 use crate::error::Result;
+use crate::text::from_utf8;
 use crate::vocabulary::{MAX_VOCAB_SIZE, MergeRule, Rule, Vocabulary};
 use crate::{Pattern, Tokenizer};
 
@@ -47,7 +48,7 @@ pub struct Found {
 impl Listed {
     /// Read the tables of a `tokenizer.json`; `None` if anything about them is unusual.
     pub fn find(data: &[u8]) -> Option<Found> {
-        let text = std::str::from_utf8(data).ok()?;
+        let text = from_utf8(data).ok()?;
         let Object(document) = serde_json::from_str(text).ok()?;
         let Object(model) = serde_json::from_str(only(&document, "model")?.get()).ok()?;
         let (vocabulary, merges) = (only(&model, "vocab")?, only(&model, "merges")?);

@@ -23,7 +23,7 @@
 use super::super::Ends;
 use super::super::family::{Contraction, Family, Prefix, Tail};
 use super::classify::{BLOCK, Classify, Masks, Work};
-use super::step::{contraction, step};
+use super::step::{self, contraction, step};
 use crate::prefetch::prefetch;
 
 /// How many plain steps follow where a block gave nothing: there, blocks are likely to fail again.
@@ -73,7 +73,8 @@ fn fill<const ANY: bool, const CASED: bool>(
             let is_last = bytes.len() - start <= BLOCK;
             start = take(starts, start, ends, classify);
             if is_last {
-                return finish(family, text, start, ends);
+                // What is left is one pretoken, or little more, and another block takes three times as long as a step.
+                return step::fill(family, text, start, ends);
             }
         } else if let Some(end) = long_word::<ANY, CASED>(&masks, text, start, classify) {
             start = end;
@@ -87,16 +88,6 @@ fn fill<const ANY: bool, const CASED: bool>(
                 }
             }
         }
-    }
-}
-
-/// Go on to the end of the text, from a start in its last block: what is left is one pretoken, or little more,
-/// and another block would take three times as long as a step.
-#[inline(always)]
-fn finish(family: Family, text: &str, mut start: usize, ends: &mut Ends) {
-    while start < text.len() {
-        start = step(family, text, start);
-        ends.push(start);
     }
 }
 

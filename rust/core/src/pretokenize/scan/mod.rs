@@ -42,15 +42,12 @@ impl Scanner {
     }
 
     /// Push the ends of the pretokens from `start` on, until `ends` is full or the text is over.
-    pub(super) fn fill(&self, text: &str, mut start: usize, ends: &mut Ends) {
+    pub(super) fn fill(&self, text: &str, start: usize, ends: &mut Ends) {
         if let Some(vectors) = self.vectors {
             vectors.run(blocks::Fill { family: self.family, text, start, ends });
             return;
         }
-        while start < text.len() && !ends.is_full() {
-            start = step::step(self.family, text, start);
-            ends.push(start);
-        }
+        step::fill(self.family, text, start, ends);
     }
 
     /// How it goes: the name of the vector instructions, or `"scalar"`.

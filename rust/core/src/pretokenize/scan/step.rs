@@ -3,8 +3,17 @@
 //! It looks at nothing before the place where it stands, so it can begin at any border between two
 //! pretokens. The branches stand in the order of the alternatives of the patterns.
 
+use super::super::Ends;
 use super::super::family::{Contraction, Family, Prefix, Tail};
 use super::super::unicode::{ASCII, Class, class_of};
+
+/// Push the ends of the pretokens from `start` on, until `ends` is full or the text is over.
+pub(super) fn fill(family: Family, text: &str, mut start: usize, ends: &mut Ends) {
+    while start < text.len() && !ends.is_full() {
+        start = step(family, text, start);
+        ends.push(start);
+    }
+}
 
 /// Where the pretoken ends that starts at `start`, which must be inside the text.
 pub(super) fn step(family: Family, text: &str, start: usize) -> usize {
