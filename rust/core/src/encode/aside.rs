@@ -1,4 +1,4 @@
-//! What does not fit a slot: more ids than four, and the bytes of pretokens that are longer than a key can
+//! What does not fit a slot: more ids than six, and the bytes of pretokens that are longer than a key can
 //! say.
 //!
 //! Threads share it. Each takes the room that it fills, which nobody else writes to, and nothing is
@@ -7,11 +7,15 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use super::cache::LONGEST_KEPT;
+use super::slot::{self, THREE};
 use crate::pages::Words;
 use crate::parallel::Apart;
 use crate::prefetch::prefetch;
 
-/// So many words; of each entry first the bytes of a long pretoken, then the ids, two a word.
+/// Entries are read into so much room, since three ids are a word.
+pub(super) const ROOM: usize = LONGEST_KEPT.next_multiple_of(THREE);
+
+/// So many words; of each entry first the bytes of a long pretoken, then the ids, three a word.
 #[derive(Debug)]
 pub(super) struct Aside {
     words: Words<AtomicU64>,
@@ -35,11 +39,7 @@ impl Aside {
     /// is, and how many bytes and ids there are. `None` if there is no room.
     pub(super) fn put(&self, long: &[u8], ids: &[u32]) -> Option<[u64; 2]> {
         let named = [0, (long.len() << 16 | ids.len()) as u64];
-        let pairs = ids.chunks(2).map(|pair| {
-            let second = pair.get(1).copied().unwrap_or(0);
-            u64::from(pair[0]) | u64::from(second) << 32
-        });
-        self.fill(named, words_of(long).chain(pairs))
+        self.fill(named, words_of(long).chain(ids.chunks(THREE).map(slot::pack)))
     }
 
     /// Keep an entry of another.
@@ -83,24 +83,21 @@ impl Aside {
         self.words.get(start..start + size_of_entry(named))
     }
 
-    /// Write the ids of a pretoken to the beginning of `room`, and behind them perhaps another number; how many
+    /// Write the ids of a pretoken to the beginning of `room`, and behind them perhaps zeros; how many
     /// there are is returned, or `None` if what is kept here is of another pretoken.
     #[inline]
     pub(super) fn read(
         &self,
         named: [u64; 2],
         pretoken: &[u8],
-        room: &mut [u32; LONGEST_KEPT],
+        room: &mut [u32; ROOM],
     ) -> Option<usize> {
         let (length, count) = sizes(named);
-        let (bytes, pairs) = self.entry(named)?.split_at_checked(words_of_bytes(length))?;
+        let (bytes, packed) = self.entry(named)?.split_at_checked(words_of_bytes(length))?;
         let is_long = length == pretoken.len()
             && bytes.iter().map(|word| word.load(Relaxed)).eq(words_of(pretoken));
-        for (ids, pair) in room.as_chunks_mut().0.iter_mut().zip(pairs) {
-            let pair = pair.load(Relaxed);
-            #[expect(clippy::cast_possible_truncation, reason = "the two halves of a word")]
-            let halves = [pair as u32, (pair >> 32) as u32];
-            *ids = halves;
+        for (ids, word) in room.as_chunks_mut().0.iter_mut().zip(packed) {
+            *ids = slot::unpack(word.load(Relaxed));
         }
         (length == 0 || is_long).then_some(count)
     }
@@ -116,7 +113,7 @@ fn sizes(named: [u64; 2]) -> (usize, usize) {
 #[inline]
 fn size_of_entry(named: [u64; 2]) -> usize {
     let (length, count) = sizes(named);
-    words_of_bytes(length) + count.div_ceil(2)
+    words_of_bytes(length) + count.div_ceil(THREE)
 }
 
 /// How many words the bytes of a long pretoken take; none takes none.
@@ -142,7 +139,7 @@ mod tests {
         #[test]
         fn what_is_kept_stays(
             puts in prop::collection::vec(
-                (prop::bool::ANY, prop::collection::vec(0u8..2, 16..40), prop::collection::vec(0u32.., 1..20)),
+                (prop::bool::ANY, prop::collection::vec(0u8..2, 16..40), prop::collection::vec(0u32..1 << 21, 1..20)),
                 1..40,
             ),
         ) {
@@ -154,7 +151,7 @@ mod tests {
                     None => prop_assert!(is_crowded),
                 }
             }
-            let mut room = [0; LONGEST_KEPT];
+            let mut room = [0; ROOM];
             for &(named, is_long, pretoken, ids) in &put {
                 prop_assert_eq!(aside.read(named, pretoken, &mut room), Some(ids.len()));
                 prop_assert_eq!(&room[..ids.len()], &ids[..]);

@@ -8,6 +8,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
+use super::aside;
 use super::slot::{self, Slot};
 use super::table::{LEAST_BITS, Table};
 use crate::key::Key;
@@ -156,14 +157,10 @@ impl<const BITS: u32, const ASIDE: usize> Cache<BITS, ASIDE> {
     ) -> bool {
         let Some(slot) = self.find(key, place) else { return false };
         let (count, words) = (slot::count(&slot), slot::words(&slot));
-        if count != slot::ASIDE {
-            out.extend_from_slice(&slot::ids(words)[..usize::from(count)]);
-            return true;
-        }
-        let mut room = [0; LONGEST_KEPT];
-        let count = self.table.aside().read(words, pretoken, &mut room);
-        out.extend(count.into_iter().flat_map(|count| &room[..count]));
-        count.is_some()
+        let mut room = [0; aside::ROOM];
+        let Some(count) = self.table.read(count, words, pretoken, &mut room) else { return false };
+        out.extend_from_slice(&room[..count]);
+        true
     }
 
     /// Keep the ids of a pretoken of at most [`LONGEST_KEPT`] bytes that is not here, which was located. What its

@@ -13,6 +13,7 @@
 use std::hint::select_unpredictable;
 use std::ops::Range;
 
+use super::aside;
 use super::cache::{Cache, LONGEST_KEPT, Shared};
 use super::near::Near;
 use super::slot::{self, INLINE, Slot};
@@ -26,18 +27,18 @@ pub(super) const WINDOW: usize = Ends::CAPACITY;
 /// How many pretokens are looked up together at most.
 const BATCH: usize = 256;
 
-/// Room for the ids of a window. Before ids that are kept aside are added, at most [`MOST_FILLED`] are in
+/// Room for the ids of a window. Before more than four ids of one are added, at most [`MOST_FILLED`] are in
 /// it.
-const ROOM: usize = MOST_FILLED + LONGEST_KEPT + INLINE * WINDOW;
+const ROOM: usize = MOST_FILLED + aside::ROOM + INLINE * WINDOW;
 const MOST_FILLED: usize = 1 << 10;
 
 /// The count of a pretoken that is not known; more than a slot holds.
 const UNKNOWN: u8 = 16;
 const _: () = assert!(slot::ASIDE < UNKNOWN);
 
-/// 32 MiB, and 10 aside.
+/// 32 MiB, and 16 aside.
 const BITS: u32 = 19;
-const ASIDE: usize = 10 << 20;
+const ASIDE: usize = 16 << 20;
 
 /// The pretokens that all threads have met.
 pub(super) type Met = Shared<BITS, ASIDE>;
@@ -63,7 +64,7 @@ pub(super) struct Known {
 /// What the slots of some pretokens say.
 #[derive(Debug)]
 struct Window {
-    /// Up to four ids, or where the cache has them aside.
+    /// Up to six ids, or where the cache has them aside.
     words: [[u64; 2]; WINDOW],
     /// How many ids, [`slot::ASIDE`], or [`UNKNOWN`].
     counts: [u8; WINDOW],
@@ -181,7 +182,7 @@ impl Known {
             window.put(index, &slot);
             let ids = select_unpredictable(is_here, slot::count(&slot), UNKNOWN);
             window.counts[index] = ids;
-            let is_all = usize::from(ids) <= INLINE;
+            let is_all = ids < slot::ASIDE;
             near.put_if(is_all, key, &slot);
             cache.table().prefetch_beside(place, !is_here);
             rest[count] = number;
@@ -225,10 +226,10 @@ impl Known {
         out: &mut Vec<u32>,
     ) -> usize {
         let Self { cache, window, .. } = self;
-        let aside = |index, words, room: &mut _| {
-            cache.table().aside().read(words, &text[range_of(start, ends, index)], room)
+        let read = |index, count, words, room: &mut _| {
+            cache.table().read(count, words, &text[range_of(start, ends, index)], room)
         };
-        window.gather(first..ends.len(), aside, out)
+        window.gather(first..ends.len(), read, out)
     }
 
     /// Append the ids of one pretoken if somebody has remembered them meanwhile; false if nobody has.
@@ -293,12 +294,12 @@ impl Window {
     }
 
     /// Append the ids of the pretokens in `range`, up to one whose ids are not known; its index is
-    /// returned, or the end. `aside` writes the ids that are kept there, and says how many they are.
+    /// returned, or the end. `read` writes the ids of one of which a slot says this, and says how many they are.
     #[inline]
     fn gather(
         &mut self,
         range: Range<usize>,
-        aside: impl Fn(usize, [u64; 2], &mut [u32; LONGEST_KEPT]) -> Option<usize>,
+        read: impl Fn(usize, u8, [u64; 2], &mut [u32; aside::ROOM]) -> Option<usize>,
         out: &mut Vec<u32>,
     ) -> usize {
         let Self { words, counts, ids } = self;
@@ -314,13 +315,13 @@ impl Window {
                 filled += usize::from(count);
                 at += 1;
             }
-            let is_aside = at < range.end && counts[at] == slot::ASIDE;
             if filled > MOST_FILLED {
                 out.extend_from_slice(&ids[..filled]);
                 filled = 0;
             }
             let room = ids[filled..].first_chunk_mut().expect("there is room for all");
-            let kept = if is_aside { aside(at, words[at], room) } else { None };
+            let one = words[..range.end].get(at);
+            let kept = one.and_then(|&words| read(at, counts[at], words, room));
             let Some(kept) = kept else {
                 out.extend_from_slice(&ids[..filled]);
                 return at;
