@@ -150,13 +150,36 @@ impl<'a> Text<'a> {
             found.map(|at| near + at + 1)
         }
         match self {
-            Self::Utf8(text) => find_in_utf8(text.as_bytes(), near, most, is),
+            Self::Utf8(text) => find_in_text(text, near, most, is),
             Self::Bytes(bytes) | Self::Lossy(bytes) => find_in_utf8(bytes, near, most, is),
             Self::Latin1(bytes) => find(bytes, near, most, is),
             Self::Utf16(units) => find(units, near, most, is),
             Self::Utf32(units) => find(units, near, most, is),
         }
     }
+}
+
+/// [`Text::find_border`] in UTF-8.
+fn find_in_text(
+    text: &str,
+    near: usize,
+    most: usize,
+    is: impl Fn(char, char) -> bool,
+) -> Option<usize> {
+    let start = (near..text.len()).find(|&at| text.is_char_boundary(at))?;
+    let mut characters = text[start..].char_indices().take_while(|(at, _)| *at < most);
+    let mut before = characters.next()?.1;
+    // Where a character is repeated, the same two come again and again.
+    let mut known = None;
+    let found = characters.find(|&(_, behind)| {
+        let pair = Some((before, behind));
+        before = behind;
+        known != pair && {
+            known = pair;
+            pair.is_some_and(|(before, behind)| is(before, behind))
+        }
+    });
+    found.map(|(at, _)| start + at)
 }
 
 /// [`Text::find_border`] in bytes that should be UTF-8: between characters that are whole.
@@ -168,17 +191,9 @@ fn find_in_utf8(
 ) -> Option<usize> {
     let within = &bytes[..bytes.len().min(near.saturating_add(most))];
     let mut start = near + within.get(near..)?.iter().take_while(|&&b| b & 0xC0 == 0x80).count();
-    // Where a character is repeated, the same two come again and again.
-    let mut known = None;
     for chunk in within[start..].utf8_chunks() {
-        let mut characters = chunk.valid().char_indices().peekable();
-        while let Some((_, before)) = characters.next() {
-            let Some(&(at, behind)) = characters.peek() else { break };
-            let pair = Some((before, behind));
-            if known != pair && is(before, behind) {
-                return Some(start + at);
-            }
-            known = pair;
+        if let Some(at) = find_in_text(chunk.valid(), 0, most, &is) {
+            return Some(start + at);
         }
         start += chunk.valid().len() + chunk.invalid().len();
     }

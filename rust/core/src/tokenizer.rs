@@ -450,14 +450,8 @@ impl Tokenizer {
                 }
                 Piece::Text(text) => self.pattern.normalized(text),
             };
-            let (encoder, mut start) = (self.encoder(), 0);
-            while start < text.len() {
-                block.clear();
-                let (vocabulary, splitter) = (&self.vocabulary, &self.splitter);
-                start = encoder.encode_some(vocabulary, splitter, &text, start, scratch, block)?;
-                sink(block);
-            }
-            Ok(())
+            let (vocabulary, splitter) = (&self.vocabulary, &self.splitter);
+            self.encoder().encode_blocks(vocabulary, splitter, &text, scratch, block, &mut sink)
         })
     }
 

@@ -103,9 +103,9 @@ fuzz_target!(|case: Case<'_>| {
     }
 });
 
-/// Cold and warm, from other units, counted, and back.
+/// Cold, warm and from what is kept of it, from other units, counted, and back.
 fn check(tokenizer: &Tokenizer, text: &str, expected: &[u32]) {
-    for met in ["for the first time", "again"] {
+    for met in ["for the first time", "again", "once more"] {
         assert_eq!(tokenizer.encode(text).unwrap(), expected, "{met}");
     }
     let units: Vec<u16> = text.encode_utf16().collect();

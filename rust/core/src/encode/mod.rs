@@ -23,6 +23,8 @@ mod pairs;
 
 mod parts;
 
+mod passages;
+
 mod ranks;
 
 mod remembered;
@@ -54,14 +56,15 @@ use crate::vocabulary::{MergeRule, Rule, Vocabulary};
 use cache::{Cache, LONGEST_KEPT, Shared};
 use known::{Known, Met, WINDOW};
 use merge::{ByteIds, MergeScratch};
+use passages::{Part, Passages};
 use special::SpecialFinder;
 use together::Ahead;
 
 /// No byte has this id.
 const NO_ID: u32 = u32::MAX;
 
-/// What encoding needs beside the vocabulary, derived from it once, and what it has met: 48 MiB at most, and as much
-/// again while a table of that is made anew.
+/// What encoding needs beside the vocabulary, derived from it once, and what it has met: 54 MiB at most, and as much
+/// again while a table of that is made anew, and 32 MiB of passages that came again.
 #[derive(Debug)]
 pub(crate) struct Encoder {
     /// The id of each byte, or `NO_ID`.
@@ -77,6 +80,7 @@ pub(crate) struct Encoder {
     /// The pretokens that were met, and the pieces of long ones.
     met: Met,
     met_pieces: MetPieces,
+    passages: Passages,
 }
 
 /// What to do with special tokens, and which ids go before and after each text.
@@ -150,7 +154,18 @@ impl Encoder {
         let borders = borders.map_or_else(OnceLock::new, OnceLock::from);
         let covers_all = !byte_ids.contains(&NO_ID);
         let (remembered, met, met_pieces) = (None, Met::default(), MetPieces::default());
-        Self { byte_ids, covers_all, pairs, borders, whole_first, remembered, met, met_pieces }
+        let passages = Passages::default();
+        Self {
+            byte_ids,
+            covers_all,
+            pairs,
+            borders,
+            whole_first,
+            remembered,
+            met,
+            met_pieces,
+            passages,
+        }
     }
 
     pub(crate) fn borders(&self, vocabulary: &Vocabulary) -> &Borders {
@@ -165,6 +180,65 @@ impl Encoder {
     ///
     /// `scratch` must not have been used with another encoder.
     pub(crate) fn encode(
+        &self,
+        vocabulary: &Vocabulary,
+        splitter: &Splitter,
+        text: &str,
+        scratch: &mut Scratch,
+        out: &mut Vec<u32>,
+    ) -> Result<()> {
+        if text.len() < passages::LEAST {
+            return self.encode_new(vocabulary, splitter, text, scratch, out);
+        }
+        self.passages.divide(splitter, text, |part| {
+            match part {
+                Part::Known(ids) => out.extend_from_slice(ids),
+                Part::New(text) => self.encode_new(vocabulary, splitter, text, scratch, out)?,
+                Part::Again(text) => {
+                    let before = out.len();
+                    self.encode_new(vocabulary, splitter, text, scratch, out)?;
+                    self.passages.keep(text, &out[before..]);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// The same some ids at a time, which are passed to `sink` in order. `block` is a buffer.
+    pub(crate) fn encode_blocks(
+        &self,
+        vocabulary: &Vocabulary,
+        splitter: &Splitter,
+        text: &str,
+        scratch: &mut Scratch,
+        block: &mut Vec<u32>,
+        mut sink: impl FnMut(&[u32]),
+    ) -> Result<()> {
+        self.passages.divide(splitter, text, |part| {
+            match part {
+                Part::Known(ids) => sink(ids),
+                Part::New(text) => {
+                    let mut at = 0;
+                    while at < text.len() {
+                        block.clear();
+                        at = self.encode_some(vocabulary, splitter, text, at, scratch, block)?;
+                        sink(block);
+                    }
+                }
+                Part::Again(text) => {
+                    block.clear();
+                    self.encode_new(vocabulary, splitter, text, scratch, block)?;
+                    self.passages.keep(text, block);
+                    sink(block);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Append the ids of `text`, whatever was met.
+    #[inline]
+    fn encode_new(
         &self,
         vocabulary: &Vocabulary,
         splitter: &Splitter,
