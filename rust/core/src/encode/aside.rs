@@ -29,7 +29,7 @@ impl Aside {
         Self { words: Words::zeros(length), taken: Apart::default() }
     }
 
-    /// Whether so many eighths are taken.
+    /// Whether so many eighths are taken, or more than eight were asked for, some of them in vain.
     #[inline]
     pub(super) fn has_taken(&self, eighths: usize) -> bool {
         8 * self.taken.0.load(Relaxed) >= eighths * self.words.len()

@@ -21,9 +21,11 @@ pub(super) const LONGEST_KEPT: usize = 128;
 const FIRST_BITS: u32 = 7;
 const GROWTH_BITS: u32 = 2;
 
-/// In eighths, so much is taken of a table before it grows; and of one of full size, before it is thinned.
-const HALF: usize = 4;
-const FULL: usize = 7;
+/// In eighths, so many slots of a table are taken, or so much of its room aside, before it grows; and of one of full
+/// size, before it is thinned. Aside, so much is asked for in vain by then as there is room: a text that is a little
+/// too large comes again and again, and all but a little of it is known.
+const HALF: [usize; 2] = [4, 4];
+const FULL: [usize; 2] = [7, 16];
 
 /// At least so many words aside.
 const LEAST_ASIDE: usize = 1 << 12;

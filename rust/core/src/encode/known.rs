@@ -36,9 +36,9 @@ const MOST_FILLED: usize = 1 << 10;
 const UNKNOWN: u8 = 16;
 const _: () = assert!(slot::ASIDE < UNKNOWN);
 
-/// 32 MiB, and 16 aside.
+/// 32 MiB, and 10 aside.
 const BITS: u32 = 19;
-const ASIDE: usize = 16 << 20;
+const ASIDE: usize = 10 << 20;
 
 /// The pretokens that all threads have met.
 pub(super) type Met = Shared<BITS, ASIDE>;

@@ -63,7 +63,7 @@ use together::Ahead;
 /// No byte has this id.
 const NO_ID: u32 = u32::MAX;
 
-/// What encoding needs beside the vocabulary, derived from it once, and what it has met: 54 MiB at most, and as much
+/// What encoding needs beside the vocabulary, derived from it once, and what it has met: 48 MiB at most, and as much
 /// again while a table of that is made anew, and 32 MiB of passages that came again.
 #[derive(Debug)]
 pub(crate) struct Encoder {

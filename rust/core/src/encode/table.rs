@@ -69,11 +69,11 @@ impl Table {
         self.taken.0.fetch_add(count, Relaxed);
     }
 
-    /// Whether so many eighths of the slots are taken, or of the room aside.
+    /// Whether so many eighths of the slots are taken, or so many of the room aside.
     #[inline]
-    pub(super) fn has_taken(&self, eighths: usize) -> bool {
+    pub(super) fn has_taken(&self, [eighths, aside]: [usize; 2]) -> bool {
         let slots = self.words.len() / slot::WORDS;
-        8 * self.taken.0.load(Relaxed) >= eighths * slots || self.aside.has_taken(eighths)
+        8 * self.taken.0.load(Relaxed) >= eighths * slots || self.aside.has_taken(aside)
     }
 
     /// Where the line of a key begins.
@@ -216,8 +216,8 @@ impl Table {
         self.aside.copy(&other.aside);
     }
 
-    /// Have what was met again in another table, until so many eighths are taken. Here it was not yet met again.
-    pub(super) fn thin(&self, other: &Self, eighths: usize) {
+    /// Have what was met again in another table, until so many eighths are taken of the slots, or so many aside. Here it was not yet met again.
+    pub(super) fn thin(&self, other: &Self, eighths: [usize; 2]) {
         for slot in other.slots().filter(|slot| slot[1] & slot::MET != 0) {
             if self.has_taken(eighths) {
                 break;
