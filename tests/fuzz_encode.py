@@ -5,8 +5,9 @@
 Texts are made of the pieces at which splitting and merging go wrong: all classes of characters that
 a pattern can tell apart, alignments to blocks of 64 bytes, long runs, halves of characters, lone
 surrogates, names of special tokens. Each text is encoded by both, several times by ours (cold and
-warm, on more threads than one, as lists and as arrays), counted and decoded again. The first
-difference ends the run and prints the text.
+warm, on more threads than one, as lists and as arrays), counted and decoded again; and so are
+long texts that begin alike, of which passages are remembered. The first difference ends the run
+and prints the text.
 """
 
 from __future__ import annotations
@@ -53,6 +54,12 @@ def expected(theirs: tiktoken.Encoding, text: str) -> list[int]:
     return theirs.encode(text, disallowed_special=())
 
 
+def long_texts(batch: list[str]) -> list[str]:
+    """Texts of some 20 kB each, that begin alike and come again."""
+    start, *ends = ("".join(batch[at : at + 250]) for at in range(0, len(batch), 250))
+    return [start, *(start + end for end in ends), start, *(start + end for end in ends), start]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("ranks", type=Path)
@@ -81,6 +88,11 @@ def main() -> int:
                 print(f"count or decode differ on {one!r}", file=sys.stderr)
                 return 1
             size += len(one)
+        for one in long_texts(batch):
+            right = expected(theirs, one)
+            if not (right == ours.encode(one) == ours.encode_to_numpy(one).tolist()):
+                print(f"different on {one!r}", file=sys.stderr)
+                return 1
         done += len(batch)
     print(f"{done:,} texts of {size:,} characters, no difference (seed {args.seed})")
     return 0

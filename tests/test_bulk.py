@@ -40,6 +40,31 @@ def one_by_one(tok: bytepair.Tokenizer, texts: list[str | None], **keywords: Any
     return [None if text is None else tok.encode(text, **keywords) for text in texts]
 
 
+class TestTextsThatComeAgain:
+    @given(
+        st.lists(st.tuples(hard_text, st.integers(1, 400)), min_size=1, max_size=4),
+        st.lists(hard_text, min_size=1, max_size=3),
+        st.sampled_from(["gpt2", "gpt4", "gpt4o", r"\w+|\W"]),
+        st.sampled_from([(), "all"]),
+    )
+    def test_ids_are_those_of_the_first_time(
+        self, start: list[tuple[str, int]], ends: list[str], pattern: str, special: Any
+    ) -> None:
+        def fresh() -> bytepair.Tokenizer:
+            return bytepair.Tokenizer.from_ranks(
+                BYTES | MORE, pattern=pattern, special_tokens={"<s>": 300}
+            )
+
+        texts = ["".join(text * times for text, times in start) + end for end in ends]
+        expected = [fresh().encode(text, special=special) for text in texts]
+        tok = fresh()
+        for _ in range(3):
+            assert tok.encode_batch(texts, special=special, threads=2) == expected
+            ids, offsets = tok.encode_batch_to_numpy(texts, special=special)
+            assert [ids[a:b].tolist() for a, b in pairwise(offsets)] == expected
+            assert [*tok.count_batch(texts, special=special)] == list(map(len, expected))
+
+
 class TestArrow:
     @given(texts_and_nulls, st.sampled_from(KINDS), st.integers(1, 3))
     def test_an_array_of_any_kind(

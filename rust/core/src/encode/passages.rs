@@ -51,6 +51,8 @@ pub(super) enum Part<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Passages {
     once: Once,
+    /// Whether anything is kept. As long as nothing comes again, no thread waits for the lock's line of memory.
+    is_any_kept: AtomicBool,
     kept: RwLock<Kept>,
 }
 
@@ -119,7 +121,7 @@ impl Passages {
             return Look::New;
         }
         let name = name(passage);
-        let kept = self.kept.try_read().ok();
+        let kept = if self.is_any_kept.load(Relaxed) { self.kept.try_read().ok() } else { None };
         let Some(kept) = kept.and_then(|kept| kept.passages.get(&name).cloned()) else {
             return if self.once.meet(name) { Look::Again } else { Look::New };
         };
@@ -139,6 +141,7 @@ impl Passages {
         let passage = Arc::new(Passage { text, ids, met });
         if let Ok(mut kept) = self.kept.try_write() {
             kept.put(name, passage);
+            self.is_any_kept.store(true, Relaxed);
         }
     }
 }
