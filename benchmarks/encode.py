@@ -111,6 +111,17 @@ def message(load: Load, args: argparse.Namespace) -> Figures:
     return {**times, "digest": digest(*(np.asarray(one(t), np.uint32) for t in [MESSAGE, *fresh]))}
 
 
+def growing(load: Load, args: argparse.Namespace) -> Figures:
+    """A conversation is sent again with 1,000 characters more, 100 times: microseconds each."""
+    text = "".join(documents(args.source, args.megabytes))
+    turns = [text[:end] for end in range(1000, 100_001, 1000)]
+    one = load().one
+    one(MESSAGE)
+    taken, found = seconds(lambda: [one(turn) for turn in turns])
+    ids = [np.asarray(ids, np.uint32) for ids in found]
+    return {"turn": 1e6 * taken / len(turns), "digest": digest(*ids)}
+
+
 def decode(load: Load, args: argparse.Namespace) -> Figures:
     """Ids to text, a call for each document: lists, and arrays."""
     texts = list(documents(args.source, args.megabytes))
@@ -197,7 +208,7 @@ def memory(load: Load, args: argparse.Namespace) -> Figures:
 
 
 KINDS: dict[str, Callable[[Load, argparse.Namespace], Figures]] = {
-    kind.__name__: kind for kind in (lists, arrays, file, message, decode, hard, memory)
+    kind.__name__: kind for kind in (lists, arrays, file, message, growing, decode, hard, memory)
 }
 
 

@@ -70,6 +70,7 @@ ROWS = [
     Row("lists, English, 10 MB", "lists", "english", 10, passes(2, 1.3), peers=(*FAST, *SLOW)),
     Row("a file, 300 MB, two threads", "file", "large", 300, (Asked("first", 2.5),), 2),
     Row("a message", "message", "english", 20, TIMES, peers=(*FAST, *SLOW)),
+    Row("a conversation that grows", "growing", "english", 1, (Asked("turn", 1, False),)),
     Row("decoding, English, 10 MB", "decode", "english", 10, DECODED, peers=(*FAST, *SLOW)),
     *(
         Row(f"1 MB of {text}", "hard", "", 1, HARD, text=text)
