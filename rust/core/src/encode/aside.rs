@@ -6,11 +6,13 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-use super::cache::LONGEST_KEPT;
 use super::slot::{self, THREE};
 use crate::pages::Words;
 use crate::parallel::Apart;
 use crate::prefetch::prefetch;
+
+/// Longer pretokens (in bytes) are not kept. A pretoken has no more ids than bytes.
+pub(super) const LONGEST_KEPT: usize = 128;
 
 /// Entries are read into so much room, since three ids are a word.
 pub(super) const ROOM: usize = LONGEST_KEPT.next_multiple_of(THREE);

@@ -13,9 +13,6 @@ use super::slot::{self, Slot};
 use super::table::{LEAST_BITS, Table};
 use crate::key::Key;
 
-/// Longer pretokens (in bytes) are not kept. A pretoken has no more ids than bytes.
-pub(super) const LONGEST_KEPT: usize = 128;
-
 /// There are 2 to the power of this many lines at first, and 4 times as many whenever half of a table is
 /// taken.
 const FIRST_BITS: u32 = 7;
@@ -165,7 +162,7 @@ impl<const BITS: u32, const ASIDE: usize> Cache<BITS, ASIDE> {
         true
     }
 
-    /// Keep the ids of a pretoken of at most [`LONGEST_KEPT`] bytes that is not here, which was located. What its
+    /// Keep the ids of a pretoken of at most [`aside::LONGEST_KEPT`] bytes that is not here, which was located. What its
     /// slot says is returned, unless there is no room for it aside.
     pub(super) fn put(
         &mut self,

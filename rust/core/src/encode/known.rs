@@ -13,8 +13,8 @@
 use std::hint::select_unpredictable;
 use std::ops::Range;
 
-use super::aside;
-use super::cache::{Cache, LONGEST_KEPT, Shared};
+use super::aside::{self, LONGEST_KEPT};
+use super::cache::{Cache, Shared};
 use super::near::Near;
 use super::slot::{self, INLINE, Slot};
 use crate::key::{Key, LONGEST};
