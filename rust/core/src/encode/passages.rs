@@ -33,9 +33,9 @@ const TOGETHER: usize = 64 << 10;
 /// So many bytes of text and ids are kept.
 const ROOM: usize = 32 << 20;
 
-/// Two passages with so many of these bytes between them, or a little more, are met one not long after the other.
-const RECENT: u8 = 4;
+/// The clock ticks whenever 2 to the power of this many bytes were new; so many ticks ago is not long ago.
 const TICK: u32 = 23;
+const RECENT: u8 = 4;
 
 /// A part of a text.
 pub(super) enum Part<'a> {
@@ -65,11 +65,11 @@ struct Passage {
     met: AtomicBool,
 }
 
-/// What came once, not long ago: of each passage, by some bits of its checksum, the others and the time.
+/// What came: of each passage, by some bits of its checksum, the others and the time.
 #[derive(Debug)]
 struct Once {
     marks: Box<[AtomicU32]>,
-    /// How many bytes were looked for.
+    /// How many bytes were new.
     clock: AtomicUsize,
 }
 
@@ -181,6 +181,9 @@ impl Once {
 impl Kept {
     /// Make room for a passage and keep it, unless the one whose turn it is to give way was met since its last turn.
     fn put(&mut self, name: Name, passage: Arc<Passage>) {
+        if self.passages.contains_key(&name) {
+            return;
+        }
         let bytes = passage.bytes();
         while self.bytes + bytes > ROOM {
             let Some(turn) = self.turns.pop_front() else { return };
@@ -189,11 +192,9 @@ impl Kept {
             }
             self.bytes -= self.passages.remove(&turn).map_or(0, |old| old.bytes());
         }
-        if !self.passages.contains_key(&name) {
-            self.passages.insert(name, passage);
-            self.turns.push_back(name);
-            self.bytes += bytes;
-        }
+        self.passages.insert(name, passage);
+        self.turns.push_back(name);
+        self.bytes += bytes;
     }
 }
 
