@@ -64,6 +64,9 @@ def seconds(call: Callable[[], Any]) -> tuple[float, Any]:
 
 def passes(load: Load, megabytes: float, encode: Callable[[Calls], Any]) -> Figures:
     """Rates of three passes; the first counts loading, `without` does not."""
+    # As in `timeit`: what Python's collector of garbage does depends on all that was made before.
+    gc.collect()
+    gc.disable()
     loading, calls = seconds(load)
     first, result = seconds(lambda: encode(calls))
     again = min(seconds(lambda: encode(calls))[0] for _ in range(2))
