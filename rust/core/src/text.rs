@@ -168,18 +168,17 @@ fn find_in_text(
 ) -> Option<usize> {
     let start = (near..text.len()).find(|&at| text.is_char_boundary(at))?;
     let mut characters = text[start..].char_indices().take_while(|(at, _)| *at < most);
-    let mut before = characters.next()?.1;
+    let (_, mut before) = characters.next()?;
     // Where a character is repeated, the same two come again and again.
     let mut known = None;
-    let found = characters.find(|&(_, behind)| {
+    for (at, behind) in characters {
         let pair = Some((before, behind));
-        before = behind;
-        known != pair && {
-            known = pair;
-            pair.is_some_and(|(before, behind)| is(before, behind))
+        if known != pair && is(before, behind) {
+            return Some(start + at);
         }
-    });
-    found.map(|(at, _)| start + at)
+        (known, before) = (pair, behind);
+    }
+    None
 }
 
 /// [`Text::find_border`] in bytes that should be UTF-8: between characters that are whole.
