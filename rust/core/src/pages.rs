@@ -9,6 +9,7 @@
 //! pages are what it gave back, and the host has to find each again. So a vector that grows asks for them
 //! one at a time, as long as they come quickly.
 
+use std::hint::black_box;
 use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -28,6 +29,18 @@ static WAS_SLOW: AtomicBool = AtomicBool::new(false);
 
 /// The size of a line of the processor's cache in bytes.
 const LINE: usize = 64;
+
+/// The largest block that glibc can learn to keep; its own head goes with it.
+const KEPT: usize = (32 << 20) - (64 << 10);
+
+/// Have the allocator keep the memory that is freed for the next who asks, but for blocks of 32 MiB and more.
+///
+/// To read a corpus is to ask for some megabytes and free them, page after page. glibc gives such blocks back to the
+/// system, each time to be cleared and mapped anew, until it has seen one freed that was as large; one that nobody has
+/// touched costs nothing. (See "dynamic mmap threshold" in mallopt(3).) Other allocators learn nothing from it.
+pub(crate) fn keep_freed() {
+    drop(black_box(Vec::<u8>::with_capacity(KEPT)));
+}
 
 /// Words that begin where a line of the processor's cache begins, and where a large page begins if
 /// they fill one.
@@ -141,7 +154,7 @@ fn is_quick<T>(page: &mut [MaybeUninit<T>]) -> bool {
     if let Some(first) = page.first_mut() {
         *first = MaybeUninit::zeroed();
     }
-    std::hint::black_box(page);
+    black_box(page);
     started.elapsed() < SMALL
 }
 

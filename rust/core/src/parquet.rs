@@ -23,6 +23,7 @@ use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaD
 use parquet::schema::types::ColumnDescriptor;
 
 use crate::error::{Error, Result};
+use crate::pages::keep_freed;
 use crate::text::from_utf8;
 use bounded::Pages;
 
@@ -59,6 +60,7 @@ impl TextColumn {
     /// The column of this name; `None` if a file is none, has no such column, or has it in a form
     /// that is not read here.
     pub fn open(files: &[impl AsRef<Path>], name: &str) -> Option<Self> {
+        keep_freed();
         let mut opened = Self { files: Vec::new(), columns: Vec::new(), most_page_bytes: u64::MAX };
         for path in files {
             unharmed(|| opened.add(path.as_ref(), name)).ok()??;

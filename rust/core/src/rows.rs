@@ -13,10 +13,9 @@ use crate::parallel;
 use crate::parquet::{Part, TextColumn};
 use crate::tokenizer::Tokenizer;
 
-/// So many bytes of text are worked on, or wait for who takes the ids, at most; with many threads, more.
-const AHEAD: usize = 1 << 26;
-/// For each thread so many bytes at least.
-const AHEAD_A_THREAD: usize = 3 << 23;
+/// Beside those that the threads work on, so many items may wait for who takes the ids: they are memory that is
+/// touched for the first time, where fewer would be given the same again.
+const WAITING: usize = 2;
 /// Room is made for one id for so many bytes.
 const BYTES_AN_ID: usize = 3;
 
@@ -65,8 +64,9 @@ impl Tokenizer {
         threads: usize,
         sink: impl FnMut(Option<Rows<T>>) -> Result<()>,
     ) -> Result<()> {
-        let most = AHEAD.max(threads.saturating_mul(AHEAD_A_THREAD));
         let weight = |item: &Vec<Part>| item.iter().map(|part| job.column.size(part)).sum();
+        let largest: usize = job.items.iter().map(weight).max().unwrap_or(0);
+        let most = largest.saturating_mul(threads.saturating_add(WAITING));
         let encode = |kit: &mut _, item: &Vec<Part>| {
             let size: usize = weight(item);
             let ids = Vec::with_capacity(size / BYTES_AN_ID);
