@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
+from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ import pytest
 import bytepair
 from bytepair import _core, shards
 from bytepair.corpus import parquet
+from bytepair.corpus.pages import Chunk
 from bytepair.errors import BytepairError
 from bytepair.shards import columns, manifest, rows
 from tables import write_tables
@@ -47,7 +51,7 @@ def listing(folder: Path) -> dict[str, bytes]:
 def through_arrow(source: Any, tok: bytepair.Tokenizer, out: Path, **options: Any) -> Any:
     """The files of shards, when all documents come through Arrow; or the error that ended it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_core, "reads_parquet", lambda *_: False)
+        patch.setattr(_core, "parquet_chunks", lambda *_: None)
         return written(source, tok, out, **options)
 
 
@@ -110,6 +114,21 @@ def test_small_and_large_parts(
         monkeypatch.setattr(rows, "FILES", files)
         out = tmp_path / f"fast{number}"
         assert by_core(tmp_path / "in", trained, out, tokens_per_shard=5000) == expected
+
+
+def test_to_shard_parquet_files_of_this_machine_arrow_is_not_imported(
+    tmp_path: Path, trained: bytepair.Tokenizer
+) -> None:
+    write_corpus(tmp_path / "in", "zstd, small pages")
+    trained.save(tmp_path / "tokenizer")
+    code = """
+import sys, bytepair
+_, source, tokenizer, out = sys.argv
+bytepair.shards.write(source, bytepair.load(tokenizer), out)
+assert "pyarrow" not in sys.modules
+"""
+    paths = [str(tmp_path / name) for name in ("in", "tokenizer", "out")]
+    subprocess.run([sys.executable, "-c", code, *paths], check=True)
 
 
 class Killed(BaseException):
@@ -215,17 +234,52 @@ def test_an_error_of_the_encoder_is_said_as_ever(tmp_path: Path) -> None:
     assert written(tmp_path / "a.parquet", tok, tmp_path / "fast") == expected
 
 
+def parts(file: Path, size: int) -> list[parquet.Batch] | None:
+    """The parts of a file, as pyarrow's metadata tell them and as the core's."""
+    groups = core_groups(file)
+    with parquet.open_parquet(pa.OSFile(str(file)), packed=False) as table:
+        count = table.metadata.num_row_groups
+        asked = [table.row_group(unit, "text") for unit in range(count)]
+        expected = parquet.parts(pa.OSFile(str(file)), asked, size, 10**9)
+    with parquet.LocalFile(file) as source:
+        assert parquet.parts(source, groups, size, 10**9) == expected
+    return expected
+
+
+def core_groups(file: Path) -> list[parquet.Group]:
+    chunks = _core.parquet_chunks(str(file), "text")
+    assert chunks is not None
+    return [parquet.Group(said[0], [Chunk(*said[1:])]) for said in chunks]
+
+
+def facts(chunks: list[Chunk]) -> list[Any]:
+    names = [field.name for field in fields(Chunk) if field.name != "encodings"]
+    return [[*(getattr(c, name) for name in names), set(c.encodings)] for c in chunks]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_core_says_of_a_file_what_arrow_says(shape: str, tmp_path: Path) -> None:
+    write_corpus(tmp_path / "in", shape)
+    for file in sorted((tmp_path / "in").glob("*.parquet")):
+        with parquet.open_parquet(pa.OSFile(str(file)), packed=False) as table:
+            for unit, group in enumerate(core_groups(file)):
+                expected = table.row_group(unit, "text")
+                assert group.rows == expected.rows
+                assert facts(group.chunks) == facts(expected.chunks)
+    assert _core.parquet_chunks(str(file), "no such column") is None
+
+
 def test_parts_are_the_batches_of_arrow(tmp_path: Path) -> None:
     write_corpus(tmp_path / "in", "zstd, small pages")
     for file in sorted((tmp_path / "in").glob("*.parquet")):
         with parquet.open_parquet(pa.OSFile(str(file)), packed=False) as table:
             for size in (10_000, 20_000, 10**6):
-                parts = table.parts("text", size, 10**9)
-                assert parts is not None
+                made = parts(file, size)
+                assert made is not None
                 found = [len(b) for b in table.batches("text", size)]
-                assert [part.rows for part in parts] == found
+                assert [part.rows for part in made] == found
                 starts = [sum(found[:number]) for number in range(len(found))]
-                assert [part.first for part in parts] == starts
+                assert [part.first for part in made] == starts
 
 
 def test_odd_row_groups_are_left_to_arrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,13 +288,11 @@ def test_odd_row_groups_are_left_to_arrow(tmp_path: Path, monkeypatch: pytest.Mo
     table = pa.table({"text": ["short"] * 5000 + ["long" * 100_000] * 3 + ["short"] * 5000})
     pq.write_table(table, long, use_dictionary=False)
     pq.write_table(pa.table({"text": ["long" * 10_000] * 2000}), repeated)
-    with parquet.open_parquet(pa.OSFile(str(long)), packed=False) as file:
-        assert file.parts("text", 10**5, 10**9) is None
-        assert file.parts("text", 10**7, 10**9) is not None
-    with parquet.open_parquet(pa.OSFile(str(repeated)), packed=False) as file:
-        assert file.parts("text", 10**8, 10**9) is not None
-        monkeypatch.setattr(parquet, "MOST_BYTES", 10**6)
-        assert file.parts("text", 10**8, 10**9) is None
+    assert parts(long, 10**5) is None
+    assert parts(long, 10**7) is not None
+    assert parts(repeated, 10**8) is not None
+    monkeypatch.setattr(parquet, "MOST_BYTES", 10**6)
+    assert parts(repeated, 10**8) is None
 
 
 def test_the_core_is_asked_for_rows_that_are_not_there(

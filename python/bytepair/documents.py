@@ -39,14 +39,21 @@ class Input:
     Attributes:
         name: as the user names it.
         size: bytes.
-        system: the Arrow file system in which it lies.
+        cloud: the Arrow file system in which it lies; None is that of this machine.
         path: where it lies there.
     """
 
     name: str
     size: int
-    system: Any
+    cloud: Any
     path: str
+
+    @property
+    def system(self) -> Any:
+        """The Arrow file system. Arrow takes a while to import, so this is not said before."""
+        from pyarrow.fs import LocalFileSystem
+
+        return self.cloud or LocalFileSystem()
 
 
 @dataclass(frozen=True)
@@ -185,15 +192,12 @@ def are_urls(source: corpus.Source) -> bool:
 
 
 def _local(name: str) -> list[Input]:
-    from pyarrow.fs import LocalFileSystem
-
-    system = LocalFileSystem()
     found = corpus.expand(name, "pass paths, folders, globs or URLs of files")
-    return [Input(str(p), p.stat().st_size, system, str(p)) for p in found]
+    return [Input(str(p), p.stat().st_size, None, str(p)) for p in found]
 
 
 def _remote(url: str) -> list[Input]:
-    from pyarrow.fs import FileSelector, FileType
+    from pyarrow.fs import FileSelector, FileType, LocalFileSystem
 
     system, path = _file_system(url)
     prefix = url[: len(url) - len(path)] if url.endswith(path) else ""
@@ -213,7 +217,8 @@ def _remote(url: str) -> list[Input]:
     files = sorted((i for i in chosen if i.type == FileType.File), key=lambda info: info.path)
     if not files:
         raise CorpusError(f"there is no file at {url}")
-    return [Input(prefix + info.path, info.size, system, info.path) for info in files]
+    cloud = None if isinstance(system, LocalFileSystem) else system
+    return [Input(prefix + info.path, info.size, cloud, info.path) for info in files]
 
 
 def _file_system(url: str) -> tuple[Any, str]:

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from typing import Any, Final, Protocol
 
 # Kinds of pages; all others are data.
 INDEX: Final = 1
@@ -26,6 +23,26 @@ _NUMBERS: Final = frozenset({2, 8})
 MOST_ROWS: Final = 1 << 16
 #: The bytes of a page that stands in the place of another.
 NOTHING_BYTES: Final = 1 << 20
+
+
+class Source(Protocol):
+    """An open file."""
+
+    def read_at(self, nbytes: int, offset: int, /) -> bytes:
+        """So many bytes from a place on, or all that are left."""
+        ...
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """What the footer of a file says of a column in a row group, by the names that pyarrow has."""
+
+    num_values: int
+    total_uncompressed_size: int
+    total_compressed_size: int
+    dictionary_page_offset: int | None
+    data_page_offset: int
+    encodings: list[str]
 
 
 @dataclass(frozen=True)
@@ -76,12 +93,12 @@ def rows_at_once(pages: list[Page], batch_bytes: int, most_bytes: int) -> int:
     return max(rows, 1)
 
 
-def pages_of(source: pa.NativeFile, chunk: Any) -> Iterator[Page]:
+def pages_of(source: Source, chunk: Chunk) -> Iterator[Page]:
     """The pages of a chunk of a column, as far as their headers can be read.
 
     Args:
         source: the file.
-        chunk: what the metadata of pyarrow says of it.
+        chunk: what the footer says of it.
     """
     place = chunk.dictionary_page_offset or chunk.data_page_offset
     end, row = place + chunk.total_compressed_size, 0
@@ -128,7 +145,7 @@ def _empty_header(size: int) -> bytes:
     return bytes([0x15, 2 * INDEX, 0x15, 0, 0x15, *number, doubled >> 21, 0])
 
 
-def _header(source: pa.NativeFile, place: int) -> tuple[dict[int, Any], int]:
+def _header(source: Source, place: int) -> tuple[dict[int, Any], int]:
     """The numbers and structs of a header by their fields, and its length; none if damaged."""
     for size in (1 << 8, 1 << 16):  # statistics may make it long
         try:

@@ -15,7 +15,16 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from bytepair.corpus.pages import DICTIONARY, MOST_ROWS, Page, nothing, pages_of, rows_at_once
+from bytepair.corpus.pages import (
+    DICTIONARY,
+    MOST_ROWS,
+    Chunk,
+    Page,
+    Source,
+    nothing,
+    pages_of,
+    rows_at_once,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,6 +53,19 @@ class Heavy:
 
 
 @dataclass(frozen=True)
+class Group:
+    """What the footer of a file says of a row group.
+
+    Attributes:
+        rows: how many it has.
+        chunks: the column that is read: one, if it is no nested one.
+    """
+
+    rows: int
+    chunks: list[Chunk]
+
+
+@dataclass(frozen=True)
 class Batch:
     """Rows that are read together.
 
@@ -60,6 +82,15 @@ class Batch:
     first: int
     rows: int
     size: int
+
+
+class LocalFile(io.FileIO):
+    """A file of this machine, to read from places in it without Arrow."""
+
+    def read_at(self, nbytes: int, offset: int) -> bytes:
+        """So many bytes from a place on, or all that are left."""
+        self.seek(offset)
+        return self.read(nbytes)
 
 
 @contextmanager
@@ -116,74 +147,82 @@ class File:
             batch_bytes: how large a batch should be, about.
             page_bytes: a page that is larger when unpacked is `Heavy`; None means that none is.
         """
-        rows, _, pages = self._rows_at_once(unit, column, batch_bytes, page_bytes)
+        asked = self.row_group(unit, column)
+        rows, _, pages = _rows_at_once(self._source, asked, batch_bytes, page_bytes)
         heavy = [page for page in pages if page_bytes is not None and page.size > page_bytes]
-        group = self.metadata.row_group(unit)
         reason = f"the page has {max([page.size for page in heavy], default=0):,} bytes, more than "
         reason += f"the {page_bytes or 0:,} that are unpacked at once"
         if any(page.kind == DICTIONARY for page in heavy):
-            yield Heavy(group.num_rows, reason)
+            yield Heavy(asked.rows, reason)
             return
         table = _opened(_Without(self._source, heavy)) if heavy else self._table
         found = table.iter_batches(rows, row_groups=[unit], columns=[column], use_threads=False)
         yield from _filled((batch.column(0) for batch in found), heavy, reason)
 
-    def parts(self, column: str, batch_bytes: int, page_bytes: int) -> list[Batch] | None:
-        """Where the batches are that `group` makes of each row group.
-
-        Args:
-            column: as there.
-            batch_bytes: as there.
-            page_bytes: as there.
-
-        Returns:
-            None if a page is larger than a batch, and so would be unpacked again and again by who
-            reads batches each by itself; or if the texts are so different that batches are much
-            smaller than they should be.
-        """
-        found: list[Batch] = []
-        before = 0
-        for unit in range(self.metadata.num_row_groups):
-            rows, usual, _ = self._rows_at_once(unit, column, batch_bytes, page_bytes)
-            group = self.metadata.row_group(unit)
-            chunks = _chunks(group, column)
-            size = sum(chunk.total_uncompressed_size for chunk in chunks)
-            if rows * _MUCH_SMALLER < min(usual, group.num_rows):
-                return None
-            pages = (page for chunk in chunks for page in pages_of(self._source, chunk))
-            if rows < group.num_rows and any(page.size > batch_bytes for page in pages):
-                return None
-            for row in range(0, group.num_rows, rows):
-                count = min(rows, group.num_rows - row)
-                part = size * count // group.num_rows
-                found.append(Batch(unit, before, before + row, count, part))
-            before += group.num_rows
-        return found
-
-    def _rows_at_once(
-        self, unit: int, column: str, batch_bytes: int, page_bytes: int | None
-    ) -> tuple[int, int, list[Page]]:
-        """How many rows a batch may have; how many, if all were alike; and the pages, if read."""
+    def row_group(self, unit: int, column: str) -> Group:
+        """What the metadata says of a row group and a column."""
         group = self.metadata.row_group(unit)
-        rows = usual = MOST_ROWS
-        pages: list[Page] = []
-        for chunk in _chunks(group, column):
-            pages = self._pages(chunk, min(MOST_BYTES, page_bytes or MOST_BYTES))
-            average = batch_bytes * group.num_rows // max(chunk.total_uncompressed_size, 1)
-            usual = max(min(average, MOST_ROWS), 1)
-            rows = max(min(average, rows_at_once(pages, batch_bytes, MOST_BYTES)), 1)
-        return rows, usual, pages
+        chunks = (group.column(index) for index in range(group.num_columns))
+        return Group(group.num_rows, [c for c in chunks if c.path_in_schema == column])
 
-    def _pages(self, chunk: Any, most: int) -> list[Page]:
-        """The pages of a chunk; none if no batch of it can have more bytes than so many."""
-        small = chunk.total_uncompressed_size <= most
-        if small and _UNREPEATED.issuperset(chunk.encodings):
-            return []
-        pages = pages_of(self._source, chunk)
-        first = list(islice(pages, 1))
-        if small and any(p.kind == DICTIONARY and p.rows >= chunk.num_values for p in first):
-            return []  # no text occurs twice
-        return [*first, *pages]
+
+def parts(
+    source: Source, groups: list[Group], batch_bytes: int, page_bytes: int
+) -> list[Batch] | None:
+    """Where the batches are that `File.group` makes of each row group.
+
+    Args:
+        source: the file.
+        groups: what its footer says of the row groups.
+        batch_bytes: as there.
+        page_bytes: as there.
+
+    Returns:
+        None if a page is larger than a batch, and so would be unpacked again and again by who reads
+        batches each by itself; or if the texts are so different that batches are much smaller than
+        they should be.
+    """
+    found: list[Batch] = []
+    before = 0
+    for unit, group in enumerate(groups):
+        rows, usual, _ = _rows_at_once(source, group, batch_bytes, page_bytes)
+        size = sum(chunk.total_uncompressed_size for chunk in group.chunks)
+        if rows * _MUCH_SMALLER < min(usual, group.rows):
+            return None
+        pages = (page for chunk in group.chunks for page in pages_of(source, chunk))
+        if rows < group.rows and any(page.size > batch_bytes for page in pages):
+            return None
+        for row in range(0, group.rows, rows):
+            count = min(rows, group.rows - row)
+            found.append(Batch(unit, before, before + row, count, size * count // group.rows))
+        before += group.rows
+    return found
+
+
+def _rows_at_once(
+    source: Source, group: Group, batch_bytes: int, page_bytes: int | None
+) -> tuple[int, int, list[Page]]:
+    """How many rows a batch may have; how many, if all were alike; and the pages, if read."""
+    rows = usual = MOST_ROWS
+    pages: list[Page] = []
+    for chunk in group.chunks:
+        pages = _pages(source, chunk, min(MOST_BYTES, page_bytes or MOST_BYTES))
+        average = batch_bytes * group.rows // max(chunk.total_uncompressed_size, 1)
+        usual = max(min(average, MOST_ROWS), 1)
+        rows = max(min(average, rows_at_once(pages, batch_bytes, MOST_BYTES)), 1)
+    return rows, usual, pages
+
+
+def _pages(source: Source, chunk: Chunk, most: int) -> list[Page]:
+    """The pages of a chunk; none if no batch of it can have more bytes than so many."""
+    small = chunk.total_uncompressed_size <= most
+    if small and _UNREPEATED.issuperset(chunk.encodings):
+        return []
+    pages = pages_of(source, chunk)
+    first = list(islice(pages, 1))
+    if small and any(p.kind == DICTIONARY and p.rows >= chunk.num_values for p in first):
+        return []  # no text occurs twice
+    return [*first, *pages]
 
 
 def _opened(source: Any) -> pq.ParquetFile:
@@ -210,12 +249,6 @@ def _filled(
             yield batch
         row += len(batch)
     yield from (Heavy(page.rows, reason) for page in left)
-
-
-def _chunks(group: Any, column: str) -> list[Any]:
-    """What the metadata of a row group says of a column: one chunk, if it is no nested one."""
-    all_chunks = (group.column(index) for index in range(group.num_columns))
-    return [chunk for chunk in all_chunks if chunk.path_in_schema == column]
 
 
 class _Without(io.RawIOBase):

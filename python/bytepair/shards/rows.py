@@ -15,6 +15,7 @@ import numpy as np
 
 from bytepair import _core
 from bytepair.corpus import parquet
+from bytepair.corpus.pages import Chunk
 from bytepair.documents import BATCH_BYTES, Input, most_page_bytes
 from bytepair.shards.job import Encoded, Job, Place
 
@@ -96,24 +97,23 @@ def next_input(job: Job, first: int) -> int:
 
 def _may_be(job: Job, file: Input) -> bool:
     """Whether a file could be one that the core reads, by its name."""
-    from pyarrow.fs import LocalFileSystem
-
-    is_local = isinstance(file.system, LocalFileSystem)
-    return is_local and job.values["doc_cap"] is None and file.path.lower().endswith(".parquet")
+    is_here = file.cloud is None and job.values["doc_cap"] is None
+    return is_here and file.path.lower().endswith(".parquet")
 
 
 def _parts(job: Job, file: Input, number: int) -> list[Part] | None:
     """The parts of an input; None if the core does not read it."""
-    import pyarrow as pa
-
-    column = job.values["column"]
-    if not (_may_be(job, file) and _core.reads_parquet([file.path], column)):
+    if not _may_be(job, file):
         return None
+    chunks = _core.parquet_chunks(file.path, job.values["column"])
+    if chunks is None:
+        return None
+    groups = [parquet.Group(facts[0], [Chunk(*facts[1:])]) for facts in chunks]
+    most = most_page_bytes(job.values["max_document_bytes"])
     try:
-        with parquet.open_parquet(file.system.open_input_file(file.path), packed=False) as table:
-            most = most_page_bytes(job.values["max_document_bytes"])
-            batches = table.parts(column, BATCH_BYTES, most)
-    except (pa.ArrowException, OSError):
+        with parquet.LocalFile(file.path) as source:
+            batches = parquet.parts(source, groups, BATCH_BYTES, most)
+    except OSError:
         return None
     if batches is None:
         return None

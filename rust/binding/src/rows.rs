@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use bytepair::arrays::Id;
-use bytepair::parquet::{Part, TextColumn};
+use bytepair::parquet::{Chunk, Part, TextColumn};
 use bytepair::rows::{Job, Rows};
 use bytepair::{Error, Tokenizer};
 use numpy::{Element, IntoPyArray};
@@ -17,10 +17,20 @@ const PAGE: u64 = 1 << 26;
 /// A part: its file, its row group there, and its first row and the one behind its last in that.
 type Place = (usize, usize, usize, usize);
 
-/// Whether the texts of a column of these files can be read here: whether they are parquet of the usual kind.
+/// The rows of a row group, the values of the column in it, the bytes of its pages unpacked and as they are, where
+/// the first page of a dictionary and of data begin, and the encodings.
+type Facts = (i64, i64, i64, i64, Option<i64>, i64, Vec<String>);
+
+/// What the footer of a file says of a column in each row group; `None` if its texts cannot be read here, as it is
+/// no parquet of the usual kind.
 #[pyfunction]
-pub(crate) fn reads_parquet(py: Python<'_>, files: Vec<PathBuf>, column: &str) -> bool {
-    py.detach(|| TextColumn::open(&files, column)).is_some()
+pub(crate) fn parquet_chunks(py: Python<'_>, file: PathBuf, column: &str) -> Option<Vec<Facts>> {
+    let facts = |chunk: Chunk| {
+        let Chunk { rows, values, unpacked, packed, dictionary, data, encodings } = chunk;
+        (rows, values, unpacked, packed, dictionary, data, encodings)
+    };
+    let column = py.detach(|| TextColumn::open(&[file], column))?;
+    Some(column.chunks(0).into_iter().map(facts).collect())
 }
 
 /// Encode rows of a column of parquet files, and call `take` for each item, in order, with its ids, where

@@ -56,6 +56,25 @@ pub struct Part {
     pub rows: Range<usize>,
 }
 
+/// What the footer of a file says of the column in one row group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chunk {
+    /// How many rows the group has.
+    pub rows: i64,
+    /// How many texts and nulls.
+    pub values: i64,
+    /// Bytes of its pages, unpacked.
+    pub unpacked: i64,
+    /// Bytes of its pages in the file.
+    pub packed: i64,
+    /// Where in the file the page of its dictionary begins, if it has one.
+    pub dictionary: Option<i64>,
+    /// Where the first page of its data begins.
+    pub data: i64,
+    /// How its pages are written: the names that the format has.
+    pub encodings: Vec<String>,
+}
+
 impl TextColumn {
     /// The column of this name; `None` if a file is none, has no such column, or has it in a form
     /// that is not read here.
@@ -123,6 +142,23 @@ impl TextColumn {
             divided.push(part(start..rows));
         }
         Ok(divided)
+    }
+
+    /// What a file says of the column in each of its row groups.
+    pub fn chunks(&self, file: usize) -> Vec<Chunk> {
+        let group = |group: usize| {
+            let chunk = self.chunk(file, group);
+            Chunk {
+                rows: self.files[file].1.row_group(group).num_rows(),
+                values: chunk.num_values(),
+                unpacked: chunk.uncompressed_size(),
+                packed: chunk.compressed_size(),
+                dictionary: chunk.dictionary_page_offset(),
+                data: chunk.data_page_offset(),
+                encodings: chunk.encodings().map(|encoding| encoding.to_string()).collect(),
+            }
+        };
+        (0..self.files[file].1.num_row_groups()).map(group).collect()
     }
 
     fn chunk(&self, file: usize, group: usize) -> &ColumnChunkMetaData {
