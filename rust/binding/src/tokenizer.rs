@@ -732,6 +732,7 @@ impl Tokenizer {
         threads: usize,
     ) -> PyResult<Vec<Py<PyList>>> {
         let total: usize = texts.iter().map(Text::len).sum();
+        self.core.expect(total);
         let chunks = parallel::shares(texts, 1 + total / CHUNK, |text| text.len() + 1);
         let encode = |(): &mut (), range: &Range<usize>| {
             self.core.encode_arrays::<u32>(&texts[range.clone()], options, 1)

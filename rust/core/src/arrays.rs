@@ -151,6 +151,7 @@ impl Tokenizer {
         threads: usize,
     ) -> Result<Arrays<T>> {
         let threads = parallel::worth(threads, size.units);
+        self.expect(size.units);
         // To normalize the parts of a text is not to normalize the text.
         let may_cut = threads > 1 && options.finder.is_none() && !self.pattern().normalizes();
         let splitter = may_cut.then(|| self.splitter());

@@ -67,6 +67,7 @@ impl Tokenizer {
         let weight = |item: &Vec<Part>| item.iter().map(|part| job.column.size(part)).sum();
         let largest: usize = job.items.iter().map(weight).max().unwrap_or(0);
         let most = largest.saturating_mul(threads.saturating_add(WAITING));
+        self.expect(job.items.iter().map(weight).sum());
         let encode = |kit: &mut _, item: &Vec<Part>| {
             let size: usize = weight(item);
             let ids = Vec::with_capacity(size / BYTES_AN_ID);

@@ -218,6 +218,12 @@ impl Tokenizer {
         })
     }
 
+    /// Say that about so many bytes of text will be encoded, maybe in many calls: much text is encoded
+    /// sooner if that is known before.
+    pub fn expect(&self, bytes: usize) {
+        self.encoder().expect(bytes);
+    }
+
     /// What is remembered, if anything is.
     pub(crate) fn remembered(&self) -> Option<&Remembered> {
         self.encoder().remembered()
@@ -354,6 +360,7 @@ impl Tokenizer {
             self.encode_into(AsRef::<str>::as_ref(text), options, &mut kit.scratch, &mut ids)?;
             Ok(ids)
         };
+        self.expect(texts.iter().map(weight).sum());
         let lists = parallel::map(texts, threads, weight, || self.kit(), encode_one);
         lists.into_iter().collect()
     }

@@ -68,16 +68,26 @@ impl<const BITS: u32, const ASIDE: usize> Shared<BITS, ASIDE> {
         Table::new(number, bits, ((ASIDE / size_of::<u64>()) >> (BITS - bits)).max(LEAST_ASIDE))
     }
 
-    /// Make the table that follows one, unless somebody does or has done so.
+    /// Make the table of full size at once: so much is coming that all before it would be crowded soon. Each of them is
+    /// memory that nobody has touched yet, which may cost more than to fill it, and is filled again.
+    #[cold]
+    pub(super) fn expect_much(&self) {
+        let latest = self.latest.try_lock().ok().map(|latest| Arc::clone(&latest));
+        if let Some(table) = latest.filter(|table| table.bits() < BITS) {
+            self.renew(&table, BITS);
+        }
+    }
+
+    /// Make the table that follows one, of 2 to the power of `bits` lines, unless somebody does or has done so.
     ///
     /// Nobody waits for a lock: who has it may be gone for ever, in a process that was forked.
     #[cold]
-    fn renew(&self, table: &Table) {
+    fn renew(&self, table: &Table, bits: u32) {
         let Ok(_alone) = self.renewing.try_lock() else { return };
         if self.number.load(Relaxed) != table.number() {
             return;
         }
-        let next = Self::table(table.number() + 1, table.bits() + GROWTH_BITS);
+        let next = Self::table(table.number() + 1, bits);
         if table.bits() < BITS {
             next.copy(table);
         } else {
@@ -101,7 +111,7 @@ impl<const BITS: u32, const ASIDE: usize> Cache<BITS, ASIDE> {
         let is_full_size = self.table.bits() == BITS;
         self.marks = is_full_size && self.table.has_taken(HALF);
         if self.table.has_taken(if is_full_size { FULL } else { HALF }) {
-            shared.renew(&self.table);
+            shared.renew(&self.table, self.table.bits() + GROWTH_BITS);
         }
         if shared.number.load(Relaxed) != self.table.number() {
             self.turn_to_latest(shared);
@@ -256,6 +266,19 @@ mod tests {
         let kept = kept.count();
         // Before a table is thinned, many groups are full.
         assert!(kept > 1 << 13 && lost < 200_000 / 4, "{kept} {lost}");
+    }
+
+    #[test]
+    fn it_is_as_large_as_it_may_be_where_much_is_expected() {
+        let (shared, mut cache) = (Shared::<13, ASIDE>::default(), Cache::default());
+        cache.prepare(&shared);
+        cache.keep(b"known", &[7]);
+        for _ in 0..2 {
+            shared.expect_much();
+            cache.prepare(&shared);
+            assert_eq!((cache.bits(), cache.get(b"known")), (13, Some(vec![7])));
+        }
+        assert_eq!(cache.table().number(), 2);
     }
 
     /// Threads that meet the same pretokens at the same time, while tables grow and are thinned.

@@ -111,6 +111,9 @@ impl EncodeOptions {
 type MetPieces = Shared<16, { 2 << 20 }>;
 type Pieces = Cache<16, { 2 << 20 }>;
 
+/// So many bytes of text teach more than the table before the largest holds.
+const MUCH: usize = 64 << 20;
+
 /// How many pieces are looked up together.
 const PIECES: usize = 16;
 
@@ -166,6 +169,13 @@ impl Encoder {
             met,
             met_pieces,
             passages,
+        }
+    }
+
+    /// Be told that about so many bytes of text will be encoded.
+    pub(crate) fn expect(&self, bytes: usize) {
+        if bytes >= MUCH {
+            self.met.expect_much();
         }
     }
 
