@@ -206,7 +206,7 @@ def finish(folder: Path, job: Job, marks: list[Mark]) -> Manifest:
     shards: list[Shard] = [mark.shard for mark in marks]
     skipped = [left for mark in marks for left in mark.skipped]
     made = Manifest(job.values, shards, sum(mark.text_bytes for mark in marks), skipped)
-    write_whole(folder / FILE_NAME, job.tokenizer.to_bytes())
+    write_whole(folder / FILE_NAME, job.tokenizer.to_bytes(tables=False))
     made.save(folder)
     remove_marks(folder)
     if shards and made.tokens and all(shard.split == "val" for shard in shards):
