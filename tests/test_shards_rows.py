@@ -99,6 +99,22 @@ def test_both_ways_give_the_same_shards(
         assert found == expected
 
 
+def test_ids_of_32_bits(
+    tmp_path: Path, trained: bytepair.Tokenizer, by_core: Callable[..., Any]
+) -> None:
+    write_corpus(tmp_path / "in", "zstd, small pages")
+    pq.write_table(
+        pa.table({"text": ["one text " * 100_000, "é <|far|>"]}), tmp_path / "in/e.parquet"
+    )
+    tok = bytepair.Tokenizer.from_ranks(
+        trained.mergeable_ranks, pattern=trained.pattern, special_tokens={"<|far|>": 1 << 16}
+    )
+    options = {"tokens_per_shard": 20_000, "bos": "<|far|>", "eos": "<|far|>"}
+    expected = through_arrow(tmp_path / "in", tok, tmp_path / "slow", **options)
+    assert b"uint32" in expected["manifest.json"]
+    assert by_core(tmp_path / "in", tok, tmp_path / "fast", **options) == expected
+
+
 def test_small_and_large_parts(
     tmp_path: Path, trained: bytepair.Tokenizer, by_core: Callable[..., Any],
     monkeypatch: pytest.MonkeyPatch,

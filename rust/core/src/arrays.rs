@@ -68,11 +68,32 @@ impl Sum for Size {
 pub trait Id: Copy + Default + Send + Sync {
     /// Store an id, which must fit.
     fn of(id: u32) -> Self;
+
+    /// Append the ids that `make` appends to a vector of `u32`. `block` is a buffer.
+    fn append<R>(
+        ids: &mut Vec<Self>,
+        block: &mut Vec<u32>,
+        make: impl FnOnce(&mut Vec<u32>) -> R,
+    ) -> R {
+        block.clear();
+        let made = make(block);
+        ids.extend(block.iter().map(|&id| Self::of(id)));
+        made
+    }
 }
 
 impl Id for u32 {
     fn of(id: u32) -> Self {
         id
+    }
+
+    /// They need no copy.
+    fn append<R>(
+        ids: &mut Vec<Self>,
+        _: &mut Vec<u32>,
+        make: impl FnOnce(&mut Vec<u32>) -> R,
+    ) -> R {
+        make(ids)
     }
 }
 

@@ -8,10 +8,9 @@ use crate::arrays::Id;
 use crate::encode::EncodeOptions;
 use crate::error::{Error, Result};
 use crate::kit::Kit;
-use crate::pages::Ahead;
 use crate::parallel;
 use crate::parquet::{Part, TextColumn};
-use crate::tokenizer::Tokenizer;
+use crate::tokenizer::{Piece, Tokenizer, pieces};
 
 /// Beside those that the threads work on, so many items may wait for who takes the ids: they are memory that is
 /// touched for the first time, where fewer would be given the same again.
@@ -72,10 +71,9 @@ impl Tokenizer {
             let size: usize = weight(item);
             let ids = Vec::with_capacity(size / BYTES_AN_ID);
             let mut rows = Rows { ids, ..Rows::default() };
-            let mut pages = Ahead::default();
             for part in item {
                 let (ids, documents) = (rows.ids.len(), rows.offsets.len());
-                if self.encode_part(job, part, kit, &mut rows, &mut pages).is_err() {
+                if self.encode_part(job, part, kit, &mut rows).is_err() {
                     rows.ids.truncate(ids);
                     rows.offsets.truncate(documents);
                     rows.text_ends.truncate(documents);
@@ -103,23 +101,48 @@ impl Tokenizer {
         part: &Part,
         kit: &mut Kit,
         rows: &mut Rows<T>,
-        pages: &mut Ahead,
     ) -> Result<()> {
-        let Kit { scratch, block, .. } = kit;
         let mut bytes = rows.text_ends.last().copied().unwrap_or(0);
         job.column.for_each(part, &mut |text| {
             if text.len() > job.most_bytes {
                 return Err(Error::Interrupted);
             }
             rows.ids.extend(job.options.prepend.map(T::of));
-            let sink =
-                |block: &[u32]| pages.extend(&mut rows.ids, block.iter().map(|&id| T::of(id)));
-            self.encode_blocks(text, job.options, scratch, block, sink)?;
+            self.encode_once(text, job.options, kit, &mut rows.ids)?;
             rows.ids.extend(job.options.append.map(T::of));
             bytes += place(text.len());
             rows.offsets.push(place(rows.ids.len()));
             rows.text_ends.push(bytes);
             Ok(())
+        })
+    }
+
+    /// Append the ids of a text of a corpus, which hardly comes again: it is not divided into passages, and ids that
+    /// are kept as they are made are not copied.
+    fn encode_once<T: Id>(
+        &self,
+        text: &str,
+        options: &EncodeOptions,
+        kit: &mut Kit,
+        out: &mut Vec<T>,
+    ) -> Result<()> {
+        let Kit { scratch, block, .. } = kit;
+        let (encoder, vocabulary, splitter) = (self.encoder(), self.vocabulary(), self.splitter());
+        pieces(text, options, |piece| match piece {
+            Piece::Id(id) => {
+                out.push(T::of(id));
+                Ok(())
+            }
+            Piece::Text(text) => {
+                let text = self.pattern().normalized(text);
+                let mut at = 0;
+                while at < text.len() {
+                    at = T::append(out, block, |ids| {
+                        encoder.encode_some(vocabulary, splitter, &text, at, scratch, ids)
+                    })?;
+                }
+                Ok(())
+            }
         })
     }
 }

@@ -212,7 +212,7 @@ impl Tokenizer {
 
     /// What encoding looks up.
     #[inline]
-    fn encoder(&self) -> &Encoder {
+    pub(crate) fn encoder(&self) -> &Encoder {
         self.encoder.get_or_init(|| {
             Encoder::new(&self.vocabulary, &MergeRule::Ranks).expect("ranks break no rule")
         })
@@ -512,13 +512,13 @@ pub(crate) struct Parts {
 }
 
 /// A part of a text: text, or a special token.
-enum Piece<'a> {
+pub(crate) enum Piece<'a> {
     Text(&'a str),
     Id(u32),
 }
 
 /// Call `sink` with the parts of a text as `options` divide it.
-fn pieces<'a>(
+pub(crate) fn pieces<'a>(
     text: &'a str,
     options: &EncodeOptions,
     mut sink: impl FnMut(Piece<'a>) -> Result<()>,
