@@ -22,6 +22,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+#: Where a worker is told when it was started.
+_BORN = "BYTEPAIR_BENCHMARK_BORN"
+
 
 def parser(about: str | None, peers: Iterable[str] = (), rounds: int = 3) -> ArgumentParser:
     """The options that all comparisons have; `--peers` where one may choose them."""
@@ -69,7 +72,8 @@ def measure(worker: list[str], names: list[str], rounds: int) -> dict[str, list[
         for name in list(results):
             started = time.perf_counter()
             command = [sys.executable, *worker, "--worker", name]
-            ran = subprocess.run(command, capture_output=True, text=True, check=False)
+            told = {**os.environ, _BORN: repr(started)}
+            ran = subprocess.run(command, capture_output=True, text=True, check=False, env=told)
             if ran.returncode:
                 said = ran.stderr.strip().splitlines()
                 print(f"{name} left out: {said[-1] if said else ran.returncode}", file=sys.stderr)
@@ -79,6 +83,11 @@ def measure(worker: list[str], names: list[str], rounds: int) -> dict[str, list[
             row["seconds"] = time.perf_counter() - started
             results[name].append(row)
     return results
+
+
+def born() -> float:
+    """When this worker's process was started, by `time.perf_counter`; now, if nobody says."""
+    return float(os.environ.get(_BORN, time.perf_counter()))
 
 
 def median(rows: list[dict[str, Any]], key: str) -> float:
