@@ -12,8 +12,12 @@ use crate::parallel;
 use crate::parquet::{Part, TextColumn};
 use crate::tokenizer::{Piece, Tokenizer, pieces};
 
-/// Beside those that the threads work on, so many items may wait for who takes the ids: they are memory that is
-/// touched for the first time, where fewer would be given the same again.
+/// So many bytes of text are worked on, or wait for who takes the ids, at most; with many threads, more.
+const AHEAD: usize = 1 << 26;
+/// For each thread so many bytes at least.
+const AHEAD_A_THREAD: usize = 3 << 23;
+/// Nor do more than so many items wait, beside those that the threads work on: fewer are given the same memory again,
+/// where more would touch new.
 const WAITING: usize = 2;
 /// Room is made for one id for so many bytes.
 const BYTES_AN_ID: usize = 3;
@@ -65,7 +69,9 @@ impl Tokenizer {
     ) -> Result<()> {
         let weight = |item: &Vec<Part>| item.iter().map(|part| job.column.size(part)).sum();
         let largest: usize = job.items.iter().map(weight).max().unwrap_or(0);
-        let most = largest.saturating_mul(threads.saturating_add(WAITING));
+        let most = AHEAD
+            .max(threads.saturating_mul(AHEAD_A_THREAD))
+            .min(largest.saturating_mul(threads.saturating_add(WAITING)));
         self.expect(job.items.iter().map(weight).sum());
         let encode = |kit: &mut _, item: &Vec<Part>| {
             let size: usize = weight(item);
