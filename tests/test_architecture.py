@@ -133,7 +133,7 @@ def test_functions_are_short() -> None:
 
 
 #: Libraries that only some calls need.
-LARGE = {"numpy", "pyarrow", "rich", "typer", "tiktoken", "torch", "http"}
+LARGE = {"numpy", "pyarrow", "rich", "click", "tiktoken", "torch", "http"}
 
 
 def loaded_by(code: str) -> set[str]:

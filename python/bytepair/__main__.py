@@ -2,10 +2,13 @@
 
 Most of the start is importing; Ctrl-C ends that as it ends the command. What is imported stays, so
 to look for garbage in it, above all when everything ends, would be a tenth of a second for nothing.
+So are the threads of OpenBLAS, which numpy starts and which wait by spinning: no command multiplies
+matrices.
 """
 
 import atexit
 import gc
+import os
 import sys
 
 #: So many more objects than there were make the collector look for garbage.
@@ -16,6 +19,7 @@ def main() -> None:
     """Import the command and run it."""
     gc.set_threshold(OBJECTS)
     atexit.register(gc.freeze)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         from bytepair.cli import main as run
     except KeyboardInterrupt:

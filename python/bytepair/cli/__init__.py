@@ -9,12 +9,10 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, Final, TextIO
 
-import typer
-from typer.core import TyperGroup
+import click
 
 from bytepair import BytepairError, __version__
 
@@ -28,75 +26,56 @@ COMMANDS: Final = (
 CONTINUED: Final = ("download", "shard", "pipeline")
 
 
-class _Group(TyperGroup):
-    """The commands.
+class Commands(click.Group):
+    """The subcommands, each imported when it is asked for.
 
     They end quietly when the reader of their output has had enough, and say so when interrupted.
     """
 
-    def invoke(self, ctx: Any) -> Any:
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All, in their order."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """The one of this name."""
+        if name not in COMMANDS:
+            return None
+        found: click.Command = getattr(import_module(f"bytepair.cli.{name}"), name)
+        return found
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run one, and end as the class says."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
             # Python would complain when it closes stdout at its end.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(0) from None
+            ctx.exit(0)
         except KeyboardInterrupt:
             if ctx.invoked_subcommand != "explore":  # which ends in no other way
                 more = "; the same command goes on from here"
                 more = more if ctx.invoked_subcommand in CONTINUED else ""
-                typer.echo(f"bytepair: interrupted{more}", err=True)
-            raise typer.Exit(130) from None
+                click.echo(f"bytepair: interrupted{more}", err=True)
+            ctx.exit(130)
 
 
-def _show_version(value: bool) -> None:
-    if value:
-        typer.echo(f"bytepair {__version__}")
-        raise typer.Exit
+@click.group(cls=Commands, context_settings={"max_content_width": 100})
+@click.version_option(__version__, message="bytepair %(version)s", help="Print the version.")
+def bytepair() -> None:
+    """Byte-level BPE tokenizers: train one, look at it, encode and decode.
 
-
-def options(
-    version: bool = typer.Option(
-        False, "--version", callback=_show_version, is_eager=True, help="Print the version."
-    ),
-) -> None:
-    """Options of the command itself."""
-
-
-def _app(names: Sequence[str]) -> typer.Typer:
-    """The command with some of its subcommands, whose files are imported."""
-    app = typer.Typer(
-        cls=_Group,
-        help="Byte-level BPE tokenizers: train one, look at it, encode and decode.\n\n"
-        "Exit codes: 0 success, 1 failure (one line on standard error says why), "
-        "2 wrong usage, 130 interrupted.",
-        no_args_is_help=True,
-        add_completion=False,
-        rich_markup_mode="markdown",
-        pretty_exceptions_enable=False,
-    )
-    app.callback()(options)
-    for name in names:
-        app.command()(getattr(import_module(f"bytepair.cli.{name}"), name))
-    return app
-
-
-def _called(words: list[str]) -> Sequence[str]:
-    """The subcommands that a command line is about: one, or all where it does not say."""
-    if words[:1] == ["--version"]:
-        return COMMANDS[:1]
-    return [word for word in words[:1] if word in COMMANDS] or COMMANDS
+    Exit codes: 0 success, 1 failure (one line on standard error says why), 2 wrong usage, 130
+    interrupted.
+    """
 
 
 def main() -> None:
     """Run the command and leave with its exit code."""
     warnings.showwarning = _one_line
     try:
-        _app(_called(sys.argv[1:]))()
-    except KeyboardInterrupt:
-        sys.exit(130)
+        bytepair(prog_name="bytepair")
     except (BytepairError, OSError) as error:
-        typer.echo(f"bytepair: {error}", err=True)
+        click.echo(f"bytepair: {error}", err=True)
         sys.exit(1)
 
 
@@ -109,4 +88,4 @@ def _one_line(
     line: str | None = None,
 ) -> None:
     """Show a warning as `warnings.showwarning` would, without its place in the code."""
-    typer.echo(f"bytepair: {message}", err=True)
+    click.echo(f"bytepair: {message}", err=True)

@@ -5,29 +5,28 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 import bytepair
 from bytepair.cli import option
 
 
+@option.command(
+    "bytepair decode 72 101 108 108 111",
+    "echo 'Hello world' | bytepair encode | bytepair decode",
+)
+@click.argument("ids", nargs=-1)
+@option.tokenizer
+@click.option("--lines", is_flag=True, help="Each line is a document; end each with a newline.")
 def decode(
-    ids: Annotated[
-        list[str] | None, typer.Argument(help="The ids; standard input if there is none.")
-    ] = None,
-    tokenizer: option.Tokenizer = Path("tokenizer"),
-    lines: Annotated[
-        bool, typer.Option("--lines", help="Each line is a document; end each with a newline.")
-    ] = False,
+    ids: tuple[str, ...],
+    tokenizer: Path,
+    lines: bool,
 ) -> None:
     """Decode ids, divided by spaces, commas or brackets, into the bytes of their text.
 
-    Examples:
-    * `bytepair decode 72 101 108 108 111`
-
-    * `echo 'Hello world' | bytepair encode | bytepair decode`
+    IDS: the ids; standard input if there is none.
     """
     tok = bytepair.load(tokenizer)
     text = " ".join(ids) if ids else sys.stdin.read()

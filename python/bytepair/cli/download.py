@@ -3,38 +3,36 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
-import typer
+import click
 
 import bytepair
+from bytepair.cli import option
 
 
+@option.command(
+    "bytepair download fineweb-edu -n 8",
+    "bytepair download HuggingFaceFW/fineweb --pattern 'sample/10BT/*' -n -1 --dir fineweb",
+)
+@click.argument("dataset", default="fineweb-edu")
+@click.option("-n", default=8, help="The first so many files; -1 for all.")
+@click.option("--dir", "-o", type=option.PATH, help="[default: ~/.cache/bytepair/base_data]")
+@click.option(
+    "--pattern", default="*.parquet", help="Which files of a data set of the Hub, as a glob."
+)
+@click.option("--workers", type=option.number, default=4, help="Files at the same time.")
+@click.option("--endpoint", help="Where the Hub is.  [default: HF_ENDPOINT, or huggingface.co]")
 def download(
-    dataset: Annotated[
-        str, typer.Argument(help="fineweb-edu, or a data set of the Hugging Face Hub (owner/name).")
-    ] = "fineweb-edu",
-    n: Annotated[int, typer.Option("-n", help="The first so many files; -1 for all.")] = 8,
-    dir: Annotated[
-        Path | None, typer.Option("--dir", "-o", help="[default: ~/.cache/bytepair/base_data]")
-    ] = None,
-    pattern: Annotated[
-        str, typer.Option(help="Which files of a data set of the Hub, as a glob.")
-    ] = "*.parquet",
-    workers: Annotated[int, typer.Option(min=1, help="Files at the same time.")] = 4,
-    endpoint: Annotated[
-        str | None, typer.Option(help="Where the Hub is. [default: HF_ENDPOINT, or huggingface.co]")
-    ] = None,
+    dataset: str,
+    n: int,
+    dir: Path | None,
+    **options: Any,
 ) -> None:
     """Load files of a data set; run it again to continue after a break.
 
-    Examples:
-    * `bytepair download fineweb-edu -n 8`
-
-    * `bytepair download HuggingFaceFW/fineweb --pattern 'sample/10BT/*' -n -1 --dir fineweb`
+    DATASET: fineweb-edu, or a data set of the Hugging Face Hub (owner/name).
     """
-    files = bytepair.download.download(
-        dataset, n, dir=dir, pattern=pattern, workers=workers, endpoint=endpoint
-    )
+    files = bytepair.download.download(dataset, n, dir=dir, **options)
     size = sum(file.stat().st_size for file in files) / 1e6
-    typer.echo(f"{len(files):,} files, {size:,.1f} MB: {dir or bytepair.download.folder()}")
+    click.echo(f"{len(files):,} files, {size:,.1f} MB: {dir or bytepair.download.folder()}")

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, BinaryIO, Final, Literal, NamedTuple
+from typing import BinaryIO, Final, Literal, NamedTuple
 
-import typer
+import click
 
 import bytepair
 from bytepair.cli import option
@@ -17,38 +17,42 @@ from bytepair.cli import option
 PIECE_BYTES: Final = 1 << 20
 
 
+@option.command(
+    "echo 'Hello world' | bytepair encode",
+    "bytepair encode book.txt -t my-tokenizer > ids.txt",
+    "bytepair encode --lines < questions.txt",
+)
+@click.argument("files", nargs=-1, type=option.PATH)
+@option.tokenizer
+@click.option("--text", help="Encode this text instead.")
+@click.option("--lines", is_flag=True, help="Each line is a document; its end is left out.")
+@click.option(
+    "--special",
+    type=click.Choice(["text", "all", "error"]),
+    default="text",
+    help="What special tokens in the text are: text, their ids, or an error.",
+)
+@click.option("--prepend", help="A special token to begin with.")
+@click.option("--append", help="A special token to end with.")
+@click.option("--json", "as_json", is_flag=True, help="Write each as a JSON list.")
 def encode(
-    files: Annotated[
-        list[Path] | None,
-        typer.Argument(help="Text files, one document each; standard input if there is none."),
-    ] = None,
-    tokenizer: option.Tokenizer = Path("tokenizer"),
-    text: Annotated[str | None, typer.Option(help="Encode this text instead.")] = None,
-    lines: Annotated[
-        bool, typer.Option("--lines", help="Each line is a document; its end is left out.")
-    ] = False,
-    special: Annotated[
-        Literal["text", "all", "error"],
-        typer.Option(help="What special tokens in the text are: text, their ids, or an error."),
-    ] = "text",
-    prepend: Annotated[str | None, typer.Option(help="A special token to begin with.")] = None,
-    append: Annotated[str | None, typer.Option(help="A special token to end with.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Write each as a JSON list.")] = False,
+    files: tuple[Path, ...],
+    tokenizer: Path,
+    text: str | None,
+    lines: bool,
+    special: Literal["text", "all", "error"],
+    prepend: str | None,
+    append: str | None,
+    as_json: bool,
 ) -> None:
     """Encode text: one line of ids for each document, written while the text is still read.
 
-    Where special tokens are looked for (`--special`), a document is read whole first.
-
-    Examples:
-    * `echo 'Hello world' | bytepair encode`
-
-    * `bytepair encode book.txt -t my-tokenizer > ids.txt`
-
-    * `bytepair encode --lines < questions.txt`
+    FILES: text files, one document each; standard input if there is none. Where special tokens are
+    looked for (`--special`), a document is read whole first.
     """
     tok = bytepair.load(tokenizer)
     style = Style("[", ", ", "]") if as_json else Style("", " ", "")
-    for pieces in _sources(files or [], text):
+    for pieces in _sources(files, text):
         if lines:
             for batch in _batches(_lines(pieces)):
                 for ids in tok.encode_batch(batch, special=special, prepend=prepend, append=append):
@@ -80,13 +84,13 @@ class Style(NamedTuple):
         sys.stdout.write(f"{self.end}\n")
 
 
-def _sources(files: list[Path], text: str | None) -> Iterator[Iterator[str]]:
+def _sources(files: tuple[Path, ...], text: str | None) -> Iterator[Iterator[str]]:
     """Each text, in pieces."""
     if text is not None:
         yield iter([text])
     elif not files:
         yield _pieces(sys.stdin.buffer, "standard input")
-    for path in files if text is None else []:
+    for path in files if text is None else ():
         with path.open("rb") as file:
             yield _pieces(file, str(path))
 

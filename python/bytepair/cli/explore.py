@@ -4,45 +4,47 @@ from __future__ import annotations
 
 import webbrowser
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 import bytepair
+from bytepair.cli import option
 
 
+@option.command(
+    "bytepair explore my-tokenizer --open",
+    "bytepair explore my-tokenizer gpt2 cl100k_base",
+)
+@click.argument("tokenizers", nargs=-1)
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    help="The address to listen on; others can reach all but loopback.",
+)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8765, help="The port; 0 is any free one."
+)
+@click.option("--open", "open_page", is_flag=True, help="Open the page in a browser.")
 def explore(
-    tokenizers: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Tokenizers to look at side by side: folders, files or published names "
-            f"({', '.join(bytepair.evaluate.PUBLISHED)}). [default: the folder tokenizer]"
-        ),
-    ] = None,
-    host: Annotated[
-        str, typer.Option(help="The address to listen on; others can reach all but loopback.")
-    ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="The port; 0 is any free one.")
-    ] = 8765,
-    open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    tokenizers: tuple[str, ...],
+    host: str,
+    port: int,
+    open_page: bool,
 ) -> None:
     """Look at tokens in the browser: splits, merges, chats, the vocabulary.
 
     The page asks this machine and no other. Ctrl-C ends it.
 
-    Examples:
-    * `bytepair explore my-tokenizer --open`
-
-    * `bytepair explore my-tokenizer gpt2 cl100k_base`
+    TOKENIZERS: those to look at side by side: folders, files or published names, such as gpt2 and
+    cl100k_base; the folder tokenizer if there is none.
     """
     found: dict[str, bytepair.Tokenizer] = {}
-    for name in tokenizers or ["tokenizer"]:
+    for name in tokenizers or ("tokenizer",):
         short = Path(name).resolve().name if Path(name).exists() else name
         found[name if short in found else short] = bytepair.evaluate.open_tokenizer(name)
 
     def ready(url: str) -> None:
-        typer.echo(url)
+        click.echo(url)
         if open_page:
             webbrowser.open(url)
 

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 import bytepair
+from bytepair.cli import option
 from bytepair.view import readable
 
 
+@option.command("bytepair inspect my-tokenizer", "bytepair inspect --text 'Hello world'")
+@click.argument("tokenizer", type=option.PATH, default="tokenizer")
+@click.option("--text", help="Show how this text is split.")
+@click.option("--count", default=12, help="How many tokens to list of each kind.")
 def inspect(
-    tokenizer: Annotated[Path, typer.Argument(help="The tokenizer folder or file.")] = Path(
-        "tokenizer"
-    ),
-    text: Annotated[str | None, typer.Option(help="Show how this text is split.")] = None,
-    count: Annotated[int, typer.Option(help="How many tokens to list of each kind.")] = 12,
+    tokenizer: Path,
+    text: str | None,
+    count: int,
 ) -> None:
     """Show a tokenizer's values, and its first, last and longest tokens.
 
-    Examples:
-    * `bytepair inspect my-tokenizer`
-
-    * `bytepair inspect --text 'Hello world'`
+    TOKENIZER: the tokenizer folder or file.
     """
     tok = bytepair.load(tokenizer)
     if text is not None:
-        typer.echo(tok.view(text))
+        click.echo(tok.view(text))
         return
     names = {regex: name for name, regex in bytepair.PATTERNS.items()}
     merged = [token for token in tok.mergeable_ranks if len(token) > 1]
@@ -48,7 +47,7 @@ def inspect(
         ),
     }
     for name, value in rows.items():
-        typer.echo(f"{name:>11}  {value}")
+        click.echo(f"{name:>11}  {value}")
 
 
 def _shown(tokens: list[bytes]) -> str:

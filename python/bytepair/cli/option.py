@@ -1,61 +1,93 @@
-"""The options that several commands have, each written once: its type, its name and its help.
+"""What the subcommands have in common: their form, and the options that several of them have.
 
-A command gives the default, or none where the option has to be given.
+An option is written once, with its name, its type and its help; a command says what differs.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Any, Final, TypeVar
 
-import typer
+import click
 
 import bytepair
 
+PATH: Final = click.Path(path_type=Path)
+TIES: Final = click.Choice(["rustbpe", "hf", "first-seen", "bytes-max"])
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
 _SIZES: Final = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
 
-Pattern: TypeAlias = Annotated[
-    str, typer.Option(help=f"A regular expression, or one of {', '.join(bytepair.PATTERNS)}.")
-]
-Column: TypeAlias = Annotated[str, typer.Option(help="The column or field with the text.")]
-Threads: TypeAlias = Annotated[int | None, typer.Option(min=1, help="Threads. [default: all]")]
-MaxChars: TypeAlias = Annotated[
-    int | None, typer.Option(min=1, help="Stop reading after so many characters.")
-]
-DocCap: TypeAlias = Annotated[
-    int | None, typer.Option(min=1, help="Read so many characters of each document.")
-]
-Errors: TypeAlias = Annotated[
-    Literal["strict", "replace"], typer.Option(help="What to do where text is not UTF-8.")
-]
-Tokenizer: TypeAlias = Annotated[
-    Path, typer.Option("--tokenizer", "-t", help="The tokenizer folder or file.")
-]
-OutFolder: TypeAlias = Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")]
-ShardFormat: TypeAlias = Annotated[
-    Literal["bytepair", "llmc", "nanogpt", "megatron", "arrow"],
-    typer.Option(help="Who shall read the shards."),
-]
-TokensPerShard: TypeAlias = Annotated[str, typer.Option(help="The most tokens of a shard.")]
-Rank: TypeAlias = Annotated[
-    int | None,
-    typer.Option(min=0, help="Do the share of this rank. [default: the job array's]"),
-]
-World: TypeAlias = Annotated[int | None, typer.Option(min=1, help="How many ranks share the work.")]
-Ray: TypeAlias = Annotated[bool, typer.Option("--ray", help="Let a Ray cluster do the work.")]
+
+def number(text: str | int) -> int:
+    """The type of an option: a whole number from 1 on, which may end with K, M, B (or G) or T."""
+    found = re.fullmatch(r"([0-9][0-9_,]*\.?[0-9]*(?:e[0-9]{1,2})?)([KMBGT]?)", str(text), re.I)
+    value = round(float(found[1].replace(",", "")) * _SIZES[found[2].upper()]) if found else 0
+    if value < 1:
+        raise click.BadParameter(f"{str(text)!r} is no number such as 561M, 1.5B or 100000")
+    return value
 
 
-def source(names: list[str], column: str) -> Any:
+def command(*examples: str) -> Callable[[Callable[..., None]], click.Command]:
+    """A subcommand, whose help ends with examples."""
+
+    def made(function: Callable[..., None]) -> click.Command:
+        return click.command(
+            short_help=(inspect.getdoc(function) or "").partition("\n")[0],
+            epilog="\b\nExamples:\n" + "\n".join(f"  {example}" for example in examples),
+            context_settings={"show_default": True, "max_content_width": 100},
+        )(function)
+
+    return made
+
+
+def path(*names: str, default: str | None = None, help: str) -> Callable[[Decorated], Decorated]:
+    """An option that is a path; one without a default has to be given."""
+    return click.option(*names, type=PATH, default=default, required=default is None, help=help)
+
+
+sources = click.argument("source", nargs=-1, required=True)
+out_folder = path("--out", "-o", help="The folder to write.")
+pattern = click.option(
+    "--pattern",
+    default="nanochat",
+    help=f"A regular expression, or one of {', '.join(bytepair.PATTERNS)}.",
+)
+column = click.option("--column", default="text", help="The column or field with the text.")
+threads = click.option("--threads", type=number, help="Threads.  [default: all]")
+max_chars = click.option("--max-chars", type=number, help="Stop reading after so many characters.")
+doc_cap = click.option("--doc-cap", type=number, help="Read so many characters of each document.")
+errors = click.option(
+    "--errors",
+    type=click.Choice(["strict", "replace"]),
+    default="strict",
+    help="What to do where text is not UTF-8.",
+)
+tokenizer = path("--tokenizer", "-t", default="tokenizer", help="The tokenizer folder or file.")
+shard_format = click.option(
+    "--format",
+    type=click.Choice(["bytepair", "llmc", "nanogpt", "megatron", "arrow"]),
+    default="bytepair",
+    help="Who shall read the shards.",
+)
+tokens_per_shard = click.option(
+    "--tokens-per-shard", type=number, default="100M", help="The most tokens of a shard."
+)
+rank = click.option(
+    "--rank",
+    type=click.IntRange(min=0),
+    help="Do the share of this rank.  [default: the job array's]",
+)
+world = click.option("--world", type=number, help="How many ranks share the work.")
+ray = click.option("--ray", is_flag=True, help="Let a Ray cluster do the work.")
+
+
+def source(names: tuple[str, ...], column: str) -> Any:
     """What a command line names: paths, or, where URLs are among them, the documents there."""
     if any("://" in name for name in names):
-        return bytepair.documents(names, column)
+        return bytepair.documents(list(names), column)
     return [Path(name) for name in names]
-
-
-def number(text: str) -> float:
-    """A number that may end with K, M, B (or G) or T."""
-    found = re.fullmatch(r"([0-9][0-9_,]*\.?[0-9]*(?:e[0-9]+)?)([KMBGT]?)", text.strip(), re.I)
-    if not found:
-        raise typer.BadParameter(f"{text!r} is no number such as 561M, 1.5B or 100000")
-    return float(found[1].replace(",", "")) * _SIZES[found[2].upper()]

@@ -2,49 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+from pathlib import Path
+from typing import Any
 
-import typer
+import click
 
 import bytepair
 from bytepair.cli import option
 
 
+@option.command(
+    "bytepair pipeline base_data/ --vocab-size 65536 --out run --max-chars 2B --doc-cap 10000",
+)
+@option.sources
+@option.out_folder
+@click.option("--vocab-size", default=65536, help="Ids of the tokenizer.")
+@option.pattern
+@click.option("--max-chars", type=option.number, help="Train on so many characters; shard all.")
+@click.option("--doc-cap", type=option.number, help="Train on so many characters of each document.")
+@option.shard_format
+@option.tokens_per_shard
+@option.column
+@option.threads
 def pipeline(
-    source: Annotated[list[str], typer.Argument(help="Files, folders, globs or URLs.")],
-    out: option.OutFolder,
-    vocab_size: Annotated[int, typer.Option(help="Ids of the tokenizer.")] = 65536,
-    pattern: option.Pattern = "nanochat",
-    max_chars: Annotated[
-        str | None, typer.Option(help="Train on so many characters; shard all.")
-    ] = None,
-    doc_cap: Annotated[
-        int | None, typer.Option(min=1, help="Train on so many characters of each document.")
-    ] = None,
-    format: option.ShardFormat = "bytepair",
-    tokens_per_shard: option.TokensPerShard = "100M",
-    column: option.Column = "text",
-    threads: option.Threads = None,
+    source: tuple[str, ...],
+    out: Path,
+    vocab_size: int,
+    **options: Any,
 ) -> None:
     """Count, train, evaluate, save, shard and verify; run it again to continue after a break.
 
-    Examples:
-    * `bytepair pipeline base_data/ --vocab-size 65536 --out run --max-chars 2B --doc-cap 10000`
+    SOURCE: files, folders, globs or URLs.
     """
-    made = bytepair.pipeline(
-        list(source),
-        out,
-        vocab_size,
-        pattern=pattern,
-        max_chars=None if max_chars is None else int(option.number(max_chars)),
-        doc_cap=doc_cap,
-        format=format,
-        tokens_per_shard=int(option.number(tokens_per_shard)),
-        column=column,
-        threads=threads,
-    )
+    made = bytepair.pipeline(list(source), out, vocab_size, **options)
     for name, seconds in made.seconds.items():
-        typer.echo(f"{name:>8}  {seconds:,.1f} s")
-    typer.echo(repr(made.tokenizer))
-    typer.echo(str(made.report))
-    raise typer.Exit(0 if made.report else 1)
+        click.echo(f"{name:>8}  {seconds:,.1f} s")
+    click.echo(repr(made.tokenizer))
+    click.echo(str(made.report))
+    sys.exit(0 if made.report else 1)

@@ -3,70 +3,81 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 import bytepair
 from bytepair.cli import option
 
 
+@option.command(
+    "bytepair plan --params 561M",
+    "bytepair plan --depth 20 --vocab-size 65536",
+    "bytepair plan --params 1.5B -t my-tokenizer --text 'shards/*.parquet'",
+)
+@click.option("--params", type=option.number, help="Parameters of the model, such as 561M.")
+@click.option("--depth", type=option.number, help="Layers of a model of nanochat's shape instead.")
+@click.option(
+    "--vocab-size", type=click.IntRange(min=256), default=65536, help="Ids of the vocabulary."
+)
+@click.option(
+    "--width", type=option.number, help="Width of the model.  [default: 64 times the depth]"
+)
+@click.option("--ratio", default=bytepair.plan.RATIO, help="Tokens for each parameter.")
+@click.option(
+    "--chars-per-token", default=bytepair.plan.CHARS_PER_TOKEN, help="Characters of a token."
+)
+@click.option(
+    "--rate",
+    type=option.number,
+    default=f"{bytepair.plan.CHARS_PER_SECOND / 1e6:.0f}M",
+    help="Characters encoded in a second.",
+)
+@click.option(
+    "--tokenizer", "-t", type=option.PATH, help="Measure both with this tokenizer instead."
+)
+@click.option(
+    "--text",
+    multiple=True,
+    help="Files to measure on; may be repeated.  [default: the sample text]",
+)
+@click.option(
+    "--shards",
+    type=option.number,
+    default=bytepair.plan.SHARDS,
+    help="Shards of text that the data set has.",
+)
+@click.option(
+    "--shard-chars", type=option.number, default="250M", help="Characters of a shard of text."
+)
 def plan(
-    params: Annotated[
-        str | None, typer.Option(help="Parameters of the model, such as 561M.")
-    ] = None,
-    depth: Annotated[
-        int | None, typer.Option(min=1, help="Layers of a model of nanochat's shape instead.")
-    ] = None,
-    vocab_size: Annotated[int, typer.Option(min=256, help="Ids of the vocabulary.")] = 65536,
-    width: Annotated[
-        int | None, typer.Option(min=1, help="Width of the model. [default: 64 times the depth]")
-    ] = None,
-    ratio: Annotated[float, typer.Option(help="Tokens for each parameter.")] = bytepair.plan.RATIO,
-    chars_per_token: Annotated[
-        float, typer.Option(help="Characters of a token.")
-    ] = bytepair.plan.CHARS_PER_TOKEN,
-    rate: Annotated[
-        str, typer.Option(help="Characters encoded in a second.")
-    ] = f"{bytepair.plan.CHARS_PER_SECOND / 1e6:.0f}M",
-    tokenizer: Annotated[
-        Path | None,
-        typer.Option("--tokenizer", "-t", help="Measure both with this tokenizer instead."),
-    ] = None,
-    text: Annotated[
-        list[str] | None,
-        typer.Option(help="Files to measure on; may be repeated. [default: the sample text]"),
-    ] = None,
-    shards: Annotated[
-        int, typer.Option(min=1, help="Shards of text that the data set has.")
-    ] = bytepair.plan.SHARDS,
-    shard_chars: Annotated[str, typer.Option(help="Characters of a shard of text.")] = "250M",
+    params: int | None,
+    depth: int | None,
+    vocab_size: int,
+    width: int | None,
+    ratio: float,
+    chars_per_token: float,
+    rate: float,
+    tokenizer: Path | None,
+    text: tuple[str, ...],
+    shards: int,
+    shard_chars: int,
 ) -> None:
-    """Say what data the training of a model needs: tokens, text, shards, disk, time.
-
-    Examples:
-    * `bytepair plan --params 561M`
-
-    * `bytepair plan --depth 20 --vocab-size 65536`
-
-    * `bytepair plan --params 1.5B -t my-tokenizer --text 'shards/*.parquet'`
-    """
-    size = None if params is None else option.number(params)
-    chars_per_second = option.number(rate)
+    """Say what data the training of a model needs: tokens, text, shards, disk, time."""
     if tokenizer is not None:
         tok = bytepair.load(tokenizer)
-        source = [Path(name) for name in text or []] or bytepair.sample.paths()
-        chars_per_token, chars_per_second = bytepair.plan.measure(tok, source)
+        source = [Path(name) for name in text] or bytepair.sample.paths()
+        chars_per_token, rate = bytepair.plan.measure(tok, source)
         vocab_size = tok.vocab_size
     needed = bytepair.plan.plan(
-        size,
+        params,
         depth=depth,
         vocab_size=vocab_size,
         width=width,
         ratio=ratio,
         chars_per_token=chars_per_token,
-        chars_per_second=chars_per_second,
-        chars_per_shard=int(option.number(shard_chars)),
+        chars_per_second=rate,
+        chars_per_shard=shard_chars,
         available=shards,
     )
-    typer.echo(str(needed))
+    click.echo(str(needed))

@@ -3,78 +3,79 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
-import typer
+import click
 
 import bytepair
 from bytepair.cli import option
 
 
+@option.command(
+    "bytepair shard 'base_data/*.parquet' -t my-tokenizer -o shards --bos",
+    "bytepair shard corpus/ -o gpt2-shards --format llmc --tokens-per-shard 100M --bos",
+    "srun --array=0-99 bytepair shard corpus/ -o shards --world 100",
+)
+@option.sources
+@option.out_folder
+@option.tokenizer
+@option.shard_format
+@option.tokens_per_shard
+@click.option("--bos", is_flag=True, help="Begin each document with the usual special token.")
+@click.option("--bos-token", help="Begin each document with this special token.")
+@click.option("--eos", is_flag=True, help="End each document with the usual special token.")
+@click.option("--eos-token", help="End each document with this special token.")
+@option.column
+@click.option("--doc-cap", type=option.number, help="Take so many characters of each document.")
+@click.option(
+    "--max-document-bytes",
+    type=option.number,
+    default="128M",
+    help="A longer document cannot be read; memory grows with it.",
+)
+@click.option(
+    "--on-error",
+    type=click.Choice(["raise", "skip"]),
+    default="raise",
+    help="What cannot be read ends the run, or is left out and recorded.",
+)
+@option.threads
+@option.rank
+@option.world
+@option.ray
 def shard(
-    source: Annotated[list[str], typer.Argument(help="Files, folders, globs or URLs.")],
-    out: option.OutFolder,
-    tokenizer: option.Tokenizer = Path("tokenizer"),
-    format: option.ShardFormat = "bytepair",
-    tokens_per_shard: option.TokensPerShard = "100M",
-    bos: Annotated[
-        bool, typer.Option("--bos", help="Begin each document with the usual special token.")
-    ] = False,
-    bos_token: Annotated[
-        str | None, typer.Option(help="Begin each document with this special token.")
-    ] = None,
-    eos: Annotated[
-        bool, typer.Option("--eos", help="End each document with the usual special token.")
-    ] = False,
-    eos_token: Annotated[
-        str | None, typer.Option(help="End each document with this special token.")
-    ] = None,
-    column: option.Column = "text",
-    doc_cap: Annotated[
-        int | None, typer.Option(min=1, help="Take so many characters of each document.")
-    ] = None,
-    max_document_bytes: Annotated[
-        str, typer.Option(help="A longer document cannot be read; memory grows with it.")
-    ] = "128M",
-    on_error: Annotated[
-        Literal["raise", "skip"],
-        typer.Option(help="What cannot be read ends the run, or is left out and recorded."),
-    ] = "raise",
-    threads: option.Threads = None,
-    rank: option.Rank = None,
-    world: option.World = None,
-    ray: option.Ray = False,
+    source: tuple[str, ...],
+    out: Path,
+    tokenizer: Path,
+    bos: bool,
+    bos_token: str | None,
+    eos: bool,
+    eos_token: str | None,
+    rank: int | None,
+    world: int | None,
+    ray: bool,
+    **options: Any,
 ) -> None:
     """Write token shards; run it again to continue where it was interrupted.
 
-    Examples:
-    * `bytepair shard 'base_data/*.parquet' -t my-tokenizer -o shards --bos`
-
-    * `bytepair shard corpus/ -o gpt2-shards --format llmc --tokens-per-shard 100M --bos`
-
-    * `srun --array=0-99 bytepair shard corpus/ -o shards --world 100`
+    SOURCE: files, folders, globs or URLs.
     """
     tok = bytepair.load(tokenizer)
-    options: dict[str, Any] = {
-        "format": format, "tokens_per_shard": int(option.number(tokens_per_shard)),
-        "bos": bos_token or bos, "eos": eos_token or eos, "column": column, "doc_cap": doc_cap,
-        "max_document_bytes": int(option.number(max_document_bytes)), "on_error": on_error,
-        "threads": threads,
-    }  # fmt: skip
+    options |= {"bos": bos_token or bos, "eos": eos_token or eos}
     made: bytepair.shards.Manifest | None
     if ray or rank is not None or world is not None:
         made = bytepair.distributed.shard(
-            source, tok, out, rank=rank, world_size=world, ray=ray, **options
+            list(source), tok, out, rank=rank, world_size=world, ray=ray, **options
         )
     else:
-        made = bytepair.shards.write(source, tok, out, **options)
+        made = bytepair.shards.write(list(source), tok, out, **options)
     if made is None:
-        typer.echo("this share is done; the last rank to finish writes the shards")
+        click.echo("this share is done; the last rank to finish writes the shards")
         return
     for left in made.skipped:
-        typer.echo(f"left out: {left['input']}, {_rows(left)}: {left['reason']}", err=True)
-    typer.echo(f"{made}: {out}")
-    typer.echo(f"next: bytepair verify {out}")
+        click.echo(f"left out: {left['input']}, {_rows(left)}: {left['reason']}", err=True)
+    click.echo(f"{made}: {out}")
+    click.echo(f"next: bytepair verify {out}")
 
 
 def _rows(left: dict[str, Any]) -> str:

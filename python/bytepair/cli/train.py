@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
-import typer
+import click
 
 import bytepair
 from bytepair.cli import option
@@ -18,79 +18,83 @@ SAMPLE_VOCAB_SIZE = 8192
 SENTENCE = "Hello, how art thou? 1234 times — 你好，世界! Привет, мир! नमस्ते"
 
 
+@option.command(
+    "bytepair train                 # on the sample text, in a second",
+    "bytepair train corpus/ --vocab-size 32768 -o my-tokenizer",
+    "bytepair train 'shards/*.parquet' --max-chars 2B --doc-cap 10000",
+    "bytepair train counts.parquet  # from what bytepair count wrote",
+)
+@click.argument("source", nargs=-1)
+@click.option(
+    "--vocab-size",
+    type=int,
+    help="Ids in all.  [default: 65536, or 8192 for the sample text]",
+)
+@option.path("--out", "-o", default="tokenizer", help="The folder to write.")
+@option.pattern
+@click.option(
+    "--special",
+    multiple=True,
+    help="A special token; may be repeated.  [default: nanochat's nine]",
+)
+@click.option(
+    "--initial",
+    multiple=True,
+    help="A word that shall be a token in any case; may be repeated.",
+)
+@option.max_chars
+@option.doc_cap
+@click.option(
+    "--ties",
+    type=option.TIES,
+    default="rustbpe",
+    help="Which of equal pairs is merged first.",
+)
+@click.option(
+    "--min-count", type=option.number, default=1, help="Merge pairs that occur this often."
+)
+@option.threads
+@option.column
+@option.errors
 def train(
-    source: Annotated[
-        list[str] | None,
-        typer.Argument(help="Files, folders, globs or URLs; the sample text if there is none."),
-    ] = None,
-    vocab_size: Annotated[
-        int | None,
-        typer.Option(help="Ids in all. [default: 65536, or 8192 for the sample text]"),
-    ] = None,
-    out: option.OutFolder = Path("tokenizer"),
-    pattern: option.Pattern = "nanochat",
-    special: Annotated[
-        list[str] | None,
-        typer.Option(help="A special token; may be repeated. [default: nanochat's nine]"),
-    ] = None,
-    initial: Annotated[
-        list[str] | None,
-        typer.Option(help="A word that shall be a token in any case; may be repeated."),
-    ] = None,
-    max_chars: option.MaxChars = None,
-    doc_cap: option.DocCap = None,
-    ties: Annotated[
-        Literal["rustbpe", "hf", "first-seen", "bytes-max"],
-        typer.Option(help="Which of equal pairs is merged first."),
-    ] = "rustbpe",
-    min_count: Annotated[int, typer.Option(min=1, help="Merge pairs that occur this often.")] = 1,
-    threads: option.Threads = None,
-    column: option.Column = "text",
-    errors: option.Errors = "strict",
+    source: tuple[str, ...],
+    vocab_size: int | None,
+    out: Path,
+    special: tuple[str, ...],
+    initial: tuple[str, ...],
+    column: str,
+    **options: Any,
 ) -> None:
     """Train a tokenizer on text files, jsonl or parquet (each also .gz or .zst).
 
-    Examples:
-    * `bytepair train` — on the sample text, in a second
-
-    * `bytepair train corpus/ --vocab-size 32768 -o my-tokenizer`
-
-    * `bytepair train 'shards/*.parquet' --max-chars 2000000000 --doc-cap 10000`
-
-    * `bytepair train counts.parquet` — from what `bytepair count` wrote
+    SOURCE: files, folders, globs or URLs; the sample text if there is none.
     """
     default_size = 65536 if source else SAMPLE_VOCAB_SIZE
     started = time.perf_counter()
     tokenizer = bytepair.train(
-        _source(source or [], column),
+        _source(source, column),
         default_size if vocab_size is None else vocab_size,
-        pattern=pattern,
-        special_tokens=bytepair.NANOCHAT_SPECIAL_TOKENS if special is None else special,
-        initial_tokens=initial or [],
-        max_chars=max_chars,
-        doc_cap=doc_cap,
-        ties=ties,
-        min_count=min_count,
-        threads=threads,
+        special_tokens=special or bytepair.NANOCHAT_SPECIAL_TOKENS,
+        initial_tokens=initial,
         column=column,
-        errors=errors,
+        **options,
     )
     seconds = time.perf_counter() - started
     path = tokenizer.save(out)
     color = os.isatty(1) and not os.environ.get("NO_COLOR")
-    typer.echo(tokenizer.view(SENTENCE, color=color))
+    click.echo(tokenizer.view(SENTENCE, color=color))
     if len(tokenizer.curve) > 1 and tokenizer.curve[0]:
-        typer.echo(_curve(tokenizer))
-    if source is None:
-        typer.echo(_bytes_per_token(tokenizer))
+        click.echo(_curve(tokenizer))
+    if not source:
+        click.echo(_bytes_per_token(tokenizer))
     size = path.stat().st_size / 1e6
-    typer.echo(f"{tokenizer.vocab_size:,} ids in {seconds:.2f} s, saved to {path} ({size:.2f} MB)")
+    click.echo(f"{tokenizer.vocab_size:,} ids in {seconds:.2f} s, saved to {path} ({size:.2f} MB)")
     for lost in tokenizer.losses("gguf"):
-        typer.echo(f"note: a GGUF file cannot hold {lost}")
-    typer.echo(f"next: bytepair evaluate {out}, or bytepair explore {out}")
+        click.echo(f"note: a GGUF file cannot hold {lost}")
+    click.echo(f"next: bytepair evaluate {out}, or bytepair explore {out}")
 
 
-def _source(names: list[str], column: str) -> Any:
+def _source(names: tuple[str, ...], column: str) -> Any:
     """A single parquet file may hold counts instead of text."""
     if len(names) == 1 and bytepair.Counts.found_in(names[0]):
         return bytepair.Counts.load(names[0])

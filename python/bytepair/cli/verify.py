@@ -2,46 +2,56 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-import typer
+import click
 
 import bytepair
+from bytepair.cli import option
 
 
+@option.command(
+    "bytepair verify my-tokenizer",
+    "bytepair verify my-tokenizer counts.parquet",
+    "bytepair verify shards/",
+)
+@click.argument("path", type=option.PATH)
+@click.argument("counts", type=option.PATH, required=False)
+@click.option(
+    "--ties",
+    type=option.TIES,
+    default="rustbpe",
+    help="Which of equal pairs its trainer merges first.",
+)
+@click.option("--min-count", type=option.number, default=1, help="The least count of a merge.")
+@click.option(
+    "--samples",
+    type=click.IntRange(min=0),
+    default=3,
+    help="Of shards: how many documents to decode.",
+)
 def verify(
-    path: Annotated[Path, typer.Argument(help="A tokenizer, or a folder of shards.")],
-    counts: Annotated[
-        Path | None, typer.Argument(help="The counts that the tokenizer was trained on.")
-    ] = None,
-    ties: Annotated[
-        Literal["rustbpe", "hf", "first-seen", "bytes-max"],
-        typer.Option(help="Which of equal pairs its trainer merges first."),
-    ] = "rustbpe",
-    min_count: Annotated[int, typer.Option(min=1, help="The least count of a merge.")] = 1,
-    samples: Annotated[
-        int, typer.Option(min=0, help="Of shards: how many documents to decode.")
-    ] = 3,
+    path: Path,
+    counts: Path | None,
+    ties: Literal["rustbpe", "hf", "first-seen", "bytes-max"],
+    min_count: int,
+    samples: int,
 ) -> None:
     """Check that a tokenizer is whole, or that every merge was the one to make, or shards.
+
+    PATH: a tokenizer, or a folder of shards. COUNTS: those that the tokenizer was trained on.
 
     Of a tokenizer file all tables are made anew and compared, so that it may come from a stranger;
     with counts, each merge is compared with the best one there was. Of shards everything that
     their manifest says is checked. Exit code 0 if all is right, 1 if something is not.
-
-    Examples:
-    * `bytepair verify my-tokenizer`
-
-    * `bytepair verify my-tokenizer counts.parquet`
-
-    * `bytepair verify shards/`
     """
     verdict: bytepair.Verdict | bytepair.shards.Report
     if counts is None:
         own = path.is_file() or (path / "tokenizer.bytepair").exists()
         if own and not (path / "manifest.json").exists():
-            typer.echo(f"whole, and every table is right: {bytepair.load(path, check=True)!r}")
+            click.echo(f"whole, and every table is right: {bytepair.load(path, check=True)!r}")
             return
         verdict = bytepair.shards.verify(path, samples=samples)
     else:
@@ -51,5 +61,5 @@ def verify(
             ties=ties,
             min_count=min_count,
         )
-    typer.echo(str(verdict))
-    raise typer.Exit(0 if verdict else 1)
+    click.echo(str(verdict))
+    sys.exit(0 if verdict else 1)
