@@ -62,6 +62,7 @@ ruff: setup ## is the Python code formatted and clean?
 
 mypy: setup ## the types of the Python code
 	$(BIN)/mypy
+	$(BIN)/mypy benchmarks
 
 stubtest: setup ## does the stub of the Rust module say what the module is?
 	$(BIN)/python -m mypy.stubtest bytepair._core --allowlist tests/stubtest-allowlist.txt

@@ -58,7 +58,7 @@ def main() -> None:
     counted_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
     digest = hashlib.sha256()
     for column in counts.core.columns():
-        digest.update(column)
+        digest.update(column.data)
     print(
         f"{counts.text_bytes / 1e9:.2f} GB, {len(counts):,} distinct pretokens: {seconds:.1f} s, "
         f"peak {counted_mb:.0f} MB, digest {digest.hexdigest()[:12]}"

@@ -126,7 +126,10 @@ def with_gigatoken(v: Vocabulary) -> Calls:
     name = {"gpt4": "gpt4", "gpt4o": "o200k", "gpt2": "gpt2", "qwen2": "qwen2"}[v.pattern]
     tok = gigatoken.Tokenizer.from_tiktoken(v.rank_file, name)
     many = v.threads > 1
-    source = lambda path: gigatoken.TextFileSource([path], separator=SEPARATOR.encode())  # noqa: E731
+
+    def source(path: str) -> Any:
+        return gigatoken.TextFileSource([path], separator=SEPARATOR.encode())
+
     return Calls(
         lists=lambda texts: tok.encode_batch_list(texts, parallel=many),
         one=tok.encode,

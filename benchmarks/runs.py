@@ -92,7 +92,7 @@ def born() -> float:
 
 def median(rows: list[dict[str, Any]], key: str) -> float:
     """The median of one figure over the rounds."""
-    return statistics.median(row[key] for row in rows)
+    return float(statistics.median(row[key] for row in rows))
 
 
 def record(path: Path | None, results: dict[str, Any], packages: list[str]) -> None:

@@ -67,7 +67,9 @@ def with_tokenizers(args: argparse.Namespace) -> list[bytes]:
         show_progress=False,
     )
     tok.train_from_iterator(texts(args.source), trainer)
-    return from_characters(sorted(tok.get_vocab(), key=tok.token_to_id))
+    return from_characters(
+        [token for token, _ in sorted(tok.get_vocab().items(), key=lambda item: item[1])]
+    )
 
 
 def with_gigabpe(args: argparse.Namespace) -> list[bytes]:

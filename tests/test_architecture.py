@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import bytepair
+from bytepair.cli import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "python" / "bytepair"
@@ -146,6 +147,13 @@ def loaded_by(code: str) -> set[str]:
 def test_import_is_quick_to_begin() -> None:
     """`import bytepair` loads none of the large libraries that only some calls need."""
     assert not LARGE & loaded_by("import bytepair")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_is_quick_to_begin(name: str) -> None:
+    """What a command loads, before it works, is what reads the command line."""
+    found = loaded_by(f"from bytepair.cli import {name}") & {*LARGE, "pydantic"}
+    assert found <= ({"click", "numpy"} if name in {"evaluate", "report"} else {"click"})
 
 
 def test_encoding_and_training_load_no_arrays(tmp_path: Path) -> None:

@@ -10,9 +10,11 @@ import threading
 from pathlib import Path
 from subprocess import PIPE
 
+import click
 import pytest
 
 import bytepair
+from bytepair.cli import option
 
 
 def run(
@@ -186,9 +188,26 @@ def test_failures_are_one_line_and_exit_code_1(
 def test_wrong_usage_is_exit_code_2(folder: Path) -> None:
     run("train", "--no-such-option", cwd=folder, code=2)
     run("nonsense", cwd=folder, code=2)
-    for option, value in [("--ties", "x"), ("--threads", "0"), ("--doc-cap", "-1")]:
-        run("train", option, value, cwd=folder, code=2)
+    for name, value in [("--ties", "x"), ("--threads", "0"), ("--doc-cap", "-1")]:
+        run("train", name, value, cwd=folder, code=2)
     run("encode", "--text", "x", "--special", "x", cwd=folder, code=2)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1", 1), ("100_000", 100_000), ("1,000", 1000), ("2k", 2000), ("561M", 561_000_000),
+        ("1.5B", 1_500_000_000), ("2G", 2_000_000_000), ("1e6", 1_000_000), (" 3T ", 3 * 10**12),
+    ],
+)  # fmt: skip
+def test_numbers_of_options(text: str, expected: int) -> None:
+    assert option.number(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "0", "0.4", "-1", "x", "1e999", "1e", "1KM", "nan", "١"])
+def test_what_is_no_number_of_an_option(text: str) -> None:
+    with pytest.raises(click.BadParameter, match=r"is no number such as 561M"):
+        option.number(text)
 
 
 def test_running_out_of_pairs_is_said(tmp_path: Path) -> None:

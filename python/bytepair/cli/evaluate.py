@@ -5,20 +5,37 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
 import bytepair
 from bytepair.cli import option
 
-of_each = click.option(
-    "--max-chars",
-    type=option.number,
-    default="10M",
-    help="Read so many characters of each of them.",
-)
-width = click.option(
-    "--width", type=option.number, default=768, help="Numbers in the embedding of an id."
+#: What is measured and beside what: what `found_for` takes.
+measured = option.together(
+    click.argument("tokenizer", default="tokenizer"),
+    click.option(
+        "--against",
+        multiple=True,
+        help="What to compare with: a folder, a file, a published name "
+        f"({', '.join(bytepair.evaluate.PUBLISHED)}), or none; may be repeated.  "
+        "[default: gpt2, cl100k_base and o200k_base]",
+    ),
+    click.option(
+        "--train", multiple=True, help="Files, folders or globs of training text; may be repeated."
+    ),
+    click.option("--val", multiple=True, help="The same for validation text."),
+    click.option(
+        "--max-chars",
+        type=option.number,
+        default="10M",
+        help="Read so many characters of each of them.",
+    ),
+    option.column,
+    click.option(
+        "--width", type=option.number, default=768, help="Numbers in the embedding of an id."
+    ),
 )
 
 
@@ -27,21 +44,7 @@ width = click.option(
     "bytepair evaluate my-tokenizer --val 'shards/val*.parquet' --markdown > figures.md",
     "bytepair evaluate my-tokenizer --against other-tokenizer --json",
 )
-@click.argument("tokenizer", default="tokenizer")
-@click.option(
-    "--against",
-    multiple=True,
-    help="What to compare with: a folder, a file, a published name "
-    f"({', '.join(bytepair.evaluate.PUBLISHED)}), or none; may be repeated.  "
-    "[default: gpt2, cl100k_base and o200k_base]",
-)
-@click.option(
-    "--train", multiple=True, help="Files, folders or globs of training text; may be repeated."
-)
-@click.option("--val", multiple=True, help="The same for validation text.")
-@of_each
-@option.column
-@width
+@measured
 @click.option("--markdown", is_flag=True, help="Write Markdown.")
 @click.option("--json", "as_json", is_flag=True, help="Write all numbers as JSON.")
 @click.option(
@@ -55,24 +58,13 @@ width = click.option(
     help="Write the bytes of each id here: .npy, or .pt for torch.",
 )
 def evaluate(
-    tokenizer: str,
-    against: tuple[str, ...],
-    train: tuple[str, ...],
-    val: tuple[str, ...],
-    max_chars: int,
-    column: str,
-    width: int,
-    markdown: bool,
-    as_json: bool,
-    sizes: Path | None,
-    token_bytes: Path | None,
+    markdown: bool, as_json: bool, sizes: Path | None, token_bytes: Path | None, **options: Any
 ) -> None:
     """Compare a tokenizer with others: texts, languages, use, vocabulary, sizes.
 
     TOKENIZER: a folder, a file or a published name.
     """
-    texts: dict[str, Sequence[str]] = {"train": train, "validation": val}
-    found = found_for(tokenizer, against, texts, column, max_chars, width)
+    found = found_for(**options)
     if sizes:
         _write_sizes(found, sizes)
     if token_bytes:
@@ -96,9 +88,10 @@ def _write_sizes(found: bytepair.evaluate.Evaluation, path: Path) -> None:
 def found_for(
     tokenizer: str,
     against: Sequence[str],
-    texts: dict[str, Sequence[str]],
-    column: str,
+    train: Sequence[str],
+    val: Sequence[str],
     max_chars: int,
+    column: str,
     width: int,
 ) -> bytepair.evaluate.Evaluation:
     """Evaluate as the options say, and tell on standard error what was left out."""
@@ -106,7 +99,7 @@ def found_for(
         bytepair.evaluate.open_tokenizer(tokenizer),
         name=_name(tokenizer, against),
         against=_rivals(against),
-        texts=_texts(texts, column, max_chars),
+        texts=_texts({"train": train, "validation": val}, column, max_chars),
         width=width,
     )
     for reason in found.missing.values():

@@ -25,7 +25,9 @@ _SIZES: Final = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
 
 def number(text: str | int) -> int:
     """The type of an option: a whole number from 1 on, which may end with K, M, B (or G) or T."""
-    found = re.fullmatch(r"([0-9][0-9_,]*\.?[0-9]*(?:e[0-9]{1,2})?)([KMBGT]?)", str(text), re.I)
+    found = re.fullmatch(
+        r"([0-9][0-9_,]*\.?[0-9]*(?:e[0-9]{1,2})?)([KMBGT]?)", str(text).strip(), re.I
+    )
     value = round(float(found[1].replace(",", "")) * _SIZES[found[2].upper()]) if found else 0
     if value < 1:
         raise click.BadParameter(f"{str(text)!r} is no number such as 561M, 1.5B or 100000")
@@ -48,6 +50,17 @@ def command(*examples: str) -> Callable[[Callable[..., None]], click.Command]:
 def path(*names: str, default: str | None = None, help: str) -> Callable[[Decorated], Decorated]:
     """An option that is a path; one without a default has to be given."""
     return click.option(*names, type=PATH, default=default, required=default is None, help=help)
+
+
+def together(*options: Callable[[Any], Any]) -> Callable[[Decorated], Decorated]:
+    """Several options as one, in this order."""
+
+    def made(function: Decorated) -> Decorated:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return made
 
 
 sources = click.argument("source", nargs=-1, required=True)
