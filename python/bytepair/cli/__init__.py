@@ -37,8 +37,12 @@ class Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """The one of this name."""
+        """The one of this name; where there is none, say what may be meant."""
         if name not in COMMANDS:
+            from difflib import get_close_matches
+
+            for near in get_close_matches(name, COMMANDS, 1):
+                ctx.fail(f"No such command {name!r}; did you mean {near!r}?")
             return None
         found: click.Command = getattr(import_module(f"bytepair.cli.{name}"), name)
         return found
@@ -74,8 +78,9 @@ def main() -> None:
     warnings.showwarning = _one_line
     try:
         bytepair(prog_name="bytepair")
-    except (BytepairError, OSError) as error:
-        click.echo(f"bytepair: {error}", err=True)
+    except (BytepairError, OSError, OverflowError) as error:
+        where = getattr(error, "__notes__", [])  # of a number that is too large
+        click.echo(f"bytepair: {' '.join([str(error), *where])}", err=True)
         sys.exit(1)
 
 

@@ -24,13 +24,15 @@ _SIZES: Final = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
 
 
 def number(text: str | int) -> int:
-    """The type of an option: a whole number from 1 on, which may end with K, M, B (or G) or T."""
+    """The type of an option: a whole number from 1 to 2^63; it may end with K, M, B (or G) or T."""
     found = re.fullmatch(
         r"([0-9][0-9_,]*\.?[0-9]*(?:e[0-9]{1,2})?)([KMBGT]?)", str(text).strip(), re.I
     )
     value = round(float(found[1].replace(",", "")) * _SIZES[found[2].upper()]) if found else 0
-    if value < 1:
-        raise click.BadParameter(f"{str(text)!r} is no number such as 561M, 1.5B or 100000")
+    if not 1 <= value < 1 << 63:
+        raise click.BadParameter(
+            f"{str(text)!r} is no number from 1 to 2^63, such as 561M, 1.5B or 100000"
+        )
     return value
 
 
