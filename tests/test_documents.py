@@ -254,7 +254,7 @@ def test_no_batch_is_larger_than_its_bound(rows: list[str], options: dict[str, A
     most = 20_000
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parquet, "MOST_BYTES", most)
-        with parquet.open_parquet(source, packed=False) as opened:
+        with parquet.open_parquet(source) as opened:
             found = list(opened.batches("text", 2000))
             chunks = [opened.metadata.row_group(0).column(0)] if rows else []
             written = [page for chunk in chunks for page in pages.pages_of(source, chunk)]

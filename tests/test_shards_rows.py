@@ -51,7 +51,7 @@ def listing(folder: Path) -> dict[str, bytes]:
 def through_arrow(source: Any, tok: bytepair.Tokenizer, out: Path, **options: Any) -> Any:
     """The files of shards, when all documents come through Arrow; or the error that ended it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_core, "parquet_chunks", lambda *_: None)
+        patch.setattr(rows, "_parts", lambda *_: None)
         return written(source, tok, out, **options)
 
 
@@ -253,7 +253,7 @@ def test_an_error_of_the_encoder_is_said_as_ever(tmp_path: Path) -> None:
 def parts(file: Path, size: int) -> list[parquet.Batch] | None:
     """The parts of a file, as pyarrow's metadata tell them and as the core's."""
     groups = core_groups(file)
-    with parquet.open_parquet(pa.OSFile(str(file)), packed=False) as table:
+    with parquet.open_parquet(pa.OSFile(str(file))) as table:
         count = table.metadata.num_row_groups
         asked = [table.row_group(unit, "text") for unit in range(count)]
         expected = parquet.parts(pa.OSFile(str(file)), asked, size, 10**9)
@@ -263,9 +263,10 @@ def parts(file: Path, size: int) -> list[parquet.Batch] | None:
 
 
 def core_groups(file: Path) -> list[parquet.Group]:
-    chunks = _core.parquet_chunks(str(file), "text")
-    assert chunks is not None
-    return [parquet.Group(said[0], [Chunk(*said[1:])]) for said in chunks]
+    footer = parquet.footer_of(str(file), "text")
+    assert footer is not None
+    assert footer.is_read
+    return footer.groups
 
 
 def facts(chunks: list[Chunk]) -> list[Any]:
@@ -277,18 +278,18 @@ def facts(chunks: list[Chunk]) -> list[Any]:
 def test_the_core_says_of_a_file_what_arrow_says(shape: str, tmp_path: Path) -> None:
     write_corpus(tmp_path / "in", shape)
     for file in sorted((tmp_path / "in").glob("*.parquet")):
-        with parquet.open_parquet(pa.OSFile(str(file)), packed=False) as table:
+        with parquet.open_parquet(pa.OSFile(str(file))) as table:
             for unit, group in enumerate(core_groups(file)):
                 expected = table.row_group(unit, "text")
                 assert group.rows == expected.rows
                 assert facts(group.chunks) == facts(expected.chunks)
-    assert _core.parquet_chunks(str(file), "no such column") is None
+    assert parquet.footer_of(str(file), "no such column") is None
 
 
 def test_parts_are_the_batches_of_arrow(tmp_path: Path) -> None:
     write_corpus(tmp_path / "in", "zstd, small pages")
     for file in sorted((tmp_path / "in").glob("*.parquet")):
-        with parquet.open_parquet(pa.OSFile(str(file)), packed=False) as table:
+        with parquet.open_parquet(pa.OSFile(str(file))) as table:
             for size in (10_000, 20_000, 10**6):
                 made = parts(file, size)
                 assert made is not None

@@ -308,8 +308,9 @@ def _parquet(
 ) -> Iterator[Rows | Skip]:
     packed = Path(file.path).suffix.lower() in corpus.COMPRESSED
     opened = file.system.open_input_stream if packed else file.system.open_input_file
-    with parquet.open_parquet(opened(file.path), packed=packed) as table:
-        corpus.check_column(column, table.names, "it")
+    path = file.path if file.cloud is None and not packed else None
+    with parquet.open_parquet(opened(file.path), packed=packed, path=path) as table:
+        corpus.check_column(column, table.schema, "it")
         row = 0
         for unit in range(table.metadata.num_row_groups):
             end = row + table.metadata.row_group(unit).num_rows

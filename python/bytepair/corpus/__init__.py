@@ -375,8 +375,8 @@ def _read_parquet(path: Path, column: str) -> Iterator[Batch]:
 
     packed = _is_compressed(path)
     source = _stream(path) if packed else pa.OSFile(str(path))
-    with open_parquet(source, packed=packed) as file:
-        check_column(column, file.names, str(path))
+    with open_parquet(source, packed=packed, path=None if packed else str(path)) as file:
+        check_column(column, file.schema, str(path))
         row = 0
         for texts in file.batches(column, BATCH_BYTES):
             yield _column(texts, f"{path}, from row {row} on")
@@ -464,7 +464,7 @@ def _read_stream(source: Any, column: str, name: str) -> Iterator[Batch]:
     except pa.ArrowInvalid:
         yield from _read_arrow(pa.chunked_array(source), column, name)
         return
-    check_column(column, reader.schema.names, name)
+    check_column(column, reader.schema, name)
     for batch in reader:
         for start in range(0, batch.num_rows, BATCH_ROWS):
             yield _column(batch.slice(start, BATCH_ROWS).column(column), name)
@@ -480,10 +480,17 @@ def _imported(source: Any) -> Any:
     return imported
 
 
-def check_column(column: str, names: list[str], place: str) -> None:
-    """Raise a `CorpusError` if a table has no such column."""
+def check_column(column: str, schema: pa.Schema, place: str) -> None:
+    """Raise a `CorpusError` if a table has no such column, or one that is no text."""
+    import pyarrow as pa
+
+    names = schema.names
     if column not in names:
         raise CorpusError(f"{place} has no column {column!r}; it has {', '.join(names) or 'none'}")
+    try:
+        arrow.plain(pa.array([], schema.field(column).type))
+    except TypeError as error:
+        raise CorpusError(f"{place} has no text in its column {column!r}: {error}") from None
 
 
 def _column(array: pa.Array, place: str) -> Column:

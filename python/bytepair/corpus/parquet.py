@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from bytepair import _core
 from bytepair.corpus.pages import (
     DICTIONARY,
     MOST_ROWS,
@@ -35,6 +36,8 @@ BLOCK_BYTES: Final = 1 << 20
 MOST_BYTES: Final = 1 << 26
 #: Batches are much smaller than usual if they have less than this part of the rows.
 _MUCH_SMALLER: Final = 8
+#: No row group has more batches.
+_MOST_PARTS: Final = 1 << 20
 #: Of a chunk with these encodings alone, no batch has more bytes than the chunk.
 _UNREPEATED: Final = frozenset({"PLAIN", "RLE", "BIT_PACKED", "DELTA_LENGTH_BYTE_ARRAY"})
 
@@ -66,6 +69,19 @@ class Group:
 
 
 @dataclass(frozen=True)
+class Footer:
+    """What the footer of a file says of a column.
+
+    Attributes:
+        groups: of each row group.
+        is_read: whether the core reads the texts.
+    """
+
+    groups: list[Group]
+    is_read: bool
+
+
+@dataclass(frozen=True)
 class Batch:
     """Rows that are read together.
 
@@ -94,12 +110,15 @@ class LocalFile(io.FileIO):
 
 
 @contextmanager
-def open_parquet(source: pa.NativeFile, *, packed: bool) -> Iterator[File]:
+def open_parquet(
+    source: pa.NativeFile, *, packed: bool = False, path: str | None = None
+) -> Iterator[File]:
     """Open a parquet file so that a page of it is in memory at a time.
 
     Args:
         source: the file, which is closed at the end; a stream if it is packed.
         packed: whether the file as a whole was compressed; it is unpacked on disk then.
+        path: where it lies, if on this machine and as it is.
     """
     import pyarrow as pa
 
@@ -112,22 +131,40 @@ def open_parquet(source: pa.NativeFile, *, packed: bool) -> Iterator[File]:
             unpacked = opened.enter_context(TemporaryFile())
             copyfileobj(source, unpacked, BLOCK_BYTES)
             source = pa.PythonFile(unpacked, "r")
-        yield File(source)
+        yield File(source, path)
+
+
+def footer_of(path: str, column: str) -> Footer | None:
+    """What the footer of a local file says; None if it is damaged or has no such column."""
+    found = _core.parquet_footer(path, column)
+    if found is None:
+        return None
+    groups = [Group(facts[0], [Chunk(*facts[1:])]) for facts in found[0]]
+    return Footer(groups, is_read=found[1])
 
 
 class File:
     """An open parquet file.
 
     Attributes:
-        metadata: what pyarrow says of it.
-        names: the names of its columns.
+        metadata: what pyarrow says of it. Where the footer is damaged, to ask it for a column may
+            end the process; so `row_group` asks the core, where it can.
+        schema: that of Arrow.
     """
 
-    def __init__(self, source: pa.NativeFile) -> None:
-        self._source = source
-        self._table = _opened(source)
-        self.metadata = self._table.metadata
-        self.names: list[str] = self._table.schema_arrow.names
+    def __init__(self, source: pa.NativeFile, path: str | None = None) -> None:
+        import pyarrow as pa
+
+        self._source, self._path = source, path
+        self._footers: dict[str, Footer | None] = {}
+        try:
+            self._table = _opened(source)
+            self.metadata = self._table.metadata
+            self.schema: pa.Schema = self._table.schema_arrow
+            schema = self._table.schema
+            self._paths = [schema.column(index).path for index in range(len(schema))]
+        except UnicodeDecodeError as error:
+            raise pa.ArrowInvalid(f"a name in its footer is not UTF-8: {error}") from None
 
     def batches(self, column: str, batch_bytes: int) -> Iterator[pa.Array]:
         """The texts of all row groups in batches of about so many bytes, whatever their pages."""
@@ -147,6 +184,8 @@ class File:
             batch_bytes: how large a batch should be, about.
             page_bytes: a page that is larger when unpacked is `Heavy`; None means that none is.
         """
+        import pyarrow as pa
+
         asked = self.row_group(unit, column)
         rows, _, pages = _rows_at_once(self._source, asked, batch_bytes, page_bytes)
         heavy = [page for page in pages if page_bytes is not None and page.size > page_bytes]
@@ -157,13 +196,27 @@ class File:
             return
         table = _opened(_Without(self._source, heavy)) if heavy else self._table
         found = table.iter_batches(rows, row_groups=[unit], columns=[column], use_threads=False)
-        yield from _filled((batch.column(0) for batch in found), heavy, reason)
+        left = asked.rows
+        for batch in _filled((batch.column(0) for batch in found), heavy, reason):
+            left -= batch.rows if isinstance(batch, Heavy) else len(batch)
+            yield batch
+        if left > 0:
+            raise pa.ArrowInvalid(f"row group {unit} lacks {left:,} of its {asked.rows:,} rows")
 
     def row_group(self, unit: int, column: str) -> Group:
-        """What the metadata says of a row group and a column."""
+        """What the footer says of a row group and a column."""
+        import pyarrow as pa
+
+        if self._path is not None:
+            if column not in self._footers:
+                self._footers[column] = footer_of(self._path, column)
+            footer = self._footers[column]
+            if footer is None:
+                raise pa.ArrowInvalid("its footer is damaged")
+            return footer.groups[unit]
         group = self.metadata.row_group(unit)
-        chunks = (group.column(index) for index in range(group.num_columns))
-        return Group(group.num_rows, [c for c in chunks if c.path_in_schema == column])
+        places = [index for index, path in enumerate(self._paths) if path == column]
+        return Group(group.num_rows, [group.column(index) for index in places])
 
 
 def parts(
@@ -179,8 +232,8 @@ def parts(
 
     Returns:
         None if a page is larger than a batch, and so would be unpacked again and again by who reads
-        batches each by itself; or if the texts are so different that batches are much smaller than
-        they should be.
+        batches each by itself; if the texts are so different that batches are much smaller than
+        they should be; or if the footer speaks of more rows than can be.
     """
     found: list[Batch] = []
     before = 0
@@ -191,6 +244,8 @@ def parts(
             return None
         pages = (page for chunk in group.chunks for page in pages_of(source, chunk))
         if rows < group.rows and any(page.size > batch_bytes for page in pages):
+            return None
+        if group.rows > rows * _MOST_PARTS:
             return None
         for row in range(0, group.rows, rows):
             count = min(rows, group.rows - row)

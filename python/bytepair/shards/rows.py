@@ -15,7 +15,6 @@ import numpy as np
 
 from bytepair import _core
 from bytepair.corpus import parquet
-from bytepair.corpus.pages import Chunk
 from bytepair.documents import BATCH_BYTES, Input, most_page_bytes
 from bytepair.shards.job import Encoded, Job, Place
 
@@ -105,14 +104,13 @@ def _parts(job: Job, file: Input, number: int) -> list[Part] | None:
     """The parts of an input; None if the core does not read it."""
     if not _may_be(job, file):
         return None
-    chunks = _core.parquet_chunks(file.path, job.values["column"])
-    if chunks is None:
+    footer = parquet.footer_of(file.path, job.values["column"])
+    if footer is None or not footer.is_read:
         return None
-    groups = [parquet.Group(facts[0], [Chunk(*facts[1:])]) for facts in chunks]
     most = most_page_bytes(job.values["max_document_bytes"])
     try:
         with parquet.LocalFile(file.path) as source:
-            batches = parquet.parts(source, groups, BATCH_BYTES, most)
+            batches = parquet.parts(source, footer.groups, BATCH_BYTES, most)
     except OSError:
         return None
     if batches is None:

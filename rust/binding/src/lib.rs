@@ -65,7 +65,7 @@ mod _core {
     #[pymodule_export]
     use crate::render::{pack, render};
     #[pymodule_export]
-    use crate::rows::{encode_rows, parquet_chunks};
+    use crate::rows::{encode_rows, parquet_footer};
     #[pymodule_export]
     use crate::shards::{best_fit, crc32, gather};
     #[pymodule_export]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use bytepair::arrays::Id;
-use bytepair::parquet::{Chunk, Part, TextColumn};
+use bytepair::parquet::{Chunk, Footer, Part, TextColumn};
 use bytepair::rows::{Job, Rows};
 use bytepair::{Error, Tokenizer};
 use numpy::{Element, IntoPyArray};
@@ -21,16 +21,20 @@ type Place = (usize, usize, usize, usize);
 /// the first page of a dictionary and of data begin, and the encodings.
 type Facts = (i64, i64, i64, i64, Option<i64>, i64, Vec<String>);
 
-/// What the footer of a file says of a column in each row group; `None` if its texts cannot be read here, as it is
-/// no parquet of the usual kind.
+/// What the footer of a file says of a column in each row group, and whether its texts can be read here; `None` if
+/// there is no such column, or the footer is damaged.
 #[pyfunction]
-pub(crate) fn parquet_chunks(py: Python<'_>, file: PathBuf, column: &str) -> Option<Vec<Facts>> {
+pub(crate) fn parquet_footer(
+    py: Python<'_>,
+    file: PathBuf,
+    column: &str,
+) -> Option<(Vec<Facts>, bool)> {
     let facts = |chunk: Chunk| {
         let Chunk { rows, values, unpacked, packed, dictionary, data, encodings } = chunk;
         (rows, values, unpacked, packed, dictionary, data, encodings)
     };
-    let column = py.detach(|| TextColumn::open(&[file], column))?;
-    Some(column.chunks(0).into_iter().map(facts).collect())
+    let Footer { chunks, is_read } = py.detach(|| Footer::open(&file, column))?;
+    Some((chunks.into_iter().map(facts).collect(), is_read))
 }
 
 /// Encode rows of a column of parquet files, and call `take` for each item, in order, with its ids, where

@@ -12,14 +12,15 @@ mod bounded;
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use parquet::basic::{Compression, ConvertedType, LogicalType, Type};
 use parquet::column::page::PageReader;
 use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::{ByteArray, ByteArrayType};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::metadata::{
+    ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData,
+};
 use parquet::schema::types::ColumnDescriptor;
 
 use crate::error::{Error, Result};
@@ -56,7 +57,28 @@ pub struct Part {
     pub rows: Range<usize>,
 }
 
-/// What the footer of a file says of the column in one row group.
+/// What the footer of a file says of a column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Footer {
+    /// Of each row group.
+    pub chunks: Vec<Chunk>,
+    /// Whether its texts can be read here.
+    pub is_read: bool,
+}
+
+impl Footer {
+    /// That of a file and the column of this name; `None` if there is none, or it is damaged.
+    pub fn open(file: &Path, name: &str) -> Option<Self> {
+        let of = |(metadata, column): (ParquetMetaData, usize)| {
+            let groups = metadata.row_groups().iter();
+            let chunks = groups.map(|group| Chunk::of(group, column)).collect();
+            Self { chunks, is_read: is_read(&metadata, column) }
+        };
+        unharmed(|| Ok(opened(file, name)?.map(of))).ok()?
+    }
+}
+
+/// What the footer of a file says of a column in one row group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunk {
     /// How many rows the group has.
@@ -73,6 +95,21 @@ pub struct Chunk {
     pub data: i64,
     /// How its pages are written: the names that the format has.
     pub encodings: Vec<String>,
+}
+
+impl Chunk {
+    fn of(group: &RowGroupMetaData, column: usize) -> Self {
+        let chunk = group.column(column);
+        Self {
+            rows: group.num_rows(),
+            values: chunk.num_values(),
+            unpacked: chunk.uncompressed_size(),
+            packed: chunk.compressed_size(),
+            dictionary: chunk.dictionary_page_offset(),
+            data: chunk.data_page_offset(),
+            encodings: chunk.encodings().map(|encoding| encoding.to_string()).collect(),
+        }
+    }
 }
 
 impl TextColumn {
@@ -95,14 +132,8 @@ impl TextColumn {
     }
 
     fn add(&mut self, path: &Path, name: &str) -> Parquet<Option<()>> {
-        let metadata = ParquetMetaDataReader::new().parse_and_finish(&File::open(path)?)?;
-        let columns = metadata.file_metadata().schema_descr().columns();
-        let is_it = |column: &Arc<ColumnDescriptor>| column.path().parts() == [name];
-        let Some(column) = columns.iter().position(is_it) else { return Ok(None) };
-        let unpacked = |group: usize| unpacks(metadata.row_group(group).column(column));
-        if !is_text(&columns[column]) || !(0..metadata.num_row_groups()).all(unpacked) {
-            return Ok(None);
-        }
+        let found = opened(path, name)?.filter(|(metadata, column)| is_read(metadata, *column));
+        let Some((metadata, column)) = found else { return Ok(None) };
         self.files.push((path.to_owned(), metadata));
         self.columns.push(column);
         Ok(Some(()))
@@ -142,23 +173,6 @@ impl TextColumn {
             divided.push(part(start..rows));
         }
         Ok(divided)
-    }
-
-    /// What a file says of the column in each of its row groups.
-    pub fn chunks(&self, file: usize) -> Vec<Chunk> {
-        let group = |group: usize| {
-            let chunk = self.chunk(file, group);
-            Chunk {
-                rows: self.files[file].1.row_group(group).num_rows(),
-                values: chunk.num_values(),
-                unpacked: chunk.uncompressed_size(),
-                packed: chunk.compressed_size(),
-                dictionary: chunk.dictionary_page_offset(),
-                data: chunk.data_page_offset(),
-                encodings: chunk.encodings().map(|encoding| encoding.to_string()).collect(),
-            }
-        };
-        (0..self.files[file].1.num_row_groups()).map(group).collect()
     }
 
     fn chunk(&self, file: usize, group: usize) -> &ColumnChunkMetaData {
@@ -243,6 +257,21 @@ impl TextColumn {
 fn unharmed<T>(read: impl FnOnce() -> Parquet<T>) -> Parquet<T> {
     let damaged = || Err(ParquetError::General("it is damaged".to_owned()));
     crate::unharmed::unharmed(read).unwrap_or_else(damaged)
+}
+
+/// What a file says of itself, and which of its columns has a name.
+fn opened(path: &Path, name: &str) -> Parquet<Option<(ParquetMetaData, usize)>> {
+    let metadata = ParquetMetaDataReader::new().parse_and_finish(&File::open(path)?)?;
+    let columns = metadata.file_metadata().schema_descr().columns();
+    let column = columns.iter().position(|column| column.path().parts() == [name]);
+    Ok(column.map(|column| (metadata, column)))
+}
+
+/// Whether a column can be read here.
+fn is_read(metadata: &ParquetMetaData, column: usize) -> bool {
+    let groups = metadata.row_groups();
+    is_text(&metadata.file_metadata().schema_descr().column(column))
+        && groups.iter().all(|group| unpacks(group.column(column)))
 }
 
 /// Whether a column holds texts, one a row.

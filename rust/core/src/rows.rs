@@ -19,8 +19,9 @@ const AHEAD_A_THREAD: usize = 3 << 23;
 /// Nor do more than so many items wait, beside those that the threads work on: fewer are given the same memory again,
 /// where more would touch new.
 const WAITING: usize = 2;
-/// Room is made for one id for so many bytes.
+/// Room is made for one id for so many bytes, and for no more text than this: how much there is says the file.
 const BYTES_AN_ID: usize = 3;
+const ROOM: usize = 1 << 25;
 
 /// The ids of the documents of an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,15 +68,14 @@ impl Tokenizer {
         threads: usize,
         sink: impl FnMut(Option<Rows<T>>) -> Result<()>,
     ) -> Result<()> {
-        let weight = |item: &Vec<Part>| item.iter().map(|part| job.column.size(part)).sum();
-        let largest: usize = job.items.iter().map(weight).max().unwrap_or(0);
+        let weight = |item: &Vec<Part>| sum(item.iter().map(|part| job.column.size(part)));
+        let largest = job.items.iter().map(weight).max().unwrap_or(0);
         let most = AHEAD
             .max(threads.saturating_mul(AHEAD_A_THREAD))
             .min(largest.saturating_mul(threads.saturating_add(WAITING)));
-        self.expect(job.items.iter().map(weight).sum());
+        self.expect(sum(job.items.iter().map(weight)));
         let encode = |kit: &mut _, item: &Vec<Part>| {
-            let size: usize = weight(item);
-            let ids = Vec::with_capacity(size / BYTES_AN_ID);
+            let ids = Vec::with_capacity(weight(item).min(ROOM) / BYTES_AN_ID);
             let mut rows = Rows { ids, ..Rows::default() };
             for part in item {
                 let (ids, documents) = (rows.ids.len(), rows.offsets.len());
@@ -151,6 +151,11 @@ impl Tokenizer {
             }
         })
     }
+}
+
+/// All sizes together, which may be as large as a file says.
+fn sum(sizes: impl Iterator<Item = usize>) -> usize {
+    sizes.fold(0, usize::saturating_add)
 }
 
 /// A number of what is in memory.

@@ -124,7 +124,7 @@ impl<R> Desk<R> {
         let mut lying = waited.unwrap_or_else(PoisonError::into_inner).0;
         let result = lying.results.front_mut().and_then(Option::take)?;
         lying.results.pop_front();
-        lying.weight -= self.weights[lying.taken];
+        lying.weight = lying.weight.saturating_sub(self.weights[lying.taken]);
         lying.taken += 1;
         self.changed.notify_all();
         Some(result)

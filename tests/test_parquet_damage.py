@@ -1,0 +1,124 @@
+"""Parquet files whose footer lies, or is damaged: an error that says so, or what is there."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import bytepair
+from bytepair.errors import BytepairError, CorpusError
+
+ROWS = 1000
+TEXTS = [f"{'hello world ' * 50}{number}" for number in range(ROWS)]
+
+#: Numbers that are too large for any memory, or too small for what is there.
+LIES = [1 << 40, 1 << 60, (1 << 62) - 1, 0]
+
+
+def varint(number: int) -> bytes:
+    """A number as Thrift's compact protocol writes it."""
+    folded, out = 2 * number, bytearray()
+    while folded > 127:
+        out.append(folded & 127 | 128)
+        folded >>= 7
+    return bytes([*out, folded])
+
+
+def with_footer(file: Path, change: Callable[[bytes], bytes]) -> None:
+    """Write a file with another footer."""
+    data = file.read_bytes()
+    (length,) = struct.unpack("<I", data[-8:-4])
+    footer = change(data[-8 - length : -8])
+    file.write_bytes(data[: -8 - length] + footer + struct.pack("<I", len(footer)) + b"PAR1")
+
+
+def lying(file: Path, field: str, lie: int) -> None:
+    """Write texts in one row group, of which the footer says something else."""
+    table = pa.table({"text": TEXTS})
+    pq.write_table(table, file, compression="zstd", use_dictionary=False)
+    said = varint(getattr(pq.ParquetFile(file).metadata.row_group(0).column(0), field))
+    with_footer(file, lambda footer: footer.replace(said, varint(lie)))
+
+
+def read_in_all_ways(file: Path, tok: bytepair.Tokenizer, out: Path) -> list[Any]:
+    """Documents, counts and shards: what they gave, or the error."""
+    ways: list[Callable[[], Any]] = [
+        lambda: sum(len(batch) for batch in bytepair.documents(file)),
+        lambda: bytepair.count(file).total,
+        lambda: bytepair.shards.write(file, tok, out, progress=False).documents,
+    ]
+    found: list[Any] = []
+    for way in ways:
+        try:
+            found.append(way())
+        except (BytepairError, OSError) as error:
+            found.append(error)
+    return found
+
+
+@pytest.mark.parametrize("lie", LIES)
+@pytest.mark.parametrize("field", ["total_uncompressed_size", "total_compressed_size"])
+def test_sizes_that_are_not_so(
+    field: str, lie: int, tmp_path: Path, trained: bytepair.Tokenizer
+) -> None:
+    lying(tmp_path / "a.parquet", field, lie)
+    found = read_in_all_ways(tmp_path / "a.parquet", trained, tmp_path / "out")
+    for result, expected in zip(found, [ROWS, bytepair.count(TEXTS).total, ROWS], strict=True):
+        if field == "total_uncompressed_size" or not isinstance(result, CorpusError):
+            assert result == expected
+
+
+@pytest.mark.parametrize("lie", LIES[:3])
+def test_rows_that_are_missing_are_an_error(
+    lie: int, tmp_path: Path, trained: bytepair.Tokenizer
+) -> None:
+    file = tmp_path / "a.parquet"
+    lying(file, "num_values", lie)
+    for error in read_in_all_ways(file, trained, tmp_path / "out"):
+        assert isinstance(error, CorpusError)
+        assert "rows" in str(error)
+    made = bytepair.shards.write(file, trained, tmp_path / "skip", on_error="skip", progress=False)
+    assert made.documents == ROWS
+    assert [(left["first"], left["rows"]) for left in made.skipped] == [(ROWS, lie - ROWS)]
+
+
+def damaged(data: bytes, picked: random.Random) -> bytes:
+    """A footer in which some bytes are others, are numbers of any size, or are gone."""
+    footer = bytearray(data)
+    for _ in range(picked.choice([1, 1, 1, 2, 4])):
+        at = picked.randrange(len(footer))
+        large = 1 << picked.randrange(63)
+        replaced = picked.choice([varint(large), varint(large - 1), picked.randbytes(1), b""])
+        footer[at : at + 1] = replaced
+    return bytes(footer)
+
+
+@pytest.mark.parametrize("shape", range(4))
+def test_damage_in_the_footer_ends_in_an_error(
+    shape: int, tmp_path: Path, trained: bytepair.Tokenizer
+) -> None:
+    """No file ends the process, or with an error of another kind, or takes all memory."""
+    picked = random.Random(shape)
+    table = pa.table({"text": [text[-200:] for text in TEXTS[:300]], "n": list(range(300))})
+    options: dict[str, Any] = {
+        "compression": ["zstd", "snappy", "gzip", "none"][shape],
+        "use_dictionary": shape % 2 == 0,
+        "data_page_version": ["1.0", "2.0"][shape // 2],
+    }
+    pq.write_table(table, tmp_path / "whole.parquet", 100, data_page_size=500, **options)
+    whole = (tmp_path / "whole.parquet").read_bytes()
+    failed = 0
+    for number in range(100):
+        file = tmp_path / f"{number}.parquet"
+        file.write_bytes(whole)
+        with_footer(file, lambda footer: damaged(footer, picked))
+        found = read_in_all_ways(file, trained, tmp_path / f"out{number}")
+        failed += any(isinstance(result, Exception) for result in found)
+    assert 10 < failed < 100
