@@ -161,8 +161,6 @@ class File:
             self._table = _opened(source)
             self.metadata = self._table.metadata
             self.schema: pa.Schema = self._table.schema_arrow
-            schema = self._table.schema
-            self._paths = [schema.column(index).path for index in range(len(schema))]
         except UnicodeDecodeError as error:
             raise pa.ArrowInvalid(f"a name in its footer is not UTF-8: {error}") from None
 
@@ -214,8 +212,8 @@ class File:
             if footer is None:
                 raise pa.ArrowInvalid("its footer is damaged")
             return footer.groups[unit]
-        group = self.metadata.row_group(unit)
-        places = [index for index, path in enumerate(self._paths) if path == column]
+        group, schema = self.metadata.row_group(unit), self._table.schema
+        places = [index for index in range(len(schema)) if schema.column(index).path == column]
         return Group(group.num_rows, [group.column(index) for index in places])
 
 
