@@ -40,4 +40,6 @@ def pipeline(
         click.echo(f"{name:>8}  {seconds:,.1f} s")
     click.echo(repr(made.tokenizer))
     click.echo(str(made.report))
+    if made.report:
+        click.echo(f"next: bytepair explore {out / 'tokenizer'}")
     sys.exit(0 if made.report else 1)
