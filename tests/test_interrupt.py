@@ -92,3 +92,20 @@ runpy.run_module("bytepair", run_name="__main__")
 def test_ctrl_c_while_the_command_is_imported() -> None:
     run = subprocess.run([sys.executable, "-c", PRESSED], capture_output=True, text=True)
     assert (run.returncode, run.stderr) == (130, "bytepair: interrupted\n")
+
+
+PRESSED_EARLY = """
+import sys
+from bytepair import cli
+
+def pressed(*_, **__):
+    raise KeyboardInterrupt
+
+cli.command.make_context = pressed
+cli.main()
+"""
+
+
+def test_ctrl_c_while_the_command_line_is_read() -> None:
+    run = subprocess.run([sys.executable, "-c", PRESSED_EARLY], capture_output=True, text=True)
+    assert (run.returncode, run.stderr.strip()) == (130, "")

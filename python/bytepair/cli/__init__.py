@@ -63,9 +63,9 @@ class Commands(click.Group):
             ctx.exit(130)
 
 
-@click.group(cls=Commands, context_settings={"max_content_width": 100})
+@click.group("bytepair", cls=Commands, context_settings={"max_content_width": 100})
 @click.version_option(__version__, message="bytepair %(version)s", help="Print the version.")
-def bytepair() -> None:
+def command() -> None:
     """Byte-level BPE tokenizers: train one, look at it, encode and decode.
 
     Exit codes: 0 success, 1 failure (one line on standard error says why), 2 wrong usage, 130
@@ -77,7 +77,12 @@ def main() -> None:
     """Run the command and leave with its exit code."""
     warnings.showwarning = _one_line
     try:
-        bytepair(prog_name="bytepair")
+        sys.exit(command.main(prog_name="bytepair", standalone_mode=False))
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):  # Ctrl-C before a command runs, or behind it
+        sys.exit(130)
     except (BytepairError, OSError, OverflowError) as error:
         where = getattr(error, "__notes__", [])  # of a number that is too large
         click.echo(f"bytepair: {' '.join([str(error), *where])}", err=True)
