@@ -17,20 +17,25 @@ SECONDS := 600
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-setup: .venv/built ## make .venv, build the package and install it there
+setup: .venv/built .venv/tools ## make .venv, build and install the package, and what tests and linters need
 
+# What the package itself needs: what tests and linters need takes several times the space.
 .venv/pip: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "bytepair needs Python 3.11 or newer; set PYTHON=/path/to/python3"; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $$($(BIN)/python -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; print(*p['dependencies'], *p['optional-dependencies']['test'])")
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $$($(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies'])")
+	@touch $@
+
+.venv/tools: .venv/pip | .venv/built
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $$($(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['test'])")
 	@touch $@
 
 .venv/built: .venv/pip $(SOURCES)
-	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --release --quiet
+	VIRTUAL_ENV=$(CURDIR)/.venv PIP_QUIET=1 $(BIN)/maturin develop --release --quiet
 	@touch $@
 
-run: setup ## the main job: train on the sample text, save, show
+run: .venv/built ## the main job: train on the sample text, save, show
 	$(BIN)/bytepair train
 
 test: test-rust test-python ## all tests

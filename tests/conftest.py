@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -61,3 +63,17 @@ def pair(
 def trained() -> bytepair.Tokenizer:
     """A tokenizer of the sample text, with nanochat's special tokens."""
     return bytepair.train(bytepair.sample.paths(), vocab_size=3000)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A Chromium without a window; tests that need it are skipped where it is not."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    chromium = next(filter(None, map(shutil.which, names)), None)
+    if chromium is None:
+        pytest.skip("needs a Chromium on the path")
+    with playwright.sync_playwright() as manager:
+        found = manager.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield found
+        found.close()

@@ -6,6 +6,7 @@ import ast
 import importlib
 import inspect
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import bytepair
+import rust_imports
 from bytepair.cli import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -45,6 +47,44 @@ def test_the_core_knows_nothing_of_python() -> None:
     for file in (ROOT / "rust/core/src").rglob("*.rs"):
         text = file.read_text(encoding="utf-8")
         assert not re.search(r"std::env::|\bprintln!|\beprintln!", text), file
+
+
+def test_functions_use_only_instructions_that_are_detected() -> None:
+    """A level of `simd.rs` detects what it lists; no function is compiled for anything else."""
+    core = ROOT / "rust/core/src"
+    listed = re.findall(r"level!\(([^;]+)\);", (core / "machine/simd.rs").read_text())
+    levels = [set(re.findall(r'"(\w+)"', features)) for features in listed]
+    assert len(levels) == 3
+    for file in core.rglob("*.rs"):
+        text = file.read_text(encoding="utf-8")
+        for enabled in re.findall(r'target_feature\(enable = "([\w,]+)"\)', text):
+            assert any(set(enabled.split(",")) <= level for level in levels), (file, enabled)
+
+
+@pytest.mark.parametrize("crate", ["core", "binding"])
+def test_no_rust_files_import_each_other_in_a_circle(crate: str) -> None:
+    source = ROOT / "rust" / crate / "src"
+    found = rust_imports.arrows(source)
+    assert len(found) > 15
+    assert sum(len(targets) for targets in found.values()) > 2 * len(found)
+    assert not rust_imports.circles(found)
+
+
+def test_circles_of_rust_files_are_found(tmp_path: Path) -> None:
+    for name, text in {
+        "lib.rs": "mod a;\nmod b;\nmod c;\npub use a::{One, inner::Two};",
+        "a/mod.rs": "pub mod inner;\nuse crate::b;\npub struct One;",
+        "a/inner.rs": "pub struct Two;\n#[cfg(test)]\nmod tests {\n    use super::super::One;\n}",
+        "b.rs": "use crate::{\n    c::{self, Three},\n    error,\n};",
+        "c.rs": "// crate::a::inner\npub fn three() { crate::Two::new(); crate::One }",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    found = rust_imports.arrows(tmp_path)
+    named = {file.relative_to(tmp_path).as_posix(): targets for file, targets in found.items()}
+    assert named["c.rs"] == {tmp_path / "a/inner.rs", tmp_path / "a/mod.rs"}
+    circle = [tmp_path / name for name in ("a/mod.rs", "b.rs", "c.rs")]
+    assert rust_imports.circles(found) == [circle]
 
 
 def imported_rooms(file: Path) -> Iterator[str]:
@@ -89,6 +129,19 @@ def test_the_command_line_calls_only_public_names() -> None:
                 assert module == "cli" or module in public or names <= public, (file, names)
             if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "bytepair":
                 assert node.attr in public, (file, node.attr)
+
+
+def test_to_run_is_to_install_no_more_than_the_package_needs() -> None:
+    if (make := shutil.which("make")) is None:
+        pytest.skip("needs make")
+
+    def steps(target: str) -> str:
+        words = [make, "--dry-run", "--always-make", target]
+        return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+    assert "['dependencies']" in steps("run")
+    assert "optional-dependencies" not in steps("run")
+    assert "['optional-dependencies']['test']" in steps("test-python")
 
 
 def test_every_public_name_is_documented() -> None:

@@ -544,10 +544,11 @@ def test_pictures_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     coloured = TOK.visualize(ids, mask)
     assert coloured.startswith("\x1b[91mh\x1b[0m|\x1b[92m<C3>\x1b[0m|\x1b[92m<A9>\x1b[0m|")
+    assert coloured.endswith("|\x1b[1;7m\x1b[91m⟪<|bos|>⟫\x1b[0m")
     assert TOK.visualize(ids, mask, with_ids=True).count("\x1b[90m(") == 4
     monkeypatch.setenv("NO_COLOR", "1")
     assert TOK.visualize(ids, mask, with_ids=True) == (
-        f"h(104)|[<C3>](195)|[<A9>](169)|<|bos|>({TOK.special_tokens['<|bos|>']})"
+        f"h(104)|[<C3>](195)|[<A9>](169)|⟪<|bos|>⟫({TOK.special_tokens['<|bos|>']})"
     )
     with pytest.raises(ValueError, match="4 ids but 1"):
         TOK.visualize(ids, [1])

@@ -12,9 +12,10 @@ from subprocess import PIPE
 
 import click
 import pytest
+from click.testing import CliRunner
 
 import bytepair
-from bytepair.cli import option
+from bytepair.cli import command, option
 
 
 def run(
@@ -40,7 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert "bytes per token" in out
     assert "2,000 ids in" in out
     assert "Hell" in out.replace("|", "")
-    assert "note: a GGUF file cannot hold the split pattern" in out
+    assert "GGUF" not in out  # that is said where one is written
     assert done.stderr == b""  # no bar where there is no terminal
     return cwd
 
@@ -157,9 +158,37 @@ def test_encode_options(folder: Path) -> None:
 def test_inspect(folder: Path) -> None:
     out = run("inspect", cwd=folder).stdout.decode()
     tok = bytepair.load(folder / "tokenizer")
-    for part in ("2,000", "nanochat", "<|bos|>=1991", tok.fingerprint, "longest", "16.0.0"):
+    for part in (
+        "2,000",
+        "nanochat",
+        "<|bos|>=1991",
+        "eos=<|bos|>",
+        tok.fingerprint,
+        "longest",
+        "16.0.0",
+    ):
         assert part in out
-    assert run("inspect", "--text", "Hi", cwd=folder).stdout
+    view = tok.view("Hello, world", color=False)
+    assert run("inspect", "--text", "Hello, world", cwd=folder).stdout.decode() == f"{view}\n"
+    assert "|" in view
+    rows = dict(line.split(None, 1) for line in out.splitlines() if len(line.split()) > 1)
+    assert len(rows["last"].split()) == len(rows["first"].split()) == 12
+    lines = run("inspect", "--count", "0", cwd=folder).stdout.decode().splitlines()
+    assert [line.split() for line in lines if line.split()[0] in {"first", "last", "longest"}] == [
+        ["first"], ["last"], ["longest"]
+    ]  # fmt: skip
+    many = run("inspect", "--count", "100000", cwd=folder).stdout.decode().splitlines()
+    assert len(next(line for line in many if line.split()[0] == "last").split()) == 1736
+    run("inspect", "--count", "-1", cwd=folder, code=2)
+
+
+def test_a_terminal_does_not_obey_the_names_of_special_tokens(tmp_path: Path) -> None:
+    ranks = {bytes([b]): b for b in range(256)}
+    names = {"\x1b[31mred": 256, "\u202eback": 257}
+    bytepair.Tokenizer.from_ranks(ranks, pattern="gpt2", special_tokens=names).save(tmp_path / "t")
+    out = run("inspect", "t", cwd=tmp_path).stdout.decode()
+    assert "␛[31mred=256 <U+202E>back=257" in out
+    assert not {"\x1b", "\u202e"} & set(out)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +197,7 @@ def test_inspect(folder: Path) -> None:
         (["inspect", "nowhere"], "there is no tokenizer at nowhere"),
         (["train", "nowhere.txt"], "no file or folder 'nowhere.txt'; look at its name"),
         (["count", "file:///nowhere.txt"], "there is no file at file:///nowhere.txt"),
-        (["train", "--vocab-size", "0"], "vocab_size 0 is too small"),
+        (["train", "--vocab-size", "0"], "--vocab-size 0 is too small"),
         (["train", "--vocab-size", "10"], "smallest size is 265"),
         (["train", "--vocab-size", "9" * 30], "too big to convert while processing 'vocab_size'"),
         (["decode", "9" * 30], "9" * 30),
@@ -239,3 +268,27 @@ def test_a_broken_pipe_ends_quietly(folder: Path) -> None:
 def test_the_version() -> None:
     out = run("--version", cwd=Path.cwd()).stdout.decode()
     assert out == f"bytepair {bytepair.__version__}\n"
+
+
+def test_paths_of_results_are_checked_before_the_work(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "file").touch()
+    missing, folder, file = tmp_path / "no/out", tmp_path, tmp_path / "file"
+    files = {
+        ("count", "corpus.txt"): ["-o", "--checkpoint"],
+        ("evaluate", "gpt2"): ["--sizes", "--token-bytes"],
+        ("report", "gpt2"): ["-o"],
+    }
+    for words, names in files.items():
+        for name in names:
+            for path, reason in ((missing, "there is no folder"), (folder, "is a folder; name")):
+                result = CliRunner().invoke(command, [*words, name, str(path)])
+                assert result.exit_code == 2, result.output
+                assert reason in " ".join(result.output.split())
+    for words in (("shard", "corpus.txt"), ("pipeline", "corpus.txt")):
+        for path in (file, file / "out"):
+            result = CliRunner().invoke(command, [*words, "-o", str(path)])
+            assert result.exit_code == 2, result.output
+            assert "is a file; name a folder" in " ".join(result.output.split())
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

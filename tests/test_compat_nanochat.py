@@ -89,7 +89,7 @@ def test_rendering(tokenizer: RustBPETokenizer) -> None:
     assert trained == [*tokenizer.encode("hello!"), end]
     assert ids[0] == tokenizer.get_bos_token_id()
     shown = tokenizer.visualize_tokenization(ids, mask, with_token_id=True)
-    assert f"({end})" in shown
+    assert f"<|assistant_end|>⟫\x1b[0m|\x1b[90m({end})\x1b[0m" in shown
     cut, kept = tokenizer.render_conversation(TALK, max_tokens=3)
     assert cut == ids[:3]
     assert kept == [0, 0, 0]
@@ -128,11 +128,12 @@ def test_nanochat_reads_what_save_writes(
 def test_a_folder_of_nanochat_is_read_if_that_is_allowed(
     tokenizer: RustBPETokenizer, original: tiktoken.Encoding, tmp_path: Path
 ) -> None:
-    (tmp_path / "tokenizer.pkl").write_bytes(pickle.dumps(original))
-    with pytest.raises(FileFormatError, match="allow_pickle=True"):
-        RustBPETokenizer.from_directory(tmp_path)
-    read = RustBPETokenizer.from_directory(tmp_path, allow_pickle=True)
-    assert read.tokenizer == tokenizer.tokenizer
+    for encoding in (original, tokenizer.enc):
+        (tmp_path / "tokenizer.pkl").write_bytes(pickle.dumps(encoding))
+        with pytest.raises(FileFormatError, match="allow_pickle=True"):
+            RustBPETokenizer.from_directory(tmp_path)
+        read = RustBPETokenizer.from_directory(tmp_path, allow_pickle=True)
+        assert read.tokenizer == tokenizer.tokenizer
     read.save(tmp_path)
     assert RustBPETokenizer.from_directory(tmp_path).tokenizer == tokenizer.tokenizer
 

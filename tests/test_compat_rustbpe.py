@@ -68,6 +68,9 @@ def test_batches_decode_too() -> None:
 def test_what_is_wrong_is_an_ordinary_error() -> None:
     ours, _ = both(CORPUS, 290)
     assert isinstance(ours, rustbpe.Tokenizer)
+    for tokenizer in (ours, original.Tokenizer(), rustbpe.Tokenizer()):
+        with pytest.raises(ValueError, match=r"Unknown token id: .*999"):
+            tokenizer.decode([999])
     with pytest.raises(ValueError, match="id 999"):
         ours.decode([999])
     with pytest.raises(UnicodeDecodeError):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair.compat import tiktoken
+from bytepair.errors import FormatError
 
 SPECIAL = {"<|endoftext|>": 400, "<|fim|>": 401, "<|fim|>x": 403, "<|pad|>": 410}
 
@@ -158,6 +161,74 @@ def test_pickling() -> None:
     )
 
 
+@pytest.mark.parametrize("protocol", [3, 4, 5])
+def test_a_pickle_is_read_without_running_it(protocol: int, tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.pkl"
+    special = {name: id for name, id in SPECIAL.items() if id != 403}
+    ours = tiktoken.Encoding(**{**VALUES, "special_tokens": special})
+    path.write_bytes(pickle.dumps(ours, protocol))
+    loaded = bytepair.load(path, allow_pickle=True)
+    theirs = original.Encoding(**{**VALUES, "special_tokens": special})
+    assert loaded == bytepair.load(ours) == bytepair.load(theirs)
+    with pytest.raises(FormatError, match="allow_pickle=True"):
+        bytepair.load(path)
+
+
+STAND_IN = r"""
+import base64, os, pickle, sys
+os.environ["TIKTOKEN_CACHE_DIR"] = ""
+import bytepair, bytepair.compat.tiktoken
+sys.modules["tiktoken"] = bytepair.compat.tiktoken
+
+import tiktoken, tiktoken.core, tiktoken.load, tiktoken.model, tiktoken.registry
+from tiktoken import Encoding, encoding_for_model, get_encoding, list_encoding_names
+from tiktoken.load import load_tiktoken_bpe
+import tiktoken_ext.openai_public
+
+assert tiktoken.core.Encoding is Encoding is bytepair.compat.tiktoken.Encoding
+assert sys.modules["tiktoken.core"].Encoding is Encoding
+assert tiktoken_ext.openai_public.load_tiktoken_bpe is load_tiktoken_bpe
+assert "tiktoken._tiktoken" not in sys.modules  # nothing is encoded by the original
+assert tiktoken.__version__.count(".") == 2
+assert tiktoken.model.encoding_name_for_model("gpt-4o") == "o200k_base"
+assert "cl100k_base" in list_encoding_names()
+
+ranks = {bytes([b]): b for b in range(256)} | {b"he": 256, b"hell": 257, b"ll": 258}
+with open("tiny.tiktoken", "wb") as file:
+    file.writelines(base64.b64encode(t) + b" %d\n" % rank for t, rank in ranks.items())
+assert load_tiktoken_bpe("tiny.tiktoken") == ranks
+tiktoken_ext.openai_public.load_tiktoken_bpe = lambda *_, **__: ranks
+base = get_encoding("cl100k_base")
+assert base is encoding_for_model("gpt-4") is tiktoken.registry.ENCODINGS["cl100k_base"]
+assert base.decode(base.encode("hello world")) == "hello world"
+assert base.encode("<|endoftext|>", allowed_special={"<|endoftext|>"}) == [base.eot_token]
+try:
+    base.encode("<|endoftext|>")
+except ValueError as error:
+    assert "disallowed special token" in str(error)
+
+# An encoding with more special tokens, as tiktoken's page has it.
+more = tiktoken.Encoding(
+    name="cl100k_im",
+    pat_str=base._pat_str,
+    mergeable_ranks=base._mergeable_ranks,
+    special_tokens={**base._special_tokens, "<|im_start|>": 100264, "<|im_end|>": 100265},
+)
+assert more.encode("<|im_end|>", allowed_special="all") == [100265]
+assert more.encode_batch(["hello", "he"]) == [more.encode("hello"), more.encode("he")]
+assert pickle.loads(pickle.dumps(more)).encode("hello") == more.encode("hello")
+with open("tokenizer.pkl", "wb") as file:
+    pickle.dump(more, file)
+tok = bytepair.load("tokenizer.pkl", allow_pickle=True)
+assert tok.to_tiktoken().encode("hello") == tok.encode("hello") == more.encode("hello")
+assert type(tok.to_tiktoken()) is Encoding and bytepair.load(tok.to_tiktoken()) == tok
+"""
+
+
+def test_it_can_stand_in_for_tiktoken(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", STAND_IN], cwd=tmp_path, check=True)
+
+
 def test_two_special_tokens_may_share_an_id() -> None:
     shared = {**VALUES, "special_tokens": {"<|a|>": 500, "<|b|>": 500}}
     ours = tiktoken.Encoding(**shared)
@@ -182,7 +253,7 @@ def registry(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         return {base64.b64decode(token): int(rank) for token, rank in map(bytes.split, lines)}
 
     monkeypatch.setattr("tiktoken_ext.openai_public.load_tiktoken_bpe", load)
-    monkeypatch.setattr(tiktoken, "_encodings", {})
+    monkeypatch.setattr("bytepair.compat.tiktoken.encoding.ENCODINGS", {})
 
 
 @pytest.mark.usefixtures("registry")

@@ -115,9 +115,9 @@ def test_a_long_file_is_cut_where_it_does_not_matter(
     assert "".join(pieces) == text
     assert read(file) == [text]
     for name, expected in whole.items():
-        counter = bytepair._core.Counter(name, 1)
+        counter = bytepair._core.Counter(bytepair.PATTERNS[name], 1)
         counter.add([text])
-        cut = bytepair._core.Counter(name, 1)
+        cut = bytepair._core.Counter(bytepair.PATTERNS[name], 1)
         cut.add(pieces)
         assert dict(cut.finish().items()) == dict(counter.finish().items()), name
         assert bytepair.train(file, 300, pattern=name) == expected
@@ -128,7 +128,7 @@ def test_pieces_have_the_pretokens_of_the_whole(text: str) -> None:
     data = text.encode()
 
     def pretokens(name: str, *pieces: bytes) -> dict[bytes, int]:
-        counter = bytepair._core.Counter(name, 1)
+        counter = bytepair._core.Counter(bytepair.PATTERNS[name], 1)
         counter.add([piece.decode() for piece in pieces])
         return dict(counter.finish().items())
 
@@ -170,14 +170,16 @@ def test_what_cannot_be_read_says_why(source: Any, message: str) -> None:
 def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     (tmp_path / "bad.txt").write_bytes(b"good\xff")
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 no")
-    (tmp_path / "bad.jsonl").write_text("{oops")
+    (tmp_path / "bad.jsonl").write_text('{"text": "a"}\n\n{"text": "b"}\n{oops\n')
+    (tmp_path / "number.jsonl").write_text('{"text": "a"}\n{"text": 5}\n')
     (tmp_path / "other.jsonl").write_text('{"body": "x"}\n')
     (tmp_path / "bad.txt.gz").write_bytes(b"not gzip")
     pq.write_table(pa.table({"x": ["a"]}), tmp_path / "other.parquet")
     for name, message in [
         ("bad.txt", "bad.txt is not UTF-8 at byte 4"),
         ("bad.parquet", "bad.parquet"),
-        ("bad.jsonl", "bad.jsonl"),
+        ("bad.jsonl", r"bad\.jsonl, line 4: JSON parse error"),
+        ("number.jsonl", r"number\.jsonl, line 2: JSON parse error: Column\(/text\) changed"),
         ("other.jsonl", "no object has a field 'text'"),
         ("other.parquet", "no column 'text'; it has x"),
         ("bad.txt.gz", "bad.txt.gz"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import os
 import random
 import signal
@@ -20,7 +21,7 @@ import pytest
 
 import bytepair
 from bytepair import _core, corpus, counting
-from bytepair.errors import CorpusError, CountsError
+from bytepair.errors import CorpusError, CountsError, SplitError
 from bytepair.train import Ties
 from tables import write_tables
 
@@ -94,6 +95,123 @@ def test_a_count_that_was_killed_goes_on(tmp_path: Path, how: signal.Signals) ->
         "partial.parquet",
         "text.parquet",
     ]
+
+
+def pressed_at(moment: int) -> Callable[..., None]:
+    """A progress callback that presses Ctrl-C when it is called for the so manieth time."""
+    calls = itertools.count(1)
+
+    def report(*_: object) -> None:
+        if next(calls) == moment:
+            signal.raise_signal(signal.SIGINT)
+
+    return report
+
+
+@pytest.mark.parametrize("moment", range(1, 5))
+def test_ctrl_c_saves_all_that_was_counted(tmp_path: Path, moment: int) -> None:
+    file = tmp_path / "partial.parquet"
+    with pytest.raises(KeyboardInterrupt) as caught:
+        bytepair.count(TEXTS, checkpoint=file, progress=pressed_at(moment))
+    (note,) = caught.value.__notes__
+    texts = TEXTS[: moment * corpus.BATCH_TEXTS]
+    assert bytepair.Counts.load(file) == bytepair.count(texts)
+    size = sum(map(len, texts))
+    assert note == (
+        f"(what was counted, {size:,} bytes of text, is saved in {file}; "
+        "the same count goes on behind it)"
+    )
+    assert bytepair.count(TEXTS, checkpoint=file) == bytepair.count(TEXTS)
+
+
+@pytest.mark.parametrize("at", ["add", "finish", "save"])
+@pytest.mark.parametrize("when", ["before", "behind"])
+@pytest.mark.parametrize("moment", [1, 2, 3])
+def test_ctrl_c_amid_a_batch_or_a_checkpoint(
+    tmp_path: Path, at: str, when: str, moment: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes before or behind a step of the core, or of writing."""
+    file, calls = tmp_path / "partial.parquet", itertools.count(1)
+
+    def press(name: str, time: str) -> None:
+        if (name, time) == (at, when) and next(calls) == moment:
+            signal.raise_signal(signal.SIGINT)
+
+    def pressing(name: str, step: Callable[..., Any]) -> Callable[..., Any]:
+        def stepped(*arguments: Any, **options: Any) -> Any:
+            press(name, "before")
+            result = step(*arguments, **options)
+            press(name, "behind")
+            return result
+
+        return stepped
+
+    class Counter:
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            self._counter = counter(*arguments, **options)
+            self.add = pressing("add", self._counter.add)
+            self.finish = pressing("finish", self._counter.finish)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._counter, name)
+
+    counter = _core.Counter
+    with monkeypatch.context() as patch:
+        patch.setattr(_core, "Counter", Counter)
+        patch.setattr(bytepair.Counts, "save", pressing("save", bytepair.Counts.save))
+        patch.setattr(counting, "SAVE_EVERY", 0.0)
+        with pytest.raises(KeyboardInterrupt) as caught:
+            bytepair.count(TEXTS, checkpoint=file)
+    batches = moment - (when == "before" and at == "add")
+    if batches:
+        assert "goes on behind it" in caught.value.__notes__[0]
+        expected = bytepair.count(TEXTS[: batches * corpus.BATCH_TEXTS])
+        assert bytepair.Counts.load(file) == expected
+    assert file.exists() == (batches > 0)
+    assert bytepair.count(TEXTS, checkpoint=file) == bytepair.count(TEXTS)
+
+
+def test_a_text_that_the_pattern_fails_on_costs_nothing_that_was_counted(tmp_path: Path) -> None:
+    file, pattern = tmp_path / "partial.parquet", r"(x*)*\1y|[^x]+"
+    bad = [*TEXTS[:20_000], "x" * 40]
+    with pytest.raises(SplitError) as caught:
+        bytepair.count(bad, pattern=pattern, checkpoint=file, threads=2)
+    counted = 20_000 // corpus.BATCH_TEXTS * corpus.BATCH_TEXTS
+    assert "goes on behind it" in caught.value.__notes__[0]
+    assert bytepair.Counts.load(file) == bytepair.count(TEXTS[:counted], pattern=pattern)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs signals")
+@pytest.mark.parametrize("pause", [0.0, 0.01, 0.03])
+def test_a_command_that_is_pressed_several_times_saves(tmp_path: Path, pause: float) -> None:
+    source, file = tmp_path / "text.jsonl", tmp_path / "partial.parquet"
+    line = '{"text": "' + " ".join(f"word{i}" for i in range(2000)) + '"}\n'
+    source.write_text(line * 5_000, encoding="utf-8")
+    words = ["count", str(source), "-o", str(tmp_path / "c.parquet"), "--checkpoint", str(file)]
+    program = (
+        "import sys\nfrom bytepair import cli, counting\n"
+        "def told(self, bar):\n    print(self._current().texts, flush=True)\n"
+        "counting._Progress.report = told\ncli.main()\n"
+    )
+    run = subprocess.Popen(
+        [sys.executable, "-c", program, *words],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert run.stdout is not None
+    run.stdout.readline()
+    time.sleep(pause)
+    run.send_signal(signal.SIGINT)
+    error = run.communicate(timeout=60)[1]
+    assert (run.returncode, file.exists()) == (130, True)
+    assert error.startswith("bytepair: interrupted (what was counted, ")
+    assert error.endswith(f" is saved in {file}; the same count goes on behind it)\n")
+    assert bytepair.count(source, checkpoint=file) == bytepair.count(source)
+
+
+def test_a_checkpoint_that_cannot_be_written_is_said_first(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "no" / "partial.parquet"):
+        with pytest.raises(OSError, match="folder"):
+            bytepair.count(iter(lambda: 1 / 0, 0), checkpoint=path)
 
 
 # ---------------------------------------------------------------------------- not UTF-8
@@ -191,12 +309,18 @@ def test_threads_share_a_long_text_that_a_file_has_alone(tmp_path: Path) -> None
         assert counts.text_bytes == expected.text_bytes
 
 
-def test_a_page_that_has_no_room_within_the_limit_is_an_error(tmp_path: Path) -> None:
+def test_a_page_that_is_too_large_is_an_error_unless_documents_may_be_longer(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "a.parquet"
-    pq.write_table(pa.table({"text": ["a" * 193_000_000]}), file, compression="zstd")
-    with pytest.raises(CorpusError, match=r"a\.parquet .* a page has 1930000\d\d bytes, .* memory"):
-        bytepair.count(file, memory_limit=1_000_000)
-    assert bytepair.count(file, threads=1, memory_limit=400_000_000).text_bytes == 193_000_000
+    table = pa.table({"text": ["a" * 193_000_000]})
+    pq.write_table(table, file, compression="none", use_dictionary=False, write_statistics=False)
+    message = r"the page has 193,000,0\d\d bytes, more than the 192,000,000 .*max_document_bytes"
+    with pytest.raises(CorpusError, match=message):
+        bytepair.count(file)
+    with pytest.raises(CorpusError, match=message):
+        list(bytepair.documents(file))
+    assert bytepair.count(file, max_document_bytes=193_000_000).text_bytes == 193_000_000
 
 
 def test_parquet_of_other_kinds_is_read_by_other_means(
@@ -229,7 +353,9 @@ def test_damage_that_the_parquet_crate_does_not_expect_is_not_printed(
         other[-1 - picked.randrange(600)] ^= 1 << picked.randrange(8)
         damaged.write_bytes(other)
         with contextlib.suppress(CorpusError, OSError):
-            read += _core.Counter("gpt2").add_parquet([damaged], "text", lambda *_: None)
+            read += _core.Counter(_core.PATTERNS["gpt2"]).add_parquet(
+                [damaged], "text", lambda *_: None
+            )
     assert 0 < read < 2000
     assert capfd.readouterr().err == ""
 
@@ -251,7 +377,7 @@ def test_what_stops_the_reading_of_parquet(tmp_path: Path) -> None:
             other[-1 - near] ^= 1 << picked.randrange(8)
         damaged.write_bytes(other)
         with contextlib.suppress(CorpusError, OSError):
-            _core.Counter("gpt2").add_parquet([damaged], "text", lambda *_: None)
+            _core.Counter(_core.PATTERNS["gpt2"]).add_parquet([damaged], "text", lambda *_: None)
 
     def broken_report(*_: object) -> None:
         raise BrokenError

@@ -158,3 +158,22 @@ def test_weights_are_whole_and_positive_and_fit() -> None:
         counts * 1.5  # type: ignore[operator]
     with pytest.raises(CountOverflowError):
         counts * 2**63 + counts * 2**63
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"max_chars": 5}, {"doc_cap": 5}, {"column": "body"}, {"errors": "replace"},
+        {"memory_limit": 10**6},
+    ],
+)  # fmt: skip
+def test_options_of_reading_are_refused_with_counts(option: dict[str, Any]) -> None:
+    with pytest.raises(CountsError, match="counts hold no text"):
+        bytepair.train(bytepair.count(["a"]), 265, **option)
+
+
+def test_the_default_pattern_is_that_of_the_counts() -> None:
+    counts = bytepair.count(["a"], pattern="gpt2")
+    assert bytepair.train(counts, 265).pattern == counts.pattern
+    with pytest.raises(CountsError, match="the counts were made with"):
+        bytepair.train(counts, 265, pattern="nanochat")

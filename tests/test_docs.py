@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import os
 import pkgutil
 import re
 import runpy
@@ -24,6 +25,8 @@ MODULES = [
     m.name
     for m in pkgutil.walk_packages(bytepair.__path__, "bytepair.")
     if not m.name.endswith("__main__")
+    # The face of tiktoken has tiktoken's folder in its path.
+    and Path(m.module_finder.path).is_relative_to(bytepair.__path__[0])  # type: ignore[union-attr]
 ]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 COMMANDS = [
@@ -105,7 +108,10 @@ def cli_page() -> str:
         words = ["bytepair", *command.split()]
         run = subprocess.run(
             [sys.executable, "-m", *words, "--help"],
-            env={"COLUMNS": "96", "NO_COLOR": "1", "TERM": "dumb", "LANG": "C.UTF-8"},
+            env={
+                "COLUMNS": "96", "NO_COLOR": "1", "TERM": "dumb", "LANG": "C.UTF-8",
+                "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+            },
             capture_output=True, check=True,
         )  # fmt: skip
         text = "\n".join(line.rstrip() for line in run.stdout.decode().strip().splitlines())

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import importlib
+import io
 import json
 import math
 import re
@@ -15,11 +18,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tiktoken
+from click.testing import CliRunner
+from rich.console import Console
 
 import bytepair
 from bytepair import evaluate, reference
 from bytepair.evaluate.languages import LANGUAGES
+from bytepair.formats import published as encodings
 from test_cli import run
+
+#: Where tiktoken defines its encodings; it has no types.
+openai_public = importlib.import_module("tiktoken_ext.openai_public")
 
 
 @pytest.fixture(scope="module")
@@ -339,28 +348,107 @@ def test_token_bytes_are_those_of_the_vocabulary(
 # ---------------------------------------------------------------------------- published
 
 
-def test_without_a_network_a_published_tokenizer_is_left_out(
-    trained: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def offline(name: str) -> object:
+@pytest.fixture
+def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No network, and an empty folder for what was fetched."""
+
+    def fail(name: str) -> object:
         raise ConnectionError(name)
 
-    monkeypatch.setattr(tiktoken, "get_encoding", offline)
+    monkeypatch.setattr(tiktoken, "get_encoding", fail)
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+def test_without_a_network_a_published_tokenizer_is_left_out(
+    trained: bytepair.Tokenizer, offline: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = evaluate.measure(trained)
     assert list(found.tokenizers) == ["ours"]
     assert list(found.missing) == list(evaluate.USUAL_RIVALS)
-    assert "TIKTOKEN_CACHE_DIR" in evaluate.to_markdown(found)
-    with pytest.raises(evaluate.NotFetchedError, match="could not be fetched"):
-        evaluate.open_tokenizer("gpt2")
+    assert evaluate.to_markdown(found).count("TIKTOKEN_CACHE_DIR") == 3  # each reason stands once
+    said = f"encodings/r50k_base.tiktoken into {offline} (TIKTOKEN_CACHE_DIR) as gpt2.tiktoken"
+    for get in (evaluate.open_tokenizer, evaluate.published, bytepair.load):
+        with pytest.raises(evaluate.NotFetchedError, match="could not be fetched") as missing:
+            get("gpt2")
+        assert said in str(missing.value)
+    monkeypatch.delenv("TIKTOKEN_CACHE_DIR")
+    monkeypatch.setenv("DATA_GYM_CACHE_DIR", str(offline))
+    with pytest.raises(evaluate.NotFetchedError, match="into a folder as cl100k_base"):
+        bytepair.load("cl100k_base")
     with pytest.raises(ValueError, match="no published tokenizer"):
         evaluate.published("gpt5")
 
 
 def test_a_published_tokenizer_is_tiktokens(
-    trained: bytepair.Tokenizer, encoding: tiktoken.Encoding, monkeypatch: pytest.MonkeyPatch
+    trained: bytepair.Tokenizer,
+    encoding: tiktoken.Encoding,
+    offline: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(tiktoken, "get_encoding", lambda name: encoding)
     assert evaluate.open_tokenizer("gpt2") == trained
+
+
+@pytest.mark.parametrize("name", ["gpt2", "r50k_base", "cl100k_base", "o200k_base"])
+def test_a_rank_file_in_the_folder_of_tiktoken_is_found(
+    shared: Path, offline: Path, name: str
+) -> None:
+    """Under the name of the encoding, or of the rank file, or as tiktoken names it."""
+    published = "gpt2" if name == "r50k_base" else name
+    data = (shared / "vocabularies" / f"{published}.tiktoken").read_bytes()
+    ranks = "r50k_base" if name == "gpt2" else name
+    hashed = hashlib.sha1(f"{encodings.URL}{ranks}.tiktoken".encode()).hexdigest()
+    found = []
+    for file in [f"{name}.tiktoken", name, f"{ranks}.tiktoken", hashed]:
+        (offline / file).write_bytes(data)
+        found.append(evaluate.published(name))
+        assert bytepair.load(name) == found[-1]
+        (offline / file).unlink()
+    assert len({tok.fingerprint for tok in found}) == 1
+
+
+@pytest.mark.parametrize("name", encodings.ENCODINGS)
+def test_the_table_of_encodings_is_that_of_tiktoken(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, str]] = []
+
+    def load(url: str = "", expected_hash: str = "", **_: str) -> dict[bytes, int]:
+        asked.append((url, expected_hash))
+        return {}
+
+    monkeypatch.setattr(openai_public, "load_tiktoken_bpe", load)
+    monkeypatch.setattr(openai_public, "data_gym_to_mergeable_bpe_ranks", load)
+    theirs = openai_public.ENCODING_CONSTRUCTORS[name]()
+    ours = encodings.ENCODINGS[name]
+    assert ours.special_tokens == theirs["special_tokens"]
+    assert bytepair.PATTERNS[ours.pattern] == theirs["pat_str"]
+    if name != "gpt2":  # which tiktoken reads from the files of GPT-2
+        url = f"{encodings.URL}{ours.ranks}.tiktoken"
+        assert asked == [(url, encodings.RANK_FILES[ours.ranks])]
+
+
+def test_another_file_of_that_name_is_an_error(offline: Path) -> None:
+    (offline / "gpt2.tiktoken").write_bytes(b"IQ== 0\n")
+    with pytest.raises(bytepair.errors.FormatError, match="this is not the rank file of gpt2"):
+        evaluate.open_tokenizer("gpt2")
+
+
+def test_explore_goes_on_without_what_cannot_be_fetched(
+    trained: bytepair.Tokenizer, offline: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served: list[list[str]] = []
+    monkeypatch.setattr(bytepair.explore, "serve", lambda found, **_: served.append([*found]))
+    trained.save(offline / "mine")
+    explore = importlib.import_module("bytepair.cli.explore").explore
+    done = CliRunner().invoke(explore, [str(offline / "mine"), "gpt2"])
+    assert done.exit_code == 0
+    assert served == [["mine"]]
+    assert done.stderr.count("\n") == 1
+    assert "gpt2 is not on this machine" in done.stderr
+    done = CliRunner().invoke(explore, ["gpt2", "o200k_base"])
+    assert isinstance(done.exception, evaluate.NotFetchedError)
 
 
 def test_two_tokenizers_of_one_name(trained: bytepair.Tokenizer) -> None:
@@ -390,6 +478,40 @@ def test_markdown_has_all_tables_and_no_stray_marks(found: evaluate.Evaluation) 
     for block in re.findall(r"(?:^\|.*\n)+", text, re.M):
         widths = {len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}
         assert len(widths) == 1
+
+
+@pytest.mark.parametrize("width", [200, 80, 60, 40, 20])
+def test_a_terminal_shows_every_number_whole(trained: bytepair.Tokenizer, width: int) -> None:
+    """Tables are turned, or become blocks, where they are too wide."""
+    rivals = {"cl100k_base": trained, "o200k_base": trained.truncate(1000), "gpt2": trained}
+    found = evaluate.measure(trained, name="my-own", against=rivals, texts={"mine": ["1 2 3"]})
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    for part in evaluate.to_terminal(found):
+        console.print(part, crop=False)
+    assert isinstance(console.file, io.StringIO)
+    text = console.file.getvalue()
+    shown = Counter(text.split())
+    assert "…" not in text
+    assert max(map(len, text.splitlines())) <= max(width, 32)
+    for table in evaluate.tables(found):
+        if table.title not in {"Vocabulary", "Numbers"}:
+            cells = [*table.head, *(cell.text for row in table.rows for cell in row)]
+            words = Counter(word for cell in cells for word in cell.split())
+            numbers = {word for word in words if re.fullmatch(r"[+-]?[0-9][0-9.,]*%?", word)}
+            assert numbers <= set(shown), table.title
+
+
+@pytest.mark.parametrize("width", [200, 40])
+def test_lists_of_tokens_are_folded(trained: bytepair.Tokenizer, width: int) -> None:
+    found = evaluate.measure(trained, against=[])
+    (table,) = [table for table in evaluate.tables(found) if table.title == "Vocabulary"]
+    (part,) = [p for p in evaluate.to_terminal(found)[1:] if p._table == table]
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    console.print(part)
+    assert isinstance(console.file, io.StringIO)
+    letters = "".join(console.file.getvalue().split())
+    for row in table.rows:
+        assert Counter(letters) >= Counter("".join(row[1].text.split()))
 
 
 def test_json_holds_the_numbers(found: evaluate.Evaluation) -> None:

@@ -168,6 +168,12 @@ def test_about_names_what_fits(answers: explore.Answers) -> None:
     about = answers.about()
     assert [one["templates"] for one in about["tokenizers"]] == [["nanochat"], []]
     assert len(about["samples"]["ten scripts"].splitlines()) == 10
+    assert about["templates"]["nanochat"] == {
+        "system": [],
+        "user": [],
+        "assistant": ["text", "python", "python_output"],
+    }
+    assert about["templates"]["chatml"]["tool"] == []
     assert list(TEMPLATES) == ["nanochat", "chatml", "llama3"]
 
 
@@ -318,6 +324,7 @@ def test_the_command_serves_until_it_is_interrupted(
         assert process.stdout
         url = process.stdout.readline().strip()
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", url)
+        assert process.stdout.readline() == "Ctrl-C ends it.\n"
         connection = http.client.HTTPConnection(url[7:-1], timeout=20)
         connection.request("GET", "/api/about")
         about = json.loads(connection.getresponse().read())

@@ -6,7 +6,7 @@ without them these tests are skipped.
 
 from __future__ import annotations
 
-import shutil
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,26 +15,13 @@ import pytest
 import bytepair
 from bytepair import explore
 from bytepair.explore.answers import ten_scripts
-
-playwright = pytest.importorskip("playwright.sync_api")
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs a Chromium on the path")
+from contrast import CONTRASTS, backgrounds
 
 #: What stands in the first pane, as text, with every block filled.
 READ = """(pane) => [...document.querySelectorAll('.pane')[pane].querySelectorAll('.t')].map(
     (t) => [...t.childNodes].map((n) => n.textContent).join(''))"""
 
 HOSTILE = "<img src=x onerror=alert(1)> <script>alert(2)</script> </textarea> &amp; ${x} 'a' \"b\""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as manager:
-        found = manager.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
 
 
 @pytest.fixture(scope="module")
@@ -175,9 +162,17 @@ def test_the_merges_of_a_word(page: Any, trained: bytepair.Tokenizer) -> None:
     enter(page, "so honourable")
     page.locator(".pane:first-child .t").last.click()
     page.click("text=Step through the merges of this word")
-    page.wait_for_function("() => document.querySelectorAll('#steps .part').length === 11")
-    assert page.input_value("#word") == " honourable"
     steps = explore.merge_steps(trained, b" honourable")
+    said = f"step {len(steps) - 1} of {len(steps) - 1}"  # it opens on its last step
+    page.wait_for_function(
+        "(said) => document.querySelector('#step-said').textContent.startsWith(said)", arg=said
+    )
+    assert page.input_value("#word") == " honourable"
+    assert page.locator("#steps li").count() == len(steps)
+    assert page.locator(".player button svg").count() == 6
+    assert "".join(page.locator(".player button").all_inner_texts()).strip() == "Play"
+    page.click("#first")
+    assert page.locator("#steps .part").count() == 11
     for step in steps:
         shown = page.locator("#steps li:last-child .part").evaluate_all(
             """(all) => all.map(
@@ -186,6 +181,20 @@ def test_the_merges_of_a_word(page: Any, trained: bytepair.Tokenizer) -> None:
         assert shown == [part.decode().replace(" ", "·") for part in step.parts]
         page.click("#next")
     assert page.locator("#steps li").count() == len(steps)
+
+
+def test_the_merges_of_line_ends(browser: Any) -> None:
+    tok = bytepair.train(["a\n\nb\n\n c\n\n"] * 3, vocab_size=266)  # a field cannot hold this
+    assert b"\n\n" in tok.mergeable_ranks
+    with explore.Server({"ends": tok}) as server:
+        sheet = browser.new_page()
+        sheet.goto(server.url)
+        sheet.wait_for_selector("[data-ready]", state="attached")
+        enter(sheet, "a\n\n b")
+        sheet.locator(".pane .t").nth(1).click()
+        sheet.click("text=Step through the merges of this word")
+        sheet.wait_for_function("() => document.querySelectorAll('#steps li').length === 2")
+        sheet.close()
 
 
 def test_a_chat_shows_its_mask(page: Any, trained: bytepair.Tokenizer) -> None:
@@ -237,7 +246,8 @@ def test_the_vocabulary_is_searched(
         "(said) => document.querySelector('#found').textContent === said", arg=said
     )
     ids = page.evaluate(
-        "[...document.querySelectorAll('#results small')].map(s => Number(s.textContent))"
+        """[...document.querySelectorAll('#results small')].map(
+        (s) => Number(s.textContent.replaceAll(',', '')))"""
     )
     assert ids == wanted[:300]
 
@@ -350,16 +360,331 @@ def test_nothing_stands_out_at_the_side(page: Any, width: int, view: str) -> Non
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_the_report_is_as_wide_as_a_phone(
-    browser: Any, trained: bytepair.Tokenizer, tmp_path: Any
+# ---------------------------------------------------------------------------- how tokens are drawn
+
+#: Bytes that are hard to draw: scripts, joiners, directions, controls, selectors, and no text.
+HARD = [
+    b"plain", "\u200d".encode(), "a\u202eb\u2066c".encode(), "\ufeffx".encode(), b"",
+    b"\x00\x1b[31m\x7f",
+    "❤\ufe0f".encode(), "👩\u200d👩".encode(), "\u00ad\u061c\u2028\u009b".encode(), "⟪x⟫".encode(),
+    b"\xe4\xbd", b" \xe4", b"a\xff\xfeb", "می\u200cخواهم".encode(), "क्\u200dष".encode(),
+    "\U000e0041\U0001f3fb".encode(), b"\xf0\x9f\x91", b"\xed\xa0\x80", b"\xc0\x80",
+    "e\u0301".encode(),
+]  # fmt: skip
+
+
+def test_the_page_draws_what_bytepair_view_draws(page: Any) -> None:
+    shown = page.evaluate(
+        """async (all) => { const { fill, fromHex } = await import('./bytes.js');
+        const kind = (n) => n.nodeType === 3 ? ['text', n.data]
+            : n.className === 'bytes'
+            ? ['byte', [...n.children].map((b) => b.textContent).join(' ')]
+            : [n.classList.contains('mark') ? 'mark' : 'text', n.dataset.picture];
+        return all.map((hex) => [...fill(document.createElement('p'), fromHex(hex)).childNodes]
+            .map(kind)); }""",
+        [token.hex() for token in HARD],
+    )
+    for token, found in zip(HARD, shown, strict=True):
+        joined: list[tuple[str, str]] = []
+        for kind, text in found:
+            if kind == "text" and joined and joined[-1][0] == "text":
+                joined[-1] = ("text", joined[-1][1] + text)
+            else:
+                joined.append((kind, text))
+        assert joined == list(bytepair.view.draw(token).parts), token
+
+
+@pytest.mark.parametrize("display", ["text", "both", "ids", "bytes"])
+def test_a_forged_token_is_not_drawn_as_a_real_one(page: Any, display: str) -> None:
+    enter(page, "<|user_end|> stays text")
+    page.select_option("#display", display)
+    assert page.locator(".pane .t.special").count() == 0
+    page.check("#special")
+    page.wait_for_selector(".pane .t.special")
+    label = page.get_attribute(".pane:first-child .t.special", "aria-label")
+    assert label.startswith("special token <|user_end|>")
+    special = backgrounds(page, ".pane .t.special")
+    assert not special & backgrounds(page, ".pane .t:not(.special)")
+    page.hover(".pane .t.special")
+    assert backgrounds(page, "#tip .word .special") == special
+    page.click(".pane .t.special")
+    page.wait_for_selector("#inspected .word .special")
+    assert backgrounds(page, "#inspected .word .special") == special
+
+
+def test_a_forged_token_in_a_chat_is_text(page: Any, trained: bytepair.Tokenizer) -> None:
+    page.click("#tab-chat")
+    page.fill(".message:nth-child(1) textarea", "Hi<|user_end|>")
+    page.wait_for_function("() => document.querySelector('.t.off:not(.special)')")
+    names = page.locator("#chat-tokens .special").all_inner_texts()
+    assert names == ["<|bos|>", "<|user_start|>", "<|user_end|>", "<|assistant_start|>",
+                     "<|assistant_end|>"]  # fmt: skip
+    text = backgrounds(page, "#chat-tokens .t:not(.special)")
+    assert len(text) == len(backgrounds(page, "#chat-tokens .special") - text) == 2
+
+
+def test_special_tokens_are_seen_in_the_vocabulary(page: Any) -> None:
+    page.click("#tab-vocabulary")
+    page.fill("#query", "<|bos|>")
+    page.wait_for_function("() => document.querySelector('#found').textContent.startsWith('1 of')")
+    assert page.inner_text("#results .chip .special") == "<|bos|>"
+
+
+def test_what_cannot_be_seen_is_marked_and_still_copied(page: Any) -> None:
+    text = "a\u200cb\tc d"  # a token of the vocabulary, and a control character
+    page.click("#names button:nth-child(2)")
+    enter(page, text)
+    read = (
+        """() => [...document.querySelectorAll('.pane .control')].map((c) => c.dataset.picture)"""
+    )
+    assert "→" in page.evaluate(read)
+    assert "\t" in "".join(texts(page))
+    page.evaluate("getSelection().selectAllChildren(document.querySelector('.pane .tokens'))")
+    assert "\tc d" in page.evaluate("String(getSelection())")
+
+
+def test_the_vocabulary_begins_with_merges(page: Any, trained: bytepair.Tokenizer) -> None:
+    page.click("#tab-vocabulary")
+    page.wait_for_selector("#results .chip")
+    first = page.locator("#results .chip small").first.inner_text()
+    assert first == "256"
+    page.select_option("#kind", "id")
+    page.fill("#query", "65")
+    page.wait_for_function("() => document.querySelector('#results small')?.textContent === '65'")
+    assert page.locator("#results .chip").first.inner_text().split() == ["41", "A", "65"]
+
+
+@pytest.mark.parametrize("width", [390, 700, 1200])
+@pytest.mark.parametrize("display", ["text", "both", "bytes", "ids"])
+def test_the_bytes_of_a_token_stay_on_one_line(page: Any, width: int, display: str) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    enter(page, ten_scripts() + "<|assistant_start|>" * 9)
+    page.check("#special")
+    page.select_option("#display", display)
+    page.wait_for_timeout(200)
+    broken = page.evaluate(
+        """() => [...document.querySelectorAll('.pane .t')].filter((t) => {
+        const marks = [...t.querySelectorAll('.byte')].map((b) => b.getBoundingClientRect().top);
+        const boxes = t.matches('.special') || getComputedStyle(t).display !== 'inline';
+        return Math.max(...marks) - Math.min(...marks) > 2
+            || (boxes && t.getClientRects().length > 1);
+        }).map((t) => t.outerHTML)"""
+    )
+    assert broken == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("text", ["plain", "\u200c", "a\tb\x07", "여", "<|bos|>", " \n"])
+def test_marks_do_not_make_lines_higher(page: Any, text: str) -> None:
+    enter(page, text)
+    page.check("#special")
+    page.wait_for_timeout(100)
+
+    assert page.locator(".block").first.evaluate("(e) => e.offsetHeight") == 31
+
+
+def test_ids_have_separators_and_are_copied(page: Any, trained: bytepair.Tokenizer) -> None:
+    text = "the honourable gentleman"
+    enter(page, text)
+    page.select_option("#display", "ids")
+    ids = trained.encode(text)
+    page.wait_for_function(
+        "(wanted) => document.querySelector('.block').textContent.trim() === wanted",
+        arg=" ".join(f"{id:,}" for id in ids),
+    )
+    page.evaluate(
+        """() => { navigator.clipboard.writeText = (text) => { window.copied = text;
+        return Promise.resolve(); } }"""
+    )
+    page.click(".pane:first-child .copy")
+    page.wait_for_function("() => document.querySelector('.copy').textContent === 'Copied'")
+    assert page.evaluate("window.copied") == str(ids)
+
+
+# ---------------------------------------------------------------------------- dropped files
+
+
+def drop(page: Any, data: bytes, name: str = "dropped.txt") -> None:
+    page.evaluate(
+        """([bytes, name]) => { const data = new DataTransfer();
+        data.items.add(new File([new Uint8Array(bytes)], name));
+        const how = { dataTransfer: data, bubbles: true, cancelable: true };
+        document.getElementById('text').dispatchEvent(new DragEvent('drop', how)); }""",
+        [list(data), name],
+    )
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"a\r\nb\rc\n", b"\xef\xbb\xbfwith a mark", b"\x00\x01", "é\r\n你".encode(), b"plain\n"],
+)
+def test_a_dropped_file_is_taken_byte_for_byte(
+    page: Any, trained: bytepair.Tokenizer, data: bytes
 ) -> None:
-    found = bytepair.evaluate.measure(trained, against={"small": trained.truncate(600)})
-    path = bytepair.report.save(found, tmp_path / "report.html")
-    sheet = browser.new_page(viewport={"width": 360, "height": 700})
-    asked: list[str] = []
-    sheet.on("request", lambda request: asked.append(request.url))
-    sheet.goto(path.as_uri())
-    assert sheet.evaluate("document.documentElement.scrollWidth") <= 360
-    assert len(asked) == 1
-    assert sheet.title() == "ours · bytepair report"
-    sheet.close()
+    drop(page, data)
+    page.wait_for_function(
+        "(size) => document.querySelector('#sizes').textContent.endsWith(size)",
+        arg=f", {len(data):,} bytes in UTF-8",
+    )
+    assert page.inner_text(".count").split()[0] == str(len(trained.encode(data.decode())))
+    assert page.is_hidden("#refused")
+    page.click("#share")  # the link holds it, too
+    page.wait_for_timeout(400)
+    page.reload()
+    page.wait_for_function(
+        "(size) => document.querySelector('#sizes').textContent.endsWith(size)",
+        arg=f", {len(data):,} bytes in UTF-8",
+    )
+    if b"\r" in data:
+        assert page.is_visible("#kept")
+        page.click("#anew")
+        assert page.is_editable("#text")
+
+
+@pytest.mark.parametrize("data", [b"\x89PNG\r\n\xff", "é".encode("latin-1"), b"\xed\xa0\x80"])
+def test_a_binary_file_is_refused(page: Any, data: bytes) -> None:
+    enter(page, "this stays")
+    drop(page, data, "picture.png")
+    page.wait_for_selector("#refused:not([hidden])")
+    assert "picture.png is not shown: it is not text in UTF-8" in page.inner_text("#refused")
+    assert page.input_value("#text") == "this stays"
+    enter(page, "and goes when one types")
+    assert page.is_hidden("#refused")
+
+
+# ---------------------------------------------------------------------------- panes side by side
+
+
+@pytest.mark.parametrize("width", [700, 1000, 1400])
+def test_texts_of_panes_line_up(page: Any, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    enter(page, "What is honourable?")
+    tops = page.locator(".pane .tokens").evaluate_all(
+        "(all) => all.map((e) => e.getBoundingClientRect().top)"
+    )
+    assert len(tops) == 2
+    assert tops[0] == tops[1]
+
+
+def test_underlines_are_off_at_first_and_have_a_legend(page: Any) -> None:
+    enter(page, "What is honourable?")
+    assert not page.is_checked("#marks")
+    assert page.is_hidden("#legend")
+    edge = """() => getComputedStyle(document.querySelector('.different'))
+        .getPropertyValue('--edge').trim()"""
+    assert page.evaluate(edge) == "transparent"
+    page.check("#marks")
+    assert page.is_visible("#legend")
+    assert page.evaluate(edge) != "transparent"
+    page.click("#names button:nth-child(2)")  # nothing to differ from
+    assert page.is_hidden("#legend")
+
+
+def test_the_same_text_is_marked_in_all_panes(page: Any, trained: bytepair.Tokenizer) -> None:
+    text = "so honourable a man"
+    enter(page, text)
+    page.locator(".pane:first-child .t").nth(1).hover()
+    tokens = [trained.token_bytes(i) for i in trained.encode(text)]
+    start, end = len(tokens[0]), len(tokens[0] + tokens[1])
+    small = trained.truncate(600)
+    wanted, place = [], 0
+    for n, id in enumerate(small.encode(text)):
+        size = len(small.token_bytes(id))
+        if place < end and place + size > start:
+            wanted.append(f"p1-{n}")
+        place += size
+    same = "[...document.querySelectorAll('.same')].map((t) => t.id)"
+    assert page.evaluate(same) == wanted
+    page.hover("h1")
+    assert page.evaluate(same) == []
+
+
+def test_numbers_have_separators(page: Any) -> None:
+    enter(page, "the " * 3000)
+    page.select_option("#display", "ids")
+    for selector in ("#panes", "#sizes"):
+        assert not re.search(r"\d{4}", page.inner_text(selector))
+    page.click("#tab-vocabulary")
+    page.fill("#query", "honour")
+    page.wait_for_function("() => !document.querySelector('#found').textContent.startsWith('3,')")
+    page.click("#results .chip >> nth=-1")
+    page.wait_for_selector("#inspected .node")
+    assert not re.search(r"\d{4}", page.inner_text("#results") + page.inner_text("#inspected dl"))
+
+
+def test_a_chat_has_tool_calls(page: Any, trained: bytepair.Tokenizer) -> None:
+    page.click("#tab-chat")
+    page.fill(".message:nth-child(2) textarea", "Let me see.")
+    page.click(".message:nth-child(2) >> text=Add a tool call")
+    page.fill(".message:nth-child(2) .part-of:nth-child(2) textarea", "6 * 7")
+    page.fill(".message:nth-child(2) .part-of:nth-child(3) textarea", "42")
+    page.click(".message:nth-child(2) .part-of:nth-child(4) button")
+    parts = [
+        {"type": "text", "text": "Let me see."},
+        {"type": "python", "text": "6 * 7"},
+        {"type": "python_output", "text": "42"},
+    ]
+    talk: list[dict[str, Any]] = [
+        {"role": "user", "content": "What is a token?"},
+        {"role": "assistant", "content": parts},
+    ]
+    ids, mask = trained.render_conversation(talk)
+    said = f"{len(ids)} tokens, {sum(mask)} of them trained on"
+    page.wait_for_function(
+        "(said) => document.querySelector('#chat-said').textContent === said", arg=said
+    )
+    assert "<|python_start|>" in page.inner_text("#chat-tokens")
+    page.click("#share")
+    page.wait_for_function("() => location.hash.length > 10")
+    page.reload()
+    page.wait_for_function(
+        "(said) => document.querySelector('#chat-said').textContent === said", arg=said
+    )
+    assert page.locator(".part-of").count() == 3
+
+
+@pytest.mark.parametrize("view", ["text", "chat"])
+def test_on_a_phone_the_token_is_seen_beside_what_is_said_of_it(page: Any, view: str) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    enter(page, ten_scripts())
+    page.click(f"#tab-{view}")
+    page.wait_for_selector(f"#view-{view} .t")
+    for place in ("last", "first"):
+        token = getattr(page.locator(f"#view-{view} .t"), place)
+        token.click()
+        page.wait_for_selector("#inspected dl")
+        page.wait_for_timeout(150)
+        box = token.bounding_box()
+        panel = page.locator("#inspector").bounding_box()
+        assert box["y"] >= 0
+        assert box["y"] + box["height"] <= panel["y"]
+        page.keyboard.press("Escape")
+
+
+# ---------------------------------------------------------------------------- contrast
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_contrast_on_the_page(page: Any, scheme: str) -> None:
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    enter(page, "<|bos|>Text\t\u200d\x07\n" + ten_scripts())
+    page.check("#special")
+    page.check("#marks")
+    for display in ("text", "both", "ids", "bytes"):
+        page.select_option("#display", display)
+        assert page.evaluate(CONTRASTS) == []
+    page.locator(".pane:first-child .t").nth(1).hover()
+    assert page.evaluate(CONTRASTS) == []
+    page.locator(".pane:first-child .t").first.click()
+    page.wait_for_selector("#inspected dl")
+    drop(page, b"\xff")
+    page.wait_for_selector("#refused:not([hidden])")
+    assert page.evaluate(CONTRASTS) == []
+    page.keyboard.press("Escape")
+    for view in ("merges", "chat", "vocabulary"):
+        page.click(f"#tab-{view}")
+        page.wait_for_timeout(200)
+        assert page.evaluate(CONTRASTS) == []
+    page.fill("#query", "<|")
+    page.wait_for_selector("#results .special")
+    assert page.evaluate(CONTRASTS) == []

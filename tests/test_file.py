@@ -55,7 +55,6 @@ def many() -> list[bytepair.Tokenizer]:
     """Large and small ones, under each rule."""
     return [
         large(),
-        large().remembering(bytepair.count([TEXT])),
         by_merges(ignore_merges=False),
         by_merges(ignore_merges=True),
         bytepair.train([TEXT * 20], 300),
@@ -91,7 +90,7 @@ class TestRoundTrip:
     ) -> None:
         for tok in many:
             for tables in (True, False):
-                path = tok.save(tmp_path, tables=tables)
+                path = tok.save(tmp_path, tables=tables, overwrite=True)
                 same(tok, bytepair.load(tmp_path))
                 same(tok, bytepair.load(path, check=True))
                 same(tok, bytepair.Tokenizer.from_bytes(path.read_bytes()))
@@ -105,18 +104,22 @@ class TestRoundTrip:
             assert without.to_bytes() == data
             assert large().to_bytes() == large().to_bytes()
 
-    def test_what_is_remembered_may_be_wrong_but_is_found(self, tmp_path: Path) -> None:
-        quick = large().remembering(bytepair.count([TEXT * 2]))
-        data, plain = bytearray(quick.to_bytes()), large().to_bytes()
-        (kind,) = sections(bytes(data)).keys() - sections(plain).keys()
-        wrong, path = bytearray(data), tmp_path / "tokenizer.bytepair"
-        for at in sections(bytes(data))[kind]:
-            wrong[at] ^= 0x55
-        path.write_bytes(signed(wrong))
-        tok = bytepair.load(path)
-        assert all(id < tok.vocab_size for id in tok.encode(TEXT))
-        with pytest.raises(FileFormatError, match="remembered"):
-            bytepair.load(path, check=True)
+    def test_sections_of_unknown_kinds_are_passed_over(self, tmp_path: Path) -> None:
+        tok, path = large(), tmp_path / "tokenizer.bytepair"
+        for kind in (24, 200):
+            data = bytearray(tok.to_bytes())
+            last = 64 + 24 * (data[12] - 1)
+            struct.pack_into("<I", data, last, kind)
+            path.write_bytes(signed(data))
+            assert bytepair.load(path) == tok
+
+    def test_repeated_text_need_not_be_kept(self, tmp_path: Path) -> None:
+        large().save(tmp_path)
+        for repeats in (0, 1000, 1 << 20, None):
+            tok = bytepair.load(tmp_path, repeats=repeats)
+            assert all(tok.encode(TEXT * 999) == large().encode(TEXT * 999) for _ in range(4))
+        with pytest.raises(ValueError, match="repeats is -1"):
+            bytepair.load(tmp_path, repeats=-1)
 
     @given(
         tokens=st.sets(st.binary(min_size=2, max_size=20), max_size=40),
@@ -262,7 +265,7 @@ class TestReplacement:
         old, new = large(), large(pattern="gpt2")
         old.save(tmp_path)
         loaded = bytepair.load(tmp_path)
-        new.save(tmp_path)
+        new.save(tmp_path, overwrite=True)
         same(old, loaded)
         same(new, bytepair.load(tmp_path))
         (tmp_path / "tokenizer.bytepair").unlink()
@@ -278,9 +281,11 @@ class TestReplacement:
     def test_two_at_once(self, tmp_path: Path) -> None:
         toks = [large(), large(pattern="gpt2")]
         for tok in toks:
-            tok.save(tmp_path)
+            tok.save(tmp_path, overwrite=True)
         threads = [
-            threading.Thread(target=lambda t=tok: [t.save(tmp_path) for _ in range(10)])
+            threading.Thread(
+                target=lambda t=tok: [t.save(tmp_path, overwrite=True) for _ in range(10)]
+            )
             for tok in toks
         ]
         for thread in threads:

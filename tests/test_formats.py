@@ -57,6 +57,15 @@ KINDS = {
 }
 
 
+#: What the caller says when the file is read, and what only engines do in another way.
+HARMLESS = {
+    "the split pattern",
+    "how a text begins",
+    "characters that are no token",
+    "what begins and ends a text",
+}
+
+
 @pytest.mark.parametrize("format", TARGETS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_loses_nothing_comes_back_equal(kind: str, format: str, tmp_path: Path) -> None:
@@ -78,7 +87,7 @@ def test_what_loses_nothing_comes_back_equal(kind: str, format: str, tmp_path: P
         return
     if not lost and format == "gpt2" and tok.merge_rule == "ranks":  # a list of all its pairs
         assert back.encode_batch(TEXTS) == tok.encode_batch(TEXTS)
-    elif not lost or {"the split pattern"}.issuperset(one.split(":")[0] for one in lost):
+    elif not lost or HARMLESS.issuperset(one.split(":")[0] for one in lost):
         assert back == tok
     assert back.vocab_size <= tok.vocab_size
 
@@ -119,9 +128,7 @@ def test_objects_and_names() -> None:
     pytest.importorskip("tokenizers")
     assert bytepair.load(TOK.to_tiktoken()) == TOK
     assert bytepair.load(LIST.to_huggingface()) == LIST
-    listed = bytepair.load(TOK.to_huggingface())  # an object keeps no note of the rule of ranks
-    assert listed.merge_rule == "merges"
-    assert listed.encode_batch(TEXTS) == TOK.encode_batch(TEXTS)
+    assert bytepair.load(TOK.to_huggingface()) == TOK
     with pytest.raises(TypeError, match="not int"):
         bytepair.load(3)
 
@@ -213,9 +220,11 @@ def test_a_pattern_that_another_engine_may_read_otherwise(tmp_path: Path) -> Non
 def test_formats_that_are_not_written(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="tekken is only read"):
         TOK.export(tmp_path / "x", "tekken")
-    with pytest.raises(ValueError, match="no format 'word'"):
+    with pytest.raises(ValueError, match=r"these are written: bytepair, .*llmc$"):
+        TOK.export(tmp_path / "x", "tekken")
+    with pytest.raises(ValueError, match=r"no format 'word'.* llmc$"):
         TOK.export(tmp_path / "x", "word")
-    with pytest.raises(ValueError, match="does not say which format"):
+    with pytest.raises(ValueError, match=r"does not say which format .* llmc$"):
         TOK.export(tmp_path / "x")
     with pytest.raises(ValueError, match="no format 'word'"):
         bytepair.load(TOK.save(tmp_path), "word")

@@ -6,7 +6,11 @@ import base64
 import json
 import math
 import pickle
+import re
+import shutil
 import struct
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +19,7 @@ import pytest
 from hypothesis import given
 
 import bytepair
-from bytepair.errors import FormatError, LossError, UnsupportedError
+from bytepair.errors import FormatError, LossError, UnsupportedError, VocabularyError
 from bytepair.formats import llama2c, nanochat
 from formats import small, written
 from texts import hard_text
@@ -63,6 +67,174 @@ def test_an_encoder_by_score_finds_the_same_ids(format: str, header: int, tmp_pa
         assert [ids[token] for piece in pieces for token in piece] == TOK.encode(text)
 
     check()
+
+
+# ---------------------------------------------------------------------------- run.c
+
+#: What `run.c` of llama2.c does with a text, written anew after its description: it reads the
+#: vocabulary (file, number of ids) and texts that end with a byte 0, and writes their ids.
+RUN_C = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char **words;
+static float *scores;
+static int size;
+
+static int find(const char *text) {
+    for (int id = 0; id < size; id++)
+        if (strcmp(words[id], text) == 0) return id;
+    return -1;
+}
+
+static int encode(const char *text, int *ids) {
+    int count = 0;
+    ids[count++] = 1;
+    if (*text) ids[count++] = find(" ");
+    while (*text) {
+        int length = 1;
+        while ((text[length] & 0xC0) == 0x80 && length < 4) length++;
+        char piece[5] = {0};
+        memcpy(piece, text, length);
+        int id = find(piece);
+        if (id >= 0) ids[count++] = id;
+        else for (int i = 0; i < length; i++) ids[count++] = (unsigned char)piece[i] + 3;
+        text += length;
+    }
+    for (;;) {
+        float best = -1e10f;
+        int best_id = -1, place = -1;
+        for (int i = 0; i + 1 < count; i++) {
+            char joined[4096];
+            snprintf(joined, sizeof joined, "%s%s", words[ids[i]], words[ids[i + 1]]);
+            int id = find(joined);
+            if (id >= 0 && scores[id] > best) best = scores[id], best_id = id, place = i;
+        }
+        if (place < 0) return count;
+        ids[place] = best_id;
+        memmove(ids + place + 1, ids + place + 2, (--count - place - 1) * sizeof *ids);
+    }
+}
+
+int main(int argc, char **argv) {
+    FILE *file = fopen(argv[1], "rb");
+    int longest, length;
+    size = atoi(argv[2]);
+    words = malloc(size * sizeof *words);
+    scores = malloc(size * sizeof *scores);
+    if (argc != 3 || fread(&longest, 4, 1, file) != 1) return 1;
+    for (int id = 0; id < size; id++) {
+        if (fread(scores + id, 4, 1, file) != 1 || fread(&length, 4, 1, file) != 1) return 1;
+        words[id] = calloc(length + 1, 1);
+        if (fread(words[id], length, 1, file) != 1) return 1;
+    }
+    char text[4096];
+    int ids[4096], count = 0, byte;
+    while ((byte = getchar()) != EOF) {
+        text[count++] = byte;
+        if (byte) continue;
+        int found = encode(text, ids);
+        for (int i = 0; i < found; i++) printf("%d ", ids[i]);
+        puts("");
+        count = 0;
+    }
+    return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def run_c(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., list[list[int]]]:
+    """The ids that the engine finds: of a vocabulary, for texts."""
+    compiler = shutil.which("cc") or pytest.skip("needs a C compiler")
+    folder = tmp_path_factory.mktemp("engine")
+    (folder / "run.c").write_text(RUN_C)
+    subprocess.run([compiler, "-O2", "-o", folder / "run", folder / "run.c"], check=True)
+
+    def encode(tok: bytepair.Tokenizer, texts: list[str]) -> list[list[int]]:
+        path = tok.export(folder / tok.fingerprint, "llama2c", lossy=True)
+        done = subprocess.run(
+            [folder / "run", path, str(tok.vocab_size)],
+            input=b"".join(text.encode() + b"\0" for text in texts),
+            capture_output=True, check=True, timeout=300,
+        )  # fmt: skip
+        return [list(map(int, line.split())) for line in done.stdout.splitlines()]
+
+    return encode
+
+
+def pretokens(tok: bytepair.Tokenizer, *languages: str) -> list[str]:
+    """Pretokens of the sample that begin with a space, which the engine puts before a text."""
+    paths = [path for path in bytepair.sample.paths() if path.stem in languages]
+    assert paths
+    texts = [path.read_text(encoding="utf-8")[:8000] for path in paths]
+    found = {part for text in texts for part in tok.pretokenize(text)}
+    return sorted(part for part in found if re.fullmatch(r" \w+", part))
+
+
+def test_run_c_finds_the_ids_of_pretokens(run_c: Callable[..., list[list[int]]]) -> None:
+    paths = [path for path in bytepair.sample.paths() if path.stem in LATIN]
+    letters = sorted({c for path in paths for c in path.read_text("utf-8") if not c.isascii()})
+    first = bytepair.train(paths, 1000, pattern="gpt2", initial_tokens=letters)
+    assert not any(llama2c._is_across(token) for token in first.mergeable_ranks)
+    tok = first.with_sentencepiece_ids()
+    parts = [*pretokens(tok, *LATIN), " hello", " wörld", " é", " 你好", " 😀", " naïve"]
+    assert len(parts) > 500
+    assert run_c(tok, [part[1:] for part in parts]) == [[1, *tok.encode(part)] for part in parts]
+    # without these ids the bytes of characters that are no token are those of other tokens
+    said = " ".join(first.losses("llama2c"))
+    assert "are b'\\xc6' b'\\xac' for 'é'" in said
+    (wrong,) = run_c(first, ["你"])
+    assert wrong[2:] == [byte + 3 for byte in "你".encode()] != first.encode("你")
+
+
+LATIN = ("en", "de", "fr", "es")
+
+
+def test_what_run_c_does_in_another_way_is_said(run_c: Callable[..., list[list[int]]]) -> None:
+    tok = TOK.with_sentencepiece_ids()
+    parts = pretokens(tok, "hi", "th", "ko")
+    found = run_c(tok, [part[1:] for part in parts])
+    wrong = [part for part, ids in zip(parts, found, strict=True) if ids[1:] != tok.encode(part)]
+    across = [token for token in tok.mergeable_ranks if llama2c._is_across(token)]
+    assert wrong
+    assert f"{len(across)} tokens that hold a part of one character" in tok.losses("llama2c")[-1]
+    assert " ".join(tok.losses("llama2c")).count("--sentencepiece-ids") == 0
+    assert " ".join(TOK.losses("llama2c")).count("--sentencepiece-ids") == 2
+    assert "qwen3-rs" in " ".join(TOK.losses("qwen3"))
+    forged = small(special_tokens={"hello": 259, "<|bos|>": 260})
+    assert any("merge 'hello' from it" in lost for lost in forged.losses("llama2c"))
+    zero = bytepair.Tokenizer.from_ranks(
+        small().mergeable_ranks | {b"a\0": 259}, pattern="gpt2", special_tokens={"<|bos|>": 260}
+    )
+    assert any("with the byte 0" in lost for lost in zero.losses("llama2c"))
+
+
+def test_the_ids_of_sentencepiece(tmp_path: Path) -> None:
+    tok = TOK.with_sentencepiece_ids()
+    assert [tok.token_id(bytes([byte])) for byte in range(256)] == list(range(3, 259))
+    assert tok.special_tokens == {"<unk>": 0, "<|bos|>": 1, "<|im_end|>": 2}
+    assert tok.roles == {"bos": "<|bos|>", "eos": "<|im_end|>", "end_of_turn": "<|im_end|>"}
+    assert tok.with_sentencepiece_ids() == tok
+    text = "Hello, 1234 wörld 你好\n"
+    pieces = [TOK.token_bytes(id) for id in TOK.encode(text)]
+    assert [tok.token_bytes(id) for id in tok.encode(text)] == pieces
+    path = tok.export(tmp_path / "x", "llama2c", lossy=True)
+    back = bytepair.load(path, pattern=tok.pattern, special_tokens=tok.special_tokens)
+    assert back == tok
+    merged = bytepair.Tokenizer.from_merges(
+        TOK.mergeable_ranks, TOK.merges[::2], special_tokens={"<x>": 5000},
+        pattern="(?#NFC)(?#lstrip 5000)" + TOK.pattern,
+    )  # fmt: skip
+    again = merged.with_sentencepiece_ids()
+    assert list(again.special_tokens) == ["<unk>", "<s>", "</s>", "<x>"]
+    assert f"(?#lstrip {again.special_tokens['<x>']})" in again.pattern
+    assert again.merges == merged.merges
+    assert again.vocab_size == len(merged.mergeable_ranks) + 4
+    few = bytepair.Tokenizer.from_ranks({b"a": 0}, pattern="gpt2")
+    with pytest.raises(VocabularyError, match="255 bytes have no token"):
+        few.with_sentencepiece_ids()
 
 
 def test_scores_are_of_the_merge_that_makes_the_token(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +20,8 @@ import pytest
 
 import bytepair
 from bytepair.errors import UnsupportedError
-from bytepair.formats import llamacpp
+from bytepair.formats import differences, llamacpp
+from bytepair.formats.charmap import to_characters
 from formats import small
 from fuzz_encode import text
 
@@ -53,7 +55,7 @@ def test_what_the_gguf_package_writes_is_read(tmp_path: Path) -> None:
         writer.add_array("llama.numbers", [1, 2, 3])
         writer.add_tokenizer_model("gpt2")
         writer.add_tokenizer_pre(pre)
-        bytes_alone = [bytepair.formats.charmap.to_characters(bytes([b])) for b in range(256)]
+        bytes_alone = [to_characters(bytes([b])) for b in range(256)]
         writer.add_token_list([*bytes_alone, "he", "ll", "hell", "<|a|>", "<|b|>", "[PAD261]"])
         writer.add_token_types([1] * 259 + [3, 4, 5])
         writer.add_token_merges(["h e", "l l", "he ll"])
@@ -69,7 +71,7 @@ def test_what_the_gguf_package_writes_is_read(tmp_path: Path) -> None:
         assert tok.vocab_size == 261
         assert tok.notes["bos_token"] == "<|a|>"
         assert tok.notes["chat_template"] == "{{ messages }}"
-        assert bytepair.load(tok.export(tmp_path / "y.gguf")) == tok
+        assert bytepair.load(tok.export(tmp_path / f"{pre}.gguf")) == tok
         assert tok.encode("hell") == [258]
 
 
@@ -87,6 +89,59 @@ def test_patterns_without_a_name(tmp_path: Path) -> None:
     path.write_bytes(data.replace(b"\x04\0\0\0\0\0\0\0gpt2", b"\x04\0\0\0\0\0\0\0bert"))
     with pytest.raises(UnsupportedError, match="'bert' is not gpt2"):
         bytepair.load(path)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "said"),
+    [
+        (
+            "gpt4",
+            "llama-bpe",
+            r"line breaks beside spaces \('\\n ' is '\\n' ' ' there, not '\\n '\)",
+        ),
+        ("nanochat", "llama-bpe", r"least: numbers \('111' is '111' there, not '11' '1'\)$"),
+        (
+            bytepair.PATTERNS["nanochat"].replace("{1,2}", "{1,4}"),
+            "llama-bpe",
+            r"least: numbers \('1111' is '111' '1' there, not '1111'\)$",
+        ),
+        (bytepair.PATTERNS["qwen2"] + "|.", "qwen2", "no short text shows in what"),
+        ("gpt4o", "gpt-4o", r"letters beside letters outside ASCII .*, and \d+ more kinds"),
+    ],
+)
+def test_the_rule_that_differs_least_is_named_and_in_what(
+    pattern: str, name: str, said: str
+) -> None:
+    tok = small(pattern=pattern)
+    assert llamacpp.nearest(tok) == name
+    (lost,) = tok.losses("gguf")
+    assert f"its rule {name!r} differs least: " in lost
+    assert re.search(said, lost), lost
+
+
+@pytest.mark.parametrize("pattern", ["gpt4", "nanochat"])
+def test_no_other_rule_differs_less(pattern: str) -> None:
+    """Texts of three characters and runs of one, in ASCII; then what a long text shows."""
+    regex = bytepair.PATTERNS[pattern]
+    counts = {
+        kind: sum(1 for _ in differences.differing(regex, llamacpp._pattern(kind), "aA'1!\n +"))
+        for kind in llamacpp._STEPS
+    }
+    assert counts["llama3"] == min(counts.values()) < counts["default"] / 5
+    ours, theirs = small(pattern=pattern), small(pattern="llama3")
+    for path in bytepair.sample.paths():
+        one = path.read_text(encoding="utf-8")[:20_000]
+        if pattern == "nanochat":
+            one = re.sub(r"\d{3,}", "12", one)
+        assert ours.pretokenize(one) == theirs.pretokenize(one)
+
+
+def test_whole_tokens_that_win_or_not_are_told() -> None:
+    tok = bytepair.Tokenizer.from_merges(
+        small().mergeable_ranks, small().merges[:1], pattern="gpt2", ignore_merges=True
+    )
+    (lost, _) = tok.losses("gguf")
+    assert lost == ("how whole tokens are merged: by 'gpt-2' a pretoken that is one does not win")
 
 
 # ---------------------------------------------------------------------------- llama.cpp
@@ -159,14 +214,32 @@ def test_llama_cpp_finds_the_same_ids(kind: str, ignore: bool, name: str, tmp_pa
     )  # fmt: skip
     path = tok.export(tmp_path / "x.gguf")
     assert f"{name}".encode() in path.read_bytes()
-    words = [str(path), str(tmp_path / "model.gguf"), str(tmp_path / "found")]
+    for one, ids in zip(texts(), llama_cpp_ids(path, texts()), strict=True):
+        assert tok.encode(one, special="all") == ids, one
+
+
+def llama_cpp_ids(path: Path, texts: list[str]) -> list[list[int]]:
+    """The ids that llama.cpp finds by the vocabulary in a file."""
+    found = path.with_name("found")
+    words = [str(path), str(path.with_name("model.gguf")), str(found)]
     done = subprocess.run(
-        [sys.executable, "-c", LLAMA_CPP, *words], input=json.dumps(texts()), text=True,
+        [sys.executable, "-c", LLAMA_CPP, *words], input=json.dumps(texts), text=True,
         capture_output=True, check=False, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
-    for one, ids in zip(texts(), json.loads((tmp_path / "found").read_text()), strict=True):
-        assert tok.encode(one, special="all") == ids, one
+    ids: list[list[int]] = json.loads(found.read_text())
+    return ids
+
+
+@pytest.mark.parametrize("pattern", ["gpt4", "nanochat"])
+def test_llama_cpp_finds_the_ids_by_the_nearest_rule(pattern: str, tmp_path: Path) -> None:
+    pytest.importorskip("xllamacpp")
+    pytest.importorskip("gguf")
+    tok = bytepair.train(bytepair.sample.paths(), 2000, pattern=pattern)
+    real = [path.read_text(encoding="utf-8")[:3000] for path in bytepair.sample.paths()]
+    real = [re.sub(r"\d{3,}", "12", one) for one in real] if pattern == "nanochat" else real
+    found = llama_cpp_ids(tok.export(tmp_path / "x.gguf", lossy=True), real)
+    assert found == tok.encode_batch(real)
 
 
 def test_the_vocabularies_that_llama_cpp_tests_itself_with() -> None:

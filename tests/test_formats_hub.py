@@ -24,7 +24,7 @@ def make_cache(home: Path, tokenizers: dict[str, bytepair.Tokenizer]) -> None:
     for folder in ("blobs", "refs"):
         (repo / folder).mkdir(parents=True)
     for revision, tok in tokenizers.items():
-        data = tok.export(home / "tokenizer.json").read_bytes()
+        data = tok.export(home / "tokenizer.json", overwrite=True).read_bytes()
         if revision == "main":  # as a large file
             blob = hashlib.sha256(data).hexdigest()
         else:

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bytepair
+from bytepair import reference
 from bytepair.errors import FormatError, UnsupportedError
 from bytepair.formats import huggingface
 from bytepair.formats.charmap import to_bytes
@@ -176,10 +177,100 @@ def check_ids(ours: bytepair.Tokenizer, theirs: Any) -> None:
     check()
 
 
+def odd_ranks() -> bytepair.Tokenizer:
+    """Tokens that repeat themselves, that no merge makes, and that can be cut in many ways."""
+    longer = [b"aa", b"aaa", b"ab", b"ba", b"aab", b"abab", b"zzz", b"bab", b"aaaaa", b"#version"]
+    tokens = {bytes([byte]): byte for byte in range(256)}
+    tokens |= {token: 256 + n for n, token in enumerate(longer)}
+    return bytepair.Tokenizer.from_ranks(tokens, pattern="llama3")
+
+
+@pytest.mark.parametrize("make", [lambda: TOK, odd_ranks, small])
+def test_ranks_are_written_as_one_pair_a_token(
+    make: Callable[[], bytepair.Tokenizer], tmp_path: Path
+) -> None:
+    tok = make()
+    path = tok.export(tmp_path / "tokenizer.json")
+    merges = json.loads(path.read_bytes())["model"]["merges"]
+    made = [to_bytes(merge.replace(" ", "")) for merge in merges]
+    assert made == [left + right for left, right in tok.merges]
+    assert len(set(made)) == len(made)
+    theirs = tokenizers.Tokenizer.from_file(str(path))
+    theirs.save(str(tmp_path / "again.json"))
+    for back in (path, tmp_path / "again.json", theirs):
+        assert bytepair.load(back).fingerprint == tok.fingerprint
+    check_ids(tok, theirs)
+
+
+def test_one_pair_a_token_gives_the_ids_of_ranks() -> None:
+    """What the docstring of `huggingface` proves, on vocabularies made by chance, also by rank."""
+
+    @given(
+        st.lists(st.text("abc", min_size=2, max_size=6).map(str.encode), unique=True, max_size=30),
+        st.randoms(use_true_random=False),
+        st.lists(st.text("abc", max_size=24), max_size=5),
+    )
+    def check(longer: list[bytes], rng: Any, texts: list[str]) -> None:
+        tokens = [bytes([byte]) for byte in range(256)] + longer
+        rng.shuffle(tokens)
+        ranks = {token: id for id, token in enumerate(tokens)}
+        tok = bytepair.Tokenizer.from_ranks(ranks, pattern="gpt2")
+        theirs = tok.to_huggingface()
+        for text in [
+            *texts,
+            "".join(rng.choices([token.decode() for token in longer] or ["a"], k=6)),
+        ]:
+            assert theirs.encode(text).ids == reference.encode(text.encode(), ranks)
+
+    check()
+
+
+def test_a_rule_of_merges_that_could_be_that_of_ranks_comes_back() -> None:
+    tok = odd_ranks()
+    listed = bytepair.Tokenizer.from_merges(
+        tok.mergeable_ranks, tok.merges, pattern="llama3", ignore_merges=True
+    )
+    assert load(huggingface.document(listed)) == listed != tok
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_lists_that_are_the_rule_of_ranks(quick: bool) -> None:
+    document = huggingface.document(odd_ranks())
+    model = document["model"]
+    del model["bytepair"]
+    needed = model["merges"]
+
+    def rule() -> str:
+        parts = huggingface.parse(json.dumps(document).encode(), Asked(), quick=quick)
+        return bytepair.Tokenizer(parts.model()).merge_rule
+
+    for merges, expected in (
+        (needed, "ranks"),
+        (["a aa", *needed, "a ab"], "ranks"),  # these never occur
+        (needed[1:], "merges"),
+        ([*needed[1:], needed[0]], "merges"),
+    ):
+        model["merges"] = merges
+        assert rule() == expected, merges
+    model.update(merges=needed, ignore_merges=False)
+    assert rule() == "merges"
+
+
+def test_a_merge_that_looks_like_a_comment_is_written_as_a_pair() -> None:
+    tokens = odd_ranks().mergeable_ranks
+    tokens[b"#versions"] = len(tokens)
+    tok = bytepair.Tokenizer.from_merges(tokens, [(b"#version", b"s")], pattern="llama3")
+    document = huggingface.document(tok)
+    assert document["model"]["merges"] == [["#version", "s"]]
+    assert load(document) == tok
+
+
 def test_merges_as_strings_and_as_pairs() -> None:
     document = huggingface.document(small())
-    pairs = document["model"]["merges"]
-    document["model"]["merges"] = ["#version: 0.2", *map(" ".join, pairs)]
+    strings = document["model"]["merges"]
+    document["model"]["merges"] = ["#version: 0.2", *strings]
+    assert load(document) == small()
+    document["model"]["merges"] = [merge.split(" ") for merge in strings]
     assert load(document) == small()
     del document["model"]["type"], document["model"]["byte_fallback"], document["version"]
     assert load(document) == small()

@@ -9,6 +9,7 @@ import pytest
 import rustbpe
 
 import bytepair
+import memory
 from bytepair.errors import CountsError, VocabularyError
 from bytepair.train import Ties
 
@@ -30,7 +31,7 @@ def test_every_size_is_one_run(counts: bytepair.Counts, ties: Ties, tmp_path: Pa
         assert cut.merges == small.merges
         assert np.array_equal(cut.curve, small.curve)
         # As a file, too: what resuming needs is kept.
-        small.save(tmp_path)
+        small.save(tmp_path, overwrite=True)
         resumed = bytepair.resume(bytepair.load(tmp_path), counts, 2000, ties=ties)
         assert resumed == large
         assert resumed.merges == large.merges
@@ -119,3 +120,32 @@ def test_what_cannot_be_done_says_why(counts: bytepair.Counts) -> None:
 def test_tokens_may_be_kept_short(counts: bytepair.Counts) -> None:
     tok = bytepair.train(counts, 1500, max_token_bytes=4)
     assert max(map(len, tok.mergeable_ranks)) == 4
+
+
+@pytest.mark.parametrize("size", [2_097_151, 10**9, 2**40, 2**63 - 1])
+def test_a_vocabulary_beyond_the_largest_is_an_error_in_words(size: int) -> None:
+    tok, few = bytepair.train(["hello hello"], 269), bytepair.count(["hello hello"])
+    most = "a vocabulary has at most 2097150 ids"
+    with pytest.raises(VocabularyError, match=f"vocab_size {size} is too large: {most}"):
+        bytepair.train(few, size)
+    with pytest.raises(VocabularyError, match=most):
+        bytepair.resume(tok, few, size)
+    with pytest.raises(VocabularyError, match=most):
+        bytepair.extend(tok, few, size)
+    with pytest.raises(VocabularyError, match=most):
+        tok.truncate(size)
+
+
+def test_memory_follows_what_is_learnt() -> None:
+    program = """
+        import warnings, bytepair
+        warnings.simplefilter("ignore")
+        counts = bytepair.count(["hello hello"])
+        tok, before = bytepair.train(counts, 300), peak_mb()
+        for ties in ("rustbpe", "hf", "first-seen", "bytes-max"):
+            assert bytepair.train(counts, 2_097_150, ties=ties).vocab_size == 270
+        bytepair.extend(tok, counts, 2_000_000)
+        print(peak_mb() - before)
+    """
+    (grown,) = memory.run(program)
+    assert float(grown) < 8

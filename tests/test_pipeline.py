@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -61,12 +62,59 @@ def test_a_break_in_any_step_is_continued(
 
 def test_another_pipeline_is_refused(source: list[Path], tmp_path: Path) -> None:
     bytepair.pipeline(source, tmp_path / "out", **OPTIONS)
-    with pytest.raises(ShardError, match="another vocab_size"):
-        bytepair.pipeline(source, tmp_path / "out", 1001)
+    with pytest.raises(ShardError, match="another inputs"):
+        bytepair.pipeline(source[1:], tmp_path / "out", **OPTIONS)
     (tmp_path / "full").mkdir()
     (tmp_path / "full/mine").touch()
     with pytest.raises(ShardError, match="is not empty"):
         bytepair.pipeline(source, tmp_path / "full", **OPTIONS)
+    assert [path.name for path in (tmp_path / "full").iterdir()] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "steps"),
+    [
+        ({"tokens_per_shard": 90_000}, ["shard", "verify"]),
+        ({"format": "nanogpt"}, ["shard", "verify"]),
+        ({"bos": False}, ["shard", "verify"]),
+        ({"vocab_size": 1001}, ["train", "evaluate", "shard", "verify"]),
+        ({"special_tokens": ["<|bos|>"]}, ["train", "evaluate", "shard", "verify"]),
+        ({"pattern": "gpt2"}, ["count", "train", "evaluate", "shard", "verify"]),
+        ({"doc_cap": 2000}, ["count", "train", "evaluate", "shard", "verify"]),
+    ],
+)
+def test_another_option_redoes_what_depends_on_it(
+    source: list[Path], tmp_path: Path, changed: dict[str, Any], steps: list[str]
+) -> None:
+    bytepair.pipeline(source, tmp_path / "out", **OPTIONS)
+    with pytest.warns(UserWarning, match="will be made anew"):
+        made = bytepair.pipeline(source, tmp_path / "out", **{**OPTIONS, **changed})
+    assert list(made.seconds) == steps
+    bytepair.pipeline(source, tmp_path / "whole", **{**OPTIONS, **changed})
+    assert listing(tmp_path / "out") == listing(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"vocab_size": 200}, "vocab_size 200 is too small"),
+        ({"vocab_size": 70_000, "format": "llmc", "doc_cap": 0}, "doc_cap is 0"),
+        ({"pattern": "("}, "not valid"),
+        ({"special_tokens": ["<|a|>", "<|a|>"]}, "<|a|>"),
+        ({"bos": "<|no|>"}, "no special token <|no|>"),
+        ({"format": "zip"}, "zip"),
+        ({"tokens_per_shard": 0}, "tokens_per_shard is 0"),
+    ],
+)
+def test_options_are_checked_before_anything_is_made(
+    source: list[Path], tmp_path: Path, options: dict[str, Any], error: str
+) -> None:
+    with pytest.raises(ValueError, match=re.escape(error)):
+        bytepair.pipeline(source, tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError, match="is a file; name a folder"):
+        bytepair.pipeline(source, tmp_path / "file", **OPTIONS)
 
 
 def test_the_command(source: list[Path], tmp_path: Path) -> None:

@@ -83,6 +83,30 @@ def test_nothing_to_show_is_shown(rows: dict[str, float]) -> None:
     parsed(plot.dots({name: {"a": value} for name, value in rows.items()}, title="none"))
 
 
+def test_a_picture_carries_its_title() -> None:
+    title = "How often each token of a vocabulary occurs, by its place in order of frequency"
+    for svg in (
+        plot.bars({"a": 1}, title=title), plot.dots({"a": {"b": 1}}, title=title),
+        plot.lines({"a": ([1, 2], [1, 2])}, title=title),
+    ):  # fmt: skip
+        shown = words(parsed(svg._repr_html_()))
+        assert " ".join(shown[:2]) == title
+        assert max(map(len, shown[:2])) < 65
+
+
+@pytest.mark.parametrize(
+    "label", ["a text with a name that is much too long for a picture", "漢" * 40]
+)
+def test_labels_that_do_not_fit_are_shortened(label: str) -> None:
+    for svg in (plot.bars({label: 1}, title="t"), plot.dots({label: {label: 1}}, title="t")):
+        root = parsed(svg)
+        short = [word for word in words(root) if "…" in word]
+        assert short
+        assert all(word[0] == label[0] and word[-1] == label[-1] for word in short)
+        titles = [part.text for part in root.iter(f"{NS}title")]
+        assert label in titles  # whole when the mouse is over it
+
+
 def test_pictures_load_nothing() -> None:
     svg = plot.bars({"<script>alert(1)</script>": 1}, title='"><script>')
     assert "<script" not in svg

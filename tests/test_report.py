@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import bytepair
+from bytepair.report.page import useless
 from test_cli import run
 
 VOID = {"meta", "br", "link", "img", "hr", "input"}
@@ -74,6 +75,30 @@ def test_the_page_holds_the_figures(trained: bytepair.Tokenizer) -> None:
     assert found.tokenizer.fingerprint in page
     for one in found.languages:
         assert f"<th scope=row>{one.name}</th><td class=''>{one.tokens:,}</td>" in page
+
+
+def test_never_occurred_names_what_is_of_no_use() -> None:
+    tok = bytepair.train(["hello hello hello you", "zz zz", "你你你"], vocab_size=279)
+    found = bytepair.evaluate.measure(tok, against=[], texts={"mine": ["hello"]})
+    names = [tok.token_bytes(id) for id in useless(found)]
+    assert b" hello" in names
+    assert b"zz" in names
+    assert "你".encode() in names
+    for token in (b"el", b"hel", b"hello", b"z", b"\xbd\xa0"):  # steps, used, bytes, no text
+        assert token not in names
+    assert {tok.token_id(name) for name in names} <= set(found.use.unused)
+    assert "never occurred" in bytepair.report.to_html(found)
+
+
+def test_special_tokens_are_told_from_text() -> None:
+    ranks = {bytes([b]): b for b in range(256)} | {b"<|bos|>": 256}
+    tok = bytepair.Tokenizer.from_ranks(
+        ranks, pattern="gpt4", special_tokens={"<|bos|>": 300, "\u202e": 301}
+    )
+    found = bytepair.evaluate.measure(tok, against=[], texts={"a": ["<|bos|>\u202e"]})
+    page = bytepair.report.to_html(found)
+    assert "\u202e" not in page
+    assert 'class="chip">&lt;|bos|&gt;' in page
 
 
 def test_a_tokenizer_that_was_not_trained_here_has_a_page() -> None:

@@ -68,7 +68,7 @@ def test_one_wrong_bit_anywhere_in_the_manifest(folder: Path) -> None:
 
 
 def test_another_tokenizer(folder: Path) -> None:
-    bytepair.train(["other"], 266).save(folder)
+    bytepair.train(["other"], 266).save(folder, overwrite=True)
     assert "and the ids were made by" in str(shards.verify(folder))
 
 

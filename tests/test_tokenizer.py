@@ -232,7 +232,7 @@ class TestFiles:
 
     def test_saving_over_another_one(self, trained: bytepair.Tokenizer, tmp_path: Path) -> None:
         bytepair.train(["x"], 265).save(tmp_path)
-        trained.save(tmp_path)
+        trained.save(tmp_path, overwrite=True)
         assert bytepair.load(tmp_path) == trained
 
     def test_a_failed_save_leaves_the_old_file(
@@ -246,7 +246,7 @@ class TestFiles:
 
         monkeypatch.setattr(os, "fsync", fail)
         with pytest.raises(OSError, match="disk full"):
-            trained.save(tmp_path)
+            trained.save(tmp_path, overwrite=True)
         assert bytepair.load(tmp_path) == old
         assert len(list(tmp_path.iterdir())) == 1
 

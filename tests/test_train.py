@@ -31,7 +31,7 @@ ALL_TIES: list[Ties] = ["rustbpe", "hf", "first-seen", "bytes-max"]
 
 def learnt(counts: dict[bytes, int], merges: int, ties: Ties, min_count: int = 1) -> list[bytes]:
     """The tokens that the fast trainer makes of counts."""
-    made = _core.Counts.from_items(counts.items(), "gpt2")
+    made = _core.Counts.from_items(counts.items(), _core.PATTERNS["gpt2"])
     model = _core.train(made, 256 + merges, [], ties=ties, min_count=min_count)
     return list(Tokenizer(model).mergeable_ranks)
 

@@ -16,6 +16,8 @@ _Ties: TypeAlias = Literal["rustbpe", "hf", "first-seen", "bytes-max"]
 _Special: TypeAlias = Literal["text", "all", "error"] | Collection[str]
 _Ids: TypeAlias = Iterable[int] | NDArray[np.integer]
 
+def pattern(name_or_regex: str) -> str: ...
+
 @final
 class Counter:
     def __new__(
@@ -24,12 +26,21 @@ class Counter:
         threads: int | None = None,
         *,
         memory_limit: tuple[int, str] | None = None,
+        careful: bool = False,
     ) -> Self: ...
     def add(self, texts: Iterable[str]) -> None: ...
     def add_utf8(self, data: NDArray[np.uint8], offsets: NDArray[np.int32 | np.int64]) -> None: ...
     def add_parquet(
-        self, files: Sequence[PathLike[str]], column: str, on_progress: Callable[[int, int], object]
+        self,
+        files: Sequence[PathLike[str]],
+        column: str,
+        on_progress: Callable[[int, int, list[int]], object],
+        *,
+        most_page_bytes: int = ...,
+        most_document_bytes: int = ...,
     ) -> bool: ...
+    @property
+    def is_whole(self) -> bool: ...
     @property
     def texts(self) -> int: ...
     @property
@@ -81,10 +92,6 @@ class Model:
     @staticmethod
     def verify(data: bytes) -> None: ...
     @staticmethod
-    def renoted(tokenizer: Tokenizer, notes: Mapping[str, str]) -> Model: ...
-    @staticmethod
-    def remembering(tokenizer: Tokenizer, counts: Counts) -> Model: ...
-    @staticmethod
     def from_ranks(
         mergeable_ranks: Mapping[bytes, int],
         pattern: str,
@@ -120,6 +127,8 @@ class Listed:
         notes: Mapping[str, str],
     ) -> Model: ...
 
+def with_notes(tokenizer: Tokenizer, notes: Mapping[str, str]) -> Model: ...
+def with_repeats(tokenizer: Tokenizer, bytes: int) -> Model: ...
 def listed_texts(tokenizer: Tokenizer, added: Sequence[tuple[str, int]]) -> tuple[str, str]: ...
 
 @disjoint_base

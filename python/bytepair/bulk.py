@@ -11,7 +11,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from bytepair import _core, arrow
+from bytepair import _core, arrow, corpus
+from bytepair.corpus.bounds import DOCUMENT_BYTES
+from bytepair.corpus.kinds import is_plain_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -94,24 +96,28 @@ class BulkMethods(_core.Tokenizer):
         *,
         separator: str | bytes | None = None,
         errors: Literal["strict", "replace"] = "strict",
+        column: str = "text",
+        max_document_bytes: int = DOCUMENT_BYTES,
         special: Special = None,
         prepend: str | int | None = None,
         append: str | int | None = None,
         threads: int | None = None,
     ) -> tuple[Ids, NDArray[np.int64]]:
-        """Encode a text file on all cores.
+        """Encode a file on all cores.
 
-        The file is plain UTF-8 text, not compressed and no table (`encode_arrow` takes the columns
-        of parquet files). It is mapped, not read into memory, and must not be changed meanwhile.
-        Under the named split patterns a long document is cut for several threads where that changes
-        no id, unless special tokens are looked for.
+        Its ending says what it is, as for `bytepair.train`: parquet or jsonl, with a document a
+        row, or text, each also `.gz` or `.zst`. Plain text is mapped, not read into memory, and
+        must not be changed meanwhile. Under the named split patterns a long document of it is cut
+        for several threads where that changes no id, unless special tokens are looked for.
 
         Args:
             path: the file.
-            separator: what stands between two documents; it belongs to none of them. None means
-                that the file is one document. As with `str.split`, n separators make n + 1
-                documents.
+            separator: what stands between two documents of plain text; it belongs to none of them.
+                None means that the file is one document. As with `str.split`, n separators make
+                n + 1 documents.
             errors: "strict" raises where the file is not UTF-8, "replace" reads U+FFFD there.
+            column: the column of a table, or the field of a json object, that holds the text.
+            max_document_bytes: a longer document is an error, if the file is not plain text.
             special: as in `encode`.
             prepend: as in `encode`, for each document.
             append: as in `encode`, for each document.
@@ -124,8 +130,10 @@ class BulkMethods(_core.Tokenizer):
 
         Raises:
             OSError: if the file cannot be read.
-            CorpusError: if the file is not UTF-8; the message says at which byte of the file.
-            ValueError: if the separator is empty, or `errors` is something else.
+            CorpusError: if the file is not UTF-8, or cannot be read as what its ending says; the
+                message says where.
+            ValueError: if the separator is empty or the file is not plain text, or `errors` is
+                something else.
             SpecialTokenError: as in `encode`.
             SplitError: as in `encode`.
 
@@ -144,12 +152,40 @@ class BulkMethods(_core.Tokenizer):
         if errors not in ("strict", "replace"):
             raise ValueError(f'errors is {errors!r}; it must be "strict" or "replace"')
         with Path(path).open("rb"):  # so that a missing file is reported as Python does it
+            if not is_plain_text(Path(path)):
+                if separator is not None:
+                    raise ValueError(
+                        f"separator is for plain text, and {path} is none; leave it out"
+                    )
+                batches = corpus.batches(
+                    [Path(path)], column=column, errors=errors,
+                    max_document_bytes=max_document_bytes,
+                )  # fmt: skip
+                return self._encode_batches(
+                    batches, special=special, prepend=prepend, append=append, threads=threads
+                )
             return _core.encode_file(
                 self, os.fspath(path),
                 separator=separator.encode() if isinstance(separator, str) else separator or b"",
                 lossy=errors == "replace",
                 special=special, prepend=prepend, append=append, threads=threads,
             )  # fmt: skip
+
+    def _encode_batches(
+        self, batches: Iterator[corpus.Batch], **options: Any
+    ) -> tuple[Ids, NDArray[np.int64]]:
+        """Encode documents batch by batch."""
+        import numpy as np
+
+        ids, ends = [self.encode_batch_to_numpy([])[0]], [np.zeros(1, np.int64)]
+        for batch in batches:
+            if isinstance(batch, list):
+                some, offsets = self.encode_batch_to_numpy(batch, **options)
+            else:
+                some, offsets = _core.encode_utf8(self, batch.data, batch.offsets, **options)
+            ids.append(some)
+            ends.append(offsets[1:] + ends[-1][-1])
+        return np.concatenate(ids), np.concatenate(ends)
 
     def encode_iterable(self, texts: Iterable[str]) -> Iterator[int]:
         """Encode pieces of one text, such as the lines of a file, without holding all of it.

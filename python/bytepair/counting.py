@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,9 +18,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from bytepair import _core, corpus
+from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion, most_page_bytes
+from bytepair.corpus.kinds import kind_of
+from bytepair.corpus.outputs import check_output_file
+from bytepair.corpus.parquet import rows_of
 from bytepair.counts import Counts
-from bytepair.errors import CorpusError, CountsError
-from bytepair.progress import Bar, Callback
+from bytepair.errors import ArgumentError, CorpusError, CountsError
+from bytepair.progress import Bar, Callback, Position
 
 #: A checkpoint is written this often, in seconds.
 SAVE_EVERY: Final = 300.0
@@ -44,6 +50,7 @@ def count(
     errors: corpus.Errors = "strict",
     memory_limit: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    max_document_bytes: int = DOCUMENT_BYTES,
 ) -> Counts:
     """Count the pretokens of a source, which streams through.
 
@@ -61,19 +68,22 @@ def count(
             corpus; what does not fit is put aside in a temporary folder (of `TMPDIR`), and the
             result is the same. The limit does not hold for the batch of text that is being
             read, nor for the result: the bytes of the distinct pretokens, and 16 more for each.
-            But of a parquet file, whose pages are unpacked as a whole, a page must not be larger
-            than half of what each thread has of the limit, or than 192 MB.
             None means half of the memory that the machine, or its container, has.
         checkpoint: a file in which the counts are saved every five minutes, and when counting is
             broken off by Ctrl-C or an error. If it is there, counting goes on from it: the
             documents that it has are read but not counted. Remove it when the result is saved.
+        max_document_bytes: a longer document of a file is an error, since it is in memory as a
+            whole; so is a page of a parquet file that has more than 192 MB and more than one and
+            a half times as many bytes. Text files that are read in pieces may be longer: those of
+            which all is counted, under a named pattern.
 
     Raises:
-        PatternError: if the pattern is not a regular expression; the message shows where.
+        PatternError: if the pattern is neither a name nor a regular expression; the message says
+            which name may be meant, or shows where the expression is wrong.
         CorpusError: if the source cannot be read, or not within the limit.
         CountsError: if the checkpoint is one of another count.
         OSError: if what does not fit the limit finds no place on the disk.
-        ValueError: if `memory_limit` is not positive.
+        ArgumentError: if `memory_limit` is not positive, or `errors` is another word.
 
     Example:
         >>> import bytepair
@@ -84,13 +94,19 @@ def count(
         [(b'one', 1), (b' two', 1), (b' one', 1)]
     """
     limits = corpus.Limits(max_chars, doc_cap)
-    source = opened(source, column)
-    job = Job(source, pattern, limits, threads, column, errors, memory_limit, checkpoint)
+    source = opened(source, column, max_document_bytes)
+    regex = _core.pattern(pattern)
+    job = Job(
+        source, regex, limits, threads, column, errors, memory_limit, checkpoint,
+        max_document_bytes,
+    )  # fmt: skip
     with Bar(progress) as bar:
         return job.run(bar)
 
 
-def opened(source: corpus.Source, column: str) -> corpus.Source:
+def opened(
+    source: corpus.Source, column: str, max_document_bytes: int = DOCUMENT_BYTES
+) -> corpus.Source:
     """The source; if it names URLs, the documents there.
 
     Example:
@@ -100,12 +116,17 @@ def opened(source: corpus.Source, column: str) -> corpus.Source:
     """
     from bytepair.documents import are_urls, documents
 
-    return documents(source, column) if are_urls(source) else source
+    if not are_urls(source):
+        return source
+    return documents(source, column, max_document_bytes=max_document_bytes)
 
 
 @dataclass(frozen=True)
 class Job:
-    """A count that is to be made; the fields are the arguments of `count`."""
+    """A count that is to be made; the fields are the arguments of `count`.
+
+    Here the pattern is a regular expression and no name.
+    """
 
     source: corpus.Source
     pattern: str
@@ -115,28 +136,30 @@ class Job:
     errors: corpus.Errors = "strict"
     memory_limit: int | None = None
     checkpoint: str | os.PathLike[str] | None = None
+    max_document_bytes: int = DOCUMENT_BYTES
 
     def __post_init__(self) -> None:
         """Fail before anything is read."""
         if self.memory_limit is not None and self.memory_limit < 1:
-            raise ValueError(
+            raise ArgumentError(
                 f"memory_limit is {self.memory_limit}; it must be a positive number of bytes"
             )
         if self.errors not in ("strict", "replace"):
-            raise ValueError(f'errors is {self.errors!r}; pass "strict" or "replace"')
+            raise ArgumentError(f'errors is {self.errors!r}; pass "strict" or "replace"')
 
     def run(self, bar: Bar) -> Counts:
         """Count, and report to a bar that is shown already."""
         from tempfile import TemporaryDirectory
 
         with TemporaryDirectory(prefix="bytepair-") as folder:
-            progress = _Progress(self, folder)
+            position = Position(None if bar.is_silent else _size_of(self.source))
+            progress = _Progress(self, folder, position)
             try:
                 self._add_all(progress, bar)
-            except BaseException:
-                progress.save_rest()
+                return progress.finish()
+            except BaseException as error:
+                progress.save_rest(error)
                 raise
-            return progress.finish()
 
     def _add_all(self, progress: _Progress, bar: Bar) -> None:
         """Count the source; parquet files are read by the counting threads, if they can."""
@@ -152,20 +175,22 @@ class Job:
         """The files of a source of parquet files, of which all text is counted without a stop."""
         plain = self._is_unlimited() and self.errors == "strict" and self.checkpoint is None
         files = (corpus.files(self.source) if plain else None) or []
-        return files if all(corpus.kind_of(file) == ".parquet" for file in files) else []
+        return files if all(kind_of(file) == "parquet" for file in files) else []
 
     def _is_unlimited(self) -> bool:
         return self.limits == corpus.Limits()
 
     def _add_stream(self, source: corpus.Source, progress: _Progress, bar: Bar) -> None:
         """Read a source and count it, batch by batch."""
-        named = self.pattern in _core.PATTERNS or self.pattern in _core.PATTERNS.values()
+        named = self.pattern in _core.PATTERNS.values()
         batches = corpus.batches(
             source,
             column=self.column,
             limits=None if self._is_unlimited() else self.limits,
             may_cut=self._is_unlimited() and named,
             errors=self.errors,
+            position=progress.position,
+            max_document_bytes=self.max_document_bytes,
         )
         for batch in progress.uncounted(batches):
             progress.add(batch)
@@ -184,17 +209,19 @@ class Job:
 class _Progress:
     """What is counted so far: what a checkpoint had, and what a counter has seen since."""
 
-    def __init__(self, job: Job, folder: str) -> None:
+    def __init__(self, job: Job, folder: str, position: Position) -> None:
         self._job, self._folder, self._parts = job, folder, 0
+        self.position = position
         self._saved: Counts | None = None
         self._texts = self._bytes = 0
         self._described = {} if job.checkpoint is None else job.describe()
-        # Whether the counter has whole batches, no more and no less.
-        self._whole = True
-        if job.checkpoint is not None and Path(job.checkpoint).exists():
-            self._load(Path(job.checkpoint))
-        self._counter = self._new_counter()
-        self._started = self._saved_at = time.monotonic()
+        if job.checkpoint is not None:
+            check_output_file(Path(job.checkpoint))
+            if Path(job.checkpoint).exists():
+                self._load(Path(job.checkpoint))
+        # What was counted since; None while that is put into a checkpoint.
+        self._counter: _core.Counter | None = self._new_counter()
+        self._saved_at = time.monotonic()
 
     def _new_counter(self) -> _core.Counter:
         """Each has a folder of its own for what it puts aside."""
@@ -203,7 +230,11 @@ class _Progress:
         folder.mkdir()
         self._parts += 1
         aside = (limit, str(folder)) if limit else None
-        return _core.Counter(self._job.pattern, self._job.threads, memory_limit=aside)
+        # A checkpoint needs whole batches, also if the pattern fails on a text.
+        careful = self._job.checkpoint is not None
+        return _core.Counter(
+            self._job.pattern, self._job.threads, memory_limit=aside, careful=careful
+        )
 
     def _load(self, path: Path) -> None:
         import pyarrow.parquet as pq
@@ -244,67 +275,134 @@ class _Progress:
 
     def add_parquet(self, files: list[Path], bar: Bar) -> bool:
         """Count parquet files that the core can read; False if it cannot."""
+        rows = 0 if bar.is_silent else sum(rows_of(str(file), self._job.column) for file in files)
+        before = self._current().texts
+        expansions = [Expansion(str(file), file.stat().st_size) for file in files]
+        most = self._job.max_document_bytes
+        self.position.enter(sum(file.stat().st_size for file in files))
+
+        def report(texts: int, size: int, of_files: list[int]) -> None:
+            for expansion, total in zip(expansions, of_files, strict=True):
+                expansion.reach(total)
+            self.position.within((texts - before) / max(rows, 1))
+            self._show(bar, size)
+
         try:
-            return self._counter.add_parquet(
-                files, self._job.column, lambda texts, size: self._show(bar, texts, size)
-            )
+            is_read = self._current().add_parquet(
+                files, self._job.column, report,
+                most_page_bytes=most_page_bytes(most), most_document_bytes=most,
+            )  # fmt: skip
         except OSError as error:
             raise CorpusError(str(error)) from error
+        if is_read:
+            self.position.within(1.0)
+            self.report(bar)
+        else:
+            self.position.leave()
+        return is_read
 
     def add(self, batch: corpus.Batch) -> None:
         """Count a batch."""
-        self._whole = False
         try:
             if isinstance(batch, list):
-                self._counter.add(batch)
+                self._current().add(batch)
             else:
-                self._counter.add_utf8(batch.data, batch.offsets)
+                self._current().add_utf8(batch.data, batch.offsets)
         except CorpusError as error:
             place = "" if isinstance(batch, list) else f"{batch.place}: "
             raise CorpusError(f"{place}{error}") from None
-        self._whole = True
+
+    def _current(self) -> _core.Counter:
+        """The counter; a new one behind a checkpoint."""
+        if self._counter is None:
+            self._counter = self._new_counter()
+        return self._counter
 
     def report(self, bar: Bar) -> None:
         """Say how far it is."""
-        self._show(bar, self._counter.texts, self._counter.text_bytes)
+        self._show(bar, self._current().text_bytes)
 
-    def _show(self, bar: Bar, texts: int, size: int) -> None:
-        """Say how far it is, when so much was counted beside what a checkpoint had."""
-        rate = size / 1e6 / max(time.monotonic() - self._started, 1e-9)
-        texts, size = self._texts + texts, self._bytes + size
-        bar.update("count", size, None, f"bytes of {texts:,} documents, {rate:,.0f} MB/s")
+    def _show(self, bar: Bar, size: int) -> None:
+        """Say how far it is, when so many bytes were counted beside what a checkpoint had."""
+        size += self._bytes
+        bar.update("count", size, self.position.total(size))
 
     def save_if_due(self) -> None:
         """Save now and then."""
         if self._job.checkpoint is not None and time.monotonic() - self._saved_at > SAVE_EVERY:
             self._save(self._job.checkpoint)
-            self._counter, self._started = self._new_counter(), time.monotonic()
-            self._whole = True
 
-    def save_rest(self) -> None:
-        """Save what there is before an error ends everything."""
-        if self._job.checkpoint is not None and self._whole and self._counter.texts:
-            self._save(self._job.checkpoint)
+    def save_rest(self, error: BaseException) -> None:
+        """Save what there is before an error ends everything; the error says where it goes on."""
+        checkpoint, counter = self._job.checkpoint, self._counter
+        if checkpoint is None:
+            return
+        with interrupts_held():
+            # A counter that has half of a batch cannot be used: what was saved before stays.
+            if counter is not None and counter.is_whole and counter.texts:
+                self._put_by(checkpoint, counter)
+        if self._texts:
+            error.add_note(
+                f"(what was counted, {self._bytes:,} bytes of text, is saved in {checkpoint}; "
+                "the same count goes on behind it)"
+            )
 
     def _save(self, checkpoint: str | os.PathLike[str]) -> Counts:
-        """Write the checkpoint; the counter is used up."""
-        self._whole = False
-        self._texts += self._counter.texts
-        self._bytes += self._counter.text_bytes
-        self._saved = self._sum()
-        state = {"texts": self._texts, "bytes": self._bytes, "job": self._described}
-        self._saved.save(checkpoint, metadata={_KEY: json.dumps(state)})
-        self._saved_at = time.monotonic()
-        return self._saved
+        """Write the checkpoint, with what was counted since the last one; return all counts."""
+        with interrupts_held() as pressed:
+            saved = self._put_by(checkpoint, self._current())
+        if pressed:
+            raise KeyboardInterrupt
+        return saved
+
+    def _put_by(self, checkpoint: str | os.PathLike[str], counter: _core.Counter) -> Counts:
+        """Add what a counter has to what is saved; the counter is used up."""
+        texts, size = self._texts + counter.texts, self._bytes + counter.text_bytes
+        saved = self._saved = self._sum(counter)
+        self._counter = None
+        state = {"texts": texts, "bytes": size, "job": self._described}
+        saved.save(checkpoint, metadata={_KEY: json.dumps(state)})
+        self._texts, self._bytes, self._saved_at = texts, size, time.monotonic()
+        return saved
 
     def finish(self) -> Counts:
         """All counts; what a checkpoint has is then all of them."""
         checkpoint = self._job.checkpoint
-        return self._sum() if checkpoint is None else self._save(checkpoint)
+        return self._sum(self._current()) if checkpoint is None else self._save(checkpoint)
 
-    def _sum(self) -> Counts:
-        new = Counts(self._counter.finish())
+    def _sum(self, counter: _core.Counter) -> Counts:
+        """What was saved, and what a counter has, which is used up."""
+        new = Counts(counter.finish())
         return new if self._saved is None else self._saved + new
+
+
+def _size_of(source: corpus.Source) -> int | None:
+    """The bytes of the files that a source names, if it names any."""
+    files = corpus.files(source)
+    return None if files is None else sum(file.stat().st_size for file in files)
+
+
+@contextlib.contextmanager
+def interrupts_held() -> Iterator[list[object]]:
+    """Within this, Ctrl-C is only noted: what is done must not be left halfway.
+
+    Example:
+        >>> import signal
+        >>> from bytepair.counting import interrupts_held
+        >>> with interrupts_held() as pressed:
+        ...     signal.raise_signal(signal.SIGINT)
+        >>> len(pressed)
+        1
+    """
+    pressed: list[object] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield pressed  # no signal comes here
+        return
+    before = signal.signal(signal.SIGINT, lambda *said: pressed.append(said))
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def memory() -> int:

@@ -57,9 +57,11 @@ class Counts:
         Args:
             path: a parquet file with the columns `pretoken` (binary or string) and `count`
                 (integers).
-            pattern: the split pattern, needed where the file does not say it.
+            pattern: the split pattern, needed where the file does not say it: a name of
+                `bytepair.PATTERNS` or a regular expression.
 
         Raises:
+            FileNotFoundError: if there is no such file.
             CountsError: if the file is no table of counts: columns are missing, a pretoken is empty
                 or stands there twice, a count is not positive, the pattern is not known, or the
                 version of Unicode or of the format is another one.
@@ -76,14 +78,17 @@ class Counts:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        regex = None if pattern is None else _core.pattern(pattern)
         try:
             table = pq.read_table(path)
         except FileNotFoundError:
-            raise
+            raise FileNotFoundError(
+                f"there are no counts at {path}; look at the name, or make them with bytepair count"
+            ) from None
         except (pa.ArrowException, OSError) as error:  # what is damaged is often an OSError
             raise CountsError(f"{path}: {error}") from error
         try:
-            found = _pattern_of(table.schema.metadata or {}, pattern)
+            found = _pattern_of(table.schema.metadata or {}, regex)
             return cls(_from_table(table, found))
         except (CountsError, UnicodeDecodeError, pa.ArrowException) as error:
             raise CountsError(f"{path}: {error}") from None
@@ -211,9 +216,8 @@ def _pattern_of(metadata: dict[bytes, bytes], pattern: str | None) -> str:
             f"format {version!r} with Unicode {unicode!r}; this bytepair reads format {FORMAT!r} "
             f"with Unicode {_core.UNICODE_VERSION}"
         )
-    named = _core.PATTERNS.get(pattern or "", pattern)
-    if named not in (None, stored.decode()):
-        raise CountsError(f"its pattern is {stored.decode()!r} and not {named!r}")
+    if pattern not in (None, stored.decode()):
+        raise CountsError(f"its pattern is {stored.decode()!r} and not {pattern!r}")
     return stored.decode()
 
 

@@ -3,7 +3,8 @@
 A document has an address: the input (a file, here or in a cloud) and its row there. Everything that
 reads a corpus in order, stops and goes on later (`bytepair.shards`), or reads a share of it, builds
 on that. What cannot be read is an error or a recorded `Skip`, as the caller wishes; no document is
-ever left out without a word. Memory is bounded by a row group, or a few megabytes of lines.
+ever left out without a word. Memory is bounded by a row group, or a few megabytes of lines, and by
+the length that a document may have (`bytepair.corpus.bounds`).
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from bytepair import arrow, corpus
-from bytepair.corpus import parquet
+from bytepair.corpus import bounds, parquet
+from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion
+from bytepair.corpus.kinds import compression_of, is_listed, is_table, kind_of
+from bytepair.corpus.read_ahead import ahead
 from bytepair.errors import CorpusError
 
 if TYPE_CHECKING:
@@ -26,10 +30,6 @@ Split: TypeAlias = Literal["train", "val"]
 
 #: How much text a batch has, about.
 BATCH_BYTES: Final = 1 << 24
-#: A longer document is an error, or is skipped.
-DOCUMENT_BYTES: Final = 256_000_000
-#: A page of a parquet file that is larger, and larger than a document may be, is not unpacked.
-PAGE_BYTES: Final = 192_000_000
 
 
 @dataclass(frozen=True)
@@ -95,6 +95,7 @@ def documents(
     *,
     max_chars: int | None = None,
     doc_cap: int | None = None,
+    max_document_bytes: int = DOCUMENT_BYTES,
 ) -> Iterator[pa.RecordBatch]:
     """Read documents as Arrow batches with one column.
 
@@ -109,10 +110,15 @@ def documents(
         step: read every so many row groups, so that rank r of w reads with `start=r, step=w`.
         max_chars: reading stops with the document that takes the total above so many characters.
         doc_cap: of each document, so many characters are read.
+        max_document_bytes: a longer document is an error; so is a page of a parquet file that has
+            more than 192 MB and more than one and a half times as many bytes.
 
     Raises:
         CorpusError: if there is nothing to read, or something cannot be read; the message names
             the file and the row.
+
+    A file that becomes more than a thousand times as large when it is read is named in an
+    `ExpansionWarning` of `bytepair.corpus.bounds`.
 
     Example:
         >>> import bytepair
@@ -124,8 +130,8 @@ def documents(
         raise CorpusError(f"start is {start} and step {step}; pass at least 0 and 1")
     files = part(inputs(source), split)
     limits = corpus.Limits(max_chars, doc_cap)
-    stream = _strided(files, column, start, step)
-    return corpus.ahead(_record_batches(_limited(stream, limits), column))
+    stream = _strided(files, column, start, step, max_document_bytes)
+    return ahead(_record_batches(_limited(stream, limits), column))
 
 
 def part(files: list[Input], split: Split | None) -> list[Input]:
@@ -187,8 +193,7 @@ def are_urls(source: corpus.Source) -> bool:
     urls = [name for name in names if is_url(name) and not re.search(r"\s", name)]
     if len(names) < len(source):
         return bool(urls) and all(isinstance(name, str | os.PathLike) for name in source)
-    known = corpus.TABLES | corpus.COMPRESSED
-    return len(urls) == len(source) and any(Path(url).suffix in known for url in urls)
+    return len(urls) == len(source) and any(is_table(url) for url in urls)
 
 
 def _local(name: str) -> list[Input]:
@@ -210,13 +215,14 @@ def _remote(url: str) -> list[Input]:
             chosen = [system.get_file_info(path)]
             if chosen[0].type == FileType.Directory:
                 found = system.get_file_info(FileSelector(path, recursive=True))
-                known = corpus.TABLES | corpus.TEXTS
-                chosen = [i for i in found if corpus.kind_of(Path(i.path)) in known]
-    except OSError as error:
-        raise CorpusError(f"{url}: {error}") from error
+                chosen = [info for info in found if is_listed(info.path)]
+    except Exception as error:  # those of other file systems have no common base
+        raise CorpusError(f"{url}: {error or type(error).__name__}") from error
     files = sorted((i for i in chosen if i.type == FileType.File), key=lambda info: info.path)
     if not files:
         raise CorpusError(f"there is no file at {url}")
+    for info in files:
+        kind_of(info.path)  # which raises if it is not read
     cloud = None if isinstance(system, LocalFileSystem) else system
     return [Input(prefix + info.path, info.size, cloud, info.path) for info in files]
 
@@ -236,6 +242,10 @@ def _file_system(url: str) -> tuple[Any, str]:
         except (ImportError, ValueError) as second:
             raise CorpusError(f"{url}: {error}; and fsspec says: {second}") from error
         found = PyFileSystem(FSSpecHandler(other)), path
+    except ImportError as error:  # Arrow asks huggingface_hub for hf://
+        raise ImportError(
+            f"to read {url}, install huggingface_hub: pip install 'bytepair[hub]'"
+        ) from error
     return found
 
 
@@ -280,12 +290,12 @@ def read(
 def _raw(
     file: Input, column: str, first: int, wanted: Callable[[int], bool] | None, max_bytes: int
 ) -> Iterator[Rows | Skip]:
-    match corpus.kind_of(Path(file.path)):
-        case ".parquet":
+    match kind_of(file.path):
+        case "parquet":
             return _parquet(file, column, first, wanted, max_bytes)
-        case ".jsonl" | ".ndjson":
+        case "jsonl":
             return _jsonl(file, column, wanted, max_bytes)
-        case _:
+        case "text":
             return _text(file, max_bytes)
 
 
@@ -306,10 +316,11 @@ def _parquet(
     wanted: Callable[[int], bool] | None,
     max_bytes: int,
 ) -> Iterator[Rows | Skip]:
-    packed = Path(file.path).suffix.lower() in corpus.COMPRESSED
-    opened = file.system.open_input_stream if packed else file.system.open_input_file
+    packed = compression_of(file.path) is not None
+    opened = _stream(file) if packed else file.system.open_input_file(file.path)
     path = file.path if file.cloud is None and not packed else None
-    with parquet.open_parquet(opened(file.path), packed=packed, path=path) as table:
+    expansion = Expansion(file.name, file.size)
+    with parquet.open_parquet(opened, expansion, packed=packed, path=path) as table:
         corpus.check_column(column, table.schema, "it")
         row = 0
         for unit in range(table.metadata.num_row_groups):
@@ -327,7 +338,7 @@ def _row_group(
 
     end = row + table.metadata.row_group(unit).num_rows
     try:
-        for batch in table.group(unit, column, BATCH_BYTES, most_page_bytes(max_bytes)):
+        for batch in table.group(unit, column, BATCH_BYTES, bounds.most_page_bytes(max_bytes)):
             if isinstance(batch, parquet.Heavy):
                 yield Skip(row, batch.rows, batch.reason)
                 row += batch.rows
@@ -338,26 +349,26 @@ def _row_group(
         yield Skip(row, end - row, str(error))
 
 
-def most_page_bytes(max_bytes: int) -> int:
-    """How large a page may be, if a document may have so many bytes.
+def _stream(file: Input) -> pa.NativeFile:
+    """A readable stream over a file, decompressed by its ending."""
+    return file.system.open_input_stream(file.path, compression=compression_of(file.path))
 
-    Example:
-        >>> from bytepair.documents import most_page_bytes
-        >>> most_page_bytes(256_000_000)
-        384000000
-    """
-    return max(PAGE_BYTES, max_bytes * 3 // 2)
+
+def _blocks(file: Input) -> Iterator[bytes]:
+    """The bytes of a file, a few megabytes at a time."""
+    with _stream(file) as stream:
+        yield from bounds.blocks(stream, BATCH_BYTES, Expansion(file.name, file.size))
 
 
 def _jsonl(
     file: Input, column: str, wanted: Callable[[int], bool] | None, max_bytes: int
 ) -> Iterator[Rows | Skip]:
     row = nulls = 0
-    for unit, lines in enumerate(_whole_lines(file, max_bytes)):
+    for unit, lines in enumerate(bounds.whole_lines(_blocks(file), max_bytes)):
         if not (wanted is None or wanted(unit)):
             row += lines.count(b"\n") if isinstance(lines, bytes) else 1
             continue
-        for found in _parsed(lines, column):
+        for found in _parsed(lines, column, max_bytes):
             if isinstance(found, str):
                 yield Skip(row, 1, found)
                 row += 1
@@ -369,12 +380,12 @@ def _jsonl(
         raise CorpusError(f"no object has a field {column!r} with a text")
 
 
-def _parsed(lines: bytes | int, column: str) -> Iterator[pa.Array | str]:
+def _parsed(lines: bytes | int, column: str, max_bytes: int) -> Iterator[pa.Array | str]:
     """The texts of lines, or what is wrong with one of them; bad lines are found by halving."""
     import pyarrow as pa
 
     if isinstance(lines, int):
-        yield f"the line has {lines:,} bytes, more than a document may have"
+        yield bounds.too_long(max_bytes, lines)
         return
     try:
         yield from corpus.parse_jsonl(lines, column)
@@ -384,42 +395,16 @@ def _parsed(lines: bytes | int, column: str) -> Iterator[pa.Array | str]:
         if not 0 < middle < len(lines):
             yield str(error)
             return
-        yield from _parsed(lines[:middle], column)
-        yield from _parsed(lines[middle:], column)
-
-
-def _whole_lines(file: Input, max_bytes: int) -> Iterator[bytes | int]:
-    """Pieces that end with a line; of a line that is too long its length alone."""
-    rest: list[bytes] = []
-    held = dropped = 0
-    with file.system.open_input_stream(file.path, compression="detect") as stream:
-        while block := stream.read(BATCH_BYTES):
-            cut = block.rfind(b"\n") + 1
-            if dropped and cut:
-                end = block.find(b"\n") + 1
-                yield dropped + end
-                block, cut, dropped = block[end:], cut - end, 0
-            if dropped:
-                dropped += len(block)
-                continue
-            if cut:
-                lines, rest, held = b"".join([*rest, block[:cut]]), [], 0
-                yield lines
-                del lines
-            rest.append(block[cut:])
-            held += len(block) - cut
-            if held > max_bytes:
-                rest, held, dropped = [], 0, held
-    yield dropped or b"".join(rest)
+        yield from _parsed(lines[:middle], column, max_bytes)
+        yield from _parsed(lines[middle:], column, max_bytes)
 
 
 def _text(file: Input, max_bytes: int) -> Iterator[Rows | Skip]:
     import pyarrow as pa
 
-    with file.system.open_input_stream(file.path, compression="detect") as stream:
-        data = stream.read(max_bytes + 1)
-    if len(data) > max_bytes:
-        yield Skip(0, 1, f"the document has more than {max_bytes:,} bytes")
+    data = bounds.whole(_blocks(file), max_bytes)
+    if data is None:
+        yield Skip(0, 1, bounds.too_long(max_bytes))
         return
     yield Rows(0, 0, pa.array([data], pa.binary()).view(pa.string()))
 
@@ -432,8 +417,7 @@ def _checked(rows: Rows, max_bytes: int) -> Iterator[Rows | Skip]:
     texts = _plain(rows.texts)
     sizes = np.diff(arrow.offsets(texts))
     wrong = {
-        int(i): f"it has {sizes[i]:,} bytes, more than {max_bytes:,}"
-        for i in np.flatnonzero(sizes > max_bytes)
+        int(i): bounds.too_long(max_bytes, int(sizes[i])) for i in np.flatnonzero(sizes > max_bytes)
     }
     try:
         texts.validate(full=True)
@@ -474,7 +458,9 @@ def _not_utf8(texts: pa.Array) -> dict[int, str]:
 # ---------------------------------------------------------------------------- the stream
 
 
-def _strided(files: list[Input], column: str, start: int, step: int) -> Iterator[pa.Array]:
+def _strided(
+    files: list[Input], column: str, start: int, step: int, max_bytes: int
+) -> Iterator[pa.Array]:
     """The documents of every so many units of each table, and of every so many text files."""
 
     def wanted(unit: int) -> bool:
@@ -482,11 +468,11 @@ def _strided(files: list[Input], column: str, start: int, step: int) -> Iterator
 
     texts = 0
     for file in files:
-        if corpus.kind_of(Path(file.path)) not in corpus.TABLES:
+        if kind_of(file.path) == "text":
             texts += 1
             if not wanted(texts - 1):
                 continue
-        for piece in read(file, column, wanted=wanted):
+        for piece in read(file, column, wanted=wanted, max_bytes=max_bytes):
             yield require(file, piece).texts
 
 

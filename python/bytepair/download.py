@@ -97,7 +97,14 @@ def download(
     if n < -1 or n == 0 or workers < 1:
         raise DownloadError(f"n is {n} and workers {workers}; pass a positive number (or n=-1)")
     base = (endpoint or os.environ.get("HF_ENDPOINT") or ENDPOINT).rstrip("/")
+    if not re.match(r"https?://[^/\s]", base):
+        raise DownloadError(f"the endpoint {base!r} is no URL, such as {ENDPOINT}")
     if dataset in DATASETS:
+        if pattern != "*.parquet":
+            raise DownloadError(
+                f"pattern is {pattern!r}, but {dataset} is a fixed list of files; pass n, or name "
+                "the data set of the Hub (owner/name)"
+            )
         repository, name, count = DATASETS[dataset]
         root = f"{base}/datasets/{repository}/resolve/main"
         names = [name.format(i) for i in range(count)]
@@ -150,19 +157,25 @@ def fetch_all(
     Raises:
         DownloadError: if one cannot be had.
     """
-    lock, stop = Lock(), Event()
-    done = 0
+    stop = Event()
     with Bar(progress) as bar, ThreadPoolExecutor(workers, "bytepair-download") as pool:
+        received = _Received(len(files), bar)
 
-        def gained(size: int) -> None:
-            nonlocal done
-            if stop.is_set():
-                raise DownloadError("stopped, because another file cannot be had")
-            with lock:
-                done += size
-                bar.update("load", done, None, f"bytes of {len(files):,} files")
+        def load(number: int) -> Path:
+            def gained(size: int) -> None:
+                if stop.is_set():
+                    raise DownloadError("stopped, because another file cannot be had")
+                received.add(number, size)
 
-        tasks = [pool.submit(fetch, file, dir / file.name, on_bytes=gained) for file in files]
+            def missing(size: int) -> None:
+                received.expect(number, size)
+
+            file = files[number]
+            path = fetch(file, dir / file.name, on_bytes=gained, on_size=missing)
+            received.end(number)
+            return path
+
+        tasks = [pool.submit(load, number) for number in range(len(files))]
         try:
             wait(tasks, return_when=FIRST_EXCEPTION)
         finally:
@@ -175,11 +188,49 @@ def fetch_all(
         return [task.result() for task in tasks]
 
 
+class _Received:
+    """Adds up the bytes that several threads receive, and estimates the bytes of all files.
+
+    A file whose size no server has said is taken to be as large as the others are on average. What
+    was here before does not count.
+    """
+
+    def __init__(self, files: int, bar: Bar) -> None:
+        self._files, self._bar, self._lock = files, bar, Lock()
+        self._sizes: dict[int, int] = {}
+        self._got: dict[int, int] = {}
+
+    def expect(self, number: int, size: int) -> None:
+        """So many bytes of a file are missing."""
+        with self._lock:
+            self._sizes[number] = self._got.get(number, 0) + size
+
+    def add(self, number: int, size: int) -> None:
+        """Bytes of a file came."""
+        with self._lock:
+            self._got[number] = self._got.get(number, 0) + size
+            self._report()
+
+    def end(self, number: int) -> None:
+        """A file is complete."""
+        with self._lock:
+            self._sizes[number] = self._got.get(number, 0)
+            if self._got:
+                self._report()
+
+    def _report(self) -> None:
+        known = [size for size in self._sizes.values() if size]
+        unknown = self._files - len(self._sizes)
+        total = sum(known) + unknown * sum(known) // len(known) if known else None
+        self._bar.update("load", sum(self._got.values()), total)
+
+
 def fetch(
     file: Remote,
     path: Path,
     *,
     on_bytes: Callable[[int], object] = lambda _: None,
+    on_size: Callable[[int], object] = lambda _: None,
     attempts: int = ATTEMPTS,
     timeout: float = TIMEOUT,
     pause: float = PAUSE,
@@ -190,6 +241,8 @@ def fetch(
         file: what to load.
         path: where it goes.
         on_bytes: called with the number of bytes that came.
+        on_size: called with the number of bytes that are missing, before they come, if the server
+            says it; again after a failure.
         attempts: failures in a row, without a byte gained, after which to give up.
         timeout: seconds without a byte after which to try again.
         pause: seconds to wait after a failure, twice as long after each further one.
@@ -200,7 +253,7 @@ def fetch(
     if path.exists() and file.size in (None, path.stat().st_size):
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
-    transfer = _Transfer(file, path, timeout, on_bytes)
+    transfer = _Transfer(file, path, timeout, on_bytes, on_size)
     failures = 0
     while True:
         before = transfer.size
@@ -237,9 +290,15 @@ class _Transfer:
     """One file on its way, and what is known of it."""
 
     def __init__(
-        self, file: Remote, path: Path, timeout: float, on_bytes: Callable[[int], object]
+        self,
+        file: Remote,
+        path: Path,
+        timeout: float,
+        on_bytes: Callable[[int], object],
+        on_size: Callable[[int], object],
     ) -> None:
-        self._file, self._path, self._timeout, self._on_bytes = file, path, timeout, on_bytes
+        self._file, self._path, self._timeout = file, path, timeout
+        self._on_bytes, self._on_size = on_bytes, on_size
         self._partial = path.with_name(f".{path.name}.partial")
         self._tag = path.with_name(f".{path.name}.etag")
         self._size, self._sha256 = file.size, file.sha256
@@ -293,6 +352,8 @@ class _Transfer:
             length = headers.get("Content-Length")
             end = start + int(length) if length and length.isdigit() else None
             self._remember(headers, end)
+            if end is not None:
+                self._on_size(end - start)
             with self._partial.open("r+b" if start else "wb") as out:
                 out.seek(start)
                 out.truncate()

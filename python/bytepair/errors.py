@@ -10,17 +10,24 @@
     │   └── FormatError                     the same of a foreign format, with the place
     │       └── UnsupportedError            a file asks for what cannot be done exactly
     ├── LossError            ValueError     a format cannot hold all of a tokenizer
+    ├── OverwriteError       FileExistsError  another tokenizer, or another file, would be lost
     ├── ConversationError    ValueError     a conversation breaks a rule of its template
     ├── CorpusError          ValueError     a source of text cannot be read as asked
+    ├── ArgumentError        ValueError     an argument has a value that it cannot have
     ├── CountsError          ValueError     a table of counts breaks a rule, or does not fit another
     ├── PlanError            ValueError     a plan lacks a number, or has one that cannot be
     ├── ShardError           ValueError     token shards are damaged, in use, or of another kind
     │   └── InUseError                      another run works on the folder
     ├── DownloadError        OSError        a file cannot be had from the network
+    │   └── NotFetchedError                 a published vocabulary is not here, nor can be had
     └── CountOverflowError   OverflowError  a corpus has more pretokens than 64 bits can count
 
 Each message names the rule, the value, the place and the way out.
 """
+
+from __future__ import annotations
+
+import os
 
 
 class BytepairError(Exception):
@@ -91,12 +98,35 @@ class LossError(BytepairError, ValueError):
         )
 
 
+class OverwriteError(BytepairError, FileExistsError):
+    """A file of another tokenizer is where one is to be written, and would be lost.
+
+    Attributes:
+        path: the file that is there.
+    """
+
+    def __init__(self, path: os.PathLike[str]) -> None:
+        """Take the file that is there."""
+        super().__init__(path)
+        self.path = path
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path} holds something else than this tokenizer, which would be lost; pass "
+            "overwrite=True to replace it, or choose another place"
+        )
+
+
 class ConversationError(BytepairError, ValueError):
     """A conversation breaks a rule of its template, or has nothing to train on."""
 
 
 class CorpusError(BytepairError, ValueError):
     """A source of text cannot be read as asked."""
+
+
+class ArgumentError(BytepairError, ValueError):
+    """An argument has a value that it cannot have."""
 
 
 class CountsError(BytepairError, ValueError):
@@ -117,6 +147,10 @@ class InUseError(ShardError):
 
 class DownloadError(BytepairError, OSError):
     """A file cannot be had from the network, or is not what was promised."""
+
+
+class NotFetchedError(DownloadError):
+    """A published vocabulary is not on this machine, and could not be fetched."""
 
 
 class CountOverflowError(BytepairError, OverflowError):

@@ -63,9 +63,12 @@ def resume(
             ties=ties,
             min_count=min_count,
             max_token_bytes=max_token_bytes,
-            on_progress=lambda done, total: bar.update("merge", done, total),
+            on_progress=lambda done, total: bar.update("merge", done, total, "merges"),
         )
-    return Tokenizer(model)
+        grown = Tokenizer(model)
+        learnt = grown.vocab_size - tokenizer.vocab_size
+        bar.update("merge", learnt, learnt, "merges")
+    return grown._with_roles_of(tokenizer)
 
 
 def extend(
@@ -113,6 +116,8 @@ def extend(
     """
     with Bar(progress) as bar:
         if isinstance(source, Counts):
+            if column != "text":
+                raise CountsError("column says how text is read, and counts hold no text")
             counts = source
         else:
             counts = Job(source, tokenizer.pattern, threads=threads, column=column).run(bar)
@@ -124,9 +129,12 @@ def extend(
             ties=ties,
             min_count=min_count,
             max_token_bytes=max_token_bytes,
-            on_progress=lambda done, total: bar.update("merge", done, total),
+            on_progress=lambda done, total: bar.update("merge", done, total, "merges"),
         )
-    return Tokenizer(model)
+        grown = Tokenizer(model)
+        learnt = grown.vocab_size - tokenizer.vocab_size
+        bar.update("merge", learnt, learnt, "merges")
+    return grown._with_roles_of(tokenizer)
 
 
 @dataclass(frozen=True)
@@ -200,8 +208,10 @@ def verify(
             counts.core,
             ties=ties,
             min_count=min_count,
-            on_progress=lambda done, total: bar.update("verify", done, total),
+            on_progress=lambda done, total: bar.update("verify", done, total, "merges"),
         )
+        steps = len(merges) if found is None else found[0]
+        bar.update("verify", steps, steps, "merges")
     return Verdict(len(merges)) if found is None else Verdict(*found)
 
 

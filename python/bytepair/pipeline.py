@@ -7,31 +7,43 @@
     ├── evaluation.md     the figures of the tokenizer
     └── shards/           token shards and their manifest
 
-Each step leaves its file, whole, and is not done again by the next run.
+Each step leaves its file, whole, and is not done again by the next run, unless its options are
+others then.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bytepair import _core, corpus
+from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.counting import count
 from bytepair.counts import Counts
-from bytepair.documents import documents, inputs, is_url
+from bytepair.documents import Input, documents, is_url
 from bytepair.errors import ShardError
 from bytepair.progress import Callback
 from bytepair.tokenizer import FILE_NAME, Tokenizer, load, write_whole
 from bytepair.train import NANOCHAT_SPECIAL_TOKENS, train
+from bytepair.train import Options as Training
 
 if TYPE_CHECKING:
     from bytepair.shards import Report
+    from bytepair.shards.job import Options
 
 JOB: Final = "pipeline.json"
+#: What each step leaves, in order; the options of each stand under its name in the job.
+MADE: Final = {
+    "counts": ("counts.parquet", "counts.checkpoint"),
+    "tokenizer": ("tokenizer", "evaluation.md"),
+    "shards": ("shards",),
+}
 
 
 @dataclass(frozen=True)
@@ -62,10 +74,14 @@ def pipeline(
     tokens_per_shard: int = 100_000_000,
     bos: bool | str = True,
     column: str = "text",
+    max_document_bytes: int = DOCUMENT_BYTES,
     threads: int | None = None,
     progress: bool | Callback | None = None,
 ) -> Result:
     """Count, train, evaluate, save, shard and verify. The same call continues after a break.
+
+    All options are checked before anything is read. If one was another in an earlier run, what
+    depends on it is made anew, with a warning, and all else is kept.
 
     Args:
         source: files, as in `bytepair.documents`.
@@ -79,12 +95,14 @@ def pipeline(
         tokens_per_shard: as there.
         bos: as there.
         column: the column or field with the text.
+        max_document_bytes: as in `bytepair.count` and `bytepair.shards.write`.
         threads: how many threads to use at most; None means all.
         progress: as in `bytepair.train`.
 
     Raises:
         CorpusError: if the source cannot be read.
-        ShardError: if the folder is that of another pipeline, or another run works on it.
+        PatternError: if the pattern is neither a name nor a regular expression.
+        ShardError: if the folder has the pipeline of other inputs, or another run works on it.
         VocabularyError: if there is no room for the special tokens.
 
     Example:
@@ -97,14 +115,24 @@ def pipeline(
     from bytepair import shards
     from bytepair.shards import manifest
 
-    files = inputs(source)
-    text = documents(source, column) if any(is_url(file.name) for file in files) else source
+    pattern = _core.pattern(pattern)
+    counting = {"pattern": pattern, "max_chars": max_chars, "doc_cap": doc_cap, "column": column}
+    sharding: Options = {
+        "format": format, "tokens_per_shard": tokens_per_shard, "bos": bos, "column": column,
+        "max_document_bytes": max_document_bytes,
+    }  # fmt: skip
+    Training(vocab_size, special_tokens, threads=threads).check(pattern)
+    files = _checked(source, vocab_size, special_tokens, counting, sharding)
+    text = source
+    if any(is_url(file.name) for file in files):
+        text = documents(source, column, max_document_bytes=max_document_bytes)
     folder = Path(out)
     job = {
-        "inputs": [[file.name, file.size] for file in files], "vocab_size": vocab_size,
-        "pattern": pattern, "special_tokens": list(special_tokens), "max_chars": max_chars,
-        "doc_cap": doc_cap, "column": column, "unicode": _core.UNICODE_VERSION,
-    }  # fmt: skip
+        "inputs": [[file.name, file.size] for file in files],
+        "counts": {**counting, "unicode": _core.UNICODE_VERSION},
+        "tokenizer": {"vocab_size": vocab_size, "special_tokens": list(special_tokens)},
+        "shards": sharding,
+    }
     seconds: dict[str, float] = {}
 
     def step(name: str, run: Callable[[], Any]) -> Any:
@@ -118,31 +146,70 @@ def pipeline(
         tok = _trained(
             folder, text, step, vocab_size=vocab_size, special_tokens=special_tokens,
             progress=progress, threads=threads,
-            counting={"pattern": pattern, "max_chars": max_chars, "doc_cap": doc_cap,
-                      "column": column},
+            counting={**counting, "max_document_bytes": max_document_bytes},
         )  # fmt: skip
         if not (folder / "evaluation.md").exists():
             step("evaluate", lambda: _evaluate(tok, folder / "evaluation.md"))
         step("shard", lambda: shards.write(
-            source, tok, folder / "shards", format=format, tokens_per_shard=tokens_per_shard,
-            bos=bos, column=column, threads=threads, progress=progress,
+            source, tok, folder / "shards", threads=threads, progress=progress, **sharding,
         ))  # fmt: skip
         report = step("verify", lambda: shards.verify(folder / "shards", progress=progress))
     return Result(tok, report, seconds)
 
 
+def _checked(
+    source: corpus.Source,
+    vocab_size: int,
+    special_tokens: Sequence[str],
+    counting: dict[str, Any],
+    sharding: Options,
+) -> list[Input]:
+    """Fail before the work if an option would fail after it; return the inputs."""
+    from bytepair.shards.job import make_job
+    from bytepair.shards.layout import layout
+
+    corpus.Limits(counting["max_chars"], counting["doc_cap"])
+    # The bytes alone with the special tokens stand for the tokenizer that will be trained.
+    smallest = 256 + len(special_tokens)
+    bare = train([], smallest, pattern=counting["pattern"], special_tokens=special_tokens)
+    files = make_job(source, bare, **sharding).files
+    layout(sharding["format"]).dtype(vocab_size - 1)
+    return files
+
+
 def _begin(folder: Path, job: dict[str, Any]) -> None:
-    """Make the folder that of this job."""
+    """Make the folder that of this job: take away what other options made of the same inputs."""
     from bytepair.shards import manifest
 
     known = folder / JOB
     if known.exists():
-        manifest.check_job(folder, manifest.read_json(known), job)
-        return
-    others = [p.name for p in folder.iterdir() if not p.name.startswith((f".{JOB}", manifest.LOCK))]
-    if others:
-        raise ShardError(f"{folder} is not empty (it has {min(others)!r}); choose another folder")
+        before = manifest.read_json(known)
+        manifest.check_job(folder, {"inputs": before.get("inputs")}, {"inputs": job["inputs"]})
+        _remove(folder, manifest.differing(before, job))
+    else:
+        own = (f".{JOB}", manifest.LOCK)
+        others = [path.name for path in folder.iterdir() if not path.name.startswith(own)]
+        if others:
+            raise ShardError(
+                f"{folder} is not empty (it has {min(others)!r}); choose another folder"
+            )
     manifest.write_json(known, job)
+
+
+def _remove(folder: Path, changed: list[str]) -> None:
+    """Remove what the first of the steps made whose options are others now, and all behind it."""
+    first = next((number for number, step in enumerate(MADE) if step in changed), len(MADE))
+    names = [name for step in list(MADE)[first:] for name in MADE[step]]
+    there = [name for name in names if (folder / name).exists()]
+    if there:
+        warnings.warn(
+            f"the options of {' and '.join(changed)} are others than in the run before: "
+            f"{', '.join(there)} in {folder} will be made anew",
+            stacklevel=4,
+        )
+    for name in there:
+        path = folder / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def _trained(
@@ -170,7 +237,7 @@ def _trained(
         Counts.load(path), vocab_size, pattern=counting["pattern"], special_tokens=special_tokens,
         threads=threads, progress=progress,
     ))  # fmt: skip
-    tok.save(home)
+    tok.save(home, overwrite=True)  # the folder is this pipeline's
     return tok
 
 

@@ -125,7 +125,8 @@ def plan(
         available: shards that the data set has, for the warning; None means enough.
 
     Raises:
-        PlanError: if there is neither `params` nor `depth`, or a number is not positive.
+        PlanError: if there is neither `params` nor `depth`, or all of `params`, `depth` and
+            `width`, or a number is not positive.
 
     Example:
         >>> import bytepair
@@ -138,6 +139,8 @@ def plan(
         chars_per_token=chars_per_token, chars_per_second=chars_per_second,
         chars_per_shard=chars_per_shard,
     )  # fmt: skip
+    if params is not None and depth is not None and width is not None:
+        raise PlanError("depth says nothing beside params and width; leave out one of the three")
     if depth is not None and width is None:
         width = ASPECT * depth
     if params is None:

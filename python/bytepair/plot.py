@@ -2,14 +2,16 @@
 
 `bars` compares one number of many things, `dots` compares several tokenizers at many things,
 `lines` shows how one number goes with another. The pictures are text: they hold no script, load
-nothing, take the colour of their surroundings for words and axes, and say in words what they show.
-They are 420 units wide, so that a phone can show them with letters that one can read.
+nothing, take the colour of their surroundings for words and axes, and carry their title, wherever
+they are shown. They are 420 units wide, so that a phone can show them with letters that one can
+read; a label that does not fit is shortened in the middle, and whole when the mouse is over it.
 """
 
 from __future__ import annotations
 
 import html
 import math
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -22,6 +24,11 @@ COLORS: Final = ("#3f7ee8", "#e07b39", "#2f9e7a", "#b65fb0", "#a58a1f", "#6c6fd3
 
 WIDTH: Final = 420
 _ROW: Final = 18
+#: Room at the right for half of the number at the end of an axis.
+_RIGHT: Final = 26
+#: The size of letters in pictures and of those in titles.
+_LETTERS: Final = 12
+_TITLE: Final = 13
 
 
 class Svg(str):
@@ -98,7 +105,7 @@ def bars(
         y = 8 + number * _ROW
         width = round(max(scale(value) - left, 0.5), 1)
         color = COLORS[1] if label in strong else COLORS[0]
-        parts.append(_text(left - 8, y + 11, label, "end"))
+        parts.append(_text(left - 8, y + 11, label, "end", room=left - 10))
         parts.append(
             f'<rect x="{left}" y="{y}" width="{width}" height="13" rx="2" fill="{color}"/>'
         )
@@ -126,7 +133,7 @@ def dots(rows: Mapping[str, Mapping[str, float]], *, title: str, unit: str = "")
     kinds = list(next(iter(rows.values()), {}))
     left, top = _label_width(rows), 12 + 16 * len(kinds)
     values = [value for row in rows.values() for value in row.values()]
-    scale = Scale(0, max([*values, 1e-9]), left, WIDTH - 16)
+    scale = Scale(0, max([*values, 1e-9]), left, WIDTH - _RIGHT)
     bottom = top + 8 + len(rows) * (_ROW + 4)
     parts = _legend(kinds, left)
     for tick in scale.ticks():
@@ -136,7 +143,7 @@ def dots(rows: Mapping[str, Mapping[str, float]], *, title: str, unit: str = "")
     for number, (label, row) in enumerate(rows.items()):
         y = top + 16 + number * (_ROW + 4)
         ends = [scale(value) for value in row.values()]
-        parts.append(_text(left - 8, y + 4, label, "end"))
+        parts.append(_text(left - 8, y + 4, label, "end", room=left - 10))
         parts.append(_line(min(ends), y, max(ends), y, strong=True))
         for kind, value in reversed(list(row.items())):
             place = kinds.index(kind)
@@ -146,7 +153,7 @@ def dots(rows: Mapping[str, Mapping[str, float]], *, title: str, unit: str = "")
                 f"<title>{html.escape(f'{label}, {kind}: {_number(value)}')}</title></circle>"
             )
     if unit:
-        parts.append(_text(WIDTH - 16, bottom + 30, unit, "end", faint=True))
+        parts.append(_text(WIDTH - _RIGHT, bottom + 30, unit, "end", faint=True))
     return _svg(parts, bottom + (36 if unit else 20), title)
 
 
@@ -183,8 +190,8 @@ def lines(
     }
     xs = np.concatenate([a for a, _ in data.values()])
     ys = np.concatenate([b for _, b in data.values()])
-    top, bottom, left = 12 + 16 * (len(data) if len(data) > 1 else 0) + (16 if y else 0), 270, 46
-    across = Scale(float(xs.min()), float(xs.max()), left, WIDTH - 16, log_x)
+    top, bottom, left = 12 + 16 * (len(data) if len(data) > 1 else 0) + (16 if y else 0), 270, 54
+    across = Scale(float(xs.min()), float(xs.max()), left, WIDTH - _RIGHT, log_x)
     floor = float(ys.min()) if log_y else min(0.0, float(ys.min()))
     up = Scale(floor, float(ys.max()), bottom, top, log_y)
     parts = _legend(list(data), left) if len(data) > 1 else []
@@ -192,7 +199,7 @@ def lines(
     if y:
         parts.append(_text(4, top - 10, y, "start", faint=True))
     if x:
-        parts.append(_text(WIDTH - 16, bottom + 32, x, "end", faint=True))
+        parts.append(_text(WIDTH - _RIGHT, bottom + 32, x, "end", faint=True))
     for number, (a, b) in enumerate(data.values()):
         points = " ".join(f"{across(i)},{up(j)}" for i, j in zip(a, b, strict=True))
         color = COLORS[number % len(COLORS)]
@@ -239,18 +246,45 @@ def _legend(kinds: Sequence[str], left: float) -> list[str]:
     for number, kind in enumerate(kinds):
         y, color = 10 + 16 * number, COLORS[number % len(COLORS)]
         parts.append(f'<circle cx="{left + 5}" cy="{y}" r="5" fill="{color}"/>')
-        parts.append(_text(left + 16, y + 4, kind, "start"))
+        parts.append(_text(left + 16, y + 4, kind, "start", room=WIDTH - left - 18))
     return parts
 
 
 def _label_width(rows: Mapping[str, object]) -> int:
-    return min(160, 16 + max((round(6.4 * len(label)) for label in rows), default=0))
+    return min(190, 16 + max((math.ceil(_wide(label)) for label in rows), default=0))
 
 
-def _text(x: float, y: float, text: str, anchor: str, *, faint: bool = False) -> str:
-    look = ' opacity="0.7"' if faint else ""
+def _wide(text: str, letters: int = _LETTERS) -> float:
+    """About how wide a text is: as in DejaVu Sans, which is wider than most fonts."""
+    shares = (
+        0.0 if unicodedata.combining(c)
+        else 1.0 if unicodedata.east_asian_width(c) in "WF"
+        else 0.98 if c in "mwMW@%"
+        else 0.76 if c.isupper()
+        else 0.39 if c in " .,:;'|!()[]ijltf"
+        else 0.635
+        for c in text
+    )  # fmt: skip
+    return letters * sum(shares)
+
+
+def _fitted(text: str, room: float) -> str:
+    """A text, or its beginning and its end, so that it fits."""
+    for kept in range(len(text), 0, -1):
+        shown = text if kept == len(text) else f"{text[: (kept + 1) // 2]}…{text[-(kept // 2) :]}"
+        if _wide(shown) <= room:
+            return shown
+    return "…"
+
+
+def _text(
+    x: float, y: float, text: str, anchor: str, *, faint: bool = False, room: float = math.inf
+) -> str:
+    look = ' opacity="0.75"' if faint else ""
     place = f'x="{round(x, 1)}" y="{round(y, 1)}" text-anchor="{anchor}"'
-    return f'<text {place} fill="currentColor"{look}>{html.escape(text)}</text>'
+    shown = _fitted(text, room)
+    whole = "" if shown == text else f"<title>{html.escape(text)}</title>"
+    return f'<text {place} fill="currentColor"{look}>{html.escape(shown)}{whole}</text>'
 
 
 def _line(x1: float, y1: float, x2: float, y2: float, *, strong: bool = False) -> str:
@@ -269,11 +303,29 @@ def _number(value: float) -> str:
     return f"{value:.2f}" if size >= 0.1 else f"{value:.2g}"
 
 
+def _lines(title: str) -> list[str]:
+    """A title, cut between words into lines that fit."""
+    lines = [""]
+    for word in title.split():
+        longer = f"{lines[-1]} {word}".strip()
+        if lines[-1] and _wide(longer, _TITLE + 1) > WIDTH - 8:  # it is bold, so wider
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    return [line for line in lines if line]
+
+
 def _svg(parts: Sequence[str], height: float, title: str) -> Svg:
-    words = html.escape(title)
+    words, lines = html.escape(title), _lines(title)
+    top = 18 * len(lines) + (4 if lines else 0)
+    head = "".join(
+        f'<text x="4" y="{14 + 18 * number}" font-size="{_TITLE}" font-weight="600" '
+        f'fill="currentColor">{html.escape(line)}</text>'
+        for number, line in enumerate(lines)
+    )
     return Svg(
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {round(height)}" '
-        f'width="{WIDTH}" role="img" aria-label="{words}" font-size="12" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {round(height) + top}" '
+        f'width="{WIDTH}" role="img" aria-label="{words}" font-size="{_LETTERS}" '
         'font-family="system-ui, sans-serif" style="max-width:100%;height:auto">'
-        f"<title>{words}</title>{''.join(parts)}</svg>"
+        f'<title>{words}</title>{head}<g transform="translate(0 {top})">{"".join(parts)}</g></svg>'
     )

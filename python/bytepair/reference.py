@@ -25,16 +25,20 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from bytepair._core import PATTERNS
+
 Pair = tuple[int, int]
 
 
 def split(text: str, pattern: str) -> list[bytes]:
     """Split a text into pretokens: the matches of the pattern, and whatever lies between them.
 
-    Needs the third-party package `regex`, whose classes come from its own version of Unicode.
+    The pattern is a name of `bytepair.PATTERNS` or a regular expression. Needs the third-party
+    package `regex`, whose classes come from its own version of Unicode.
     """
     import regex
 
+    pattern = PATTERNS.get(pattern, pattern)
     if pattern.startswith("(?#NF"):
         raise ValueError("normalize the text yourself, and leave out the mark of the pattern")
     step, _, later_steps = pattern.partition("(?#then)")

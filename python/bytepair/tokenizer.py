@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from bytepair import _core
-from bytepair.bulk import BulkMethods
+from bytepair.bulk import BulkMethods, Special
 from bytepair.chat.methods import ChatMethods
-from bytepair.errors import FileFormatError, PatternError, VocabularyError
+from bytepair.errors import FileFormatError, FormatError, PatternError, VocabularyError
+from bytepair.formats import roles
 from bytepair.formats.files import read_file
 from bytepair.formats.files import write_whole as write_whole
-from bytepair.formats.parts import Asked, unspeakable
-from bytepair.view import terminal
+from bytepair.formats.parts import Asked, marks, unspeakable
+from bytepair.view import draw_all, terminal
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     import tokenizers
     from numpy.typing import NDArray
 
-    from bytepair.counts import Counts
 
 FILE_NAME = "tokenizer.bytepair"
 MAGIC = b"BYTEPAIR"
@@ -82,7 +82,7 @@ class Tokenizer(BulkMethods, ChatMethods):
 
         Raises:
             VocabularyError: if an id or a token occurs twice, or an id is too large.
-            PatternError: if the pattern is not a regular expression.
+            PatternError: if the pattern is neither a name nor a regular expression.
 
         Example:
             >>> import bytepair
@@ -91,7 +91,8 @@ class Tokenizer(BulkMethods, ChatMethods):
             >>> tok.encode("abc")
             [256, 99]
         """
-        return cls(_core.Model.from_ranks(mergeable_ranks, pattern, special_tokens or {}))
+        regex = _core.pattern(pattern)
+        return cls(_core.Model.from_ranks(mergeable_ranks, regex, special_tokens or {}))
 
     @classmethod
     def from_merges(
@@ -114,7 +115,7 @@ class Tokenizer(BulkMethods, ChatMethods):
 
         Raises:
             VocabularyError: if a rule of the vocabulary is broken, or a merge makes no token.
-            PatternError: if the pattern is not a regular expression.
+            PatternError: if the pattern is neither a name nor a regular expression.
 
         Example:
             >>> import bytepair
@@ -123,9 +124,8 @@ class Tokenizer(BulkMethods, ChatMethods):
             >>> tok.encode("abc")
             [256, 99]
         """
-        return cls(
-            _core.Model.from_merges(tokens, merges, pattern, special_tokens or {}, ignore_merges)
-        )
+        regex, special = _core.pattern(pattern), special_tokens or {}
+        return cls(_core.Model.from_merges(tokens, merges, regex, special, ignore_merges))
 
     def with_notes(self, notes: Mapping[str, str]) -> Self:
         """Make a tokenizer with the same values and more notes on its origin.
@@ -144,48 +144,207 @@ class Tokenizer(BulkMethods, ChatMethods):
             >>> named == tok, named.notes["name"], named.notes["text_bytes"]
             (True, 'hello', '11')
         """
-        return type(self)(_core.Model.renoted(self, self.notes | dict(notes)))
+        return type(self)(_core.with_notes(self, self.notes | dict(notes)))
 
-    def remembering(self, counts: Counts) -> Self:
-        """Make a tokenizer that is quick from the first text on, also when it is saved and loaded.
+    @property
+    def roles(self) -> dict[str, str]:
+        """The special tokens that have a role, by the role.
 
-        A new process has to find the ids of each pretoken that it meets. With this, it knows the
-        most frequent ones at once. A file is about 2 MB larger, and processes share it.
-
-        Args:
-            counts: the pretokens of texts like those to come, such as those of training. The 32,768
-                most frequent ones of up to 15 bytes are kept, but for a few that share a place.
-
-        Returns:
-            The tokenizer, equal to this one: the ids are the same.
-
-        Raises:
-            EncodeError: if no token covers a byte of a pretoken.
+        The roles are `bos` and `eos` (they begin and end a text), `pad` (fills rows) and
+        `end_of_turn` (ends a message of a conversation). They change no id and do not count when
+        tokenizers are compared; GGUF and Hugging Face files hold them. Published vocabularies and
+        that of nanochat know theirs, and names such as `<|eos|>` say it; `with_roles` says others.
 
         Example:
             >>> import bytepair
-            >>> counts = bytepair.count(["hello hello"])
-            >>> tok = bytepair.train(counts, vocab_size=269)
-            >>> quick = tok.remembering(counts)
-            >>> quick == tok, quick.encode("hello") == tok.encode("hello")
-            (True, True)
+            >>> roles = bytepair.train(["hello hello"], vocab_size=269).roles
+            >>> roles["bos"], roles["end_of_turn"]
+            ('<|bos|>', '<|assistant_end|>')
         """
-        return type(self)(_core.Model.remembering(self, counts.core))
+        return roles.roles(self)
 
-    def save(self, folder: str | os.PathLike[str], *, tables: bool = True) -> Path:
+    def with_roles(self, **wanted: str | None) -> Self:
+        """Make a tokenizer with the same values in which other special tokens have a role.
+
+        Args:
+            wanted: special tokens as `bos=`, `eos=`, `pad=` and `end_of_turn=`; None means that no
+                token has the role. Roles that are not named stay as they are.
+
+        Returns:
+            The tokenizer, equal to this one: roles do not count. They are saved with it.
+
+        Raises:
+            SpecialTokenError: if a token is no special token of this tokenizer.
+            TypeError: if there is no such role.
+
+        Example:
+            >>> import bytepair
+            >>> tok = bytepair.train(["hi hi"], 260, special_tokens=["<start>", "<end>"])
+            >>> tok.with_roles(bos="<start>", eos="<end>").roles
+            {'bos': '<start>', 'eos': '<end>'}
+        """
+        return self.with_notes(roles.notes(self, wanted))
+
+    @property
+    def bos_token_id(self) -> int | None:
+        """The id of the special token that begins a text (see `roles`), or None.
+
+        Example:
+            >>> import bytepair
+            >>> tok = bytepair.train(["hi hi"], 260, special_tokens=["<|bos|>", "<|eos|>"])
+            >>> tok.bos_token_id, tok.eos_token_id, tok.pad_token_id
+            (258, 259, None)
+        """
+        return self._id_of_role("bos")
+
+    @property
+    def eos_token_id(self) -> int | None:
+        """The id of the special token that ends a text (see `roles`), or None.
+
+        Libraries that constrain what a model generates stop there. For the answers of a chat model
+        this should be the end of a turn: `tok.with_roles(eos=tok.roles["end_of_turn"])`.
+
+        Example:
+            >>> import bytepair
+            >>> tok = bytepair.train(["hi hi"], 266)
+            >>> tok.with_roles(eos="<|assistant_end|>").eos_token_id
+            261
+        """
+        return self._id_of_role("eos")
+
+    @property
+    def pad_token_id(self) -> int | None:
+        """The id of the special token that fills rows (see `roles`), or None.
+
+        Example:
+            >>> import bytepair
+            >>> bytepair.train(["hi hi"], 266).pad_token_id
+            257
+        """
+        return self._id_of_role("pad")
+
+    def _id_of_role(self, role: str) -> int | None:
+        name = self.roles.get(role)
+        return None if name is None else self.special_tokens[name]
+
+    @property
+    def special_token_ids(self) -> list[int]:
+        """The ids of the special tokens.
+
+        Example:
+            >>> import bytepair
+            >>> bytepair.train(["hi hi"], 259, special_tokens=["<|bos|>"]).special_token_ids
+            [258]
+        """
+        return list(self.special_tokens.values())
+
+    @property
+    def tokens(self) -> list[bytes]:
+        """The bytes of each id: of a special token its name, nothing where no token has the id.
+
+        Example:
+            >>> import bytepair
+            >>> bytepair.train(["hi hi"], 259, special_tokens=["<|bos|>"]).tokens[256:]
+            [b'hi', b' hi', b'<|bos|>']
+        """
+        tokens = [b""] * self.vocab_size
+        for token, id in self.mergeable_ranks.items():
+            tokens[id] = token
+        for name, id in self.special_tokens.items():
+            tokens[id] = name.encode()
+        return tokens
+
+    def __call__(self, text: str) -> list[int]:
+        """The ids of a text, as `encode` gives them, for libraries that call a tokenizer.
+
+        Example:
+            >>> import bytepair
+            >>> bytepair.train(["hi hi"], 266)("hi hi")
+            [256, 32, 256]
+        """
+        return self.encode(text)
+
+    def with_sentencepiece_ids(self) -> Self:
+        """Make a tokenizer with the same tokens and the ids that `run.c` of llama2.c expects.
+
+        They are 0 for what is unknown, 1 and 2 for the special tokens that begin and end (the end
+        of a turn, where the same token does both), 3 to 258 for the bytes, then the other tokens in
+        their order, and the other special tokens. `<unk>`, `<s>` and `</s>` are added where there
+        are none. What was encoded by the old ids has to be encoded again.
+
+        Raises:
+            VocabularyError: if a byte has no token.
+
+        Example:
+            >>> import bytepair
+            >>> tok = bytepair.train(["hello hello"], vocab_size=269).with_sentencepiece_ids()
+            >>> tok.special_tokens["<|bos|>"], tok.encode("a"), tok.encode("hello")
+            (1, [100], [262])
+        """
+        from bytepair.formats.renumber import with_sentencepiece_ids
+
+        return type(self)(with_sentencepiece_ids(self))
+
+    @property
+    def chat_template(self) -> str | None:
+        """How conversations are written, as a template in Jinja; None if none is known.
+
+        `bytepair.chat.JinjaTemplate` renders it. GGUF and Hugging Face files hold it. nanochat's
+        special tokens bring nanochat's.
+
+        Example:
+            >>> import bytepair
+            >>> bytepair.train(["hello hello"], vocab_size=269).chat_template[:17]
+            "{{- '<|bos|>' -}}"
+            >>> bytepair.train(["hi hi"], 259, special_tokens=["<|bos|>"]).chat_template is None
+            True
+        """
+        return roles.chat_template(self)
+
+    def with_chat_template(self, template: str | None) -> Self:
+        """Make a tokenizer with the same values and another chat template.
+
+        Args:
+            template: the template in Jinja, for instance the text of `chat_template.jinja`; None
+                means that there is none. It is kept as it is, and checked when it is rendered.
+
+        Returns:
+            The tokenizer, equal to this one: templates do not count. They are saved with it.
+
+        Raises:
+            TypeError: if the template is no text.
+
+        Example:
+            >>> import bytepair
+            >>> tok = bytepair.train(["hi hi"], 259, special_tokens=["<|bos|>"])
+            >>> tok.with_chat_template("{{ messages[0].content }}").chat_template
+            '{{ messages[0].content }}'
+        """
+        if not isinstance(template, str | None):
+            raise TypeError(f"a chat template is a str or None, not {type(template).__name__}")
+        return self.with_notes({roles.TEMPLATE: template or ""})
+
+    def save(
+        self, folder: str | os.PathLike[str], *, tables: bool = True, overwrite: bool = False
+    ) -> Path:
         """Write the tokenizer into a folder, which is made if it is not there.
 
         The file is written under another name, synced and renamed: whatever happens, the folder
         holds the old tokenizer or the new one, whole, and a process that has loaded the old one
-        keeps it. The same tokenizer always gives the same file.
+        keeps it. The same tokenizer always gives the same file, and may be saved again.
 
         Args:
             folder: where `tokenizer.bytepair` goes.
             tables: whether the file holds what `load` would else have to make: it loads in no time,
                 and is three to four times larger. Small vocabularies are saved without.
+            overwrite: whether another tokenizer that is there may be replaced.
 
         Returns:
             The path of the file.
+
+        Raises:
+            OverwriteError: if the folder holds another tokenizer (one with another fingerprint),
+                and `overwrite` does not allow to replace it.
 
         Example:
             >>> import bytepair, tempfile
@@ -197,11 +356,25 @@ class Tokenizer(BulkMethods, ChatMethods):
         """
         path = Path(folder) / FILE_NAME
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, self.to_bytes(tables=tables))
+        self._write(path, tables=tables, overwrite=overwrite)
         return path
 
+    def _write(self, path: Path, *, tables: bool = True, overwrite: bool) -> None:
+        """Write a file of the native format."""
+        from bytepair.formats import existing
+
+        data = self.to_bytes(tables=tables)
+        if not overwrite:
+            existing.check(self, path, lambda new: new.write_bytes(data), _core.Model.map)
+        write_whole(path, data)
+
     def export(
-        self, path: str | os.PathLike[str], format: str | None = None, *, lossy: bool = False
+        self,
+        path: str | os.PathLike[str],
+        format: str | None = None,
+        *,
+        lossy: bool = False,
+        overwrite: bool = False,
     ) -> Path:
         """Write the tokenizer for another library.
 
@@ -212,6 +385,7 @@ class Tokenizer(BulkMethods, ChatMethods):
             format: the format: a name of the table in `docs/formats.md`, such as `huggingface` or
                 `tiktoken`; None means the one that the name of the file says.
             lossy: whether to write a format that cannot hold all of the tokenizer.
+            overwrite: whether files of another tokenizer that are there may be replaced.
 
         Returns:
             The path.
@@ -219,6 +393,8 @@ class Tokenizer(BulkMethods, ChatMethods):
         Raises:
             LossError: if something would be lost, and `lossy` does not allow it; the message lists
                 what.
+            OverwriteError: if a file would be replaced that is not of an equal tokenizer, and
+                `overwrite` does not allow it.
             ValueError: if there is no such format, or it is only read.
 
         Example:
@@ -233,28 +409,25 @@ class Tokenizer(BulkMethods, ChatMethods):
 
         target = Path(path)
         own = target.name.endswith(".bytepair")
-        found = format or ("bytepair" if own else registry.of_name(target))
-        if found is None:
-            raise ValueError(
-                f"the name {target.name!r} does not say which format to write; pass format=, one "
-                f"of bytepair, {', '.join(registry.FORMATS)}"
-            )
+        found = format or registry.of_path(target)
         if found != "bytepair":
-            registry.write(self, target, found, lossy=lossy)
+            registry.write(self, target, found, lossy=lossy, overwrite=overwrite)
             return target
         if not own:
-            return self.save(target)
-        write_whole(target, self.to_bytes())
+            return self.save(target, overwrite=overwrite)
+        self._write(target, overwrite=overwrite)
         return target
 
-    def losses(self, format: str) -> list[str]:
+    def losses(self, format: str | os.PathLike[str]) -> list[str]:
         """Ask what would be lost if the tokenizer were written in a format.
 
         Args:
-            format: a name of the table in `docs/formats.md`, such as `gguf`.
+            format: a name of the table in `docs/formats.md`, such as `gguf`; or a path whose name
+                says the format, as in `export`.
 
         Returns:
-            A sentence for each thing that the format cannot hold; nothing if it can hold all.
+            A sentence for each thing that the format cannot hold, or that the programs which read
+            it do in another way; nothing if it can hold all.
 
         Raises:
             ValueError: if there is no such format.
@@ -267,7 +440,8 @@ class Tokenizer(BulkMethods, ChatMethods):
         """
         from bytepair.formats import registry
 
-        return registry.losses(self, format)
+        named = registry.of_path(Path(format)) if isinstance(format, os.PathLike) else format
+        return registry.losses(self, named)
 
     def truncate(self, vocab_size: int) -> Self:
         """Cut the vocabulary down to what training for fewer ids would have given.
@@ -284,7 +458,12 @@ class Tokenizer(BulkMethods, ChatMethods):
             >>> large.truncate(267) == bytepair.train(["hello hello"], 267)
             True
         """
-        return type(self)(_core.truncate(self, vocab_size))
+        return type(self)(_core.truncate(self, vocab_size))._with_roles_of(self)
+
+    def _with_roles_of(self, other: _core.Tokenizer) -> Self:
+        """The same with the roles and the chat template of another."""
+        kept = roles.kept(other)
+        return self.with_notes(kept) if kept else self
 
     @property
     def curve(self) -> NDArray[np.uint64]:
@@ -387,16 +566,27 @@ class Tokenizer(BulkMethods, ChatMethods):
 
         return to_huggingface(self, special=special)
 
-    def view(self, text: str, *, color: bool | None = None) -> str:
+    def view(
+        self,
+        text: str,
+        *,
+        special: Special = None,
+        color: bool | None = None,
+    ) -> str:
         """Show how a text is split: each token on its own background, for a terminal.
 
         Args:
             text: the text.
+            special: as in `encode`: which special tokens in the text are their ids.
             color: whether to use colours; None means: unless `NO_COLOR` is set. Without colours
                 tokens are divided by `|`.
 
         Returns:
-            The text with marks. Bytes that are no whole character are shown as `<E4>`.
+            The text with marks. Bytes that are no whole character are shown as `<E4>`, characters
+            that cannot be seen as `<U+200D>`, special tokens as `⟪<|bos|>⟫`.
+
+        Raises:
+            SpecialTokenError: as in `encode`.
 
         Example:
             >>> import bytepair
@@ -404,7 +594,7 @@ class Tokenizer(BulkMethods, ChatMethods):
             >>> print(tok.view("hello hell", color=False))
             hello| |hel|l
         """
-        return terminal([self.token_bytes(i) for i in self.encode(text)], color=color)
+        return terminal(draw_all(self, self.encode(text, special=special)), color=color)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as the native bytes, with tables, since it is to be used at once."""
@@ -412,8 +602,8 @@ class Tokenizer(BulkMethods, ChatMethods):
 
     def __repr__(self) -> str:
         """Name the values that tell tokenizers apart."""
-        names = {regex: name for name, regex in _core.PATTERNS.items()}
-        pattern = names.get(self.pattern, self.pattern)
+        names = (name for name, regex in _core.PATTERNS.items() if regex == self.pattern)
+        pattern = next(names, self.pattern)
         return (
             f"<bytepair.Tokenizer: {self.vocab_size:,} ids, {len(self.special_tokens)} of them "
             f"special, pattern {pattern}, rule {self.merge_rule}, {self.fingerprint[:12]}>"
@@ -430,6 +620,7 @@ def load(
     lossy: bool = False,
     revision: str | None = None,
     check: bool = False,
+    repeats: int | None = None,
 ) -> Tokenizer:
     """Load a tokenizer, whatever it is kept in.
 
@@ -446,7 +637,8 @@ def load(
             repository of the hub, such as `owner/name` (extra `hub`).
         format: which format the file has, if its content does not say it: `bytepair`, or a name of
             the table in `docs/formats.md`.
-        pattern: the split pattern, for formats that do not hold one.
+        pattern: the split pattern, for formats that do not hold one: a name of
+            `bytepair.PATTERNS` or a regular expression.
         special_tokens: the special tokens and their ids, for formats that do not name them.
         allow_pickle: whether the values of an encoding may be taken out of nanochat's
             `tokenizer.pkl`; no code in it is run.
@@ -455,10 +647,16 @@ def load(
         check: of our own format, whether to make all tables of the file anew and compare. Damage is
             found in any case; this finds a file that somebody made up, for which encoding would be
             wrong. It takes up to some tenths of a second.
+        repeats: the limit in bytes of the cache of repeated text, which holds text that was encoded
+            more than once and its ids, so that prompts that begin alike cost little; 0 switches it
+            off. None means 32 MiB.
 
     Raises:
+        ValueError: if `repeats` is negative.
         FileNotFoundError: if there is no such file.
         FileFormatError: if the file is damaged or of another kind; the message says where.
+        FormatError: if it contradicts the pattern, the special tokens or the format that are asked
+            for, or is in no repository and there is a revision.
         UnsupportedError: if it asks for what cannot be done exactly.
 
     Example:
@@ -471,21 +669,54 @@ def load(
         >>> bytepair.load(tok.to_tiktoken()) == tok
         True
     """
+    if repeats is not None and repeats < 0:
+        raise ValueError(f"repeats is {repeats}; it must be a number of bytes, 0 for none")
+    regex = None if pattern is None else _core.pattern(pattern)
+    asked = Asked(regex, special_tokens, allow_pickle, lossy)
     own = _own_file(source, format)
-    if own is None:
+    if own is not None and revision is None:
+        tok = _mapped(own, check=check)
+    else:
         from bytepair.formats import registry
 
-        asked = Asked(pattern, special_tokens, allow_pickle, lossy)
         parts = registry.read(source, format, asked, revision)
-        return Tokenizer(registry.model(parts, source, asked))
-    if own.exists() and not own.is_file():
-        raise FileFormatError(f"{own}: this is not a regular file")
+        tok = Tokenizer(registry.model(parts, source, asked))
+    _check_asked(tok, asked, str(source))
+    return tok if repeats is None else Tokenizer(_core.with_repeats(tok, repeats))
+
+
+def _check_asked(tok: Tokenizer, asked: Asked, place: str) -> None:
+    """What the caller says beside the file, the file must not contradict."""
+    if asked.pattern is not None and marks(tok.pattern).rest != marks(asked.pattern).rest:
+        raise FormatError(
+            place,
+            f"the split pattern is {tok.pattern!r}, and not {asked.pattern!r} as asked; "
+            "leave out pattern=",
+        )
+    for name, id in (asked.special_tokens or {}).items():
+        if tok.special_tokens.get(name) != id:
+            there = (
+                f"has the id {tok.special_tokens[name]}"
+                if name in tok.special_tokens
+                else "is none"
+            )
+            raise FormatError(
+                place,
+                f"the special token {name!r} {there}, and not {id} as asked; "
+                "leave out special_tokens=",
+            )
+
+
+def _mapped(path: Path, *, check: bool) -> Tokenizer:
+    """The tokenizer of our own file."""
+    if path.exists() and not path.is_file():
+        raise FileFormatError(f"{path}: this is not a regular file")
     try:
         if check:
-            _core.Model.verify(own.read_bytes())
-        return Tokenizer(_core.Model.map(own))
+            _core.Model.verify(path.read_bytes())
+        return Tokenizer(_core.Model.map(path))
     except (FileFormatError, VocabularyError, PatternError) as error:
-        raise FileFormatError(f"{own}: {error}") from None
+        raise FileFormatError(f"{path}: {error}") from None
 
 
 def _own_file(source: Any, format: str | None) -> Path | None:

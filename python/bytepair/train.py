@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from typing import Final, Literal, TypeAlias
+from collections.abc import Mapping, Sequence, Set
+from typing import Any, Final, Literal, TypeAlias
 
 from bytepair import _core, corpus
+from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.counting import Job, opened
 from bytepair.counts import Counts
-from bytepair.errors import CorpusError, CountsError, VocabularyError
+from bytepair.errors import ArgumentError, CorpusError, CountsError, VocabularyError
 from bytepair.progress import Bar, Callback
 from bytepair.tokenizer import Tokenizer
 
@@ -38,7 +39,7 @@ def train(
     source: corpus.Source | Counts,
     vocab_size: int = 65536,
     *,
-    pattern: str = "nanochat",
+    pattern: str | None = None,
     special_tokens: Sequence[str] = NANOCHAT_SPECIAL_TOKENS,
     initial_tokens: Sequence[str] = (),
     max_chars: int | None = None,
@@ -51,6 +52,7 @@ def train(
     column: str = "text",
     errors: corpus.Errors = "strict",
     memory_limit: int | None = None,
+    max_document_bytes: int = DOCUMENT_BYTES,
 ) -> Tokenizer:
     """Train a tokenizer.
 
@@ -62,31 +64,41 @@ def train(
             jsonl or parquet, each also `.gz` or `.zst`; a folder of such files; a glob; a URL, as
             in `bytepair.documents`; Arrow data; or `Counts`, whose pattern is taken.
         vocab_size: how many ids the tokenizer has: the 256 bytes, the merges, the special tokens.
-        pattern: the split pattern: a name of `bytepair.PATTERNS` or a regular expression.
-        special_tokens: the names of the special tokens; they get the ids after the last merge.
+        pattern: the split pattern: a name of `bytepair.PATTERNS` or a regular expression; None
+            means `nanochat`, or the pattern of the counts.
+        special_tokens: the names of the special tokens; they get the ids after the last merge, in
+            this order.
         initial_tokens: words that shall be tokens whatever the text, each a single pretoken (a
             leading space counts). The merges that make them come first and count among the ids.
         max_chars: reading stops with the document that takes the total above so many characters.
         doc_cap: of each document, so many characters are read.
-        ties: which of several pairs with the same count is merged first.
+        ties: which of several pairs with the same count is merged first: that of rustbpe or of
+            Hugging Face, the first seen, or that of the greatest bytes. "hf" gives the merges of
+            Hugging Face, not its ids: there special tokens come first, and bytes in another order.
         min_count: pairs that occur fewer times than this are not merged.
         max_token_bytes: pairs whose token would be longer than this are not merged.
         threads: how many threads count and merge; None means `RAYON_NUM_THREADS`, or else all.
         progress: True for a bar, False for none, None for a bar on a terminal, or a function of
-            the stage ("count", "merge"), what is done, and the total or None.
+            the stage ("count", "merge"), what is done, and the total or None: bytes of text, of
+            which files let the total be estimated, and merges.
         column: the column of a table, or the field of a json object, that holds the text.
         errors: as in `bytepair.count`.
         memory_limit: as in `bytepair.count`; it holds while counting.
+        max_document_bytes: as in `bytepair.count`.
 
     Returns:
         The tokenizer. If the text ran out of pairs before `vocab_size`, there is an
         `ExhaustedWarning`, and `exhausted` of the result is True.
 
     Raises:
-        PatternError: if the pattern is not a regular expression; the message shows where.
+        PatternError: if the pattern is neither a name nor a regular expression; the message says
+            which name may be meant, or shows where the expression is wrong.
         VocabularyError: if `vocab_size` is too small, or an initial token is no pretoken.
         CorpusError: if the source cannot be read, or has no text to learn merges from, or a
             limit is below 1.
+        CountsError: if counts have another pattern than the one that is asked for, or an option
+            says how text is to be read and there are counts instead.
+        TypeError: if the special or initial tokens have no order, or have ids already.
         ValueError: if `ties`, `min_count` or `threads` is none of the values above.
 
     Example:
@@ -95,72 +107,122 @@ def train(
         >>> tok.vocab_size, len(tok.merges), len(tok.special_tokens)
         (270, 5, 9)
     """
-    for name, tokens in (("special_tokens", special_tokens), ("initial_tokens", initial_tokens)):
-        if isinstance(tokens, str):
-            raise TypeError(f"{name} is a str; pass a list of names")
-    _check_size(vocab_size, special_tokens)
-    if min_count < 1:
-        raise ValueError(f"min_count is {min_count}; pass at least 1, which merges every pair")
+    limits = corpus.Limits(max_chars, doc_cap)
+    options = Options(
+        vocab_size, special_tokens, initial_tokens, ties, min_count, max_token_bytes, threads
+    )
+    if isinstance(source, Counts):
+        reading = (limits, column, errors, memory_limit, max_document_bytes)
+        usual = (corpus.Limits(), "text", "strict", None, DOCUMENT_BYTES)
+        _check_counts(source, pattern, reading=reading != usual)
+        options.check(source.pattern)
+    else:
+        regex = _core.pattern("nanochat" if pattern is None else pattern)
+        options.check(regex)
+        job = Job(
+            opened(source, column, max_document_bytes), regex, limits, threads, column, errors,
+            memory_limit, max_document_bytes=max_document_bytes,
+        )  # fmt: skip
     with Bar(progress) as bar:
-        if isinstance(source, Counts):
-            counts = _checked(source, pattern, limited=max_chars is not None or doc_cap is not None)
-        else:
-            limits = corpus.Limits(max_chars, doc_cap)
-            source = opened(source, column)
-            job = Job(source, pattern, limits, threads, column, errors, memory_limit)
-            counts = job.run(bar).core
+        counts = source if isinstance(source, Counts) else job.run(bar)
         # Without a merge to learn, no text is needed: the bytes alone are a tokenizer.
-        if not counts.text_bytes and vocab_size > _smallest(special_tokens):
+        if not counts.text_bytes and vocab_size > options.smallest:
             raise CorpusError(
                 "there is no text to train on: the source has no documents, or empty ones only; "
                 "look at the path and the column, or whether an iterator was used up before"
             )
-        model = _core.train(
-            counts,
-            vocab_size,
-            list(special_tokens),
-            initial_tokens=list(initial_tokens),
-            ties=ties,
-            min_count=min_count,
-            max_token_bytes=max_token_bytes,
-            threads=threads,
-            on_progress=lambda done, total: bar.update("merge", done, total),
-        )
-    tokenizer = Tokenizer(model)
+        tokenizer = Tokenizer(options.run(counts.core, bar))
+        learnt = tokenizer.vocab_size - options.smallest
+        bar.update("merge", learnt, learnt, "merges")
     if tokenizer.exhausted:
-        warnings.warn(_exhausted(tokenizer, vocab_size), ExhaustedWarning, stacklevel=2)
+        warnings.warn(_exhausted(tokenizer, options), ExhaustedWarning, stacklevel=2)
     return tokenizer
 
 
-def _smallest(special_tokens: Sequence[str]) -> int:
-    """The size of a vocabulary without a merge."""
-    return 256 + len(special_tokens)
+class Options:
+    """What training does with counts; the arguments are those of `train`."""
+
+    def __init__(
+        self,
+        vocab_size: int,
+        special_tokens: Sequence[str],
+        initial_tokens: Sequence[str] = (),
+        ties: Ties = "rustbpe",
+        min_count: int = 1,
+        max_token_bytes: int | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self.vocab_size, self.min_count = vocab_size, min_count
+        self._special = _in_order("special_tokens", special_tokens)
+        self._named: dict[str, Any] = {
+            "initial_tokens": _in_order("initial_tokens", initial_tokens), "ties": ties,
+            "min_count": min_count, "max_token_bytes": max_token_bytes, "threads": threads,
+        }  # fmt: skip
+
+    @property
+    def smallest(self) -> int:
+        """The size of a vocabulary without a merge."""
+        return 256 + len(self._special)
+
+    def check(self, regex: str) -> None:
+        """Fail before the corpus is read: training on no text fails as it would on any."""
+        if self.vocab_size < self.smallest:
+            raise VocabularyError(
+                f"vocab_size {self.vocab_size} is too small for the 256 bytes and the "
+                f"{len(self._special)} special tokens; the smallest size is {self.smallest}"
+            )
+        if self.min_count < 1:
+            raise ArgumentError(
+                f"min_count is {self.min_count}; pass at least 1, which merges every pair"
+            )
+        longest = self._named["max_token_bytes"]
+        if longest is not None and longest < 2:
+            raise ValueError(f"max_token_bytes is {longest}; a merge makes 2 bytes or more")
+        nothing = _core.Counts.from_items([], regex)
+        _core.train(nothing, self.vocab_size, self._special, **self._named)
+
+    def run(self, counts: _core.Counts, bar: Bar) -> _core.Model:
+        """Train, and report to a bar that is shown already."""
+        return _core.train(
+            counts, self.vocab_size, self._special, **self._named,
+            on_progress=lambda done, total: bar.update("merge", done, total, "merges"),
+        )  # fmt: skip
 
 
-def _check_size(vocab_size: int, special_tokens: Sequence[str]) -> None:
-    """Fail before the corpus is read."""
-    smallest = _smallest(special_tokens)
-    if vocab_size < smallest:
-        raise VocabularyError(
-            f"vocab_size {vocab_size} is too small for the 256 bytes and the "
-            f"{len(special_tokens)} special tokens; the smallest size is {smallest}"
+def _in_order(option: str, names: Sequence[str]) -> list[str]:
+    """The names as a list; their order is that of their ids."""
+    if isinstance(names, str):
+        raise TypeError(f"{option} is a str; pass a list of names")
+    if isinstance(names, Mapping):
+        raise TypeError(
+            f"{option} is a dict, but training gives the ids: the special tokens get those behind "
+            "the last merge; pass a list of names, in the order that the ids shall have"
         )
+    if isinstance(names, Set):
+        raise TypeError(f"{option} is a set, which has no order; pass a list of names")
+    return list(names)
 
 
-def _checked(counts: Counts, pattern: str, *, limited: bool) -> _core.Counts:
+def _check_counts(counts: Counts, pattern: str | None, *, reading: bool) -> None:
     """Counts bring their pattern, and their text has been read."""
-    regex = _core.PATTERNS.get(pattern, pattern)
-    if regex != counts.pattern and pattern != "nanochat":
+    regex = counts.pattern if pattern is None else _core.pattern(pattern)
+    if regex != counts.pattern:
         raise CountsError(
             f"the counts were made with the pattern {counts.pattern!r}, not {regex!r}"
         )
-    if limited:
-        raise CountsError("max_chars and doc_cap limit what is read; pass them to bytepair.count")
-    return counts.core
+    if reading:
+        raise CountsError(
+            "max_chars, doc_cap and memory_limit limit what is read, column and errors say how, "
+            "and counts hold no text; pass these options to bytepair.count"
+        )
 
 
-def _exhausted(tokenizer: Tokenizer, vocab_size: int) -> str:
+def _exhausted(tokenizer: Tokenizer, options: Options) -> str:
+    pairs, way_out = "", "train on more text, or ask for a smaller vocabulary"
+    if options.min_count > 1:
+        pairs = f" that occur {options.min_count:,} times (min_count)"
+        way_out = f"lower min_count, {way_out}"
     return (
-        f"the text has no more pairs to merge: the vocabulary has {tokenizer.vocab_size:,} ids "
-        f"instead of {vocab_size:,}; train on more text, or ask for a smaller vocabulary"
+        f"the text has no more pairs to merge{pairs}: the vocabulary has "
+        f"{tokenizer.vocab_size:,} ids instead of {options.vocab_size:,}; {way_out}"
     )

@@ -1,50 +1,220 @@
-"""Tokens in, something to look at out: how a text falls into tokens, on a terminal.
+"""Tokens in, something to look at out: the one place that says how a token is drawn.
 
-A token need not be whole characters. Bytes that are not are shown as their hexadecimal number in
-angle brackets, and control characters as the picture that Unicode has for them.
+`draw` cuts the bytes of a token into parts: text, bytes that are no whole character, and marks for
+characters that a reader cannot see, or that would change how the text around them looks. Terminals,
+notebooks, reports and the page of `bytepair explore` all draw these parts.
+
+A special token never looks like text that spells it: on a terminal it stands in `⟪` and `⟫`, and
+where there are colours it is light on dark. The same brackets in text are drawn as marks.
 """
 
 from __future__ import annotations
 
+import html as markup
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final, Literal, NamedTuple, Protocol
 
-# Backgrounds that stay readable under black text, in turn.
-COLORS = ("48;5;153", "48;5;194", "48;5;223", "48;5;218", "48;5;189")
+#: Backgrounds of tokens, in turn: colours of the 256 of a terminal, under black text.
+COLORS: Final = (153, 194, 223, 218, 189)
+
+#: A special token on a terminal: white on dark violet, both of the 256.
+SPECIAL: Final = (231, 54)
+
+#: Characters that are drawn as their number: those without width or with an effect on the text
+#: around them (controls, joiners, directions, selectors), and the brackets of special tokens.
+MARKED: Final = (
+    (0x0080, 0x009F), (0x00AD, 0x00AD), (0x034F, 0x034F), (0x061C, 0x061C), (0x115F, 0x1160),
+    (0x17B4, 0x17B5), (0x180B, 0x180F), (0x200B, 0x200F), (0x2028, 0x202E), (0x2060, 0x206F),
+    (0x27EA, 0x27EB), (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0),
+    (0xFFF0, 0xFFFB), (0x13430, 0x1343F), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A),
+    (0xE0000, 0xE0FFF),
+)  # fmt: skip
+
+_CLASS: Final = "".join(f"{chr(first)}-{chr(last)}" for first, last in MARKED)
+#: Bytes that are no text (as surrogates), marked characters, and stretches of the rest.
+_PARTS: Final = re.compile(
+    f"(?P<byte>[\udc80-\udcff]+)|(?P<mark>[{_CLASS}])|(?P<text>[^\udc80-\udcff{_CLASS}]+)"
+)
+
+Kind = Literal["text", "byte", "mark"]
+
+#: A byte or a mark inside of a token, small and in a frame that no text has.
+_SMALL: Final = (
+    "font:0.72em monospace;border:1px solid;border-radius:3px;padding:0 0.2em;margin:0 1px;"
+    "white-space:nowrap;unicode-bidi:isolate"
+)
+#: A special token in HTML: the style that tells it from text, whatever its colours are.
+_PILL: Final = (
+    "font-family:monospace;font-weight:bold;border:1px solid;border-radius:1em;padding:0 0.4em;"
+    "unicode-bidi:isolate;print-color-adjust:exact;-webkit-print-color-adjust:exact"
+)
 
 
-def readable(token: bytes) -> str:
-    r"""Show the bytes of one token as text.
+class Part(NamedTuple):
+    """A part of a token.
+
+    Attributes:
+        kind: "text", "byte" (bytes that are no whole character), or "mark" (a character that
+            cannot be seen).
+        shown: the text; the bytes as `E4 BD`; the number of the character as `U+200D`.
+    """
+
+    kind: Kind
+    shown: str
+
+
+class Drawn(NamedTuple):
+    """A token as it is drawn.
+
+    Attributes:
+        parts: its parts, in order.
+        special: whether it is a special token.
+        ends_line: whether it ends with the end of a line.
+    """
+
+    parts: tuple[Part, ...]
+    special: bool = False
+    ends_line: bool = False
+
+    def plain(self) -> str:
+        """Write the token without colours: bytes as `<E4>`, special tokens in `⟪` and `⟫`."""
+        text = "".join(_bracketed(part) for part in self.parts)
+        return f"⟪{text}⟫" if self.special else text
+
+    def html(self, *, style: str = "", classes: str = "", title: str = "", space: str = " ") -> str:
+        """Write the token as an element of HTML.
+
+        Args:
+            style: CSS of the element, such as its colours.
+            classes: names of classes; that of a special token is `special`, too.
+            title: what is said when the mouse is over it.
+            space: what is shown for a space.
+        """
+        inner = "".join(
+            markup.escape(part.shown.replace(" ", space))
+            if part.kind == "text"
+            else f'<small style="{_SMALL}">{part.shown}</small>'
+            for part in self.parts
+        )
+        values = {
+            "class": f"{classes} special".strip() if self.special else classes,
+            "style": ";".join(filter(None, [style, _PILL if self.special else ""])),
+            "title": markup.escape(title),
+        }
+        written = "".join(f' {name}="{value}"' for name, value in values.items() if value)
+        return f"<span{written}>{inner}</span>"
+
+
+class Vocabulary(Protocol):
+    """What has tokens, some of which are special: a `bytepair.Tokenizer`."""
+
+    @property
+    def special_tokens(self) -> dict[str, int]:
+        """The ids of the special tokens."""
+
+    def token_bytes(self, id: int) -> bytes:
+        """The bytes of a token."""
+
+
+def draw(token: bytes, *, special: bool = False) -> Drawn:
+    r"""Say how a token is drawn.
+
+    Args:
+        token: its bytes.
+        special: whether it is a special token.
 
     Example:
-        >>> readable(b"caf\xc3\xa9\n"), readable(b"\xe4\xbd")
-        ('café␊', '<E4><BD>')
+        >>> for part in draw(b"a\xe2\x80\x8d\xe4\xbd").parts:
+        ...     print(part.kind, part.shown)
+        text a
+        mark U+200D
+        byte E4 BD
     """
     text = token.decode("utf-8", "surrogateescape")
-    return "".join(_character(c) for c in text)
+    return Drawn(tuple(_parts(text)), special, token.endswith(b"\n"))
 
 
-def _character(c: str) -> str:
-    code = ord(c)
-    if 0xDC80 <= code <= 0xDCFF:
-        return f"<{code - 0xDC00:02X}>"
-    if code < 0x20:
-        return chr(0x2400 + code)
-    if code == 0x7F:
-        return "␡"
-    return c
+def draw_all(vocabulary: Vocabulary, ids: Iterable[int]) -> list[Drawn]:
+    """Say how the tokens of some ids are drawn.
+
+    Args:
+        vocabulary: the tokenizer.
+        ids: the ids.
+
+    Raises:
+        UnknownIdError: if an id stands for nothing.
+
+    Example:
+        >>> import bytepair
+        >>> tok = bytepair.train(["hello hello"], vocab_size=270)
+        >>> ids = tok.encode("hello", prepend="<|bos|>")
+        >>> [one.plain() for one in draw_all(tok, ids)]
+        ['⟪<|bos|>⟫', 'hello']
+    """
+    special = set(vocabulary.special_tokens.values())
+    return [draw(vocabulary.token_bytes(id), special=id in special) for id in ids]
 
 
-def terminal(tokens: Iterable[bytes], *, color: bool | None = None) -> str:
+def readable(token: bytes, *, special: bool = False) -> str:
+    r"""Show the bytes of one token as text.
+
+    Args:
+        token: its bytes.
+        special: whether it is a special token.
+
+    Example:
+        >>> readable(b"caf\xc3\xa9\n"), readable(b"\xe4\xbd"), readable("\u202e".encode())
+        ('café␊', '<E4><BD>', '<U+202E>')
+        >>> readable(b"<|bos|>"), readable(b"<|bos|>", special=True)
+        ('<|bos|>', '⟪<|bos|>⟫')
+    """
+    return draw(token, special=special).plain()
+
+
+def terminal(tokens: Iterable[Drawn], *, color: bool | None = None) -> str:
     """Show tokens side by side: on backgrounds in turn, or divided by `|` without colours.
 
     A token that ends a line is followed by the end of the line, so that text keeps its shape.
+
+    Args:
+        tokens: the tokens, as `draw` gives them.
+        color: whether to use colours; None means: unless `NO_COLOR` is set.
     """
     if color is None:
         color = not os.environ.get("NO_COLOR")
     shown = []
     for i, token in enumerate(tokens):
-        text = readable(token)
-        mark = f"\x1b[30;{COLORS[i % len(COLORS)]}m{text}\x1b[0m" if color else text
-        shown.append(mark + ("\n" if color and token.endswith(b"\n") else ""))
+        text = token.plain()
+        if color:
+            ink, back = SPECIAL if token.special else (16, COLORS[i % len(COLORS)])
+            strong = "1;" if token.special else ""
+            text = f"\x1b[{strong}38;5;{ink};48;5;{back}m{text}\x1b[0m"
+        shown.append(text + ("\n" if color and token.ends_line else ""))
     return ("" if color else "|").join(shown)
+
+
+def _parts(text: str) -> Iterator[Part]:
+    for found in _PARTS.finditer(text):
+        one = found.group()
+        if found.lastgroup == "byte":
+            yield Part("byte", " ".join(f"{ord(c) - 0xDC00:02X}" for c in one))
+        elif found.lastgroup == "mark":
+            yield Part("mark", f"U+{ord(one):04X}")
+        else:
+            yield Part("text", "".join(map(_picture, one)))
+
+
+def _picture(c: str) -> str:
+    """The picture that Unicode has for a control character; any other character as it is."""
+    code = ord(c)
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return "␡" if code == 0x7F else c
+
+
+def _bracketed(part: Part) -> str:
+    if part.kind == "text":
+        return part.shown
+    return "".join(f"<{one}>" for one in part.shown.split(" "))

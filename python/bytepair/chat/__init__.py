@@ -10,7 +10,7 @@ writes can become a special token.
     >>> talk = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
     >>> ids, mask = tok.render_conversation(talk)
     >>> print(tok.visualize(ids, mask, color=False))
-    <|bos|>|<|user_start|>|hi|<|user_end|>|<|assistant_start|>|[he]|[ll]|[o]|[<|assistant_end|>]
+    ⟪<|bos|>⟫|⟪<|user_start|>⟫|hi|⟪<|user_end|>⟫|⟪<|assistant_start|>⟫|[he]|[ll]|[o]|[⟪<|assistant_end|>⟫]
 
 The files: `template` (what a template is), `render` (one conversation), `batch` (whole data sets),
 `parse` (the way back, also while a model writes), `jinja` (templates of Hugging Face), `view`

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from bytepair import _core
 from bytepair.chat.render import Conversation, Segments, messages_of
 from bytepair.errors import ConversationError
+from bytepair.formats.companions import role_tokens
 
 if TYPE_CHECKING:
     import jinja2
@@ -48,7 +49,8 @@ class JinjaTemplate:
     Attributes:
         source: the template, for instance the text of `chat_template.jinja`.
         variables: what the template sees beside `messages` and the other fields of the
-            conversation, for instance `bos_token` and `tools`.
+            conversation, for instance `tools`; and `bos_token` and the like, where they are not
+            those of the roles that the tokenizer's special tokens have.
         pad: the special token that fills rows.
         name: for messages of errors.
 
@@ -87,6 +89,7 @@ class JinjaWriter:
     def __init__(self, tokenizer: _core.Tokenizer, template: JinjaTemplate) -> None:
         self._template = template
         self._special = tokenizer.special_tokens
+        self._roles: dict[str, Any] = dict(role_tokens(tokenizer))
         names = sorted(self._special, key=len, reverse=True)
         self._find = re.compile("|".join(map(re.escape, names)) or r"(?!)")
         self._compiled = _compiled(template.source)
@@ -110,7 +113,8 @@ class JinjaWriter:
         messages = messages_of(conversation)
         fields = dict(conversation) if isinstance(conversation, Mapping) else {}
         fields |= {"messages": messages}
-        variables = {"tools": None, "documents": None, **(self._template.variables or {})}
+        variables = {"tools": None, "documents": None, **self._roles}
+        variables |= self._template.variables or {}
         used = set(json.dumps([fields, variables], ensure_ascii=False, default=str))
         used |= set(self._template.source)
         plain = self._run({**variables, **fields}, prompt)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,7 +15,7 @@ from bytepair.chat.render import (
     render_for_completion,
 )
 from bytepair.chat.template import NANOCHAT, Template
-from bytepair.chat.view import Html, to_html, visualize
+from bytepair.chat.view import Html, summary, to_html, visualize
 
 if TYPE_CHECKING:
     from bytepair.chat.batch import Batch, Source
@@ -199,6 +198,8 @@ class ChatMethods(_core.Tokenizer):
     ) -> str:
         """Show ids as their tokens, divided by `|`, for a terminal.
 
+        Special tokens stand in `⟪` and `⟫`, which no text does, and with colours are reversed.
+
         Args:
             ids: the ids.
             mask: if given, tokens are green where it is 1 and red where it is 0.
@@ -217,6 +218,8 @@ class ChatMethods(_core.Tokenizer):
     def to_html(self, ids: Sequence[int], mask: Sequence[int] | None = None) -> Html:
         """Show ids as their tokens in a notebook; ids appear when the mouse is over a token.
 
+        Special tokens are light on dark, text is dark on light.
+
         Args:
             ids: the ids.
             mask: if given, tokens are green where it is 1 and red where it is 0.
@@ -233,13 +236,5 @@ class ChatMethods(_core.Tokenizer):
         return to_html(self, ids, mask)
 
     def _repr_html_(self) -> str:
-        """The values that tell tokenizers apart, as a notebook shows them."""
-        rows = {
-            "ids": f"{self.vocab_size:,}",
-            "special tokens": " ".join(self.special_tokens) or "none",
-            "pattern": self.pattern,
-            "merge rule": self.merge_rule,
-            "fingerprint": self.fingerprint[:12],
-        }
-        cells = (f"<tr><th>{k}</th><td>{html.escape(v)}</td></tr>" for k, v in rows.items())
-        return f"<table>{''.join(cells)}</table>"
+        """The values that tell tokenizers apart and some tokens, as a notebook shows them."""
+        return summary(self)

@@ -1,13 +1,15 @@
 """The command `bytepair`: one file for each subcommand, which calls only public names.
 
 Standard output is data, standard error is talk. Exit codes: 0 all went well; 1 it did not, and one
-line on standard error says why; 2 the command line is wrong; 130 interrupted by Ctrl-C.
+line on standard error says why; 2 the command line is wrong; 130 interrupted by Ctrl-C. Whatever is
+raised ends in such a line; with `BYTEPAIR_DEBUG=1` the trace stands above it.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import traceback
 import warnings
 from importlib import import_module
 from typing import Any, Final, TextIO
@@ -15,6 +17,7 @@ from typing import Any, Final, TextIO
 import click
 
 from bytepair import BytepairError, __version__
+from bytepair.cli.words import in_words_of
 
 #: The commands in the order of `--help`: each is the function in the file of its name.
 COMMANDS: Final = (
@@ -55,21 +58,31 @@ class Commands(click.Group):
             # Python would complain when it closes stdout at its end.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(0)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as error:
             if ctx.invoked_subcommand != "explore":  # which ends in no other way
                 more = "; the same command goes on from here"
                 more = more if ctx.invoked_subcommand in CONTINUED else ""
-                click.echo(f"bytepair: interrupted{more}", err=True)
+                saved = "".join(f" {note}" for note in getattr(error, "__notes__", []))
+                click.echo(f"bytepair: interrupted{saved or more}", err=True)
             ctx.exit(130)
+        except (click.ClickException, click.Abort, click.exceptions.Exit):
+            raise
+        except Exception as error:
+            _debug()
+            raise click.ClickException(_in_words(_reason(error))) from None
 
 
-@click.group("bytepair", cls=Commands, context_settings={"max_content_width": 100})
+@click.group(
+    "bytepair",
+    cls=Commands,
+    context_settings={"max_content_width": 100, "help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__, message="bytepair %(version)s", help="Print the version.")
 def command() -> None:
     """Byte-level BPE tokenizers: train one, look at it, encode and decode.
 
     Exit codes: 0 success, 1 failure (one line on standard error says why), 2 wrong usage, 130
-    interrupted.
+    interrupted. BYTEPAIR_DEBUG=1 in the environment shows the trace of a failure.
     """
 
 
@@ -78,15 +91,58 @@ def main() -> None:
     warnings.showwarning = _one_line
     try:
         sys.exit(command.main(prog_name="bytepair", standalone_mode=False))
-    except click.ClickException as error:
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
+        sys.exit(error.exit_code)
+    except click.UsageError as error:
+        path = error.ctx.command_path if error.ctx else "bytepair"
+        said = _in_words(error.format_message().removesuffix("."), error.ctx)
+        click.echo(f"{path}: {said}; see {path} --help", err=True)
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        click.echo(f"bytepair: {error.message}", err=True)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):  # Ctrl-C before a command runs, or behind it
         sys.exit(130)
-    except (BytepairError, OSError, OverflowError) as error:
-        where = getattr(error, "__notes__", [])  # of a number that is too large
-        click.echo(f"bytepair: {' '.join([str(error), *where])}", err=True)
+    except Exception as error:  # a command that cannot be imported
+        _debug()
+        click.echo(f"bytepair: {_reason(error)}", err=True)
         sys.exit(1)
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong, in one line; what no command expects is named as such."""
+    notes = getattr(error, "__notes__", [])  # of a number that is too large
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        text = f"{error.filename}: {error.strerror}"  # without the number of the error
+    said = " ".join(" ".join([text, *notes]).split())
+    if isinstance(error, BytepairError | OSError | OverflowError | ImportError) and said:
+        return said
+    if isinstance(error, MemoryError):
+        return f"there is not enough memory{said and f': {said}'}"
+    return (
+        f"unexpected {type(error).__name__}{said and f': {said}'}; this is a defect of bytepair: "
+        "please report it with the trace that BYTEPAIR_DEBUG=1 shows"
+    )
+
+
+def _in_words(message: str, ctx: click.Context | None = None) -> str:
+    """A message in the words of the command that runs; what only reading tells is `convert`'s."""
+    ctx = ctx or click.get_current_context(silent=True)
+    while ctx is not None and not isinstance(ctx.command, Commands):
+        ctx = ctx.parent
+    if ctx is None or not isinstance(ctx.command, Commands) or ctx.invoked_subcommand is None:
+        return message
+    names = dict.fromkeys([ctx.invoked_subcommand, "convert"])
+    commands = [ctx.command.get_command(ctx, name) for name in names]
+    return in_words_of([command for command in commands if command], message)
+
+
+def _debug() -> None:
+    """Show the trace of the exception that is handled, if the user wants it."""
+    if os.environ.get("BYTEPAIR_DEBUG") == "1":
+        traceback.print_exc()
 
 
 def _one_line(
@@ -98,4 +154,4 @@ def _one_line(
     line: str | None = None,
 ) -> None:
     """Show a warning as `warnings.showwarning` would, without its place in the code."""
-    click.echo(f"bytepair: {message}", err=True)
+    click.echo(f"bytepair: {_in_words(str(message))}", err=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -15,6 +16,7 @@ from bytepair.cli import option
     "bytepair convert my-tokenizer tokenizer.json",
     "bytepair convert my-tokenizer hf/ --format huggingface",
     "bytepair convert vocab.tiktoken out.bytepair --pattern gpt4",
+    "bytepair convert my-tokenizer my-vocab.gguf --eos-token '<|end|>'",
 )
 @click.argument("source")
 @click.argument("target", type=option.PATH)
@@ -25,6 +27,13 @@ from bytepair.cli import option
     "--special",
     help='The special tokens, where the source does not: {"<|bos|>": 1000}.',
 )
+@option.roles
+@click.option(
+    "--sentencepiece-ids",
+    is_flag=True,
+    help="Give the tokens the ids that run.c of llama2.c expects; texts are to be encoded again.",
+)
+@option.force
 @click.option("--lossy", is_flag=True, help="Leave out what cannot be read or written.")
 @click.option("--allow-pickle", is_flag=True, help="Read tokenizer.pkl; no code in it is run.")
 @click.option("--revision", help="The commit, tag or branch of owner/name.")
@@ -35,9 +44,12 @@ def convert(
     source_format: str | None,
     pattern: str | None,
     special: str | None,
+    sentencepiece_ids: bool,
+    force: bool,
     lossy: bool,
     allow_pickle: bool,
     revision: str | None,
+    **roles: Any,
 ) -> None:
     """Convert a tokenizer: bytepair, huggingface, tiktoken, gpt2, nanochat, gguf, llama2c, ...
 
@@ -53,12 +65,14 @@ def convert(
         allow_pickle=allow_pickle,
         revision=revision,
     )
+    tokenizer = option.with_roles(tokenizer, roles)
+    tokenizer = tokenizer.with_sentencepiece_ids() if sentencepiece_ids else tokenizer
     try:
-        path = tokenizer.export(target, format, lossy=lossy)
-    except bytepair.BytepairError:
-        raise
-    except ValueError as error:
+        path = tokenizer.export(target, format, lossy=lossy, overwrite=force)
+    except bytepair.errors.ArgumentError as error:
         raise click.BadParameter(str(error), param_hint="--format") from None
+    for lost in tokenizer.losses(format or target):
+        click.echo(f"bytepair: not kept in {path}: {lost}", err=True)
     click.echo(f"{tokenizer.vocab_size:,} ids written to {path}")
 
 

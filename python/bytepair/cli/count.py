@@ -17,7 +17,10 @@ from bytepair.cli import option
     "bytepair train counts.parquet --vocab-size 32768",
 )
 @option.sources
-@option.path("--out", "-o", default="counts.parquet", help="The parquet file to write.")
+@option.path(
+    "--out", "-o", default="counts.parquet", type=option.OUTPUT_FILE,
+    help="The parquet file to write.",
+)  # fmt: skip
 @option.pattern
 @option.max_chars
 @option.doc_cap
@@ -29,9 +32,10 @@ from bytepair.cli import option
     help="Bytes to hold while counting; the rest goes to disk.  [default: half the memory]",
 )
 @option.errors
+@option.max_document_bytes
 @click.option(
     "--checkpoint",
-    type=option.PATH,
+    type=option.OUTPUT_FILE,
     help="Save here every few minutes; if it is there, go on from it.",
 )
 @option.rank
@@ -42,6 +46,7 @@ def count(
     out: Path,
     column: str,
     max_chars: int | None,
+    max_document_bytes: int,
     memory_limit: int | None,
     errors: Literal["strict", "replace"],
     checkpoint: Path | None,
@@ -52,24 +57,34 @@ def count(
 ) -> None:
     """Count the pretokens of text; the result can be trained from, added up and filtered.
 
-    SOURCE: files, folders, globs or URLs.
+    SOURCE: files, folders, globs or URLs, or - for text on standard input.
     """
     if ray or rank is not None or world is not None:
-        if max_chars is not None or errors != "strict" or checkpoint is not None:
-            raise click.BadParameter(
-                "ranks and Ray read all, have marks instead of a checkpoint, and are strict"
-            )
+        option.refuse(
+            "ranks and Ray read all, strictly, and have marks instead of a checkpoint",
+            "max_chars", "errors", "checkpoint", "memory_limit",
+        )  # fmt: skip
         shared = bytepair.distributed.count(
-            list(source), out, rank=rank, world_size=world, ray=ray, column=column, **options
+            list(source),
+            out,
+            rank=rank,
+            world_size=world,
+            ray=ray,
+            column=column,
+            max_document_bytes=max_document_bytes,
+            **options,
         )
         if shared is None:
             click.echo("this share is done; the last rank to finish writes the counts")
         else:
             _report(shared, out)
         return
+    if checkpoint is not None and "-" in source:
+        raise click.UsageError("--checkpoint needs files: standard input cannot be read again")
     counts = bytepair.count(
-        option.source(source, column),
+        option.source(source, column, max_document_bytes),
         max_chars=max_chars,
+        max_document_bytes=max_document_bytes,
         column=column,
         errors=errors,
         memory_limit=memory_limit,

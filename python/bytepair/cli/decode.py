@@ -22,14 +22,15 @@ from bytepair.cli import option
 def decode(
     ids: tuple[str, ...],
     tokenizer: Path,
+    pattern: str | None,
     lines: bool,
 ) -> None:
     """Decode ids, divided by spaces, commas or brackets, into the bytes of their text.
 
     IDS: the ids; standard input if there is none.
     """
-    tok = bytepair.load(tokenizer)
-    text = " ".join(ids) if ids else sys.stdin.read()
+    tok = bytepair.load(tokenizer, pattern=pattern)
+    text = " ".join(ids) if ids else sys.stdin.buffer.read().decode(errors="replace")
     for line in text.splitlines() if lines else [text]:
         sys.stdout.buffer.write(tok.decode_bytes(_numbers(line)))
         if lines:

@@ -13,6 +13,7 @@ import click
 
 import bytepair
 from bytepair.cli import option
+from bytepair.corpus.kinds import is_plain_text, kind_of
 
 PIECE_BYTES: Final = 1 << 20
 
@@ -24,6 +25,8 @@ PIECE_BYTES: Final = 1 << 20
 )
 @click.argument("files", nargs=-1, type=option.PATH)
 @option.tokenizer
+@option.column
+@option.max_document_bytes
 @click.option("--text", help="Encode this text instead.")
 @click.option("--lines", is_flag=True, help="Each line is a document; its end is left out.")
 @click.option(
@@ -38,6 +41,9 @@ PIECE_BYTES: Final = 1 << 20
 def encode(
     files: tuple[Path, ...],
     tokenizer: Path,
+    pattern: str | None,
+    column: str,
+    max_document_bytes: int,
     text: str | None,
     lines: bool,
     special: Literal["text", "all", "error"],
@@ -47,14 +53,19 @@ def encode(
 ) -> None:
     """Encode text: one line of ids for each document, written while the text is still read.
 
-    FILES: text files, one document each; standard input if there is none. Where special tokens are
+    FILES: text files, one document each, or parquet or jsonl with a document a row, each also .gz
+    or .zst; standard input, which is text, if there is none, or for -. Where special tokens are
     looked for (`--special`), a document is read whole first.
     """
-    tok = bytepair.load(tokenizer)
+    option.one_of("files", "text")
+    tok = bytepair.load(tokenizer, pattern=pattern)
     style = Style("[", ", ", "]") if as_json else Style("", " ", "")
-    for pieces in _sources(files, text):
-        if lines:
-            for batch in _batches(_lines(pieces)):
+    for pieces in _sources(files, text, column, max_document_bytes):
+        if isinstance(pieces, Documents) or lines:
+            if isinstance(pieces, Documents) and lines:
+                raise click.BadParameter("--lines is for text; a table has a document a row")
+            batches = pieces.batches if isinstance(pieces, Documents) else _batches(_lines(pieces))
+            for batch in batches:
                 for ids in tok.encode_batch(batch, special=special, prepend=prepend, append=append):
                     style.write([ids])
         elif special == "text":
@@ -84,13 +95,30 @@ class Style(NamedTuple):
         sys.stdout.write(f"{self.end}\n")
 
 
-def _sources(files: tuple[Path, ...], text: str | None) -> Iterator[Iterator[str]]:
-    """Each text, in pieces."""
+class Documents(NamedTuple):
+    """The documents of a table, in batches."""
+
+    batches: Iterator[list[str]]
+
+
+def _sources(
+    files: tuple[Path, ...], text: str | None, column: str, max_document_bytes: int
+) -> Iterator[Iterator[str] | Documents]:
+    """Each text, in pieces, and each table."""
     if text is not None:
         yield iter([text])
     elif not files:
         yield _pieces(sys.stdin.buffer, "standard input")
     for path in files if text is None else ():
+        if str(path) == "-":
+            yield _pieces(sys.stdin.buffer, "standard input")
+            continue
+        if not is_plain_text(path):
+            found = bytepair.documents([path], column, max_document_bytes=max_document_bytes)
+            batches = (batch.column(0).to_pylist() for batch in found)
+            is_text = kind_of(path) == "text"
+            yield chain.from_iterable(batches) if is_text else Documents(batches)
+            continue
         with path.open("rb") as file:
             yield _pieces(file, str(path))
 

@@ -33,6 +33,7 @@ measured = option.together(
         help="Read so many characters of each of them.",
     ),
     option.column,
+    option.max_document_bytes,
     click.option(
         "--width", type=option.number, default=768, help="Numbers in the embedding of an id."
     ),
@@ -49,12 +50,12 @@ measured = option.together(
 @click.option("--json", "as_json", is_flag=True, help="Write all numbers as JSON.")
 @click.option(
     "--sizes",
-    type=option.PATH,
+    type=option.OUTPUT_FILE,
     help="Write bytes per token of every size here: .csv, or .svg for a plot.",
 )
 @click.option(
     "--token-bytes",
-    type=option.PATH,
+    type=option.OUTPUT_FILE,
     help="Write the bytes of each id here: .npy, or .pt for torch.",
 )
 def evaluate(
@@ -64,11 +65,15 @@ def evaluate(
 
     TOKENIZER: a folder, a file or a published name.
     """
+    option.one_of("markdown", "as_json")
+    option.ending(sizes, ".csv", ".svg")
+    option.ending(token_bytes, ".npy", ".pt")
+    if token_bytes:  # before measuring, which takes a while: torch may be missing
+        own = bytepair.evaluate.open_tokenizer(options["tokenizer"])
+        bytepair.evaluate.save_token_bytes(own, token_bytes)
     found = found_for(**options)
     if sizes:
         _write_sizes(found, sizes)
-    if token_bytes:
-        bytepair.evaluate.save_token_bytes(found.tokenizer, token_bytes)
     if as_json:
         click.echo(bytepair.evaluate.to_json(found), nl=False)
     elif markdown:
@@ -92,14 +97,24 @@ def found_for(
     val: Sequence[str],
     max_chars: int,
     column: str,
+    max_document_bytes: int,
     width: int,
 ) -> bytepair.evaluate.Evaluation:
     """Evaluate as the options say, and tell on standard error what was left out."""
+    if not train and not val:
+        option.refuse("there is neither --train nor --val to read", "max_chars", "column")
+    if "none" in against and set(against) != {"none"}:
+        raise click.UsageError("--against none contradicts the other --against; give one of them")
     found = bytepair.evaluate.measure(
         bytepair.evaluate.open_tokenizer(tokenizer),
         name=_name(tokenizer, against),
         against=_rivals(against),
-        texts=_texts({"train": train, "validation": val}, column, max_chars),
+        texts=_texts(
+            {"train": train, "validation": val},
+            column=column,
+            max_chars=max_chars,
+            max_document_bytes=max_document_bytes,
+        ),
         width=width,
     )
     for reason in found.missing.values():
@@ -118,11 +133,9 @@ def _rivals(against: Sequence[str]) -> list[str]:
     return [name for name in against if name != "none"]
 
 
-def _texts(sources: dict[str, Sequence[str]], column: str, max_chars: int) -> dict[str, list[str]]:
+def _texts(sources: dict[str, Sequence[str]], **options: Any) -> dict[str, list[str]]:
     return {
-        name: bytepair.evaluate.documents(
-            [Path(path) for path in paths], column=column, max_chars=max_chars
-        )
+        name: bytepair.evaluate.documents([Path(path) for path in paths], **options)
         for name, paths in sources.items()
         if paths
     }
@@ -135,4 +148,4 @@ def _print(found: bytepair.evaluate.Evaluation) -> None:
     if not sys.stdout.isatty():  # a table cut to eighty columns would lose figures
         console = Console(width=200)
     for part in bytepair.evaluate.to_terminal(found):
-        console.print(part)
+        console.print(part, crop=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import webbrowser
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -38,14 +39,32 @@ def explore(
     TOKENIZERS: those to look at side by side: folders, files or published names, such as gpt2 and
     cl100k_base; the folder tokenizer if there is none.
     """
-    found: dict[str, bytepair.Tokenizer] = {}
-    for name in tokenizers or ("tokenizer",):
-        short = Path(name).resolve().name if Path(name).exists() else name
-        found[name if short in found else short] = bytepair.evaluate.open_tokenizer(name)
+    found = _opened(tokenizers or ("tokenizer",))
 
     def ready(url: str) -> None:
-        click.echo(url)
+        click.echo(f"{url}\nCtrl-C ends it.")
         if open_page:
             webbrowser.open(url)
 
     bytepair.explore.serve(found, host=host, port=port, ready=ready)
+
+
+def _opened(names: Sequence[str]) -> dict[str, bytepair.Tokenizer]:
+    """The tokenizers by name; a published one that cannot be had is left out if there are others.
+
+    Raises:
+        NotFetchedError: if there is none that can be had.
+    """
+    found: dict[str, bytepair.Tokenizer] = {}
+    missing = []
+    for name in names:
+        short = Path(name).resolve().name if Path(name).exists() else name
+        try:
+            found[name if short in found else short] = bytepair.evaluate.open_tokenizer(name)
+        except bytepair.evaluate.NotFetchedError as error:
+            missing.append(error)
+    if missing and not found:
+        raise missing[0]
+    for reason in missing:
+        click.echo(f"bytepair: {reason}", err=True)
+    return found

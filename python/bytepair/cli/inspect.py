@@ -11,12 +11,23 @@ from bytepair.cli import option
 from bytepair.view import readable
 
 
-@option.command("bytepair inspect my-tokenizer", "bytepair inspect --text 'Hello world'")
+@option.command(
+    "bytepair inspect my-tokenizer",
+    "bytepair inspect --text 'Hello world'",
+    "bytepair inspect gpt2.tiktoken --pattern gpt2",
+)
 @click.argument("tokenizer", type=option.PATH, default="tokenizer")
+@option.pattern_of_file
 @click.option("--text", help="Show how this text is split.")
-@click.option("--count", default=12, help="How many tokens to list of each kind.")
+@click.option(
+    "--count",
+    type=click.IntRange(min=0),
+    default=12,
+    help="How many tokens to list of each kind.",
+)
 def inspect(
     tokenizer: Path,
+    pattern: str | None,
     text: str | None,
     count: int,
 ) -> None:
@@ -24,23 +35,25 @@ def inspect(
 
     TOKENIZER: the tokenizer folder or file.
     """
-    tok = bytepair.load(tokenizer)
+    option.one_of("text", "count")
+    tok = bytepair.load(tokenizer, pattern=pattern)
     if text is not None:
-        click.echo(tok.view(text))
+        click.echo(tok.view(text, color=option.colored()))
         return
-    names = {regex: name for name, regex in bytepair.PATTERNS.items()}
+    names = [name for name, regex in bytepair.PATTERNS.items() if regex == tok.pattern]
     merged = [token for token in tok.mergeable_ranks if len(token) > 1]
     longest = sorted(merged, key=len, reverse=True)
     rows = {
         "ids": f"{tok.vocab_size:,}",
         "merges": f"{len(merged):,}",
         "rule": tok.merge_rule,
-        "pattern": f"{names.get(tok.pattern, 'its own')}: {tok.pattern}",
+        "pattern": f"{', '.join(names) or 'its own'}: {tok.pattern}",
         "unicode": tok.unicode_version,
         "fingerprint": tok.fingerprint,
-        "special": " ".join(f"{name}={i}" for name, i in tok.special_tokens.items()) or "none",
+        "special": " ".join(f"{_named(n)}={i}" for n, i in tok.special_tokens.items()) or "none",
+        "roles": " ".join(f"{role}={_named(n)}" for role, n in tok.roles.items()) or "none",
         "first": _shown(merged[:count]),
-        "last": _shown(merged[-count:]),
+        "last": _shown(merged[max(len(merged) - count, 0) :]),
         "longest": _shown(longest[:count]),
         "notes": " ".join(
             f"{name}={value}" for name, value in tok.notes.items() if len(value) < 80
@@ -48,6 +61,11 @@ def inspect(
     }
     for name, value in rows.items():
         click.echo(f"{name:>11}  {value}")
+
+
+def _named(special: str) -> str:
+    """The name of a special token, whose characters a terminal must not obey."""
+    return readable(special.encode())
 
 
 def _shown(tokens: list[bytes]) -> str:

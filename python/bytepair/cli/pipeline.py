@@ -17,13 +17,14 @@ from bytepair.cli import option
 )
 @option.sources
 @option.out_folder
-@click.option("--vocab-size", default=65536, help="Ids of the tokenizer.")
+@click.option("--vocab-size", type=option.size, default=65536, help="Ids of the tokenizer.")
 @option.pattern
 @click.option("--max-chars", type=option.number, help="Train on so many characters; shard all.")
 @click.option("--doc-cap", type=option.number, help="Train on so many characters of each document.")
 @option.shard_format
 @option.tokens_per_shard
 @option.column
+@option.max_document_bytes
 @option.threads
 def pipeline(
     source: tuple[str, ...],

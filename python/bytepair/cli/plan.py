@@ -17,9 +17,7 @@ from bytepair.cli import option
 )
 @click.option("--params", type=option.number, help="Parameters of the model, such as 561M.")
 @click.option("--depth", type=option.number, help="Layers of a model of nanochat's shape instead.")
-@click.option(
-    "--vocab-size", type=click.IntRange(min=256), default=65536, help="Ids of the vocabulary."
-)
+@click.option("--vocab-size", type=option.size, default=65536, help="Ids of the vocabulary.")
 @click.option(
     "--width", type=option.number, help="Width of the model.  [default: 64 times the depth]"
 )
@@ -36,6 +34,7 @@ from bytepair.cli import option
 @click.option(
     "--tokenizer", "-t", type=option.PATH, help="Measure both with this tokenizer instead."
 )
+@option.pattern_of_file
 @click.option(
     "--text",
     multiple=True,
@@ -59,13 +58,24 @@ def plan(
     chars_per_token: float,
     rate: float,
     tokenizer: Path | None,
+    pattern: str | None,
     text: tuple[str, ...],
     shards: int,
     shard_chars: int,
 ) -> None:
     """Say what data the training of a model needs: tokens, text, shards, disk, time."""
-    if tokenizer is not None:
-        tok = bytepair.load(tokenizer)
+    if vocab_size < 256:
+        raise click.BadParameter("it has at least the 256 bytes", param_hint="--vocab-size")
+    if tokenizer is None:
+        option.refuse("without --tokenizer nothing is measured", "text", "pattern")
+    else:
+        option.refuse(
+            "the tokenizer says it",
+            "vocab_size",
+            "chars_per_token",
+            "rate",
+        )
+        tok = bytepair.load(tokenizer, pattern=pattern)
         source = [Path(name) for name in text] or bytepair.sample.paths()
         chars_per_token, rate = bytepair.plan.measure(tok, source)
         vocab_size = tok.vocab_size

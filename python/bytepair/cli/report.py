@@ -14,7 +14,9 @@ from bytepair.cli.evaluate import found_for, measured
 
 @option.command("bytepair report my-tokenizer -o report.html")
 @measured
-@option.path("--out", "-o", default="report.html", help="The page to write.")
+@option.path(
+    "--out", "-o", default="report.html", type=option.OUTPUT_FILE, help="The page to write."
+)
 def report(out: Path, **options: Any) -> None:
     """Write what bytepair evaluate finds as one page of HTML, with pictures.
 

@@ -27,12 +27,7 @@ from bytepair.cli import option
 @click.option("--eos-token", help="End each document with this special token.")
 @option.column
 @click.option("--doc-cap", type=option.number, help="Take so many characters of each document.")
-@click.option(
-    "--max-document-bytes",
-    type=option.number,
-    default="128M",
-    help="A longer document cannot be read; memory grows with it.",
-)
+@option.max_document_bytes
 @click.option(
     "--on-error",
     type=click.Choice(["raise", "skip"]),
@@ -47,6 +42,7 @@ def shard(
     source: tuple[str, ...],
     out: Path,
     tokenizer: Path,
+    pattern: str | None,
     bos: bool,
     bos_token: str | None,
     eos: bool,
@@ -60,7 +56,9 @@ def shard(
 
     SOURCE: files, folders, globs or URLs.
     """
-    tok = bytepair.load(tokenizer)
+    option.one_of("bos", "bos_token")
+    option.one_of("eos", "eos_token")
+    tok = bytepair.load(tokenizer, pattern=pattern)
     options |= {"bos": bos_token or bos, "eos": eos_token or eos}
     made: bytepair.shards.Manifest | None
     if ray or rank is not None or world is not None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
+import itertools
+import shutil
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -23,15 +26,19 @@ SENTENCE = "Hello, how art thou? 1234 times — 你好，世界! Привет, �
     "bytepair train corpus/ --vocab-size 32768 -o my-tokenizer",
     "bytepair train 'shards/*.parquet' --max-chars 2B --doc-cap 10000",
     "bytepair train counts.parquet  # from what bytepair count wrote",
+    "cat book.txt | bytepair train - --vocab-size 1k",
 )
 @click.argument("source", nargs=-1)
 @click.option(
     "--vocab-size",
-    type=int,
+    type=option.size,
     help="Ids in all.  [default: 65536, or 8192 for the sample text]",
 )
-@option.path("--out", "-o", default="tokenizer", help="The folder to write.")
-@option.pattern
+@click.option("--out", "-o", type=option.FOLDER, default="tokenizer", help="The folder to write.")
+@option.force
+@click.option(
+    "--pattern", help=f"{option.PATTERN_HELP}  [default: nanochat, or that of the counts]"
+)
 @click.option(
     "--special",
     multiple=True,
@@ -42,13 +49,14 @@ SENTENCE = "Hello, how art thou? 1234 times — 你好，世界! Привет, �
     multiple=True,
     help="A word that shall be a token in any case; may be repeated.",
 )
+@option.roles
 @option.max_chars
 @option.doc_cap
 @click.option(
     "--ties",
     type=option.TIES,
     default="rustbpe",
-    help="Which of equal pairs is merged first.",
+    help="Which of equal pairs is merged first. hf gives Hugging Face's merges, not its ids.",
 )
 @click.option(
     "--min-count", type=option.number, default=1, help="Merge pairs that occur this often."
@@ -56,49 +64,82 @@ SENTENCE = "Hello, how art thou? 1234 times — 你好，世界! Привет, �
 @option.threads
 @option.column
 @option.errors
+@option.max_document_bytes
 def train(
     source: tuple[str, ...],
     vocab_size: int | None,
     out: Path,
+    force: bool,
     special: tuple[str, ...],
     initial: tuple[str, ...],
     column: str,
+    max_document_bytes: int,
     **options: Any,
 ) -> None:
     """Train a tokenizer on text files, jsonl or parquet (each also .gz or .zst).
 
-    SOURCE: files, folders, globs or URLs; the sample text if there is none.
+    SOURCE: files, folders, globs or URLs, or - for text on standard input; the sample text if
+    there is none.
     """
+    if (out / "tokenizer.bytepair").exists() and not force:
+        click.echo(
+            f"bytepair: {out} holds a tokenizer; if this training gives another one, that is saved "
+            "beside it (--force replaces it)",
+            err=True,
+        )
     default_size = 65536 if source else SAMPLE_VOCAB_SIZE
+    names = special or bytepair.NANOCHAT_SPECIAL_TOKENS
+    roles = {name: options.pop(name) for name in (*option.ROLES, "chat_template")}
+    ids = {name: id for id, name in enumerate(names)}
+    untrained = bytepair.Tokenizer.from_ranks({}, pattern="gpt2", special_tokens=ids)
+    option.with_roles(untrained, roles)  # what is wrong with the roles is said before the training
     started = time.perf_counter()
     tokenizer = bytepair.train(
-        _source(source, column),
+        _source(source, column, max_document_bytes),
         default_size if vocab_size is None else vocab_size,
-        special_tokens=special or bytepair.NANOCHAT_SPECIAL_TOKENS,
+        special_tokens=names,
         initial_tokens=initial,
         column=column,
+        max_document_bytes=max_document_bytes,
         **options,
     )
     seconds = time.perf_counter() - started
-    path = tokenizer.save(out)
-    color = os.isatty(1) and not os.environ.get("NO_COLOR")
-    click.echo(tokenizer.view(SENTENCE, color=color))
+    tokenizer = option.with_roles(tokenizer, roles)
+    path = _saved(tokenizer, out, force)
+    click.echo(tokenizer.view(SENTENCE, color=option.colored()))
     if len(tokenizer.curve) > 1 and tokenizer.curve[0]:
         click.echo(_curve(tokenizer))
     if not source:
         click.echo(_bytes_per_token(tokenizer))
     size = path.stat().st_size / 1e6
     click.echo(f"{tokenizer.vocab_size:,} ids in {seconds:.2f} s, saved to {path} ({size:.2f} MB)")
-    for lost in tokenizer.losses("gguf"):
-        click.echo(f"note: a GGUF file cannot hold {lost}")
-    click.echo(f"next: bytepair evaluate {out}, or bytepair explore {out}")
+    click.echo(f"next: bytepair evaluate {path.parent}, or bytepair explore {path.parent}")
+    if path.parent != out:
+        click.echo(
+            f"bytepair: {out} holds another tokenizer, which is kept; the new one is in "
+            f"{path.parent}; --force replaces what is there",
+            err=True,
+        )
+        sys.exit(1)
 
 
-def _source(names: tuple[str, ...], column: str) -> Any:
+def _saved(tokenizer: bytepair.Tokenizer, out: Path, force: bool) -> Path:
+    """Save into the folder, or beside it if it holds another tokenizer."""
+    with contextlib.suppress(bytepair.errors.OverwriteError):
+        return tokenizer.save(out, overwrite=force)
+    for number in itertools.count(2):
+        with contextlib.suppress(bytepair.errors.OverwriteError):
+            return tokenizer.save(out.parent / f"{out.resolve().name}-{number}")
+    raise AssertionError("there is always a next number")
+
+
+def _source(names: tuple[str, ...], column: str, max_document_bytes: int) -> Any:
     """A single parquet file may hold counts instead of text."""
     if len(names) == 1 and bytepair.Counts.found_in(names[0]):
         return bytepair.Counts.load(names[0])
-    return option.source(names, column) if names else bytepair.sample.paths()
+    if not names:
+        return bytepair.sample.paths()
+    return option.source(names, column, max_document_bytes)
 
 
 def _curve(tokenizer: bytepair.Tokenizer) -> str:
@@ -109,7 +150,10 @@ def _curve(tokenizer: bytepair.Tokenizer) -> str:
         (256 + merges, int(curve[0]) / int(curve[merges])) for merges in [*sizes, len(curve) - 1]
     ]
     widest = max(ratio for _, ratio in rows)
-    bars = (f"{size:>9,} {ratio:5.2f} {'█' * round(40 * ratio / widest)}" for size, ratio in rows)
+    longest = max(min(40, shutil.get_terminal_size().columns - 16), 0)
+    bars = (
+        f"{size:>9,} {ratio:5.2f} {'█' * round(longest * ratio / widest)}" for size, ratio in rows
+    )
     return "\n".join(["bytes per token of the training text, by size of the vocabulary", *bars])
 
 

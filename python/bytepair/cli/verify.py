@@ -19,6 +19,7 @@ from bytepair.cli import option
 )
 @click.argument("path", type=option.PATH)
 @click.argument("counts", type=option.PATH, required=False)
+@option.pattern_of_file
 @click.option(
     "--ties",
     type=option.TIES,
@@ -35,6 +36,7 @@ from bytepair.cli import option
 def verify(
     path: Path,
     counts: Path | None,
+    pattern: str | None,
     ties: Literal["rustbpe", "hf", "first-seen", "bytes-max"],
     min_count: int,
     samples: int,
@@ -48,18 +50,27 @@ def verify(
     their manifest says is checked. Exit code 0 if all is right, 1 if something is not.
     """
     verdict: bytepair.Verdict | bytepair.shards.Report
-    if counts is None:
-        own = path.is_file() or (path / "tokenizer.bytepair").exists()
-        if own and not (path / "manifest.json").exists():
-            click.echo(f"whole, and every table is right: {bytepair.load(path, check=True)!r}")
-            return
+    if counts is not None:
+        option.refuse("COUNTS are those of a tokenizer, and not of shards", "samples")
+        tok, known = bytepair.load(path, pattern=pattern, check=True), bytepair.Counts.load(counts)
+        verdict = bytepair.verify(tok, known, ties=ties, min_count=min_count)
+    elif (path / "manifest.json").exists():
+        option.refuse(f"{path} holds shards", "ties", "min_count", "pattern")
         verdict = bytepair.shards.verify(path, samples=samples)
     else:
-        verdict = bytepair.verify(
-            bytepair.load(path, check=True),
-            bytepair.Counts.load(counts),
-            ties=ties,
-            min_count=min_count,
-        )
+        option.refuse("without COUNTS no merge is checked", "ties", "min_count")
+        option.refuse(f"{path} holds no shards", "samples")
+        _verify_tokenizer(path, pattern)
+        return
     click.echo(str(verdict))
     sys.exit(0 if verdict else 1)
+
+
+def _verify_tokenizer(path: Path, pattern: str | None) -> None:
+    """Say that a tokenizer is whole; of other formats than ours all is made anew in any case."""
+    try:
+        tok = bytepair.load(path, pattern=pattern, check=True)
+    except FileNotFoundError:
+        there = "there is nothing" if not path.exists() else "there is no tokenizer and no shards"
+        raise FileNotFoundError(f"{there} at {path}; look at the name") from None
+    click.echo(f"whole, and every table is right: {tok!r}")

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from bytepair.chat.view import visualize
 from bytepair.compat import tiktoken
 from bytepair.errors import ConversationError, FileFormatError, FormatError, VocabularyError
 from bytepair.formats import nanochat
@@ -158,8 +159,8 @@ class RustBPETokenizer:
         return self.enc.decode(ids)
 
     def save(self, tokenizer_dir: str | os.PathLike[str]) -> None:
-        """Write `tokenizer.bytepair`, and `tokenizer.pkl` for nanochat."""
-        path = self.tokenizer.save(tokenizer_dir)
+        """Write `tokenizer.bytepair`, and `tokenizer.pkl` for nanochat, over what is there."""
+        path = self.tokenizer.save(tokenizer_dir, overwrite=True)
         nanochat.write_pickle(self.tokenizer, path.with_name(PICKLE_NAME))
 
     def render_conversation(
@@ -180,7 +181,7 @@ class RustBPETokenizer:
         self, ids: Sequence[int], mask: Sequence[int], with_token_id: bool = False
     ) -> str:
         """Show ids on a terminal, green where the mask is 1 and red where it is 0."""
-        return self.tokenizer.visualize(ids, mask, with_token_id)
+        return visualize(self.tokenizer, ids, mask, with_ids=with_token_id, before_id="|")
 
 
 # ---------------------------------------------------------------------------- pickles

@@ -21,6 +21,9 @@ GPT4_PATTERN: Final = (
     r"| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"
 )
 
+#: How rustbpe's error begins, which callers may look for.
+_UNKNOWN: Final = "Unknown token id"
+
 
 class Tokenizer:
     """A tokenizer that is empty until it is trained, as rustbpe's is.
@@ -49,7 +52,7 @@ class Tokenizer:
             raise VocabularyError(f"vocab_size is {vocab_size}; it must be at least 256")
         if buffer_size < 1:
             raise ValueError(f"buffer_size is {buffer_size}; it must be at least 1")
-        self._pattern = GPT4_PATTERN if pattern is None else pattern
+        self._pattern = GPT4_PATTERN if pattern is None else _core.pattern(pattern)
         counter = _core.Counter(self._pattern)
         for texts in _batches(iter(iterator), buffer_size):
             counter.add(texts)
@@ -89,11 +92,17 @@ class Tokenizer:
             ValueError: if an id is unknown.
             UnicodeDecodeError: if the bytes are not UTF-8.
         """
-        if self._tokenizer is not None:
+        if self._tokenizer is None:
+            unknown = [id for id in ids if not 0 <= id < 256]
+            if unknown:
+                raise UnknownIdError(
+                    f"{_UNKNOWN}: id {unknown[0]} is not in the vocabulary, whose ids are below 256"
+                )
+            return bytes(ids).decode()
+        try:
             return self._tokenizer.decode(ids, errors="strict")
-        if any(not 0 <= id < 256 for id in ids):
-            raise UnknownIdError("an id is not in the vocabulary, whose ids are below 256")
-        return bytes(ids).decode()
+        except UnknownIdError as error:
+            raise UnknownIdError(f"{_UNKNOWN}: {error}") from None
 
     def batch_decode(self, batch_ids: Sequence[Sequence[int]]) -> list[str]:
         """Decode many lists of ids."""

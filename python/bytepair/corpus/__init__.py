@@ -13,14 +13,19 @@ import glob
 import itertools
 import os
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from bytepair import arrow
-from bytepair.corpus.parquet import open_parquet
+from bytepair.corpus import bounds
+from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion
+from bytepair.corpus.kinds import compression_of, is_listed, is_table, kind_of, listed_endings
+from bytepair.corpus.parquet import Heavy, open_parquet
+from bytepair.corpus.read_ahead import ahead
 from bytepair.errors import CorpusError
+from bytepair.progress import Position
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,18 +38,12 @@ Errors: TypeAlias = Literal["strict", "replace"]
 #: Texts, a path, paths, a folder, a glob, or Arrow data.
 Source: TypeAlias = "str | os.PathLike[str] | Iterable[str] | Iterable[os.PathLike[str]] | Any"
 
-T = TypeVar("T")
-
 BATCH_CHARS: Final = 1 << 22
 BATCH_TEXTS: Final = 1 << 13
 BATCH_ROWS: Final = 1 << 10
 BATCH_BYTES: Final = 1 << 22
 PIECE_BYTES: Final = 1 << 24
 BLOCK_BYTES: Final = 1 << 20
-
-COMPRESSED: Final = {".gz", ".zst"}
-TABLES: Final = {".parquet", ".jsonl", ".ndjson"}
-TEXTS: Final = {".txt", ".text", ".md"}
 
 # A long text may be cut here without changing how a named pattern splits it: a pretoken ends before
 # a space that anything but white space precedes, and between a letter or digit and punctuation or a
@@ -113,6 +112,8 @@ def batches(
     limits: Limits | None = None,
     may_cut: bool = False,
     errors: Errors = "strict",
+    position: Position | None = None,
+    max_document_bytes: int = DOCUMENT_BYTES,
 ) -> Iterator[Batch]:
     """Read a source as batches of documents, in order.
 
@@ -128,27 +129,44 @@ def batches(
         errors: what to do with bytes of files and of Arrow data that are not UTF-8: `"strict"`
             leaves an error, at the latest to whoever takes the documents; `"replace"` puts U+FFFD
             in their place, as Python does.
+        position: is told which part of the files is read.
+        max_document_bytes: a longer document of a file is an error. It does not hold for one that
+            may be read in pieces.
 
     Raises:
-        CorpusError: if there is nothing to read, or a file cannot be read as what it seems to be;
-            the message names the file and the place.
+        CorpusError: if there is nothing to read, or a file cannot be read as what its ending says
+            (`bytepair.corpus.kinds`); the message names the file and the place.
 
     Example:
         >>> from bytepair.corpus import batches
         >>> list(batches(["one text", "another"]))
         [['one text', 'another']]
     """
-    stream = _open(source, column, may_cut, errors)
+    position = position or Position()
+    how = _How(column, may_cut, errors, max_document_bytes, position)
+    stream = _open(source, how)
     if errors == "replace":
         stream = (_replaced(batch) for batch in stream)
-    return stream if limits is None else _limited(stream, limits)
+    return stream if limits is None else _limited(stream, limits, position)
+
+
+@dataclass(frozen=True)
+class _How:
+    """How files are read; the fields are the arguments of `batches`."""
+
+    column: str
+    may_cut: bool
+    errors: Errors
+    max_document_bytes: int
+    position: Position
 
 
 def files(source: Source) -> list[Path] | None:
     """The files that a source names, in the order in which they are read; None if it names none.
 
     Raises:
-        CorpusError: if a path, a folder or a glob has nothing behind it.
+        CorpusError: if a path, a folder or a glob has nothing behind it, or a file that is not
+            read.
 
     Example:
         >>> import bytepair
@@ -178,38 +196,17 @@ def size(batch: Batch) -> int:
     return sum(len(text.encode("utf-8", "surrogatepass")) for text in batch)
 
 
-def _open(source: Source, column: str, may_cut: bool, errors: Errors) -> Iterator[Batch]:
+def _open(source: Source, how: _How) -> Iterator[Batch]:
     named = files(source)
     if named is not None:
-        return ahead(_read_files(named, column, may_cut, errors))
+        return ahead(_read_files(named, how))
     if isinstance(source, bytes):
         raise CorpusError("the source is bytes; decode it to str and pass a list of texts")
     if is_arrow(source):
-        return _read_arrow(source, column, "the Arrow data")
+        return _read_arrow(source, how.column, "the Arrow data")
     if not isinstance(source, Iterable):
         raise CorpusError(f"a {type(source).__name__} is no source of text; see bytepair.corpus")
-    return _read_texts(source, column)
-
-
-def ahead(
-    stream: Iterator[T], large: Callable[[T], bool] = lambda _: False
-) -> Generator[T, None, None]:
-    """Read the next item in a thread while the caller works on the last one.
-
-    Behind one that is large, the next is read when it is asked for, lest memory holds both.
-    """
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(1, "bytepair-corpus") as reader:
-        following = reader.submit(next, stream, None)
-        while (item := following.result()) is not None:
-            if large(item):
-                yield item
-                following = reader.submit(next, stream, None)
-            else:
-                following = reader.submit(next, stream, None)
-                yield item
-            del item
+    return _read_texts(source, how.column)
 
 
 # ---------------------------------------------------------------------------- texts
@@ -246,9 +243,12 @@ def are_paths(items: list[Any] | tuple[Any, ...]) -> bool:
         return False
     if all(isinstance(item, os.PathLike) for item in items):
         return True
-    names = [item for item in items if isinstance(item, str) and len(item) < 4096]
-    found = sum(1 for name in names if "\n" not in name and "\0" not in name and _exists(name))
-    missing = [n for n in names if Path(n).suffix in TABLES | COMPRESSED and not _exists(n)]
+    # Most texts are long or have lines; asking the system about each would take as long as
+    # counting them.
+    short = (item for item in items if isinstance(item, str) and len(item) < 4096)
+    names = [name for name in short if "\n" not in name and "\0" not in name]
+    found = sum(1 for name in names if _exists(name))
+    missing = [name for name in names if is_table(name) and not _exists(name)]
     if missing and not re.search(r"\s", missing[0]):
         raise CorpusError(f"there is no file {missing[0]!r}")
     if found and found < len(items):
@@ -268,93 +268,120 @@ def expand(name: str, way_out: str = "look at its name") -> list[Path]:
     Args:
         name: the path, the folder or the glob.
         way_out: what an error says that one may do if there is nothing.
+
+    Raises:
+        CorpusError: if there is nothing, or a file that is not read.
     """
     if _exists(name):
-        path = Path(name)
-        return _folder(path) if path.is_dir() else [path]
+        return _expanded(Path(name))
     if glob.has_magic(name):
         files = sorted(Path(found) for found in glob.glob(name, recursive=True))  # noqa: PTH207
         if not files:
             raise CorpusError(f"no file matches {name!r}")
-        return [f for file in files for f in (_folder(file) if file.is_dir() else [file])]
+        return [found for file in files for found in _expanded(file)]
     shown = name if len(name) < 80 else f"{name[:77]}..."
     raise CorpusError(f"there is no file or folder {shown!r}; {way_out}")
 
 
+def _expanded(path: Path) -> list[Path]:
+    """A file that is read, or the files of a folder that are."""
+    if path.is_dir():
+        return _folder(path)
+    kind_of(path)  # which raises if it is not read
+    return [path]
+
+
 def _folder(folder: Path) -> list[Path]:
-    known = TABLES | TEXTS
-    files = [f for f in folder.rglob("*") if f.is_file() and kind_of(f) in known]
+    files = [f for f in folder.rglob("*") if f.is_file() and is_listed(f)]
     files = sorted(f for f in files if not any(p.startswith(".") for p in f.parts[-1:]))
     if not files:
-        kinds = " ".join(sorted(known))
         raise CorpusError(
-            f"the folder {folder} holds no file of a known kind: {kinds}, or .gz, .zst; "
+            f"the folder {folder} holds no file of a known kind: {listed_endings()}, or .gz, .zst; "
             "to read others as text, name the files themselves"
         )
     return files
 
 
-def kind_of(path: Path) -> str:
-    """The ending that tells how a file is read, below its compression."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] in COMPRESSED:
-        suffixes.pop()
-    return suffixes[-1] if suffixes else ""
-
-
-def _read_files(named: list[Path], column: str, may_cut: bool, errors: Errors) -> Iterator[Batch]:
+def _read_files(named: list[Path], how: _How) -> Iterator[Batch]:
     failures: tuple[type[Exception], ...] = (OSError,)
-    by_arrow = any(kind_of(file) in TABLES or _is_compressed(file) for file in named)
+    by_arrow = any(is_table(file) for file in named)
     if by_arrow:
         import pyarrow as pa
 
         failures = (OSError, pa.ArrowException)
     for file in named:
         try:
+            how.position.enter(file.stat().st_size)
             match kind_of(file):
-                case ".parquet":
-                    yield from _read_parquet(file, column)
-                case ".jsonl" | ".ndjson":
-                    yield from _read_jsonl(file, column)
-                case _:
-                    yield from _read_text(file, may_cut, errors)
+                case "parquet":
+                    yield from _read_parquet(file, how)
+                case "jsonl":
+                    yield from _read_jsonl(file, how)
+                case "text":
+                    yield from _read_text(file, how)
         except failures as error:
             raise CorpusError(f"{file}: {error}") from error
     if by_arrow:  # what comes next needs memory of its own
         pa.default_memory_pool().release_unused()
 
 
-def _is_compressed(path: Path) -> bool:
-    return path.suffix.lower() in COMPRESSED
-
-
 def _stream(path: Path) -> Any:
     """A readable stream over a file, decompressed by its ending."""
-    if not _is_compressed(path):
-        return path.open("rb")
+    return _stream_of(path)[0]
+
+
+def _stream_of(path: Path) -> tuple[Any, Any]:
+    """A readable stream over a file, decompressed by its ending, and the file below it."""
+    compression = compression_of(path)
+    if compression is None:
+        file = path.open("rb")
+        return file, file
     import pyarrow as pa
 
-    return pa.input_stream(str(path), compression="detect")
+    file = pa.OSFile(str(path))
+    return pa.CompressedInputStream(file, compression), file
 
 
-def _read_text(path: Path, may_cut: bool, errors: Errors) -> Iterator[Batch]:
+def _blocks(path: Path, how: _How) -> Iterator[bytes]:
+    """The bytes of a file, decompressed by its ending, a few megabytes at a time."""
+    whole = max(path.stat().st_size, 1)
+    stream, file = _stream_of(path)
+    with stream:
+        for block in bounds.blocks(stream, PIECE_BYTES, Expansion(str(path), whole)):
+            how.position.within(file.tell() / whole)
+            yield block
+
+
+def _read_text(path: Path, how: _How) -> Iterator[Batch]:
     """One text file is one document, in pieces if it is long and may be cut."""
+    if how.may_cut:
+        yield from _read_pieces(path, how)
+        return
+    text = bounds.whole(_blocks(path, how), how.max_document_bytes)
+    if text is None:
+        raise CorpusError(f"{path}: {bounds.too_long(how.max_document_bytes)}")
+    yield [_decode(text, path, 0, how.errors)]
+
+
+def _read_pieces(path: Path, how: _How) -> Iterator[Batch]:
     done, rest = 0, b""
-    with _stream(path) as stream:
-        while block := stream.read(PIECE_BYTES if may_cut else None):
-            piece = rest + block
-            cut = _last_cut(piece) if may_cut and len(block) == PIECE_BYTES else len(piece)
-            rest = piece[cut:]
-            if cut:
-                yield [_decode(piece[:cut], path, done, errors)]
-            done += cut
+    for block in _blocks(path, how):
+        piece = rest + block
+        known = max(len(rest) - 8, 0)  # what may be cut before it was cut already
+        cut = _last_cut(piece, known) if len(block) == PIECE_BYTES else len(piece)
+        rest = piece[cut:]
+        if len(rest) > how.max_document_bytes:
+            raise CorpusError(f"{path}: {bounds.too_long(how.max_document_bytes)}")
+        if cut:
+            yield [_decode(piece[:cut], path, done, how.errors)]
+        done += cut
     if rest or not done:
-        yield [_decode(rest, path, done, errors)]
+        yield [_decode(rest, path, done, how.errors)]
 
 
-def _last_cut(piece: bytes) -> int:
-    """The last place at which a piece may be cut; 0 if there is none."""
-    for start in range(max(0, len(piece) - 4096), -1, -4096):
+def _last_cut(piece: bytes, first: int = 0) -> int:
+    """The last place from `first` on at which a piece may be cut; 0 if there is none."""
+    for start in range(max(0, len(piece) - 4096), max(first - 4096, -1), -4096):
         cuts = [found.end() for found in _CUT.finditer(piece, start, start + 4098)]
         if cuts:
             return cuts[-1]
@@ -370,41 +397,65 @@ def _decode(piece: bytes, path: Path, before: int, errors: Errors) -> str:
         ) from None
 
 
-def _read_parquet(path: Path, column: str) -> Iterator[Batch]:
+def _read_parquet(path: Path, how: _How) -> Iterator[Batch]:
     import pyarrow as pa
 
-    packed = _is_compressed(path)
+    packed = compression_of(path) is not None
     source = _stream(path) if packed else pa.OSFile(str(path))
-    with open_parquet(source, packed=packed, path=None if packed else str(path)) as file:
-        check_column(column, file.schema, str(path))
-        row = 0
-        for texts in file.batches(column, BATCH_BYTES):
-            yield _column(texts, f"{path}, from row {row} on")
+    name = None if packed else str(path)
+    expansion = Expansion(str(path), path.stat().st_size)
+    with open_parquet(source, expansion, packed=packed, path=name) as file:
+        check_column(how.column, file.schema, str(path))
+        most, row = bounds.most_page_bytes(how.max_document_bytes), 0
+        for texts in file.batches(how.column, BATCH_BYTES, most):
+            if isinstance(texts, Heavy):
+                raise CorpusError(f"{path}, row {row}: {texts.reason}")
+            how.position.within((row + len(texts)) / max(file.metadata.num_rows, 1))
+            yield _checked(_column(texts, f"{path}, from row {row} on"), path, row, how)
             row += len(texts)
 
 
-def _read_jsonl(path: Path, column: str) -> Iterator[Batch]:
+def _read_jsonl(path: Path, how: _How) -> Iterator[Batch]:
     rows = nulls = 0
-    for piece in _whole_lines(path):
-        for texts in parse_jsonl(piece, column):
-            yield _column(texts, f"{path}, from object {rows} on")
+    line = 1
+    for lines in bounds.whole_lines(_blocks(path, how), how.max_document_bytes):
+        if isinstance(lines, int):
+            reason = bounds.too_long(how.max_document_bytes, lines)
+            raise CorpusError(f"{path}, line {line}: {reason}")
+        for texts in _parse(lines, line, path, how.column):
+            yield _checked(_column(texts, f"{path}, from object {rows} on"), path, rows, how)
             rows += len(texts)
             nulls += texts.null_count
+        line += lines.count(b"\n")
     if rows and nulls == rows:
-        raise CorpusError(f"{path}: no object has a field {column!r} with a text")
+        raise CorpusError(f"{path}: no object has a field {how.column!r} with a text")
 
 
-def _whole_lines(path: Path) -> Iterator[bytes]:
-    """The file in pieces that end with a line; a long line makes a long piece."""
-    rest: list[bytes] = []
-    with _stream(path) as stream:
-        while block := stream.read(PIECE_BYTES):
-            cut = block.rfind(b"\n") + 1
-            if cut:
-                yield b"".join([*rest, block[:cut]])
-                rest = []
-            rest.append(block[cut:])
-    yield b"".join(rest)
+def _parse(lines: bytes, first: int, path: Path, column: str) -> list[pa.Array]:
+    """The texts of whole lines; an error names the line, where `first` is the first."""
+    import pyarrow as pa
+
+    try:
+        return parse_jsonl(lines, column)
+    except pa.ArrowInvalid as error:
+        for number, line in enumerate(lines.splitlines(), first):
+            try:
+                parse_jsonl(line, column)
+            except pa.ArrowInvalid as reason:
+                what = str(reason).removesuffix(" in row 0")
+                raise CorpusError(f"{path}, line {number}: {what}") from None
+        raise CorpusError(f"{path}, from line {first} on: {error}") from None
+
+
+def _checked(documents: Column, path: Path, first: int, how: _How) -> Column:
+    """Documents of a file, of which none is too long."""
+    import numpy as np
+
+    sizes = np.diff(documents.offsets)
+    for row in np.flatnonzero(sizes > how.max_document_bytes).tolist():
+        reason = bounds.too_long(how.max_document_bytes, int(sizes[row]))
+        raise CorpusError(f"{path}, row {first + row}: {reason}")
+    return documents
 
 
 def parse_jsonl(lines: bytes, column: str) -> list[pa.Array]:
@@ -506,7 +557,7 @@ def _column(array: pa.Array, place: str) -> Column:
 # ---------------------------------------------------------------------------- limits
 
 
-def _limited(stream: Iterator[Batch], limits: Limits) -> Iterator[Batch]:
+def _limited(stream: Iterator[Batch], limits: Limits, position: Position) -> Iterator[Batch]:
     """Cut documents and stop, by characters."""
     total = 0
     for batch in stream:
@@ -517,6 +568,8 @@ def _limited(stream: Iterator[Batch], limits: Limits) -> Iterator[Batch]:
             if limits.max_chars is not None and total > limits.max_chars:
                 yield texts[: index + 1]
                 return
+        if limits.max_chars is not None:
+            position.limit(total / limits.max_chars)
         yield texts
 
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from bytepair import _core
+from bytepair import _core, arrow
+from bytepair.corpus.bounds import Expansion, blocks, page_too_large
 from bytepair.corpus.pages import (
     DICTIONARY,
     MOST_ROWS,
@@ -111,12 +112,13 @@ class LocalFile(io.FileIO):
 
 @contextmanager
 def open_parquet(
-    source: pa.NativeFile, *, packed: bool = False, path: str | None = None
+    source: pa.NativeFile, expansion: Expansion, *, packed: bool = False, path: str | None = None
 ) -> Iterator[File]:
     """Open a parquet file so that a page of it is in memory at a time.
 
     Args:
         source: the file, which is closed at the end; a stream if it is packed.
+        expansion: is told how much comes out of it.
         packed: whether the file as a whole was compressed; it is unpacked on disk then.
         path: where it lies, if on this machine and as it is.
     """
@@ -125,13 +127,13 @@ def open_parquet(
     with ExitStack() as opened:
         opened.enter_context(source)
         if packed:
-            from shutil import copyfileobj
             from tempfile import TemporaryFile
 
             unpacked = opened.enter_context(TemporaryFile())
-            copyfileobj(source, unpacked, BLOCK_BYTES)
+            for block in blocks(source, BLOCK_BYTES, expansion):
+                unpacked.write(block)
             source = pa.PythonFile(unpacked, "r")
-        yield File(source, path)
+        yield File(source, expansion, path)
 
 
 def footer_of(path: str, column: str) -> Footer | None:
@@ -143,6 +145,12 @@ def footer_of(path: str, column: str) -> Footer | None:
     return Footer(groups, is_read=found[1])
 
 
+def rows_of(path: str, column: str) -> int:
+    """How many rows a local file has; 0 if its footer is damaged or has no such column."""
+    footer = footer_of(path, column)
+    return 0 if footer is None else sum(group.rows for group in footer.groups)
+
+
 class File:
     """An open parquet file.
 
@@ -152,10 +160,12 @@ class File:
         schema: that of Arrow.
     """
 
-    def __init__(self, source: pa.NativeFile, path: str | None = None) -> None:
+    def __init__(
+        self, source: pa.NativeFile, expansion: Expansion, path: str | None = None
+    ) -> None:
         import pyarrow as pa
 
-        self._source, self._path = source, path
+        self._source, self._expansion, self._path = source, expansion, path
         self._footers: dict[str, Footer | None] = {}
         try:
             self._table = _opened(source)
@@ -164,15 +174,13 @@ class File:
         except UnicodeDecodeError as error:
             raise pa.ArrowInvalid(f"a name in its footer is not UTF-8: {error}") from None
 
-    def batches(self, column: str, batch_bytes: int) -> Iterator[pa.Array]:
-        """The texts of all row groups in batches of about so many bytes, whatever their pages."""
+    def batches(self, column: str, batch_bytes: int, page_bytes: int) -> Iterator[pa.Array | Heavy]:
+        """The texts of all row groups, as `group` gives them."""
         for unit in range(self.metadata.num_row_groups):
-            yield from (
-                b for b in self.group(unit, column, batch_bytes) if not isinstance(b, Heavy)
-            )
+            yield from self.group(unit, column, batch_bytes, page_bytes)
 
     def group(
-        self, unit: int, column: str, batch_bytes: int, page_bytes: int | None = None
+        self, unit: int, column: str, batch_bytes: int, page_bytes: int
     ) -> Iterator[pa.Array | Heavy]:
         """The texts of a row group, in batches.
 
@@ -180,23 +188,27 @@ class File:
             unit: the number of the row group.
             column: the name of the column.
             batch_bytes: how large a batch should be, about.
-            page_bytes: a page that is larger when unpacked is `Heavy`; None means that none is.
+            page_bytes: a page that is larger when unpacked is `Heavy`.
         """
         import pyarrow as pa
 
         asked = self.row_group(unit, column)
         rows, _, pages = _rows_at_once(self._source, asked, batch_bytes, page_bytes)
-        heavy = [page for page in pages if page_bytes is not None and page.size > page_bytes]
-        reason = f"the page has {max([page.size for page in heavy], default=0):,} bytes, more than "
-        reason += f"the {page_bytes or 0:,} that are unpacked at once"
+        heavy = [page for page in pages if page.size > page_bytes]
+        reason = page_too_large(max([page.size for page in heavy], default=0), page_bytes)
         if any(page.kind == DICTIONARY for page in heavy):
             yield Heavy(asked.rows, reason)
             return
         table = _opened(_Without(self._source, heavy)) if heavy else self._table
         found = table.iter_batches(rows, row_groups=[unit], columns=[column], use_threads=False)
+        texts = (arrow.plain(batch.column(0)) for batch in found)
         left = asked.rows
-        for batch in _filled((batch.column(0) for batch in found), heavy, reason):
-            left -= batch.rows if isinstance(batch, Heavy) else len(batch)
+        for batch in _filled(texts, heavy, reason):
+            if isinstance(batch, Heavy):
+                left -= batch.rows
+            else:
+                left -= len(batch)
+                self._expansion.add(batch.nbytes)
             yield batch
         if left > 0:
             raise pa.ArrowInvalid(f"row group {unit} lacks {left:,} of its {asked.rows:,} rows")
@@ -253,13 +265,13 @@ def parts(
 
 
 def _rows_at_once(
-    source: Source, group: Group, batch_bytes: int, page_bytes: int | None
+    source: Source, group: Group, batch_bytes: int, page_bytes: int
 ) -> tuple[int, int, list[Page]]:
     """How many rows a batch may have; how many, if all were alike; and the pages, if read."""
     rows = usual = MOST_ROWS
     pages: list[Page] = []
     for chunk in group.chunks:
-        pages = _pages(source, chunk, min(MOST_BYTES, page_bytes or MOST_BYTES))
+        pages = _pages(source, chunk, min(MOST_BYTES, page_bytes))
         average = batch_bytes * group.rows // max(chunk.total_uncompressed_size, 1)
         usual = max(min(average, MOST_ROWS), 1)
         rows = max(min(average, rows_at_once(pages, batch_bytes, MOST_BYTES)), 1)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core, corpus, counting
+from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.counts import Counts
 from bytepair.distributed import on_ray, tasks
 from bytepair.distributed.tasks import Task
@@ -43,6 +44,7 @@ def count(
     pattern: str = "nanochat",
     doc_cap: int | None = None,
     column: str = "text",
+    max_document_bytes: int = DOCUMENT_BYTES,
     threads: int | None = None,
     task_bytes: int = tasks.TASK_BYTES,
     partitions: int = PARTITIONS,
@@ -56,9 +58,10 @@ def count(
         rank: of this process; None means that the job array says it.
         world_size: how many processes there are; None means the same.
         ray: let a Ray cluster run the tasks, instead of ranks; needs the extra `ray`.
-        pattern: as in `bytepair.count`, and so are the next three.
+        pattern: as in `bytepair.count`, and so are the next four.
         doc_cap: as there.
         column: as there.
+        max_document_bytes: as there.
         threads: as there, for each process; with Ray None means one.
         task_bytes: files are gathered to about so many bytes a task.
         partitions: in how many pieces counts are added up; memory is that of one piece, and of the
@@ -69,7 +72,8 @@ def count(
 
     Raises:
         CorpusError: if something cannot be read.
-        ShardError: if tasks of another count lie beside the file, or two processes have one rank.
+        ShardError: if tasks of another count lie beside the file, two processes have one rank,
+            or there is a rank and Ray too.
         ImportError: with Ray, if it is not installed.
         ConnectionError: with Ray, if the cluster that is named does not answer.
 
@@ -85,18 +89,23 @@ def count(
         >>> counts == bytepair.count(files)
         True
     """
+    tasks.check_ranks(rank, world_size, ray=ray)
     if out is None:
         if not ray:
             raise ShardError("ranks meet in a folder: pass the file to write (out)")
         with tempfile.TemporaryDirectory(prefix="bytepair-") as folder:
             return count(
                 source, Path(folder) / "counts.parquet", ray=True, pattern=pattern,
-                doc_cap=doc_cap, column=column, threads=threads, task_bytes=task_bytes,
-                partitions=partitions,
+                doc_cap=doc_cap, column=column, max_document_bytes=max_document_bytes,
+                threads=threads, task_bytes=task_bytes, partitions=partitions,
             )  # fmt: skip
+    if ray:
+        on_ray.check()
     path = Path(out)
     files = inputs(source)
-    options = {"pattern": pattern, "doc_cap": doc_cap, "column": column}
+    options: dict[str, Any] = {
+        "pattern": _core.pattern(pattern), "doc_cap": doc_cap, "column": column,
+    }  # fmt: skip
     root = path.with_name(f"{path.name}.parts")
     work = tasks.split(files, task_bytes)
     job = {
@@ -104,6 +113,7 @@ def count(
         "partitions": partitions, "unicode": _core.UNICODE_VERSION,
     }  # fmt: skip
     tasks.begin(root, job)
+    options["max_document_bytes"] = max_document_bytes
     left = [task for task in work if not task.is_done(root)]
     if ray:
         on_ray.each(left, count_task, (root, {**options, "threads": threads or 1}, partitions))
@@ -122,7 +132,8 @@ def count_task(task: Task, root: Path, options: dict[str, Any], partitions: int)
     def work(task: Task, folder: Path) -> dict[str, Any]:
         import pyarrow.parquet as pq
 
-        counts = counting.count(_readable(task.files, options["column"]), progress=False, **options)
+        source = _readable(task.files, options["column"], options["max_document_bytes"])
+        counts = counting.count(source, progress=False, **options)
         tables = list(divided(counts, task.number, partitions))
         with pq.ParquetWriter(folder / "counts.parquet", tables[0].schema) as writer:
             for table in tables:
@@ -132,11 +143,15 @@ def count_task(task: Task, root: Path, options: dict[str, Any], partitions: int)
     tasks.run(root, [task], work)
 
 
-def _readable(files: list[Input], column: str) -> Any:
+def _readable(files: list[Input], column: str, max_bytes: int) -> Any:
     """Files as paths, if they are here, or else as columns."""
     if not any(is_url(file.name) for file in files):
         return [Path(file.path) for file in files]
-    return (require(file, piece).texts for file in files for piece in read(file, column))
+    return (
+        require(file, piece).texts
+        for file in files
+        for piece in read(file, column, max_bytes=max_bytes)
+    )
 
 
 def divided(counts: Counts, task: int, partitions: int) -> Iterator[pa.Table]:

@@ -27,10 +27,8 @@ def each(items: Iterable[Any], function: Callable[..., None], arguments: tuple[A
     results(items, function, arguments)
 
 
-def results(
-    items: Iterable[Any], function: Callable[..., Any], arguments: tuple[Any, ...]
-) -> list[Any]:
-    """Call a function for each item, somewhere, and return what it gives, in order.
+def check() -> None:
+    """See that Ray is there and its cluster answers, before anything is read or written.
 
     Raises:
         ImportError: if Ray is not installed.
@@ -40,11 +38,25 @@ def results(
         import ray
     except ImportError as error:
         raise ImportError("to use a cluster, install Ray: pip install 'bytepair[ray]'") from error
+    if not ray.is_initialized():
+        _expect_an_answer()
+
+
+def results(
+    items: Iterable[Any], function: Callable[..., Any], arguments: tuple[Any, ...]
+) -> list[Any]:
+    """Call a function for each item, somewhere, and return what it gives, in order.
+
+    Raises:
+        ImportError: if Ray is not installed.
+        ConnectionError: if the cluster that Ray would go to does not answer.
+    """
+    check()
+    import ray
+
     packed = [{"number": number, "item": pickle.dumps(item)} for number, item in enumerate(items)]
     if not packed:
         return []
-    if not ray.is_initialized():
-        _expect_an_answer()
 
     def call(row: dict[str, Any]) -> dict[str, Any]:
         result = function(pickle.loads(row["item"]), *arguments)

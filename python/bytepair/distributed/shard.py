@@ -21,7 +21,7 @@ from bytepair import corpus
 from bytepair.distributed import on_ray, tasks
 from bytepair.distributed.tasks import Task
 from bytepair.errors import InUseError, ShardError
-from bytepair.progress import Bar, Callback
+from bytepair.progress import Bar, Callback, Position
 from bytepair.shards import Manifest, manifest
 from bytepair.shards.disk import DiskFile
 from bytepair.shards.encode import encode_all
@@ -67,8 +67,9 @@ def shard(
         The manifest, from the process that finishes last; None from the others.
 
     Raises:
-        CorpusError: if something cannot be read, unless it is to be skipped.
-        ShardError: if the folder belongs to another job, or two processes have the same rank.
+        CorpusError: if something cannot be read, unless it is to be skipped; or if all is skipped.
+        ShardError: if the folder belongs to another job, two processes have the same rank, or
+            there is a rank and Ray too.
         ImportError: with Ray, if it is not installed.
         ConnectionError: with Ray, if the cluster that is named does not answer.
 
@@ -84,9 +85,13 @@ def shard(
         >>> made.documents
         61
     """
+    tasks.check_ranks(rank, world_size, ray=ray)
+    if ray:
+        on_ray.check()
     job = make_job(source, tokenizer, **options)
     if (Path(out) / manifest.NAME).exists() and (done := finished(Path(out), job)):
         return done
+    manifest.check_folder(Path(out), job.values, ignore=PARTS)
     root = Path(out) / PARTS
     work = tasks.split(job.files, task_bytes)
     tasks.begin(root, {**job.values, "task_bytes": task_bytes})
@@ -145,10 +150,16 @@ def assemble(
                 marks = manifest.begin(folder, job.values, ignore=PARTS)
                 following = marks[-1].following if marks else (0, 0)
                 if following is not None:
-                    with Cut(job, folder, marks, bar) as run:
+                    said = tasks.marks(folder / PARTS, work)
+                    position = Position(sum(mark["tokens"] for mark in said))
+                    with Cut(job, folder, marks, bar, position) as run:
+                        position.enter(sum(mark.shard.tokens for mark in marks))
                         for item in _parts(folder / PARTS, work, Place(*following), job.dtype):
+                            if not isinstance(item, dict):
+                                position.enter(len(item.ids))
+                                position.within(1.0)
                             run.take(item)
-                        run.close(None)
+                        run.finish()
                     marks += run.marks
                 made = finish(folder, job, marks)
             shutil.rmtree(folder / PARTS, ignore_errors=True)

@@ -74,6 +74,16 @@ def split(files: list[Input], task_bytes: int = TASK_BYTES) -> list[Task]:
     return [Task(number, group) for number, group in enumerate(groups)]
 
 
+def check_ranks(rank: int | None, world_size: int | None, *, ray: bool) -> None:
+    """Refuse a rank together with Ray, which has none.
+
+    Raises:
+        ShardError: if both are given.
+    """
+    if ray and (rank is not None or world_size is not None):
+        raise ShardError("with Ray there are no ranks: pass ray, or rank and world_size")
+
+
 def place(
     rank: int | None, world_size: int | None, environment: Mapping[str, str] | None = None
 ) -> tuple[int, int]:

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from bytepair.errors import ArgumentError
 from bytepair.tokenizer import Tokenizer, write_whole
 
 
@@ -84,7 +85,8 @@ def save_token_bytes(tokenizer: Tokenizer, path: str | os.PathLike[str]) -> Path
         path: the file: `.npy` for numpy, `.pt` for torch (which must be installed then).
 
     Raises:
-        ValueError: if the file has another ending.
+        ArgumentError: if the file has another ending.
+        ImportError: if torch is needed and not installed.
 
     Example:
         >>> import bytepair, numpy, tempfile
@@ -97,10 +99,15 @@ def save_token_bytes(tokenizer: Tokenizer, path: str | os.PathLike[str]) -> Path
     if path.suffix == ".npy":
         np.save(data, lengths)
     elif path.suffix == ".pt":
-        import torch  # type: ignore[import-not-found, unused-ignore]
-
+        try:
+            import torch  # type: ignore[import-not-found, unused-ignore]
+        except ImportError as error:
+            raise ImportError(
+                f"to write {path.name}, install torch: pip install 'bytepair[torch]'; a file .npy "
+                "needs no more than numpy"
+            ) from error
         torch.save(torch.from_numpy(lengths), data)
     else:
-        raise ValueError(f"{path.name} ends neither in .npy nor in .pt, which say what to write")
+        raise ArgumentError(f"{path.name} ends neither in .npy nor in .pt, which say what to write")
     write_whole(path, data.getvalue())
     return path

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bytepair.errors import NotFetchedError
 from bytepair.evaluate.compression import Compression, compress
 from bytepair.evaluate.languages import Language, by_language
-from bytepair.evaluate.published import NotFetchedError, open_tokenizer
+from bytepair.evaluate.published import open_tokenizer
 from bytepair.evaluate.sweep import Sweep, sweep
 from bytepair.evaluate.texts import declarations, samples
 from bytepair.evaluate.vocabulary import Use, Vocabulary, inspect, use
@@ -88,7 +89,7 @@ def measure(
         ('mine', 11)
     """
     own = {key: list(value) for key, value in (texts or {}).items()}
-    tokenizers, missing = _rivals(against)
+    tokenizers, missing = _rivals(against, name)
     if name in tokenizers:
         raise ValueError(f"two tokenizers are called {name!r}; pass another name")
     tokenizers = {name: tokenizer, **tokenizers}
@@ -109,15 +110,16 @@ def measure(
 
 
 def _rivals(
-    against: Iterable[str] | Mapping[str, Tokenizer],
+    against: Iterable[str] | Mapping[str, Tokenizer], ours: str
 ) -> tuple[dict[str, Tokenizer], dict[str, str]]:
     if isinstance(against, Mapping):
         return dict(against), {}
-    found, missing = {}, {}
+    found: dict[str, Tokenizer] = {}
+    missing: dict[str, str] = {}
     for rival in against:
-        name = Path(rival).name if Path(rival).exists() else rival
+        name = Path(rival).resolve().name if Path(rival).exists() else rival
         try:
-            found[rival if name in found else name] = open_tokenizer(rival)
+            found[rival if name in {ours, *found} else name] = open_tokenizer(rival)
         except NotFetchedError as error:
             missing[name] = str(error)
     return found, missing

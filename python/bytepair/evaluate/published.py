@@ -1,7 +1,7 @@
 """Names in, tokenizers out: the published vocabularies that everyone compares with.
 
-Their ranks come through tiktoken, which fetches each once and keeps it (`TIKTOKEN_CACHE_DIR` says
-where). Without a network, and without that file, there is a `NotFetchedError` that says what to do.
+Their rank files are looked for in the folder of `TIKTOKEN_CACHE_DIR`; what is not there tiktoken
+fetches once and keeps. Without a network a `NotFetchedError` says which file would do.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import os
 from pathlib import Path
 from typing import Final
 
-from bytepair.errors import BytepairError
+from bytepair.errors import ArgumentError
+from bytepair.formats import published as encodings
 from bytepair.tokenizer import Tokenizer, load
 
 #: The names that tiktoken knows, and the models that made them known.
@@ -23,10 +24,6 @@ PUBLISHED: Final[dict[str, str]] = {
 }
 
 
-class NotFetchedError(BytepairError, OSError):
-    """A published vocabulary is not on this machine, and could not be fetched."""
-
-
 def published(name: str) -> Tokenizer:
     """Get a published tokenizer.
 
@@ -34,26 +31,13 @@ def published(name: str) -> Tokenizer:
         name: a name of `PUBLISHED`.
 
     Raises:
-        ValueError: if there is no such name.
+        ArgumentError: if there is no such name.
         NotFetchedError: if its file is not on this machine and cannot be fetched.
     """
     if name not in PUBLISHED:
-        raise ValueError(f"{name!r} is no published tokenizer; there are {', '.join(PUBLISHED)}")
-    import tiktoken
-
-    try:
-        encoding = tiktoken.get_encoding(name)
-    except OSError as error:  # what requests raises is one, too
-        raise NotFetchedError(
-            f"{name} is not on this machine and could not be fetched "
-            f"({type(error).__name__}); with a network tiktoken fetches it once, or point "
-            "TIKTOKEN_CACHE_DIR at a folder that has it"
-        ) from None
-    return Tokenizer.from_ranks(
-        encoding._mergeable_ranks,
-        pattern=encoding._pat_str,
-        special_tokens=encoding._special_tokens,
-    )
+        raise ArgumentError(f"{name!r} is no published tokenizer; there are {', '.join(PUBLISHED)}")
+    parts = encodings.of_name(name)
+    return Tokenizer(parts.model())
 
 
 def open_tokenizer(name: str | os.PathLike[str]) -> Tokenizer:

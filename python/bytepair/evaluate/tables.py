@@ -64,7 +64,7 @@ def _compression(found: Evaluation) -> list[Table]:
     rows = [
         [Cell(one.text), Cell(f"{one.bytes:,}"), *_counted(one, ours)] for one in found.compression
     ]
-    return [Table("Compression", _missing(found), head, rows)]
+    return [Table("Compression", "", head, rows)]
 
 
 def _comparison(found: Evaluation, ours: str, theirs: str) -> Table:
@@ -83,16 +83,12 @@ def _comparison(found: Evaluation, ours: str, theirs: str) -> Table:
         better = {"good": ours, "bad": theirs, "": "equal"}[tone]
         row = [Cell(one.text), Cell(f"{one.bytes:,}"), *_counted(one, theirs), *_counted(one, ours)]
         rows.append([*row, Cell(f"{saved:+.1%}", tone), Cell(better, tone)])
-    note = f"Saved is the share of {theirs}'s tokens that {ours} does without. {_missing(found)}"
+    note = f"Saved is the share of {theirs}'s tokens that {ours} does without."
     return Table(f"Compression, against {theirs}", note, [*head, "saved", "better"], rows)
 
 
 def _counted(one: Compression, who: str) -> list[Cell]:
     return [Cell(f"{one.tokens[who]:,}"), Cell(f"{one.ratio(who):.2f}")]
-
-
-def _missing(found: Evaluation) -> str:
-    return f"Left out: {'; '.join(found.missing.values())}." if found.missing else ""
 
 
 def _languages(found: Evaluation) -> Table:
@@ -192,8 +188,9 @@ def mark(token: bytes) -> str:
 def to_markdown(found: Evaluation) -> str:
     """Write an evaluation as Markdown."""
     parts = [f"# {found.name}: {found.tokenizer!r}"]
+    parts += [f"Left out: {reason}." for reason in found.missing.values()]
     for table in tables(found):
-        lines = [f"## {table.title}", "", table.note, ""]
+        lines = [f"## {table.title}", "", *([table.note, ""] if table.note else [])]
         lines.append("| " + " | ".join(_escape(text) for text in table.head) + " |")
         lines.append("| --- |" + " ---: |" * (len(table.head) - 1))
         lines += ["| " + " | ".join(_escape(c.text) for c in row) + " |" for row in table.rows]
@@ -206,37 +203,6 @@ def _escape(text: str) -> str:
     for character in "\\`*_[]|~":
         text = text.replace(character, "\\" + character)
     return text.replace("&", "&amp;").replace("<", "&lt;").replace("\n", "␊")
-
-
-def to_terminal(found: Evaluation) -> list[Any]:
-    """Make an evaluation something that a console of the package `rich` prints in colours."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    tones = {"good": "green", "bad": "red", "": ""}
-    made: list[Any] = [Text(repr(found.tokenizer), style="bold")]
-    for table in tables(found):
-        rich = RichTable(
-            title=Text(f"\n{table.title}", style="bold"),
-            caption=Text(table.note, style="dim"),
-            title_justify="left",
-            caption_justify="left",
-            box=SIMPLE_HEAD,
-            pad_edge=False,
-            collapse_padding=True,
-            show_header=table.head[1:] != ["value"],
-        )
-        for number, name in enumerate(table.head):
-            words = table.title in {"Use", "Vocabulary", "Numbers"}
-            justify: Literal["left", "right"] = "left" if words or not number else "right"
-            # In a narrow terminal heads and lists of tokens are folded, numbers never.
-            widest = 0 if words else max((len(row[number].text) for row in table.rows), default=0)
-            rich.add_column(Text(name), justify=justify, overflow="fold", min_width=widest)
-        for row in table.rows:
-            rich.add_row(*(Text(cell.text, style=tones[cell.tone]) for cell in row))
-        made.append(rich)
-    return made
 
 
 def to_json(found: Evaluation) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from bytepair import corpus, sample
+from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.errors import CorpusError
 
 #: The kinds of text that are shipped, in the order in which they are shown.
@@ -42,7 +43,11 @@ def declarations() -> dict[str, str]:
 
 
 def documents(
-    source: corpus.Source, *, column: str = "text", max_chars: int | None = 10_000_000
+    source: corpus.Source,
+    *,
+    column: str = "text",
+    max_chars: int | None = 10_000_000,
+    max_document_bytes: int = DOCUMENT_BYTES,
 ) -> list[str]:
     """Read the first documents of a source.
 
@@ -51,6 +56,7 @@ def documents(
         column: the column of a table, or the field of a json object, that holds the text.
         max_chars: reading stops with the document that takes the total above so many characters;
             None reads all.
+        max_document_bytes: as in `bytepair.count`.
 
     Raises:
         CorpusError: if the source cannot be read, or holds no text.
@@ -60,7 +66,9 @@ def documents(
         ['one', 'two']
     """
     limits = corpus.Limits(max_chars)
-    batches = corpus.batches(source, column=column, limits=limits)
+    batches = corpus.batches(
+        source, column=column, limits=limits, max_document_bytes=max_document_bytes
+    )
     found = [text for batch in batches for text in _texts(batch)]
     if not any(found):
         raise CorpusError("the source holds no text to evaluate on")

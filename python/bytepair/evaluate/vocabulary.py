@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from bytepair import _core
 from bytepair.tokenizer import Tokenizer
 
 #: The order of the Rényi entropy that was found to predict how well models translate.
@@ -105,10 +106,10 @@ def unreachable(tokenizer: Tokenizer) -> list[int]:
     ranks, pattern = tokenizer.mergeable_ranks, tokenizer.pattern
     if tokenizer.merge_rule == "ranks":
         # Without what training noted, the merges are what lower ranks come down to.
-        bare = Tokenizer.from_ranks(ranks, pattern=pattern)
+        bare = Tokenizer(_core.Model.from_ranks(ranks, pattern, {}))
         made = {left + right for left, right in bare.merges}
         return [id for token, id in ranks.items() if len(token) > 1 and token not in made]
-    plain = Tokenizer.from_merges(ranks, tokenizer.merges, pattern=pattern)
+    plain = Tokenizer(_core.Model.from_merges(ranks, tokenizer.merges, pattern, {}))
     return [id for token, id in ranks.items() if plain.encode_pretoken(token) != [id]]
 
 

@@ -18,6 +18,7 @@ from bytepair.errors import ConversationError
 from bytepair.evaluate import declarations, samples
 from bytepair.explore.merging import LONGEST_PRETOKEN_BYTES, Tree, merge_steps, merge_tree
 from bytepair.tokenizer import Tokenizer
+from bytepair.view import MARKED
 
 #: How many tokens are named that were built from one.
 MOST_CHILDREN: Final = 40
@@ -56,7 +57,7 @@ class Answers:
         self._children = [_children(parents) for parents in self._parents]
 
     def about(self) -> dict[str, Any]:
-        """The tokenizers, and texts to begin with."""
+        """The tokenizers, texts to begin with, and what the page must know to draw a token."""
         return {
             "tokenizers": [
                 {
@@ -70,6 +71,8 @@ class Answers:
                 for name, tok in zip(self.names, self._tokenizers, strict=True)
             ],
             "samples": {"ten scripts": ten_scripts(), **samples()},
+            "templates": {name: _roles(one) for name, one in TEMPLATES.items()},
+            "marked": MARKED,
         }
 
     def split(self, index: int, text: str, *, special: bool) -> bytes:
@@ -169,15 +172,11 @@ class Answers:
             conversation, template=TEMPLATES[template], untrained="keep"
         )
         special = set(tok.special_tokens.values())
+        pairs = zip(ids, mask, strict=True)
         return {
             "tokens": [
-                {
-                    "id": id,
-                    "hex": tok.token_bytes(id).hex(),
-                    "trained": on,
-                    "special": id in special,
-                }
-                for id, on in zip(ids, mask, strict=True)
+                {**self._named(index, id), "trained": on, "special": id in special}
+                for id, on in pairs
             ]
         }
 
@@ -261,6 +260,12 @@ def _fits(tok: Tokenizer, template: chat.Template) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _roles(template: chat.Template) -> dict[str, list[str]]:
+    """The roles that messages may have, and for each the kinds of parts."""
+    roles = {name: list(role.parts) for name, role in template.roles.items()}
+    return roles if template.merge_system is None else {"system": [], **roles}
 
 
 def ten_scripts() -> str:

@@ -13,17 +13,15 @@ from typing import Any, Final
 
 from bytepair import _core
 from bytepair.errors import FormatError, UnsupportedError
-from bytepair.formats import added_tokens
+from bytepair.formats import added_tokens, roles
 from bytepair.formats.files import parse_json, read_file, to_json, typed, write_whole
 from bytepair.formats.parts import STRIPS, Asked, Parts, marks
 
 CONFIG: Final = "tokenizer_config.json"
 MAP: Final = "special_tokens_map.json"
 TEMPLATE: Final = "chat_template.jinja"
-#: The tokens that a configuration names for a purpose.
-ROLES: Final = (
-    "bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token",
-)  # fmt: skip
+#: The tokens that a configuration names for a purpose; `eot_token` ends a turn.
+ROLES: Final = (*roles.NOTES.values(), "unk_token", "sep_token", "cls_token", "mask_token")
 #: A note of what else the configuration says.
 NOTE: Final = "huggingface.config"
 
@@ -117,7 +115,7 @@ def config(tokenizer: _core.Tokenizer) -> dict[str, Any]:
     """The content of a `tokenizer_config.json`: a class that takes `tokenizer.json` as it is."""
     return {
         **noted(tokenizer),
-        **_noted_roles(tokenizer),
+        **role_tokens(tokenizer),
         "added_tokens_decoder": {
             str(token["id"]): {flag: token[flag] for flag in ("content", *added_tokens.FLAGS)}
             for token in added_tokens.written(tokenizer)
@@ -127,13 +125,15 @@ def config(tokenizer: _core.Tokenizer) -> dict[str, Any]:
     }
 
 
-def _noted_roles(tokenizer: _core.Tokenizer) -> dict[str, str]:
-    return {role: tokenizer.notes[role] for role in ROLES if role in tokenizer.notes}
+def role_tokens(tokenizer: _core.Tokenizer) -> dict[str, str]:
+    """The tokens that have a role, by the names that a configuration gives the roles."""
+    noted = {role: tokenizer.notes[role] for role in ROLES if tokenizer.notes.get(role)}
+    return noted | {roles.NOTES[role]: name for role, name in roles.roles(tokenizer).items()}
 
 
 def write(tokenizer: _core.Tokenizer, folder: Path) -> None:
     """Write the files into a folder."""
     write_whole(folder / CONFIG, to_json(config(tokenizer)))
-    write_whole(folder / MAP, to_json(_noted_roles(tokenizer)))
-    if "chat_template" in tokenizer.notes:
-        write_whole(folder / TEMPLATE, tokenizer.notes["chat_template"].encode())
+    write_whole(folder / MAP, to_json(role_tokens(tokenizer)))
+    if template := roles.chat_template(tokenizer):
+        write_whole(folder / TEMPLATE, template.encode())

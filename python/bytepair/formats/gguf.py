@@ -17,11 +17,11 @@ from typing import Any, Final
 
 from bytepair import _core
 from bytepair.errors import FormatError, LossError, UnsupportedError
-from bytepair.formats import added_tokens, companions, llamacpp
+from bytepair.formats import added_tokens, companions, llamacpp, roles
 from bytepair.formats.charmap import lookalikes, to_characters
 from bytepair.formats.files import MAX_VOCAB_SIZE, Cursor, typed, write_whole
 from bytepair.formats.gpt2 import check_merges, quick_merges, read_pair, read_vocabulary
-from bytepair.formats.parts import Asked, Parts, all_pairs, marks
+from bytepair.formats.parts import Asked, Parts, is_rule_of_ranks, listed_merges, marks
 
 MAGIC: Final = b"GGUF"
 VERSIONS: Final = (2, 3)
@@ -36,9 +36,14 @@ _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED, _BYTE = 1, 2, 3, 4, 5, 6
 
 _PATTERN_KEY: Final = "bytepair.pattern"
 _RULE_KEY: Final = "bytepair.merge_rule"
+#: Which tokens have a role; others only stand for one that llama.cpp must be told.
+_ROLES_KEY: Final = "bytepair.roles"
+#: What llama.cpp takes for the tokens that begin and end a text, where a file does not say it.
+_DEFAULT_END: Final = 11
 _ROLES: Final = {
     "bos_token": "tokenizer.ggml.bos_token_id",
     "eos_token": "tokenizer.ggml.eos_token_id",
+    "eot_token": "tokenizer.ggml.eot_token_id",
     "unk_token": "tokenizer.ggml.unknown_token_id",
     "sep_token": "tokenizer.ggml.seperator_token_id",
     "pad_token": "tokenizer.ggml.padding_token_id",
@@ -147,7 +152,7 @@ def _parts(values: dict[str, Any], asked: Asked) -> Parts:
         pairs = [read_pair(line.split(" "), f"{place}[{n}]") for n, line in enumerate(lines)]
         merges = check_merges(pairs, tokens, place)
     notes = _notes(values, names, kinds, special)
-    if values.get(_RULE_KEY) == "ranks" and merges == all_pairs(tokens):
+    if values.get(_RULE_KEY) == "ranks" and is_rule_of_ranks(tokens, merges):
         return Parts(tokens, pattern, special, notes=notes)
     return Parts(tokens, pattern, special, merges, ignore, notes)
 
@@ -209,9 +214,11 @@ def _notes(
     values: dict[str, Any], names: list[str], kinds: list[int], special: dict[str, int]
 ) -> dict[str, str]:
     notes = {}
+    said = values.get(_ROLES_KEY)
+    said = said.split(" ") if isinstance(said, str) else _ROLES
     for role, key in _ROLES.items():
         id = values.get(key)
-        if isinstance(id, int) and 0 <= id < len(names):
+        if type(id) is int and 0 <= id < len(names) and role in said:
             notes[role] = names[id]
     if isinstance(values.get("tokenizer.chat_template"), str):
         notes["chat_template"] = values["tokenizer.chat_template"]
@@ -226,15 +233,7 @@ def _notes(
 
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
     """What a GGUF file cannot hold."""
-    lost = []
-    if llamacpp.name_of(tokenizer) is None:
-        named = llamacpp.has_pattern(marks(tokenizer.pattern).rest)
-        what = "whether a pretoken that is a token wins outright" if named else "the split pattern"
-        known = [name for name, regex in _core.PATTERNS.items() if llamacpp.has_pattern(regex)]
-        lost.append(
-            f"{what}: llama.cpp has no name for it and will go by its rule "
-            f"{llamacpp.nearest(tokenizer)!r} (of our patterns it has {', '.join(known)})"
-        )
+    lost = llamacpp.losses(tokenizer)
     found = marks(tokenizer.pattern)
     if found.form:
         lost.append(f"that texts are normalized to {found.form}, which llama.cpp does not")
@@ -242,7 +241,32 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
         lost.append("that special tokens take the white space beside them")
     if twins := lookalikes(tokenizer):
         lost.append(f"special tokens that look like ordinary ones, such as {twins[0]!r}")
+    if "eos_token" not in _role_ids(tokenizer):
+        lost.append(
+            f"which token ends a text, since none has the role: llama.cpp takes id {_DEFAULT_END} "
+            f"({_shown(tokenizer, _DEFAULT_END)}) for it and stops there; name one with "
+            "--eos-token or Tokenizer.with_roles(eos=...)"
+        )
     return lost
+
+
+def _shown(tokenizer: _core.Tokenizer, id: int) -> str:
+    known = id < tokenizer.vocab_size and tokenizer.token_bytes(id)
+    return repr(known.decode("utf-8", "replace")) if known else "no token"
+
+
+def _role_ids(tokenizer: _core.Tokenizer) -> dict[str, int]:
+    """The id of each role.
+
+    llama.cpp must be told what begins and ends a text, else it takes a token that is no such. Where
+    no token ends texts, they end with a turn, or where the next one begins.
+    """
+    tokens = companions.role_tokens(tokenizer)
+    ends = [tokens[role] for role in ("eos_token", "eot_token", "bos_token") if role in tokens]
+    if ends:
+        tokens = {"bos_token": ends[0], "eos_token": ends[0]} | tokens
+    special = tokenizer.special_tokens
+    return {role: special[name] for role, name in tokens.items() if name in special}
 
 
 def write(tokenizer: _core.Tokenizer, path: Path) -> None:
@@ -259,9 +283,9 @@ def write(tokenizer: _core.Tokenizer, path: Path) -> None:
 
 def _keys(tokenizer: _core.Tokenizer) -> dict[str, tuple[int, bytes]]:
     names, kinds = _entries(tokenizer)
-    by_rank = tokenizer.merge_rule == "ranks"
-    merges = all_pairs(tokenizer.mergeable_ranks) if by_rank else tokenizer.merges
-    lines = [f"{to_characters(left)} {to_characters(right)}" for left, right in merges]
+    lines = [
+        f"{to_characters(left)} {to_characters(right)}" for left, right in listed_merges(tokenizer)
+    ]
     config = companions.noted(tokenizer)
     values = {
         "general.architecture": (_STRING, _text("llama")),
@@ -278,13 +302,12 @@ def _keys(tokenizer: _core.Tokenizer) -> dict[str, tuple[int, bytes]]:
         _PATTERN_KEY: (_STRING, _text(tokenizer.pattern)),
         _RULE_KEY: (_STRING, _text(tokenizer.merge_rule)),
         "bytepair.ignore_merges": (_BOOL, bytes([tokenizer.ignore_merges])),
+        _ROLES_KEY: (_STRING, _text(" ".join(companions.role_tokens(tokenizer)))),
     }
-    for role, key in _ROLES.items():
-        id = tokenizer.special_tokens.get(tokenizer.notes.get(role, ""))
-        if id is not None:
-            values[key] = (_U32, struct.pack("<I", id))
-    if "chat_template" in tokenizer.notes:
-        values["tokenizer.chat_template"] = (_STRING, _text(tokenizer.notes["chat_template"]))
+    for role, id in _role_ids(tokenizer).items():
+        values[_ROLES[role]] = (_U32, struct.pack("<I", id))
+    if template := roles.chat_template(tokenizer):
+        values["tokenizer.chat_template"] = (_STRING, _text(template))
     return values
 
 

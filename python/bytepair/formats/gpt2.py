@@ -22,7 +22,7 @@ from bytepair.formats.files import (
     typed,
     write_whole,
 )
-from bytepair.formats.parts import Asked, Parts, all_pairs, unmade
+from bytepair.formats.parts import Asked, Parts, listed_merges, unmade
 
 VOCABULARY = "vocab.json"
 MERGES = "merges.txt"
@@ -56,7 +56,12 @@ def read(path: Path, asked: Asked) -> Parts:
     special = _special(ids, merges, asked)
     ordinary = {name: id for name, id in ids.items() if name not in special}
     tokens = read_vocabulary(ordinary, VOCABULARY, asked)
-    return Parts(tokens, asked.pattern or "gpt2", special, check_merges(merges, tokens, MERGES))
+    return Parts(
+        tokens,
+        asked.pattern or _core.PATTERNS["gpt2"],
+        special,
+        check_merges(merges, tokens, MERGES),
+    )
 
 
 def _special(
@@ -192,7 +197,7 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
         lost.append(f"that {', '.join(map(repr, others))} are special tokens")
     if twins := lookalikes(tokenizer):
         lost.append(f"special tokens that look like ordinary ones, such as {twins[0]!r}")
-    if any(_is_comment(left) for left, _ in tokenizer.merges):
+    if any(_is_comment(left) for left, _ in listed_merges(tokenizer)):
         lost.append("merges that begin with #version, which readers take for a comment")
     if tokenizer.ignore_merges or (tokenizer.merge_rule == "ranks" and unmade(tokenizer)):
         lost.append("that a pretoken which is a token wins outright, before any merge")
@@ -204,12 +209,12 @@ def _is_comment(left: bytes) -> bool:
 
 
 def write(tokenizer: _core.Tokenizer, path: Path) -> None:
-    """Write the two files into a folder; the rule of ranks becomes the list of every pair."""
+    """Write the two files into a folder; the rule of ranks becomes the pair of each token."""
     path.mkdir(parents=True, exist_ok=True)
     ranks = tokenizer.mergeable_ranks
-    merges = all_pairs(ranks) if tokenizer.merge_rule == "ranks" else tokenizer.merges
     ids = {to_characters(token): id for token, id in ranks.items()}
     ids = tokenizer.special_tokens | ids
+    merges = listed_merges(tokenizer)
     lines = [f"{to_characters(left)} {to_characters(right)}\n" for left, right in merges]
     write_whole(path / VOCABULARY, to_json(ids, indent=None))
     write_whole(path / MERGES, ("#version: 0.2\n" + "".join(lines)).encode())

@@ -13,13 +13,22 @@ Each part of the file is either done exactly or refused with its name:
 
 What is written has the same ids. Hugging Face merges listed pairs in the order of the list. A
 tokenizer with the rule of merges has that list. One with the rule of ranks merges any two
-neighbours whose joined bytes are a token, so its list has every pair of tokens that makes a token,
-in order of the rank of what they make; the file says so, and is read as ranks again.
+neighbours whose joined bytes are a token, the lowest rank first, the leftmost among equals. It is
+written as one pair for each token, in the order of the ranks, which gives the same ids for every
+text:
 
-What is proved: both merge the token of the lowest rank first, and they find the same places for it.
-What is not: where two places of the same token overlap and divide it differently (`a|aa|a` for
-`aaa`), the rule of ranks takes the left one, the list the pair that stands first in it. Only tokens
-that repeat themselves can do that; tests on real text find no difference.
+1. Look at any parts in a row while the rule of ranks is applied to a text. No merge so far crossed
+   the ends of the row, since parts only grow. Each merge within was the lowest of the whole text,
+   the leftmost among equals, and so of the row, too. So the parts are a state that the bytes of the
+   row go through when they are merged alone.
+2. Let two neighbours join to a token. By 1 they are the state with two parts that the bytes of the
+   token go through when they are merged alone. There is only one: it is the pair that is listed.
+3. So the neighbours that the rule of ranks chooses from are, at each step, those that the list has,
+   in the same order. Both rules make the same merge.
+
+By 2, other pairs that make a token never occur. So a list that has the listed pairs in this order,
+in a file that lets whole pretokens win (`ignore_merges`), is read as the rule of ranks, whoever
+wrote it; unless it is our own file of a tokenizer with the rule of merges, which the file says.
 """
 
 from __future__ import annotations
@@ -37,7 +46,7 @@ from bytepair.formats.charmap import lookalikes
 from bytepair.formats.files import parse_json, read_file, to_json, typed, write_whole
 from bytepair.formats.gpt2 import check_ids, check_merges, read_pair, read_vocabulary
 from bytepair.formats.oniguruma import means_the_same, to_oniguruma
-from bytepair.formats.parts import MARKS, THEN, Asked, Parts, all_pairs, marked, marks
+from bytepair.formats.parts import MARKS, THEN, Asked, Parts, marked, marks
 from bytepair.formats.pretokenizers import pattern_of
 
 if TYPE_CHECKING:
@@ -101,7 +110,7 @@ def _parse(data: bytes, asked: Asked, quick: bool) -> Parts:
     if not complete:
         _check_unknown(model)
     ignore = typed(model.get("ignore_merges", False), bool, "model.ignore_merges")
-    ranks = _said(model, "merge_rule") == "ranks" and ignore
+    may_be_ranks = ignore and _said(model, "merge_rule") != "merges"
     form = _form(document.get("normalizer"), added, asked)
     rule = _own_pattern(model, document) or pattern_of(
         document.get("pre_tokenizer"), "pre_tokenizer"
@@ -110,10 +119,8 @@ def _parse(data: bytes, asked: Asked, quick: bool) -> Parts:
     special = {name: token["id"] for name, token in added.items()}
     notes = _notes(document, added)
     if listed is not None:
-        return Parts(listed, pattern, special, None if ranks else [], ignore, notes)
-    if ranks and merges == all_pairs(tokens):
-        return Parts(tokens, pattern, special, notes=notes)
-    return Parts(tokens, pattern, special, merges, ignore, notes)
+        return Parts(listed, pattern, special, None, ignore, notes, may_be_ranks)
+    return Parts(tokens, pattern, special, merges, ignore, notes, may_be_ranks)
 
 
 def _tables(
@@ -324,7 +331,7 @@ def _model(tokenizer: _core.Tokenizer) -> dict[str, Any]:
         "byte_fallback": False,
         "ignore_merges": by_rank or tokenizer.ignore_merges,
     }
-    said = {"merge_rule": "ranks"} if by_rank else {}
+    said: dict[str, str] = {"merge_rule": tokenizer.merge_rule} if model["ignore_merges"] else {}
     pattern = marks(tokenizer.pattern).rest
     if THEN in pattern and not _noted_steps(tokenizer):
         said["pattern"] = pattern
@@ -347,8 +354,12 @@ def write(tokenizer: _core.Tokenizer, path: Path) -> None:
 
 def to_huggingface(tokenizer: _core.Tokenizer, *, special: bool = True) -> tokenizers.Tokenizer:
     """Make a `tokenizers.Tokenizer`; `Tokenizer.to_huggingface` says it all."""
-    from tokenizers import Tokenizer
-
+    try:
+        from tokenizers import Tokenizer
+    except ImportError as error:
+        raise ImportError(
+            "to make a tokenizer of Hugging Face, install tokenizers: pip install 'bytepair[hf]'"
+        ) from error
     lost = losses(tokenizer)
     if lost:
         raise LossError("huggingface", lost)

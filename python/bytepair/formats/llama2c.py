@@ -6,8 +6,9 @@ whose joined bytes have the highest score, so the score of a token is -ln(rank +
 that makes it, and -1e6 where there is none. Neither the split pattern is in the file nor which
 tokens are special.
 
-llama2.c itself looks for the bytes of unknown characters at the ids 3 to 258, as SentencePiece has
-them; other vocabularies are for engines that begin with the bytes of the text.
+Merging the bytes of a pretoken by score gives our ids. The engines begin with characters instead,
+and do not split text; `losses` says where that gives other ids. The real `run.c` also takes for
+granted which ids the bytes have, and which begins a text: `renumber` makes such a vocabulary.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from bytepair import _core
 from bytepair.errors import FormatError, LossError, UnsupportedError
 from bytepair.formats.files import MAX_VOCAB_SIZE, Cursor, read_file, write_whole
 from bytepair.formats.parts import Asked, Parts, all_pairs
+from bytepair.formats.renumber import FIRST_BYTE
+from bytepair.formats.roles import roles
 
 #: The score of a token that no merge makes.
 NO_MERGE: Final = -1e6
@@ -37,6 +40,8 @@ class _Layout:
     name: str
     fields: tuple[str, ...]
 
+
+_ROLES: Final = {"begin": "bos", "end": "eos"}
 
 LLAMA2C: Final = _Layout("llama2c", ())
 QWEN3: Final = _Layout("qwen3", ("begin", "end"))
@@ -157,14 +162,86 @@ def _merges(
 # ---------------------------------------------------------------------------- writing
 
 
-def losses(tokenizer: _core.Tokenizer) -> list[str]:
-    """What the file cannot hold."""
-    lost = ["the split pattern"]
+def losses(tokenizer: _core.Tokenizer, layout: _Layout = LLAMA2C) -> list[str]:
+    """What the file cannot hold, and what the engines do in another way."""
+    lost = [
+        *_unsaid(tokenizer, layout),
+        "the split pattern: the engines merge across pretokens too",
+    ]
     if tokenizer.special_tokens:
         lost.append("which tokens are special")
+    if made := [name for name in tokenizer.special_tokens if _is_made(name, tokenizer)]:
+        lost.append(f"special tokens that text cannot forge: the engines merge {made[0]!r} from it")
     if tokenizer.merge_rule == "merges":
         lost.append("the list of merges: any two neighbours merge that make a token")
+    lost += _in_run_c(tokenizer) if layout is LLAMA2C else [_DROPPED]
+    return lost + _by_characters(tokenizer)
+
+
+#: What the engines after qwen3.c do with text beyond the vocabulary.
+_DROPPED: Final = (
+    "characters that are no token: qwen3-rs begins with the characters of a text, and leaves out "
+    "those that no token is"
+)
+
+
+def _in_run_c(tokenizer: _core.Tokenizer) -> list[str]:
+    """What `run.c` of llama2.c takes for granted and is not so."""
+    remedy = "Tokenizer.with_sentencepiece_ids() (--sentencepiece-ids) makes a vocabulary for it"
+    lost = ["how a text begins: run.c puts a space before it"]
+    ids, known = tokenizer.mergeable_ranks, tokenizer.special_tokens
+    if any(ids.get(bytes([byte])) != byte + FIRST_BYTE for byte in range(256)):
+        lost.append(
+            "characters that are no token: run.c takes the values of their bytes plus "
+            f"{FIRST_BYTE} for ids, which are {_shown(tokenizer, 'é')} for 'é'; {remedy}"
+        )
+    if known.get(roles(tokenizer).get("bos", "")) != 1 or 2 not in known.values():
+        lost.append(
+            "what begins and ends a text: run.c takes id 1 for the first, where it also stops, "
+            f"and id 2 for the end of a turn, which are {_shown(tokenizer, 1, 2)}; {remedy}"
+        )
+    cut = [token for token in ids if len(token) > 1 and 0 in token]
+    if cut:
+        lost.append(f"tokens with the byte 0, where run.c takes them to end, such as {cut[0]!r}")
     return lost
+
+
+def _shown(tokenizer: _core.Tokenizer, *ids: int | str) -> str:
+    """The tokens that `run.c` takes, by their ids or for the bytes of a character."""
+    wanted = [
+        id
+        for one in ids
+        for id in ([byte + FIRST_BYTE for byte in one.encode()] if isinstance(one, str) else [one])
+    ]
+    there = [id for id in wanted if id < tokenizer.vocab_size]
+    return " ".join(repr(tokenizer.token_bytes(id)) for id in there) or "no tokens"
+
+
+def _is_made(name: str, tokenizer: _core.Tokenizer) -> bool:
+    """Whether two tokens make the text of a special one, which the engines do not tell apart."""
+    data, ids = name.encode(), tokenizer.mergeable_ranks
+    return any(data[:at] in ids and data[at:] in ids for at in range(1, len(data)))
+
+
+def _by_characters(tokenizer: _core.Tokenizer) -> list[str]:
+    """Where beginning with whole characters, as the engines do, gives other ids."""
+    across = [token for token in tokenizer.mergeable_ranks if _is_across(token)]
+    if not across:
+        return []
+    return [
+        f"{len(across)} tokens that hold a part of one character beside another, such as "
+        f"{across[0]!r}: the engines begin with whole characters, so text beyond ASCII may get "
+        "other ids"
+    ]
+
+
+def _is_across(token: bytes) -> bool:
+    """Whether a token has a part of a character, and does not lie within one."""
+    try:
+        token.decode()
+    except UnicodeDecodeError:
+        return any(byte & 0xC0 != 0x80 for byte in token[1:]) or token[0] < 0x80
+    return False
 
 
 def scores(tokenizer: _core.Tokenizer) -> dict[bytes, float]:
@@ -186,28 +263,39 @@ def hole(id: int) -> bytes:
 
 
 def write(tokenizer: _core.Tokenizer, path: Path, layout: _Layout = LLAMA2C) -> None:
-    """Write a file."""
+    """Write a file.
+
+    Raises:
+        LossError: if the header asks for a token that nobody named.
+    """
+    if unsaid := _unsaid(tokenizer, layout):
+        raise LossError(layout.name, unsaid)
     names = {id: name.encode() for name, id in tokenizer.special_tokens.items()}
     tokens = {id: token for token, id in tokenizer.mergeable_ranks.items()} | names
     by_token = scores(tokenizer)
     entries = [tokens.get(id) or hole(id) for id in range(tokenizer.vocab_size)]
     parts = [struct.pack("<I", max(map(len, entries), default=0))]
-    parts += [struct.pack("<I", _id_to(tokenizer, field)) for field in layout.fields]
+    special, ends = tokenizer.special_tokens, _ends(tokenizer)
+    parts += [struct.pack("<I", special[ends[field]]) for field in layout.fields]
     for id, token in enumerate(entries):
         score = NO_MERGE if id in names else by_token.get(token, NO_MERGE)
         parts += [struct.pack("<fI", score, len(token)), token]
     write_whole(path, b"".join(parts))
 
 
-def _id_to(tokenizer: _core.Tokenizer, field: str) -> int:
-    """The id that begins or ends a text, from the notes or the usual names."""
-    special = tokenizer.special_tokens
-    noted = tokenizer.notes.get("bos_token" if field == "begin" else "eos_token", "")
-    usual = {
-        "begin": ("<|bos|>", "<|begin_of_text|>", "<|endoftext|>"),
-        "end": ("<|im_end|>", "<|eos|>", "<|end_of_text|>", "<|endoftext|>", "<|bos|>"),
-    }[field]
-    for name in (noted, *usual):
-        if name in special:
-            return special[name]
-    raise LossError("qwen3", [f"which token is to {field} a text: note it as bos_token, eos_token"])
+def _ends(tokenizer: _core.Tokenizer) -> dict[str, str]:
+    """The special tokens that begin and end a text; engines for conversations end with a turn."""
+    known = roles(tokenizer)
+    if not tokenizer.notes.get("eos_token") and "end_of_turn" in known:
+        known["eos"] = known["end_of_turn"]
+    return {field: known[role] for field, role in _ROLES.items() if role in known}
+
+
+def _unsaid(tokenizer: _core.Tokenizer, layout: _Layout) -> list[str]:
+    """What the header asks for and nobody said."""
+    return [
+        f"which token is to {field} a text: name it with --{_ROLES[field]}-token or "
+        f"Tokenizer.with_roles({_ROLES[field]}=...)"
+        for field in layout.fields
+        if field not in _ends(tokenizer)
+    ]

@@ -5,6 +5,9 @@ a pretoken that is a token wins outright. What it does with a name is what stand
 exception: its contractions are not of `ſ` (U+017F), which the letter case of the published patterns
 includes. Its `gpt-4o` and `tekken` are not the published patterns of these vocabularies: letters
 other than `a` to `z` are of both cases to it, and marks are no letters.
+
+Where it has no name for a pattern, the patterns are compared (`differences`), and the name is taken
+whose pattern differs least.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from bytepair import _core
+from bytepair.formats import differences
 from bytepair.formats.parts import marks, unmade
 from bytepair.formats.pretokenizers import BYTE_LEVEL, pattern_of
 
@@ -113,28 +117,56 @@ def rule(name: str) -> tuple[str, bool] | None:
 
 def name_of(tokenizer: _core.Tokenizer) -> str | None:
     """The name of how this tokenizer splits and merges, or None."""
-    anyhow = tokenizer.merge_rule == "ranks"
-    whole_first = bool(unmade(tokenizer)) if anyhow else tokenizer.ignore_merges
     for (kind, ignore), names in _NAMES.items():
-        fits = (ignore or not whole_first) if anyhow else ignore == whole_first
-        if fits and marks(tokenizer.pattern).rest == _pattern(kind):
+        if marks(tokenizer.pattern).rest == _pattern(kind) and _fits(tokenizer, ignore):
             return names.split()[0]
     return None
 
 
 def nearest(tokenizer: _core.Tokenizer) -> str:
-    """The name that does most nearly what this tokenizer does.
+    """The name that does what this tokenizer does, or of those that do not, the one most like it.
 
     Example:
         >>> tokens = {bytes([byte]): byte for byte in range(256)}
-        >>> nearest(_core.Tokenizer(_core.Model.from_ranks(tokens, "gpt4o", {})))
-        'gpt-4o'
+        >>> model = _core.Model.from_ranks(tokens, _core.PATTERNS["nanochat"], {})
+        >>> nearest(_core.Tokenizer(model))
+        'llama-bpe'
     """
-    pattern = marks(tokenizer.pattern).rest
-    kind = "gpt4o" if pattern == _core.PATTERNS["gpt4o"] else "default"
-    alike = [names for (kind, _), names in _NAMES.items() if _pattern(kind) == pattern]
-    alike += [names for (other, _), names in _NAMES.items() if other == kind]
-    return name_of(tokenizer) or alike[0].split()[0]
+    found = name_of(tokenizer)
+    if found is None:
+        kinds = differences.nearest(marks(tokenizer.pattern).rest, _every_pattern())
+        named = [(_fits(tokenizer, ignore), kinds.index(kind), names.split()[0])
+                 for (kind, ignore), names in _NAMES.items() if kind in kinds]  # fmt: skip
+        found = min(named, key=lambda entry: (not entry[0], entry[1]))[2]
+    return found
+
+
+def losses(tokenizer: _core.Tokenizer) -> list[str]:
+    """What llama.cpp does in another way by the rule that is most like this tokenizer."""
+    if name_of(tokenizer):
+        return []
+    name = nearest(tokenizer)
+    regex, ignore = rule(name) or ("", False)
+    own = marks(tokenizer.pattern).rest
+    lost = []
+    if regex != own:
+        known = [name for name, regex in _core.PATTERNS.items() if has_pattern(regex)]
+        lost.append(
+            f"the split pattern: llama.cpp has no name for it (of our patterns it has "
+            f"{', '.join(known)}); its rule {name!r} differs least: "
+            f"{differences.described(own, regex)}"
+        )
+    if not _fits(tokenizer, ignore):
+        what = "wins" if ignore else "does not win"
+        lost.append(f"how whole tokens are merged: by {name!r} a pretoken that is one {what}")
+    return lost
+
+
+def _fits(tokenizer: _core.Tokenizer, ignore: bool) -> bool:
+    """Whether whole tokens win outright, or do not, as in this tokenizer."""
+    if tokenizer.merge_rule == "ranks":
+        return ignore or not unmade(tokenizer)
+    return ignore == tokenizer.ignore_merges
 
 
 def has_pattern(pattern: str) -> bool:
@@ -145,6 +177,11 @@ def has_pattern(pattern: str) -> bool:
         (True, False)
     """
     return any(pattern == _pattern(kind) for kind in _STEPS)
+
+
+def _every_pattern() -> dict[str, str]:
+    """The pattern of each kind of rule."""
+    return {kind: _pattern(kind) for kind in _STEPS}
 
 
 @lru_cache

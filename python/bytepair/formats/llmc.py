@@ -16,11 +16,16 @@ from bytepair.errors import FormatError, LossError
 from bytepair.formats.files import MAX_VOCAB_SIZE, Cursor, read_file, write_whole
 from bytepair.formats.llama2c import hole
 from bytepair.formats.parts import Asked, Parts
+from bytepair.formats.roles import roles
 
 MAGIC: Final = 20240328
 HEADER_NUMBERS: Final = 256
 #: The id that ends a text, in files of version 1, which do not name it.
 GPT2_END: Final = 50256
+
+_UNSAID: Final = (
+    "which token ends a text: name it with --eos-token or Tokenizer.with_roles(eos=...)"
+)
 
 
 def is_one(head: bytes) -> bool:
@@ -82,7 +87,8 @@ def _tokens(data: bytes) -> tuple[dict[int, bytes], int]:
 
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
     """What the file cannot hold."""
-    lost = ["the split pattern, as it is for decoding"]
+    lost = [] if _end(tokenizer) else [_UNSAID]
+    lost.append("the split pattern, as it is for decoding")
     if tokenizer.merge_rule == "merges":
         lost.append("the list of merges")
     if len(tokenizer.special_tokens) != 1:
@@ -96,22 +102,23 @@ def write(tokenizer: _core.Tokenizer, path: Path) -> None:
     Raises:
         LossError: if a token has more than 255 bytes, or none ends a text.
     """
-    names = {id: name.encode() for name, id in tokenizer.special_tokens.items()}
+    special, end = tokenizer.special_tokens, _end(tokenizer)
+    if end is None:
+        raise LossError("llmc", [_UNSAID])
+    names = {id: name.encode() for name, id in special.items()}
     tokens = {id: token for token, id in tokenizer.mergeable_ranks.items()} | names
     entries = [tokens.get(id) or hole(id) for id in range(tokenizer.vocab_size)]
     longest = max(entries, key=len)
     if len(longest) > 255:
         raise LossError("llmc", [f"tokens of more than 255 bytes, such as {longest[:20]!r}…"])
-    header = [MAGIC, 2, len(entries), _end(tokenizer)]
+    header = [MAGIC, 2, len(entries), special[end]]
     parts = [struct.pack(f"<{HEADER_NUMBERS}I", *header, *[0] * (HEADER_NUMBERS - len(header)))]
     parts += [bytes([len(token)]) + token for token in entries]
     write_whole(path, b"".join(parts))
 
 
-def _end(tokenizer: _core.Tokenizer) -> int:
+def _end(tokenizer: _core.Tokenizer) -> str | None:
+    """The special token that ends a text; a token that is the only one does."""
     special = tokenizer.special_tokens
-    usual = (tokenizer.notes.get("eos_token", ""), "<|endoftext|>", "<|eos|>", "<|bos|>")
-    for name in (*usual, *(special if len(special) == 1 else ())):
-        if name in special:
-            return special[name]
-    raise LossError("llmc", ["which token ends a text, as none has a usual name"])
+    only = next(iter(special)) if len(special) == 1 else None
+    return roles(tokenizer).get("eos", only)

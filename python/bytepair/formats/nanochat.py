@@ -1,9 +1,10 @@
 """nanochat's folder: `tokenizer.pkl`, a pickle of a `tiktoken.Encoding`, and `token_bytes.pt`.
 
 A pickle can run any code when it is read the usual way. Here it is read only if the caller allows
-it, by a reader that lets it name one class; even that one is not run, but replaced by one that
-keeps the values it is given. `token_bytes.pt` is a tensor of how many bytes each id stands for, 0
-for special tokens; it is written without torch and not needed for reading.
+it, by a reader that lets it name that class, or the one of `bytepair.compat.tiktoken`; even these
+are not run, but replaced by one that keeps the values it is given. `token_bytes.pt` is a tensor of
+how many bytes each id stands for, 0 for special tokens; it is written without torch and not needed
+for reading.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 
 from bytepair import _core
 from bytepair.errors import FormatError
-from bytepair.formats import tiktoken
+from bytepair.formats import published, tiktoken
 from bytepair.formats.files import read_file, write_whole
 from bytepair.formats.parts import Asked, Parts, unspeakable
 
@@ -33,7 +34,7 @@ TOKEN_BYTES_NAME: Final = "token_bytes.pt"
 
 
 class _Values:
-    """Stands for tiktoken's class while a pickle is read, and takes its values."""
+    """Stands for the class of an encoding while a pickle is read, and takes its values."""
 
     values: Any = None
 
@@ -51,13 +52,14 @@ _OPCODES: Final = frozenset((
 
 
 class _Unpickler(pickle.Unpickler):
-    """Reads a pickle that names nothing but tiktoken's Encoding; even that one is not run."""
+    """Reads a pickle that names nothing but tiktoken's Encoding or ours; even these are not run."""
 
     def find_class(self, module: str, name: str) -> Any:
-        if (module, name) == ("tiktoken.core", "Encoding"):
+        if (module, name) in tiktoken.ENCODING_CLASSES:
             return _Values
         raise pickle.UnpicklingError(
-            f"it names {module}.{name}, where only tiktoken.core.Encoding may stand"
+            f"it names {module}.{name}, where only tiktoken.core.Encoding may stand, or "
+            "bytepair.compat.tiktoken.Encoding"
         )
 
 
@@ -98,7 +100,7 @@ def read(path: Path, asked: Asked) -> Parts:
         )
     held = values(read_file(path / PICKLE_NAME if path.is_dir() else path))
     if isinstance(held, str):
-        return tiktoken.of_name(held)
+        return published.of_name(held)
     ranks, special = held["mergeable_ranks"], held.get("special_tokens", {})
     _check(ranks, bytes)
     _check(special, str)

@@ -104,9 +104,10 @@ class Parts:
             read them.
         pattern: the split pattern.
         special_tokens: the special tokens and their ids.
-        merges: the pairs that merge, in order; None is the rule of ranks. Where the core has them,
-            None allows that rule, if they are what it would be as a list.
+        merges: the pairs that merge, in order; None is the rule of ranks, unless the core has them.
         ignore_merges: whether a pretoken that is a token wins outright.
+        may_be_ranks: whether merges that are proved to give the ids of the rule of ranks are taken
+            for that rule.
         notes: what else the file says, to be written back where it fits.
     """
 
@@ -116,6 +117,7 @@ class Parts:
     merges: list[tuple[bytes, bytes]] | None = None
     ignore_merges: bool = False
     notes: dict[str, str] = field(default_factory=dict)
+    may_be_ranks: bool = False
 
     def model(self) -> _core.Model:
         """Put the tokenizer together.
@@ -128,11 +130,13 @@ class Parts:
             return self.tokens.model(
                 self.pattern,
                 self.special_tokens,
-                ranks=self.merges is None,
+                ranks=self.may_be_ranks,
                 ignore_merges=self.ignore_merges,
                 notes=self.notes,
             )
-        if self.merges is None:
+        if self.merges is None or (
+            self.may_be_ranks and is_rule_of_ranks(self.tokens, self.merges)
+        ):
             return _core.Model.from_ranks(
                 self.tokens, self.pattern, self.special_tokens, self.notes
             )
@@ -151,7 +155,7 @@ class Asked:
     """What the caller says beside the file, for formats that cannot say it themselves.
 
     Attributes:
-        pattern: the split pattern: a name of `bytepair.PATTERNS` or a regular expression.
+        pattern: the split pattern, as a regular expression.
         special_tokens: the special tokens and their ids.
         allow_pickle: whether the values of a pickle may be read; no code in it is run.
         lossy: whether what cannot be done exactly may be left out.
@@ -178,6 +182,40 @@ def all_pairs(tokens: dict[bytes, int]) -> list[tuple[bytes, bytes]]:
         for cut in range(1, len(token))
         if token[:cut] in tokens and token[cut:] in tokens
     ]
+
+
+def is_rule_of_ranks(tokens: dict[bytes, int], merges: list[tuple[bytes, bytes]]) -> bool:
+    """Whether a list of merges is proved to give the ids of the rule of ranks.
+
+    That is so if it has, in order of rank, the one pair of each token that merges under that rule;
+    `bytepair.formats.huggingface` says why. Pretokens that are tokens have to win outright in both.
+
+    Example:
+        >>> tokens = {b"a": 0, b"b": 1, b"ab": 2, b"abb": 3, b"bb": 4}
+        >>> is_rule_of_ranks(tokens, all_pairs(tokens)), is_rule_of_ranks(tokens, [(b"b", b"b")])
+        (True, False)
+    """
+    listed = iter(merges)
+    return all(pair in listed for pair in pairs_of_ranks(tokens))
+
+
+def pairs_of_ranks(tokens: dict[bytes, int]) -> list[tuple[bytes, bytes]]:
+    """The rule of ranks as the shortest list of merges: the one pair that merges into each token.
+
+    A token that no merge makes has none.
+
+    Example:
+        >>> pairs_of_ranks({b"a": 0, b"b": 1, b"ab": 2, b"abb": 3, b"bb": 4})
+        [(b'a', b'b'), (b'ab', b'b'), (b'b', b'b')]
+    """
+    return _core.Tokenizer(_core.Model.from_ranks(tokens, r"(?s:.)", {})).merges
+
+
+def listed_merges(tokenizer: _core.Tokenizer) -> list[tuple[bytes, bytes]]:
+    """The merges of a tokenizer as a format without the rule of ranks lists them."""
+    if tokenizer.merge_rule == "ranks":
+        return pairs_of_ranks(tokenizer.mergeable_ranks)
+    return tokenizer.merges
 
 
 def unmade(tokenizer: _core.Tokenizer) -> list[bytes]:

@@ -11,8 +11,27 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from bytepair import _core
-from bytepair.errors import FormatError, LossError, PatternError, UnsupportedError, VocabularyError
-from bytepair.formats import gguf, gpt2, hub, huggingface, llama2c, llmc, nanochat, tekken, tiktoken
+from bytepair.errors import (
+    ArgumentError,
+    FormatError,
+    LossError,
+    PatternError,
+    UnsupportedError,
+    VocabularyError,
+)
+from bytepair.formats import (
+    existing,
+    gguf,
+    gpt2,
+    hub,
+    huggingface,
+    llama2c,
+    llmc,
+    nanochat,
+    published,
+    tekken,
+    tiktoken,
+)
 from bytepair.formats.files import read_file
 from bytepair.formats.parts import Asked, Parts
 
@@ -56,7 +75,7 @@ FORMATS: Final[dict[str, Format]] = {
     "qwen3": Format(
         partial(llama2c.read, layout=llama2c.QWEN3),
         partial(llama2c.write, layout=llama2c.QWEN3),
-        llama2c.losses,
+        partial(llama2c.losses, layout=llama2c.QWEN3),
         (".tokenizer",),
     ),
     "gguf": Format(gguf.read, gguf.write, gguf.losses, (".gguf",)),
@@ -79,11 +98,17 @@ _IN_FOLDERS: Final = {
 def read(source: Any, format: str | None, asked: Asked, revision: str | None = None) -> Parts:
     """Read a tokenizer of any foreign format; `bytepair.load` says it all."""
     if not isinstance(source, str | os.PathLike):
+        _check_ignored(
+            type(source).__name__, "an object in memory", format=format, revision=revision
+        )
         return _read_object(source, asked)
     path = Path(source)
-    if not path.exists():
-        if isinstance(source, str) and tiktoken.is_name(source):
-            return tiktoken.of_name(source)
+    if path.exists():
+        _check_ignored(str(path), "a file or folder", revision=revision)
+    else:
+        if isinstance(source, str) and published.is_name(source):
+            _check_ignored(source, "a published encoding", format=format, revision=revision)
+            return published.of_name(source)
         if isinstance(source, str) and hub.is_name(source):
             path = hub.folder(source, revision)
         else:
@@ -92,6 +117,13 @@ def read(source: Any, format: str | None, asked: Asked, revision: str | None = N
                 "encoding of tiktoken or a repository of the hub"
             )
     return _read_path(path, format, asked)
+
+
+def _check_ignored(place: str, kind: str, **options: str | None) -> None:
+    """Refuse options that say nothing of such a source."""
+    for name, value in options.items():
+        if value is not None:
+            raise FormatError(place, f"{name}={value!r} does not apply to this, which is {kind}")
 
 
 def _read_object(source: Any, asked: Asked) -> Parts:
@@ -129,7 +161,9 @@ def model(parts: Parts, source: Any, asked: Asked) -> _core.Model:
 
 def _format(name: str) -> Format:
     if name not in FORMATS:
-        raise ValueError(f"there is no format {name!r}; there are bytepair, {', '.join(FORMATS)}")
+        raise ArgumentError(
+            f"there is no format {name!r}; there are bytepair, {', '.join(FORMATS)}"
+        )
     return FORMATS[name]
 
 
@@ -176,7 +210,7 @@ def _of_content(path: Path, head: bytes) -> str:
     if len(layouts) == 1:
         return layouts[0]
     what = f"it may be any of {', '.join(layouts)}" if layouts else "it is of no format we know"
-    raise FormatError(str(path), f"{what}; pass format=, one of {', '.join(FORMATS)}")
+    raise FormatError(str(path), f"{what}; name its format, one of {', '.join(FORMATS)}")
 
 
 _LAYOUTS: Final = (llama2c.LLAMA2C, llama2c.QWEN3)
@@ -185,15 +219,28 @@ _LAYOUTS: Final = (llama2c.LLAMA2C, llama2c.QWEN3)
 # ---------------------------------------------------------------------------- writing
 
 
-def write(tokenizer: _core.Tokenizer, path: Path, format: str, *, lossy: bool) -> None:
+def write(
+    tokenizer: _core.Tokenizer, path: Path, format: str, *, lossy: bool, overwrite: bool
+) -> None:
     """Write a tokenizer in a foreign format; `Tokenizer.export` says it all."""
-    found = _format(format)
+    if format not in FORMATS:
+        raise ArgumentError(f"there is no format {format!r}; these are written: {written()}")
+    found = FORMATS[format]
     if found.write is None:
-        raise ValueError(f"the format {format} is only read")
+        raise ArgumentError(f"the format {format} is only read; these are written: {written()}")
     lost = found.losses(tokenizer)
     if lost and not lossy:
         raise LossError(format, lost)
-    found.write(tokenizer, path)
+    put = partial(found.write, tokenizer)
+    if not overwrite:
+        said = Asked(tokenizer.pattern, tokenizer.special_tokens, allow_pickle=True, lossy=True)
+        existing.check(tokenizer, path, put, lambda old: found.read(old, said).model())
+    put(path)
+
+
+def written() -> str:
+    """The names of the formats that are written, for messages."""
+    return ", ".join(["bytepair", *(name for name, format in FORMATS.items() if format.write)])
 
 
 def losses(tokenizer: _core.Tokenizer, format: str) -> list[str]:
@@ -201,9 +248,18 @@ def losses(tokenizer: _core.Tokenizer, format: str) -> list[str]:
     return [] if format == "bytepair" else _format(format).losses(tokenizer)
 
 
-def of_name(path: Path) -> str | None:
-    """The format that the name of a file says, or None."""
+def of_path(path: Path) -> str:
+    """The format that the name of a file says.
+
+    Raises:
+        ValueError: if it says none.
+    """
+    if path.name.endswith(".bytepair"):
+        return "bytepair"
     for name, format in FORMATS.items():
         if path.name.endswith(format.suffixes) and format.suffixes:
             return name
-    return None
+    raise ArgumentError(
+        f"the name {path.name!r} does not say which format to write; pass format=, one of "
+        f"{written()}"
+    )

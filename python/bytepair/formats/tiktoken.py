@@ -1,4 +1,4 @@
-"""tiktoken: rank files, `tiktoken.Encoding` objects, and encodings by name.
+"""tiktoken: rank files, and `tiktoken.Encoding` objects.
 
 A rank file has one token a line: its bytes in base64, a space, its rank, which is also its id. It
 holds no split pattern and no special tokens, so these are asked for and never guessed.
@@ -11,10 +11,10 @@ import binascii
 import re
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from bytepair import _core
-from bytepair.errors import FormatError, UnsupportedError, VocabularyError
+from bytepair.errors import FormatError, UnsupportedError
 from bytepair.formats.files import MAX_VOCAB_SIZE, read_file, write_whole
 from bytepair.formats.parts import Asked, Parts, plain
 
@@ -37,8 +37,8 @@ def read(path: Path, asked: Asked) -> Parts:
     if asked.pattern is None:
         raise FormatError(
             "split pattern",
-            "a rank file does not say how text is split; pass pattern=, a name of "
-            "bytepair.PATTERNS or a regular expression",
+            "a rank file does not say how text is split; pass pattern=, one of "
+            f"{', '.join(_core.PATTERNS)}, or a regular expression",
         )
     return Parts(tokens, asked.pattern, dict(asked.special_tokens or {}))
 
@@ -106,9 +106,16 @@ def write(tokenizer: _core.Tokenizer, path: Path) -> None:
     write_whole(path, b"".join(lines))
 
 
+#: The classes of encodings by module and name: tiktoken's own, and that of our face.
+ENCODING_CLASSES: Final = (
+    ("tiktoken.core", "Encoding"),
+    ("bytepair.compat.tiktoken", "Encoding"),
+)
+
+
 def is_encoding(value: Any) -> bool:
-    """Whether this is a `tiktoken.Encoding`."""
-    return type(value).__module__ == "tiktoken.core" and type(value).__name__ == "Encoding"
+    """Whether this is a `tiktoken.Encoding`, or one of our face of it."""
+    return (type(value).__module__, type(value).__name__) in ENCODING_CLASSES
 
 
 def of_encoding(encoding: Any) -> Parts:
@@ -129,20 +136,3 @@ def of_encoding(encoding: Any) -> Parts:
     notes = {"name": str(encoding.name)}
     pattern = plain(encoding._pat_str, "pat_str")
     return Parts(dict(encoding._mergeable_ranks), pattern, names, notes=notes)
-
-
-def is_name(name: str) -> bool:
-    """Whether tiktoken has an encoding of that name."""
-    import tiktoken
-
-    return name in tiktoken.list_encoding_names()
-
-
-def of_name(name: str) -> Parts:
-    """Take the encoding of that name from tiktoken, which downloads what it does not have."""
-    import tiktoken
-
-    try:
-        return of_encoding(tiktoken.get_encoding(name))
-    except ValueError as error:
-        raise VocabularyError(f"tiktoken cannot give the encoding {name!r}: {error}") from error

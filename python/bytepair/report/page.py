@@ -10,12 +10,15 @@ from pathlib import Path
 import numpy as np
 
 from bytepair import plot
-from bytepair.evaluate import Cell, Evaluation, Sweep, Table, tables
+from bytepair.evaluate import Cell, Evaluation, Sweep, Table, samples, tables
 from bytepair.evaluate.tables import Tone
-from bytepair.tokenizer import write_whole
-from bytepair.view import readable
+from bytepair.tokenizer import Tokenizer, write_whole
+from bytepair.view import draw_all
 
 #: Nothing is loaded and nothing runs; the styles stand in the page.
+#: About how many bytes of each sample text open the page, and how many tokens a list shows.
+_SAMPLE = 180
+_MOST = 40
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
@@ -43,7 +46,7 @@ def to_html(found: Evaluation) -> str:
     named = {table.title: table for table in tables(found)}
     sections = [
         _compression(found),
-        _languages(found),
+        _languages(found, named["Languages"]),
         _use(found, named["Use"]),
         _vocabulary(found, named["Vocabulary"]),
         _numbers(found),
@@ -67,7 +70,7 @@ def _head(found: Evaluation) -> str:
         "ids": f"{tok.vocab_size:,}",
         "bytes per token": f"{used.bytes / max(used.tokens, 1):.2f}",
         "mean parity of 60 languages": f"{sum(parities) / len(parities):.2f}",
-        "of the vocabulary never used": f"{unused:.0%}",
+        "of the vocabulary never used": f"{unused:.1%}",
         "Rényi efficiency": f"{used.renyi:.2f}",
     }
     items = "".join(
@@ -80,7 +83,30 @@ def _head(found: Evaluation) -> str:
     return (
         f"<header><p class=kicker>bytepair report</p><h1>{escape(found.name)}</h1>"
         f"<p>Use and sizes are measured on {escape(found.corpus)}.</p>"
-        f"<dl class=cards>{items}</dl>{left_out}</header>"
+        f"<dl class=cards>{items}</dl>{left_out}</header>{_sample(found)}"
+    )
+
+
+def _sample(found: Evaluation) -> str:
+    """The beginning of each sample text, its tokens in colours."""
+    rows = "".join(
+        f"<dt>{escape(kind)}</dt><dd>{_coloured(found.tokenizer, _beginning(text))}</dd>"
+        for kind, text in samples().items()
+    )
+    return f"<section class=sample aria-label='Texts in tokens'><dl>{rows}</dl></section>"
+
+
+def _beginning(text: str) -> str:
+    """The first words of a text."""
+    words = text.encode()[:_SAMPLE].decode(errors="ignore")
+    return words if words == text else words[: max(words.rfind(" "), words.rfind("\n"), 1)].rstrip()
+
+
+def _coloured(tok: Tokenizer, text: str) -> str:
+    ids = tok.encode(text)
+    return "".join(
+        token.html(classes=f"t c{n % 5}", title=f"id {id:,}") + "\n" * token.ends_line
+        for n, (id, token) in enumerate(zip(ids, draw_all(tok, ids), strict=True))
     )
 
 
@@ -105,7 +131,7 @@ def _compression(found: Evaluation) -> str:
         rows, title="Bytes per token of each text under each tokenizer", unit="bytes per token"
     )
     words = "How many bytes of text a token stands for on average. More is better."
-    return _section("Compression", words, picture, _table(_side_by_side(found)), wide=True)
+    return _section("Compression", words, picture, _table(_side_by_side(found)))
 
 
 def _side_by_side(found: Evaluation) -> Table:
@@ -126,13 +152,13 @@ def _side_by_side(found: Evaluation) -> Table:
     return Table("Compression", note if rivals else "", head, rows)
 
 
-def _languages(found: Evaluation) -> str:
-    worst = [one.name for one in found.languages[-10:]]
+def _languages(found: Evaluation, table: Table) -> str:
+    english, *others = found.languages
     picture = plot.bars(
-        {one.name: one.parity for one in found.languages},
-        title="Tokens relative to English, in sixty languages",
-        unit="parity; the ten that cost most stand out",
-        strong=worst,
+        {one.name: one.parity for one in (english, *reversed(others[-10:]))},
+        title="Tokens relative to English: the ten languages that cost most",
+        unit="parity",
+        strong=[one.name for one in others[-10:]],
     )
     rows = []
     for one in found.languages:
@@ -140,13 +166,13 @@ def _languages(found: Evaluation) -> str:
         parities = [f"{found.parity[who][one.code]:.2f}" for who in found.tokenizers]
         texts = [f"{one.tokens:,}", f"{one.bytes_per_token:.2f}", fertility, *parities]
         rows.append([Cell(one.name), *map(Cell, texts)])
-    head = ["language", "tokens", "bytes per token", "tokens per word"]
-    head += [f"parity, {who}" for who in found.tokenizers]
+    every = _table(Table("Languages", "", table.head, rows))
+    folded = f"<details><summary>All {len(rows)} languages</summary>{every}</details>"
     words = (
         "The same text, the Universal Declaration of Human Rights, in each language. A language of "
         "parity 3 fills a model's context three times as fast as English does."
     )
-    return _section("Languages", words, picture, _table(Table("Languages", "", head, rows)))
+    return _section("Languages", words, picture, _table(table), folded)
 
 
 def _use(found: Evaluation, table: Table) -> str:
@@ -172,13 +198,13 @@ def _vocabulary(found: Evaluation, table: Table) -> str:
     picture = plot.bars(
         shown, title="How many tokens have how many bytes", unit="tokens, by their bytes"
     )
-    # Single bytes must be there, used or not.
-    unused = [id for id in found.use.unused if len(found.tokenizer.token_bytes(id)) > 1]
     lists = {
         "The longest tokens": one.longest,
-        "Tokens that are not whole characters": one.unwhole[:40],
-        "Tokens that no merges make": one.unreachable[:40],
-        "Tokens that never occurred": unused[:40],
+        "Tokens that are not whole characters": one.unwhole[:_MOST],
+        "Tokens that no merges make": one.unreachable[:_MOST],
+        "Whole words and signs that never occurred, nor any token built from them": (
+            useless(found)[:_MOST]
+        ),
     }
     chips = "".join(
         f"<h3>{escape(title)}</h3>{_chips(found, ids)}" for title, ids in lists.items() if ids
@@ -189,15 +215,45 @@ def _vocabulary(found: Evaluation, table: Table) -> str:
     words = (
         "What the ids stand for. A space is shown as ·, a byte that is no character as its number."
     )
-    return _section("Vocabulary", words, picture, _table(table) + chips)
+    return _section("Vocabulary", words, picture, _table(table), chips)
+
+
+def useless(found: Evaluation) -> list[int]:
+    """Find the tokens that the corpus shows to be of no use, those that were learnt first in front.
+
+    A token that never occurs may still be a step towards one that does; single bytes must be there;
+    and what is no whole text says nothing to a reader. All these are left out.
+
+    Args:
+        found: what `bytepair.evaluate.measure` gave.
+
+    Example:
+        >>> import bytepair
+        >>> tok = bytepair.train(["hello hello hello", "zz zz"], vocab_size=270)
+        >>> found = bytepair.evaluate.measure(tok, against=[], texts={"mine": ["hello"]})
+        >>> [tok.token_bytes(id) for id in useless(found)]  # "el" is a step towards "hello"
+        [b' hello']
+    """
+    tok, unused = found.tokenizer, set(found.use.unused)
+    ranks = tok.mergeable_ranks
+    steps = {token for token, id in ranks.items() if id not in unused}
+    for left, right in reversed(tok.merges):  # a token comes after all that are built from it
+        if left + right in steps:
+            steps |= {left, right}
+    return [
+        id
+        for token, id in ranks.items()
+        if len(token) > 1
+        and token not in steps
+        and token.decode("utf-8", "ignore").encode() == token
+    ]
 
 
 def _numbers(found: Evaluation) -> str:
     rows = "".join(
         f"<tr><th scope=row>{escape(number)}</th>"
         + "".join(
-            f"<td>{_tokens([tok.token_bytes(i) for i in tok.encode(number)])}</td>"
-            for tok in found.tokenizers.values()
+            f"<td>{_tokens(tok, tok.encode(number))}</td>" for tok in found.tokenizers.values()
         )
         + "</tr>"
         for number in found.vocabulary.numbers
@@ -248,16 +304,16 @@ def sizes_plot(sweep: Sweep, corpus: str = "other text") -> plot.Svg:
 # ---------------------------------------------------------------------------- parts
 
 
-def _section(title: str, words: str, picture: str, rest: str, *, wide: bool = False) -> str:
+def _section(title: str, words: str, picture: str, beside: str, below: str = "") -> str:
     figure = f"<figure>{picture}</figure>" if picture else ""
     return (
         f"<section><h2>{escape(title)}</h2><p>{escape(words)}</p>"
-        f"<div class='{'rows' if wide else 'columns'}'>{figure}<div>{rest}</div></div></section>\n"
+        f"<div class=columns>{figure}<div>{beside}</div></div>{below}</section>\n"
     )
 
 
 def _table(table: Table) -> str:
-    head = "".join(f"<th scope=col>{escape(name)}</th>" for name in table.head)
+    head = "".join(f"<th scope=col>{_words(name)}</th>" for name in table.head)
     rows = "".join(
         "<tr>"
         + f"<th scope=row>{escape(row[0].text)}</th>"
@@ -265,19 +321,23 @@ def _table(table: Table) -> str:
         + "</tr>"
         for row in table.rows
     )
-    note = f"<caption>{escape(table.note)}</caption>" if table.note else ""
-    words = "" if table.head[1:] == ["value"] else " class=numbers"
+    note = f"<p class=below>{escape(table.note)}</p>" if table.note else ""
+    kind, top = " class=numbers", f"<thead><tr>{head}</tr></thead>"
+    if table.head[1:] == ["value"]:
+        kind, top = "", ""
     return (
-        f"<div class=scroll tabindex=0><table{words}>{note}"
-        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+        f"<div class=scroll tabindex=0><table{kind}>{top}<tbody>{rows}</tbody></table></div>{note}"
     )
+
+
+def _words(name: str) -> str:
+    """A head of a column, which is broken between words only."""
+    return " ".join(f"<span>{escape(word)}</span>" for word in name.split())
 
 
 def _chips(found: Evaluation, ids: Iterable[int]) -> str:
-    return f"<p class=chips>{_tokens([found.tokenizer.token_bytes(id) for id in ids], ' ')}</p>"
+    return f"<p class=chips>{_tokens(found.tokenizer, ids, ' ')}</p>"
 
 
-def _tokens(tokens: Iterable[bytes], between: str = "") -> str:
-    return between.join(
-        f"<bdi>{escape(readable(token).replace(' ', '·'))}</bdi>" for token in tokens
-    )
+def _tokens(tok: Tokenizer, ids: Iterable[int], between: str = "") -> str:
+    return between.join(one.html(classes="chip", space="·") for one in draw_all(tok, ids))

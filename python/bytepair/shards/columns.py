@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair import _core, arrow, corpus
+from bytepair import _core, arrow
+from bytepair.corpus.read_ahead import ahead
 from bytepair.documents import Rows, Skip, capped, read, require
 from bytepair.shards.job import Encoded, Job, Left, Place
 from bytepair.tokenizer import Tokenizer
@@ -42,8 +43,8 @@ def encoded(
     job: Job, start: Place, stop: int, threads: int | None = None
 ) -> Generator[Encoded | Left, None, None]:
     """Read and encode the documents from an address on, up to the input of a number."""
-    texts = corpus.ahead(_gathered(_pieces(job, start, stop)), _large)
-    return corpus.ahead(_encode_all(texts, job, threads), _large)
+    texts = ahead(_gathered(_pieces(job, start, stop)), _large)
+    return ahead(_encode_all(texts, job, threads), _large)
 
 
 def _large(item: Texts | Encoded | Left) -> bool:

@@ -41,13 +41,13 @@ class DiskFile:
     def __init__(self, path: Path, offset: int = 0, header: int = 0) -> None:
         self.crc = 0
         self._offset = offset
+        # The buffer stands for the bytes of the file from a multiple of a block on.
+        self._buffer = memoryview(_buffer())
         path.touch()
         self._file = path.open("r+b", buffering=0)
         self._file.truncate(offset)
         self._file.seek(offset - offset % BLOCK_BYTES)
         before = self._file.read(offset % BLOCK_BYTES) + bytes(header)
-        # The buffer stands for the bytes of the file from a multiple of a block on.
-        self._buffer = memoryview(mmap.mmap(-1, BUFFER_BYTES))
         self._buffer[: len(before)] = before
         self._filled = self._unchecked = len(before)
         self._file.seek(offset - offset % BLOCK_BYTES)
@@ -107,3 +107,14 @@ class DiskFile:
     def close(self) -> None:
         """Close the file as it is."""
         self._file.close()
+
+
+def _buffer() -> mmap.mmap:
+    """A buffer that lies as disks want it."""
+    try:
+        return mmap.mmap(-1, BUFFER_BYTES)
+    except OSError as error:
+        if error.errno != errno.ENOMEM:
+            raise
+        message = f"out of memory: {BUFFER_BYTES} bytes could not be reserved for a file"
+        raise MemoryError(message) from error

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import corpus
+from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.documents import Input, inputs
 from bytepair.errors import ShardError, SpecialTokenError
 from bytepair.shards.layout import Layout, layout
@@ -20,11 +21,6 @@ from bytepair.tokenizer import Tokenizer
 OnError: TypeAlias = Literal["raise", "skip"]
 
 TOKENS_PER_SHARD: Final = 100_000_000
-#: A longer document is an error, or is skipped: it would have to be in memory as a whole.
-DOCUMENT_BYTES: Final = 128_000_000
-
-_BOS: Final = ("<|bos|>", "<|begin_of_text|>", "<|endoftext|>", "<s>", "<bos>")
-_EOS: Final = ("<|eos|>", "<|end_of_text|>", "<|endoftext|>", "</s>", "<eos>")
 
 
 class Options(TypedDict, total=False):
@@ -128,8 +124,8 @@ def make_job(
         "format": format,
         "dtype": layout(format).dtype(largest).name,
         "tokenizer": tokenizer.fingerprint,
-        "bos": special_id(tokenizer, bos, _BOS),
-        "eos": special_id(tokenizer, eos, _EOS),
+        "bos": special_id(tokenizer, bos, "bos"),
+        "eos": special_id(tokenizer, eos, "eos"),
         "tokens_per_shard": tokens_per_shard,
         "column": column,
         "doc_cap": doc_cap,
@@ -140,16 +136,20 @@ def make_job(
     return Job(tokenizer, files, values)
 
 
-def special_id(tokenizer: Tokenizer, wanted: bool | str, usual: tuple[str, ...]) -> int | None:
-    """The id of a special token by name, or of the first usual one that the tokenizer has."""
+def special_id(tokenizer: Tokenizer, wanted: bool | str, role: str) -> int | None:
+    """The id of a special token by name, or of the one with the role; one without a role may do.
+
+    Texts of vocabularies where no token begins them, as Qwen's, begin with the one that ends them.
+    """
     if wanted is False:
         return None
     known = tokenizer.special_tokens
-    names = usual if wanted is True else (wanted,)
-    found = next((name for name in names if name in known), None)
-    if found is None:
+    roles = tokenizer.roles
+    found = roles.get(role, roles.get("eos")) if wanted is True else wanted
+    if found not in known:
+        what = f"{role} token" if wanted is True else f"special token {wanted}"
         raise SpecialTokenError(
-            f"the tokenizer has no special token {' or '.join(names)}; it has "
-            f"{', '.join(known) or 'none'}; name one of them"
+            f"the tokenizer has no {what}; it has {', '.join(known) or 'no special tokens'}; name "
+            "one of them"
         )
     return known[found]

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import os
 import struct
+import warnings
 import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -88,6 +89,18 @@ class LlmC(Layout):
     name = "llmc"
     validation = True
     header_bytes = 1024
+
+    def dtype(self, largest_id: int) -> np.dtype[Any]:
+        """llm.c has two kinds of files, and most of its programs read only that of uint16."""
+        found = super().dtype(largest_id)
+        if found.itemsize > 2:
+            warnings.warn(
+                f"ids up to {largest_id:,} need uint32, so the header is that of llm.c's Llama 3 "
+                "(20240801, version 7): its train_llama3.py reads it, its C programs and "
+                "modded-nanogpt refuse it; they need a vocabulary of at most 65,536 ids",
+                stacklevel=2,
+            )
+        return found
 
     def data_name(self, number: int, split: Split) -> str:
         """llm.c finds its files by such names."""
@@ -166,7 +179,10 @@ class Megatron(Layout):
 
 
 class Arrow(Layout):
-    """An Arrow file (IPC) with one list of ids for each document."""
+    """An Arrow stream (IPC) with a list of ids for each document, as Hugging Face datasets has it.
+
+    Arrow has another format for files, with a table of its batches; there is one batch here.
+    """
 
     name = "arrow"
 
@@ -183,7 +199,7 @@ class Arrow(Layout):
         lists = pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(ids))
         batch = pa.RecordBatch.from_arrays([lists], ["input_ids"])
         other = written.with_name(f"{written.name}.arrow")
-        with pa.OSFile(str(other), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
+        with pa.OSFile(str(other), "wb") as sink, pa.ipc.new_stream(sink, batch.schema) as writer:
             writer.write_batch(batch)
         with other.open("rb") as file:
             os.fsync(file.fileno())
@@ -203,8 +219,9 @@ def _lists(path: Path) -> pa.LargeListArray:
     import pyarrow as pa
 
     try:
-        return pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0).column("input_ids")
-    except (pa.ArrowException, OSError, KeyError) as error:
+        stream = pa.ipc.open_stream(pa.memory_map(str(path)))
+        return stream.read_next_batch().column("input_ids")
+    except (pa.ArrowException, OSError, KeyError, StopIteration) as error:
         raise ShardError(f"{path}: {error}") from error
 
 

@@ -20,12 +20,14 @@ from typing import Any, Final, Literal, Self
 import numpy as np
 
 from bytepair import _core
+from bytepair.corpus.outputs import check_output_folder
 from bytepair.errors import InUseError, ShardError
-from bytepair.tokenizer import write_whole
+from bytepair.formats.files import write_whole
 
 NAME: Final = "manifest.json"
 PROGRESS: Final = ".progress"
 LOCK: Final = ".lock"
+JOB: Final = "job.json"
 VERSION: Final = 1
 
 
@@ -200,11 +202,20 @@ def begin(folder: Path, job: dict[str, Any], *, ignore: str = PROGRESS) -> list[
         ignore: the name of something that may be in a new folder.
 
     Raises:
-        ShardError: if the folder holds shards, or a run, of another job.
+        ShardError: if the folder holds shards, or a run, of another job; then it stays as it is.
     """
-    progress = folder / PROGRESS
-    progress.mkdir(parents=True, exist_ok=True)
-    known = progress / "job.json"
+    check_folder(folder, job, ignore=ignore)
+    known = folder / PROGRESS / JOB
+    known.parent.mkdir(exist_ok=True)
+    write_json(known, job)
+    return list(_marks(folder))
+
+
+def check_folder(folder: Path, job: dict[str, Any], *, ignore: str = PROGRESS) -> None:
+    """Raise a `ShardError` if a folder holds something else than a run of this job."""
+    if not folder.is_dir():
+        return
+    known = folder / PROGRESS / JOB
     before = read_json(known) if known.exists() else {}
     if _mark(folder, 0).exists():
         check_job(folder, before, job)
@@ -213,8 +224,6 @@ def begin(folder: Path, job: dict[str, Any], *, ignore: str = PROGRESS) -> list[
         others = sorted(name for name in names if not is_left_over(name))
         if others:
             raise ShardError(f"{folder} is not empty (it has {others[0]!r}); choose another folder")
-    write_json(known, job)
-    return list(_marks(folder))
 
 
 def _mark(folder: Path, number: int) -> Path:
@@ -287,8 +296,9 @@ def locked(folder: Path) -> Iterator[None]:
 
     Raises:
         InUseError: if another run holds it.
-        OSError: if the file system has no locks.
+        OSError: if there cannot be such a folder, or the file system has no locks.
     """
+    check_output_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / LOCK
     handle = _hold(path, folder)

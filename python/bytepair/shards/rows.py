@@ -15,7 +15,9 @@ import numpy as np
 
 from bytepair import _core
 from bytepair.corpus import parquet
-from bytepair.documents import BATCH_BYTES, Input, most_page_bytes
+from bytepair.corpus.bounds import Expansion, most_page_bytes
+from bytepair.corpus.kinds import compression_of, kind_of
+from bytepair.documents import BATCH_BYTES, Input
 from bytepair.shards.job import Encoded, Job, Place
 
 #: So many files are open to the threads at once.
@@ -97,7 +99,8 @@ def next_input(job: Job, first: int) -> int:
 def _may_be(job: Job, file: Input) -> bool:
     """Whether a file could be one that the core reads, by its name."""
     is_here = file.cloud is None and job.values["doc_cap"] is None
-    return is_here and file.path.lower().endswith(".parquet")
+    is_plain = compression_of(file.path) is None and kind_of(file.path) == "parquet"
+    return is_here and is_plain
 
 
 def _parts(job: Job, file: Input, number: int) -> list[Part] | None:
@@ -134,6 +137,7 @@ def encode(
     items = list(_joined(part.behind(start) for part in plan.parts))
     waiting = iter(items)
     left = Place(plan.stop, 0)
+    expansions = [Expansion(file.name, file.size) for file in job.files[plan.first : plan.stop]]
 
     def took(ids: Any, offsets: Any, text_ends: Any, count: int) -> bool:
         nonlocal left
@@ -142,6 +146,8 @@ def encode(
             starts = np.cumsum([0, *(part.rows for part in item[: count - 1])])
             places = [part.place for part in item[:count]]
             ids = ids.astype(job.dtype, copy=False)
+            for place, size in zip(places, np.diff(text_ends[[*starts, -1]]), strict=True):
+                expansions[place.input - plan.first].add(int(size))
             take(Encoded(ids, offsets, text_ends, starts, places))
         if count < len(item):
             left = item[count].place

@@ -79,9 +79,10 @@ def verify(
     wrong = list(_wrong_tokenizer(path, made))
     valid = None if wrong else _valid_ids(load(path / FILE_NAME))
     with Bar(progress) as bar:
+        bar.update("verify", 0, len(made.shards), "shards")
         for shard in made.shards:
             wrong += _wrong_files(path, shard) or _wrong_ids(path, made, shard, valid)
-            bar.update("verify", shard.number + 1, len(made.shards))
+            bar.update("verify", shard.number + 1, len(made.shards), "shards")
     wrong += _wrong_sizes(path, made)
     return Report(made, wrong, [] if wrong else _samples(path, samples))
 

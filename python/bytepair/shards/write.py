@@ -17,7 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import corpus
-from bytepair.progress import Bar, Callback
+from bytepair.corpus.kinds import compression_of, kind_of
+from bytepair.corpus.parquet import rows_of
+from bytepair.documents import Input
+from bytepair.errors import CorpusError
+from bytepair.progress import Bar, Callback, Position
 from bytepair.shards import manifest
 from bytepair.shards.encode import encode_all
 from bytepair.shards.job import Encoded, Job, Left, Options, Place, make_job
@@ -62,7 +66,7 @@ def write(
         What is written to `manifest.json`.
 
     Raises:
-        CorpusError: if something cannot be read, unless it is to be skipped.
+        CorpusError: if something cannot be read, unless it is to be skipped; or if all is skipped.
         ShardError: if the folder holds something else, or another run works on it.
         SpecialTokenError: if there is no such special token.
         OSError: if the disk is full. What was finished stays, and the next run continues.
@@ -83,11 +87,70 @@ def write(
         marks = manifest.begin(folder, job.values)
         if not (marks and marks[-1].following is None):
             start = Place(*marks[-1].following) if marks and marks[-1].following else Place(0, 0)
-            with Cut(job, folder, marks, bar) as run:
-                encode_all(job, run.take, start, threads)
-                run.close(None)
+            read = Read(job, start)
+            with Cut(job, folder, marks, bar, read.position) as run:
+                encode_all(job, lambda item: run.take(read.moved(item)), start, threads)
+                run.finish()
             marks += run.marks
         return finish(folder, job, marks)
+
+
+# ---------------------------------------------------------------------------- how far it is
+
+
+class Read:
+    """Moves a position in the inputs of a job along with the documents that come from them.
+
+    Within a file on this machine the position is that of its row in parquet, and the share of its
+    bytes that have come as text in others. Within a compressed file, or one in a cloud, it stands.
+
+    Args:
+        job: says which the inputs are.
+        start: the address of the first document that comes.
+
+    Attributes:
+        position: is moved.
+    """
+
+    def __init__(self, job: Job, start: Place) -> None:
+        self._files, self._column = job.files, job.values["column"]
+        self.position = Position(sum(file.size for file in job.files))
+        self._input = -1
+        self._rows = self._bytes = 0
+        self._enter(start.input)
+
+    def _enter(self, number: int) -> None:
+        """The inputs up to a number begin."""
+        if number > self._input:
+            for file in self._files[self._input + 1 : number + 1]:
+                self.position.enter(file.size)
+            self._input, self._bytes = number, 0
+            self._rows = _rows(self._files[number], self._column)
+
+    def moved(self, item: Encoded | Left) -> Encoded | Left:
+        """Move the position to the end of documents, and return them."""
+        if isinstance(item, dict) or not item.places:
+            return item
+        last, first = item.places[-1], int(item.starts[-1])
+        self._enter(last.input)
+        self._bytes += int(item.text_ends[-1]) - int(item.text_ends[first])
+        if self._rows:
+            row = last.row + len(item.offsets) - 1 - first
+            self.position.within(row / self._rows)
+        elif not _is_packed(self._files[self._input].path):
+            self.position.within(self._bytes / max(self._files[self._input].size, 1))
+        return item
+
+
+def _is_packed(path: str) -> bool:
+    """Whether the bytes of a file say little of the bytes of its text."""
+    return compression_of(path) is not None or kind_of(path) == "parquet"
+
+
+def _rows(file: Input, column: str) -> int:
+    """How many rows a parquet file of this machine has; 0 for others."""
+    is_table = file.cloud is None and file.path.lower().endswith(".parquet")
+    return rows_of(file.path, column) if is_table else 0
 
 
 # ---------------------------------------------------------------------------- cutting, writing
@@ -103,13 +166,16 @@ class Cut:
         folder: where they go.
         marks: those of the shards before.
         bar: is told how far it is.
+        position: where the documents are that are taken.
 
     Attributes:
         marks: those of the shards that were finished here.
     """
 
-    def __init__(self, job: Job, folder: Path, marks: list[Mark], bar: Bar) -> None:
-        self._job, self._folder, self._bar = job, folder, bar
+    def __init__(
+        self, job: Job, folder: Path, marks: list[Mark], bar: Bar, position: Position
+    ) -> None:
+        self._job, self._folder, self._bar, self._position = job, folder, bar, position
         self._shards = [mark.shard for mark in marks]
         self._before = sum(mark.text_bytes for mark in marks)
         self._limit: int = job.values["tokens_per_shard"]
@@ -147,7 +213,7 @@ class Cut:
             self._skipped.append(item)
         else:
             self._add(item)
-            self._bar.update("shard", self.text_bytes, None, f"bytes, shard {self.number}")
+            self._bar.update("shard", self.text_bytes, self._position.total(self.text_bytes))
 
     def _add(self, batch: Encoded) -> None:
         """Write a batch, in as many shards as it takes."""
@@ -168,6 +234,21 @@ class Cut:
         room = self._limit - self.writer.tokens
         end = int(np.searchsorted(offsets, offsets[start] + room, side="right")) - 1
         return max(end, start + (self.writer.documents == 0))
+
+    def finish(self) -> None:
+        """Finish the last shard.
+
+        Raises:
+            CorpusError: if no document could be read.
+        """
+        documents = sum(shard.documents for shard in self._shards) + self.writer.documents
+        if self._skipped and not documents:
+            left = self._skipped[0]
+            raise CorpusError(
+                f"nothing could be read, so there are no shards; the first that was left out is "
+                f"{left['input']}, row {left['first']}: {left['reason']}"
+            )
+        self.close(None)
 
     def close(self, following: Place | None) -> None:
         """Finish a shard; its mark says where the next begins."""

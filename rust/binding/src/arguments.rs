@@ -32,17 +32,19 @@ pub(crate) fn strings<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py,
             PyTypeError::new_err(format!("text {index} is {kind}, not a str"))
         })
     };
-    texts.try_iter()?.enumerate().map(place).collect()
+    errors::collect(texts.try_iter()?.enumerate().map(place))
 }
 
 /// How many threads to use: as asked, else `RAYON_NUM_THREADS`, else as many as the process may.
 pub(crate) fn threads(asked: Option<usize>) -> PyResult<usize> {
     match asked {
         Some(0) => Err(PyValueError::new_err("threads is 0; pass at least 1, or None for all")),
-        Some(threads) => Ok(threads),
+        Some(threads) => Ok(threads.min(parallel::MAX_THREADS)),
         None => {
             let set = std::env::var("RAYON_NUM_THREADS").ok().and_then(|text| text.parse().ok());
-            Ok(set.filter(|&threads| threads > 0).unwrap_or_else(parallel::available))
+            let set: Option<usize> = set;
+            let threads = set.filter(|&threads| threads > 0).unwrap_or_else(parallel::available);
+            Ok(threads.min(parallel::MAX_THREADS))
         }
     }
 }
@@ -120,6 +122,7 @@ pub(crate) fn offsets(array: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
 /// Offsets that rise and are not negative.
 fn spans<T: Copy + TryInto<usize>>(offsets: &[T]) -> PyResult<Vec<usize>> {
     let wrong = || PyValueError::new_err("the offsets of the texts must rise from 0 on");
-    let all: Option<Vec<usize>> = offsets.iter().map(|&at| at.try_into().ok()).collect();
-    all.filter(|all| all.is_sorted()).ok_or_else(wrong)
+    let all = offsets.iter().map(|&at| at.try_into().map_err(|_| wrong()));
+    let all: Vec<usize> = errors::collect(all)?;
+    if all.is_sorted() { Ok(all) } else { Err(wrong()) }
 }

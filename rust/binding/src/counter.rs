@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use bytepair::parquet::TextColumn;
+use bytepair::corpus::parquet::TextColumn;
 use bytepair::text::from_utf8;
-use bytepair::{Error, Pattern};
+use bytepair::{Error, Pattern, Progress, memory};
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -40,17 +40,21 @@ impl Counter {
 #[pymethods]
 impl Counter {
     #[new]
-    #[pyo3(signature = (pattern, threads=None, *, memory_limit=None))]
+    #[pyo3(signature = (pattern, threads=None, *, memory_limit=None, careful=false))]
     fn new(
         pattern: &str,
         threads: Option<usize>,
         memory_limit: Option<(usize, PathBuf)>,
+        careful: bool,
     ) -> PyResult<Self> {
-        let pattern = Pattern::new(pattern);
+        let pattern = Pattern::from_regex(pattern);
         let counter = bytepair::Counter::new(&pattern, arguments::threads(threads)?);
         let mut counter = counter.map_err(|e| errors::python(&e))?;
         if let Some((bytes, folder)) = memory_limit {
             counter = counter.with_memory_limit(bytes, &folder);
+        }
+        if careful {
+            counter = counter.with_care();
         }
         let inner = Mutex::new(Some(counter));
         Ok(Self { pattern, inner })
@@ -59,8 +63,8 @@ impl Counter {
     /// Count the texts of a list of `str`; each is a document of its own.
     fn add(&self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> PyResult<()> {
         let strings = arguments::strings(texts)?;
-        let texts = strings.iter().map(arguments::utf8).collect::<PyResult<Vec<_>>>()?;
-        self.with(py, |counter| counter.add(&texts.iter().map(|t| &**t).collect::<Vec<_>>()))
+        let texts = errors::collect(strings.iter().map(arguments::utf8))?;
+        self.with(py, |counter| counter.add(&memory::collect(texts.iter().map(|text| &**text))?))
     }
 
     /// Count the texts of an Arrow string column: its bytes and its offsets.
@@ -72,39 +76,44 @@ impl Counter {
     ) -> PyResult<()> {
         let offsets = arguments::offsets(offsets)?;
         let data = data.as_slice()?;
-        let texts =
-            py.detach(|| documents(data, &offsets)).map_err(errors::CorpusError::new_err)?;
+        let texts = py.detach(|| documents(data, &offsets))?;
         self.with(py, |counter| counter.add(&texts))
     }
 
     /// Count the texts of a column of parquet files; false, if the files are no such as are read here.
-    /// Now and then `on_progress` is called with the number of texts so far, and of their bytes.
+    /// Now and then `on_progress` is called with the number of texts so far, of their bytes, and of the
+    /// bytes that came out of each file.
+    #[pyo3(signature = (files, column, on_progress, *, most_page_bytes=usize::MAX,
+                        most_document_bytes=usize::MAX))]
     fn add_parquet(
         &self,
         py: Python<'_>,
         files: Vec<PathBuf>,
         column: &str,
         on_progress: &Bound<'_, PyAny>,
+        most_page_bytes: usize,
+        most_document_bytes: usize,
     ) -> PyResult<bool> {
         let opened = py.detach(|| {
             let column = TextColumn::open(&files, column)?;
-            Some((column.parts()?, column))
+            Some((column.ranges()?, column))
         });
         let Some((parts, column)) = opened else { return Ok(false) };
         let on_progress = on_progress.clone().unbind();
         let mut stopped = None;
         let done = self.with(py, |counter| {
-            let mut reported = |texts, bytes| {
+            let mut reported = |progress: Progress| {
+                let Progress { texts, text_bytes, of_files } = progress;
                 let report = |py: Python<'_>| {
                     py.check_signals()?;
-                    on_progress.call1(py, (texts, bytes))
+                    on_progress.call1(py, (texts, text_bytes, of_files))
                 };
                 Python::attach(report).map(drop).map_err(|error| {
                     stopped = Some(error);
                     Error::Interrupted
                 })
             };
-            let column = column.with_page_limit(counter.most_page_bytes());
+            let column = column.with_bounds(most_page_bytes, most_document_bytes);
             counter.add_column(&column, &parts, &mut reported)
         });
         stopped.map_or(done, Err).map(|()| true)
@@ -114,6 +123,12 @@ impl Counter {
     #[getter]
     fn texts(&self, py: Python<'_>) -> PyResult<u64> {
         self.with(py, |counter| Ok(counter.texts()))
+    }
+
+    /// Whether it has all of each batch that it was given, but for those that it refused as a whole.
+    #[getter]
+    fn is_whole(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with(py, |counter| Ok(counter.is_whole()))
     }
 
     /// How many bytes of text were counted.
@@ -133,14 +148,16 @@ impl Counter {
 }
 
 /// The documents between the offsets; the error says which one is not UTF-8, and where.
-fn documents<'a>(data: &'a [u8], offsets: &[usize]) -> Result<Vec<&'a str>, String> {
+fn documents<'a>(data: &'a [u8], offsets: &[usize]) -> PyResult<Vec<&'a str>> {
+    let wrong = errors::CorpusError::new_err::<String>;
     let document = |(index, pair): (usize, &[usize])| {
         let bytes = data
             .get(pair[0]..pair[1])
-            .ok_or_else(|| format!("document {index} lies outside its data"))?;
+            .ok_or_else(|| wrong(format!("document {index} lies outside its data")))?;
         from_utf8(bytes).map_err(|error| {
-            format!("document {index} is not UTF-8 at its byte {}", error.valid_up_to())
+            let at = error.valid_up_to();
+            wrong(format!("document {index} is not UTF-8 at its byte {at}"))
         })
     };
-    offsets.windows(2).enumerate().map(document).collect()
+    errors::collect(offsets.windows(2).enumerate().map(document))
 }

@@ -1,10 +1,10 @@
 //! `Counts`: the distinct pretokens of a corpus, between counting and training.
 
-use bytepair::Pattern;
+use bytepair::{Pattern, memory};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyList};
 
 use crate::errors;
 use crate::errors::CountsError;
@@ -12,6 +12,10 @@ use crate::errors::CountsError;
 /// The columns of a table of counts: bytes, offsets, counts.
 type Columns<'py> =
     (Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<u64>>);
+
+/// What an item takes in Python beside its bytes, and after so many bytes somebody looks again whether there is memory.
+const ITEM: usize = 200;
+const CHECKED: usize = 1 << 20;
 
 /// The distinct pretokens of a corpus and how often each occurs.
 #[pyclass(frozen, module = "bytepair._core")]
@@ -67,27 +71,38 @@ impl Counts {
     }
 
     /// The pretokens with their counts, in order of first occurrence.
-    fn items<'py>(&self, py: Python<'py>) -> Vec<(Bound<'py, PyBytes>, u64)> {
-        self.inner.iter().map(|(pretoken, count)| (PyBytes::new(py, pretoken), count)).collect()
+    fn items<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let mut unchecked = 0;
+        let items = self.inner.iter().map(|(pretoken, count)| {
+            unchecked += pretoken.len() + ITEM;
+            if unchecked > CHECKED {
+                errors::checked(memory::check(std::mem::take(&mut unchecked)))?;
+            }
+            (PyBytes::new(py, pretoken), count).into_pyobject(py)
+        });
+        errors::list(py, errors::collect(items)?)
     }
 
     /// Counts of distinct pretokens that were made elsewhere, in order of first occurrence.
     #[staticmethod]
     fn from_items(items: &Bound<'_, PyAny>, pattern: &str) -> PyResult<Self> {
         let items = items.try_iter()?.map(|item| item?.extract());
-        let items = items.collect::<PyResult<Vec<(Vec<u8>, u64)>>>()?;
+        let items: Vec<(Vec<u8>, u64)> = errors::collect(items)?;
+        let bytes: usize = items.iter().map(|(pretoken, _)| pretoken.len()).sum();
+        // Columns that grow are copied.
+        errors::checked(memory::check(3 * (bytes + 2 * size_of::<u64>() * items.len())))?;
         let inner = bytepair::Counts::new(items.iter().map(|(token, n)| (&**token, *n)));
-        Ok(Self { pattern: Pattern::new(pattern), inner })
+        Ok(Self { pattern: Pattern::from_regex(pattern), inner })
     }
 
     /// The bytes of all pretokens, where each starts (and the end of the last), and the counts.
     fn columns<'py>(&self, py: Python<'py>) -> PyResult<Columns<'py>> {
         let (bytes, ends, numbers) = self.inner.columns();
         let ends = std::iter::once(0).chain(ends.iter().copied()).map(i64::try_from);
-        let offsets = ends
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(|_| PyValueError::new_err("the pretokens exceed 2^63 bytes"))?;
-        let (bytes, numbers) = (bytes.to_vec(), numbers.to_vec());
+        let too_many = |_| PyValueError::new_err("the pretokens exceed 2^63 bytes");
+        let offsets = errors::collect(ends.map(|end| end.map_err(too_many)))?;
+        let bytes = errors::checked(memory::copy(bytes))?;
+        let numbers = errors::checked(memory::copy(numbers))?;
         Ok((bytes.into_pyarray(py), offsets.into_pyarray(py), numbers.into_pyarray(py)))
     }
 
@@ -102,13 +117,18 @@ impl Counts {
     ) -> PyResult<Self> {
         let wrong = || CountsError::new_err("the offsets of the pretokens must rise from 0 on");
         let (data, offsets, counts) = (data.as_slice()?, offsets.as_slice()?, counts.as_slice()?);
-        let ends: Option<Vec<usize>> =
-            offsets.iter().skip(1).map(|&end| end.try_into().ok()).collect();
-        let ends = ends.filter(|ends| offsets.first() == Some(&0) && ends.is_sorted());
-        let ends = ends.ok_or_else(wrong)?;
-        let (data, counts) = (data.to_vec(), counts.to_vec());
+        let ends = offsets.iter().skip(1).map(|&end| end.try_into().map_err(|_| wrong()));
+        let ends: Vec<usize> = errors::collect(ends)?;
+        if offsets.first() != Some(&0) || !ends.is_sorted() {
+            return Err(wrong());
+        }
+        let data = errors::checked(memory::copy(data))?;
+        let counts = errors::checked(memory::copy(counts))?;
         let inner = py.detach(|| bytepair::Counts::from_columns(data, ends, counts));
-        Ok(Self { pattern: Pattern::new(pattern), inner: inner.map_err(|e| errors::python(&e))? })
+        Ok(Self {
+            pattern: Pattern::from_regex(pattern),
+            inner: inner.map_err(|e| errors::python(&e))?,
+        })
     }
 
     /// The counts of two corpora of one pattern.

@@ -9,9 +9,11 @@ use pyo3::types::PyString;
 
 use crate::{arguments, errors};
 
-/// Text out of ids that arrive one by one, as a model makes them; `Tokenizer.decode_stream` makes it.
+/// Text out of ids that arrive one by one, as a model makes them; `Tokenizer.decode_stream` makes
+/// it.
 ///
-/// A few dozen bytes each, so thousands may be open at once. One stream is for one thread at a time.
+/// A few dozen bytes each, so thousands may be open at once. One stream is for one thread at a
+/// time.
 ///
 /// Example:
 ///     >>> import bytepair
@@ -63,8 +65,8 @@ impl DecodeStream {
 
     /// Say that there are no more ids: U+FFFD if a character has only begun, else nothing.
     ///
-    /// All that `push` and `flush` returned, end to end, is what `decode` makes of all ids. The stream
-    /// can be used again, as if new.
+    /// All that `push` and `flush` returned, end to end, is what `decode` makes of all ids. The
+    /// stream can be used again, as if new.
     ///
     /// Example:
     ///     >>> import bytepair

@@ -1,6 +1,6 @@
 //! `EncodeStream`: ids out of text that arrives in pieces.
 
-use bytepair::arrays::Id;
+use bytepair::encode::Id;
 use bytepair::{Result, Text};
 use numpy::{Element, IntoPyArray};
 use pyo3::prelude::*;
@@ -14,14 +14,14 @@ use crate::tokenizer::Tokenizer;
 #[pyclass(module = "bytepair._core")]
 pub(crate) struct EncodeStream {
     tokenizer: Py<Tokenizer>,
-    stream: bytepair::stream::EncodeStream,
+    stream: bytepair::batch::stream::EncodeStream,
 }
 
 #[pymethods]
 impl EncodeStream {
     #[new]
     fn new(tokenizer: Py<Tokenizer>) -> Self {
-        Self { tokenizer, stream: bytepair::stream::EncodeStream::default() }
+        Self { tokenizer, stream: bytepair::batch::stream::EncodeStream::default() }
     }
 
     /// Take a piece of text and return the ids that are now certain.

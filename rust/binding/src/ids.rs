@@ -1,6 +1,6 @@
 //! Ids that come from Python, as lists of `int` or as arrays.
 
-use bytepair::{Result, Tokenizer};
+use bytepair::{Result, Tokenizer, memory};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::ffi;
 use pyo3::intern;
@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::PyList;
 
-use crate::arguments;
+use crate::{arguments, errors};
 
 /// Ids, held as long as this lives.
 pub(crate) enum Ids<'py> {
@@ -31,15 +31,15 @@ pub(crate) enum Slice<'a> {
 }
 
 impl<'py> Ids<'py> {
-    /// Ids out of a list, a numpy array, whatever turns into one (Arrow arrays, tensors), or anything
-    /// that can be iterated.
+    /// Ids out of a list, a numpy array, whatever turns into one (Arrow arrays, tensors), or
+    /// anything that can be iterated.
     pub(crate) fn new(tokenizer: &Tokenizer, sequence: &Bound<'py, PyAny>) -> PyResult<Self> {
         if let Ok(list) = sequence.cast::<PyList>() {
-            if let Some(ids) = plain(list) {
+            if let Some(ids) = plain(list)? {
                 return Ok(Self::Own(ids));
             }
             let ids = list.iter().map(|number| arguments::id(tokenizer, &number));
-            return ids.collect::<PyResult<_>>().map(Self::Own);
+            return errors::collect(ids).map(Self::Own);
         }
         let py = sequence.py();
         let array = if sequence.is_instance_of::<PyUntypedArray>() {
@@ -53,7 +53,7 @@ impl<'py> Ids<'py> {
             return Ok(ids);
         }
         let ids = sequence.try_iter()?.map(|number| arguments::id(tokenizer, &number?));
-        ids.collect::<PyResult<_>>().map(Self::Own)
+        errors::collect(ids).map(Self::Own)
     }
 
     /// The ids of an array of one of the usual kinds, in one piece; others are iterated.
@@ -87,13 +87,16 @@ impl<'py> Ids<'py> {
 
 /// The ids of a list in which all are of type `int` and fit 32 bits; `None` for any other list.
 ///
-/// To count a reference up and down for each, as safe code must, takes twice as long as all the rest.
+/// To count a reference up and down for each, as safe code must, takes twice as long as all the
+/// rest.
 #[expect(unsafe_code, reason = "references that are not counted")]
-fn plain(list: &Bound<'_, PyList>) -> Option<Vec<u32>> {
+fn plain(list: &Bound<'_, PyList>) -> PyResult<Option<Vec<u32>>> {
     with_critical_section(list, || {
-        let ids = (0..ffi::Py_ssize_t::try_from(list.len()).ok()?).map(|place| {
-            // SAFETY: nobody changes the list meanwhile, since this is its critical section and what
-            // is called for an `int` runs no Python code; so `place` is in it and its item is alive.
+        let mut room = errors::checked(memory::with_room(list.len()))?;
+        let ids = (0..ffi::Py_ssize_t::try_from(list.len())?).map(|place| {
+            // SAFETY: nobody changes the list meanwhile, since this is its critical section and
+            // what is called for an `int` runs no Python code; so `place` is in it and its item is
+            // alive.
             let number = unsafe {
                 let item = ffi::PyList_GET_ITEM(list.as_ptr(), place);
                 if ffi::PyLong_CheckExact(item) == 0 {
@@ -103,9 +106,9 @@ fn plain(list: &Bound<'_, PyList>) -> Option<Vec<u32>> {
             };
             u32::try_from(number).ok()
         });
-        let ids = ids.collect();
+        let known = ids.take(list.len()).try_for_each(|id| id.map(|id| room.push(id)));
         let _too_large = PyErr::take(list.py());
-        ids
+        Ok(known.map(|()| room))
     })
 }
 

@@ -2,18 +2,20 @@
 //!
 //! A list of ids is mostly the same few thousand numbers. To count one more reference to an integer
 //! that is there takes a fraction of the time that making another one takes, and no memory. At most
-//! one integer is made for each id of the vocabulary (32 bytes), when it first occurs, and room for some
-//! hundred neighbours with it.
+//! one integer is made for each id of the vocabulary (32 bytes), when it first occurs, and room for
+//! some hundred neighbours with it.
 #![expect(unsafe_code, reason = "a list is filled without asking for each place; 3 times as fast")]
 
-use std::array;
 use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use bytepair::memory;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
+
+use crate::errors;
 
 /// So many ids have their room together.
 const TOGETHER: usize = 256;
@@ -34,10 +36,22 @@ impl Ints {
     }
 
     #[inline]
-    fn slot(&self, id: u32) -> &AtomicPtr<ffi::PyObject> {
+    fn slot(&self, id: u32) -> PyResult<&AtomicPtr<ffi::PyObject>> {
         let room = &self.rooms[id as usize / TOGETHER];
-        let slots = room.get_or_init(|| Box::new(array::from_fn(|_| AtomicPtr::default())));
-        &slots[id as usize % TOGETHER]
+        let slots = match room.get() {
+            Some(slots) => slots,
+            None => Self::furnish(room)?,
+        };
+        Ok(&slots[id as usize % TOGETHER])
+    }
+
+    /// Make the slots of a room.
+    #[cold]
+    fn furnish(room: &OnceLock<Box<Slots>>) -> PyResult<&Slots> {
+        let mut slots = errors::checked(memory::with_room(TOGETHER))?;
+        slots.resize_with(TOGETHER, AtomicPtr::default);
+        let slots = slots.into_boxed_slice().try_into();
+        Ok(room.get_or_init(|| slots.expect("as many as that")))
     }
 
     /// A list of ids, all of them below `vocab_size`.
@@ -46,7 +60,7 @@ impl Ints {
         // SAFETY: a new list is owned by nobody else; null is turned into Python's error.
         let list = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyList_New(length))? };
         for (place, &id) in (0..).zip(ids) {
-            let int = match self.slot(id).load(Ordering::Acquire) {
+            let int = match self.slot(id)?.load(Ordering::Acquire) {
                 known if known.is_null() => self.make(py, id)?,
                 known => known,
             };
@@ -64,7 +78,7 @@ impl Ints {
     #[cold]
     fn make(&self, py: Python<'_>, id: u32) -> PyResult<*mut ffi::PyObject> {
         let made = id.into_pyobject(py)?.into_any().unbind();
-        let slot = self.slot(id);
+        let slot = self.slot(id)?;
         let (null, new) = (ptr::null_mut(), made.as_ptr());
         match slot.compare_exchange(null, new, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => Ok(made.into_ptr()),

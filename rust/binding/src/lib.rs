@@ -9,9 +9,13 @@
 
 mod arguments;
 mod arrays;
+
+mod columns;
 mod counter;
 mod counts;
 mod decode_stream;
+
+mod derived;
 mod encode_stream;
 mod errors;
 mod ids;
@@ -19,6 +23,7 @@ mod ints;
 mod listed;
 mod model;
 mod options;
+mod pattern;
 mod render;
 mod rows;
 mod shards;
@@ -32,7 +37,7 @@ use pyo3::prelude::*;
 /// Which instructions to use, if the environment says so.
 fn instructions() -> PyResult<()> {
     match std::env::var("BYTEPAIR_SIMD") {
-        Ok(name) if !name.is_empty() => bytepair::simd::only(&name)
+        Ok(name) if !name.is_empty() => bytepair::machine::simd::only(&name)
             .map_err(|error| PyValueError::new_err(format!("BYTEPAIR_SIMD: {error}"))),
         _ => Ok(()),
     }
@@ -49,7 +54,7 @@ mod _core {
     const UNICODE_VERSION: &str = bytepair::pretokenize::UNICODE_VERSION;
 
     #[pymodule_export]
-    use crate::arrays::{encode_file, encode_utf8};
+    use crate::columns::{encode_file, encode_utf8};
     #[pymodule_export]
     use crate::counter::Counter;
     #[pymodule_export]
@@ -57,11 +62,15 @@ mod _core {
     #[pymodule_export]
     use crate::decode_stream::DecodeStream;
     #[pymodule_export]
+    use crate::derived::{with_notes, with_repeats};
+    #[pymodule_export]
     use crate::encode_stream::EncodeStream;
     #[pymodule_export]
     use crate::listed::{Listed, listed_texts};
     #[pymodule_export]
     use crate::model::Model;
+    #[pymodule_export]
+    use crate::pattern::pattern;
     #[pymodule_export]
     use crate::render::{pack, render};
     #[pymodule_export]
@@ -77,7 +86,8 @@ mod _core {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::instructions()?;
         let named = |name| Some((name, bytepair::Pattern::named(name)?.regex().to_owned()));
-        let patterns: Vec<_> = bytepair::Pattern::names().filter_map(named).collect();
+        let all = bytepair::Pattern::names().chain(bytepair::Pattern::encodings());
+        let patterns: Vec<_> = all.filter_map(named).collect();
         module.add("PATTERNS", pyo3::types::IntoPyDict::into_py_dict(patterns, module.py())?)
     }
 }

@@ -1,16 +1,18 @@
 //! `Listed`: the tables of a `tokenizer.json`, on their way into a `Model`.
 
+use bytepair::memory;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::collections::BTreeMap;
 
+use crate::errors;
 use crate::model::{Model, names};
 use crate::tokenizer::Tokenizer;
 
 /// The tokens and the merges of a `tokenizer.json`.
 #[pyclass(frozen, module = "bytepair._core")]
 pub(crate) struct Listed {
-    tables: bytepair::listed::Listed,
+    tables: bytepair::formats::tokenizer_json::Listed,
     /// The added tokens that the vocabulary has too.
     #[pyo3(get)]
     added: BTreeMap<String, u32>,
@@ -23,8 +25,10 @@ pub(crate) struct Listed {
 impl Listed {
     /// Take the tables out of a file; None if anything about them is unusual.
     #[staticmethod]
-    fn find(py: Python<'_>, data: &[u8]) -> Option<(Self, Py<PyBytes>)> {
-        let found = py.detach(|| bytepair::listed::Listed::find(data))?;
+    fn find(py: Python<'_>, data: &[u8]) -> PyResult<Option<(Self, Py<PyBytes>)>> {
+        let found =
+            errors::checked(py.detach(|| bytepair::formats::tokenizer_json::Listed::find(data)))?;
+        let Some(found) = found else { return Ok(None) };
         let [first, last] = found.places;
         let empty =
             |place: &std::ops::Range<usize>| if data[place.start] == b'{' { "{}" } else { "[]" };
@@ -35,9 +39,10 @@ impl Listed {
             empty(&last).as_bytes(),
             &data[last.end..],
         ];
+        errors::checked(memory::check(2 * rest.iter().map(|part| part.len()).sum::<usize>()))?;
         let rest = PyBytes::new(py, &rest.concat()).unbind();
         let added = found.added.into_iter().collect();
-        Some((Self { tables: found.listed, added, size: found.size }, rest))
+        Ok(Some((Self { tables: found.listed, added, size: found.size }, rest)))
     }
 
     /// Whether all 256 bytes are tokens.
@@ -58,7 +63,7 @@ impl Listed {
     ) -> PyResult<Model> {
         let special = names(special_tokens)?;
         Model::new(py.detach(|| {
-            let pattern = bytepair::Pattern::new(pattern);
+            let pattern = bytepair::Pattern::from_regex(pattern);
             let tokenizer = self.tables.tokenizer(special, pattern, ranks, ignore_merges)?;
             Ok(tokenizer.with_notes(notes))
         }))
@@ -71,7 +76,10 @@ pub(crate) fn listed_texts(
     py: Python<'_>,
     tokenizer: &Bound<'_, Tokenizer>,
     added: Vec<(String, u32)>,
-) -> (String, String) {
+) -> PyResult<(String, String)> {
     let core = tokenizer.get().core();
-    py.detach(|| bytepair::listed::texts(core, &added))
+    let texts =
+        errors::checked(py.detach(|| bytepair::formats::tokenizer_json::texts(core, &added)))?;
+    errors::checked(memory::check(texts.0.len() + texts.1.len()))?;
+    Ok(texts)
 }

@@ -4,15 +4,13 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use bytepair::{MergeRule, Pattern, Result, Vocabulary};
+use bytepair::{Pattern, Result, Vocabulary, memory};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::{BTreeMap, HashMap};
 
-use crate::counts::Counts;
 use crate::errors;
-use crate::tokenizer::Tokenizer;
 
 /// The four values of a tokenizer, made by training or from the parts of a foreign format.
 #[pyclass(frozen, module = "bytepair._core")]
@@ -39,29 +37,20 @@ impl Model {
         Self::new(py.detach(|| bytepair::Tokenizer::from_bytes(data)))
     }
 
-    /// Map a file of the native format.
+    /// Map a file of the native format. `bytepair.load` says that the file must not be written to.
     #[staticmethod]
+    #[expect(unsafe_code, reason = "a large vocabulary loads in less than a millisecond")]
     fn map(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         let file = File::open(&path).map_err(|error| errors::file(&path, &error))?;
-        Self::new(py.detach(|| bytepair::Tokenizer::map(&file)))
-    }
-
-    /// A tokenizer with other notes.
-    #[staticmethod]
-    fn renoted(py: Python<'_>, tokenizer: &Tokenizer, notes: Notes) -> PyResult<Self> {
-        Self::new(py.detach(|| tokenizer.core().renoted(notes)))
-    }
-
-    /// A tokenizer that knows the ids of the most frequent pretokens from the beginning.
-    #[staticmethod]
-    fn remembering(py: Python<'_>, tokenizer: &Tokenizer, counts: &Counts) -> PyResult<Self> {
-        Self::new(py.detach(|| tokenizer.core().remembering(&counts.inner)))
+        // SAFETY: files are replaced by renaming, never written to in place; `bytepair.load` and
+        // `docs/formats.md` ask the same of everybody else, and offer reading instead.
+        Self::new(py.detach(|| unsafe { bytepair::Tokenizer::map(&file) }))
     }
 
     /// Check that the tables in a file of the native format follow from its other sections.
     #[staticmethod]
     fn verify(py: Python<'_>, data: &[u8]) -> PyResult<()> {
-        py.detach(|| bytepair::file::verify(data)).map_err(|e| errors::python(&e))
+        py.detach(|| bytepair::formats::native::verify(data)).map_err(|e| errors::python(&e))
     }
 
     /// A vocabulary of ranks, as tiktoken has it.
@@ -77,8 +66,8 @@ impl Model {
         let (tokens, special) = (tokens(mergeable_ranks)?, names(special_tokens)?);
         Self::new(py.detach(|| {
             let vocabulary = Vocabulary::new(tokens, special)?;
-            let rule = MergeRule::Ranks;
-            let tokenizer = bytepair::Tokenizer::new(vocabulary, rule, Pattern::new(pattern))?;
+            let tokenizer =
+                bytepair::Tokenizer::from_ranks(vocabulary, Pattern::from_regex(pattern))?;
             Ok(tokenizer.with_notes(notes.unwrap_or_default()))
         }))
     }
@@ -96,6 +85,8 @@ impl Model {
         notes: Option<Notes>,
     ) -> PyResult<Self> {
         let (tokens, special) = (self::tokens(tokens)?, names(special_tokens)?);
+        // A map is up to half empty.
+        errors::checked(memory::check(tokens.len() * 4 * size_of::<(&[u8], u32)>()))?;
         let by_bytes: HashMap<&[u8], u32> = tokens.iter().map(|(t, id)| (&**t, *id)).collect();
         let find = |token: &[u8], rank: usize| {
             by_bytes.get(token).copied().ok_or_else(|| {
@@ -104,13 +95,13 @@ impl Model {
             })
         };
         let pairs = merges.iter().enumerate();
-        let merges = pairs
-            .map(|(rank, (left, right))| Ok((find(left, rank)?, find(right, rank)?)))
-            .collect::<PyResult<Vec<_>>>()?;
+        let pairs = pairs.map(|(rank, (left, right))| Ok((find(left, rank)?, find(right, rank)?)));
+        let merges = errors::collect(pairs)?;
         Self::new(py.detach(|| {
             let vocabulary = Vocabulary::new(tokens, special)?;
-            let rule = MergeRule::Merges { merges, ignore_merges };
-            let tokenizer = bytepair::Tokenizer::new(vocabulary, rule, Pattern::new(pattern))?;
+            let pattern = Pattern::from_regex(pattern);
+            let tokenizer =
+                bytepair::Tokenizer::from_merges(vocabulary, merges, ignore_merges, pattern)?;
             Ok(tokenizer.with_notes(notes.unwrap_or_default()))
         }))
     }
@@ -118,8 +109,22 @@ impl Model {
 
 /// Tokens and ids out of a mapping from `bytes` to `int`.
 fn tokens(mapping: &Bound<'_, PyAny>) -> PyResult<Vec<(Vec<u8>, u32)>> {
-    as_dict(mapping)?.iter().map(|(token, id)| Ok((token.extract()?, id.extract()?))).collect()
+    let dict = as_dict(mapping)?;
+    let mut unchecked = 0;
+    errors::collect(dict.iter().map(|(token, id)| {
+        let token: &[u8] = token.extract()?;
+        // Many small things are as much as one that is large.
+        unchecked += token.len() + TOKEN;
+        if unchecked > CHECKED {
+            errors::checked(memory::check(std::mem::take(&mut unchecked)))?;
+        }
+        Ok((token.to_vec(), id.extract()?))
+    }))
 }
+
+/// What a token takes beside its bytes, and after so many bytes somebody looks again whether there is memory.
+const TOKEN: usize = 64;
+const CHECKED: usize = 1 << 20;
 
 /// Special tokens and ids out of a mapping from `str` to `int`.
 pub(crate) fn names(mapping: &Bound<'_, PyAny>) -> PyResult<Vec<(String, u32)>> {

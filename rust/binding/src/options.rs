@@ -3,8 +3,7 @@
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 
-use bytepair::encode::EncodeOptions;
-use bytepair::{Special, Tokenizer};
+use bytepair::{EncodeOptions, Special, Tokenizer};
 use pyo3::prelude::*;
 
 use crate::{arguments, errors};
@@ -56,7 +55,7 @@ impl Options {
             return Ok(Prepared::Asked(Arc::clone(options)));
         }
         let (special, prepend, append) = &values;
-        let made = EncodeOptions::new(tokenizer, special, *prepend, *append);
+        let made = tokenizer.options(special, *prepend, *append);
         let made = Arc::new(made.map_err(|e| errors::python(&e))?);
         if let Some(last) = last.as_deref_mut() {
             *last = Some((values, Arc::clone(&made)));

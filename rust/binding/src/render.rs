@@ -1,6 +1,7 @@
 //! `render` and `pack`: whole batches of conversations, from segments to arrays.
 
-use bytepair::render::{RenderOptions, Segment};
+use bytepair::batch::conversations::{RenderOptions, Segment};
+use bytepair::memory;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -56,27 +57,27 @@ pub(crate) fn render<'py>(
     threads: Option<usize>,
 ) -> PyResult<Arrays<'py>> {
     let tokenizer = tokenizer.get().core();
-    let items: Vec<_> = segments.iter().collect();
+    let items = errors::collect(segments.iter().map(Ok))?;
     let pieces = items.iter().map(|item| Piece::new(tokenizer, item));
-    let pieces = pieces.collect::<PyResult<Vec<_>>>()?;
+    let pieces = errors::collect(pieces)?;
     let starts = std::iter::once(0).chain(ends.iter().copied());
-    let ranges: Vec<_> = starts.zip(&ends).map(|(start, &end)| start..end).collect();
+    let ranges = errors::collect(starts.zip(&ends).map(|(start, &end)| Ok(start..end)))?;
     if trained.len() != pieces.len() || !ends.is_sorted() || ends.last() > Some(&pieces.len()) {
         return Err(PyValueError::new_err("segments, trained and ends do not belong together"));
     }
     let threads = arguments::threads(threads)?;
     let options = RenderOptions { join, max_tokens, whole_messages };
     let rendered = py.detach(|| {
-        let segments: Vec<_> = pieces.iter().map(Piece::segment).collect();
-        let trained: Vec<_> = trained.iter().map(|&trained| trained != 0).collect();
+        let segments = memory::collect(pieces.iter().map(Piece::segment))?;
+        let trained = memory::collect(trained.iter().map(|&trained| trained != 0))?;
         tokenizer.render(&ranges, &segments, &trained, options, threads)
     });
     let rendered = rendered.map_err(|e| errors::python(&e))?;
-    let mut offsets = vec![0];
-    offsets.extend(rendered.lengths.iter().scan(0, |end, &length| {
+    let ends = rendered.lengths.iter().scan(0, |end, &length| {
         *end += integer(length);
         Some(*end)
-    }));
+    });
+    let offsets = errors::collect(std::iter::once(0).chain(ends).map(Ok))?;
     let (ids, mask) = (rendered.ids.into_pyarray(py), rendered.mask.into_pyarray(py));
     Ok((ids, mask, offsets.into_pyarray(py)))
 }
@@ -90,15 +91,13 @@ pub(crate) fn pack<'py>(
     lengths: PyReadonlyArray1<'py, i64>,
     width: usize,
 ) -> PyResult<Places<'py>> {
-    let lengths: Vec<usize> = lengths
-        .as_array()
-        .iter()
-        .map(|&length| usize::try_from(length))
-        .collect::<Result<_, _>>()?;
-    let places = py.detach(|| bytepair::render::pack(&lengths, width));
+    let lengths = lengths.as_array();
+    let lengths = lengths.iter().map(|&length| Ok(usize::try_from(length)?));
+    let lengths: Vec<usize> = errors::collect(lengths)?;
+    let places = py.detach(|| bytepair::batch::conversations::pack(&lengths, width));
     let places = places.map_err(|e| errors::python(&e))?;
-    let (rows, columns): (Vec<i64>, Vec<i64>) =
-        places.into_iter().map(|(row, column)| (integer(row), integer(column))).unzip();
+    let rows = errors::collect(places.iter().map(|&(row, _)| Ok(integer(row))))?;
+    let columns = errors::collect(places.iter().map(|&(_, column)| Ok(integer(column))))?;
     Ok((rows.into_pyarray(py), columns.into_pyarray(py)))
 }
 

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use bytepair::arrays::Id;
-use bytepair::parquet::{Chunk, Footer, Part, TextColumn};
-use bytepair::rows::{Job, Rows};
+use bytepair::batch::parquet_rows::{Job, Rows};
+use bytepair::corpus::parquet::{ColumnChunk, Footer, RowRange, TextColumn};
+use bytepair::encode::Id;
 use bytepair::{Error, Tokenizer};
 use numpy::{Element, IntoPyArray};
 use pyo3::prelude::*;
@@ -12,35 +12,36 @@ use pyo3::prelude::*;
 use crate::{arguments, errors};
 
 /// A page of more bytes is not unpacked here, where each thread would have one.
-const PAGE: u64 = 1 << 26;
+const PAGE: usize = 1 << 26;
 
 /// A part: its file, its row group there, and its first row and the one behind its last in that.
 type Place = (usize, usize, usize, usize);
 
-/// The rows of a row group, the values of the column in it, the bytes of its pages unpacked and as they are, where
-/// the first page of a dictionary and of data begin, and the encodings.
+/// The rows of a row group, the values of the column in it, the bytes of its pages unpacked and as
+/// they are, where the first page of a dictionary and of data begin, and the encodings.
 type Facts = (i64, i64, i64, i64, Option<i64>, i64, Vec<String>);
 
-/// What the footer of a file says of a column in each row group, and whether its texts can be read here; `None` if
-/// there is no such column, or the footer is damaged.
+/// What the footer of a file says of a column in each row group, and whether its texts can be read
+/// here; `None` if there is no such column, or the footer is damaged.
 #[pyfunction]
 pub(crate) fn parquet_footer(
     py: Python<'_>,
     file: PathBuf,
     column: &str,
 ) -> Option<(Vec<Facts>, bool)> {
-    let facts = |chunk: Chunk| {
-        let Chunk { rows, values, unpacked, packed, dictionary, data, encodings } = chunk;
+    let facts = |chunk: ColumnChunk| {
+        let ColumnChunk { rows, values, unpacked, packed, dictionary, data, encodings } = chunk;
         (rows, values, unpacked, packed, dictionary, data, encodings)
     };
     let Footer { chunks, is_read } = py.detach(|| Footer::open(&file, column))?;
     Some((chunks.into_iter().map(facts).collect(), is_read))
 }
 
-/// Encode rows of a column of parquet files, and call `take` for each item, in order, with its ids, where
-/// those of each document begin, the same for the bytes of text, and how many parts of it these are: the
-/// next part cannot be read or encoded here if that is less than all. It ends where `take` returns
-/// false, and at once if the files are no such as are read here, or lack rows; then false is returned.
+/// Encode rows of a column of parquet files, and call `take` for each item, in order, with its ids,
+/// where those of each document begin, the same for the bytes of text, and how many parts of it
+/// these are: the next part cannot be read or encoded here if that is less than all. It ends where
+/// `take` returns false, and at once if the files are no such as are read here, or lack rows; then
+/// false is returned.
 #[pyfunction]
 #[pyo3(signature = (tokenizer, files, column, items, take, *, prepend=None, append=None, most_bytes,
                     threads=None))]
@@ -61,14 +62,14 @@ pub(crate) fn encode_rows<'py>(
     let tokenizer = tokenizer.get().core();
     let threads = arguments::threads(threads)?;
     let Some(column) = py.detach(|| TextColumn::open(&files, column)) else { return Ok(false) };
-    let column = column.with_page_limit(PAGE);
-    let part = |(file, group, start, end)| Part { file, group, rows: start..end };
+    let column = column.with_bounds(PAGE, most_bytes);
+    let part = |(file, group, start, end)| RowRange { file, group, rows: start..end };
     let items: Vec<Vec<_>> =
         items.into_iter().map(|parts| parts.into_iter().map(part).collect()).collect();
     if !items.iter().flatten().all(|part| column.has(part)) {
         return Ok(false);
     }
-    let job = Job { column: &column, items: &items, options: &options, most_bytes };
+    let job = Job { column: &column, items: &items, options: &options };
     let take = take.clone().unbind();
     if tokenizer.fits_u16() {
         encode::<u16>(py, tokenizer, &job, threads, &take)

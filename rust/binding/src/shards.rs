@@ -1,9 +1,11 @@
 //! `best_fit` and `gather`: the rows of a training run, planned and copied; `crc32`: a checksum.
 
-use bytepair::shards::Piece;
+use bytepair::shards::SourceRange;
 use numpy::{Element, IntoPyArray, PyArray1, PyReadonlyArray1, PyReadwriteArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+
+use crate::errors;
 
 type Plan<'py> =
     (Bound<'py, PyArray1<usize>>, Bound<'py, PyArray1<usize>>, Bound<'py, PyArray1<usize>>);
@@ -25,7 +27,7 @@ pub(crate) fn best_fit<'py>(
     buffer: usize,
 ) -> PyResult<Plan<'py>> {
     let lengths = lengths.as_slice()?;
-    let rows = py.detach(|| bytepair::shards::best_fit(lengths, width, buffer));
+    let rows = errors::checked(py.detach(|| bytepair::shards::best_fit(lengths, width, buffer)))?;
     let [documents, takes, ends] =
         [rows.documents, rows.takes, rows.ends].map(|numbers| numbers.into_pyarray(py));
     Ok((documents, takes, ends))
@@ -42,12 +44,10 @@ pub(crate) fn gather<'py>(
     out: &Bound<'py, PyAny>,
 ) -> PyResult<()> {
     let (which, starts, lengths) = (which.as_slice()?, starts.as_slice()?, lengths.as_slice()?);
-    let pieces: Vec<_> = which
-        .iter()
-        .zip(starts)
-        .zip(lengths)
-        .map(|((&source, &start), &length)| Piece { source, start, length })
-        .collect();
+    let pieces = which.iter().zip(starts).zip(lengths);
+    let pieces = errors::collect(
+        pieces.map(|((&source, &start), &length)| Ok(SourceRange { source, start, length })),
+    )?;
     match out.extract::<PyReadwriteArray1<'py, u16>>() {
         Ok(out) => copy(py, &sources, &pieces, out),
         Err(_) => copy(py, &sources, &pieces, out.extract::<PyReadwriteArray1<'py, u32>>()?),
@@ -57,14 +57,12 @@ pub(crate) fn gather<'py>(
 fn copy<'py, T: Element + Copy + Sync + Send>(
     py: Python<'py>,
     sources: &[Bound<'py, PyAny>],
-    pieces: &[Piece],
+    pieces: &[SourceRange],
     mut out: PyReadwriteArray1<'py, T>,
 ) -> PyResult<()> {
-    let mut arrays = Vec::with_capacity(sources.len());
-    for ids in sources {
-        arrays.push(ids.extract::<PyReadonlyArray1<'py, T>>()?);
-    }
-    let slices = arrays.iter().map(|ids| Ok(ids.as_slice()?)).collect::<PyResult<Vec<_>>>()?;
+    let array = |ids: &Bound<'py, PyAny>| ids.extract::<PyReadonlyArray1<'py, T>>();
+    let arrays = errors::collect(sources.iter().map(array))?;
+    let slices = errors::collect(arrays.iter().map(|ids| Ok(ids.as_slice()?)))?;
     let out = out.as_slice_mut()?;
     py.detach(|| bytepair::shards::gather(&slices, pieces, out)).ok_or_else(|| {
         PyValueError::new_err("the pieces do not lie in their arrays, or in the rows")

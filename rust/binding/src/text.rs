@@ -1,20 +1,22 @@
 //! Python's `str` as a text of the core, without a copy, and a new `str` out of a text.
 //!
 //! A `str` stores its characters with one, two or four bytes each. Asked for UTF-8, it makes a copy
-//! that it keeps as long as it lives; so its own storage is read instead.
-//! Made from UTF-8, a `str` is widened again and again as wider characters are met; so a long text is
-//! measured first and its characters are written where they stay.
+//! that it keeps as long as it lives; so its own storage is read instead. Made from UTF-8, a `str`
+//! is widened again and again as wider characters are met; so a long text is measured first and its
+//! characters are written where they stay.
 #![expect(unsafe_code, reason = "Python tells how a str is stored only through pointers")]
 
-use bytepair::Text;
-use bytepair::text::{Unit, measure, spread};
+use bytepair::text::{CharUnit, measure, spread};
+use bytepair::{Text, memory};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use pyo3::types::string::PyStringData;
 
-/// The characters of a `str`. Surrogates behave as in tiktoken: a pair becomes its character, a lone
-/// one becomes U+FFFD.
+use crate::errors;
+
+/// The characters of a `str`. Surrogates behave as in tiktoken: a pair becomes its character, a
+/// lone one becomes U+FFFD.
 pub(crate) fn text<'a>(string: &'a Bound<'_, PyString>) -> PyResult<Text<'a>> {
     // SAFETY: the pointer is to a `str` that is alive.
     if unsafe { ffi::PyUnicode_IS_ASCII(string.as_ptr()) } != 0 {
@@ -38,16 +40,19 @@ pub(crate) fn string<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, Py
         return Ok(PyString::new(py, text));
     }
     match measure(text) {
-        (0, _) => Ok(PyString::new(py, text)),
+        (0, _) => {
+            errors::checked(memory::check(text.len()))?;
+            Ok(PyString::new(py, text))
+        }
         (1, chars) => new::<u8>(py, text, chars, 0xFF),
         (2, chars) => new::<u16>(py, text, chars, 0xFFFF),
         (_, chars) => new::<u32>(py, text, chars, 0x10_FFFF),
     }
 }
 
-/// A new `str` of so many characters, stored as `U`, which is how Python stores a `str` whose widest
-/// character is `widest`.
-fn new<'py, U: Unit>(
+/// A new `str` of so many characters, stored as `U`, which is how Python stores a `str` whose
+/// widest character is `widest`.
+fn new<'py, U: CharUnit>(
     py: Python<'py>,
     text: &str,
     chars: usize,

@@ -5,11 +5,11 @@ use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
-use bytepair::encode::EncodeOptions;
-use bytepair::file::Tables;
-use bytepair::spans::Keep;
+use bytepair::batch::arrays::Arrays;
+use bytepair::formats::native::Tables;
 use bytepair::text::from_utf8;
-use bytepair::{Rule, Text, parallel};
+use bytepair::tokenizer::offsets::Keep;
+use bytepair::{EncodeOptions, MergeRule, Text, memory, parallel};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::intern;
@@ -32,6 +32,10 @@ type Offsets<'py> = (Bound<'py, PyList>, Bound<'py, PyArray2<i64>>, Bound<'py, P
 const SHORT: usize = 1 << 12;
 /// Lists are made of texts of about so many characters at a time.
 const CHUNK: usize = 1 << 17;
+
+/// What a merge or a token takes in Python, and what a pretoken takes, in bytes.
+const MERGE: usize = 300;
+const PRETOKEN: usize = 64;
 
 /// A tokenizer: immutable, shared freely between threads.
 #[pyclass(frozen, subclass, module = "bytepair._core")]
@@ -127,10 +131,10 @@ impl Tokenizer {
     ) -> PyResult<Bound<'py, PyList>> {
         let options = self.options(special, prepend, append)?;
         let strings = arguments::strings(texts)?;
-        let texts = strings.iter().map(text_of).collect::<PyResult<Vec<_>>>()?;
+        let texts = errors::collect(strings.iter().map(text_of))?;
         let threads = arguments::threads_for(threads, &texts)?;
         let lists = py.detach(|| self.lists(&texts, &options, threads))?;
-        PyList::new(py, lists)
+        errors::list(py, lists)
     }
 
     /// Encode one text into an array of ids, without a Python object for each.
@@ -209,7 +213,7 @@ impl Tokenizer {
     ) -> PyResult<arrays::Arrays<'py>> {
         let options = self.options(special, prepend, append)?;
         let strings = arguments::strings(texts)?;
-        let texts = strings.iter().map(text_of).collect::<PyResult<Vec<_>>>()?;
+        let texts = errors::collect(strings.iter().map(text_of))?;
         let threads = arguments::threads_for(threads, &texts)?;
         arrays::encode(py, &self.core, &texts, &options, threads)
     }
@@ -280,7 +284,7 @@ impl Tokenizer {
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let options = self.options(special, prepend, append)?;
         let strings = arguments::strings(texts)?;
-        let texts = strings.iter().map(text_of).collect::<PyResult<Vec<_>>>()?;
+        let texts = errors::collect(strings.iter().map(text_of))?;
         let threads = arguments::threads_for(threads, &texts)?;
         let counts = py.detach(|| self.core.count_batch(&texts, &options, threads));
         Ok(counts.map_err(|e| errors::python(&e))?.into_pyarray(py))
@@ -460,18 +464,23 @@ impl Tokenizer {
         batch: &Bound<'py, PyAny>,
         errors: &str,
         threads: Option<usize>,
-    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    ) -> PyResult<Bound<'py, PyList>> {
         let threads = arguments::threads(threads)?;
         let held = batch.try_iter()?.map(|ids| Ids::new(&self.core, &ids?));
-        let held = held.collect::<PyResult<Vec<_>>>()?;
-        let slices = held.iter().map(Ids::slice).collect::<PyResult<Vec<_>>>()?;
-        let decode = |(): &mut (), slice: &Slice<'_>| slice.decode(&self.core);
+        let held = errors::collect(held)?;
+        let slices = errors::collect(held.iter().map(Ids::slice))?;
         let weight = |slice: &Slice<'_>| 4 * slice.len();
-        let texts = py.detach(|| parallel::map(&slices, threads, weight, || (), decode));
+        let threads = parallel::worth(threads, slices.iter().map(weight).sum());
+        let decode = |range: Range<usize>| {
+            slices[range].iter().map(|slice| slice.decode(&self.core)).collect::<Vec<_>>()
+        };
+        let shares = parallel::shares(&slices, threads, weight).into_iter();
+        let texts = py.detach(|| parallel::run(shares.map(|range| || decode(range))));
         let texts = texts
             .into_iter()
+            .flatten()
             .map(|bytes| decoded(py, &bytes.map_err(|e| errors::python(&e))?, errors));
-        texts.collect()
+        errors::list(py, errors::collect(texts)?)
     }
 
     /// Begin a stream that turns ids into text one by one, and never returns half a character.
@@ -545,13 +554,18 @@ impl Tokenizer {
         text: &Bound<'_, PyString>,
     ) -> PyResult<Bound<'py, PyList>> {
         let text = arguments::utf8(text)?;
-        let text = self.core.pattern().normalized(&text);
+        let text = errors::checked(self.core.pattern().normalized(&text))?;
         let pretokens = py.detach(|| {
-            let mut pretokens = Vec::new();
-            self.core.splitter().for_each(&text, |pretoken| pretokens.push(pretoken))?;
+            let (mut pretokens, mut room) = (Vec::new(), Ok(()));
+            self.core.splitter().for_each(&text, |pretoken| {
+                if room.is_ok() {
+                    room = memory::reserve(&mut pretokens, 1).map(|()| pretokens.push(pretoken));
+                }
+            })?;
+            room.and_then(|()| memory::check(text.len() + pretokens.len() * PRETOKEN))?;
             Ok(pretokens)
         });
-        PyList::new(py, pretokens.map_err(|e: bytepair::Error| errors::python(&e))?)
+        errors::list(py, errors::checked(pretokens)?)
     }
 
     /// Encode the bytes of one pretoken, whatever the split pattern would make of them.
@@ -579,9 +593,11 @@ impl Tokenizer {
     ///     >>> tok.to_bytes()[:8]
     ///     b'BYTEPAIR'
     #[pyo3(signature = (*, tables=true))]
-    fn to_bytes<'py>(&self, py: Python<'py>, tables: bool) -> Bound<'py, PyBytes> {
+    fn to_bytes<'py>(&self, py: Python<'py>, tables: bool) -> PyResult<Bound<'py, PyBytes>> {
         let tables = if tables { Tables::With } else { Tables::Without };
-        PyBytes::new(py, &py.detach(|| bytepair::file::write(&self.core, tables)))
+        let bytes = errors::checked(py.detach(|| self.core.to_bytes(tables)))?;
+        errors::checked(memory::check(bytes.len()))?;
+        Ok(PyBytes::new(py, &bytes))
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
@@ -619,16 +635,19 @@ impl Tokenizer {
     /// The pairs of tokens that merge, in order.
     #[getter]
     fn merges<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let merges = py.detach(|| self.core.merges());
+        errors::checked(memory::check(self.core.vocabulary().len() * MERGE))?;
+        errors::checked(py.detach(|| self.core.make_tables()))?;
+        let merges = self.core.merges();
         let bytes = |id: u32| self.core.token_bytes(id).map(|token| PyBytes::new(py, token));
         let pair = |&(left, right): &(u32, u32)| Ok((bytes(left)?, bytes(right)?));
-        let pairs = merges.iter().map(pair).collect::<bytepair::Result<Vec<_>>>();
-        PyList::new(py, pairs.map_err(|e| errors::python(&e))?)
+        let pairs = merges.iter().map(|merge| errors::checked(pair(merge)));
+        errors::list(py, errors::collect(pairs)?)
     }
 
     /// The ordinary tokens with their ranks, as tiktoken has them.
     #[getter]
     fn mergeable_ranks<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        errors::checked(memory::check(self.core.vocabulary().len() * MERGE))?;
         let dict = PyDict::new(py);
         for (token, id) in self.core.vocabulary().ordinary_tokens() {
             dict.set_item(PyBytes::new(py, token), id)?;
@@ -638,8 +657,10 @@ impl Tokenizer {
 
     /// How many times training made each merge in its text; empty if not known.
     #[getter]
-    fn merges_made<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
-        PyArray1::from_slice(py, self.core.merges_made())
+    fn merges_made<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        errors::checked(self.core.make_tables())?;
+        let counts = errors::checked(memory::copy(self.core.merge_counts()))?;
+        Ok(counts.into_pyarray(py))
     }
 
     /// Where the tokenizer comes from, as keys and values.
@@ -652,15 +673,15 @@ impl Tokenizer {
     #[getter]
     fn merge_rule(&self) -> &'static str {
         match self.core.rule() {
-            Rule::Ranks => "ranks",
-            Rule::Merges { .. } => "merges",
+            MergeRule::Ranks => "ranks",
+            MergeRule::Merges { .. } => "merges",
         }
     }
 
     /// Under the rule of merges: whether a pretoken that is a token wins outright.
     #[getter]
     fn ignore_merges(&self) -> bool {
-        self.core.rule() == Rule::Merges { ignore_merges: true }
+        self.core.rule() == MergeRule::Merges { ignore_merges: true }
     }
 
     /// The version of Unicode whose classes split text.
@@ -737,26 +758,26 @@ impl Tokenizer {
         let encode = |(): &mut (), range: &Range<usize>| {
             self.core.encode_arrays::<u32>(&texts[range.clone()], options, 1)
         };
-        let mut results = Vec::new();
-        results.resize_with(chunks.len(), || Ok(Vec::new()));
+        let mut lists = errors::checked(memory::with_room(texts.len()))?;
+        let mut sink = |arrays: bytepair::Result<Arrays<u32>>| {
+            let arrays = arrays.map_err(|e| errors::python(&e))?;
+            Python::attach(|py| {
+                for pair in arrays.offsets.windows(2) {
+                    let ids = &arrays.ids[arrays::range(pair[0], pair[1])];
+                    lists.push(self.ints.list(py, ids)?.unbind());
+                }
+                PyResult::Ok(())
+            })
+        };
         let threads = parallel::worth(threads, total);
-        parallel::pipe(
-            &chunks,
-            threads,
-            || (),
-            encode,
-            |chunk, arrays| {
-                results[chunk] = arrays.map_err(|e| errors::python(&e)).and_then(|arrays| {
-                    Python::attach(|py| {
-                        let bounds =
-                            arrays.offsets.windows(2).map(|pair| arrays::range(pair[0], pair[1]));
-                        let lists = bounds.map(|range| self.ints.list(py, &arrays.ids[range]));
-                        lists.map(|list| Ok(list?.unbind())).collect::<PyResult<Vec<_>>>()
-                    })
-                });
-            },
-        );
-        Ok(results.into_iter().collect::<PyResult<Vec<_>>>()?.into_iter().flatten().collect())
+        if threads == 1 {
+            chunks.iter().try_for_each(|range| sink(encode(&mut (), range)))?;
+        } else {
+            let weight = |range: &Range<usize>| texts[range.clone()].iter().map(Text::len).sum();
+            let sink = |arrays: Option<_>| arrays.map_or(Ok(()), &mut sink);
+            parallel::ordered(&chunks, threads, 4 * threads * CHUNK, weight, || (), encode, sink)?;
+        }
+        Ok(lists)
     }
 }
 
@@ -764,6 +785,10 @@ impl Tokenizer {
 fn decoded<'py>(py: Python<'py>, bytes: &[u8], errors: &str) -> PyResult<Bound<'py, PyAny>> {
     match from_utf8(bytes) {
         Ok(text) => Ok(string(py, text)?.into_any()),
-        Err(_) => PyBytes::new(py, bytes).call_method1(intern!(py, "decode"), ("utf-8", errors)),
+        Err(_) => PyBytes::new_with(py, bytes.len(), |room| {
+            room.copy_from_slice(bytes);
+            Ok(())
+        })?
+        .call_method1(intern!(py, "decode"), ("utf-8", errors)),
     }
 }

@@ -3,7 +3,8 @@
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
-use bytepair::{Error, Ties, TrainOptions, grow};
+use bytepair::train::grow;
+use bytepair::{Error, Ties, TrainOptions};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -36,14 +37,13 @@ pub(crate) fn train(
     threads: Option<usize>,
     on_progress: Callback,
 ) -> PyResult<Model> {
-    let smallest = 256 + special_tokens.len();
-    let too_small = Error::VocabularyTooSmall { asked: vocab_size, smallest };
-    let merges = vocab_size.checked_sub(smallest).ok_or_else(|| errors::python(&too_small))?;
+    let merges = grow::merges_for(vocab_size, special_tokens.len());
+    let merges = merges.map_err(|error| errors::python(&error))?;
     let options = options(merges, ties, min_count, max_token_bytes, threads)?;
     let trained = interruptible(py, merges, on_progress.as_ref(), |report| {
         let (counts, pattern) = (&counts.inner, &counts.pattern);
         let trained = grow::train_with(&initial_tokens, counts, pattern, &options, report)?;
-        bytepair::Tokenizer::from_training(&trained, &special_tokens, pattern.clone())
+        trained.to_tokenizer(&special_tokens, pattern.clone())
     })?;
     Ok(noted(py, trained, counts, ties, min_count))
 }

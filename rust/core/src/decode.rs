@@ -2,14 +2,15 @@
 //!
 //! The bytes of all tokens lie end to end in the order of their ids, so a token is found by looking
 //! up two numbers. The ids are gone through twice: first their lengths are added up, then their
-//! bytes are copied into room that is just large enough, 16 at a time, since most tokens are shorter
-//! and to copy a fixed number of bytes is quicker than to ask how many there are.
+//! bytes are copied into room that is just large enough, 16 at a time, since most tokens are
+//! shorter and to copy a fixed number of bytes is quicker than to ask how many there are.
 //!
 //! Text that arrives id by id may end within a character. A [`TextStream`] keeps those bytes back.
 
 use std::fmt::Display;
 
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::vocabulary::Vocabulary;
 
 /// So many bytes are copied together.
@@ -36,7 +37,8 @@ numbers!(u8, u16, u32, u64, i8, i16, i32, i64);
 
 /// Append the bytes of `ids` to `out`.
 ///
-/// Fails with [`Error::UnknownId`] at the first id that stands for nothing; then `out` is as before.
+/// Fails with [`Error::UnknownId`] at the first id that stands for nothing; then `out` is as
+/// before.
 ///
 /// ```
 /// use bytepair::{Vocabulary, decode};
@@ -53,7 +55,9 @@ pub fn decode_bytes<N: Number>(
     out: &mut Vec<u8>,
 ) -> Result<()> {
     let start = out.len();
-    out.resize(start + decoded_length(vocabulary, ids)?, 0);
+    let length = decoded_length(vocabulary, ids)?;
+    memory::reserve(out, length)?;
+    out.resize(start + length, 0);
     write(vocabulary, ids, &mut out[start..]);
     Ok(())
 }
@@ -99,8 +103,8 @@ pub(crate) fn unknown_id(vocabulary: &Vocabulary, id: impl Display) -> Error {
 
 /// Text out of bytes that arrive in pieces: whole characters as soon as they are whole.
 ///
-/// Each longest part that begins no character becomes U+FFFD. All that comes out, end to end, is what
-/// [`String::from_utf8_lossy`] makes of all that went in.
+/// Each longest part that begins no character becomes U+FFFD. All that comes out, end to end, is
+/// what [`String::from_utf8_lossy`] makes of all that went in.
 ///
 /// ```
 /// let mut stream = bytepair::decode::TextStream::default();
@@ -157,7 +161,8 @@ impl TextStream {
         }
     }
 
-    /// The bytes are over: append U+FFFD if a character has only begun. The stream can be used again.
+    /// The bytes are over: append U+FFFD if a character has only begun. The stream can be used
+    /// again.
     pub fn flush(&mut self, out: &mut String) {
         if self.length > 0 {
             out.push(char::REPLACEMENT_CHARACTER);

@@ -3,7 +3,7 @@
 //! A message names the rule, the value, the place and the way out, so that it can be acted upon
 //! without reading this code.
 
-use std::fmt;
+use std::{fmt, io};
 
 /// The result of everything in this crate that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -19,6 +19,11 @@ pub enum Error {
         /// Where the error is, in bytes from the start of the pattern, where it is known.
         at: Option<usize>,
         /// What is wrong with it.
+        reason: String,
+    },
+    /// A name of a split pattern that there is not.
+    PatternName {
+        /// The name, the one that may be meant, and those that there are.
         reason: String,
     },
     /// The split pattern gave up on a text, for instance after too much backtracking.
@@ -87,6 +92,17 @@ pub enum Error {
         /// Where the first invalid sequence starts, in bytes from the start of the text.
         at: usize,
     },
+    /// A text in a parquet file is longer than may be read as one.
+    RowTooLong {
+        /// The file.
+        path: String,
+        /// The row, from 0 on.
+        row: usize,
+        /// How many bytes it has.
+        bytes: usize,
+        /// How many it may have.
+        most: usize,
+    },
     /// A text file is not UTF-8.
     FileNotUtf8 {
         /// The file.
@@ -138,6 +154,11 @@ pub enum Error {
     /// The ids of a text do not stand for its bytes: the tables of a tokenizer file contradict its
     /// tokens.
     Contradiction,
+    /// Memory that could not be had.
+    OutOfMemory {
+        /// How many bytes.
+        bytes: usize,
+    },
     /// The caller's progress callback asked to stop.
     Interrupted,
 }
@@ -145,17 +166,13 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Pattern { pattern, at, reason } => write_pattern(f, pattern, *at, reason),
+            Self::Pattern { .. } | Self::PatternName { .. } => self.write_about_pattern(f),
             Self::Split { at, reason } => write!(
                 f,
                 "the split pattern failed on the text at byte {at}: {reason}; \
                  use a pattern that does not backtrack, or shorter texts"
             ),
-            Self::VocabularyTooSmall { asked, smallest } => write!(
-                f,
-                "vocab_size {asked} is too small for the 256 bytes and the special tokens; \
-                 the smallest size is {smallest}"
-            ),
+            Self::VocabularyTooSmall { .. } | Self::OutOfMemory { .. } => self.write_about_size(f),
             Self::Vocabulary { reason } | Self::Simd { reason } => f.write_str(reason),
             Self::UnknownId { id, vocab_size } => {
                 write!(f, "id {id} is not in the vocabulary, whose ids are below {vocab_size}")
@@ -176,6 +193,7 @@ impl fmt::Display for Error {
             ),
             Self::TextNotUtf8 { .. }
             | Self::RowNotUtf8 { .. }
+            | Self::RowTooLong { .. }
             | Self::FileNotUtf8 { .. }
             | Self::Unreadable { .. } => self.write_about_text(f),
             Self::TooLong { conversation, length, width } => write!(
@@ -207,12 +225,44 @@ impl fmt::Display for Error {
 }
 
 impl Error {
+    /// The error in an error of input or output, or else what `otherwise` makes of that.
+    pub(crate) fn of_io(error: &io::Error, otherwise: impl FnOnce(&io::Error) -> Self) -> Self {
+        let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Self>());
+        inner.cloned().unwrap_or_else(|| otherwise(error))
+    }
+
     /// The same error of a text before which `bytes` more stand.
     pub(crate) fn behind(mut self, bytes: usize) -> Self {
         if let Self::Split { at, .. } = &mut self {
             *at += bytes;
         }
         self
+    }
+
+    /// What is wrong with a split pattern.
+    fn write_about_pattern(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pattern { pattern, at, reason } => write_pattern(f, pattern, *at, reason),
+            Self::PatternName { reason } => f.write_str(reason),
+            _ => Ok(()),
+        }
+    }
+
+    /// What is too small or too large.
+    fn write_about_size(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::VocabularyTooSmall { asked, smallest } => write!(
+                f,
+                "vocab_size {asked} is too small for the 256 bytes and the special tokens; \
+                 the smallest size is {smallest}"
+            ),
+            Self::OutOfMemory { bytes } => write!(
+                f,
+                "out of memory: {bytes} bytes could not be reserved; give less at once, use fewer \
+                 threads, or raise the limit of the process"
+            ),
+            _ => Ok(()),
+        }
     }
 
     /// What is wrong with a text or a text file as such.
@@ -228,6 +278,13 @@ impl Error {
                 "{path}: document {row} is not UTF-8 at its byte {at}; repair it, or pass \
                  errors=\"replace\" to read U+FFFD there"
             ),
+            Self::RowTooLong { path, row, bytes, most } => write!(
+                f,
+                "{path}, row {row}: the document has {} bytes, more than the {} that are read as one; \
+                 raise max_document_bytes, or divide it",
+                Grouped(*bytes),
+                Grouped(*most)
+            ),
             Self::FileNotUtf8 { path, at } => write!(
                 f,
                 "{path} is not UTF-8 at byte {at}; repair it, or pass errors=\"replace\" to read \
@@ -236,6 +293,20 @@ impl Error {
             Self::Unreadable { path, reason } => write!(f, "{path} cannot be read: {reason}"),
             _ => Ok(()),
         }
+    }
+}
+
+/// A number with a comma between every three digits.
+pub(crate) struct Grouped(pub(crate) usize);
+
+impl fmt::Display for Grouped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = self.0.to_string();
+        for (at, digit) in digits.char_indices() {
+            let comma = at > 0 && (digits.len() - at).is_multiple_of(3);
+            write!(f, "{}{digit}", if comma { "," } else { "" })?;
+        }
+        Ok(())
     }
 }
 
@@ -255,3 +326,10 @@ fn write_pattern(
 }
 
 impl std::error::Error for Error {}
+
+/// For readers and writers, which have errors of their own; [`Error::of_io`] is the way back.
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        Self::other(error)
+    }
+}

@@ -1,97 +1,70 @@
-//! Byte-level byte-pair encoding: learn a vocabulary from text, then turn text into ids and back.
+#![doc = include_str!("../README.md")]
+//!
+//! # How the crate is built
 //!
 //! The modules stand in the order in which the data flows:
 //!
 //! ```text
-//! text → pretokenize → count → train → vocabulary → encode / decode → render / shards
+//! corpus → pretokenize → count → train → vocabulary → encode / decode → batch → shards
 //! ```
 //!
-//! 1. [`pretokenize`] splits a text into *pretokens* with a regular expression; no token ever
+//! 1. [`corpus`] reads files.
+//! 2. [`pretokenize`] splits a text into *pretokens* with a regular expression; no token ever
 //!    crosses the border between two pretokens.
-//! 2. [`count`] reduces a corpus to its distinct pretokens and how often each occurs.
-//! 3. [`train`] merges the most frequent pair of neighbours, again and again, and returns the
+//! 3. [`count`] reduces a corpus to its distinct pretokens and how often each occurs.
+//! 4. [`mod@train`] merges the most frequent pair of neighbours, again and again, and returns the
 //!    merges in order.
-//! 4. [`vocabulary`] is the result: ids and their bytes, checked once and immutable.
-//! 5. [`encode`] applies the merges to new text; [`decode`] joins the bytes of ids.
-//! 6. [`render`] turns conversations into ids with a loss mask.
-//! 7. [`shards`] puts documents that are ids already into the rows of a training run.
-//! 8. [`file`] writes and reads the native tokenizer file, [`listed`] the tables of Hugging Face's.
+//! 5. [`vocabulary`] is the result: ids and their bytes, checked once and immutable.
+//! 6. [`encode`] applies the merges to new text; [`decode`] joins the bytes of ids.
+//! 7. [`tokenizer`] ties the four values together; [`batch`] encodes many texts.
+//! 8. [`shards`] puts encoded documents into the rows of a training run.
+//! 9. [`formats`] writes and reads tokenizer files.
 //!
-//! [`simd`] says which instructions all of them use. [`Tokenizer`] ties them together. The crate never prints, reads no environment variable, and
-//! knows nothing of Python.
+//! [`machine`] and [`parallel`] are what all of them run on.
+
+pub mod error;
+
+pub mod memory;
+
+pub mod parallel;
+
+pub mod machine;
+
+mod hash;
 
 pub mod text;
 
 pub mod pretokenize;
 
-pub mod count;
-
-pub mod train;
-
 pub mod vocabulary;
-
-pub mod encode;
 
 pub mod decode;
 
-pub mod render;
+pub mod corpus;
 
-pub mod shards;
+pub mod count;
+
+mod merge;
+
+mod cache;
+
+pub mod encode;
 
 pub mod tokenizer;
 
-pub mod token;
+pub mod batch;
 
-pub mod arrays;
+pub mod train;
 
-pub mod documents;
+pub mod shards;
 
-pub mod rows;
+pub mod formats;
 
-pub mod spans;
-
-pub mod stream;
-
-pub mod grow;
-
-pub mod file;
-
-pub mod listed;
-
-pub mod parallel;
-
-pub mod parquet;
-
-pub mod simd;
-
-mod column;
-
-mod slots;
-
-mod index;
-
-mod key;
-mod keys;
-
-mod kit;
-
-mod lanes;
-
-mod pages;
-
-mod prefetch;
-
-mod unharmed;
-
-mod utf8;
-
-pub mod error;
-
-pub use count::{Counter, Counts};
-pub use encode::Special;
+pub use count::{Counter, Counts, Progress};
+pub use encode::{EncodeOptions, Special};
 pub use error::{Error, Result};
 pub use pretokenize::{Pattern, Splitter};
 pub use text::Text;
 pub use tokenizer::Tokenizer;
 pub use train::{Mismatch, Ties, TrainOptions, Trained, train, train_more, verify};
-pub use vocabulary::{MergeRule, Rule, Vocabulary};
+pub use vocabulary::{MergeRule, Vocabulary};

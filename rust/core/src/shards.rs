@@ -1,12 +1,18 @@
-//! Documents of token shards into rows for training: which go where, and the copying.
+//! Documents of token shards in, rows for training out.
 //!
-//! A row has a fixed number of ids and begins with a document. [`best_fit`] looks at lengths only,
-//! so a reader can plan an epoch without touching a token; [`gather`] then copies. And [`crc32`], the
-//! checksum of what is written.
+//! A row has a fixed number of ids and begins with a document. [`best_fit`] needs only the lengths
+//! of documents, so a reader can plan an epoch without reading a token; [`gather`] copies the ids.
+//! [`crc32`] is the checksum of shards.
 
 use std::collections::BTreeSet;
 
-/// The CRC-32 of bytes, behind others of which it is `start`.
+use crate::error::Result;
+use crate::memory;
+
+/// What a waiting document takes, in bytes.
+const WAITING: usize = 64;
+
+/// The CRC-32 of bytes that follow others with the CRC-32 `start`.
 ///
 /// ```
 /// use bytepair::shards::crc32;
@@ -20,18 +26,18 @@ pub fn crc32(bytes: &[u8], start: u32) -> u32 {
     hasher.finalize()
 }
 
-/// The rows of a plan: pieces of documents, one after the other.
+/// The rows of a plan, each a sequence of pieces of documents.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Rows {
-    /// The document of each piece; a piece begins where its document does.
+pub struct RowPlan {
+    /// The document of each piece; a piece begins where its document begins.
     pub documents: Vec<usize>,
-    /// How many ids of the document the piece has.
+    /// The number of ids in each piece.
     pub takes: Vec<usize>,
-    /// Where the pieces of each row end.
+    /// The index after the last piece of each row.
     pub ends: Vec<usize>,
 }
 
-impl Rows {
+impl RowPlan {
     fn push(&mut self, (length, document): (usize, usize), room: usize) -> usize {
         self.documents.push(document);
         self.takes.push(length.min(room));
@@ -39,26 +45,29 @@ impl Rows {
     }
 }
 
-/// Fill rows of `width` ids with whole documents, best fit, out of a buffer of waiting documents.
+/// Fill rows of `width` ids with whole documents by best fit, from a buffer of waiting documents.
 ///
-/// The longest waiting document that fits goes next, the first of equals; if none fits, the shortest
-/// is cut to fill the row, and the rest of it is not used. Documents without ids are passed over. A
-/// last row that cannot be filled is left out.
+/// The longest waiting document that fits is next; of several, the first. If none fits, the
+/// shortest is cut to fill the row, and its rest is not used. Documents without ids are skipped. A
+/// last row that cannot be filled is left out. Fails if there is no memory for the rows.
 ///
 /// ```
-/// let rows = bytepair::shards::best_fit(&[5, 3, 2, 9], 7, 10);
+/// let rows = bytepair::shards::best_fit(&[5, 3, 2, 9], 7, 10)?;
 /// assert_eq!(rows.documents, [0, 2, 1, 3]);
 /// assert_eq!(rows.takes, [5, 2, 3, 4]);
 /// assert_eq!(rows.ends, [2, 4]);
+/// # Ok::<(), bytepair::Error>(())
 /// ```
-#[must_use]
-pub fn best_fit(lengths: &[usize], width: usize, buffer: usize) -> Rows {
+pub fn best_fit(lengths: &[usize], width: usize, buffer: usize) -> Result<RowPlan> {
+    // Each document is in the rows once at most, in columns that grow by doubling, and waits once.
+    let waiting = buffer.min(lengths.len()).saturating_mul(WAITING);
+    memory::check(waiting + 6 * size_of_val(lengths))?;
     let mut coming = lengths.iter().copied().zip(0..).filter(|&(length, _)| length > 0);
     let mut waiting = BTreeSet::new();
-    let mut rows = Rows::default();
+    let mut rows = RowPlan::default();
     let mut filled = 0;
     if width == 0 {
-        return rows;
+        return Ok(rows);
     }
     loop {
         waiting.extend(coming.by_ref().take(buffer.max(1).saturating_sub(waiting.len())));
@@ -73,7 +82,7 @@ pub fn best_fit(lengths: &[usize], width: usize, buffer: usize) -> Rows {
     let whole = rows.ends.last().copied().unwrap_or(0);
     rows.documents.truncate(whole);
     rows.takes.truncate(whole);
-    rows
+    Ok(rows)
 }
 
 /// The longest document that fits, or else the shortest.
@@ -84,28 +93,28 @@ fn best(waiting: &BTreeSet<(usize, usize)>, room: usize) -> Option<(usize, usize
     waiting.range((length, 0)..).next().copied()
 }
 
-/// A run of ids in one of several arrays.
+/// A range of ids in one of several arrays.
 #[derive(Clone, Copy, Debug)]
-pub struct Piece {
-    /// Which array.
+pub struct SourceRange {
+    /// The index of the array.
     pub source: usize,
-    /// Where the run begins.
+    /// The index of the first id.
     pub start: usize,
-    /// How long it is.
+    /// The number of ids.
     pub length: usize,
 }
 
-/// Copy pieces one after the other until `out` is full; `None` if a piece lies outside its array, or
-/// the pieces are more or fewer ids than `out` takes.
+/// Copy pieces in order into `out`; `None` if a piece is outside its array, or if the pieces have
+/// more or fewer ids than `out`.
 ///
 /// ```
-/// use bytepair::shards::{Piece, gather};
+/// use bytepair::shards::{SourceRange, gather};
 /// let mut out = [0; 3];
-/// let pieces = [(1, 0, 1), (0, 1, 2)].map(|(source, start, length)| Piece { source, start, length });
+/// let pieces = [(1, 0, 1), (0, 1, 2)].map(|(source, start, length)| SourceRange { source, start, length });
 /// assert!(gather(&[&[1, 2, 3], &[9]], &pieces, &mut out).is_some());
 /// assert_eq!(out, [9, 2, 3]);
 /// ```
-pub fn gather<T: Copy>(sources: &[&[T]], pieces: &[Piece], mut out: &mut [T]) -> Option<()> {
+pub fn gather<T: Copy>(sources: &[&[T]], pieces: &[SourceRange], mut out: &mut [T]) -> Option<()> {
     for piece in pieces {
         let ids = sources.get(piece.source)?.get(piece.start..)?.get(..piece.length)?;
         let (place, rest) = out.split_at_mut_checked(piece.length)?;
@@ -120,7 +129,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The rule, written down without any cleverness.
+    /// The plain twin of `best_fit`.
     fn plain(lengths: &[usize], width: usize, buffer: usize) -> Vec<Vec<(usize, usize)>> {
         let mut coming = lengths.iter().copied().enumerate().filter(|&(_, length)| length > 0);
         let mut waiting: Vec<(usize, usize)> = Vec::new();
@@ -164,7 +173,7 @@ mod tests {
             width in 1_usize..20,
             buffer in 1_usize..9,
         ) {
-            let rows = best_fit(&lengths, width, buffer);
+            let rows = best_fit(&lengths, width, buffer).unwrap();
             let pieces: Vec<_> =
                 rows.documents.iter().copied().zip(rows.takes.iter().copied()).collect();
             let starts = std::iter::once(0).chain(rows.ends.iter().copied());
@@ -176,13 +185,13 @@ mod tests {
 
     #[test]
     fn pieces_that_do_not_fit_are_refused() {
-        let piece = |source, start, length| Piece { source, start, length };
-        let copied = |pieces: &[Piece]| gather(&[&[1_u16, 2, 3][..]], pieces, &mut [0; 2]);
+        let piece = |source, start, length| SourceRange { source, start, length };
+        let copied = |pieces: &[SourceRange]| gather(&[&[1_u16, 2, 3][..]], pieces, &mut [0; 2]);
         assert!(copied(&[piece(0, 1, 2)]).is_some());
         for wrong in [piece(0, 2, 2), piece(1, 0, 2), piece(0, 0, 1), piece(0, 0, 3)] {
             assert!(copied(&[wrong]).is_none(), "{wrong:?}");
         }
         assert!(copied(&[piece(0, usize::MAX, 2)]).is_none());
-        assert!(best_fit(&[1, 2], 0, 3).ends.is_empty());
+        assert!(best_fit(&[1, 2], 0, 3).unwrap().ends.is_empty());
     }
 }

@@ -1,29 +1,50 @@
 //! Ids and the bytes they stand for: checked once, then immutable.
 //!
 //! A [`Vocabulary`] lays the bytes of all tokens end to end in one arena, in the order of their
-//! ids, so that the bytes of an id are a slice and finding an id needs one probe of a hash table. All
-//! three arrays may be parts of a mapped file.
-//! Special tokens have ids and text like other tokens, but they are never found by their bytes:
-//! ordinary text cannot produce them. An id may stand for nothing; published vocabularies have
-//! such holes.
+//! ids, so that the bytes of an id are a slice and finding an id needs one probe of a hash table.
+//! All three arrays may be parts of a mapped file. Special tokens have ids and text like other
+//! tokens, but they are never found by their bytes: ordinary text cannot produce them. An id may
+//! stand for nothing; published vocabularies have such holes.
 
 use std::ops::Range;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use crate::column::Column;
 use crate::error::{Error, Result};
-use crate::key::{Key, LONGEST, fold};
-use crate::lanes::Lanes;
-use crate::prefetch::prefetch;
-use crate::slots::{Building, Slots};
+use crate::hash::key::{Key, LONGEST, fold};
+use crate::hash::probe_table::{ProbeTable, ProbeTableBuilder};
+use crate::machine::array::Array;
+use crate::machine::lanes::Lanes;
+use crate::machine::prefetch::prefetch;
+use crate::memory;
 
 /// A vocabulary has fewer ids than this, so that a damaged file cannot ask for all memory.
 pub const MAX_VOCAB_SIZE: usize = (1 << 21) - 1;
 
+/// What a token takes as a vector of its own, beside its bytes.
+pub(crate) const TOKEN: usize = 64;
+
+/// Fails if a vocabulary cannot have this number of ids.
+pub(crate) fn check_size(asked: usize) -> Result<()> {
+    let largest = MAX_VOCAB_SIZE - 1;
+    if asked <= largest {
+        return Ok(());
+    }
+    let reason = format!(
+        "vocab_size {asked} is too large: a vocabulary has at most {largest} ids; ask for fewer"
+    );
+    Err(Error::Vocabulary { reason })
+}
+
+/// The ids of the single bytes, or [`NO_ID`].
+pub(crate) type ByteIds = [u32; 256];
+
+/// The id of a byte that is no token.
+pub(crate) const NO_ID: u32 = u32::MAX;
+
 /// Which neighbours merge, and in which order.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MergeRule {
     /// A pretoken that is a token wins outright; otherwise any two neighbours whose joined bytes
     /// are a token merge, the lowest id first, the leftmost among equals. This is tiktoken's rule.
@@ -31,45 +52,9 @@ pub enum MergeRule {
     /// Only listed pairs of ids merge, in the order of the list, the leftmost among equals. This is
     /// the rule of Hugging Face tokenizers.
     Merges {
-        /// The pairs in order.
-        merges: Vec<(u32, u32)>,
         /// Whether a pretoken that is a token wins outright, before any merge.
         ignore_merges: bool,
     },
-}
-
-/// Which [`MergeRule`] it is, without its list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rule {
-    /// That of ranks.
-    Ranks,
-    /// That of listed pairs.
-    Merges {
-        /// Whether a pretoken that is a token wins outright, before any merge.
-        ignore_merges: bool,
-    },
-}
-
-impl MergeRule {
-    /// Which rule it is.
-    pub fn kind(&self) -> Rule {
-        match self {
-            Self::Ranks => Rule::Ranks,
-            &Self::Merges { ignore_merges, .. } => Rule::Merges { ignore_merges },
-        }
-    }
-
-    /// A rule with the pairs of its list, end to end.
-    pub(crate) fn of(kind: Rule, listed: &[u32]) -> Self {
-        match kind {
-            Rule::Ranks => Self::Ranks,
-            Rule::Merges { ignore_merges } => {
-                let pairs = listed.as_chunks().0.iter();
-                let merges = pairs.map(|&[left, right]| (left, right)).collect();
-                Self::Merges { merges, ignore_merges }
-            }
-        }
-    }
 }
 
 /// Ids ⇄ bytes, and the special tokens.
@@ -86,11 +71,11 @@ impl MergeRule {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Vocabulary {
-    arena: Column<u8>,
+    arena: Array<u8>,
     /// Where each id starts in `arena`, and the end of the last one.
-    offsets: Column<u32>,
+    offsets: Array<u32>,
     /// The ordinary tokens by their hashes; see [`entry`].
-    index: Slots,
+    index: ProbeTable,
     /// In the order of their ids.
     special: Vec<(String, u32)>,
 }
@@ -112,29 +97,32 @@ impl Vocabulary {
         tokens: impl IntoIterator<Item = (Vec<u8>, u32)>,
         special: impl IntoIterator<Item = (String, u32)>,
     ) -> Result<Self> {
-        let mut tokens: Vec<(Vec<u8>, u32)> = tokens.into_iter().collect();
+        let mut tokens: Vec<(Vec<u8>, u32)> = memory::collect(tokens)?;
         let mut special: Vec<(String, u32)> = special.into_iter().collect();
         special.sort_by_key(|(_, id)| *id);
         check_special(&special)?;
-        let ordinary = tokens.iter().map(|(_, id)| *id).collect();
+        let ordinary = memory::collect(tokens.iter().map(|(_, id)| *id))?;
+        memory::reserve(&mut tokens, special.len())?;
         tokens.extend(special.iter().map(|(name, id)| (name.clone().into_bytes(), *id)));
+        // To sort takes as much again.
+        memory::check(size_of_val(&*tokens))?;
         tokens.sort_by_key(|(_, id)| *id);
         let (arena, offsets) = lay_out(&tokens)?;
-        let (arena, offsets) = (Column::new(arena), Column::new(offsets));
+        let (arena, offsets) = (Array::new(arena), Array::new(offsets));
         let index = index(&arena, &offsets, ordinary)?;
         Ok(Self { arena, offsets, index, special })
     }
 
-    /// Take over the arrays of a file: `offsets` has one entry more than there are ids. The bytes of
-    /// the ids in `special` are their names.
+    /// Take over the arrays of a file: `offsets` has one entry more than there are ids. The bytes
+    /// of the ids in `special` are their names.
     ///
     /// An index that is given is believed, as far as nothing can go wrong but which ids are found;
     /// without one the tokens are looked through, and it is made.
     pub(crate) fn from_columns(
-        arena: Column<u8>,
-        offsets: Column<u32>,
+        arena: Array<u8>,
+        offsets: Array<u32>,
         special: &[u32],
-        index: Option<Slots>,
+        index: Option<ProbeTable>,
     ) -> Result<Self> {
         // To count, without a way out in between, is what vector instructions can do.
         let falls = offsets.windows(2).filter(|pair| pair[0] > pair[1]).count() > 0;
@@ -157,7 +145,7 @@ impl Vocabulary {
         check_special(&special)?;
         let index = match index {
             Some(index) => index,
-            None => self::index(&arena, &offsets, ordinary_ids(&offsets, &special))?,
+            None => self::index(&arena, &offsets, ordinary_ids(&offsets, &special)?)?,
         };
         Ok(Self { arena, offsets, index, special })
     }
@@ -208,14 +196,15 @@ impl Vocabulary {
         ids.find(|&id| has_key(&self.arena, &self.offsets, id, key))
     }
 
-    /// Bring what [`id`](Self::id) looks at first for a token of this [`hash`] without waiting for it.
+    /// Bring what [`id`](Self::id) looks at first for a token of this [`hash`] without waiting for
+    /// it.
     #[inline]
     pub(crate) fn prefetch(&self, hash: u64) {
         self.index.prefetch(hash);
     }
 
-    /// The first id whose token may have this [`hash`], of which [`id`](Self::id) looks at the bytes; if
-    /// there is none, no token has it.
+    /// The first id whose token may have this [`hash`], of which [`id`](Self::id) looks at the
+    /// bytes; if there is none, no token has it.
     #[expect(clippy::inline_always, reason = "for the instructions of the caller")]
     #[inline(always)]
     pub(crate) fn candidate(&self, hash: u64, lanes: impl Lanes) -> Option<u32> {
@@ -259,13 +248,25 @@ impl Vocabulary {
             .filter_map(|id| Some((self.bytes(id)?, id)))
     }
 
+    /// The bytes of every id, in order; nothing for a hole.
+    pub(crate) fn all_bytes(&self) -> Result<Vec<Vec<u8>>> {
+        memory::check(self.arena.len() + self.len() * TOKEN)?;
+        let bytes = |id| self.bytes(id).unwrap_or_default().to_vec();
+        Ok((0u32..).take(self.len()).map(bytes).collect())
+    }
+
+    /// The ids of the single bytes.
+    pub(crate) fn byte_ids(&self) -> ByteIds {
+        std::array::from_fn(|byte| self.id(&[byte.to_le_bytes()[0]]).unwrap_or(NO_ID))
+    }
+
     /// The arena and the offsets, as a file holds them.
-    pub(crate) fn arrays(&self) -> (&Column<u8>, &Column<u32>) {
+    pub(crate) fn arrays(&self) -> (&Array<u8>, &Array<u32>) {
         (&self.arena, &self.offsets)
     }
 
     /// The index, as a file holds it.
-    pub(crate) fn index(&self) -> &Slots {
+    pub(crate) fn index(&self) -> &ProbeTable {
         &self.index
     }
 }
@@ -305,11 +306,11 @@ impl<'v> Joined<'v> {
 }
 
 /// The ids of the ordinary tokens.
-fn ordinary_ids(offsets: &[u32], special: &[(String, u32)]) -> Vec<u32> {
+fn ordinary_ids(offsets: &[u32], special: &[(String, u32)]) -> Result<Vec<u32>> {
     let is_special = |id: u32| special.binary_search_by_key(&id, |(_, id)| *id).is_ok();
     let spans = (0u32..).zip(offsets.windows(2));
     let tokens = spans.filter(|(_, pair)| pair[0] < pair[1]).map(|(id, _)| id);
-    tokens.filter(|&id| !is_special(id)).collect()
+    memory::collect(tokens.filter(|&id| !is_special(id)))
 }
 
 /// Where the bytes of an id are; `None` if there is no such id.
@@ -319,8 +320,8 @@ fn range(offsets: &[u32], id: usize) -> Option<Range<usize>> {
     Some(start as usize..end as usize)
 }
 
-/// An entry of the index: one more than the id, and above that some bits of the hash, so that hardly
-/// ever another token than the one that is looked for is looked at.
+/// An entry of the index: one more than the id, and above that some bits of the hash, so that
+/// hardly ever another token than the one that is looked for is looked at.
 #[inline]
 fn entry(hash: u64, id: u32) -> u32 {
     (id + 1) | tag(hash)
@@ -338,7 +339,7 @@ const ID: u32 = (1 << 21) - 1;
 
 /// The ids that may have this hash.
 #[inline]
-fn candidates(index: &Slots, hash: u64) -> impl Iterator<Item = u32> {
+fn candidates(index: &ProbeTable, hash: u64) -> impl Iterator<Item = u32> {
     let tagged = index.at(hash).filter(move |slot| slot & !ID == tag(hash));
     tagged.map(|slot| (slot & ID).wrapping_sub(1))
 }
@@ -367,9 +368,9 @@ fn hash_of_long(token: &[u8]) -> u64 {
 }
 
 /// The index of these ids. Fails if two of them stand for the same bytes.
-fn index(arena: &[u8], offsets: &[u32], ids: Vec<u32>) -> Result<Slots> {
+fn index(arena: &[u8], offsets: &[u32], ids: Vec<u32>) -> Result<ProbeTable> {
     let bytes = |id: u32| range(offsets, id as usize).map_or(&[][..], |range| &arena[range]);
-    let mut building = Building::new(ids.len());
+    let mut building = ProbeTableBuilder::new(ids.len())?;
     for id in ids {
         let token = range(offsets, id as usize).unwrap_or_default();
         let hash = hash(arena, token.clone());
@@ -408,7 +409,8 @@ fn check_special(special: &[(String, u32)]) -> Result<()> {
 
 /// Lay tokens sorted by id end to end; ids that are not given get no bytes.
 fn lay_out(tokens: &[(Vec<u8>, u32)]) -> Result<(Vec<u8>, Vec<u32>)> {
-    let (mut arena, mut offsets) = (Vec::new(), vec![0]);
+    let bytes = tokens.iter().map(|(token, _)| token.len()).sum();
+    let (mut arena, mut offsets) = (memory::with_room(bytes)?, memory::filled(0, 1)?);
     for (token, id) in tokens {
         let id = *id as usize;
         if id >= MAX_VOCAB_SIZE - 1 {
@@ -421,6 +423,8 @@ fn lay_out(tokens: &[(Vec<u8>, u32)]) -> Result<(Vec<u8>, Vec<u32>)> {
         if token.is_empty() {
             return Err(broken(format!("the token of id {id} is empty")));
         }
+        let holes = id + 1 - offsets.len();
+        memory::reserve(&mut offsets, holes + 1)?;
         offsets.resize(id + 1, offsets[offsets.len() - 1]);
         arena.extend_from_slice(token);
         let end = u32::try_from(arena.len())

@@ -28,7 +28,8 @@ fn texts() -> Vec<String> {
 }
 
 fn count(texts: &[&str], threads: usize, limit: Option<(usize, &Path)>) -> Counts {
-    let mut counter = Counter::new(&Pattern::new("nanochat"), threads).expect("a known pattern");
+    let mut counter =
+        Counter::new(&Pattern::new("nanochat").expect("a name"), threads).expect("a known pattern");
     if let Some((bytes, folder)) = limit {
         counter = counter.with_memory_limit(bytes, folder);
     }
@@ -61,7 +62,7 @@ fn no_text_is_no_counts() {
 #[test]
 fn a_folder_that_is_not_there_is_an_error_that_names_it() {
     let missing = folder("gone").join("missing");
-    let counter = Counter::new(&Pattern::new("gpt2"), 1).unwrap();
+    let counter = Counter::new(&Pattern::new("gpt2").unwrap(), 1).unwrap();
     let mut counter = counter.with_memory_limit(0, &missing);
     counter.add(&["some text"]).unwrap();
     let error = counter.finish().unwrap_err();

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bytepair::parquet::TextColumn;
+use bytepair::corpus::parquet::TextColumn;
 use parquet::basic::{Compression, ConvertedType, Repetition, Type, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType};
 use parquet::errors::Result;
@@ -44,11 +44,12 @@ fn write(
 }
 
 /// The texts of a column until there is an error.
-fn read(path: &Path, limit: u64) -> (Vec<String>, Option<String>) {
-    let column =
-        TextColumn::open(&[path], "text").expect("it is one of texts").with_page_limit(limit);
+fn read(path: &Path, limit: usize) -> (Vec<String>, Option<String>) {
+    let column = TextColumn::open(&[path], "text")
+        .expect("it is one of texts")
+        .with_bounds(limit, usize::MAX);
     let mut texts = Vec::new();
-    let parts = column.parts().expect("its pages can be found");
+    let parts = column.ranges().expect("its pages can be found");
     let read = column.for_each(&parts[0], &mut |text| {
         texts.push(text.to_owned());
         Ok(())
@@ -67,9 +68,12 @@ fn pages_up_to_the_limit_are_read_and_larger_ones_are_an_error() {
         let (before, error) = read(&path, 90_000);
         assert!(texts[..300].starts_with(&before));
         let error = error.unwrap();
-        assert!(error.contains("a page has 10") && error.contains("90000 are allowed"), "{error}");
+        assert!(
+            error.contains("the page has 10") && error.contains("the 90,000 unpacked"),
+            "{error}"
+        );
         let path = write(&format!("dictionary-{number}"), &texts, compression, true).unwrap();
         assert_eq!(read(&path, 200_000), (texts.clone(), None));
-        assert!(read(&path, 90_000).1.unwrap().contains("allowed"));
+        assert!(read(&path, 90_000).1.unwrap().contains("unpacked at once"));
     }
 }

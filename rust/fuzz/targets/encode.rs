@@ -4,8 +4,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use bytepair::encode::EncodeOptions;
-use bytepair::{MergeRule, Pattern, Splitter, Text, Tokenizer, Vocabulary};
+use bytepair::{EncodeOptions, Pattern, Splitter, Text, Tokenizer, Vocabulary};
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 
@@ -22,7 +21,7 @@ struct Case<'a> {
 
 /// Each with its oracle. Patterns that no scanner knows would take all the time to compile.
 static PATTERNS: LazyLock<Vec<(Pattern, Splitter)>> = LazyLock::new(|| {
-    let patterns = ["gpt2", "gpt4", "gpt4o", "qwen2"].map(Pattern::new);
+    let patterns = ["gpt2", "gpt4", "gpt4o", "qwen2"].map(|name| Pattern::new(name).unwrap());
     patterns.map(|pattern| (pattern.clone(), Splitter::by_regex(&pattern).unwrap())).into()
 });
 
@@ -80,17 +79,17 @@ fuzz_target!(|case: Case<'_>| {
     let ids: Ids = tokens.iter().cloned().zip(0..).collect();
     let vocabulary = Vocabulary::new(tokens.iter().cloned().zip(0..), []).unwrap();
     let whole = case.merges.is_none() || case.ignore_merges;
-    let rule = match case.merges {
-        None => MergeRule::Ranks,
-        Some(_) => MergeRule::Merges { merges: merges.clone(), ignore_merges: whole },
-    };
     let ranks: HashMap<(u32, u32), u32> = merges.iter().copied().zip(0..).collect();
     let rank = |left: &[u8], right: &[u8]| match case.merges {
         None => ids.get(&[left, right].concat()).copied(),
         Some(_) => ranks.get(&(ids[left], ids[right])).copied(),
     };
     let (pattern, oracle) = &PATTERNS[usize::from(case.pattern) % PATTERNS.len()];
-    let tokenizer = Tokenizer::new(vocabulary, rule, pattern.clone()).unwrap();
+    let tokenizer = match case.merges {
+        None => Tokenizer::from_ranks(vocabulary, pattern.clone()),
+        Some(_) => Tokenizer::from_merges(vocabulary, merges.clone(), whole, pattern.clone()),
+    };
+    let tokenizer = tokenizer.unwrap();
     for text in case.texts {
         let text = String::from_utf8_lossy(text);
         let mut expected = Vec::new();

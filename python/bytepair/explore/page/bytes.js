@@ -1,8 +1,21 @@
-// Bytes in, something to read out. A token is bytes and need not be text: what is no whole character
-// is shown byte by byte.
+// A token in, something to read out: the one place on this page that says how a token is drawn, as
+// bytepair/view.py says it elsewhere. What is no whole character is shown byte by byte, characters that
+// cannot be seen as their number, and a special token never as text that spells it.
 
-const strict = new TextDecoder("utf-8", { fatal: true });
+const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const NAMES = { 9: "tab", 10: "newline", 13: "return", 32: "space", 160: "no-break space" };
+const number = new Intl.NumberFormat("en");
+let special = [];
+let split = null;
+
+/** Take from the server which characters are marked, and which ids of each tokenizer are special. */
+export function learn({ marked, tokenizers }) {
+  const ranges = marked.map((ends) => ends.map((code) => `\\u{${code.toString(16)}}`).join("-"));
+  split = new RegExp(`([\\x00-\\x1f\\x7f${ranges.join("")}]|^ | $)`, "u");
+  special = tokenizers.map((one) => new Set(Object.values(one.special)));
+}
+
+export const isSpecial = (t, id) => special[t].has(id);
 
 export function fromHex(hex) {
   const bytes = new Uint8Array(hex.length / 2);
@@ -49,41 +62,68 @@ export function pieces(bytes) {
   return found;
 }
 
-/** Put a token into an element, as text nodes and small marks, never as HTML. */
-export function fill(element, bytes, { spaces = false } = {}) {
-  for (const piece of pieces(bytes)) {
+/** Draw the token `id` of tokenizer `t`: its bytes, whether it is special, and its words. */
+export function draw(element, { t, id, bytes }, options = {}) {
+  element.classList.toggle("special", isSpecial(t, id));
+  element.setAttribute("aria-label", name(t, id, bytes));
+  return fill(element, bytes, options);
+}
+
+/** A token in words. */
+export function name(t, id, bytes) {
+  return `${isSpecial(t, id) ? "special token " : ""}${describe(bytes)}, id ${number.format(id)}`;
+}
+
+/**
+ * Put bytes into an element, as text nodes and small marks, never as HTML. With `spaces` a space at
+ * either end is a mark, too; with `hex` every byte is shown as its number.
+ */
+export function fill(element, bytes, { spaces = false, hex = false } = {}) {
+  let run = null;
+  for (const piece of hex ? bytes : pieces(bytes)) {
     if (typeof piece === "number") {
-      const mark = document.createElement("span");
-      mark.className = "byte";
-      mark.textContent = piece.toString(16).padStart(2, "0").toUpperCase();
-      element.append(mark);
+      if (run === null) element.append((run = make("bytes")));
+      run.append(make("byte", piece.toString(16).padStart(2, "0").toUpperCase()));
       continue;
     }
-    for (const part of piece.split(/([\x00-\x1f\x7f]|^ | $)/)) {
-      if (part) element.append(spaces || part !== " " ? mark(part, spaces) : part);
-    }
+    run = null;
+    piece.split(split).forEach((part, n) => {
+      if (part) element.append(n % 2 && (spaces || part !== " ") ? mark(part, spaces) : part);
+    });
   }
   return element;
 }
 
-/** Control characters have pictures; a newline keeps its effect, too. */
-function mark(part, spaces) {
+function make(className, text = "") {
+  const element = document.createElement("span");
+  element.className = className;
+  element.textContent = text;
+  return element;
+}
+
+/** A character that cannot be seen has a picture; in text it stays there, too, so that it is copied. */
+function mark(part, alone) {
   const code = part.codePointAt(0);
-  if (part.length !== 1 || (code > 0x20 && code !== 0x7f) || (part === " " && !spaces)) return part;
-  const picture = document.createElement("span");
-  picture.className = "control";
-  picture.dataset.picture = { 9: "→", 10: "↵", 32: "·" }[code] ?? String.fromCodePoint(code === 0x7f ? 0x2421 : 0x2400 + code);
-  if (part === "\n" && !spaces) picture.textContent = "\n";
+  const picture = make(code < 0x80 ? "control" : "control mark");
+  picture.dataset.picture = pictured(code);
+  if (!alone) picture.append(make("raw", part));
   return picture;
 }
 
-/** Say a token in words, for those who listen. */
+function pictured(code) {
+  const own = { 9: "→", 10: "↵", 32: "·", 127: "␡" }[code];
+  if (own) return own;
+  return code < 32 ? String.fromCodePoint(0x2400 + code) : `U+${code.toString(16).toUpperCase().padStart(4, "0")}`;
+}
+
+/** Say bytes in words, for those who listen. */
 export function describe(bytes) {
-  const said = pieces(bytes).map((piece) => {
-    if (typeof piece === "number") return `byte ${piece.toString(16)}`;
-    return piece.replace(/[\s\u00a0]/g, (c) => ` ${NAMES[c.codePointAt(0)] ?? "space"} `);
-  });
-  return said.join(" ").trim() || "nothing";
+  const said = (part, n) => {
+    const code = part.codePointAt(0);
+    return n % 2 && !(code in NAMES) ? ` ${pictured(code)} ` : part.replace(/\s/g, (c) => ` ${NAMES[c.codePointAt(0)] ?? "space"} `);
+  };
+  const words = pieces(bytes).map((piece) => (typeof piece === "number" ? `byte ${piece.toString(16)}` : piece.split(split).map(said).join("")));
+  return words.join(" ").replace(/ +/g, " ").trim() || "nothing";
 }
 
 /** How many characters there are in UTF-8. */

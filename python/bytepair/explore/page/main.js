@@ -1,7 +1,7 @@
 // The page: the views, the text and its splits, and the link that brings them back.
 
 import * as api from "./api.js";
-import { characters } from "./bytes.js";
+import { characters, learn } from "./bytes.js";
 import * as chat from "./chat.js";
 import * as field from "./field.js";
 import { packed, unpacked } from "./link.js";
@@ -17,14 +17,15 @@ const encoder = new TextEncoder();
 const number = new Intl.NumberFormat("en");
 
 const about = await api.about();
+learn(about);
 const names = about.tokenizers.map((one) => one.name);
-const panes = names.map((name, index) => new Pane(index, name, { hover: token.hover, leave: token.leave, choose }));
+const panes = names.map((name, index) => new Pane(index, name, { hover, leave, choose }));
 const shown = new Set(names.keys());
 let view = "text";
 let asking = null;
 let waiting = null;
 let saving = null;
-let current = { bytes: new Uint8Array(), splits: [] };
+let current = { bytes: new Uint8Array(), splits: [], visible: [] };
 
 // ---------------------------------------------------------------- the text
 
@@ -54,7 +55,7 @@ async function split() {
 
 function draw() {
   const { bytes, splits, visible } = current;
-  token.leave();
+  leave();
   const size = characters(bytes);
   at("sizes").textContent = `${number.format(size)} characters, ${number.format(bytes.length)} bytes in UTF-8`;
   const flags = splits.length > 1 ? differences(splits) : [];
@@ -72,9 +73,21 @@ function draw() {
     }
     pane.say(facts, count, tone);
   });
-  const said = visible.map((pane, n) => `${splits[n].ids.length} tokens under ${pane.name}`);
+  const said = visible.map((pane, n) => `${number.format(splits[n].ids.length)} tokens under ${pane.name}`);
   clearTimeout(draw.saying);
   draw.saying = setTimeout(() => (at("said").textContent = said.join(", ")), 800);
+}
+
+/** A token is pointed at: say a few words about it, and mark the same text in the other panes. */
+function hover(one, element) {
+  const end = one.start + one.bytes.length;
+  for (const pane of current.visible) if (pane !== one.pane) pane.same(one.start, end);
+  token.hover(one, element);
+}
+
+function leave() {
+  for (const pane of panes) pane.same();
+  token.leave();
 }
 
 /** A token was clicked: show all about it, and offer the merges of its word. */
@@ -83,10 +96,11 @@ function choose({ pane, i, id, start }) {
   const bytes = current.bytes;
   token.inspect(pane.index, id, {
     names,
+    beside: document.getElementById(`p${pane.index}-${i}`),
     around: pane.partOf(i),
     merges: async () => {
       const { hex, start: from } = await api.pretoken(pane.index, bytes, start, special);
-      const word = new TextDecoder().decode(bytes.subarray(from, from + hex.length / 2));
+      const word = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes.subarray(from, from + hex.length / 2));
       token.close();
       open("merges");
       merges.load({ text: word, t: pane.index });
@@ -98,6 +112,7 @@ function arrange() {
   at("panes").replaceChildren(...panes.filter((pane) => shown.has(pane.index)).map((pane) => pane.element));
   document.documentElement.dataset.mono = at("mono").checked;
   document.documentElement.dataset.marks = at("marks").checked;
+  at("legend").hidden = !at("marks").checked || shown.size < 2;
 }
 
 // ---------------------------------------------------------------- views
@@ -110,7 +125,7 @@ function open(name) {
     tab.tabIndex = chosen ? 0 : -1;
     at(`view-${tab.dataset.view}`).hidden = !chosen;
   }
-  token.leave();
+  leave();
   at("names").hidden = view !== "text" || names.length < 2;
   if (view === "text") split();
   if (view === "vocabulary") vocabulary.search();
@@ -231,7 +246,7 @@ function restore(found) {
   set("kind", found.kind);
   at("special").checked = found.special === true;
   at("mono").checked = found.mono === true;
-  at("marks").checked = found.marks !== false;
+  at("marks").checked = found.marks === true;
   at("query").value = typeof found.query === "string" ? found.query : "";
   for (const [n, id] of ["merges-of", "chat-of", "search-in"].entries()) {
     const index = names.indexOf(found.of?.[n]);

@@ -9,6 +9,8 @@ const word = at("word");
 const slider = at("step");
 const list = at("steps");
 const encoder = new TextEncoder();
+const number = new Intl.NumberFormat("en");
+let taken = ""; // the word; the field cannot hold a newline
 let steps = [];
 let asked = 0;
 let timer = null;
@@ -16,7 +18,7 @@ let changed = () => {};
 
 export function start(onChange) {
   changed = onChange;
-  word.addEventListener("input", () => load());
+  word.addEventListener("input", () => load({ text: word.value }));
   at("merges-of").addEventListener("change", () => load());
   slider.addEventListener("input", () => (stop(), show()));
   const go = (place) => () => (stop(), move(place()));
@@ -27,14 +29,17 @@ export function start(onChange) {
   at("play").addEventListener("click", () => (timer ? stop() : play()));
 }
 
-/** Take a word apart; `last` shows the end at once. */
-export async function load({ text, t, last = false } = {}) {
+/** Take a word apart, and show its last step. */
+export async function load({ text, t } = {}) {
   stop();
-  if (text !== undefined) word.value = text;
+  if (text !== undefined) {
+    taken = text;
+    if (word.value !== text) word.value = text;
+  }
   if (t !== undefined) at("merges-of").value = t;
   const now = ++asked;
   changed();
-  const bytes = encoder.encode(word.value);
+  const bytes = encoder.encode(taken);
   try {
     const found = await api.steps(at("merges-of").value, bytes);
     if (now !== asked) return;
@@ -48,7 +53,7 @@ export async function load({ text, t, last = false } = {}) {
     return;
   }
   slider.max = steps.length - 1;
-  slider.value = last ? steps.length - 1 : 0;
+  slider.value = steps.length - 1;
   show();
 }
 
@@ -59,7 +64,7 @@ function move(step) {
 
 function play() {
   if (Number(slider.value) >= steps.length - 1) move(0);
-  at("play").textContent = "⏸ Pause";
+  playing(true);
   timer = setInterval(() => {
     move(Number(slider.value) + 1);
     if (Number(slider.value) >= steps.length - 1) stop();
@@ -69,7 +74,12 @@ function play() {
 function stop() {
   clearInterval(timer);
   timer = null;
-  at("play").textContent = "▶ Play";
+  playing(false);
+}
+
+function playing(now) {
+  at("play").dataset.playing = now;
+  at("play").lastElementChild.textContent = now ? "Pause" : "Play";
 }
 
 function show() {
@@ -78,7 +88,7 @@ function show() {
   list.scrollTop = list.scrollHeight;
   const { parts, rank } = steps[now] ?? { parts: [] };
   const left = parts.length === 1 ? "one token" : `${parts.length} ${now === steps.length - 1 ? "tokens" : "parts"}`;
-  at("step-said").textContent = `step ${now} of ${Math.max(0, steps.length - 1)}: ${left}${rank === null || rank === undefined ? "" : `, by rank ${rank}`}`;
+  at("step-said").textContent = `step ${now} of ${Math.max(0, steps.length - 1)}: ${left}${rank === null || rank === undefined ? "" : `, by rank ${number.format(rank)}`}`;
 }
 
 /** The parts at one step: what was just merged, and under a line what goes next. */
@@ -89,13 +99,13 @@ function row(step, following, current) {
     const part = fill(make("span", "part"), fromHex(hex), { spaces: true });
     if (n === step.merged) part.classList.add("merged");
     if (following && (n === following.merged || n === following.merged + 1)) part.classList.add("next");
-    part.title = id === null ? "no token" : `id ${id}`;
+    part.title = id === null ? "no token" : `id ${number.format(id)}`;
     line.append(part);
   });
   item.append(line);
   const note = make("span", "faint note");
   if (step.rank !== null) {
-    note.textContent = `rank ${step.rank.toLocaleString("en")}`;
+    note.textContent = `rank ${number.format(step.rank)}`;
   } else {
     note.textContent = "the bytes";
   }

@@ -1,10 +1,11 @@
 // One tokenizer's view of the text. Only what is near the window is in the document: a megabyte is
 // some hundred thousand tokens, so they stand in blocks, and a block that is far away is empty space.
 
-import { characterAround, describe, fill, toHex } from "./bytes.js";
+import { characterAround, draw, toHex } from "./bytes.js";
 
 const SMALL = 100; // a block of so many tokens ends with the line
 const LARGE = 300; // and at the latest after so many
+const UNBROKEN = 24; // a token of at most so many bytes stays on one line if some are no text
 const LINE = 31; // pixels, for blocks that were never shown
 const number = new Intl.NumberFormat("en");
 
@@ -18,7 +19,10 @@ export class Pane {
     this.title = make("h2", "", name);
     this.count = make("p", "count");
     this.facts = make("p", "faint facts");
-    this.head.append(this.title, this.count, this.facts);
+    this.copy = make("button", "quiet copy", "Copy ids");
+    this.copy.setAttribute("aria-label", `Copy the ids of ${name}`);
+    this.copy.addEventListener("click", () => this.#copied());
+    this.head.append(this.title, this.count, this.facts, this.copy);
     this.body = make("div", "tokens");
     this.body.tabIndex = 0;
     this.body.setAttribute("role", "listbox");
@@ -73,6 +77,35 @@ export class Pane {
     return around;
   }
 
+  /** Mark the tokens that hold any of the bytes from `start` to `end`; without them none. */
+  same(start, end) {
+    for (const span of this.body.querySelectorAll(".same")) span.classList.remove("same");
+    if (start === undefined || !this.ids) return;
+    for (let i = this.#at(start); i < this.ids.length && this.starts[i] < end; i++) this.#span(i)?.classList.add("same");
+  }
+
+  /** The token that holds a byte. */
+  #at(byte) {
+    let [low, high] = [0, this.ids.length];
+    while (low + 1 < high) {
+      const middle = (low + high) >> 1;
+      if (this.starts[middle] <= byte) low = middle;
+      else high = middle;
+    }
+    return low;
+  }
+
+  async #copied() {
+    let said = "Copied";
+    try {
+      await navigator.clipboard.writeText(`[${Array.from(this.ids).join(", ")}]`);
+    } catch {
+      said = "The browser refused";
+    }
+    this.copy.textContent = said;
+    setTimeout(() => (this.copy.textContent = "Copy ids"), 2500);
+  }
+
   #near(entries) {
     for (const { isIntersecting, target } of entries) {
       if (isIntersecting) {
@@ -102,22 +135,24 @@ export class Pane {
     span.dataset.i = i;
     span.setAttribute("role", "option");
     span.setAttribute("aria-selected", i === this.active);
-    span.setAttribute("aria-label", `${describe(bytes)}, id ${id}`);
-    if (this.display === "ids") {
-      span.textContent = id;
-    } else if (this.display === "bytes") {
-      span.textContent = toHex(bytes);
-    } else if (this.display === "both") {
-      span.append(fill(make("span", "over"), bytes, { spaces: true }), make("small", "", id));
-    } else {
-      fill(span, bytes);
+    draw(span, { t: this.index, id, bytes }, { spaces: this.display !== "text" });
+    if (this.display === "text") {
+      span.classList.toggle("whole", bytes.length <= UNBROKEN && span.querySelector(".bytes") !== null);
+      return span;
     }
-    if (this.display !== "text" && bytes.at(-1) === 10) {
-      const pair = document.createDocumentFragment();
-      pair.append(span, "\n");
-      return pair;
-    }
-    return span;
+    if (this.display === "ids") span.textContent = number.format(id);
+    else if (this.display === "bytes") span.textContent = toHex(bytes);
+    else this.#over(span, id);
+    const pair = document.createDocumentFragment();
+    pair.append(span, bytes.at(-1) === 10 ? "\n" : " "); // what is copied has the tokens apart
+    return pair;
+  }
+
+  /** A token over its id. */
+  #over(span, id) {
+    const over = make("span", "over");
+    over.append(...span.childNodes);
+    span.append(over, make("small", "", number.format(id)));
   }
 
   /** Make a token the active one, bring it into view and tell. */

@@ -13,7 +13,7 @@ function load(message) {
 }
 
 function read() {
-  const decoder = new TextDecoder();
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   texts ??= Array.from(lengths, (_, i) => decoder.decode(bytes.subarray(starts[i], starts[i + 1])));
 }
 

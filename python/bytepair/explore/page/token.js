@@ -1,7 +1,7 @@
 // One token: a few words beside the pointer, and everything about it in the panel at the side.
 
 import * as api from "./api.js";
-import { characters, describe, fill, fromHex, toHex } from "./bytes.js";
+import { characters, draw, fill, fromHex, isSpecial, name, toHex } from "./bytes.js";
 import { make } from "./panes.js";
 
 const number = new Intl.NumberFormat("en");
@@ -29,7 +29,9 @@ function facts(id, bytes, around) {
 export async function hover({ pane, i, id, bytes }, element) {
   const now = ++hovered;
   const { list, add } = facts(id, bytes, pane.partOf(i));
-  tip.replaceChildren(fill(make("p", "word"), bytes.subarray(0, 200), { spaces: true }), list);
+  const word = make("p", "word");
+  word.append(draw(make("span"), { t: pane.index, id, bytes: bytes.subarray(0, 200) }, { spaces: true }));
+  tip.replaceChildren(word, list);
   place(element);
   await new Promise((done) => setTimeout(done, 90));
   if (now !== hovered) return;
@@ -63,7 +65,7 @@ function place(element) {
 export function tree(node, choose) {
   const box = make("div", "node");
   const label = fill(make(choose && node.id !== null ? "button" : "span", "leaf"), fromHex(node.hex), { spaces: true });
-  if (node.id !== null) label.title = `id ${node.id}`;
+  if (node.id !== null) label.title = `id ${number.format(node.id)}`;
   if (choose && node.id !== null) label.addEventListener("click", () => choose(node.id));
   box.append(label);
   if (node.parts) {
@@ -74,18 +76,22 @@ export function tree(node, choose) {
   return box;
 }
 
-/** A button for a token that leads to it. */
-export function chip({ id, hex }, choose) {
+/** A button for a token that leads to it; a single byte is shown by its number. */
+export function chip(t, { id, hex }, choose) {
   const button = make("button", "chip");
   const bytes = fromHex(hex);
-  button.append(fill(make("span"), bytes, { spaces: true }), make("small", "", id));
-  button.setAttribute("aria-label", `${describe(bytes)}, id ${id}`);
+  const single = bytes.length === 1 && !isSpecial(t, id);
+  const word = draw(make("span"), { t, id, bytes }, { spaces: true, hex: single });
+  if (single && bytes[0] > 0x20 && bytes[0] < 0x7f) word.append(` ${String.fromCharCode(bytes[0])}`);
+  word.removeAttribute("aria-label");
+  button.append(word, make("small", "", number.format(id)));
+  button.setAttribute("aria-label", name(t, id, bytes));
   button.addEventListener("click", () => choose(id));
   return button;
 }
 
 /** Show everything about a token at the side. */
-export async function inspect(t, id, { names, around, merges, focus = true } = {}) {
+export async function inspect(t, id, { names, around, merges, beside, focus = true } = {}) {
   const now = ++shown;
   leave();
   if (inspector.hidden) opener = document.activeElement;
@@ -93,15 +99,17 @@ export async function inspect(t, id, { names, around, merges, focus = true } = {
   if (now !== shown) return;
   if (found.error) {
     inspected.replaceChildren(make("p", "faint", found.error));
-    inspector.hidden = false;
+    open(beside);
     return;
   }
-  const again = (other) => inspect(t, other, { names });
+  const again = (other) => inspect(t, other, { names, beside });
   const bytes = fromHex(found.hex);
   const { list, add } = facts(id, bytes, around);
   add("rank", found.special ? "none: it is special" : found.rank === null ? "none: no merge makes it" : number.format(found.rank));
   if (names) add("in", names[t]);
-  const parts = [fill(make("p", "word large"), bytes, { spaces: true }), list];
+  const word = make("p", "word large");
+  word.append(draw(make("span"), { t, id, bytes }, { spaces: true }));
+  const parts = [word, list];
   if (merges) {
     const button = make("button", "", "Step through the merges of this word");
     button.addEventListener("click", merges);
@@ -116,17 +124,29 @@ export async function inspect(t, id, { names, around, merges, focus = true } = {
   for (const [title, tokens] of Object.entries(groups)) {
     if (!tokens.length) continue;
     const box = make("div", "chips");
-    box.append(...tokens.map((one) => chip(one, again)));
+    box.append(...tokens.map((one) => chip(t, one, again)));
     parts.push(make("h3", "", title), box);
   }
   inspected.replaceChildren(...parts);
-  inspector.hidden = false;
+  open(beside);
   inspector.scrollTop = 0;
   if (focus) document.getElementById("close").focus({ preventScroll: true });
 }
 
+/** Open the panel. Where it lies over the page, what it is about is brought above it. */
+function open(beside) {
+  inspector.hidden = false;
+  const over = getComputedStyle(inspector).position === "fixed";
+  document.body.style.paddingBottom = over ? `${inspector.offsetHeight}px` : "";
+  if (!over || !beside?.isConnected) return;
+  const box = beside.getBoundingClientRect();
+  const room = inspector.getBoundingClientRect().top;
+  if (box.bottom > room - 8 || box.top < 8) scrollBy(0, box.top - (room - box.height) / 2);
+}
+
 export function close() {
   shown++;
+  document.body.style.paddingBottom = "";
   if (inspector.hidden) return;
   inspector.hidden = true;
   opener?.focus?.({ preventScroll: true });

@@ -1,7 +1,7 @@
 // The vocabulary, searched by text, regular expression, bytes or id.
 
 import * as api from "./api.js";
-import { toHex } from "./bytes.js";
+import { isSpecial, toHex } from "./bytes.js";
 import { make } from "./panes.js";
 import { chip, inspect } from "./token.js";
 
@@ -56,10 +56,19 @@ async function answer({ asked: number_, ids, error }) {
   const t = Number(at("search-in").value);
   const words = await api.vocabulary(t);
   const starts = (words.starts ??= placed(words.lengths));
-  results = Array.from(ids, (id) => ({ id, hex: toHex(words.bytes.subarray(starts[id], starts[id + 1]), "") }));
+  results = ordered(words, ids).map((id) => ({ id, hex: toHex(words.bytes.subarray(starts[id], starts[id + 1]), "") }));
   at("found").textContent = `${number.format(results.length)} of ${number.format(words.lengths.length)} tokens`;
   at("results").replaceChildren();
   more();
+}
+
+/** Without a question merges come first, then special tokens, then single bytes. */
+function ordered(words, ids) {
+  if (at("query").value) return Array.from(ids);
+  const kind = (id) => (isSpecial(Number(at("search-in").value), id) ? 1 : words.lengths[id] > 1 ? 0 : 2);
+  const groups = [[], [], []];
+  for (const id of ids) groups[kind(id)].push(id);
+  return groups.flat();
 }
 
 function placed(lengths) {
@@ -75,7 +84,7 @@ function more() {
   for (const one of next) {
     const item = make("div");
     item.setAttribute("role", "listitem");
-    item.append(chip(one, (id) => inspect(t, id, { names })));
+    item.append(chip(t, one, (id) => inspect(t, id, { names })));
     box.append(item);
   }
   at("more").hidden = box.childElementCount >= results.length;

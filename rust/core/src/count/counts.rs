@@ -1,4 +1,4 @@
-//! Distinct pretokens with their counts, as a value: built, added up, weighted, read as columns.
+//! Distinct pretokens with their counts, as an immutable value.
 
 use std::ops::Range;
 
@@ -8,9 +8,10 @@ use hashbrown::HashMap;
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
-use crate::tokenizer::hexadecimal;
+use crate::hash::fingerprint::hexadecimal;
+use crate::memory;
 
-/// So many bytes are hashed together.
+/// Bytes are hashed in blocks of this size.
 const HASHED: usize = 1 << 16;
 
 /// The distinct pretokens of a corpus and how often each occurs, in order of first occurrence.
@@ -31,31 +32,43 @@ impl Counts {
     /// ```
     pub fn new<'a>(pretokens: impl IntoIterator<Item = (&'a [u8], u64)>) -> Self {
         let mut counts = Self::default();
-        pretokens.into_iter().for_each(|(pretoken, count)| counts.push(pretoken, count));
+        for (pretoken, count) in pretokens {
+            counts.add_row(pretoken, count);
+        }
         counts
     }
 
-    /// No counts, with room for so many bytes and rows.
-    pub(super) fn with_capacity(bytes: usize, rows: usize) -> Self {
+    /// No counts, with room for about `bytes` and `rows`.
+    pub(super) fn with_room_for_about(bytes: usize, rows: usize) -> Self {
         Self {
-            bytes: Vec::with_capacity(bytes),
-            ends: Vec::with_capacity(rows),
-            numbers: Vec::with_capacity(rows),
+            bytes: memory::with_room_for_about(bytes),
+            ends: memory::with_room_for_about(rows),
+            numbers: memory::with_room_for_about(rows),
         }
     }
 
-    /// Add a row behind the others.
+    /// Append a row, if there is memory for it.
     #[inline]
-    pub(super) fn push(&mut self, pretoken: &[u8], count: u64) {
+    pub(super) fn push(&mut self, pretoken: &[u8], count: u64) -> Result<()> {
+        memory::reserve(&mut self.bytes, pretoken.len())?;
+        memory::reserve(&mut self.ends, 1)?;
+        memory::reserve(&mut self.numbers, 1)?;
+        self.add_row(pretoken, count);
+        Ok(())
+    }
+
+    /// Append a row.
+    #[inline]
+    fn add_row(&mut self, pretoken: &[u8], count: u64) {
         self.bytes.extend_from_slice(pretoken);
         self.ends.push(self.bytes.len());
         self.numbers.push(count);
     }
 
-    /// Build counts from the columns of a table: the bytes of the pretokens end to end, where each
-    /// ends, and how often it occurs.
+    /// Build counts from the columns of a table: the bytes of the pretokens end to end, the end of
+    /// each, and its count.
     ///
-    /// Fails if the ends do not fit the bytes, if a pretoken is empty or stands there twice, or if a
+    /// Fails if the ends do not fit the bytes, if a pretoken is empty or occurs twice, or if a
     /// count is 0.
     pub fn from_columns(bytes: Vec<u8>, ends: Vec<usize>, numbers: Vec<u64>) -> Result<Self> {
         let broken = |row: usize, rule: &str| Err(Error::Counts { row, rule: rule.to_owned() });
@@ -63,6 +76,7 @@ impl Counts {
             return broken(0, "the columns do not have the same length");
         }
         let mut seen: HashMap<&[u8], usize, FixedState> = HashMap::default();
+        memory::reserve_entries(&mut seen, ends.len())?;
         let mut start = 0;
         for (row, (&end, &count)) in ends.iter().zip(&numbers).enumerate() {
             match bytes.get(start..end) {
@@ -85,7 +99,7 @@ impl Counts {
         (&self.bytes, &self.ends, &self.numbers)
     }
 
-    /// The counts of two corpora, one behind the other. Fails if a sum exceeds 64 bits.
+    /// The counts of this corpus followed by another. Fails if a sum exceeds 64 bits.
     ///
     /// ```
     /// use bytepair::Counts;
@@ -96,36 +110,48 @@ impl Counts {
     /// # Ok::<(), bytepair::Error>(())
     /// ```
     pub fn plus(&self, other: &Self) -> Result<Self> {
-        let mut all = self.clone();
-        let rows = self.iter().zip(0usize..).map(|((pretoken, _), row)| (pretoken, row));
-        let rows: HashMap<&[u8], usize, FixedState> = rows.collect();
+        let mut all = self.copy()?;
+        let mut rows: HashMap<&[u8], usize, FixedState> = HashMap::default();
+        memory::reserve_entries(&mut rows, self.len())?;
+        rows.extend(self.iter().zip(0usize..).map(|((pretoken, _), row)| (pretoken, row)));
         for (pretoken, count) in other.iter() {
             if let Some(&row) = rows.get(pretoken) {
                 let sum = all.numbers[row].checked_add(count);
                 all.numbers[row] = sum.ok_or(Error::CountOverflow)?;
             } else {
-                all.push(pretoken, count);
+                all.push(pretoken, count)?;
             }
         }
         Ok(all)
     }
 
-    /// Every count so many times, as if the corpus stood there so often. Fails if `times` is 0 or a
-    /// product exceeds 64 bits.
+    /// Every count multiplied, as if the corpus were repeated. Fails if `times` is 0 or a product
+    /// exceeds 64 bits.
     pub fn times(&self, times: u64) -> Result<Self> {
         if times == 0 {
             let rule = "a weight of 0 leaves no counts; leave this corpus out instead".to_owned();
             return Err(Error::Counts { row: 0, rule });
         }
-        let products = self.numbers.iter().map(|count| count.checked_mul(times));
-        let numbers = products.collect::<Option<_>>().ok_or(Error::CountOverflow)?;
-        Ok(Self { numbers, ..self.clone() })
+        let mut all = self.copy()?;
+        for number in &mut all.numbers {
+            *number = number.checked_mul(times).ok_or(Error::CountOverflow)?;
+        }
+        Ok(all)
     }
 
-    /// A hash of the counts, stable between versions and machines: 64 hexadecimal digits.
+    /// The same counts once more, if there is memory for them.
+    fn copy(&self) -> Result<Self> {
+        Ok(Self {
+            bytes: memory::copy(&self.bytes)?,
+            ends: memory::copy(&self.ends)?,
+            numbers: memory::copy(&self.numbers)?,
+        })
+    }
+
+    /// A hash of the counts, stable across versions and machines: 64 hexadecimal digits.
     ///
-    /// It is the SHA-256 of the line `bytepair counts 1` and its end, the number of pretokens, and for
-    /// each its length, its count (8 bytes each, the least first) and its bytes.
+    /// It is the SHA-256 of the line `bytepair counts 1` with its newline, the number of pretokens,
+    /// and for each its length, its count (8 bytes each, little-endian) and its bytes.
     pub fn fingerprint(&self) -> String {
         let mut buffer = b"bytepair counts 1\n".to_vec();
         buffer.extend((self.len() as u64).to_le_bytes());
@@ -143,12 +169,12 @@ impl Counts {
         hexadecimal(&hash.finalize())
     }
 
-    /// How many distinct pretokens there are.
+    /// The number of distinct pretokens.
     pub fn len(&self) -> usize {
         self.numbers.len()
     }
 
-    /// Whether there is no pretoken at all.
+    /// Whether there are no pretokens.
     pub fn is_empty(&self) -> bool {
         self.numbers.is_empty()
     }
@@ -158,7 +184,7 @@ impl Counts {
         self.range(0..self.len())
     }
 
-    /// The pretokens of a range of the order of first occurrence, with their counts.
+    /// The pretokens of a range of rows, with their counts.
     pub(crate) fn range(&self, range: Range<usize>) -> impl Iterator<Item = (&[u8], u64)> {
         let start = self.start(range.start);
         let ends = &self.ends[range.clone()];
@@ -167,22 +193,22 @@ impl Counts {
         starts.zip(ends).zip(numbers).map(|((s, &e), &n)| (&self.bytes[s..e], n))
     }
 
-    /// Where a pretoken starts in the bytes, or where they end.
+    /// The start of a pretoken in the bytes, or their end.
     fn start(&self, row: usize) -> usize {
         row.checked_sub(1).map_or(0, |before| self.ends[before])
     }
 
-    /// The length of the pretokens of a range together.
+    /// The total length of the pretokens of a range.
     pub(crate) fn bytes_of(&self, range: &Range<usize>) -> usize {
         self.start(range.end) - self.start(range.start)
     }
 
-    /// The length of all distinct pretokens together.
+    /// The total length of the distinct pretokens.
     pub(crate) fn distinct_bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Cut the pretokens into `parts` ranges of about as many bytes each, in order.
+    /// Divide the pretokens into `parts` ranges of about equal bytes, in order.
     pub(crate) fn shares(&self, parts: usize) -> Vec<Range<usize>> {
         let mut start = 0;
         let share = |part| {
@@ -192,12 +218,12 @@ impl Counts {
         (1..=parts).map(share).collect()
     }
 
-    /// The sum of all counts: how many pretokens the corpus has. Fails beyond 64 bits.
+    /// The sum of all counts, which is the number of pretokens in the corpus. Fails beyond 64 bits.
     pub fn total(&self) -> Result<u64> {
         self.numbers.iter().try_fold(0u64, |sum, &n| sum.checked_add(n)).ok_or(Error::CountOverflow)
     }
 
-    /// How many bytes the corpus has: the length of each pretoken times its count, in 128 bits.
+    /// The number of bytes in the corpus: the length of each pretoken times its count.
     pub fn text_bytes(&self) -> u128 {
         self.iter().map(|(pretoken, n)| pretoken.len() as u128 * u128::from(n)).sum()
     }

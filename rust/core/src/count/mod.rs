@@ -1,79 +1,56 @@
 //! Pretokens in, distinct pretokens with their counts out.
 //!
-//! A [`Counter`] takes texts, splits them, and adds one for each pretoken; [`Counter::finish`]
-//! gives the [`Counts`] that training needs. Only the distinct pretokens are ever held, never the
-//! text. Counts are 64 bits and checked.
+//! A [`Counter`] splits texts and counts their pretokens; [`Counter::finish`] gives the [`Counts`]
+//! for training. Only the distinct pretokens are held in memory, never the text. Counts have 64
+//! bits and are checked.
 //!
-//! The distinct pretokens of [`Counts`] stand in the order in which the corpus first shows them.
-//! That order does not depend on how the corpus was cut for the threads: each pretoken keeps the
-//! place in the corpus at which it was first seen, and the smallest wins when partial counts are added
-//! up.
+//! The distinct pretokens of [`Counts`] are in order of first occurrence. That order does not
+//! depend on how the corpus was divided among threads: each table records the position in the
+//! corpus where a pretoken was first seen, and the smallest is kept when tables are added up.
 
 mod counts;
 
-mod near;
+mod hot;
+
+mod seen;
 
 mod spill;
 
 mod table;
 
+use std::ops::Range;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::Sender;
 
 pub use counts::Counts;
-use table::{Limit, Table};
+use table::{CountTable, Limit};
 
+use crate::corpus::parquet::{RowRange, TextColumn};
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::parallel;
-use crate::parquet::{Part, TextColumn};
 use crate::pretokenize::{Pattern, Splitter};
 use crate::text::Text;
 
-/// A thread takes texts of about so many bytes together.
+/// A thread takes texts of about this many bytes together.
 const SHARE: usize = 1 << 16;
 
-/// A long text is cut into pieces of about so many bytes, if it may be cut.
+/// A long text is cut into pieces of about this many bytes, where it may be cut.
 const PIECE: usize = 1 << 18;
 
-/// A part of a column has so many places in the corpus, whatever its size, since that is known only when
-/// it was read. The few with more bytes are read by one thread, whose rows are in order anyway.
-const PLACES_A_PART: u64 = 1 << 36;
+/// The positions that are reserved for a range of rows, as its size is known only when it was read.
+/// All bytes beyond have the last position; one thread reads them in order anyway.
+const POSITIONS_PER_RANGE: u64 = 1 << 36;
 
-/// A page of a parquet file may have so many bytes whatever the memory limit.
-const PAGE: usize = 192_000_000;
-
-/// How often a pretoken was seen, and the place in the corpus at which it first was.
-#[derive(Debug, Clone, Copy)]
-struct Seen {
-    count: u64,
-    first: u64,
-}
-
-impl Seen {
-    /// Add what another part of the corpus saw.
-    #[inline]
-    fn add(&mut self, other: Self) {
-        self.count += other.count;
-        self.first = self.first.min(other.first);
-    }
-
-    /// Two parts of the corpus saw it: whoever was first gets the count of the other, who is left
-    /// with 0. If one has 0, nothing changes.
-    #[inline]
-    fn meet(&mut self, other: &mut Self) {
-        if self.count == 0 || other.count == 0 {
-            return;
-        }
-        let (first, second) = if self.first < other.first { (self, other) } else { (other, self) };
-        first.count += std::mem::take(&mut second.count);
-    }
-}
+/// A reading thread reports progress, and checks whether to stop, after this many bytes of text.
+const TOLD: u64 = 1 << 20;
 
 /// Counts the pretokens of a stream of texts.
 ///
 /// ```
 /// use bytepair::{Counter, Pattern};
-/// let mut counter = Counter::new(&Pattern::new("gpt2"), 1)?;
+/// let mut counter = Counter::new(&Pattern::new("gpt2")?, 1)?;
 /// counter.add(&["a b", "a"])?;
 /// let counts = counter.finish()?;
 /// assert_eq!(counts.iter().collect::<Vec<_>>(), [(&b"a"[..], 2), (&b" b"[..], 1)]);
@@ -82,16 +59,34 @@ impl Seen {
 #[derive(Debug)]
 pub struct Counter {
     splitter: Splitter,
-    /// One table a thread; each sees its own share of the texts.
-    tables: Vec<Table>,
+    /// One table per thread; each sees its own share of the texts.
+    tables: Vec<CountTable>,
     texts: u64,
     text_bytes: u64,
-    /// The place of the next text. Places rise with the corpus and may leave some out.
-    place: u64,
+    /// The position of the next text. Positions rise, and may have gaps.
+    position: u64,
+    /// Whether texts are split before any of them is counted, where the pattern may fail.
+    is_careful: bool,
+    /// Whether all of each batch was counted.
+    is_whole: bool,
 }
 
+/// The progress of reading a column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Progress {
+    /// The number of texts in the counter.
+    pub texts: u64,
+    /// The number of bytes of these texts.
+    pub text_bytes: u64,
+    /// The number of bytes of text that were read from each file of the column.
+    pub of_files: Vec<u64>,
+}
+
+/// A function that is told the progress of reading a column; its error ends the reading.
+pub type OnProgress<'a> = dyn FnMut(Progress) -> Result<()> + Send + 'a;
+
 impl Counter {
-    /// An empty count with the given pattern, to be filled by `threads` threads.
+    /// An empty counter with the given pattern, for `threads` threads.
     pub fn new(pattern: &Pattern, threads: usize) -> Result<Self> {
         if pattern.normalizes() {
             let reason = "texts are counted as they are; normalize them and leave out its mark";
@@ -99,16 +94,27 @@ impl Counter {
             return Err(Error::Pattern { pattern, at: None, reason: reason.to_owned() });
         }
         let splitter = Splitter::new(pattern)?;
-        let tables = (0..threads.max(1)).map(|_| Table::default()).collect();
-        Ok(Self { splitter, tables, texts: 0, text_bytes: 0, place: 0 })
+        let threads = threads.clamp(1, parallel::MAX_THREADS);
+        memory::check(threads * CountTable::LEAST)?;
+        let tables = (0..threads).map(|_| CountTable::default()).collect();
+        let (is_careful, is_whole) = (false, true);
+        Ok(Self { splitter, tables, texts: 0, text_bytes: 0, position: 0, is_careful, is_whole })
     }
 
-    /// Hold about `bytes` at most while counting, shared among the threads; what does not fit is put
-    /// aside in files in `folder`, which the caller makes, empty, and removes afterwards.
+    /// Split all texts of a batch before any of them is counted, if the pattern may fail, so that
+    /// the counter stays usable after such an error.
+    #[must_use]
+    pub fn with_care(self) -> Self {
+        Self { is_careful: true, ..self }
+    }
+
+    /// Use about `bytes` of memory at most while counting, shared among the threads. What does not
+    /// fit is spilled to files in `folder`, which the caller creates, empty, and removes
+    /// afterwards.
     ///
-    /// The counts are the same with any limit. The limit is not on the text that is given at once,
-    /// nor on a single pretoken, nor on the [`Counts`] at the end, which take the bytes of the
-    /// distinct pretokens and 16 more for each.
+    /// The counts are the same with any limit. The limit does not include the texts of one call, a
+    /// single pretoken, or the [`Counts`] at the end, which take the bytes of the distinct
+    /// pretokens and 16 more for each.
     #[must_use]
     pub fn with_memory_limit(mut self, bytes: usize, folder: &Path) -> Self {
         let memory = bytes / self.tables.len();
@@ -119,169 +125,257 @@ impl Counter {
         self
     }
 
-    /// How many bytes a page of a column may have that is counted, lest reading take more memory than
-    /// counting: half of what a thread may take, or what is little for any machine.
-    pub fn most_page_bytes(&self) -> u64 {
-        let limit = self.tables[0].limit.as_ref();
-        limit.map_or(u64::MAX, |limit| (limit.memory / 2).max(PAGE) as u64)
+    /// Split `texts`, each a document of its own, and count their pretokens.
+    ///
+    /// After an error, if [`is_whole`](Self::is_whole) is false, the counter holds an unknown part
+    /// of these texts and should be dropped.
+    pub fn add(&mut self, texts: &[&str]) -> Result<()> {
+        if self.is_careful && self.splitter.may_fail() {
+            let threads = parallel::worth(self.tables.len(), texts.iter().map(|t| t.len()).sum());
+            let split = |range: Range<usize>| {
+                texts[range].iter().try_for_each(|text| self.splitter.for_each(text, |_| ()))
+            };
+            let shares = parallel::shares(texts, threads, |text| text.len()).into_iter();
+            let done = parallel::run(shares.map(|range| || split(range)));
+            done.into_iter().collect::<Result<()>>()?;
+        }
+        self.wholly(|counter| counter.add_texts(texts))
     }
 
-    /// Split `texts` and add their pretokens; each is a document of its own.
-    ///
-    /// On an error the counter holds an unknown part of these texts and should be dropped.
-    pub fn add(&mut self, texts: &[&str]) -> Result<()> {
-        let pieces = self.pieces(texts);
+    /// Whether the counter has all of each batch of texts, except batches that it refused as a
+    /// whole.
+    pub fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+
+    /// Do something that makes the counter incomplete if it fails.
+    fn wholly(&mut self, action: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        self.is_whole = false;
+        action(self)?;
+        self.is_whole = true;
+        Ok(())
+    }
+
+    fn add_texts(&mut self, texts: &[&str]) -> Result<()> {
+        let pieces = self.pieces(texts)?;
         let size: usize = texts.iter().map(|text| text.len()).sum();
         let shares = parallel::shares(&pieces, 1 + size / SHARE, |(text, _)| text.len());
         let threads = parallel::worth(self.tables.len(), size);
-        let work = |table: &mut Table, share: usize| {
+        let work = |table: &mut CountTable, share: usize| {
             pieces[shares[share].clone()]
                 .iter()
-                .try_for_each(|&(text, place)| table.add_text(&self.splitter, text, place))
+                .try_for_each(|&(text, position)| table.add_text(&self.splitter, text, position))
         };
-        deal(&mut self.tables[..threads], shares.len(), work, &mut || Ok(()))?;
+        let (next, tables) = (&AtomicUsize::new(0), self.tables[..threads].iter_mut());
+        let jobs = tables.map(|table| || deal(next, shares.len(), |share| work(table, share)));
+        parallel::run(jobs).into_iter().collect::<Result<()>>()?;
         self.texts += texts.len() as u64;
         self.text_bytes += size as u64;
-        self.place += size as u64;
+        self.position += size as u64;
         Ok(())
     }
 
-    /// Split the texts of parts of a column of parquet files, each a document of its own, and add their
-    /// pretokens. The threads that count also read. Now and then `on_progress` is called with the
-    /// number of texts so far, and of their bytes.
+    /// Split the texts in ranges of rows of parquet files, each text a document of its own, and
+    /// count their pretokens. The threads that count also read. `on_progress` is called from time
+    /// to time.
     ///
-    /// Fails if a file cannot be read, or with what `on_progress` fails with; then as
-    /// [`add`](Self::add) does.
+    /// Fails if a file cannot be read, and with any error of `on_progress`; then as
+    /// [`add`](Self::add).
     pub fn add_column(
         &mut self,
         column: &TextColumn,
-        parts: &[Part],
-        on_progress: &mut (dyn FnMut(u64, u64) -> Result<()> + Send),
+        ranges: &[RowRange],
+        on_progress: &mut OnProgress<'_>,
     ) -> Result<()> {
-        if let [part] = parts {
-            return self.add_part(column, part, on_progress);
-        }
-        let (splitter, first) = (&self.splitter, self.place);
-        let (texts, text_bytes) = (&AtomicU64::new(self.texts), &AtomicU64::new(self.text_bytes));
-        let work = |table: &mut Table, part: usize| {
-            let (place, mut offset) = (first + part as u64 * PLACES_A_PART, 0);
-            column.for_each(&parts[part], &mut |text| {
-                table.add_text(splitter, text, place + offset.min(PLACES_A_PART - 1))?;
-                offset += text.len() as u64;
-                Ok(())
-            })?;
-            texts.fetch_add(parts[part].rows.len() as u64, Ordering::Relaxed);
-            text_bytes.fetch_add(offset, Ordering::Relaxed);
-            Ok(())
-        };
-        let so_far = || (texts.load(Ordering::Relaxed), text_bytes.load(Ordering::Relaxed));
-        deal(&mut self.tables, parts.len(), work, &mut || {
-            let (texts, text_bytes) = so_far();
-            on_progress(texts, text_bytes)
-        })?;
-        (self.texts, self.text_bytes) = so_far();
-        self.place += parts.len() as u64 * PLACES_A_PART;
-        Ok(())
+        self.wholly(|counter| match ranges {
+            [range] => counter.add_range(column, range, on_progress),
+            _ => counter.add_ranges(column, ranges, on_progress),
+        })
     }
 
-    /// Add the only part of a column: it is read by one thread, but all share its long texts.
-    fn add_part(
+    /// Add several ranges; one thread reads and counts each.
+    fn add_ranges(
         &mut self,
         column: &TextColumn,
-        part: &Part,
-        on_progress: &mut (dyn FnMut(u64, u64) -> Result<()> + Send),
+        ranges: &[RowRange],
+        on_progress: &mut OnProgress<'_>,
     ) -> Result<()> {
-        let texts = self.texts;
-        column.for_each(part, &mut |text| {
-            if text.len() > 2 * PIECE {
-                return self.add(&[text]);
+        let (splitter, first, next) = (&self.splitter, self.position, &AtomicUsize::new(0));
+        let shared = &SharedProgress::new(self, column.files());
+        let work = |table: &mut CountTable, number: usize| {
+            let RowRange { file, ref rows, .. } = ranges[number];
+            let (position, mut offset, mut known) =
+                (first + number as u64 * POSITIONS_PER_RANGE, 0, 0);
+            column.for_each(&ranges[number], &mut |text| {
+                table.add_text(splitter, text, position + offset.min(POSITIONS_PER_RANGE - 1))?;
+                offset += text.len() as u64;
+                if offset - known >= TOLD {
+                    shared.add(file, 0, offset - std::mem::replace(&mut known, offset))?;
+                }
+                Ok(())
+            })?;
+            shared.add(file, rows.len() as u64, offset - known)
+        };
+        let jobs = self.tables.iter_mut().map(|table| {
+            move |seen: &Sender<()>| {
+                deal(next, ranges.len(), |number| {
+                    let done = work(table, number);
+                    // The receiver may be gone, which does not matter.
+                    let _watched = seen.send(());
+                    done
+                })
             }
-            self.tables[0].add_text(&self.splitter, text, self.place)?;
-            self.text_bytes += text.len() as u64;
-            self.place += text.len() as u64;
-            Ok(())
-        })?;
-        self.texts = texts + part.rows.len() as u64;
-        on_progress(self.texts, self.text_bytes)
+        });
+        let mut asked = Ok(());
+        let done = parallel::watched(jobs, || {
+            if asked.is_ok() {
+                asked = on_progress(shared.progress());
+                shared.stop.store(asked.is_err(), Ordering::Relaxed);
+            }
+        });
+        asked?;
+        done.into_iter().collect::<Result<()>>()?;
+        let progress = shared.progress();
+        (self.texts, self.text_bytes) = (progress.texts, progress.text_bytes);
+        self.position += ranges.len() as u64 * POSITIONS_PER_RANGE;
+        on_progress(progress)
     }
 
-    /// The texts with their offsets in the corpus, the long ones cut where that changes nothing, so
-    /// that several threads can share one.
-    fn pieces<'t>(&self, texts: &[&'t str]) -> Vec<(&'t str, u64)> {
-        let mut pieces = Vec::with_capacity(texts.len());
-        let mut offset = self.place;
+    /// Add a single range of rows: one thread reads it, but all share its long texts.
+    fn add_range(
+        &mut self,
+        column: &TextColumn,
+        range: &RowRange,
+        on_progress: &mut OnProgress<'_>,
+    ) -> Result<()> {
+        let (texts, before, mut known) = (self.texts, self.text_bytes, self.text_bytes);
+        let mut of_files = vec![0; column.files()];
+        let mut tell = |texts, text_bytes| {
+            of_files[range.file] = text_bytes - before;
+            on_progress(Progress { texts, text_bytes, of_files: of_files.clone() })
+        };
+        column.for_each(range, &mut |text| {
+            if text.len() > 2 * PIECE {
+                self.add_texts(&[text])?;
+            } else {
+                self.tables[0].add_text(&self.splitter, text, self.position)?;
+                self.text_bytes += text.len() as u64;
+                self.position += text.len() as u64;
+            }
+            if self.text_bytes - known >= TOLD {
+                known = self.text_bytes;
+                tell(texts, known)?;
+            }
+            Ok(())
+        })?;
+        self.texts = texts + range.rows.len() as u64;
+        tell(self.texts, self.text_bytes)
+    }
+
+    /// The texts with their positions in the corpus. Long texts are cut where that does not change
+    /// their pretokens, so several threads can share one.
+    fn pieces<'t>(&self, texts: &[&'t str]) -> Result<Vec<(&'t str, u64)>> {
+        let mut pieces = memory::with_room(texts.len())?;
+        let mut offset = self.position;
         for &text in texts {
             let mut rest = text;
             while let Some(cut) = self.splitter.cut_long(&Text::Utf8(rest), PIECE) {
                 let (piece, after) = rest.split_at(cut);
-                pieces.push((piece, offset));
+                memory::push(&mut pieces, (piece, offset))?;
                 offset += piece.len() as u64;
                 rest = after;
             }
-            pieces.push((rest, offset));
+            memory::push(&mut pieces, (rest, offset))?;
             offset += rest.len() as u64;
         }
-        pieces
+        Ok(pieces)
     }
 
-    /// How many texts were added.
+    /// The number of texts that were added.
     pub fn texts(&self) -> u64 {
         self.texts
     }
 
-    /// How many bytes of text were added.
+    /// The number of bytes of text that were added.
     pub fn text_bytes(&self) -> u64 {
         self.text_bytes
     }
 
-    /// Add up what the threads saw. Fails only if there is a memory limit and files cannot be written
-    /// or read.
+    /// Add up the tables of the threads. Fails only if there is a memory limit, and a file cannot
+    /// be written or read.
     pub fn finish(self) -> Result<Counts> {
         if let Some(limit) = &self.tables[0].limit {
-            let memory: usize = self.tables.iter().map(Table::memory).sum();
-            let spilled = |table: &Table| table.limit.as_ref().is_some_and(|l| l.spill.is_some());
-            // Adding up in memory takes the rows of all beside the tables of the threads.
+            let memory: usize = self.tables.iter().map(CountTable::memory).sum();
+            let spilled =
+                |table: &CountTable| table.limit.as_ref().is_some_and(|l| l.spill.is_some());
+            // Adding up in memory takes the rows of all tables in addition to the tables.
             if self.tables.iter().any(spilled) || 4 * memory > limit.memory * self.tables.len() {
                 let folder = limit.folder.clone();
                 return finish_on_disk(self.tables, &folder);
             }
         }
-        Ok(table::merge(self.tables))
+        table::merge(self.tables)
     }
 }
 
-/// Let each table be filled by a thread, which does the next of so many parts that nobody has begun, so
-/// that one that is held up does not hold up the others. The parts of a table rise, as it wants it.
-///
-/// Behind each of its own parts the first thread asks whether to go on.
-fn deal(
-    tables: &mut [Table],
-    parts: usize,
-    work: impl Fn(&mut Table, usize) -> Result<()> + Sync,
-    go_on: &mut (dyn FnMut() -> Result<()> + Send),
-) -> Result<()> {
-    let (next, work) = (&AtomicUsize::new(0), &work);
-    let mut leader = Some(go_on);
-    let jobs = tables.iter_mut().map(|table| {
-        let mut leader = leader.take();
-        move || loop {
-            let part = next.fetch_add(1, Ordering::Relaxed);
-            if part >= parts {
-                return Ok(());
-            }
-            let done = work(table, part).and_then(|()| leader.as_mut().map_or(Ok(()), |ask| ask()));
-            if done.is_err() {
-                next.store(parts, Ordering::Relaxed);
-                return done;
-            }
-        }
-    });
-    parallel::run(jobs).into_iter().collect()
+/// The shared progress of the threads that read a column.
+struct SharedProgress {
+    texts: AtomicU64,
+    text_bytes: AtomicU64,
+    of_files: Vec<AtomicU64>,
+    stop: AtomicBool,
 }
 
-/// Add up what the threads put aside and what they still hold.
-fn finish_on_disk(mut tables: Vec<Table>, folder: &Path) -> Result<Counts> {
-    tables.iter_mut().try_for_each(Table::spill)?;
+impl SharedProgress {
+    fn new(counter: &Counter, files: usize) -> Self {
+        Self {
+            texts: AtomicU64::new(counter.texts),
+            text_bytes: AtomicU64::new(counter.text_bytes),
+            of_files: (0..files).map(|_| AtomicU64::new(0)).collect(),
+            stop: AtomicBool::new(false),
+        }
+    }
+
+    /// Add progress in a file; fails if the caller asked to stop.
+    fn add(&self, file: usize, texts: u64, bytes: u64) -> Result<()> {
+        self.texts.fetch_add(texts, Ordering::Relaxed);
+        self.text_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.of_files[file].fetch_add(bytes, Ordering::Relaxed);
+        if self.stop.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
+    }
+
+    fn progress(&self) -> Progress {
+        let number = |number: &AtomicU64| number.load(Ordering::Relaxed);
+        Progress {
+            texts: number(&self.texts),
+            text_bytes: number(&self.text_bytes),
+            of_files: self.of_files.iter().map(number).collect(),
+        }
+    }
+}
+
+/// Do the next share that no thread has begun, until there is none, so a slow thread does not delay
+/// the others. The shares of one thread are in rising order. An error ends the work of all.
+fn deal(
+    next: &AtomicUsize,
+    shares: usize,
+    mut work: impl FnMut(usize) -> Result<()>,
+) -> Result<()> {
+    loop {
+        let share = next.fetch_add(1, Ordering::Relaxed);
+        if share >= shares {
+            return Ok(());
+        }
+        if let Err(error) = work(share) {
+            next.store(shares, Ordering::Relaxed);
+            return Err(error);
+        }
+    }
+}
+
+/// Add up the spilled rows and those still in memory.
+fn finish_on_disk(mut tables: Vec<CountTable>, folder: &Path) -> Result<Counts> {
+    tables.iter_mut().try_for_each(CountTable::spill)?;
     let spills = tables.into_iter().filter_map(|table| table.limit?.spill).collect();
     let mut counts = Counts::default();
     spill::merge(spills, folder, |pretoken, count| counts.push(pretoken, count))?;
@@ -298,7 +392,7 @@ mod tests {
             (0..500).map(|i| format!("text {} of {} words, {}", i * i % 7, i % 13, i)).collect();
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let count = |threads, batch| {
-            let mut counter = Counter::new(&Pattern::new("nanochat"), threads).unwrap();
+            let mut counter = Counter::new(&Pattern::new("nanochat").unwrap(), threads).unwrap();
             texts.chunks(batch).for_each(|chunk| counter.add(chunk).unwrap());
             assert_eq!(counter.texts(), 500);
             counter.finish().unwrap()
@@ -321,7 +415,7 @@ mod tests {
             words[usize::try_from(state >> 61).unwrap()].to_owned()
         };
         let text: String = (0..50_000).map(|i| word() + &format!(" {}", i % 5000)).collect();
-        let splitter = Splitter::new(&Pattern::new("gpt2")).unwrap();
+        let splitter = Splitter::new(&Pattern::new("gpt2").unwrap()).unwrap();
         let mut plain: Vec<(Vec<u8>, u64)> = Vec::new();
         let mut places = std::collections::HashMap::new();
         splitter
@@ -335,7 +429,7 @@ mod tests {
             })
             .unwrap();
         for threads in [1, 2, 5] {
-            let mut counter = Counter::new(&Pattern::new("gpt2"), threads).unwrap();
+            let mut counter = Counter::new(&Pattern::new("gpt2").unwrap(), threads).unwrap();
             counter.add(&[&text]).unwrap();
             let counts = counter.finish().unwrap();
             let rows: Vec<(Vec<u8>, u64)> = counts.iter().map(|(p, n)| (p.to_vec(), n)).collect();

@@ -1,10 +1,10 @@
-//! Counts that do not fit memory: rows go to a file, and come back in order of first occurrence.
+//! Counts that exceed memory: rows go to a file, and come back in order of first occurrence.
 //!
-//! A row is a pretoken with its count and the byte of the corpus at which it was first seen. Rows
-//! are dealt to [`PARTS`] parts by a hash of the pretoken, so that all rows of one pretoken meet in
-//! one part. [`merge`] adds up one part at a time, writes each in order of first occurrence, and
-//! then takes the least row of all parts again and again. What is held is never more than a
-//! part, and one buffer for each.
+//! A row is a pretoken with its count and the position in the corpus where it was first seen. A
+//! hash of the pretoken divides rows into [`PARTITIONS`] partitions, so all rows of a pretoken are
+//! in one partition. [`merge`] adds up one partition at a time, writes it in order of first
+//! occurrence, and then merges the sorted partitions. It holds at most one partition in memory, and
+//! one buffer for each.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,31 +17,32 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use std::hash::BuildHasher;
 
-use super::Seen;
+use crate::count::seen::Seen;
 use crate::error::{Error, Result};
+use crate::memory;
 
-/// How many parts there are; each has a file that is open while parts are merged.
-const PARTS: usize = 64;
+/// The number of partitions; each has a file that is open during the merge.
+const PARTITIONS: usize = 64;
 
-/// Rows are written when they have so many bytes.
+/// Rows are written when this many bytes are buffered.
 const BUFFER: usize = 1 << 20;
 
-/// The rows that one thread has put aside.
+/// The rows that one thread has spilled.
 #[derive(Debug)]
 pub(super) struct Spill {
     path: PathBuf,
     file: File,
-    /// How many bytes were written.
+    /// The number of bytes in the file.
     written: u64,
-    /// Where the rows of each part are in the file.
+    /// The ranges of the file with the rows of each partition.
     sections: Vec<Vec<Range<u64>>>,
-    /// The rows of each part that are not yet written.
+    /// The rows of each partition that are not yet written.
     buffers: Vec<Vec<u8>>,
     buffered: usize,
 }
 
 impl Spill {
-    /// A new file in `folder`; `number` tells the files of several threads apart.
+    /// A new file in `folder`, named after the `number` of the thread.
     pub(super) fn create(folder: &Path, number: usize) -> Result<Self> {
         let path = folder.join(format!("rows-{number}"));
         let mut options = File::options();
@@ -50,17 +51,17 @@ impl Spill {
             file: file.map_err(|error| failed(&path, &error))?,
             path,
             written: 0,
-            sections: vec![Vec::new(); PARTS],
-            buffers: vec![Vec::new(); PARTS],
+            sections: vec![Vec::new(); PARTITIONS],
+            buffers: vec![Vec::new(); PARTITIONS],
             buffered: 0,
         })
     }
 
-    /// Put a row aside.
+    /// Append a row.
     pub(super) fn push(&mut self, pretoken: &[u8], seen: Seen) -> Result<()> {
         let hash = FixedState::default().hash_one(pretoken);
-        let part = usize::try_from(hash % PARTS as u64).expect("below 64");
-        encode(&mut self.buffers[part], pretoken, seen);
+        let partition = usize::try_from(hash % PARTITIONS as u64).expect("below 64");
+        encode(&mut self.buffers[partition], pretoken, seen)?;
         self.buffered += ROW + pretoken.len();
         if self.buffered >= BUFFER { self.flush() } else { Ok(()) }
     }
@@ -75,17 +76,17 @@ impl Spill {
             let start = self.written;
             self.written += buffer.len() as u64;
             sections.push(start..self.written);
-            // A single row can be long; its memory is not kept.
+            // A single row can be long, so the memory is released.
             *buffer = Vec::new();
         }
         self.buffered = 0;
         Ok(())
     }
 
-    /// Call `action` with every row of a part.
-    fn read(&mut self, part: usize, mut action: impl FnMut(&[u8], Seen)) -> io::Result<()> {
+    /// Call `action` with every row of a partition.
+    fn read(&mut self, partition: usize, mut action: impl FnMut(&[u8], Seen)) -> io::Result<()> {
         let mut pretoken = Vec::new();
-        for section in &self.sections[part] {
+        for section in &self.sections[partition] {
             self.file.seek(SeekFrom::Start(section.start))?;
             let mut rows = BufReader::new((&self.file).take(section.end - section.start));
             while let Some(seen) = decode(&mut rows, &mut pretoken)? {
@@ -96,28 +97,36 @@ impl Spill {
     }
 }
 
-/// Add up the rows of all `spills` and call `action` with each pretoken in order of first
-/// occurrence. Further files are made in `folder`.
+/// Add up the rows of all `spills`, and call `action` with each pretoken and its count in order of
+/// first occurrence. Creates further files in `folder`.
 pub(super) fn merge(
     mut spills: Vec<Spill>,
     folder: &Path,
-    mut action: impl FnMut(&[u8], u64),
+    mut action: impl FnMut(&[u8], u64) -> Result<()>,
 ) -> Result<()> {
     spills.iter_mut().try_for_each(Spill::flush)?;
-    let sorted = (0..PARTS).map(|part| {
-        let path = folder.join(format!("part-{part}"));
-        sort_part(&mut spills, part, &path).map_err(|error| failed(&path, &error))
+    let sorted = (0..PARTITIONS).map(|partition| {
+        let path = folder.join(format!("partition-{partition}"));
+        sort_partition(&mut spills, partition, &path).map_err(|error| failed(&path, &error))
     });
     let mut sorted = sorted.collect::<Result<Vec<_>>>()?;
     drop(spills);
     merge_sorted(&mut sorted, &mut action).map_err(|error| failed(folder, &error))
 }
 
-/// Add up the rows of one part and write them in order of first occurrence.
-fn sort_part(spills: &mut [Spill], part: usize, path: &Path) -> io::Result<BufReader<File>> {
+/// Add up the rows of one partition and write them in order of first occurrence.
+fn sort_partition(
+    spills: &mut [Spill],
+    partition: usize,
+    path: &Path,
+) -> io::Result<BufReader<File>> {
+    let bytes = spills.iter().flat_map(|spill| &spill.sections[partition]);
+    let bytes: u64 = bytes.map(|section| section.end - section.start).sum();
+    // A row takes as much again in the table, in its pretoken, and in the list of all.
+    memory::check(4 * usize::try_from(bytes).map_err(io::Error::other)?)?;
     let mut table: HashMap<Box<[u8]>, Seen, FixedState> = HashMap::default();
     for spill in spills {
-        spill.read(part, |pretoken, seen| match table.get_mut(pretoken) {
+        spill.read(partition, |pretoken, seen| match table.get_mut(pretoken) {
             Some(known) => known.add(seen),
             None => drop(table.insert(pretoken.into(), seen)),
         })?;
@@ -129,7 +138,7 @@ fn sort_part(spills: &mut [Spill], part: usize, path: &Path) -> io::Result<BufRe
     let mut bytes = Vec::new();
     for (pretoken, seen) in rows {
         bytes.clear();
-        encode(&mut bytes, &pretoken, seen);
+        encode(&mut bytes, &pretoken, seen)?;
         out.write_all(&bytes)?;
     }
     let mut file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
@@ -137,37 +146,39 @@ fn sort_part(spills: &mut [Spill], part: usize, path: &Path) -> io::Result<BufRe
     Ok(BufReader::new(file))
 }
 
-/// Take the row that was seen first, of all parts, until there is none.
+/// Merge sorted partitions.
 fn merge_sorted(
-    parts: &mut [BufReader<File>],
-    action: &mut impl FnMut(&[u8], u64),
+    partitions: &mut [BufReader<File>],
+    action: &mut impl FnMut(&[u8], u64) -> Result<()>,
 ) -> io::Result<()> {
-    let mut pretokens = vec![Vec::new(); parts.len()];
+    let mut pretokens = vec![Vec::new(); partitions.len()];
     let mut next = BinaryHeap::new();
-    let mut read = |part: usize, pretokens: &mut [Vec<u8>], next: &mut BinaryHeap<_>| {
-        if let Some(seen) = decode(&mut parts[part], &mut pretokens[part])? {
-            next.push(Reverse((seen.first, part, seen.count)));
+    let mut read = |partition: usize, pretokens: &mut [Vec<u8>], next: &mut BinaryHeap<_>| {
+        if let Some(seen) = decode(&mut partitions[partition], &mut pretokens[partition])? {
+            next.push(Reverse((seen.first, partition, seen.count)));
         }
         io::Result::Ok(())
     };
-    for part in 0..PARTS {
-        read(part, &mut pretokens, &mut next)?;
+    for partition in 0..PARTITIONS {
+        read(partition, &mut pretokens, &mut next)?;
     }
-    while let Some(Reverse((_, part, count))) = next.pop() {
-        action(&pretokens[part], count);
-        read(part, &mut pretokens, &mut next)?;
+    while let Some(Reverse((_, partition, count))) = next.pop() {
+        action(&pretokens[partition], count)?;
+        read(partition, &mut pretokens, &mut next)?;
     }
     Ok(())
 }
 
-/// The bytes of a row beside its pretoken: first place, count, length.
+/// The bytes of a row without its pretoken: first position, count, length.
 const ROW: usize = 24;
 
-fn encode(out: &mut Vec<u8>, pretoken: &[u8], seen: Seen) {
+fn encode(out: &mut Vec<u8>, pretoken: &[u8], seen: Seen) -> Result<()> {
+    memory::reserve(out, ROW + pretoken.len())?;
     for number in [seen.first, seen.count, pretoken.len() as u64] {
         out.extend_from_slice(&number.to_le_bytes());
     }
     out.extend_from_slice(pretoken);
+    Ok(())
 }
 
 /// Read one row, its pretoken into a buffer; `None` at the end.
@@ -181,11 +192,17 @@ fn decode(rows: &mut BufReader<impl Read>, pretoken: &mut Vec<u8>) -> io::Result
         Ok(u64::from_le_bytes(bytes))
     };
     let (first, count, length) = (number()?, number()?, number()?);
-    pretoken.resize(usize::try_from(length).map_err(io::Error::other)?, 0);
+    pretoken.clear();
+    let length = usize::try_from(length).map_err(io::Error::other)?;
+    memory::reserve(pretoken, length)?;
+    pretoken.resize(length, 0);
     rows.read_exact(pretoken)?;
     Ok(Some(Seen { count, first }))
 }
 
 fn failed(path: &Path, error: &io::Error) -> Error {
-    Error::Spill { path: path.display().to_string(), reason: error.to_string() }
+    Error::of_io(error, |error| Error::Spill {
+        path: path.display().to_string(),
+        reason: error.to_string(),
+    })
 }

@@ -1,5 +1,5 @@
-//! What one thread saw: pretokens in the order of their first occurrence, short ones by their keys,
-//! long ones by their bytes.
+//! The counts of one thread: pretokens in order of first occurrence, short ones by key, long ones
+//! by their bytes.
 
 use std::hash::BuildHasher;
 use std::ops::Range;
@@ -7,52 +7,59 @@ use std::path::PathBuf;
 
 use foldhash::fast::FixedState;
 
-use super::near::Near;
-use super::spill::Spill;
-use super::{Counts, Seen};
+use crate::count::counts::Counts;
+use crate::count::hot::HotCounts;
+use crate::count::seen::Seen;
+use crate::count::spill::Spill;
 use crate::error::{Error, Result};
-use crate::index::Index;
-use crate::key::{Key, LONGEST};
+use crate::hash::key::{Key, LONGEST};
+use crate::hash::row_index::RowIndex;
+use crate::machine::prefetch::prefetch;
+use crate::memory;
 use crate::parallel;
-use crate::prefetch::prefetch;
-use crate::pretokenize::{Ends, Splitter};
+use crate::pretokenize::{PretokenEnds, Splitter};
 
-/// The pretokens that one thread saw.
+/// The counts of one thread.
 #[derive(Debug, Default)]
-pub(super) struct Table {
-    short: Short,
-    long: Long,
-    /// What to do when memory is used up; `None` is to take more.
+pub(super) struct CountTable {
+    short: ShortRows,
+    long: LongRows,
+    /// The memory limit; `None` for no limit.
     pub(super) limit: Option<Limit>,
-    /// Counts of short pretokens that are not yet in their rows.
-    near: Near,
-    /// The ends of the pretokens that are worked on, and those among them that are not near: where
-    /// they start, keys and hashes.
-    ends: Box<Ends>,
-    far: Vec<(usize, Key, u64)>,
+    /// Counts of frequent short pretokens that are not yet added to their rows.
+    hot: HotCounts,
+    /// The ends of the pretokens of the current block, and the start, key and hash of those that
+    /// missed the hot table.
+    ends: Box<PretokenEnds>,
+    misses: Vec<(usize, Key, u64)>,
 }
 
-impl Table {
-    /// Split `text`, whose first byte is number `offset` of the corpus, and add its pretokens. The
-    /// offsets of one table rise from call to call.
+impl CountTable {
+    /// The size of an empty table in bytes.
+    pub(super) const LEAST: usize = 1 << 19;
+
+    /// Split `text`, which has the position `offset` in the corpus, and count its pretokens. The
+    /// offsets rise from call to call.
     pub(super) fn add_text(&mut self, splitter: &Splitter, text: &str, offset: u64) -> Result<()> {
         let mut start = 0;
         while start < text.len() {
             self.spill_if_full()?;
             splitter.fill(text, start, &mut self.ends)?;
-            let (end, far) = self.add_block(text.as_bytes(), start, offset)?;
-            self.add_far(far, offset)?;
+            let (end, misses) = self.add_block(text.as_bytes(), start, offset)?;
+            self.add_misses(misses, offset)?;
             start = end;
         }
         Ok(())
     }
 
-    /// Count the pretokens of a block that are near or long, and gather the others. Returns the end
-    /// of the block, and how many the others are.
+    /// Count the pretokens of a block that are long or in the hot table, and collect the others.
+    /// Returns the end of the block, and the number of the others.
     fn add_block(&mut self, text: &[u8], mut start: usize, offset: u64) -> Result<(usize, usize)> {
-        let most = Ends::CAPACITY.max(self.ends.as_slice().len());
-        self.far.resize(most, Default::default());
-        let mut far = 0;
+        let most = PretokenEnds::CAPACITY.max(self.ends.as_slice().len());
+        let more = most.saturating_sub(self.misses.len());
+        memory::reserve(&mut self.misses, more)?;
+        self.misses.resize(most, Default::default());
+        let mut misses = 0;
         for &end in self.ends.as_slice() {
             if end - start > LONGEST {
                 let seen = Seen { count: 1, first: offset + start as u64 };
@@ -60,61 +67,66 @@ impl Table {
             } else {
                 let key = Key::new(text, start..end);
                 let hash = key.hash();
-                self.far[far] = (start, key, hash);
-                far += usize::from(!self.near.count(key, hash));
+                self.misses[misses] = (start, key, hash);
+                misses += usize::from(!self.hot.count(key, hash));
             }
             start = end;
         }
-        Ok((start, far))
+        Ok((start, misses))
     }
 
-    /// Count the first `far` of the pretokens that are not near. The memory of their counts is asked for before: first
-    /// that of all slots, then that of the rows that they name.
-    fn add_far(&mut self, far: usize, offset: u64) -> Result<()> {
-        let far = &self.far[..far];
-        self.short.reserve(far.len())?;
-        for &(_, _, hash) in far {
+    /// Count the pretokens that missed the hot table. First all slots are prefetched, then the rows
+    /// that they name.
+    fn add_misses(&mut self, count: usize, offset: u64) -> Result<()> {
+        let misses = &self.misses[..count];
+        self.short.reserve(misses.len())?;
+        for &(_, _, hash) in misses {
             self.short.index.prefetch(hash);
         }
-        for &(_, _, hash) in far {
+        for &(_, _, hash) in misses {
             if let Some(row) = self.short.index.likely(hash) {
                 prefetch(&self.short.rows, row);
             }
         }
-        for &(start, key, hash) in far {
+        for &(start, key, hash) in misses {
             let row = self.short.add(key, hash, Seen { count: 1, first: offset + start as u64 });
             let count = &mut self.short.rows[row].1.count;
-            if let Some((row, count)) = self.near.offer(key, hash, row, count) {
+            if let Some((row, count)) = self.hot.offer(key, hash, row, count) {
                 self.short.rows[row].1.count += count;
             }
         }
         Ok(())
     }
 
-    /// Put all counts into their rows.
-    fn settle(&mut self) {
-        for (row, count) in self.near.drain().filter(|&(_, count)| count > 0) {
+    /// Add the counts of the hot table to their rows.
+    fn flush_hot(&mut self) {
+        for (row, count) in self.hot.drain().filter(|&(_, count)| count > 0) {
             self.short.rows[row].1.count += count;
         }
     }
 
-    /// About how many bytes the pretokens take.
+    /// Whether there are no counts.
+    fn is_empty(&self) -> bool {
+        self.short.rows.is_empty() && self.long.iter().next().is_none()
+    }
+
+    /// The approximate size of the counts in bytes.
     pub(super) fn memory(&self) -> usize {
         self.short.memory(0) + self.long.memory()
     }
 
-    /// Put all pretokens aside if the next ones might not fit the limit.
+    /// Spill all counts if the next block might exceed the limit.
     fn spill_if_full(&mut self) -> Result<()> {
-        let memory = self.short.memory(Ends::CAPACITY) + self.long.memory();
+        let memory = self.short.memory(PretokenEnds::CAPACITY) + self.long.memory();
         match &self.limit {
             Some(limit) if memory > limit.memory && self.memory() > 0 => self.spill(),
             _ => Ok(()),
         }
     }
 
-    /// Put all pretokens aside; without a limit, there is no place for them and they stay.
+    /// Spill all counts; without a limit, they stay in memory.
     pub(super) fn spill(&mut self) -> Result<()> {
-        self.settle();
+        self.flush_hot();
         let Some(limit) = &mut self.limit else { return Ok(()) };
         let mut bytes = Vec::new();
         for &(key, seen) in &std::mem::take(&mut self.short).rows {
@@ -129,37 +141,38 @@ impl Table {
     }
 }
 
-/// Add up what several threads saw, in order of first occurrence, on as many threads.
+/// Add up several tables, on as many threads.
 ///
-/// Each table meets each other one, as in a tournament: all but the first go round in a ring, and in each
-/// round the first half meets the second half from its end on. Where both have a pretoken, the one that
-/// saw it first gets the count of the other. So each pretoken is left in one table, and what is left to
-/// do alone is to put the rows in line.
-pub(super) fn merge(mut tables: Vec<Table>) -> Counts {
-    tables.iter_mut().for_each(Table::settle);
+/// Each table is compared with each other one, as in a round-robin tournament: all but the first
+/// rotate, and in each round the first half is paired with the reversed second half. If both tables
+/// of a pair have a pretoken, its count moves to the one that saw it first. In the end each
+/// pretoken is in one table, and a single thread merges the rows in order of first occurrence.
+pub(super) fn merge(mut tables: Vec<CountTable>) -> Result<Counts> {
+    tables.iter_mut().for_each(CountTable::flush_hot);
+    tables.retain(|table| !table.is_empty());
     if tables.len() > 1 && !tables.len().is_multiple_of(2) {
-        tables.push(Table::default());
+        tables.push(CountTable::default());
     }
     let middle = tables.len() / 2;
     for _ in 1..tables.len() {
         let (half, others) = tables.split_at_mut(middle);
         parallel::run(half.iter_mut().zip(others.iter_mut().rev()).map(|(one, other)| {
             move || {
-                one.short.meet(&mut other.short);
-                one.long.meet(&mut other.long);
+                one.short.move_duplicates(&mut other.short);
+                one.long.move_duplicates(&mut other.long);
             }
         }));
         tables[1..].rotate_right(1);
     }
-    in_line(&tables)
+    in_order(&tables)
 }
 
-/// The rows of tables that have no pretoken in common, in order of first occurrence.
-fn in_line(tables: &[Table]) -> Counts {
+/// The rows of tables without common pretokens, in order of first occurrence.
+fn in_order(tables: &[CountTable]) -> Result<Counts> {
     let rows = tables.iter().map(|table| table.short.rows.len()).max().unwrap_or(0);
-    let mut counts = Counts::with_capacity(rows * 8, rows);
-    let mut short = InOrder::new(tables.iter().map(|table| table.short.iter()));
-    let mut long = InOrder::new(tables.iter().map(|table| table.long.iter()));
+    let mut counts = Counts::with_room_for_about(rows * 8, rows);
+    let mut short = FirstSeenOrder::new(tables.iter().map(|table| table.short.iter()));
+    let mut long = FirstSeenOrder::new(tables.iter().map(|table| table.long.iter()));
     let mut next = (short.next(), long.next());
     let mut buffer = Vec::new();
     loop {
@@ -167,30 +180,30 @@ fn in_line(tables: &[Table]) -> Counts {
             (Some((key, seen)), ref other) if !other.is_some_and(|o| o.1.first < seen.first) => {
                 buffer.clear();
                 key.write(&mut buffer);
-                counts.push(&buffer, seen.count);
+                counts.push(&buffer, seen.count)?;
                 next.0 = short.next();
             }
             (_, Some((pretoken, seen))) => {
-                counts.push(pretoken, seen.count);
+                counts.push(pretoken, seen.count)?;
                 next.1 = long.next();
             }
-            _ => return counts,
+            _ => return Ok(counts),
         }
     }
 }
 
-/// Several streams of rows, each in order of first occurrence, as one.
-struct InOrder<I: Iterator> {
+/// Merges streams of rows in order of first occurrence.
+struct FirstSeenOrder<I: Iterator> {
     streams: Vec<(I::Item, I)>,
 }
 
-impl<T, I: Iterator<Item = (T, Seen)>> InOrder<I> {
+impl<T, I: Iterator<Item = (T, Seen)>> FirstSeenOrder<I> {
     fn new(streams: impl Iterator<Item = I>) -> Self {
         Self { streams: streams.filter_map(|mut rows| Some((rows.next()?, rows))).collect() }
     }
 }
 
-impl<T, I: Iterator<Item = (T, Seen)>> Iterator for InOrder<I> {
+impl<T, I: Iterator<Item = (T, Seen)>> Iterator for FirstSeenOrder<I> {
     type Item = (T, Seen);
 
     #[inline]
@@ -205,41 +218,42 @@ impl<T, I: Iterator<Item = (T, Seen)>> Iterator for InOrder<I> {
     }
 }
 
-/// Counts by key.
+/// Counts of short pretokens, by key.
 #[derive(Debug, Default)]
-struct Short {
+struct ShortRows {
     rows: Vec<(Key, Seen)>,
-    index: Index,
+    index: RowIndex,
 }
 
-impl Short {
-    /// Make room for so many keys more.
+impl ShortRows {
+    /// Make room for `more` keys.
     #[inline]
     fn reserve(&mut self, more: usize) -> Result<()> {
         let rows = self.rows.len() + more;
+        memory::reserve(&mut self.rows, more)?;
         if self.index.fits(rows) { Ok(()) } else { self.grow(rows) }
     }
 
     #[cold]
     fn grow(&mut self, rows: usize) -> Result<()> {
-        if rows > Index::ROWS {
+        if rows > RowIndex::ROWS {
             return Err(Error::TooManyPretokens);
         }
-        self.index = Index::default();
-        self.index = Index::of(self.rows.iter().map(|(key, _)| key.hash()), rows);
+        self.index = RowIndex::default();
+        self.index = RowIndex::of(self.rows.iter().map(|(key, _)| key.hash()), rows)?;
         Ok(())
     }
 
-    /// How many bytes the rows take while there is made room for so many more.
+    /// The size in bytes, while room is made for `more` keys.
     fn memory(&self, more: usize) -> usize {
         let rows = self.rows.len() + more;
         let room = if rows <= self.rows.capacity() { 0 } else { 2 * self.rows.capacity() };
         let rows_memory = (self.rows.capacity() + room) * size_of::<(Key, Seen)>();
-        let grown = if self.index.fits(rows) { 0 } else { Index::slots_for(rows) };
+        let grown = if self.index.fits(rows) { 0 } else { RowIndex::slots_for(rows) };
         rows_memory + self.index.memory() + grown * size_of::<u32>()
     }
 
-    /// Add to the count of a key, which has this hash, and return its row; there must be room.
+    /// Add to the count of a key with this hash; returns its row. There must be room.
     #[inline]
     fn add(&mut self, key: Key, hash: u64, seen: Seen) -> usize {
         match self.index.find(hash, |row| self.rows[row].0 == key) {
@@ -255,17 +269,17 @@ impl Short {
         }
     }
 
-    /// The keys that were not left to another table.
+    /// The keys whose counts were not moved to another table.
     fn iter(&self) -> impl Iterator<Item = (Key, Seen)> {
         self.rows.iter().copied().filter(|(_, seen)| seen.count > 0)
     }
 
-    /// Leave each key that both have to one of the two.
-    fn meet(&mut self, other: &mut Self) {
+    /// Move the count of each key in both tables to the one that saw it first.
+    fn move_duplicates(&mut self, other: &mut Self) {
         if self.rows.is_empty() {
             return;
         }
-        for block in other.rows.chunks_mut(Ends::CAPACITY) {
+        for block in other.rows.chunks_mut(PretokenEnds::CAPACITY) {
             for (key, _) in &*block {
                 self.index.prefetch(key.hash());
             }
@@ -276,23 +290,23 @@ impl Short {
             }
             for (key, seen) in block {
                 if let Ok(row) = self.index.find(key.hash(), |row| self.rows[row].0 == *key) {
-                    self.rows[row].1.meet(seen);
+                    self.rows[row].1.move_to_first(seen);
                 }
             }
         }
     }
 }
 
-/// Counts of pretokens that have no key.
+/// Counts of long pretokens.
 #[derive(Debug, Default)]
-struct Long {
-    /// The bytes of the pretokens end to end, where each ends, and what was seen of it.
+struct LongRows {
+    /// The bytes of the pretokens end to end, and the end and counts of each.
     bytes: Vec<u8>,
     rows: Vec<(usize, Seen)>,
-    index: Index,
+    index: RowIndex,
 }
 
-impl Long {
+impl LongRows {
     fn add(&mut self, pretoken: &[u8], seen: Seen) -> Result<()> {
         if !self.index.fits(self.rows.len() + 1) {
             self.grow()?;
@@ -300,8 +314,9 @@ impl Long {
         match self.index.find(hash(pretoken), |row| &self.bytes[self.range(row)] == pretoken) {
             Ok(row) => self.rows[row].1.add(seen),
             Err(slot) => {
+                memory::reserve(&mut self.rows, 1)?;
+                memory::extend(&mut self.bytes, pretoken)?;
                 self.index.put(slot, self.rows.len());
-                self.bytes.extend_from_slice(pretoken);
                 self.rows.push((self.bytes.len(), seen));
             }
         }
@@ -311,33 +326,33 @@ impl Long {
     #[cold]
     fn grow(&mut self) -> Result<()> {
         let rows = 2 * self.rows.len() + 1;
-        if rows > Index::ROWS {
+        if rows > RowIndex::ROWS {
             return Err(Error::TooManyPretokens);
         }
-        self.index = Index::of(self.iter().map(|(pretoken, _)| hash(pretoken)), rows);
+        self.index = RowIndex::of(self.iter().map(|(pretoken, _)| hash(pretoken)), rows)?;
         Ok(())
     }
 
-    /// How many bytes the rows take.
+    /// The size in bytes.
     fn memory(&self) -> usize {
         let rows = self.rows.capacity() * size_of::<(usize, Seen)>();
         self.bytes.capacity() + rows + self.index.memory()
     }
 
-    /// Where a pretoken is.
+    /// The range of a pretoken in `bytes`.
     #[inline]
     fn range(&self, row: usize) -> Range<usize> {
         row.checked_sub(1).map_or(0, |before| self.rows[before].0)..self.rows[row].0
     }
 
-    /// The pretokens that were not left to another table.
+    /// The pretokens whose counts were not moved to another table.
     fn iter(&self) -> impl Iterator<Item = (&[u8], Seen)> {
         let rows = (0..self.rows.len()).map(|row| (&self.bytes[self.range(row)], self.rows[row].1));
         rows.filter(|(_, seen)| seen.count > 0)
     }
 
-    /// Leave each pretoken that both have to one of the two.
-    fn meet(&mut self, other: &mut Self) {
+    /// Move the count of each pretoken in both tables to the one that saw it first.
+    fn move_duplicates(&mut self, other: &mut Self) {
         if self.rows.is_empty() {
             return;
         }
@@ -345,7 +360,7 @@ impl Long {
             let pretoken = &other.bytes[other.range(row)];
             let is_it = |row| &self.bytes[self.range(row)] == pretoken;
             if let Ok(here) = self.index.find(hash(pretoken), is_it) {
-                self.rows[here].1.meet(&mut other.rows[row].1);
+                self.rows[here].1.move_to_first(&mut other.rows[row].1);
             }
         }
     }
@@ -356,15 +371,15 @@ fn hash(pretoken: &[u8]) -> u64 {
     FixedState::default().hash_one(pretoken)
 }
 
-/// How much memory the table of a thread may take, and where it puts aside what does not fit.
+/// The memory limit of a table, and where it spills.
 #[derive(Debug)]
 pub(super) struct Limit {
     /// In bytes.
     pub(super) memory: usize,
     pub(super) folder: PathBuf,
-    /// Which thread this is.
+    /// The number of the thread.
     pub(super) number: usize,
-    /// Made when it is first needed.
+    /// Created on the first spill.
     pub(super) spill: Option<Spill>,
 }
 
@@ -382,20 +397,20 @@ mod tests {
     use super::*;
     use crate::pretokenize::Pattern;
 
-    /// However many tables there are, each meets each other one.
+    /// For any number of tables, all pairs are compared.
     #[test]
     fn tables_of_the_same_text_are_added_up() {
-        let splitter = Splitter::new(&Pattern::new("gpt2")).unwrap();
+        let splitter = Splitter::new(&Pattern::new("gpt2").unwrap()).unwrap();
         let text = "two two words, and a verylongwordwithoutakey";
         let filled = |place: u64| {
-            let mut table = Table::default();
+            let mut table = CountTable::default();
             table.add_text(&splitter, text, 1000 * place).unwrap();
             table
         };
         let one: Vec<(Vec<u8>, u64)> =
-            merge(vec![filled(0)]).iter().map(|(p, n)| (p.to_vec(), n)).collect();
+            merge(vec![filled(0)]).unwrap().iter().map(|(p, n)| (p.to_vec(), n)).collect();
         for number in 2..=12 {
-            let counts = merge((0..number).map(filled).collect());
+            let counts = merge((0..number).map(filled).collect()).unwrap();
             let times = one.iter().map(|(p, n)| (&p[..], n * number));
             assert!(counts.iter().eq(times), "{number} tables");
         }

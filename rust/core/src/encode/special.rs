@@ -1,12 +1,12 @@
 //! Finding special tokens in a text, where the caller allows it.
 //!
-//! The leftmost occurrence counts, and the longest of those that start there. Some special tokens take
-//! the white space beside them, as far as no other has it.
+//! The leftmost occurrence counts, and the longest of those that start there. Some special tokens
+//! take the white space beside them, as far as no other has it.
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
 use crate::error::{Error, Result};
-use crate::tokenizer::Tokenizer;
+use crate::pretokenize::Pattern;
 use crate::vocabulary::Vocabulary;
 
 /// What the text of a special token means when it occurs in a text.
@@ -36,7 +36,7 @@ pub(crate) struct SpecialFinder {
 
 /// A special token in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct FoundSpecial {
     pub(crate) start: usize,
     pub(crate) end: usize,
     pub(crate) id: u32,
@@ -44,14 +44,17 @@ pub(crate) struct Found {
 
 impl SpecialFinder {
     /// Prepare the search; `None` if there is nothing to look for.
-    pub(super) fn new(tokenizer: &Tokenizer, special: &Special) -> Result<Option<Self>> {
-        let vocabulary = tokenizer.vocabulary();
+    pub(crate) fn new(
+        vocabulary: &Vocabulary,
+        pattern: &Pattern,
+        special: &Special,
+    ) -> Result<Option<Self>> {
         let chosen: Vec<(String, u32)> = match special {
             Special::Text => return Ok(None),
             Special::All | Special::Error => vocabulary.special_tokens().to_vec(),
             Special::Only(names) => names
                 .iter()
-                .map(|name| Ok((name.clone(), known(vocabulary, name)?)))
+                .map(|name| Ok((name.clone(), special_id(vocabulary, name)?)))
                 .collect::<Result<_>>()?,
         };
         if chosen.is_empty() {
@@ -62,16 +65,14 @@ impl SpecialFinder {
             .match_kind(MatchKind::LeftmostLongest)
             .build(&names)
             .map_err(|e| Error::Vocabulary { reason: format!("too many special tokens: {e}") })?;
-        let strips = tokenizer
-            .pattern()
-            .strips()
-            .map(|strip| ids.iter().map(|id| strip.contains(id)).collect());
+        let strips =
+            pattern.strips().map(|strip| ids.iter().map(|id| strip.contains(id)).collect());
         Ok(Some(Self { automaton, ids, names, strips, forbidden: *special == Special::Error }))
     }
 
     /// The special tokens of `text` from left to right; the first one is an error if they are
     /// forbidden.
-    pub(crate) fn find(&self, text: &str) -> impl Iterator<Item = Result<Found>> {
+    pub(crate) fn find(&self, text: &str) -> impl Iterator<Item = Result<FoundSpecial>> {
         let [left, right] = &self.strips;
         let mut done = 0;
         self.automaton.find_iter(text).map(move |found| {
@@ -88,13 +89,13 @@ impl SpecialFinder {
                 end = text.len() - text[end..].trim_start().len();
             }
             done = end;
-            Ok(Found { start, end, id: self.ids[which] })
+            Ok(FoundSpecial { start, end, id: self.ids[which] })
         })
     }
 }
 
 /// The id of a special token, or an error that lists those that exist.
-pub(crate) fn known(vocabulary: &Vocabulary, name: &str) -> Result<u32> {
+pub(crate) fn special_id(vocabulary: &Vocabulary, name: &str) -> Result<u32> {
     vocabulary.special(name).ok_or_else(|| Error::UnknownSpecial {
         name: name.to_owned(),
         known: vocabulary.special_tokens().iter().map(|(name, _)| name.clone()).collect(),
@@ -104,14 +105,12 @@ pub(crate) fn known(vocabulary: &Vocabulary, name: &str) -> Result<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{MergeRule, Pattern};
 
     fn found(strips: &str, text: &str) -> Vec<(usize, usize)> {
         let special = [("<a>".to_owned(), 0), ("<b>".to_owned(), 1), (" c".to_owned(), 2)];
         let vocabulary = Vocabulary::new([], special).unwrap();
-        let pattern = Pattern::new(&format!("{strips}."));
-        let tokenizer = Tokenizer::new(vocabulary, MergeRule::Ranks, pattern).unwrap();
-        let finder = SpecialFinder::new(&tokenizer, &Special::All).unwrap().unwrap();
+        let pattern = Pattern::from_regex(&format!("{strips}."));
+        let finder = SpecialFinder::new(&vocabulary, &pattern, &Special::All).unwrap().unwrap();
         finder
             .find(text)
             .map(|found| found.unwrap())

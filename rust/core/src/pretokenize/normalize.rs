@@ -1,37 +1,40 @@
-//! NFC and NFKC, as Hugging Face tokenizers does them: with the tables of Unicode 9.
+//! NFC and NFKC with the tables of Unicode 9, as in Hugging Face tokenizers.
 //!
-//! Normalization of a character never changes once the character exists. So newer tables give what
-//! the older ones gave, but for characters that are younger: to the older tables these stand
-//! for themselves. Text is therefore cut at the younger characters that newer tables would combine, and
-//! what lies between is normalized with the tables at hand.
+//! The normalization of a character never changes once the character exists. So newer tables give
+//! the same result, except for younger characters, which the older tables leave as they are. Text
+//! is cut at the younger characters that the current tables would change, and the pieces are
+//! normalized.
 
 use std::borrow::Cow;
 
+use crate::error::Result;
+use crate::memory;
+
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick, is_nfkc_quick};
 
-/// A form of texts, and the mark of it at the beginning of a pattern, which is a comment to a
-/// regular expression.
+/// A form of normalization. Its mark at the beginning of a pattern is a comment to a regular
+/// expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// Characters that are written in several ways are composed.
+    /// Canonical composition.
     Nfc,
-    /// And those that only look different, such as full-width letters, are made the same.
+    /// Compatibility composition, which also replaces variants such as full-width letters.
     Nfkc,
 }
 
 impl Form {
     const ALL: [(Self, &str); 2] = [(Self::Nfc, "(?#NFC)"), (Self::Nfkc, "(?#NFKC)")];
 
-    /// The form that the mark of a pattern asks for, and the pattern without it.
+    /// The form that the mark of a pattern names, and the pattern without the mark.
     pub(super) fn split_off(pattern: &str) -> (Option<Self>, &str) {
         let marked = |&(form, mark)| Some((Some(form), pattern.strip_prefix(mark)?));
         Self::ALL.iter().find_map(marked).unwrap_or((None, pattern))
     }
 
-    /// Normalize a text; most are normalized already, and then nothing is copied.
-    pub(super) fn of(self, text: &str) -> Cow<'_, str> {
+    /// Normalize a text. Most texts are normalized already and are not copied.
+    pub(super) fn of(self, text: &str) -> Result<Cow<'_, str>> {
         let done = match self {
-            // Below U+0300, whose first byte is this, no character combines with another.
+            // 0xCC is the first byte of U+0300; no character below combines with another.
             Self::Nfc => {
                 text.bytes().all(|byte| byte < 0xCC)
                     || is_nfc_quick(text.chars()) == IsNormalized::Yes
@@ -39,8 +42,10 @@ impl Form {
             Self::Nfkc => text.is_ascii() || is_nfkc_quick(text.chars()) == IsNormalized::Yes,
         };
         if done {
-            return Cow::Borrowed(text);
+            return Ok(Cow::Borrowed(text));
         }
+        // It is seldom longer, but then it doubles.
+        memory::check(3 * text.len())?;
         let mut normalized = String::with_capacity(text.len());
         for piece in text.split_inclusive(is_younger) {
             let old = piece.trim_end_matches(is_younger);
@@ -50,17 +55,17 @@ impl Form {
             }
             normalized.push_str(&piece[old.len()..]);
         }
-        Cow::Owned(normalized)
+        Ok(Cow::Owned(normalized))
     }
 }
 
-/// Whether newer tables would change, combine or reorder a character that Unicode 9 did not have.
+/// Whether the current tables change, combine or reorder a character that Unicode 9 does not have.
 fn is_younger(character: char) -> bool {
     let at = YOUNGER.partition_point(|&(_, last)| last < character);
     YOUNGER.get(at).is_some_and(|&(first, _)| first <= character)
 }
 
-/// First and last of each range, in order.
+/// The first and last character of each range, in order.
 #[rustfmt::skip]
 const YOUNGER: [(char, char); 98] = [
     ('\u{558}', '\u{558}'), ('\u{58b}', '\u{58c}'), ('\u{5c8}', '\u{5c9}'), ('\u{7fd}', '\u{7fd}'),
@@ -106,7 +111,7 @@ mod tests {
     };
 
     #[test]
-    fn the_table_holds_what_the_tables_at_hand_would_change() {
+    fn the_list_holds_what_the_current_tables_would_change() {
         let old = Regex::new(r"^\p{Age=9.0}$").unwrap();
         let is_young = |c: char| !old.is_match(&c.to_string()).unwrap();
         for c in '\0'..=char::MAX {
@@ -126,23 +131,23 @@ mod tests {
 
     #[test]
     fn text_is_composed() {
-        let nfc = |text| Form::Nfc.of(text).into_owned();
+        let nfc = |text| Form::Nfc.of(text).unwrap().into_owned();
         assert_eq!(nfc("plain Ärger ﬁ"), "plain Ärger ﬁ");
         assert_eq!(nfc("a\u{308}e\u{301}"), "äé");
         assert_eq!(nfc("a\u{345}\u{301}"), "á\u{345}");
         assert_eq!(nfc("\u{1112}\u{1161}\u{11ab}"), "한");
         assert_eq!(nfc(""), "");
-        assert_eq!(Form::Nfkc.of("ﬁ\u{a0}Ａe\u{301}"), "fi Aé");
+        assert_eq!(Form::Nfkc.of("ﬁ\u{a0}Ａe\u{301}").unwrap(), "fi Aé");
     }
 
     #[test]
     fn younger_characters_stand_for_themselves() {
         for text in ["a\u{345}\u{1ac0}\u{301}", "\u{105d2}\u{307}", "\u{1ac0}\u{1ac0}e", "\u{32ff}"]
         {
-            assert_eq!(Form::Nfkc.of(text).replace(' ', ""), Form::Nfkc.of(text));
-            assert_eq!(Form::Nfc.of(text), text);
+            assert_eq!(Form::Nfkc.of(text).unwrap().replace(' ', ""), Form::Nfkc.of(text).unwrap());
+            assert_eq!(Form::Nfc.of(text).unwrap(), text);
         }
-        assert_eq!(Form::Nfc.of("e\u{301}\u{1ac0}e\u{301}"), "é\u{1ac0}é");
-        assert_eq!(Form::Nfkc.of("\u{32ff}ﬁ"), "\u{32ff}fi");
+        assert_eq!(Form::Nfc.of("e\u{301}\u{1ac0}e\u{301}").unwrap(), "é\u{1ac0}é");
+        assert_eq!(Form::Nfkc.of("\u{32ff}ﬁ").unwrap(), "\u{32ff}fi");
     }
 }

@@ -1,19 +1,20 @@
 //! The split pattern as a value: a regular expression, with the names of the well-known ones.
 //!
-//! Two patterns are the same when their expressions are the same; a name is only a short way to
-//! write one. The meaning of `\p{L}`, `\p{N}` and `\s` depends on the version of Unicode, so that
-//! version belongs to the pattern too and is written wherever a pattern is written.
+//! Two patterns are equal if their expressions are equal; a name is only short for one. The meaning
+//! of `\p{L}`, `\p{N}` and `\s` depends on the version of Unicode, so the version belongs to the
+//! pattern and is saved with it.
 
 use std::borrow::Cow;
 
-use super::normalize::Form;
+use crate::error::{Error, Result};
+use crate::pretokenize::normalize::Form;
 
-/// The version of Unicode whose classes split text.
+/// The version of Unicode of the character classes in patterns.
 pub const UNICODE_VERSION: &str = "16.0.0";
 
-/// The well-known patterns by name, with where each is published.
+/// The well-known patterns by name, and where each is published.
 const NAMED: [(&str, &str); 6] = [
-    // nanochat, nanochat/tokenizer.py: GPT-4's with at most two digits, better for small vocabularies.
+    // nanochat, nanochat/tokenizer.py: that of GPT-4 with two digits, for small vocabularies.
     (
         "nanochat",
         r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,2}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+",
@@ -30,7 +31,7 @@ const NAMED: [(&str, &str); 6] = [
         "gpt4o",
         r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
     ),
-    // Qwen 2, 2.5 and 3, tokenizer.json: digits one by one.
+    // Qwen 2, 2.5 and 3, tokenizer.json: single digits.
     (
         "qwen2",
         r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
@@ -42,25 +43,37 @@ const NAMED: [(&str, &str); 6] = [
     ),
 ];
 
+/// Further names: the encodings of tiktoken, each with the pattern that it splits by.
+const ENCODINGS: [(&str, &str); 6] = [
+    ("r50k_base", "gpt2"),
+    ("p50k_base", "gpt2"),
+    ("p50k_edit", "gpt2"),
+    ("cl100k_base", "gpt4"),
+    ("o200k_base", "gpt4o"),
+    ("o200k_harmony", "gpt4o"),
+];
+
 /// A split pattern: a regular expression whose matches are the pretokens.
 ///
 /// ```
 /// use bytepair::Pattern;
-/// assert_eq!(Pattern::new("gpt4").name(), Some("gpt4"));
-/// assert_eq!(Pattern::new(r"\S+|\s+").name(), None);
+/// assert_eq!(Pattern::new("cl100k_base")?.name(), Some("gpt4"));
+/// assert_eq!(Pattern::new(r"\S+|\s+")?.name(), None);
+/// assert!(Pattern::new("gpt-4").unwrap_err().to_string().contains("did you mean \"gpt4\"?"));
+/// # Ok::<(), bytepair::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
     regex: String,
 }
 
-/// What stands between the steps of a pattern.
+/// The mark between the steps of a pattern.
 const THEN: &str = "(?#then)";
 
 const LSTRIP: &str = "(?#lstrip ";
 const RSTRIP: &str = "(?#rstrip ";
 
-/// The ids in a mark at the beginning of a pattern, and what follows it; `None` if there is none.
+/// The ids in a mark at the beginning of a pattern, and the rest; `None` without the mark.
 fn ids_of_mark<'p>(pattern: &'p str, mark: &str) -> Option<(Vec<u32>, &'p str)> {
     let (ids, rest) = pattern.strip_prefix(mark)?.split_once(')')?;
     let ids: Option<Vec<u32>> = ids.split(' ').map(|id| id.parse().ok()).collect();
@@ -68,21 +81,43 @@ fn ids_of_mark<'p>(pattern: &'p str, mark: &str) -> Option<(Vec<u32>, &'p str)> 
 }
 
 impl Pattern {
-    /// The pattern of that name, or else `name_or_regex` itself as a regular expression, which
+    /// The pattern that a user asks for: one of that name, or else a regular expression, which
     /// [`Splitter::new`](crate::Splitter::new) checks.
-    pub fn new(name_or_regex: &str) -> Self {
-        Self::named(name_or_regex).unwrap_or_else(|| Self { regex: name_or_regex.to_owned() })
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Pattern`] if the text is no name and has no construct of a regular expression. Such
+    /// a text is a name with a mistake in it: as an expression, it would match itself and split
+    /// nothing else.
+    pub fn new(name_or_regex: &str) -> Result<Self> {
+        match Self::named(name_or_regex) {
+            Some(pattern) => Ok(pattern),
+            None if has_construct(name_or_regex) => Ok(Self::from_regex(name_or_regex)),
+            None => Err(Error::PatternName { reason: no_pattern(name_or_regex) }),
+        }
     }
 
-    /// The well-known pattern of that name.
+    /// The regular expression as it is, whatever it looks like: that of a file, say.
+    pub fn from_regex(regex: &str) -> Self {
+        Self { regex: regex.to_owned() }
+    }
+
+    /// The well-known pattern of that name, which may be that of an encoding of tiktoken.
     pub fn named(name: &str) -> Option<Self> {
+        let encoding = ENCODINGS.iter().find(|(known, _)| *known == name);
+        let name = encoding.map_or(name, |(_, name)| name);
         let (_, regex) = NAMED.iter().find(|(known, _)| *known == name)?;
-        Some(Self { regex: (*regex).to_owned() })
+        Some(Self::from_regex(regex))
     }
 
     /// The names of the well-known patterns, the default first.
     pub fn names() -> impl Iterator<Item = &'static str> {
         NAMED.iter().map(|(name, _)| *name)
+    }
+
+    /// The encodings of tiktoken, whose names stand for well-known patterns too.
+    pub fn encodings() -> impl Iterator<Item = &'static str> {
+        ENCODINGS.iter().map(|(name, _)| *name)
     }
 
     /// The name of this pattern, if it is a well-known one.
@@ -95,22 +130,21 @@ impl Pattern {
         &self.regex
     }
 
-    /// The patterns that split one after the other what the one before left: those between the
-    /// marks `(?#then)`.
+    /// The patterns between the marks `(?#then)`; each splits the pieces of the previous one.
     pub(super) fn steps(&self) -> Vec<Self> {
-        self.expression().split(THEN).map(|regex| Self { regex: regex.to_owned() }).collect()
+        self.expression().split(THEN).map(Self::from_regex).collect()
     }
 
-    /// The regular expression alone, or several with marks between them.
+    /// The regular expression without marks at its beginning; several with `(?#then)` between them.
     pub(super) fn expression(&self) -> &str {
         let rest = Form::split_off(&self.regex).1;
         let rest = ids_of_mark(rest, LSTRIP).map_or(rest, |(_, rest)| rest);
         ids_of_mark(rest, RSTRIP).map_or(rest, |(_, rest)| rest)
     }
 
-    /// The ids of the special tokens that take the white space before them, and of those that take
-    /// what follows: after the form of normalization stand the marks `(?#lstrip 5 8)` and `(?#rstrip 8)`,
-    /// if there are such tokens.
+    /// The ids of the special tokens that absorb the white space before them, and of those that
+    /// absorb the white space after them. The marks `(?#lstrip 5 8)` and `(?#rstrip 8)` give them,
+    /// after the form of normalization.
     pub(crate) fn strips(&self) -> [Vec<u32>; 2] {
         let rest = Form::split_off(&self.regex).1;
         let (left, rest) = ids_of_mark(rest, LSTRIP).unwrap_or((Vec::new(), rest));
@@ -127,10 +161,107 @@ impl Pattern {
     ///
     /// ```
     /// use bytepair::Pattern;
-    /// assert_eq!(Pattern::new(r"(?#NFC)\S+|\s+").normalized("e\u{301}"), "é");
-    /// assert_eq!(Pattern::new(r"\S+|\s+").normalized("e\u{301}"), "e\u{301}");
+    /// assert_eq!(Pattern::from_regex(r"(?#NFC)\S+|\s+").normalized("e\u{301}")?, "é");
+    /// assert_eq!(Pattern::from_regex(r"\S+|\s+").normalized("e\u{301}")?, "e\u{301}");
+    /// # Ok::<(), bytepair::Error>(())
     /// ```
-    pub fn normalized<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        Form::split_off(&self.regex).0.map_or(Cow::Borrowed(text), |form| form.of(text))
+    pub fn normalized<'t>(&self, text: &'t str) -> Result<Cow<'t, str>> {
+        Form::split_off(&self.regex).0.map_or(Ok(Cow::Borrowed(text)), |form| form.of(text))
+    }
+}
+
+/// Whether a text has anything of a regular expression beside literal characters. A dot between
+/// letters or digits is one of a name, as in `gpt-3.5`.
+fn has_construct(text: &str) -> bool {
+    let literal = |character: Option<char>| character.is_some_and(char::is_alphanumeric);
+    text.char_indices().any(|(at, character)| match character {
+        '.' => !literal(text[..at].chars().next_back()) || !literal(text[at + 1..].chars().next()),
+        other => r"\[({*+?|^$".contains(other),
+    })
+}
+
+/// Why a text is no pattern, and the way out.
+fn no_pattern(name: &str) -> String {
+    let names: Vec<_> = Pattern::names().chain(Pattern::encodings()).collect();
+    let meant = nearest(name).map(|near| format!("did you mean {near:?}? "));
+    let literal = format!("; for an expression that matches this very text, write (?:{name})");
+    format!(
+        "{name:?} is neither the name of a split pattern nor a regular expression; {}the names are \
+         {}{}",
+        meant.unwrap_or_default(),
+        names.join(", "),
+        if name.is_empty() { "" } else { &literal },
+    )
+}
+
+/// The name that is meant, if one is close: it begins as the text does, or has the same digits and
+/// differs in at most two characters. Case and punctuation are ignored.
+fn nearest(text: &str) -> Option<&'static str> {
+    let letters = |text: &str| -> Vec<char> {
+        text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    };
+    let digits = |text: &[char]| -> String { text.iter().filter(|c| c.is_numeric()).collect() };
+    let asked = letters(text);
+    let distance = |name: &str| match letters(name) {
+        name if asked.len() > 3 && name.starts_with(&asked) => 0,
+        name if digits(&name) != digits(&asked) => usize::MAX,
+        name => edits(&asked, &name),
+    };
+    let names = Pattern::names().chain(Pattern::encodings());
+    let (least, name) = names.map(|name| (distance(name), name)).min_by_key(|(edits, _)| *edits)?;
+    (least <= 2 && least < asked.len()).then_some(name)
+}
+
+/// The number of insertions, deletions and replacements that turn one text into the other.
+fn edits(one: &[char], other: &[char]) -> usize {
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (at, left) in one.iter().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], at + 1);
+        for (at, right) in other.iter().enumerate() {
+            let replaced = diagonal + usize::from(left != right);
+            diagonal = row[at + 1];
+            row[at + 1] = replaced.min(diagonal + 1).min(row[at] + 1);
+        }
+    }
+    row[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistyped_name_is_no_expression() {
+        for (text, meant) in [
+            ("gpt-4", Some("gpt4")),
+            ("GPT-4o", Some("gpt4o")),
+            ("cl100k", Some("cl100k_base")),
+            ("o200k_bas", Some("o200k_base")),
+            ("nanochta", Some("nanochat")),
+            ("gpt-3.5", None),
+            ("words", None),
+            ("", None),
+            (" ", None),
+        ] {
+            assert_eq!(nearest(text), meant, "{text:?}");
+            assert!(matches!(Pattern::new(text), Err(Error::PatternName { .. })), "{text:?}");
+            assert_eq!(Pattern::from_regex(text).regex(), text);
+        }
+    }
+
+    #[test]
+    fn an_expression_is_one() {
+        for text in [".", "..", r"\S", "[ab]", "(?:gpt-4)", "a|b", "a+", "^a", "a$", "a{2}", "a.*"]
+        {
+            assert_eq!(Pattern::new(text).unwrap().regex(), text);
+        }
+    }
+
+    #[test]
+    fn a_name_of_an_encoding_is_that_of_its_pattern() {
+        for (encoding, name) in ENCODINGS {
+            assert_eq!(Pattern::new(encoding).unwrap(), Pattern::named(name).unwrap());
+            assert_eq!(Pattern::named(encoding).unwrap().name(), Some(name));
+        }
     }
 }

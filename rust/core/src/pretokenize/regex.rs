@@ -1,18 +1,19 @@
-//! Any pattern, by a backtracking regular-expression engine: slow, general, and the oracle that
-//! every faster tier is compared with.
+//! Any pattern, by a backtracking regular-expression engine: slow and general. Tests compare all
+//! faster tiers with it.
 //!
-//! A match of no bytes splits nothing and is passed over. Text that no match covers is a pretoken
-//! of its own, so that no byte is ever lost.
+//! An empty match is ignored. Text that no match covers is a pretoken of its own, so no byte is
+//! lost.
 
 use fancy_regex::{Error as RegexError, Regex, RegexBuilder};
 
-use super::{Ends, Pattern};
 use crate::error::{Error, Result};
+use crate::pretokenize::ends::PretokenEnds;
+use crate::pretokenize::pattern::Pattern;
 
-/// How many times one search may backtrack before it is given up: enough for a run of white space
-/// of several megabytes, and an end, within seconds, to a pattern that would take forever.
+/// How many times one search may backtrack: enough for white space of several megabytes, and an end
+/// within seconds for a pattern that would take forever.
 const BACKTRACK_LIMIT: usize = 10_000_000;
-/// The same where the engine is only asked for its opinion on a few short texts.
+/// The same for comparing a few short texts with another tier.
 const IMPATIENT_LIMIT: usize = 2_000;
 
 /// A compiled regular expression.
@@ -26,7 +27,7 @@ impl RegexSplitter {
         Self::with_limit(pattern, BACKTRACK_LIMIT)
     }
 
-    /// One that gives up soon.
+    /// With the lower limit.
     pub(super) fn impatient(pattern: &Pattern) -> Result<Self> {
         Self::with_limit(pattern, IMPATIENT_LIMIT)
     }
@@ -39,10 +40,10 @@ impl RegexSplitter {
             .map_err(|error| pattern_error(pattern.expression(), &error))
     }
 
-    /// Push the ends of the pretokens from `start` on, until `ends` is full or the text is over.
-    pub(super) fn fill(&self, text: &str, start: usize, ends: &mut Ends) -> Result<()> {
+    /// Push the ends of the pretokens from `start` on, until `ends` is full or the text ends.
+    pub(super) fn fill(&self, text: &str, start: usize, ends: &mut PretokenEnds) -> Result<()> {
         let (mut done, mut from) = (start, start);
-        // Two ends may be pushed in one round.
+        // One match may push two ends.
         while done < text.len() && ends.room() >= 2 {
             let found = self.regex.find_from_pos(text, from);
             let found = found.map_err(|e| Error::Split { at: done, reason: e.to_string() })?;
@@ -57,7 +58,7 @@ impl RegexSplitter {
                 ends.push(found.end());
                 done = found.end();
             }
-            // Past an empty match the search goes on one character later.
+            // After an empty match, the search continues one character later.
             let next = text[found.end()..].chars().next().map_or(1, char::len_utf8);
             from = found.end() + if found.end() > found.start() { 0 } else { next };
             if from > text.len() {
@@ -69,7 +70,7 @@ impl RegexSplitter {
     }
 }
 
-/// Where the engine knows the place it says so; an error of the inner engine carries none.
+/// With the position in the pattern if the engine gives one.
 fn pattern_error(pattern: &str, error: &RegexError) -> Error {
     let (at, reason) = match error {
         RegexError::ParseError(at, error) => (Some((*at).min(pattern.len())), error.to_string()),
@@ -86,7 +87,7 @@ mod tests {
 
     fn split(pattern: &str, text: &str) -> Vec<String> {
         let mut out = Vec::new();
-        let splitter = Splitter::by_regex(&Pattern::new(pattern)).unwrap();
+        let splitter = Splitter::by_regex(&Pattern::from_regex(pattern)).unwrap();
         splitter.for_each(text, |pretoken| out.push(pretoken.to_owned())).unwrap();
         out
     }
@@ -100,13 +101,13 @@ mod tests {
 
     #[test]
     fn a_bad_pattern_says_where() {
-        let error = RegexSplitter::new(&Pattern::new(r"(ab")).unwrap_err();
+        let error = RegexSplitter::new(&Pattern::from_regex(r"(ab")).unwrap_err();
         assert!(matches!(error, Error::Pattern { at: Some(_), .. }), "{error}");
     }
 
     #[test]
     fn a_pattern_that_never_ends_is_an_error() {
-        let splitter = Splitter::by_regex(&Pattern::new(r"(a*)*\1b")).unwrap();
+        let splitter = Splitter::by_regex(&Pattern::from_regex(r"(a*)*\1b")).unwrap();
         let error = splitter.for_each(&"a".repeat(40), |_| ()).unwrap_err();
         assert!(matches!(error, Error::Split { .. }));
     }

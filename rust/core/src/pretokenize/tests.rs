@@ -2,20 +2,22 @@
 
 use std::sync::LazyLock;
 
+use super::ends::{Boundary, PretokenEnds};
 use super::*;
+use crate::text::Text;
 use proptest::prelude::*;
 
 /// The named patterns, and variations of them that are recognised.
 fn patterns() -> Vec<Pattern> {
     let mut patterns: Vec<Pattern> = Pattern::names().filter_map(Pattern::named).collect();
     let llama3 = Pattern::named("llama3").unwrap();
-    patterns.push(Pattern::new(&llama3.regex().replace("{1,3}", "+")));
-    patterns.push(Pattern::new(&llama3.regex().replace("{1,3}", "{1,5}")));
+    patterns.push(Pattern::from_regex(&llama3.regex().replace("{1,3}", "+")));
+    patterns.push(Pattern::from_regex(&llama3.regex().replace("{1,3}", "{1,5}")));
     patterns
 }
 
 fn split(splitter: &Splitter, text: &str) -> Vec<usize> {
-    let (mut all, mut ends, mut start) = (Vec::new(), Ends::default(), 0);
+    let (mut all, mut ends, mut start) = (Vec::new(), PretokenEnds::default(), 0);
     while start < text.len() {
         splitter.fill(text, start, &mut ends).unwrap();
         all.extend_from_slice(ends.as_slice());
@@ -105,7 +107,7 @@ fn check_cuts(splitter: &Splitter, text: &str) {
     let mut characters = text.char_indices().peekable();
     while let Some((_, before)) = characters.next() {
         let Some(&(cut, at)) = characters.peek() else { continue };
-        if splitter.border(before, at) == Border::End {
+        if splitter.boundary(before, at) == Boundary::End {
             let (left, right) = text.split_at(cut);
             let mut parts = split(splitter, left);
             parts.extend(split(splitter, right).iter().map(|end| end + cut));
@@ -143,8 +145,8 @@ fn cuts_of_scanners_are_proved_by_automata() {
     for (_, fast, _) in &*SPLITTERS {
         let (scanner, table) = (&fast[0], &fast[fast.len() - 1]);
         let check = |before, at| {
-            let proved = table.border(before, at) == Border::End;
-            assert!(proved || scanner.border(before, at) != Border::End, "{before:?} {at:?}");
+            let proved = table.boundary(before, at) == Boundary::End;
+            assert!(proved || scanner.boundary(before, at) != Boundary::End, "{before:?} {at:?}");
         };
         for known in KINDS {
             for &c in &all {
@@ -182,7 +184,7 @@ const STEPS: [&str; 8] = [
 fn a_cut_changes_nothing_for_patterns_in_steps() {
     let few: Vec<char> = "aZ中\u{301}7 \n'sl/!".chars().collect();
     for pattern in STEPS {
-        let splitter = Splitter::new(&Pattern::new(pattern)).unwrap();
+        let splitter = Splitter::new(&Pattern::from_regex(pattern)).unwrap();
         assert_eq!(splitter.tier(), "steps");
         texts(&few, 4).chain(texts(&KINDS, 3)).for_each(|text| check_cuts(&splitter, &text));
     }
@@ -191,7 +193,7 @@ fn a_cut_changes_nothing_for_patterns_in_steps() {
 #[test]
 fn every_script_has_cuts() {
     let patterns = Pattern::names().filter_map(Pattern::named);
-    for pattern in patterns.chain(STEPS[..2].iter().map(|pattern| Pattern::new(pattern))) {
+    for pattern in patterns.chain(STEPS[..2].iter().map(|pattern| Pattern::from_regex(pattern))) {
         let splitter = Splitter::new(&pattern).unwrap();
         for text in [
             "words and words",
@@ -312,7 +314,7 @@ fn every_code_point_in_context() {
 
 #[test]
 fn other_patterns_are_split_by_an_automaton_or_the_engine() {
-    let tier = |pattern: &str| Splitter::new(&Pattern::new(pattern)).unwrap().tier();
+    let tier = |pattern: &str| Splitter::new(&Pattern::from_regex(pattern)).unwrap().tier();
     assert_eq!(tier(r"\w+|[^\w\s]+|\s+"), "table");
     assert_eq!(tier(r"\w++(?!x)|."), "table");
     assert_eq!(tier(r"\w+(?!xy)|."), "regex");
@@ -323,8 +325,8 @@ fn other_patterns_are_split_by_an_automaton_or_the_engine() {
 #[test]
 fn patterns_in_steps() {
     let pretokens = |pattern: &str, text: &str| {
-        let splitter = Splitter::new(&Pattern::new(pattern)).unwrap();
-        let slow = Splitter::by_regex(&Pattern::new(pattern)).unwrap();
+        let splitter = Splitter::new(&Pattern::from_regex(pattern)).unwrap();
+        let slow = Splitter::by_regex(&Pattern::from_regex(pattern)).unwrap();
         assert_eq!(split(&splitter, text), split(&slow, text));
         let mut all = Vec::new();
         splitter.for_each(text, |pretoken| all.push(pretoken.to_owned())).unwrap();
@@ -344,7 +346,7 @@ fn patterns_in_steps() {
 #[test]
 fn an_automaton_knows_where_a_text_may_be_cut() {
     let cut = |pattern: &str, text: &str, near| {
-        Splitter::by_table(&Pattern::new(pattern)).unwrap().unwrap().cut(text, near)
+        Splitter::by_table(&Pattern::from_regex(pattern)).unwrap().unwrap().cut(text, near)
     };
     let words = r" ?\p{L}+|\p{N}+|\s+(?!\S)|\s";
     assert_eq!(cut(words, "eins zwei drei", 5), Some(9));
@@ -363,18 +365,18 @@ fn an_automaton_knows_where_a_text_may_be_cut() {
 fn no_pattern_takes_forever() {
     let text = "a".repeat(50);
     for pattern in [r"(a+)+$|(a+)+b", r"(?:a|a)*(?:a|a)*(?:a|a)*b|a+", r"(?:a+)+(?!a)x|a+"] {
-        let splitter = Splitter::new(&Pattern::new(pattern)).unwrap();
+        let splitter = Splitter::new(&Pattern::from_regex(pattern)).unwrap();
         assert_eq!(splitter.tier(), "table");
         assert_eq!(split(&splitter, &text), [50], "{pattern}");
     }
     for pattern in [r"(a*)*\1b", r"(?:a|aa)+(?!a|$|xy)b?", r"(\w+\s?)+\b(?!\w|$)"] {
-        let splitter = Splitter::new(&Pattern::new(pattern)).unwrap();
+        let splitter = Splitter::new(&Pattern::from_regex(pattern)).unwrap();
         assert_eq!(splitter.tier(), "regex");
         let error = splitter.for_each(&text, |_| ()).unwrap_err();
         assert!(matches!(error, crate::Error::Split { at: 0, .. }), "{error}");
         assert!(error.to_string().contains("backtrack"), "{error}");
     }
-    let splitter = Splitter::new(&Pattern::new(r"x(?#then)(a*)*\1b")).unwrap();
+    let splitter = Splitter::new(&Pattern::from_regex(r"x(?#then)(a*)*\1b")).unwrap();
     let error = splitter.for_each(&format!("xx{text}"), |_| ()).unwrap_err();
     assert!(matches!(error, crate::Error::Split { at: 2, .. }), "{error}");
 }

@@ -1,14 +1,14 @@
-//! Which class a character belongs to, as split patterns tell characters apart.
+//! The class of a character, for the classes in split patterns.
 //!
-//! The table has two stages: the upper bits of a code point choose a block of 256 characters, the
-//! lower bits a byte in it. Equal blocks are stored once. It is made by the test below from the
-//! classes of the regular-expression engine itself, and compared with them for every code point.
+//! The table has two stages: the upper bits of a code point select a block of 256 characters, the
+//! lower bits a byte in it. Equal blocks are stored once. The test below makes the table from the
+//! classes of the regular-expression engine, and compares both for every code point.
 
 /// A class of characters. Every character belongs to exactly one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Class {
-    /// None of the others: punctuation, symbols, controls, unassigned.
+    /// All others: punctuation, symbols, controls, unassigned.
     Other = 0,
     /// `\p{Lu}`, `\p{Lt}`.
     Upper = 1,
@@ -20,7 +20,7 @@ pub(super) enum Class {
     Mark = 4,
     /// `\p{N}`.
     Number = 5,
-    /// `\s` but `[\r\n]`.
+    /// `\s` except `[\r\n]`.
     Space = 6,
     /// `[\r\n]`.
     Newline = 7,
@@ -60,10 +60,10 @@ pub(super) const fn class_of(code_point: u32) -> Class {
     Class::ALL[(TABLE[BLOCKS + (block << 8) + (code_point & 0xFF) as usize] & 7) as usize]
 }
 
-/// How many characters are a row: those whose UTF-8 differs in the last byte alone.
+/// The number of characters in a row: those whose UTF-8 differs in the last byte alone.
 pub(super) const ROW: usize = 64;
 
-/// The classes of a row, as numbers, by its number: a code point divided by [`ROW`].
+/// The classes of a row. Its number is a code point divided by [`ROW`].
 #[inline]
 pub(super) const fn row(number: usize) -> &'static [u8; ROW] {
     let start = BLOCKS + TABLE[number / 4] as usize * 256 + number % 4 * ROW;

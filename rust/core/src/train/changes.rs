@@ -1,75 +1,81 @@
-//! What the merges of a batch change in one shard.
+//! What the merges of a batch change in the words of one worker.
 //!
-//! A merge of (a, b) into z ends pairs (x, a) and (b, y) and bears pairs (x, z) and (z, y). All of
-//! them share a token with the merge, so the other token and its side name each: that is the
-//! *slot*. The changes of a merge are summed in arrays indexed by slot, so that a pair is looked up
-//! once a merge and not once an occurrence.
+//! A merge of (a, b) into z removes occurrences of pairs (x, a) and (b, y), and creates pairs (x,
+//! z) and (z, y). Each of them shares a token with the merge, so the *neighbour* identifies it: the
+//! other token, and the side on which it stands. The changes of a merge are summed in arrays
+//! indexed by neighbour, so each pair is looked up once per merge and not once per occurrence.
 
 use std::ops::Range;
 
-use super::pairs::{Merge, Pair, Pairs};
-use super::words::Word;
+use crate::error::Result;
+use crate::memory;
+use crate::train::pair::{Merge, TokenPair, Word};
+use crate::train::pair_counts::PairCounts;
 
-/// A neighbour and its side: twice the id, plus one if it stands on the right.
-pub(super) type Slot = u32;
+/// A token beside a merge: twice its id, plus one if it stands on the right.
+pub(super) type Neighbour = u32;
 
-/// Changes of the merges of a batch, those of each merge together.
+/// The changes of a batch, grouped by merge.
 pub(super) struct Changes {
     merge: Merge,
     /// How many times each pair is merged.
     made: Vec<u64>,
-    /// The first id of the batch; pairs with such an id are not yet known to all.
+    /// The first id of the batch. A pair with such an id is created within the batch.
     first_new: u32,
-    /// What the merge that was begun last changes, and which slots it has touched.
+    /// The changes of the current merge, and the neighbours that have any.
     balances: Vec<Balance>,
-    touched: Vec<Slot>,
-    /// Pairs that may be known, and how often they end; then those that are, by index.
-    ended: Vec<(Pair, u64)>,
-    pub(super) known: Vec<(u32, u64)>,
-    late: Vec<(Pair, u64)>,
-    born: Vec<(Slot, u64)>,
-    /// In which words pairs are born.
-    places: Vec<(Slot, Word)>,
-    /// Where the parts of each merge end in `born` and `places`.
+    touched: Vec<Neighbour>,
+    /// Removed occurrences of pairs that are older than the batch, and of those that are kept, by
+    /// index.
+    removed: Vec<(TokenPair, u64)>,
+    pub(super) removed_kept: Vec<(u32, u64)>,
+    /// Removed occurrences of pairs that are created within the batch.
+    removed_in_batch: Vec<(TokenPair, u64)>,
+    /// Created occurrences, and the words that contain them.
+    created: Vec<(Neighbour, u64)>,
+    places: Vec<(Neighbour, Word)>,
+    /// Where the entries of each merge end in `created` and `places`.
     bounds: Vec<[usize; 2]>,
 }
 
-/// How often the pair of a slot ends and the new one is born.
+/// How many occurrences beside one neighbour a merge removes and creates.
 #[derive(Debug, Clone, Copy, Default)]
 struct Balance {
-    ended: u64,
-    born: u64,
+    removed: u64,
+    created: u64,
 }
 
 impl Changes {
-    /// For ids below `vocab_size`.
-    pub(super) fn new(vocab_size: usize) -> Self {
+    /// No changes.
+    pub(super) fn new() -> Self {
         Self {
             merge: Merge::default(),
             made: Vec::new(),
             first_new: 0,
-            balances: vec![Balance::default(); 2 * vocab_size],
+            balances: Vec::new(),
             touched: Vec::new(),
-            ended: Vec::new(),
-            known: Vec::new(),
-            late: Vec::new(),
-            born: Vec::new(),
+            removed: Vec::new(),
+            removed_kept: Vec::new(),
+            removed_in_batch: Vec::new(),
+            created: Vec::new(),
             places: Vec::new(),
             bounds: Vec::new(),
         }
     }
 
-    /// Forget the changes of the batch before.
-    pub(super) fn begin_batch(&mut self, batch: &[Merge]) {
+    /// Clear the changes of the previous batch.
+    pub(super) fn begin_batch(&mut self, batch: &[Merge]) -> Result<()> {
+        grow(&mut self.balances, ids_with(batch))?;
         self.first_new = batch.first().map_or(0, |merge| merge.new);
         self.made.clear();
-        self.ended.clear();
-        self.known.clear();
-        self.late.clear();
-        self.born.clear();
+        self.removed.clear();
+        self.removed_kept.clear();
+        self.removed_in_batch.clear();
+        self.created.clear();
         self.places.clear();
         self.bounds.clear();
         self.bounds.push([0; 2]);
+        Ok(())
     }
 
     pub(super) fn begin_merge(&mut self, merge: Merge) {
@@ -77,22 +83,29 @@ impl Changes {
         self.made.push(0);
     }
 
-    /// Add that the pair of the merge was merged so many times.
+    /// The current merge replaced this many occurrences.
     pub(super) fn add_made(&mut self, count: u64) {
         if let Some(made) = self.made.last_mut() {
             *made += count;
         }
     }
 
-    /// How many times the pair of a merge of the batch was merged. That is its count, but for a pair
-    /// of two equal tokens, whose occurrences may overlap.
+    /// How many occurrences a merge of the batch replaced. This is the count of its pair, except
+    /// for a pair of two equal tokens, whose occurrences may overlap.
     pub(super) fn made(&self, merge: usize) -> u64 {
         self.made[merge]
     }
 
-    /// The id that the pair is merged into.
+    /// The id of the token that the current merge creates.
     pub(super) fn new_id(&self) -> u32 {
         self.merge.new
+    }
+
+    /// Make room for the changes in a word of this number of ids.
+    #[inline]
+    pub(super) fn reserve(&mut self, ids: usize) -> Result<()> {
+        memory::reserve(&mut self.touched, 2 * ids)?;
+        memory::reserve(&mut self.places, 2 * ids)
     }
 
     /// The pair is merged between `before`, which is already rewritten, and `after`, which is not.
@@ -101,8 +114,8 @@ impl Changes {
         let Merge { pair: (left, _), new, .. } = self.merge;
         if let Some(before) = before {
             if before == new {
-                // The merge before this one counted its right neighbour, which is merged now.
-                self.balances[on_right(left) as usize].born -= count;
+                // The previous occurrence counted its right neighbour, which is merged now.
+                self.balances[on_right(left) as usize].created -= count;
                 self.change(on_left(before), 0, count);
             } else {
                 self.change(on_left(before), count, count);
@@ -116,97 +129,131 @@ impl Changes {
     }
 
     #[inline]
-    fn change(&mut self, slot: Slot, ended: u64, born: u64) {
-        let balance = &mut self.balances[slot as usize];
-        if balance.ended == 0 && balance.born == 0 {
-            self.touched.push(slot);
+    fn change(&mut self, neighbour: Neighbour, removed: u64, created: u64) {
+        let balance = &mut self.balances[neighbour as usize];
+        if balance.removed == 0 && balance.created == 0 {
+            self.touched.push(neighbour);
         }
-        balance.ended += ended;
-        balance.born += born;
+        balance.removed += removed;
+        balance.created += created;
     }
 
-    /// Sum up the merge that was begun last.
-    pub(super) fn end_merge(&mut self) {
+    /// Sum up the current merge.
+    pub(super) fn end_merge(&mut self) -> Result<()> {
+        let touched = self.touched.len();
+        memory::reserve(&mut self.removed_in_batch, touched)?;
+        memory::reserve(&mut self.removed, touched)?;
+        memory::reserve(&mut self.created, touched)?;
         let Merge { pair: (left, right), .. } = self.merge;
-        for slot in self.touched.drain(..) {
-            let Balance { ended, born } = std::mem::take(&mut self.balances[slot as usize]);
-            if ended > 0 {
-                let other = slot / 2;
-                let pair = if slot % 2 == 0 { (other, left) } else { (right, other) };
-                let late = other >= self.first_new;
-                if late { &mut self.late } else { &mut self.ended }.push((pair, ended));
+        for neighbour in self.touched.drain(..) {
+            let Balance { removed, created } =
+                std::mem::take(&mut self.balances[neighbour as usize]);
+            if removed > 0 {
+                let other = neighbour / 2;
+                let pair = if neighbour % 2 == 0 { (other, left) } else { (right, other) };
+                let in_batch = other >= self.first_new;
+                let list = if in_batch { &mut self.removed_in_batch } else { &mut self.removed };
+                list.push((pair, removed));
             }
-            if born > 0 {
-                self.born.push((slot, born));
+            if created > 0 {
+                self.created.push((neighbour, created));
             }
         }
-        self.bounds.push([self.born.len(), self.places.len()]);
+        self.bounds.push([self.created.len(), self.places.len()]);
+        Ok(())
     }
 
-    /// Find out which of the pairs that end are known.
-    pub(super) fn end_batch(&mut self, pairs: &Pairs) {
-        pairs.find_all(&self.ended, &mut self.known);
+    /// Look up which of the pairs with removed occurrences are kept.
+    pub(super) fn end_batch(&mut self, pairs: &PairCounts) -> Result<()> {
+        pairs.find_all(&self.removed, &mut self.removed_kept)
     }
 
-    /// How often pairs end that are born in this batch.
-    pub(super) fn late(&self) -> &[(Pair, u64)] {
-        &self.late
+    /// Removed occurrences of pairs that are created within the batch.
+    pub(super) fn removed_in_batch(&self) -> &[(TokenPair, u64)] {
+        &self.removed_in_batch
     }
 
-    /// How often pairs are born by a merge of the batch.
-    pub(super) fn born(&self, merge: usize) -> &[(Slot, u64)] {
-        &self.born[self.part(merge, 0)]
+    /// How many occurrences of new pairs a merge of the batch creates.
+    pub(super) fn created(&self, merge: usize) -> &[(Neighbour, u64)] {
+        &self.created[self.range(merge, 0)]
     }
 
-    /// The words in which they are born, in order; those of other pairs come between.
-    pub(super) fn places(&self, merge: usize) -> &[(Slot, Word)] {
-        &self.places[self.part(merge, 1)]
+    /// The words in which a merge creates pairs. The words of one pair are in order; those of other
+    /// pairs stand between them.
+    pub(super) fn places(&self, merge: usize) -> &[(Neighbour, Word)] {
+        &self.places[self.range(merge, 1)]
     }
 
-    fn part(&self, merge: usize, which: usize) -> Range<usize> {
+    fn range(&self, merge: usize, which: usize) -> Range<usize> {
         self.bounds[merge][which]..self.bounds[merge + 1][which]
     }
 }
 
-fn on_left(id: u32) -> Slot {
+fn on_left(id: u32) -> Neighbour {
     2 * id
 }
 
-fn on_right(id: u32) -> Slot {
+fn on_right(id: u32) -> Neighbour {
     2 * id + 1
 }
 
-/// The pair of the new token and what a slot names.
-pub(super) fn born_pair(slot: Slot, new: u32) -> Pair {
-    if slot.is_multiple_of(2) { (slot / 2, new) } else { (new, slot / 2) }
+/// The pair of a neighbour and the new token.
+pub(super) fn new_pair(neighbour: Neighbour, new: u32) -> TokenPair {
+    if neighbour.is_multiple_of(2) { (neighbour / 2, new) } else { (new, neighbour / 2) }
 }
 
-/// A sum for each slot, and which slots have one.
+/// The number of ids, those of a batch included.
+pub(super) fn ids_with(batch: &[Merge]) -> u32 {
+    batch.last().map_or(0, |merge| merge.new + 1)
+}
+
+/// Have a value for each neighbour of this number of ids; memory follows the ids that exist, not
+/// those that were asked for.
+pub(super) fn grow<T: Clone + Default>(values: &mut Vec<T>, ids: u32) -> Result<()> {
+    resize(values, 2 * ids as usize)
+}
+
+/// Make `values` at least this long; new values are the default.
+pub(super) fn resize<T: Clone + Default>(values: &mut Vec<T>, length: usize) -> Result<()> {
+    memory::reserve(values, length.saturating_sub(values.len()))?;
+    values.resize(length.max(values.len()), T::default());
+    Ok(())
+}
+
+/// A sum for each neighbour, and the neighbours that have one.
+#[derive(Default)]
 pub(super) struct Sums {
     of: Vec<u64>,
-    touched: Vec<Slot>,
+    touched: Vec<Neighbour>,
 }
 
 impl Sums {
-    pub(super) fn new(vocab_size: usize) -> Self {
-        Self { of: vec![0; 2 * vocab_size], touched: Vec::new() }
+    /// Have sums for the neighbours of this number of ids.
+    pub(super) fn grow(&mut self, ids: u32) -> Result<()> {
+        grow(&mut self.of, ids)
+    }
+
+    /// How many neighbours have a sum.
+    pub(super) fn len(&self) -> usize {
+        self.touched.len()
     }
 
     #[inline]
-    pub(super) fn add(&mut self, slot: Slot, count: u64) {
-        let sum = &mut self.of[slot as usize];
+    pub(super) fn add(&mut self, neighbour: Neighbour, count: u64) -> Result<()> {
+        let sum = &mut self.of[neighbour as usize];
         if *sum == 0 {
-            self.touched.push(slot);
+            memory::push(&mut self.touched, neighbour)?;
         }
         *sum += count;
+        Ok(())
     }
 
-    /// Hand out all sums that are not 0, and forget them.
-    pub(super) fn drain(&mut self, mut each: impl FnMut(Slot, u64)) {
-        for slot in self.touched.drain(..) {
-            let sum = std::mem::take(&mut self.of[slot as usize]);
+    /// Call `each` with all sums that are not 0, and reset them.
+    pub(super) fn drain(&mut self, mut each: impl FnMut(Neighbour, u64)) {
+        for neighbour in self.touched.drain(..) {
+            let sum = std::mem::take(&mut self.of[neighbour as usize]);
             if sum != 0 {
-                each(slot, sum);
+                each(neighbour, sum);
             }
         }
     }

@@ -1,99 +1,101 @@
-//! Breaking ties: among pairs of equal count, the one with the greatest key is merged first.
+//! Breaking ties: of the pairs of equal count, the one with the greatest key is merged first.
 
 use std::cmp::Reverse;
 use std::rc::Rc;
 
-use super::pairs::Pair;
+use crate::error::Result;
+use crate::memory;
+use crate::train::pair::TokenPair;
 
 /// A rule that breaks ties.
 pub(super) trait TieOrder {
-    /// What pairs of equal count are compared by; the greatest goes first. The key of a pair never
-    /// grows, so that a queue of old keys is never too pessimistic.
+    /// Pairs of equal count are compared by their keys; the greatest is merged first. The key of a
+    /// pair never grows, so an old key in the queue is never too small.
     type Key: Ord + Clone;
 
-    /// Whether a pair that a merge bears may precede pairs of the same count that are already there,
-    /// if none of them is a part of what it is born from.
+    /// Whether a new pair may precede older pairs of the same count from which it is not made.
     const NEW_PRECEDE: bool;
 
     /// The greatest key that the pair can have.
-    fn first_key(&self, pair: Pair) -> Self::Key;
+    fn first_key(&self, pair: TokenPair) -> Self::Key;
 
-    /// The key of a pair as the corpus stands; `place` gives the first place of the pair.
-    fn key(&self, pair: Pair, place: impl FnOnce() -> Place) -> Self::Key;
+    /// The current key of the pair; `position` gives its first position in the corpus.
+    fn key(&self, pair: TokenPair, position: impl FnOnce() -> Position) -> Self::Key;
 
     /// The token of this pair has just been created, with the next id.
-    fn created(&mut self, _pair: Pair) {}
+    fn created(&mut self, _pair: TokenPair) -> Result<()> {
+        Ok(())
+    }
 }
 
-/// Where something first stands: the shard, and a number that grows with the place in it.
-pub(super) type Place = (usize, u64);
+/// A position in the corpus: the worker, and a number that grows within its words.
+pub(super) type Position = (usize, u64);
 
-/// The smallest pair of ids, where the 256 bytes may stand in another order.
+/// The smallest pair of ids, with the 256 bytes in any order.
 ///
-/// A pair that is born goes after all others of its count from which it is not made, as its new id
-/// is the greatest.
+/// A new pair follows all pairs of its count from which it is not made: its new id is the greatest.
 pub(super) struct SmallestPair {
-    /// The place of each byte in the order.
-    places: [u32; 256],
+    /// The number of each byte in the order.
+    numbers: [u32; 256],
 }
 
 impl SmallestPair {
     /// Bytes by their value.
     pub(super) fn by_bytes() -> Self {
-        let mut places = [0; 256];
-        places.iter_mut().zip(0..).for_each(|(place, byte)| *place = byte);
-        Self { places }
+        let mut numbers = [0; 256];
+        numbers.iter_mut().zip(0..).for_each(|(number, byte)| *number = byte);
+        Self { numbers }
     }
 
-    /// Bytes by the character that GPT-2 writes for them: first the printable ones, which stand for
-    /// themselves, then all others, which are moved behind them.
+    /// Bytes by the character that GPT-2 writes for them: first the printable bytes, which are
+    /// written as themselves, then all others.
     pub(super) fn by_characters() -> Self {
         let printable = |byte: &u8| matches!(byte, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF);
         let (first, then): (Vec<u8>, Vec<u8>) = (0..=255).partition(printable);
-        let mut places = [0; 256];
-        for (place, byte) in (0..).zip(first.into_iter().chain(then)) {
-            places[usize::from(byte)] = place;
+        let mut numbers = [0; 256];
+        for (number, byte) in (0..).zip(first.into_iter().chain(then)) {
+            numbers[usize::from(byte)] = number;
         }
-        Self { places }
+        Self { numbers }
     }
 
-    fn place(&self, id: u32) -> u32 {
-        self.places.get(id as usize).copied().unwrap_or(id)
+    fn number(&self, id: u32) -> u32 {
+        self.numbers.get(id as usize).copied().unwrap_or(id)
     }
 }
 
 impl TieOrder for SmallestPair {
-    type Key = Reverse<Pair>;
+    type Key = Reverse<TokenPair>;
 
     const NEW_PRECEDE: bool = false;
 
-    fn first_key(&self, (left, right): Pair) -> Self::Key {
-        Reverse((self.place(left), self.place(right)))
+    fn first_key(&self, (left, right): TokenPair) -> Self::Key {
+        Reverse((self.number(left), self.number(right)))
     }
 
-    fn key(&self, pair: Pair, _place: impl FnOnce() -> Place) -> Self::Key {
+    fn key(&self, pair: TokenPair, _position: impl FnOnce() -> Position) -> Self::Key {
         self.first_key(pair)
     }
 }
 
-/// The pair that occurs first in the corpus as it stands.
+/// The pair that occurs first in the corpus in its current state.
 ///
-/// Its key is the place of that occurrence among the bytes of the distinct pretokens, which stand in
-/// the order in which the corpus first shows them. Occurrences only ever vanish, so the place of the
-/// first one never comes earlier. It is looked up only when the pair may be next.
+/// The key is the position of the first occurrence in the distinct pretokens, in order of their own
+/// first occurrence. Occurrences are only removed, so the first position only moves back. It is
+/// looked up only when the pair may be next.
 pub(super) struct FirstSeen;
 
 impl TieOrder for FirstSeen {
-    type Key = Reverse<Place>;
+    type Key = Reverse<Position>;
 
     const NEW_PRECEDE: bool = true;
 
-    fn first_key(&self, _pair: Pair) -> Self::Key {
+    fn first_key(&self, _pair: TokenPair) -> Self::Key {
         Reverse((0, 0))
     }
 
-    fn key(&self, _pair: Pair, place: impl FnOnce() -> Place) -> Self::Key {
-        Reverse(place())
+    fn key(&self, _pair: TokenPair, position: impl FnOnce() -> Position) -> Self::Key {
+        Reverse(position())
     }
 }
 
@@ -114,16 +116,18 @@ impl TieOrder for BytesMax {
 
     const NEW_PRECEDE: bool = true;
 
-    fn first_key(&self, (left, right): Pair) -> Self::Key {
+    fn first_key(&self, (left, right): TokenPair) -> Self::Key {
         (Rc::clone(&self.tokens[left as usize]), Rc::clone(&self.tokens[right as usize]))
     }
 
-    fn key(&self, pair: Pair, _place: impl FnOnce() -> Place) -> Self::Key {
+    fn key(&self, pair: TokenPair, _position: impl FnOnce() -> Position) -> Self::Key {
         self.first_key(pair)
     }
 
-    fn created(&mut self, (left, right): Pair) {
-        let token = [&*self.tokens[left as usize], &*self.tokens[right as usize]].concat();
-        self.tokens.push(token.into());
+    fn created(&mut self, (left, right): TokenPair) -> Result<()> {
+        let parts = [&*self.tokens[left as usize], &*self.tokens[right as usize]];
+        memory::check(2 * (parts[0].len() + parts[1].len()))?;
+        let token = parts.concat().into();
+        memory::push(&mut self.tokens, token)
     }
 }

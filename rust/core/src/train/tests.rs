@@ -6,12 +6,12 @@ use std::num::NonZeroU64;
 
 use proptest::prelude::*;
 
-use super::trainer::with_trainer;
-use super::{Mismatch, Mode, Ties, TrainOptions, Trained, train, train_more, verify};
 use crate::count::Counts;
 use crate::error::Error;
 use crate::pretokenize::Pattern;
-use crate::tokenizer::Tokenizer;
+use crate::train::options::Tuning;
+use crate::train::trainer::with_trainer;
+use crate::train::{Mismatch, Ties, TrainOptions, Trained, train, train_more, verify};
 
 const ALL: [Ties; 4] = [Ties::RustBpe, Ties::Hf, Ties::FirstSeen, Ties::BytesMax];
 
@@ -91,20 +91,20 @@ fn replace(ids: &[u32], pair: (u32, u32), new: u32) -> Vec<u32> {
 }
 
 /// Threads, floor and size of batches, none of which may change the result.
-const MODES: [(usize, u64, usize); 6] =
+const TUNINGS: [(usize, u64, usize); 6] =
     [(1, 0, 1), (1, 40, 256), (1, u64::MAX, 3), (2, 2, 256), (3, u64::MAX, 256), (8, 0, 256)];
 
 fn check(counts: &Counts, merges: usize, min_count: u64, max_token_bytes: Option<usize>) {
     for ties in ALL {
         let options = TrainOptions { max_token_bytes, ..options(merges, ties, min_count) };
         let plain = plain(counts, &options);
-        for (threads, floor, batch) in MODES {
+        for (threads, floor, batch) in TUNINGS {
             let options = TrainOptions { threads, ..options.clone() };
-            let mode = Mode { floor, batch, bytes_a_thread: 1 };
-            let fast = with_trainer(counts, &options, None, mode, &mut |trainer| {
+            let tuning = Tuning { floor, batch, bytes_per_thread: 1 };
+            let fast = with_trainer(counts, &options, None, tuning, &mut |trainer| {
                 trainer.run(&mut |_| Ok(()))
             });
-            assert_eq!(fast.as_ref(), Ok(&plain), "{mode:?} {options:?} {counts:?}");
+            assert_eq!(fast.as_ref(), Ok(&plain), "{tuning:?} {options:?} {counts:?}");
         }
     }
 }
@@ -145,7 +145,7 @@ proptest! {
     fn the_floor_is_not_too_high(counts in corpus(), merges in 1usize..40) {
         let trained = train(&counts, &options(merges, Ties::RustBpe, 1), &mut |_| Ok(())).unwrap();
         let last = trained.counts.last().copied().unwrap_or(0);
-        prop_assert!(trained.exhausted || Mode::new(&counts, merges).floor <= last);
+        prop_assert!(trained.exhausted || Tuning::new(&counts, merges).unwrap().floor <= last);
     }
 
     /// Training on from a shorter one is one long training, and each step of it verifies.
@@ -156,7 +156,7 @@ proptest! {
             let quiet = &mut |_| Ok(());
             let long = train(&counts, &options(40), quiet).unwrap();
             let mut short = train(&counts, &options(cut), quiet).unwrap();
-            let base = Tokenizer::from_training(&short, &[], Pattern::new("gpt2")).unwrap();
+            let base = short.to_tokenizer(&[], Pattern::new("gpt2").unwrap()).unwrap();
             let more = train_more(&base, &counts, &options(40 - cut), quiet).unwrap();
             short.merges.extend(more.merges);
             short.counts.extend(more.counts);

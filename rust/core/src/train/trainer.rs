@@ -1,87 +1,92 @@
-//! One training: the thread that leads chooses merges and keeps the counts of pairs, and in rounds
-//! all threads work on their shares of the words.
+//! One training: the leading thread chooses merges and keeps the counts of pairs; in rounds, all
+//! threads work on their ranges of the words.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
-use super::batch::Queue;
-use super::changes::{Slot, Sums, born_pair};
-use super::order::{BytesMax, FirstSeen, Place, SmallestPair, TieOrder};
-use super::pairs::{Merge, Pair, Pairs};
-use super::shard::Shard;
-use super::start::Start;
-use super::{Mismatch, Mode, Ties, TrainOptions, Trained};
 use crate::count::Counts;
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::parallel::{self, lock};
 use crate::tokenizer::Tokenizer;
+use crate::train::changes::{Neighbour, Sums, new_pair};
+use crate::train::options::{Mismatch, Ties, TrainOptions, Trained, Tuning};
+use crate::train::order::{BytesMax, FirstSeen, Position, SmallestPair, TieOrder};
+use crate::train::pair::{Merge, TokenPair};
+use crate::train::pair_counts::PairCounts;
+use crate::train::queue::Queue;
+use crate::train::seed::Seed;
+use crate::train::worker::Worker;
+use crate::vocabulary::check_size;
 
-/// Each further floor is so many times lower.
+/// Each new floor is the previous one divided by this.
 const FLOOR_STEP: u64 = 4;
 
-/// Threads beyond so many do not make it faster, as one of them adds up what all report.
-const MOST_THREADS: usize = 8;
+/// More threads are not faster, since the leader adds up the changes of all.
+const MAX_THREADS: usize = 8;
 
-/// A round that visits fewer words is over before another thread has noticed that it began.
-const VISITS_A_ROUND: usize = 512;
+/// A round of fewer visits ends before another thread has seen that it began.
+const VISITS_PER_ROUND: usize = 512;
 
-/// Make the trainer of the rule for ties, which starts from the tokens of `base` or else from bytes,
-/// and let it work.
+/// Call `work` with a trainer for the rule for ties. It starts with the tokens of `base`, or else
+/// with the 256 bytes.
 pub(super) fn with_trainer<T>(
     counts: &Counts,
     options: &TrainOptions,
     base: Option<&Tokenizer>,
-    mode: Mode,
+    tuning: Tuning,
     work: &mut dyn FnMut(&mut dyn Merging) -> Result<T>,
 ) -> Result<T> {
-    let start = Start::new(base)?;
-    let stage = Stage::new(counts, options, base, mode)?;
-    parallel::team(stage.shards.len(), &|part| stage.work(part), |round| {
-        let lengths = start.token_lengths()?;
-        let job = Job { options, mode, stage: &stage, round };
+    let seed = Seed::new(base)?;
+    let stage = Stage::new(counts, options, base, tuning)?;
+    parallel::team(stage.workers.len(), &|part| stage.work(part), |round| {
+        let lengths = seed.token_lengths()?;
+        let setup = Setup { options, tuning, stage: &stage, round };
         match options.ties {
-            Ties::RustBpe => work(&mut Trainer::new(job, SmallestPair::by_bytes(), lengths)),
-            Ties::Hf => work(&mut Trainer::new(job, SmallestPair::by_characters(), lengths)),
-            Ties::FirstSeen => work(&mut Trainer::new(job, FirstSeen, lengths)),
-            Ties::BytesMax => work(&mut Trainer::new(job, BytesMax::new(start.tokens()), lengths)),
+            Ties::RustBpe => work(&mut Trainer::new(setup, SmallestPair::by_bytes(), lengths)?),
+            Ties::Hf => work(&mut Trainer::new(setup, SmallestPair::by_characters(), lengths)?),
+            Ties::FirstSeen => work(&mut Trainer::new(setup, FirstSeen, lengths)?),
+            Ties::BytesMax => {
+                work(&mut Trainer::new(setup, BytesMax::new(seed.tokens()?), lengths)?)
+            }
         }
     })
 }
 
-/// A trainer under any rule for ties.
+/// A trainer with any rule for ties.
 pub(super) trait Merging {
-    /// Learn as many merges as the options ask for.
+    /// Learn the number of merges in the options.
     fn run(&mut self, on_progress: &mut dyn FnMut(usize) -> Result<()>) -> Result<Trained>;
 
-    /// Follow a list of merges as long as each is the one to make.
+    /// Make the merges of a list while each is the next one.
     fn verify(
         &mut self,
-        merges: &[Pair],
+        merges: &[TokenPair],
         on_progress: &mut dyn FnMut(usize) -> Result<()>,
     ) -> Result<Option<Mismatch>>;
 }
 
-/// What the threads share. Each locks only its own shard in a round, and the leader locks them
-/// between rounds, so nobody ever waits for a lock.
+/// What the threads share. In a round, each thread locks only its own worker; between rounds, the
+/// leader locks all. So no thread ever waits for a lock.
 struct Stage {
-    shards: Vec<Mutex<Shard>>,
+    workers: Vec<Mutex<Worker>>,
     plan: RwLock<Plan>,
 }
 
-/// What the leader tells the threads.
+/// What the threads are to do.
 struct Plan {
-    step: Step,
+    task: Task,
     /// How many ids exist.
     ids: u32,
     /// All pairs that are kept.
-    pairs: Pairs,
+    pairs: PairCounts,
     batch: Vec<Merge>,
     /// For each merge of the batch, the new pairs that are kept, in the order of their indices.
-    born: Vec<Vec<Slot>>,
+    kept: Vec<Vec<Neighbour>>,
 }
 
 impl Plan {
-    /// Put a pair into the batch; returns it with its count.
-    fn begin(&mut self, index: u32) -> (Pair, u64) {
+    /// Put a pair into the batch; returns the pair and its count.
+    fn begin(&mut self, index: u32) -> (TokenPair, u64) {
         let (pair, count) = self.pairs.counted(index);
         self.pairs.remove(index);
         self.batch.push(Merge { pair, index, new: self.ids });
@@ -90,13 +95,13 @@ impl Plan {
     }
 }
 
-/// The work of a round.
+/// The work of a round; see the methods of [`Worker`].
 #[derive(Clone, Copy)]
-enum Step {
+enum Task {
     Count,
     Index,
     Merge,
-    Place,
+    AddPostings,
 }
 
 impl Stage {
@@ -104,81 +109,88 @@ impl Stage {
         counts: &Counts,
         options: &TrainOptions,
         base: Option<&Tokenizer>,
-        mode: Mode,
+        tuning: Tuning,
     ) -> Result<Self> {
-        let worth = 1 + counts.distinct_bytes() / mode.bytes_a_thread;
-        let threads = options.threads.clamp(1, worth.min(MOST_THREADS));
+        let worth = 1 + counts.distinct_bytes() / tuning.bytes_per_thread;
+        let threads = options.threads.clamp(1, worth.min(MAX_THREADS));
         let ids = base.map_or(256, |base| base.vocabulary().len());
-        let make =
-            |range| move || Shard::new(counts, range, &mut Start::new(base)?, ids + options.merges);
-        let shards = parallel::run(counts.shares(threads).into_iter().map(make));
-        let shards = shards.into_iter().collect::<Result<Vec<_>>>()?;
-        let total = shards.iter().try_fold(0u64, |sum, shard| {
-            sum.checked_add(shard.words.total_pairs()?).ok_or(Error::CountOverflow)
+        let vocab_size = ids.saturating_add(options.merges);
+        check_size(vocab_size)?;
+        let make = |range| move || Worker::new(counts, range, &mut Seed::new(base)?, vocab_size);
+        let workers = parallel::run(counts.shares(threads).into_iter().map(make));
+        let workers = workers.into_iter().collect::<Result<Vec<_>>>()?;
+        let total = workers.iter().try_fold(0u64, |sum, worker| {
+            sum.checked_add(worker.words.total_pairs()?).ok_or(Error::CountOverflow)
         });
         total?;
         let plan = Plan {
-            step: Step::Count,
+            task: Task::Count,
             ids: u32::try_from(ids).expect("below 2^32 ids"),
-            pairs: Pairs::default(),
+            pairs: PairCounts::new()?,
             batch: Vec::new(),
-            born: Vec::new(),
+            kept: Vec::new(),
         };
-        Ok(Self { shards: shards.into_iter().map(Mutex::new).collect(), plan: RwLock::new(plan) })
+        Ok(Self { workers: workers.into_iter().map(Mutex::new).collect(), plan: RwLock::new(plan) })
     }
 
-    /// What one thread does in a round.
+    /// The work of one thread in a round.
     fn work(&self, part: usize) {
         let plan = self.plan.read().unwrap_or_else(PoisonError::into_inner);
-        let mut shard = self.shard(part);
-        match plan.step {
-            Step::Count => shard.count(plan.ids),
-            Step::Index => shard.index(&plan.pairs, plan.ids),
-            Step::Merge => shard.merge(&plan.batch, &plan.pairs),
-            Step::Place => shard.place(&plan.born),
-        }
+        let mut worker = self.worker(part);
+        let done = match plan.task {
+            Task::Count => worker.count(plan.ids),
+            Task::Index => worker.index(&plan.pairs, plan.ids),
+            Task::Merge => worker.merge(&plan.batch, &plan.pairs),
+            Task::AddPostings => worker.add_postings(&plan.kept),
+        };
+        worker.failed = done.err();
     }
 
-    fn shard(&self, member: usize) -> MutexGuard<'_, Shard> {
-        lock(&self.shards[member])
+    /// Fails as the last round did.
+    fn check(&self) -> Result<()> {
+        self.lock_workers().iter().find_map(|worker| worker.failed.clone()).map_or(Ok(()), Err)
     }
 
-    fn lock_shards(&self) -> Vec<MutexGuard<'_, Shard>> {
-        (0..self.shards.len()).map(|member| self.shard(member)).collect()
+    fn worker(&self, member: usize) -> MutexGuard<'_, Worker> {
+        lock(&self.workers[member])
+    }
+
+    fn lock_workers(&self) -> Vec<MutexGuard<'_, Worker>> {
+        (0..self.workers.len()).map(|member| self.worker(member)).collect()
     }
 }
 
-/// What is to be done, and with whom.
-struct Job<'a> {
+/// What a trainer works with.
+struct Setup<'a> {
     options: &'a TrainOptions,
-    mode: Mode,
+    tuning: Tuning,
     stage: &'a Stage,
-    /// Lets all threads work on the plan.
+    /// Runs a round on all threads.
     round: &'a dyn Fn(),
 }
 
-/// The leader, under one rule for ties.
+/// The leader, with one rule for ties.
 struct Trainer<'a, O: TieOrder> {
-    job: Job<'a>,
+    setup: Setup<'a>,
     queue: Queue<O>,
-    /// Pairs in the queue occur at least so often, or did when they were born.
+    /// No pair in the queue had a smaller count when it was created.
     floor: u64,
     /// The length in bytes of each token.
     lengths: Vec<u32>,
-    /// Adds up what the threads report of one merge.
+    /// Adds up the changes of one merge.
     sums: Sums,
 }
 
 impl<O: TieOrder> Merging for Trainer<'_, O> {
     fn run(&mut self, on_progress: &mut dyn FnMut(usize) -> Result<()>) -> Result<Trained> {
         let mut trained = Trained::default();
-        while trained.merges.len() < self.job.options.merges {
-            let batch = self.next_batch(self.job.options.merges - trained.merges.len());
+        while trained.merges.len() < self.setup.options.merges {
+            let batch = self.next_batch(self.setup.options.merges - trained.merges.len())?;
             if batch.is_empty() {
                 trained.exhausted = true;
                 break;
             }
-            self.make(&batch, &mut trained);
+            self.make(&batch, &mut trained)?;
             on_progress(trained.merges.len())?;
         }
         Ok(trained)
@@ -186,26 +198,26 @@ impl<O: TieOrder> Merging for Trainer<'_, O> {
 
     fn verify(
         &mut self,
-        merges: &[Pair],
+        merges: &[TokenPair],
         on_progress: &mut dyn FnMut(usize) -> Result<()>,
     ) -> Result<Option<Mismatch>> {
         let mut made = Trained::default();
         while let Some(listed @ [next, ..]) = merges.get(made.merges.len()..) {
-            let batch = self.next_batch(listed.len());
+            let batch = self.next_batch(listed.len())?;
             let pairs: Vec<_> =
                 batch.iter().map(|&index| self.plan(|p| p.pairs.counted(index))).collect();
             let agreed =
                 pairs.iter().zip(listed).take_while(|(best, pair)| best.0 == **pair).count();
             if agreed == 0 {
-                let shards = self.job.stage.lock_shards();
-                let count = shards.iter().map(|shard| shard.words.count_pair(*next)).sum();
+                let workers = self.setup.stage.lock_workers();
+                let count = workers.iter().map(|worker| worker.words.count_pair(*next)).sum();
                 let (step, best) = (made.merges.len(), pairs.first().copied());
                 return Ok(Some(Mismatch { step, listed: (*next, count), best }));
             }
             for (&index, &(pair, count)) in batch.iter().zip(&pairs).skip(agreed) {
-                self.queue.push(pair, count, index);
+                self.queue.push(pair, count, index)?;
             }
-            self.make(&batch[..agreed], &mut made);
+            self.make(&batch[..agreed], &mut made)?;
             on_progress(made.merges.len())?;
         }
         Ok(None)
@@ -213,158 +225,166 @@ impl<O: TieOrder> Merging for Trainer<'_, O> {
 }
 
 impl<'a, O: TieOrder> Trainer<'a, O> {
-    fn new(job: Job<'a>, order: O, lengths: Vec<u32>) -> Self {
-        let vocab_size = lengths.len() + job.options.merges;
-        let floor = job.mode.floor.max(job.options.min_count.get());
-        let (queue, sums) = (Queue::new(order, vocab_size), Sums::new(vocab_size));
-        let mut trainer = Self { job, queue, floor, lengths, sums };
-        trainer.count_pairs();
-        trainer
+    fn new(setup: Setup<'a>, order: O, lengths: Vec<u32>) -> Result<Self> {
+        let floor = setup.tuning.floor.max(setup.options.min_count.get());
+        let (queue, sums) = (Queue::new(order, lengths.len())?, Sums::default());
+        let mut trainer = Self { setup, queue, floor, lengths, sums };
+        trainer.count_pairs()?;
+        Ok(trainer)
     }
 
-    fn round(&self, step: Step) {
-        self.plan(|plan| plan.step = step);
-        (self.job.round)();
+    fn round(&self, task: Task) -> Result<()> {
+        self.plan(|plan| plan.task = task);
+        (self.setup.round)();
+        self.setup.stage.check()
     }
 
-    /// A round whose work may be too little to share; then this thread does it.
-    fn small_round(&self, step: Step, visits: usize) {
-        if visits >= VISITS_A_ROUND {
-            return self.round(step);
+    /// A round; if it is too little work to share, on this thread alone.
+    fn small_round(&self, task: Task, visits: usize) -> Result<()> {
+        if visits >= VISITS_PER_ROUND {
+            return self.round(task);
         }
-        self.plan(|plan| plan.step = step);
-        (0..self.job.stage.shards.len()).for_each(|part| self.job.stage.work(part));
+        self.plan(|plan| plan.task = task);
+        (0..self.setup.stage.workers.len()).for_each(|part| self.setup.stage.work(part));
+        self.setup.stage.check()
     }
 
-    /// Read or change the plan, between rounds.
+    /// Read or change the plan between rounds.
     fn plan<R>(&self, change: impl FnOnce(&mut Plan) -> R) -> R {
-        change(&mut self.job.stage.plan.write().unwrap_or_else(PoisonError::into_inner))
+        change(&mut self.setup.stage.plan.write().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Count all pairs as the words stand, and put those in the queue that reach the floor.
-    fn count_pairs(&mut self) {
-        self.round(Step::Count);
-        let stage = self.job.stage;
-        let mut counts: Vec<(Pair, u64)> = Vec::new();
-        stage.lock_shards().iter_mut().for_each(|shard| counts.append(&mut shard.counted));
+    /// Count all pairs in the current words, and queue those that reach the floor.
+    fn count_pairs(&mut self) -> Result<()> {
+        self.round(Task::Count)?;
+        let stage = self.setup.stage;
+        let mut counts: Vec<(TokenPair, u64)> = Vec::new();
+        for worker in &mut stage.lock_workers() {
+            memory::extend(&mut counts, &std::mem::take(&mut worker.counted))?;
+        }
         counts.sort_unstable();
         let same = counts.chunk_by(|one, other| one.0 == other.0);
         let sums = same.map(|same| (same[0].0, same.iter().map(|(_, count)| count).sum()));
-        let kept: Vec<(Pair, u64)> = sums.filter(|&(_, count)| count >= self.floor).collect();
-        let mut pairs = Pairs::default();
-        pairs.insert(&kept);
-        self.enqueue_from(&pairs, 0);
+        let kept = memory::collect(sums.filter(|&(_, count)| count >= self.floor))?;
+        let mut pairs = PairCounts::new()?;
+        pairs.insert(&kept)?;
+        self.enqueue_from(&pairs, 0)?;
         self.plan(|plan| plan.pairs = pairs);
-        self.round(Step::Index);
+        self.round(Task::Index)
     }
 
-    /// Count the pairs anew that were too rare; false if no pair is.
-    fn lower_floor(&mut self) -> bool {
-        let lowest = self.job.options.min_count.get();
+    /// Lower the floor and count all pairs again; false if the floor is the lowest already.
+    fn lower_floor(&mut self) -> Result<bool> {
+        let lowest = self.setup.options.min_count.get();
         if self.floor == lowest {
-            return false;
+            return Ok(false);
         }
         self.floor = (self.floor / FLOOR_STEP).max(lowest);
-        self.count_pairs();
-        true
+        self.count_pairs()?;
+        Ok(true)
     }
 
     /// The indices of the pairs to be merged next, at most `most`; none if all are too rare.
-    fn next_batch(&mut self, most: usize) -> Vec<u32> {
+    fn next_batch(&mut self, most: usize) -> Result<Vec<u32>> {
         loop {
-            let stage = self.job.stage;
+            let stage = self.setup.stage;
             let plan = stage.plan.read().unwrap_or_else(PoisonError::into_inner);
-            let mut shards = stage.lock_shards();
-            let place =
-                |index| first_place(&mut shards, index, plan.pairs.pair(index), &self.lengths);
-            let most = most.min(self.job.mode.batch);
-            let batch = self.queue.next_batch(&plan.pairs, self.floor, most, place);
-            drop((plan, shards));
-            if !batch.is_empty() || !self.lower_floor() {
-                return batch;
+            let mut workers = stage.lock_workers();
+            let position =
+                |index| first_position(&mut workers, index, plan.pairs.pair(index), &self.lengths);
+            let most = most.min(self.setup.tuning.batch);
+            let batch = self.queue.next_batch(&plan.pairs, self.floor, most, position)?;
+            drop((plan, workers));
+            if !batch.is_empty() || !self.lower_floor()? {
+                return Ok(batch);
             }
         }
     }
 
-    /// Merge pairs, which [`next_batch`](Self::next_batch) gave, and take over what that changes.
-    fn make(&mut self, batch: &[u32], trained: &mut Trained) {
-        let stage = self.job.stage;
+    /// Merge the pairs of [`next_batch`](Self::next_batch), and apply the changes.
+    fn make(&mut self, batch: &[u32], trained: &mut Trained) -> Result<()> {
+        let stage = self.setup.stage;
         self.plan(|plan| plan.batch.clear());
         for &index in batch {
             let (pair, count) = self.plan(|plan| plan.begin(index));
-            trained.merges.push(pair);
-            trained.counts.push(count);
-            self.lengths.push(self.joined_length(pair));
-            self.queue.order.created(pair);
+            memory::push(&mut trained.merges, pair)?;
+            memory::push(&mut trained.counts, count)?;
+            let length = self.joined_length(pair);
+            memory::push(&mut self.lengths, length)?;
+            self.queue.created(pair)?;
         }
-        let visits = stage.lock_shards().iter().map(|shard| shard.visits(batch)).sum();
-        self.small_round(Step::Merge, visits);
-        let shards = stage.lock_shards();
-        let made = |merge| shards.iter().map(|shard| shard.changes.made(merge)).sum::<u64>();
+        let visits = stage.lock_workers().iter().map(|worker| worker.visits(batch)).sum();
+        self.small_round(Task::Merge, visits)?;
+        let workers = stage.lock_workers();
+        let made = |merge| workers.iter().map(|worker| worker.changes.made(merge)).sum::<u64>();
+        memory::reserve(&mut trained.made, batch.len())?;
         trained.made.extend((0..batch.len()).map(made));
-        drop(shards);
-        self.take_over();
-        self.small_round(Step::Place, visits);
+        drop(workers);
+        self.apply_changes()?;
+        self.small_round(Task::AddPostings, visits)
     }
 
-    /// Take over what the threads report of the batch. Pairs that are born below the floor can never
+    /// Apply the changes of the batch to the counts of pairs. New pairs below the floor can never
     /// reach it and are not kept.
-    fn take_over(&mut self) {
-        let stage = self.job.stage;
+    fn apply_changes(&mut self) -> Result<()> {
+        let stage = self.setup.stage;
         let plan = &mut *stage.plan.write().unwrap_or_else(PoisonError::into_inner);
-        let shards = stage.lock_shards();
+        let workers = stage.lock_workers();
         let first = plan.pairs.len();
-        for shard in &shards {
-            plan.pairs.lower(&shard.changes.known);
+        for worker in &workers {
+            plan.pairs.lower(&worker.changes.removed_kept);
         }
-        plan.born.clear();
-        let mut born = Vec::new();
+        plan.kept.clear();
+        self.sums.grow(plan.ids)?;
+        let mut new = Vec::new();
         for (number, merge) in plan.batch.iter().enumerate() {
-            for &(slot, count) in shards.iter().flat_map(|shard| shard.changes.born(number)) {
-                self.sums.add(slot, count);
-            }
-            let mut kept = Vec::new();
-            self.sums.drain(|slot, count| {
+            let mut created = workers.iter().flat_map(|worker| worker.changes.created(number));
+            created.try_for_each(|&(neighbour, count)| self.sums.add(neighbour, count))?;
+            let mut kept = memory::with_room(self.sums.len())?;
+            memory::reserve(&mut new, self.sums.len())?;
+            self.sums.drain(|neighbour, count| {
                 if count >= self.floor {
-                    born.push((born_pair(slot, merge.new), count));
-                    kept.push(slot);
+                    new.push((new_pair(neighbour, merge.new), count));
+                    kept.push(neighbour);
                 }
             });
-            plan.born.push(kept);
+            plan.kept.push(kept);
         }
-        plan.pairs.insert(&born);
-        for shard in &shards {
-            let mut known = Vec::new();
-            plan.pairs.find_all(shard.changes.late(), &mut known);
-            plan.pairs.lower(&known);
+        plan.pairs.insert(&new)?;
+        for worker in &workers {
+            let mut kept = Vec::new();
+            plan.pairs.find_all(worker.changes.removed_in_batch(), &mut kept)?;
+            plan.pairs.lower(&kept);
         }
-        self.enqueue_from(&plan.pairs, first);
+        self.enqueue_from(&plan.pairs, first)
     }
 
-    /// Put the pairs from an index on into the queue, except those that may not be merged.
-    fn enqueue_from(&mut self, pairs: &Pairs, first: u32) {
+    /// Queue the pairs from an index on, except those whose token would be too long.
+    fn enqueue_from(&mut self, pairs: &PairCounts, first: u32) -> Result<()> {
         for index in first..pairs.len() {
             let length = self.joined_length(pairs.pair(index)) as usize;
-            if self.job.options.max_token_bytes.is_none_or(|most| length <= most) {
-                self.queue.push(pairs.pair(index), pairs.count(index), index);
+            if self.setup.options.max_token_bytes.is_none_or(|most| length <= most) {
+                self.queue.push(pairs.pair(index), pairs.count(index), index)?;
             }
         }
+        Ok(())
     }
 
-    /// The length in bytes of the token that a pair makes.
-    fn joined_length(&self, (left, right): Pair) -> u32 {
+    /// The length in bytes of the token of a pair.
+    fn joined_length(&self, (left, right): TokenPair) -> u32 {
         self.lengths[left as usize] + self.lengths[right as usize]
     }
 }
 
-/// Where a pair first stands that stands somewhere.
-fn first_place(
-    shards: &mut [MutexGuard<'_, Shard>],
+/// The first position of a pair in the words of all workers.
+fn first_position(
+    workers: &mut [MutexGuard<'_, Worker>],
     index: u32,
-    pair: Pair,
+    pair: TokenPair,
     lengths: &[u32],
-) -> Place {
-    let mut places = shards.iter_mut().map(|shard| shard.first_place(index, pair, lengths));
-    let first = places.by_ref().enumerate().find_map(|(shard, place)| Some((shard, place?)));
+) -> Position {
+    let mut positions =
+        workers.iter_mut().map(|worker| worker.first_position(index, pair, lengths));
+    let first = positions.by_ref().enumerate().find_map(|(worker, found)| Some((worker, found?)));
     first.unwrap_or((usize::MAX, 0))
 }

@@ -1,33 +1,34 @@
-//! Distinct pretokens as sequences of ids, rewritten in place as merges are made.
+//! Distinct pretokens as sequences of ids, which merges rewrite in place.
 
 use std::ops::Range;
 
-use super::changes::Changes;
-use super::pairs::Pair;
-use super::start::Start;
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
 use crate::count::Counts;
 use crate::error::{Error, Result};
-use crate::prefetch::prefetch;
+use crate::machine::prefetch::prefetch;
+use crate::memory;
+use crate::train::changes::Changes;
+use crate::train::pair::{TokenPair, Word};
+use crate::train::seed::Seed;
 
-/// Names a word: where its cells begin.
-pub(super) type Word = u32;
-
-/// A range of the distinct pretokens, without those of one id.
+/// A range of the distinct pretokens, without those of a single id.
 ///
-/// Words are visited in no order, and the memory of each is waited for. So they are kept in cells of
-/// 16 bits, if all ids, lengths and counts fit.
+/// Words are visited in no order, and each visit waits for memory. So words are stored in cells of
+/// 16 bits if all ids, lengths and counts fit.
 pub(super) enum Words {
     Narrow(Cells<u16>),
     Wide(Cells<u32>),
 }
 
 impl Words {
-    /// For ids below `vocab_size`. Fails if there are too many for the names of words, or if a
-    /// pretoken has no ids.
+    /// For ids below `vocab_size`. Fails if the cells are too many to number in 32 bits, or if the
+    /// seed has no ids for a pretoken.
     pub(super) fn new(
         counts: &Counts,
         range: Range<usize>,
-        start: &mut Start,
+        seed: &mut Seed,
         vocab_size: usize,
     ) -> Result<Self> {
         let fits = |(pretoken, count): (&[u8], u64)| {
@@ -35,14 +36,14 @@ impl Words {
         };
         let narrow = vocab_size <= 1 << u16::BITS && counts.range(range.clone()).all(fits);
         Ok(if narrow {
-            Self::Narrow(Cells::new(counts, range, start)?)
+            Self::Narrow(Cells::new(counts, range, seed)?)
         } else {
-            Self::Wide(Cells::new(counts, range, start)?)
+            Self::Wide(Cells::new(counts, range, seed)?)
         })
     }
 
-    /// How many pairs of neighbours the corpus has in these words. Fails beyond 64 bits; if it does
-    /// not, no count of a pair can overflow later.
+    /// How many pairs of neighbours the corpus has in these words. Fails beyond 64 bits; otherwise
+    /// no count of a pair can overflow later.
     pub(super) fn total_pairs(&self) -> Result<u64> {
         match self {
             Self::Narrow(cells) => cells.total_pairs(),
@@ -50,33 +51,65 @@ impl Words {
         }
     }
 
-    /// Call `each` with every pair of neighbours in every word, in order, and with the count of the
+    /// Call `each` with each word, each of its pairs of neighbours in order, and the count of the
     /// word.
-    pub(super) fn for_each_pair(&self, each: impl FnMut(Word, Pair, u64)) {
+    pub(super) fn for_each_pair(&self, each: impl FnMut(Word, TokenPair, u64)) {
         match self {
             Self::Narrow(cells) => cells.for_each_pair(each),
             Self::Wide(cells) => cells.for_each_pair(each),
         }
     }
 
-    /// Where a pair first occurs in a word, as a number that grows from word to word and from byte
-    /// to byte. `lengths` has the length in bytes of each token.
-    pub(super) fn place(&self, word: Word, pair: Pair, lengths: &[u32]) -> Option<u64> {
+    /// The first position of a pair in a word, as a number that grows from word to word and from
+    /// byte to byte. `lengths` has the length in bytes of each token.
+    pub(super) fn position(&self, word: Word, pair: TokenPair, lengths: &[u32]) -> Option<u64> {
         match self {
-            Self::Narrow(cells) => cells.place(word, pair, lengths),
-            Self::Wide(cells) => cells.place(word, pair, lengths),
+            Self::Narrow(cells) => cells.position(word, pair, lengths),
+            Self::Wide(cells) => cells.position(word, pair, lengths),
         }
     }
 
-    /// How often a pair occurs, by looking at every word.
-    pub(super) fn count_pair(&self, pair: Pair) -> u64 {
+    /// The count of each pair in these words, in no order, where `ids` ids exist.
+    pub(super) fn count_pairs(&self, ids: u32) -> Result<Vec<(TokenPair, u64)>> {
+        if ids <= 256 { self.count_bytes() } else { self.count_tokens() }
+    }
+
+    /// While all ids are bytes, a table of all pairs is small.
+    fn count_bytes(&self) -> Result<Vec<(TokenPair, u64)>> {
+        let mut table: Vec<u64> = memory::zeros(1 << 16)?;
+        self.for_each_pair(|_, (left, right), count| table[(left << 8 | right) as usize] += count);
+        let all = (0..=255).flat_map(|left| (0..=255).map(move |right| (left, right)));
+        memory::collect(all.zip(table).filter(|&(_, count)| count > 0))
+    }
+
+    fn count_tokens(&self) -> Result<Vec<(TokenPair, u64)>> {
+        let mut table: HashMap<TokenPair, u64, FixedState> = HashMap::default();
+        let mut counted = Ok(());
+        self.for_each_pair(|_, pair, count| {
+            counted = std::mem::replace(&mut counted, Ok(())).and_then(|()| {
+                memory::reserve_entry(&mut table)?;
+                *table.entry(pair).or_insert(0) += count;
+                Ok(())
+            });
+        });
+        counted?;
+        memory::collect(table)
+    }
+
+    /// The count of one pair, found by visiting every word.
+    pub(super) fn count_pair(&self, pair: TokenPair) -> u64 {
         let mut sum = 0;
         self.for_each_pair(|_, found, count| sum += if found == pair { count } else { 0 });
         sum
     }
 
-    /// Merge a pair in all these words and add what that changes.
-    pub(super) fn merge_all(&mut self, words: &[Word], pair: Pair, changes: &mut Changes) {
+    /// Merge a pair in these words and record the changes.
+    pub(super) fn merge_all(
+        &mut self,
+        words: &[Word],
+        pair: TokenPair,
+        changes: &mut Changes,
+    ) -> Result<()> {
         match self {
             Self::Narrow(cells) => cells.merge_all(words, pair, changes),
             Self::Wide(cells) => cells.merge_all(words, pair, changes),
@@ -84,31 +117,33 @@ impl Words {
     }
 }
 
-/// What stands before the ids of a word: room, length, and the count in two halves.
+/// The cells before the ids of a word: capacity, length, and the count in two halves.
 const HEADER: usize = 4;
 
-/// How many words ahead the memory of a word is asked for.
+/// How many words ahead a word is prefetched.
 const AHEAD: usize = 12;
 
-/// Most words have fewer cells, but may stand on two lines of memory.
-const MOST: usize = 16;
+/// Most words have fewer cells, which may lie on two cache lines.
+const TYPICAL: usize = 16;
 
-/// Words end to end, all about a word in one place: its room and its length in ids, its count, then
-/// its ids.
+/// Words end to end. Each is its capacity and length in ids, its count, then its ids.
 pub(super) struct Cells<C> {
     cells: Vec<C>,
 }
 
-/// What holds an id, a length, or half of a count.
+/// A number that holds an id, a length, or half of a count.
 pub(super) trait Cell: Copy + Default + Eq + Into<u32> {
-    /// All bits, or those that fit; whoever makes cells has seen to it that all do.
+    /// The lower bits of a number. All but halves of counts fit; [`Words::new`] has checked that.
     fn of(number: u64) -> Self;
 
     const BITS: u32;
 }
 
 impl Cell for u16 {
-    #[expect(clippy::cast_possible_truncation, reason = "halves are cut; all else fits")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a count is cut into halves; all else fits"
+    )]
     fn of(number: u64) -> Self {
         number as Self
     }
@@ -117,7 +152,10 @@ impl Cell for u16 {
 }
 
 impl Cell for u32 {
-    #[expect(clippy::cast_possible_truncation, reason = "halves are cut; all else fits")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a count is cut into halves; all else fits"
+    )]
     fn of(number: u64) -> Self {
         number as Self
     }
@@ -126,12 +164,12 @@ impl Cell for u32 {
 }
 
 impl<C: Cell> Cells<C> {
-    fn new(counts: &Counts, range: Range<usize>, start: &mut Start) -> Result<Self> {
-        let most = range.len() * HEADER + counts.bytes_of(&range);
-        let mut words = Self { cells: Vec::with_capacity(most) };
+    fn new(counts: &Counts, range: Range<usize>, seed: &mut Seed) -> Result<Self> {
+        let capacity = range.len() * HEADER + counts.bytes_of(&range);
+        let mut words = Self { cells: memory::with_room(capacity)? };
         let mut ids = Vec::new();
         for (pretoken, count) in counts.range(range) {
-            start.ids(pretoken, &mut ids)?;
+            seed.ids(pretoken, &mut ids)?;
             if ids.len() > 1 {
                 words.push(&ids, count)?;
             }
@@ -153,9 +191,9 @@ impl<C: Cell> Cells<C> {
     fn iter(&self) -> impl Iterator<Item = (Word, &[C], u64)> {
         let mut word = 0;
         std::iter::repeat_with(|| ()).map_while(move |()| {
-            let room: u32 = (*self.cells.get(word as usize)?).into();
+            let capacity: u32 = (*self.cells.get(word as usize)?).into();
             let item = (word, self.ids(word), self.count(word));
-            word += u32::try_from(HEADER).expect("a small number") + room;
+            word += u32::try_from(HEADER).expect("a small number") + capacity;
             Some(item)
         })
     }
@@ -184,7 +222,7 @@ impl<C: Cell> Cells<C> {
         total.ok_or(Error::CountOverflow)
     }
 
-    fn for_each_pair(&self, mut each: impl FnMut(Word, Pair, u64)) {
+    fn for_each_pair(&self, mut each: impl FnMut(Word, TokenPair, u64)) {
         for (word, ids, count) in self.iter() {
             for pair in ids.windows(2) {
                 each(word, (pair[0].into(), pair[1].into()), count);
@@ -192,28 +230,30 @@ impl<C: Cell> Cells<C> {
         }
     }
 
-    fn place(&self, word: Word, pair: Pair, lengths: &[u32]) -> Option<u64> {
+    fn position(&self, word: Word, pair: TokenPair, lengths: &[u32]) -> Option<u64> {
         let ids = self.ids(word);
-        let at = position(ids, cells(pair))?;
+        let at = find(ids, cells(pair))?;
         let bytes = ids[..at].iter().map(|&id| u64::from(lengths[Into::<u32>::into(id) as usize]));
         Some(u64::from(word) << 32 | bytes.sum::<u64>())
     }
 
-    fn merge_all(&mut self, words: &[Word], pair: Pair, changes: &mut Changes) {
+    fn merge_all(&mut self, words: &[Word], pair: TokenPair, changes: &mut Changes) -> Result<()> {
         let pair = cells(pair);
         for (index, &word) in words.iter().enumerate() {
             if let Some(&later) = words.get(index + AHEAD) {
                 prefetch(&self.cells, later as usize);
-                prefetch(&self.cells, later as usize + MOST - 1);
+                prefetch(&self.cells, later as usize + TYPICAL - 1);
             }
-            self.merge(word, pair, changes);
+            self.merge(word, pair, changes)?;
         }
+        Ok(())
     }
 
     /// Merge a pair in one word, from left to right.
-    fn merge(&mut self, word: Word, pair: (C, C), changes: &mut Changes) {
-        let Some(first) = position(self.ids(word), pair) else { return };
+    fn merge(&mut self, word: Word, pair: (C, C), changes: &mut Changes) -> Result<()> {
+        let Some(first) = find(self.ids(word), pair) else { return Ok(()) };
         let (count, length) = (self.count(word), self.length(word));
+        changes.reserve(length)?;
         let start = word as usize + HEADER;
         let ids = &mut self.cells[start..start + length];
         let new = C::of(u64::from(changes.new_id()));
@@ -233,15 +273,16 @@ impl<C: Cell> Cells<C> {
         }
         changes.add_made((read - write) as u64 * count);
         self.cells[word as usize + 1] = C::of(write as u64);
+        Ok(())
     }
 }
 
-fn cells<C: Cell>((left, right): Pair) -> (C, C) {
+fn cells<C: Cell>((left, right): TokenPair) -> (C, C) {
     (C::of(u64::from(left)), C::of(u64::from(right)))
 }
 
-/// Where a pair first stands.
+/// The index of the first occurrence of a pair.
 #[inline]
-fn position<C: Cell>(ids: &[C], (left, right): (C, C)) -> Option<usize> {
+fn find<C: Cell>(ids: &[C], (left, right): (C, C)) -> Option<usize> {
     ids.windows(2).position(|ids| ids[0] == left && ids[1] == right)
 }

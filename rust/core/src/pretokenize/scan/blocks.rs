@@ -1,64 +1,91 @@
 //! The pretokens of 64 bytes at once.
 //!
-//! The plain way is [`step`](super::step): stand at the start of a pretoken and walk to its end.
-//! Here the starts of all pretokens in a block are computed as bits, by shifting and combining the
-//! masks of the classes. Three decisions keep that simple:
+//! The plain twin is [`step`], which walks from the start of a pretoken to its end. Here, the
+//! starts of all pretokens in a block are computed as bits, by shifting and combining the masks of
+//! the classes. Three decisions keep that simple:
 //!
-//! 1. **A block begins where a pretoken begins.** No pattern looks back over a border, so a block
-//!    needs to know nothing of what came before. The last pretoken of a block, whose end is not
-//!    seen, is looked at again as the first of the next.
-//! 2. **What is rare stops the block.** Some decisions need more than a neighbour: a newline behind
-//!    spaces changes what happens to the spaces, a mark may belong to a word or not. Starts are
-//!    taken up to there, and one step of the plain way goes on.
-//! 3. **White space is decided when its end is seen**, so starts count only up to the last character
-//!    of the block that is no white space.
+//! 1. **A block begins where a pretoken begins.** No pattern looks back beyond that, so a block
+//!    needs no state from the previous one. The last pretoken of a block, whose end is not seen,
+//!    becomes the first one of the next block.
+//! 2. **Rare cases end the block early.** Some decisions need more than a neighbour: a newline
+//!    after spaces changes how the spaces are divided, a mark may belong to a word or not. Starts
+//!    are taken up to that position, and one plain step continues.
+//! 3. **White space is divided when its end is seen**, so starts are sure only up to the last
+//!    character of the block that is not white space.
 //!
-//! In the comments below, a *run* is a longest sequence of bytes of one mask.
+//! In the comments below, a *run* is a maximal sequence of bytes in one mask.
 
 #![expect(
     clippy::inline_always,
     reason = "all of it must be compiled for the instructions of the caller"
 )]
 
-use super::super::Ends;
-use super::super::family::{Contraction, Family, Prefix, Tail};
-use super::classify::{BLOCK, Classify, Masks, Work};
-use super::step::{self, contraction, step};
-use crate::prefetch::prefetch;
+use crate::machine::prefetch::prefetch;
+use crate::machine::simd::{Portable, SimdLevel, Work};
+use crate::pretokenize::ends::PretokenEnds;
+use crate::pretokenize::pattern_shape::{Contraction, PatternShape, Prefix, Tail};
+#[cfg(target_arch = "x86_64")]
+use crate::pretokenize::scan::classify::ByRows;
+use crate::pretokenize::scan::classify::Classify;
+use crate::pretokenize::scan::masks::{BLOCK, Masks};
+use crate::pretokenize::scan::step::{self, contraction, step};
 
-/// How many plain steps follow where a block gave nothing: there, blocks are likely to fail again.
+/// How many plain steps follow a block without sure starts: the next blocks would likely fail too.
 const STEPS: usize = 4;
 
-/// Text is asked for so many bytes before it is looked at. Between two calls others use the processor, and
-/// what it guesses of a text by itself it guesses anew for each call.
+/// How many bytes ahead text is prefetched. Encoding uses the caches between two calls, and the
+/// hardware prefetcher starts anew with each call.
 const AHEAD: usize = 1024;
 
-/// Fill `ends` with the ends of the pretokens from `start` on.
-pub(super) struct Fill<'a> {
-    pub(super) family: Family,
-    pub(super) text: &'a str,
-    pub(super) start: usize,
-    pub(super) ends: &'a mut Ends,
+/// Push the ends of the pretokens from `start` on, until there is little room or no text left.
+pub(super) fn fill(
+    level: SimdLevel,
+    shape: PatternShape,
+    text: &str,
+    start: usize,
+    ends: &mut PretokenEnds,
+) {
+    match level {
+        #[cfg(target_arch = "x86_64")]
+        SimdLevel::Avx512(level, _) => {
+            level.run(Fill { shape, text, start, ends, classify: ByRows::new(level) });
+        }
+        #[cfg(target_arch = "x86_64")]
+        SimdLevel::Avx2(level) => level.run(Fill { shape, text, start, ends, classify: level }),
+        #[cfg(target_arch = "aarch64")]
+        SimdLevel::Neon(level) => level.run(Fill { shape, text, start, ends, classify: level }),
+        SimdLevel::Portable => Fill { shape, text, start, ends, classify: Portable }.run(),
+    }
 }
 
-impl Work for Fill<'_> {
+struct Fill<'a, C> {
+    shape: PatternShape,
+    text: &'a str,
+    start: usize,
+    ends: &'a mut PretokenEnds,
+    classify: C,
+}
+
+impl<C: Classify> Work for Fill<'_, C> {
+    type Output = ();
+
     #[inline(always)]
-    fn run(self, classify: &impl Classify) {
-        let Self { family, text, start, ends } = self;
-        match (family.prefix, family.cased) {
-            (Prefix::Space, _) => fill::<false, false>(family, text, start, ends, classify),
-            (Prefix::Any, false) => fill::<true, false>(family, text, start, ends, classify),
-            (Prefix::Any, true) => fill::<true, true>(family, text, start, ends, classify),
+    fn run(self) {
+        let Self { shape, text, start, ends, classify } = self;
+        match (shape.prefix, shape.cased) {
+            (Prefix::Space, _) => fill_as::<false, false>(shape, text, start, ends, &classify),
+            (Prefix::Any, false) => fill_as::<true, false>(shape, text, start, ends, &classify),
+            (Prefix::Any, true) => fill_as::<true, true>(shape, text, start, ends, &classify),
         }
     }
 }
 
 #[inline(always)]
-fn fill<const ANY: bool, const CASED: bool>(
-    family: Family,
+fn fill_as<const ANY: bool, const CASED: bool>(
+    shape: PatternShape,
     text: &str,
     mut start: usize,
-    ends: &mut Ends,
+    ends: &mut PretokenEnds,
     classify: &impl Classify,
 ) {
     let bytes = text.as_bytes();
@@ -68,20 +95,21 @@ fn fill<const ANY: bool, const CASED: bool>(
         if CASED {
             masks = with_marks(masks);
         }
-        let starts = starts::<ANY, CASED>(family, &masks, text, start);
+        let starts = starts::<ANY, CASED>(shape, &masks, text, start);
         if starts != 1 {
             let is_last = bytes.len() - start <= BLOCK;
             start = take(starts, start, ends, classify);
             if is_last {
-                // What is left is one pretoken, or little more, and another block takes three times as long as a step.
-                return step::fill(family, text, start, ends);
+                // Little more than one pretoken is left, and a block takes three times as long as a
+                // step.
+                return step::fill(shape, text, start, ends);
             }
         } else if let Some(end) = long_word::<ANY, CASED>(&masks, text, start, classify) {
             start = end;
             ends.push(start);
         } else {
             for _ in 0..STEPS {
-                start = step(family, text, start);
+                start = step(shape, text, start);
                 ends.push(start);
                 if start == bytes.len() {
                     return;
@@ -91,8 +119,8 @@ fn fill<const ANY: bool, const CASED: bool>(
     }
 }
 
-/// The end of a word that begins where this block begins and fills it, as words do in scripts that put no
-/// spaces between them. `None` if it is no such word, or one that only the plain way can end.
+/// The end of a word that begins with this block and fills it, as in scripts without spaces. `None`
+/// if the block is not such a word, or if only plain steps can find its end.
 #[cold]
 fn long_word<const ANY: bool, const CASED: bool>(
     block: &Masks,
@@ -120,7 +148,7 @@ fn long_word<const ANY: bool, const CASED: bool>(
     Some(end)
 }
 
-/// Whether a block is a word of several characters, or the beginning of one.
+/// Whether a whole block is a word of several characters, or the beginning of one.
 #[inline(always)]
 fn is_word<const ANY: bool, const CASED: bool>(m: &Masks) -> bool {
     let first = with_continuation(1, m.continuation);
@@ -129,13 +157,14 @@ fn is_word<const ANY: bool, const CASED: bool>(m: &Masks) -> bool {
     m.valid & !body::<CASED>(m) & !prefix == 0 && m.valid & !first != 0
 }
 
-/// What goes on in a long word: letters. Where case counts, those that have none, and marks.
+/// The characters that continue a long word: letters; where case counts, letters without case and
+/// marks.
 #[inline(always)]
 fn body<const CASED: bool>(m: &Masks) -> u64 {
     m.uncased | if CASED { m.mark } else { m.upper | m.lower }
 }
 
-/// The masks of the next block of a text that is not over.
+/// The masks of the next block; `rest` is not empty.
 #[inline(always)]
 fn masks_of(rest: &[u8], classify: &impl Classify) -> Masks {
     if let Some(block) = rest.first_chunk() {
@@ -146,28 +175,28 @@ fn masks_of(rest: &[u8], classify: &impl Classify) -> Masks {
     classify.masks(&padded, rest.len())
 }
 
-/// Push all starts but the first as ends; the last is where to go on.
+/// Push all starts but the first as ends. Returns the last start, from which to continue.
 #[inline(always)]
-fn take(starts: u64, start: usize, ends: &mut Ends, classify: &impl Classify) -> usize {
+fn take(starts: u64, start: usize, ends: &mut PretokenEnds, classify: &impl Classify) -> usize {
     let left = starts & (starts - 1);
     let count = left.count_ones() as usize;
-    let places = classify.places(left);
+    let positions = classify.positions(left);
     let eights =
-        ends.spare::<BLOCK>().as_chunks_mut::<8>().0.iter_mut().zip(places.as_chunks::<8>().0);
-    // A few too many cost less than a branch for each, which a processor would have to guess.
-    for (ends, places) in eights.take(count.div_ceil(8)) {
-        for (end, &place) in ends.iter_mut().zip(places) {
-            *end = start + usize::from(place);
+        ends.spare::<BLOCK>().as_chunks_mut::<8>().0.iter_mut().zip(positions.as_chunks::<8>().0);
+    // A few superfluous ends cost less than a branch misprediction.
+    for (ends, positions) in eights.take(count.div_ceil(8)) {
+        for (end, &position) in ends.iter_mut().zip(positions) {
+            *end = start + usize::from(position);
         }
     }
     ends.add(count);
     start + 63 - starts.leading_zeros() as usize
 }
 
-/// The starts of pretokens in a block, as far as they are sure; the first byte is one.
+/// The sure starts of pretokens in a block; the first byte is one.
 #[inline(always)]
 fn starts<const ANY: bool, const CASED: bool>(
-    family: Family,
+    shape: PatternShape,
     m: &Masks,
     text: &str,
     start: usize,
@@ -177,13 +206,13 @@ fn starts<const ANY: bool, const CASED: bool>(
     let other = m.valid & !(letter | m.number | white);
     let behind_blank = m.blank << 1;
 
-    // Punctuation begins a pretoken unless a space stands before it, and then the space does.
+    // Punctuation begins a pretoken, unless a space precedes it and begins the pretoken.
     let other_starts = first(other) & !behind_blank;
     let number_starts = first(m.number) & if ANY { u64::MAX } else { !behind_blank };
     let mut all = 1 | other_starts | number_starts;
     if ANY {
-        // One character before a word goes with it, unless it is part of something else: a longer
-        // run of punctuation, or punctuation behind a space.
+        // A word includes one character before it, unless that belongs to another pretoken: a
+        // longer run of punctuation, or punctuation after a space.
         let prefix = with_continuation(other_starts, m.continuation) | m.space;
         all |= first(letter) & !(prefix << 1);
         all |= first(m.space) | last(m.space, white, m.continuation);
@@ -192,44 +221,44 @@ fn starts<const ANY: bool, const CASED: bool>(
         all |= first(letter) & !behind_blank;
         all |= first(white) | last(white, white, m.continuation);
     }
-    if let Some(most) = family.digits {
+    if let Some(most) = shape.digits {
         all |= digit_groups(m.number, m.continuation, most);
     }
     if CASED {
         all |= m.upper & (m.lower << 1);
         all = suffixes(all, m.apostrophe & (letter << 1), text, start);
     } else if m.apostrophe & other_starts != 0 {
-        let any_case = family.contraction == Contraction::AnyCase;
+        let any_case = shape.contraction == Contraction::AnyCase;
         all = contractions::<ANY>(all, m.apostrophe & other_starts, any_case, text, start);
     }
-    all & sure::<ANY, CASED>(family, m, all, white)
+    all & sure::<ANY, CASED>(shape, m, all, white)
 }
 
-/// The same masks, with marks behind lower-case letters among these: both end a word in the same way. Where
-/// there is an apostrophe, the word may have ended before the mark.
+/// The same masks, with marks after lower-case letters counted as lower case: both end a word in
+/// the same way. Not in a block with an apostrophe, where the word may have ended before the mark.
 #[inline(always)]
 fn with_marks(m: Masks) -> Masks {
     if m.mark == 0 || m.apostrophe != 0 {
         return m;
     }
-    // A sum carries from the first mark of a run to behind its last.
+    // The carry of a sum goes from the first mark of a run to the bit after its last.
     let marks = m.mark & !m.mark.wrapping_add(m.lower << 1 & m.mark);
     Masks { lower: m.lower | marks, mark: m.mark & !marks, ..m }
 }
 
-/// The bits up to which starts are sure.
+/// The bits at which starts are sure.
 #[inline(always)]
 fn sure<const ANY: bool, const CASED: bool>(
-    family: Family,
+    shape: PatternShape,
     m: &Masks,
     starts: u64,
     white: u64,
 ) -> u64 {
-    // Up to the last character that is no white space. Its last byte will do: starts are at first
-    // bytes.
+    // Up to the last character that is not white space. Its last byte may be included, as starts
+    // are at first bytes.
     let solid = m.valid & !white;
     let mut sure = if solid == 0 { 1 } else { u64::MAX >> solid.leading_zeros() };
-    // White space with a newline behind a space: only its first pretoken starts where it seems to.
+    // In white space with a newline after a space, only the start of the first pretoken is sure.
     let before_newline = m.space & (m.newline >> 1);
     if ANY && before_newline != 0 {
         let at = before_newline.trailing_zeros();
@@ -240,11 +269,12 @@ fn sure<const ANY: bool, const CASED: bool>(
     }
     let mut stop = 0;
     if CASED {
-        // What has no case may end either half of a word. Marks are part of a word behind a letter.
+        // A letter without case may end either half of a word. A mark after a letter is in the
+        // word.
         let (cased, uncased) = (m.upper | m.lower, m.uncased | m.mark);
         stop |= uncased & (cased << 1) | cased & (uncased << 1) | m.mark & !(uncased << 1);
     }
-    if family.tail == Tail::NewlinesAndSlashes {
+    if shape.tail == Tail::NewlinesAndSlashes {
         stop |= m.slash & (m.newline << 1);
     }
     if stop != 0 {
@@ -259,7 +289,7 @@ fn first(mask: u64) -> u64 {
     mask & !(mask << 1)
 }
 
-/// The last characters of runs of `mask` that no `follower` follows, at their first bytes.
+/// The first bytes of the last characters of runs of `mask` that no `follower` follows.
 #[inline(always)]
 fn last(mask: u64, follower: u64, continuation: u64) -> u64 {
     let mut last = mask & !(follower >> 1);
@@ -281,13 +311,13 @@ fn with_continuation(firsts: u64, continuation: u64) -> u64 {
     all
 }
 
-/// Where digits are divided, `most` of them going together, counted from the start of each run.
+/// Where runs of digits are divided into groups of `most`.
 #[inline(always)]
 fn digit_groups(number: u64, continuation: u64, most: u8) -> u64 {
     if number & continuation != 0 {
         return wide_digit_groups(number, continuation, most);
     }
-    // Bytes that have so many digits before them.
+    // Digits that follow `most` other digits.
     let full = (1..=most).fold(number, |full, before| full & (number << before));
     let (mut groups, mut last) = (0, first(number) << most & full);
     while last != 0 {
@@ -297,28 +327,28 @@ fn digit_groups(number: u64, continuation: u64, most: u8) -> u64 {
     groups
 }
 
-/// The same for digits of which some take more than a byte.
+/// As [`digit_groups`], for digits of which some have several bytes.
 #[cold]
 fn wide_digit_groups(number: u64, continuation: u64, most: u8) -> u64 {
     let (mut groups, mut left) = (0, number & !continuation);
-    let (mut place, mut count) = (u32::MAX, 0);
+    let (mut previous, mut count) = (u32::MAX, 0);
     while left != 0 {
         let at = left.trailing_zeros();
-        // Digits go together if there are only bytes of numbers between them.
-        let gap = place == u32::MAX || !number >> place & ((1 << (at - place)) - 1) != 0;
+        // Digits are in one run if all bytes between them belong to digits.
+        let gap = previous == u32::MAX || !number >> previous & ((1 << (at - previous)) - 1) != 0;
         count = if gap { 0 } else { count + 1 };
         if count == u32::from(most) {
             groups |= 1 << at;
             count = 0;
         }
-        place = at;
+        previous = at;
         left &= left - 1;
     }
     groups
 }
 
-/// Contractions that are pretokens of their own: a start behind each. Where a word has no prefix
-/// but a space, the start that its letters seem to be goes away.
+/// Contractions as separate pretokens: add a start after each. If only a space may precede a word,
+/// remove the start at the letters of the contraction.
 fn contractions<const ANY: bool>(
     mut starts: u64,
     mut apostrophes: u64,
@@ -339,8 +369,8 @@ fn contractions<const ANY: bool>(
     starts
 }
 
-/// Contractions that end a word: no start at the apostrophe or within, but one behind. A word has
-/// one at most.
+/// Contractions at the end of a word: remove the starts at and after the apostrophe, and add one
+/// after the contraction. A word has at most one.
 fn suffixes(mut starts: u64, mut apostrophes: u64, text: &str, start: usize) -> u64 {
     let mut after_suffix = usize::MAX;
     while apostrophes != 0 {
@@ -357,8 +387,8 @@ fn suffixes(mut starts: u64, mut apostrophes: u64, text: &str, start: usize) -> 
     starts
 }
 
-/// The bits from a place on, which may be behind the block.
+/// The bits from a position on, which may be beyond the block.
 #[inline(always)]
-fn bits_from(place: usize) -> u64 {
-    if place < BLOCK { u64::MAX << place } else { 0 }
+fn bits_from(position: usize) -> u64 {
+    if position < BLOCK { u64::MAX << position } else { 0 }
 }

@@ -1,165 +1,33 @@
-//! 64 bytes of text in, one word of 64 bits for each class of characters out.
+//! 64 bytes of text in, a bit mask for each class of characters out.
 //!
-//! ASCII is classified by comparing all bytes at once, with the widest vectors that the processor
-//! has; every other character is decoded and looked up, and its class is given to each of its
-//! bytes. So a bit of a mask belongs to a byte, and a character of three bytes has three equal bits.
-//! Where there are many others, the widest vectors look up all that stand near each other in Unicode.
+//! Vector instructions classify ASCII by comparing all bytes at once. Every other character is
+//! decoded and looked up, and its class is given to each of its bytes: a character of three bytes
+//! sets three bits. If many characters are not ASCII, AVX-512 looks up neighbours in Unicode
+//! together.
 
-#![expect(unsafe_code, reason = "vector instructions, and calls to what was compiled for them")]
+#![expect(unsafe_code, reason = "vector instructions")]
 #![expect(clippy::inline_always, reason = "it must be compiled for the instructions of the caller")]
 
-use super::super::unicode::Class;
-use super::others::{Others, one_by_one};
-use crate::simd;
+use crate::machine::simd::Portable;
+use crate::pretokenize::scan::masks::{Ascii, BLOCK, Masks, NonAscii};
+use crate::pretokenize::scan::non_ascii::one_by_one;
+use crate::pretokenize::unicode::Class;
 
-/// How many bytes are looked at together.
-pub(super) const BLOCK: usize = 64;
-
-/// Which bytes of a block belong to which class. Bytes behind the last whole character belong to
-/// none.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Masks {
-    pub(super) upper: u64,
-    pub(super) lower: u64,
-    /// Letters without case.
-    pub(super) uncased: u64,
-    pub(super) mark: u64,
-    pub(super) number: u64,
-    /// White space but newlines.
-    pub(super) space: u64,
-    pub(super) newline: u64,
-    /// The space itself, which is in `space` too.
-    pub(super) blank: u64,
-    pub(super) apostrophe: u64,
-    pub(super) slash: u64,
-    /// Bytes that continue a character.
-    pub(super) continuation: u64,
-    /// Bytes of whole characters.
-    pub(super) valid: u64,
-}
-
-/// What the vector instructions tell of a block: the classes of ASCII, and which bytes are not.
-#[derive(Debug, Clone, Copy, Default)]
-struct Ascii {
-    upper: u64,
-    lower: u64,
-    number: u64,
-    space: u64,
-    newline: u64,
-    blank: u64,
-    apostrophe: u64,
-    slash: u64,
-    high: u64,
-    continuation: u64,
-}
-
-/// A way to classify that this processor has. Only `detect` and `all` make one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Vectors(Kind);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    #[cfg(target_arch = "x86_64")]
-    Avx512,
-    #[cfg(target_arch = "x86_64")]
-    Avx2,
-    #[cfg(target_arch = "aarch64")]
-    Neon,
-    Portable,
-}
-
-impl Vectors {
-    /// Every way that this processor has, the fastest first.
-    pub(super) fn all() -> Vec<Self> {
-        let mut all = Vec::new();
-        #[cfg(target_arch = "x86_64")]
-        {
-            if is_x86_feature_detected!("avx512bw")
-                && is_x86_feature_detected!("avx512vbmi")
-                && is_x86_feature_detected!("avx512vbmi2")
-                && is_x86_feature_detected!("bmi2")
-            {
-                all.push(Self(Kind::Avx512));
-            }
-            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
-                all.push(Self(Kind::Avx2));
-            }
-        }
-        #[cfg(target_arch = "aarch64")]
-        if std::arch::is_aarch64_feature_detected!("neon") {
-            all.push(Self(Kind::Neon));
-        }
-        all.push(Self(Kind::Portable));
-        all
-    }
-
-    /// The way that was asked for, or else the fastest that this processor has.
-    pub(super) fn detect() -> Self {
-        let (all, asked) = (Self::all(), simd::asked());
-        *all.iter().find(|way| Some(way.name()) == asked).unwrap_or(&all[0])
-    }
-
-    /// Run `work` with this way of classifying; it is compiled once for each.
-    #[inline]
-    pub(super) fn run<W: Work>(self, work: W) {
-        match self.0 {
-            // SAFETY: `detect` and `all` have found these instructions on this processor.
-            #[cfg(target_arch = "x86_64")]
-            Kind::Avx512 => unsafe { x86_64::run_avx512(work) },
-            // SAFETY: the same.
-            #[cfg(target_arch = "x86_64")]
-            Kind::Avx2 => unsafe { x86_64::run_avx2(work) },
-            // SAFETY: the same.
-            #[cfg(target_arch = "aarch64")]
-            Kind::Neon => unsafe { aarch64::run_neon(work) },
-            Kind::Portable => work.run(&(portable, one_by_one, places)),
-        }
-    }
-
-    /// The name of this way.
-    pub(super) fn name(self) -> &'static str {
-        match self.0 {
-            #[cfg(target_arch = "x86_64")]
-            Kind::Avx512 => "avx512",
-            #[cfg(target_arch = "x86_64")]
-            Kind::Avx2 => "avx2",
-            #[cfg(target_arch = "aarch64")]
-            Kind::Neon => "neon",
-            Kind::Portable => "portable",
-        }
-    }
-}
-
-/// Work that needs a way to classify.
-pub(super) trait Work {
-    /// Do the work; `classify` tells the classes of ASCII. Must be `#[inline(always)]`, so that it
-    /// is compiled for the instructions that `classify` uses.
-    fn run(self, classify: &impl Classify);
-}
-
-/// Tells the classes of the bytes of a block, and the places of bits.
+/// Classifies the bytes of a block; all implementations give the same masks.
 pub(super) trait Classify {
-    /// The masks of a block of which the first `length` bytes are text.
-    fn masks(&self, block: &[u8; BLOCK], length: usize) -> Masks;
+    /// What single bytes tell.
+    fn ascii(&self, block: &[u8; BLOCK]) -> Ascii;
 
-    /// The places of the bits that are set, in order; what follows them means nothing.
-    fn places(&self, bits: u64) -> [u8; BLOCK];
-}
-
-impl<F, O, P> Classify for (F, O, P)
-where
-    F: Fn(&[u8; BLOCK]) -> Ascii,
-    O: Fn(&[u8; BLOCK], u64, u64) -> Others,
-    P: Fn(u64) -> [u8; BLOCK],
-{
+    /// As [`one_by_one`].
     #[inline(always)]
-    fn places(&self, bits: u64) -> [u8; BLOCK] {
-        self.2(bits)
+    fn non_ascii(&self, block: &[u8; BLOCK], leads: u64, valid: u64) -> NonAscii {
+        one_by_one(block, leads, valid)
     }
 
+    /// The masks of a block of which the first `length` bytes are text.
     #[inline(always)]
     fn masks(&self, block: &[u8; BLOCK], length: usize) -> Masks {
-        let ascii = self.0(block);
+        let ascii = self.ascii(block);
         let valid = u64::MAX >> (BLOCK - length);
         let mut masks = Masks {
             upper: ascii.upper & valid,
@@ -176,7 +44,7 @@ where
         };
         if ascii.high & valid != 0 {
             let leads = ascii.high & !ascii.continuation & valid;
-            let Others { valid, classes } = self.1(block, leads, valid);
+            let NonAscii { valid, classes } = self.non_ascii(block, leads, valid);
             masks.valid = valid;
             masks.upper |= classes[Class::Upper as usize];
             masks.lower |= classes[Class::Lower as usize];
@@ -187,48 +55,58 @@ where
         }
         masks
     }
+
+    /// The positions of the set bits, in order; what follows them has no meaning.
+    #[inline(always)]
+    fn positions(&self, bits: u64) -> [u8; BLOCK] {
+        positions(bits)
+    }
 }
 
-/// The places of the bits that are set, one after the other.
+/// The plain twin of [`Classify::positions`].
 #[inline(always)]
-fn places(mut bits: u64) -> [u8; BLOCK] {
-    let mut places = [0; BLOCK];
-    // A few too many cost less than a branch for each, which a processor would have to guess.
-    for few in places.as_chunks_mut::<8>().0 {
-        for place in few {
-            *place = bits.trailing_zeros().to_le_bytes()[0];
+fn positions(mut bits: u64) -> [u8; BLOCK] {
+    let mut positions = [0; BLOCK];
+    // A few superfluous positions cost less than a branch misprediction.
+    for few in positions.as_chunks_mut::<8>().0 {
+        for position in few {
+            *position = bits.trailing_zeros().to_le_bytes()[0];
             bits &= bits.wrapping_sub(1);
         }
         if bits == 0 {
             break;
         }
     }
-    places
+    positions
 }
 
-/// Byte by byte.
-fn portable(block: &[u8; BLOCK]) -> Ascii {
-    let mut ascii = Ascii::default();
-    for (at, &byte) in block.iter().enumerate() {
-        let mask = match byte {
-            b'A'..=b'Z' => &mut ascii.upper,
-            b'a'..=b'z' => &mut ascii.lower,
-            b'0'..=b'9' => &mut ascii.number,
-            b' ' => &mut ascii.blank,
-            b'\t' | 0x0B | 0x0C => &mut ascii.space,
-            b'\n' | b'\r' => &mut ascii.newline,
-            b'\'' => &mut ascii.apostrophe,
-            b'/' => &mut ascii.slash,
-            0x80..=0xBF => &mut ascii.continuation,
-            0xC0.. => &mut ascii.high,
-            _ => continue,
-        };
-        *mask |= 1 << at;
+impl Classify for Portable {
+    fn ascii(&self, block: &[u8; BLOCK]) -> Ascii {
+        let mut ascii = Ascii::default();
+        for (at, &byte) in block.iter().enumerate() {
+            let mask = match byte {
+                b'A'..=b'Z' => &mut ascii.upper,
+                b'a'..=b'z' => &mut ascii.lower,
+                b'0'..=b'9' => &mut ascii.number,
+                b' ' => &mut ascii.blank,
+                b'\t' | 0x0B | 0x0C => &mut ascii.space,
+                b'\n' | b'\r' => &mut ascii.newline,
+                b'\'' => &mut ascii.apostrophe,
+                b'/' => &mut ascii.slash,
+                0x80..=0xBF => &mut ascii.continuation,
+                0xC0.. => &mut ascii.high,
+                _ => continue,
+            };
+            *mask |= 1 << at;
+        }
+        ascii.space |= ascii.blank;
+        ascii.high |= ascii.continuation;
+        ascii
     }
-    ascii.space |= ascii.blank;
-    ascii.high |= ascii.continuation;
-    ascii
 }
+
+#[cfg(target_arch = "x86_64")]
+pub(super) use x86_64::ByRows;
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64 {
@@ -240,33 +118,58 @@ mod x86_64 {
         _mm512_sub_epi8,
     };
 
-    use super::super::others::{Lately, one_by_one, row_by_row};
-    use super::{Ascii, BLOCK, Work, places};
+    use super::{Ascii, BLOCK, Classify, NonAscii};
+    use crate::machine::simd::{Avx2, Avx512};
+    use crate::pretokenize::scan::non_ascii::{RecentRows, row_by_row};
+
+    /// AVX-512, with the rows of recent characters.
+    pub(in super::super) struct ByRows {
+        level: Avx512,
+        recent: RecentRows,
+    }
+
+    impl ByRows {
+        pub(in super::super) fn new(level: Avx512) -> Self {
+            Self { level, recent: RecentRows::default() }
+        }
+    }
+
+    impl Classify for ByRows {
+        #[inline(always)]
+        fn ascii(&self, block: &[u8; BLOCK]) -> Ascii {
+            // SAFETY: `self.level` proves that the processor has these instructions.
+            unsafe { avx512(block) }
+        }
+
+        #[inline(always)]
+        fn non_ascii(&self, block: &[u8; BLOCK], leads: u64, valid: u64) -> NonAscii {
+            row_by_row(block, leads, valid, &self.recent, self.level)
+        }
+
+        #[inline(always)]
+        fn positions(&self, bits: u64) -> [u8; BLOCK] {
+            // SAFETY: `self.level` proves that the processor has these instructions.
+            unsafe { compressed(bits) }
+        }
+    }
+
+    impl Classify for Avx2 {
+        #[inline(always)]
+        fn ascii(&self, block: &[u8; BLOCK]) -> Ascii {
+            // SAFETY: `self` proves that the processor has AVX2.
+            unsafe { avx2(block) }
+        }
+    }
 
     /// 0 to 63.
-    static PLACES: [u8; BLOCK] = {
-        let (mut places, mut at) = ([0; BLOCK], 0u8);
+    static POSITIONS: [u8; BLOCK] = {
+        let (mut positions, mut at) = ([0; BLOCK], 0u8);
         while (at as usize) < BLOCK {
-            places[at as usize] = at;
+            positions[at as usize] = at;
             at += 1;
         }
-        places
+        positions
     };
-
-    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
-    pub(super) fn run_avx512(work: impl Work) {
-        let lately = Lately::default();
-        work.run(&(
-            |block: &[u8; BLOCK]| avx512(block),
-            |block: &[u8; BLOCK], leads, valid| row_by_row(block, leads, valid, &lately),
-            |bits| compressed(bits),
-        ));
-    }
-
-    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-    pub(super) fn run_avx2(work: impl Work) {
-        work.run(&(|block: &[u8; BLOCK]| avx2(block), one_by_one, places));
-    }
 
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw")]
@@ -294,18 +197,18 @@ mod x86_64 {
         }
     }
 
-    /// The places of the bits that are set: those of all places that the bits select.
+    /// The positions of the set bits: the bits select them from all positions.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2")]
     fn compressed(bits: u64) -> [u8; BLOCK] {
-        let mut places = [0; BLOCK];
+        let mut positions = [0; BLOCK];
         // SAFETY: both arrays have 64 bytes, and neither the load nor the store needs alignment.
         unsafe {
-            let all = _mm512_loadu_si512(PLACES.as_ptr().cast());
+            let all = _mm512_loadu_si512(POSITIONS.as_ptr().cast());
             let selected = _mm512_maskz_compress_epi8(bits, all);
-            _mm512_storeu_si512(places.as_mut_ptr().cast(), selected);
+            _mm512_storeu_si512(positions.as_mut_ptr().cast(), selected);
         }
-        places
+        positions
     }
 
     #[inline]
@@ -353,20 +256,22 @@ mod aarch64 {
         vld1q_u8, vorrq_u8, vpaddq_u8, vreinterpretq_u64_u8, vsubq_u8,
     };
 
-    use super::super::others::one_by_one;
-    use super::{Ascii, BLOCK, Work, places};
+    use super::{Ascii, BLOCK, Classify};
+    use crate::machine::simd::Neon;
 
-    #[target_feature(enable = "neon")]
-    pub(super) fn run_neon(work: impl Work) {
-        work.run(&(|block: &[u8; BLOCK]| neon(block), one_by_one, places));
+    impl Classify for Neon {
+        #[inline(always)]
+        fn ascii(&self, block: &[u8; BLOCK]) -> Ascii {
+            // SAFETY: `self` proves that the processor has NEON.
+            unsafe { neon(block) }
+        }
     }
 
     #[inline]
     #[target_feature(enable = "neon")]
     fn neon(block: &[u8; BLOCK]) -> Ascii {
         let quarters = [0, 16, 32, 48].map(|at| {
-            // SAFETY: 16 bytes from each of these places on are in the block, and the load needs no
-            // alignment.
+            // SAFETY: the block has 16 bytes from each offset on, and the load needs no alignment.
             unsafe { vld1q_u8(block[at..].as_ptr()) }
         });
         let all = |test: &dyn Fn(uint8x16_t) -> uint8x16_t| bits(quarters.map(test));
@@ -397,11 +302,11 @@ mod aarch64 {
     #[inline]
     #[target_feature(enable = "neon")]
     fn bits(quarters: [uint8x16_t; 4]) -> u64 {
-        const PLACES: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128];
+        const BITS: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128];
         // SAFETY: there are 16 bytes, and the load needs no alignment.
-        let places = unsafe { vld1q_u8(PLACES.as_ptr()) };
-        let [a, b, c, d] = quarters.map(|quarter| vandq_u8(quarter, places));
-        // Neighbours are added until eight bytes have become one.
+        let bits = unsafe { vld1q_u8(BITS.as_ptr()) };
+        let [a, b, c, d] = quarters.map(|quarter| vandq_u8(quarter, bits));
+        // Neighbours are added until eight bytes are one.
         let sums = vpaddq_u8(vpaddq_u8(a, b), vpaddq_u8(c, d));
         let sums = vpaddq_u8(sums, sums);
         vgetq_lane_u64::<0>(vreinterpretq_u64_u8(sums)).to_le()
@@ -412,31 +317,26 @@ mod aarch64 {
 mod tests {
     use super::super::super::unicode::class_of;
     use super::*;
+    use crate::machine::simd::SimdLevel;
     use proptest::prelude::*;
 
-    /// The masks of a block by one way.
-    struct Take<'a>(&'a [u8; BLOCK], usize, &'a mut Masks);
-
-    impl Work for Take<'_> {
-        #[inline(always)]
-        fn run(self, classify: &impl Classify) {
-            *self.2 = classify.masks(self.0, self.1);
-        }
-    }
-
-    fn masks(vectors: Vectors, block: &[u8; BLOCK], length: usize) -> Masks {
-        let mut masks = Masks::default();
-        vectors.run(Take(block, length, &mut masks));
-        masks
-    }
-
-    /// The places of some bits by one way.
-    struct Places<'a>(u64, &'a mut [u8; BLOCK]);
-
-    impl Work for Places<'_> {
-        #[inline(always)]
-        fn run(self, classify: &impl Classify) {
-            *self.1 = classify.places(self.0);
+    /// The masks of a block and the positions of some bits, on one level.
+    fn on_level(
+        level: SimdLevel,
+        block: &[u8; BLOCK],
+        length: usize,
+        bits: u64,
+    ) -> (Masks, [u8; BLOCK]) {
+        let both =
+            |classify: &dyn Classify| (classify.masks(block, length), classify.positions(bits));
+        match level {
+            #[cfg(target_arch = "x86_64")]
+            SimdLevel::Avx512(level, _) => both(&ByRows::new(level)),
+            #[cfg(target_arch = "x86_64")]
+            SimdLevel::Avx2(level) => both(&level),
+            #[cfg(target_arch = "aarch64")]
+            SimdLevel::Neon(level) => both(&level),
+            SimdLevel::Portable => both(&Portable),
         }
     }
 
@@ -445,21 +345,21 @@ mod tests {
         fn bits_are_where_they_are_set(bits in any::<u64>(), fewer in any::<u64>()) {
             for bits in [bits, bits & fewer, 0, u64::MAX] {
                 let set = (0u8..64).filter(|at| bits >> at & 1 == 1);
-                for vectors in Vectors::all() {
-                    let mut places = [0; BLOCK];
-                    vectors.run(Places(bits, &mut places));
+                for level in SimdLevel::all() {
+                    let (_, positions) = on_level(level, &[0; BLOCK], BLOCK, bits);
                     let count = bits.count_ones() as usize;
-                    prop_assert!(places.into_iter().take(count).eq(set.clone()));
+                    prop_assert!(positions.into_iter().take(count).eq(set.clone()));
                 }
             }
         }
 
         #[test]
-        fn all_ways_agree(block in prop::array::uniform32(any::<[u8; 2]>()), length in 1..=BLOCK) {
+        fn all_levels_agree(block in prop::array::uniform32(any::<[u8; 2]>()), length in 1..=BLOCK) {
             let block: [u8; BLOCK] = block.concat().try_into().unwrap();
-            let portable = masks(Vectors(Kind::Portable), &block, length);
-            for vectors in Vectors::all() {
-                prop_assert_eq!(masks(vectors, &block, length), portable, "{}", vectors.name());
+            let portable = Portable.masks(&block, length);
+            for level in SimdLevel::all() {
+                let (masks, _) = on_level(level, &block, length, 0);
+                prop_assert_eq!(masks, portable, "{}", level.name());
             }
         }
 
@@ -469,7 +369,7 @@ mod tests {
             let length = length.unwrap_or(1);
             let mut block = [0; BLOCK];
             block[..length].copy_from_slice(&text.as_bytes()[..length]);
-            let masks = masks(Vectors::detect(), &block, length);
+            let (masks, _) = on_level(SimdLevel::current(), &block, length, 0);
             prop_assert_eq!(masks.valid, u64::MAX >> (BLOCK - length));
             for (at, c) in text[..length].char_indices() {
                 let by_class = match class_of(c as u32) {

@@ -1,57 +1,53 @@
-//! Splitting with the patterns of a [`Family`], without a regular-expression engine.
+//! Splitting by a [`PatternShape`], without a regular-expression engine.
 //!
-//! [`step`] finds the end of one pretoken, character by character; it is the readable truth.
+//! [`step`] finds the end of one pretoken, character by character; it is the readable twin.
 //! [`blocks`] finds the pretokens of 64 bytes at once, from the masks of [`classify`], and leaves
-//! what is rare to it.
+//! rare cases to [`step`].
 
 mod blocks;
 
 mod classify;
 
-mod others;
+mod masks;
+
+mod non_ascii;
 
 mod step;
 
-use super::Ends;
-use super::family::Family;
-use classify::Vectors;
+use crate::machine::simd::SimdLevel;
+use crate::pretokenize::ends::PretokenEnds;
+use crate::pretokenize::pattern_shape::PatternShape;
 
-/// The names of the vector instructions that this processor has, the widest first.
-pub(crate) fn vectors() -> Vec<&'static str> {
-    Vectors::all().into_iter().map(Vectors::name).collect()
-}
-
-/// Splits texts by a family of patterns.
+/// Splits texts by a shape of patterns.
 #[derive(Debug)]
 pub(super) struct Scanner {
-    family: Family,
+    shape: PatternShape,
     /// `None` to go character by character.
-    vectors: Option<Vectors>,
+    level: Option<SimdLevel>,
 }
 
 impl Scanner {
-    pub(super) fn new(family: Family) -> Self {
-        Self { family, vectors: Some(Vectors::detect()) }
+    pub(super) fn new(shape: PatternShape) -> Self {
+        Self { shape, level: Some(SimdLevel::current()) }
     }
 
-    /// The scanner in every way that this processor has, the plain one last.
+    /// A scanner for each level of this processor, then the one that goes character by character.
     #[cfg(test)]
-    pub(super) fn every_way(family: Family) -> Vec<Self> {
-        let blocks = Vectors::all().into_iter().map(Some).chain([None]);
-        blocks.map(|vectors| Self { family, vectors }).collect()
+    pub(super) fn every_way(shape: PatternShape) -> Vec<Self> {
+        let blocks = SimdLevel::all().into_iter().map(Some).chain([None]);
+        blocks.map(|level| Self { shape, level }).collect()
     }
 
-    /// Push the ends of the pretokens from `start` on, until `ends` is full or the text is over.
-    pub(super) fn fill(&self, text: &str, start: usize, ends: &mut Ends) {
-        if let Some(vectors) = self.vectors {
-            vectors.run(blocks::Fill { family: self.family, text, start, ends });
-            return;
+    /// Push the ends of the pretokens from `start` on, until `ends` is full or the text ends.
+    pub(super) fn fill(&self, text: &str, start: usize, ends: &mut PretokenEnds) {
+        match self.level {
+            Some(level) => blocks::fill(level, self.shape, text, start, ends),
+            None => step::fill(self.shape, text, start, ends),
         }
-        step::fill(self.family, text, start, ends);
     }
 
-    /// How it goes: the name of the vector instructions, or `"scalar"`.
+    /// The name of the instructions, or `"scalar"`.
     pub(super) fn name(&self) -> &'static str {
-        self.vectors.map_or("scalar", Vectors::name)
+        self.level.map_or("scalar", SimdLevel::name)
     }
 }

@@ -1,60 +1,58 @@
-//! The tree of a pattern in, a table out: for every state and every class of characters, the state
-//! that follows, and whether a match ended before that character.
+//! The tree of a pattern in, a table out: for every state and class of characters, the next state,
+//! and whether a match ends before the character.
 //!
-//! The pattern becomes a program whose threads stand in the order of preference: the alternative
-//! that is written first, and one more repetition before going on (or after it, if lazy). A state of
-//! the automaton is the list of places where threads wait behind a character. To step, all threads
-//! run, in order, with the next character already known:
+//! The pattern becomes a program whose threads are ordered by preference: an alternative before
+//! later ones, one more repetition before leaving the loop (or after, if lazy). A state of the
+//! automaton is the list of instructions at which threads wait after a character. A step runs all
+//! threads, in order, with the next character already known:
 //!
-//! 1. A thread that reaches a place again, behind another that is preferred, is dropped.
-//! 2. A thread that reaches the end of the program is a match that ends *before* the next character,
-//!    and all threads behind it are dropped. Those in front of it go on; a match of theirs will
+//! 1. A thread that reaches an instruction after a preferred thread is dropped.
+//! 2. A thread that reaches the end of the program is a match that ends *before* the next
+//!    character. All later threads are dropped. Earlier ones continue; a match of theirs will
 //!    replace this one.
 //!
 //! So the last match that is reported before the threads die out is the one that backtracking would
-//! have found first. Knowing the next character is what makes looking ahead by one exact, and the
-//! end of the text is one more character.
+//! find first. Knowing the next character makes lookahead by one character exact, and the end of
+//! the text counts as a character.
 
 use std::collections::HashMap;
 
-use super::classes::Classes;
-use super::parse::Node;
+use crate::pretokenize::table::classes::Classes;
+use crate::pretokenize::table::parse::Node;
 
-/// At most so many instructions.
-const MOST_INSTRUCTIONS: usize = 4096;
-/// At most so many states.
-const MOST_STATES: usize = 4096;
-/// At most so many instructions are run to make the states: an end within about 20 ms.
-const MOST_RUN: usize = 2_000_000;
+const MAX_INSTRUCTIONS: usize = 4096;
+const MAX_STATES: usize = 4096;
+/// The largest number of instructions that are run to make the states: about 20 ms.
+const MAX_RUN: usize = 2_000_000;
 
 /// The automaton of a pattern over classes of characters.
 #[derive(Debug)]
 pub(super) struct Automaton {
     /// By state and symbol: a class, or the number of classes for the end of the text.
-    steps: Vec<Step>,
+    steps: Vec<Transition>,
     symbols: usize,
 }
 
-/// What a symbol does in a state.
+/// The effect of a symbol in a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Step {
-    /// The state that follows.
+pub(super) struct Transition {
+    /// The next state.
     pub(super) next: usize,
     /// Whether a match ends before the symbol.
     pub(super) matched: bool,
 }
 
 impl Automaton {
-    /// The state in which no thread is left.
+    /// The state without threads.
     pub(super) const DEAD: usize = 0;
-    /// The state before the first character, and only there.
+    /// The state before the first character; no other position has it.
     pub(super) const START: usize = 1;
 
     /// `None` if it would be too large.
     pub(super) fn of(tree: &Node, classes: &Classes) -> Option<Self> {
         let (program, start) = Program::of(tree, classes)?;
         let symbols = classes.count() + 1;
-        let mut run = Run::new(&program);
+        let mut run = Threads::new(&program);
         let mut states = vec![Vec::new(), vec![start]];
         let mut numbers = HashMap::from([(Vec::new(), Self::DEAD)]);
         let mut steps = Vec::new();
@@ -66,38 +64,38 @@ impl Automaton {
                     states.push(next.clone());
                     states.len() - 1
                 });
-                steps.push(Step { next, matched });
+                steps.push(Transition { next, matched });
             }
-            if states.len() > MOST_STATES || run.steps > MOST_RUN {
+            if states.len() > MAX_STATES || run.steps > MAX_RUN {
                 return None;
             }
         }
         Some(Self { steps, symbols })
     }
 
-    pub(super) fn step(&self, state: usize, symbol: usize) -> Step {
+    pub(super) fn step(&self, state: usize, symbol: usize) -> Transition {
         self.steps[state * self.symbols + symbol]
     }
 
     /// The step at the end of the text.
-    pub(super) fn end(&self, state: usize) -> Step {
+    pub(super) fn end(&self, state: usize) -> Transition {
         self.step(state, self.symbols - 1)
     }
 
-    /// How many states there are.
+    /// The number of states.
     pub(super) fn count(&self) -> usize {
         self.steps.len() / self.symbols
     }
 }
 
-/// An instruction of a program; the numbers are those of instructions.
+/// An instruction of a program. Sets of classes are bits; the numbers are those of instructions.
 #[derive(Debug)]
 enum Instruction {
     /// Wait for a character of these classes.
     Character(u64, u32),
-    /// Go on if the next symbol is one of these.
+    /// Continue if the next symbol is one of these.
     Look(u64, u32),
-    /// Go on at both, the first preferred.
+    /// Continue at both; the first is preferred.
     Fork(u32, u32),
     Match,
 }
@@ -105,12 +103,12 @@ enum Instruction {
 struct Program {
     instructions: Vec<Instruction>,
     members: Vec<u64>,
-    /// All symbols; the uppermost bit is the end of the text.
+    /// All symbols; the highest bit is the end of the text.
     symbols: u64,
 }
 
 impl Program {
-    /// The program, and where it starts.
+    /// The program, and its first instruction.
     fn of(tree: &Node, classes: &Classes) -> Option<(Self, u32)> {
         let symbols = u64::MAX >> (63 - classes.count());
         let members = classes.members.clone();
@@ -120,14 +118,14 @@ impl Program {
     }
 
     fn push(&mut self, instruction: Instruction) -> Option<u32> {
-        if self.instructions.len() == MOST_INSTRUCTIONS {
+        if self.instructions.len() == MAX_INSTRUCTIONS {
             return None;
         }
         self.instructions.push(instruction);
         u32::try_from(self.instructions.len() - 1).ok()
     }
 
-    /// Add what goes on at `next`; gives where it starts.
+    /// Add a node that continues at `next`; returns its first instruction.
     fn add(&mut self, node: &Node, next: u32) -> Option<u32> {
         match node {
             Node::Character(set) => self.push(Instruction::Character(self.members[*set], next)),
@@ -166,12 +164,12 @@ impl Program {
         }
     }
 
-    /// Any number of repetitions of what is not empty.
+    /// Any number of repetitions of a node that does not match the empty text.
     fn add_loop(&mut self, node: &Node, greedy: bool, next: u32) -> Option<u32> {
-        let place = self.push(Instruction::Match)?;
-        let inner = self.add(node, place)?;
-        self.instructions[place as usize] = fork(inner, next, greedy);
-        Some(place)
+        let start = self.push(Instruction::Match)?;
+        let inner = self.add(node, start)?;
+        self.instructions[start as usize] = fork(inner, next, greedy);
+        Some(start)
     }
 }
 
@@ -180,24 +178,24 @@ fn fork(inner: u32, next: u32, greedy: bool) -> Instruction {
 }
 
 /// Runs the threads of a program.
-struct Run<'p> {
+struct Threads<'p> {
     program: &'p Program,
-    /// The round in which each instruction was last reached, and in which one was last waited at.
+    /// The last round in which each instruction was reached, and in which a thread waited at it.
     reached: Vec<usize>,
     waited: Vec<usize>,
     round: usize,
     stack: Vec<u32>,
-    /// How many instructions were run.
+    /// The number of instructions that were run.
     steps: usize,
 }
 
-impl<'p> Run<'p> {
+impl<'p> Threads<'p> {
     fn new(program: &'p Program) -> Self {
         let never = vec![0; program.instructions.len()];
         Self { program, reached: never.clone(), waited: never, round: 0, stack: vec![], steps: 0 }
     }
 
-    /// The threads that are left behind `symbol`, and whether there was a match before it.
+    /// The threads that are left after `symbol`, and whether a match ends before it.
     fn step(&mut self, threads: &[u32], symbol: usize) -> (Vec<u32>, bool) {
         self.round += 1;
         let mut left = Vec::new();

@@ -1,36 +1,35 @@
-//! Sets of characters in, the classes that they tell apart out: two characters are of one class if
-//! every set has both or neither.
+//! Sets of characters in, the classes that they tell apart out: two characters have the same class
+//! if every set contains both or neither.
 //!
-//! The table has two stages, as that of [`unicode`](super::super::unicode): the upper bits of a code
-//! point choose a block of 256 characters, the lower bits a class in it.
+//! The table has two stages, like that of [`unicode`](super::super::unicode): the upper bits of a
+//! code point select a block of 256 characters, the lower bits a class in it.
 
 use std::collections::HashMap;
 
-use super::parse::Set;
+use crate::pretokenize::table::parse::Set;
 
-/// At most so many classes: with the end of the text, each is a bit of a word.
-const MOST_CLASSES: usize = 63;
-/// At most so many sets.
-const MOST_SETS: usize = 128;
+/// The largest number of classes: each, and the end of the text, is a bit of a word.
+const MAX_CLASSES: usize = 63;
+const MAX_SETS: usize = 128;
 
 /// The class of every character.
 #[derive(Debug)]
 pub(super) struct Classes {
     /// The class of each ASCII character.
     pub(super) ascii: [u8; 128],
-    /// The block of each 256 characters, by number.
+    /// The number of the block of each 256 characters.
     index: Vec<u16>,
     blocks: Vec<[u8; 256]>,
     /// The smallest and the largest character of each class.
     pub(super) samples: Vec<[char; 2]>,
-    /// For each set the classes in it, one bit for each.
+    /// For each set, the classes in it as bits.
     pub(super) members: Vec<u64>,
 }
 
 impl Classes {
-    /// `None` if there are too many.
+    /// `None` if there are too many sets or classes.
     pub(super) fn of(sets: &[Set]) -> Option<Self> {
-        if sets.len() > MOST_SETS {
+        if sets.len() > MAX_SETS {
             return None;
         }
         let mut numbers: HashMap<u128, u8> = HashMap::new();
@@ -43,7 +42,7 @@ impl Classes {
                 samples.push(sample);
                 u8::try_from(samples.len() - 1).unwrap_or(u8::MAX)
             });
-            if usize::from(class) >= MOST_CLASSES {
+            if usize::from(class) >= MAX_CLASSES {
                 return None;
             }
             samples[usize::from(class)][1] = sample[1];
@@ -61,7 +60,7 @@ impl Classes {
         self.samples.len()
     }
 
-    /// The class of a character that need not be ASCII.
+    /// The class of any character.
     #[inline]
     pub(super) fn class_of(&self, c: char) -> u8 {
         let c = c as usize;
@@ -69,8 +68,8 @@ impl Classes {
     }
 }
 
-/// All code points in order, cut wherever a set begins or ends: the first and the last of each
-/// interval, and a bit for each set that has them.
+/// All code points in order, cut wherever a set begins or ends: the first and last of each
+/// interval, and a bit for each set that contains it.
 fn intervals(sets: &[Set]) -> Vec<(u32, u32, u128)> {
     let mut edges = vec![(0, 0)];
     for (number, set) in sets.iter().enumerate() {
@@ -82,7 +81,7 @@ fn intervals(sets: &[Set]) -> Vec<(u32, u32, u128)> {
     let mut within = 0;
     let mut found = Vec::new();
     for pair in edges.windows(2) {
-        // A set that ends and begins at one place changes nothing there.
+        // Two edges of one set at the same code point cancel out.
         within ^= pair[0].1;
         if pair[0].0 < pair[1].0 {
             found.push((pair[0].0, pair[1].0 - 1, within));
@@ -91,14 +90,14 @@ fn intervals(sets: &[Set]) -> Vec<(u32, u32, u128)> {
     found
 }
 
-/// The first and the last character between two code points; `None` if all are surrogates.
+/// The first and last character between two code points; `None` if all are surrogates.
 fn sample(first: u32, last: u32) -> Option<[char; 2]> {
     let first = (first..=last).find_map(char::from_u32)?;
     let last = (u32::from(first)..=last).rev().find_map(char::from_u32)?;
     Some([first, last])
 }
 
-/// The number of each block of 256 entries, and the blocks, equal ones stored once.
+/// The number of each block of 256 entries, and the distinct blocks.
 fn two_stages(all: &[u8]) -> (Vec<u16>, Vec<[u8; 256]>) {
     let mut numbers: HashMap<&[u8; 256], u16> = HashMap::new();
     let (mut index, mut blocks) = (Vec::new(), Vec::new());

@@ -1,17 +1,18 @@
 //! Any pattern whose matches an automaton finds, without a regular-expression engine.
 //!
-//! [`parse`] reads the pattern, or refuses it; [`classes`] finds which characters it tells apart;
-//! [`automaton`] makes the table. What is here runs it, in two ways:
+//! [`parse`] reads the pattern, or rejects it; [`classes`] finds the characters that it tells
+//! apart; [`automaton`] makes the table. This file runs the table, in two ways:
 //!
-//! - [`Table::step`] is the plain one: from the start of a pretoken through the text until no match
-//!   can follow, and back to where the last one ended.
-//! - [`Table::run`] takes one look-up for each character and seldom a decision. Where a pretoken
-//!   ends just before the character that tells so, which is nearly everywhere, the entry of that
-//!   character says so, and leads to the state *behind the same character as the first of the next
-//!   pretoken*. Any other end is a `STOP`: back to where the last match ended, or, if there was none,
-//!   one plain step from the start of the pretoken.
+//! - [`TableSplitter::step`] is the plain twin: it goes from the start of a pretoken through the
+//!   text until no match can follow, and back to the end of the last match.
+//! - [`TableSplitter::run`] takes one lookup per character and rarely a branch. Nearly everywhere,
+//!   a pretoken ends just before the character that shows its end. The entry of that character says
+//!   so, and gives the state *after the same character as the first of the next pretoken*. All
+//!   other ends are a `STOP`: back to the end of the last match, or, if there is none, one plain
+//!   step from the start of the pretoken.
 //!
-//! What no match covers is a pretoken, and an empty match is none, as in [`regex`](super::regex).
+//! As in [`regex`](super::regex), text that no match covers is a pretoken, and an empty match is
+//! ignored.
 
 mod parse;
 
@@ -24,40 +25,41 @@ mod tests;
 
 use std::collections::HashSet;
 
-use super::regex::RegexSplitter;
-use super::{Border, Ends, Pattern};
+use crate::pretokenize::ends::{Boundary, PretokenEnds};
+use crate::pretokenize::pattern::Pattern;
+use crate::pretokenize::regex::RegexSplitter;
 use automaton::Automaton;
 use classes::Classes;
 
 /// Splits texts with the automaton of a pattern.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct TableSplitter {
     classes: Classes,
     automaton: Automaton,
-    /// By state and class: where the row of the next state begins, shifted left, and three bits.
+    /// By state and class: the index of the row of the next state, shifted left, and three bits.
     entries: Vec<u32>,
     /// By state: whether a pretoken ends there if the text does.
     ends: Vec<bool>,
-    /// By class and class of the next character: what is known of the place between them.
-    borders: Vec<Border>,
+    /// By class and class of the next character: what is known of the position between them.
+    boundaries: Vec<Boundary>,
 }
 
-/// A pretoken ends before this character, which is the first of the next.
+/// A pretoken ends before this character, which begins the next one.
 const EMIT: u32 = 1;
-/// No match goes on, and none ends here of which this character could be the next.
+/// No match continues with this character, and no pretoken ends just before it.
 const STOP: u32 = 2;
 /// A match ends before this character.
 const MATCH: u32 = 4;
 const SHIFT: u32 = 3;
 
-/// So much room for ends must be left to go on quickly.
+/// The fast run needs room for this many ends.
 const ROOM: usize = 64;
-/// So many bytes behind the start of a pretoken the plain way takes over, which does not look at the
-/// same text again and again.
+/// This many bytes after the start of a pretoken, the plain code takes over, since it never scans
+/// the same text repeatedly.
 const FAR: usize = 1024;
 
-impl Table {
-    /// `None` where an automaton would not be exact, or too large.
+impl TableSplitter {
+    /// `None` if the automaton would not be exact, or too large.
     pub(super) fn new(pattern: &Pattern) -> Option<Self> {
         let (tree, sets) = parse::parse(pattern.expression())?;
         let classes = Classes::of(&sets)?;
@@ -70,12 +72,12 @@ impl Table {
         let entries = entries.collect::<Option<_>>()?;
         let ends = states.map(|state| automaton.end(state).matched).collect();
         let pairs = (0..count).flat_map(entry);
-        let borders = pairs.map(|(before, at)| border(&automaton, before, at)).collect();
-        Some(Self { classes, automaton, entries, ends, borders })
+        let boundaries = pairs.map(|(before, at)| boundary(&automaton, before, at)).collect();
+        Some(Self { classes, automaton, entries, ends, boundaries })
     }
 
     /// Push the ends of the pretokens from `start` on, until there is little room or no text left.
-    pub(super) fn fill(&self, text: &str, mut start: usize, ends: &mut Ends) {
+    pub(super) fn fill(&self, text: &str, mut start: usize, ends: &mut PretokenEnds) {
         let mut hopeless = Hopeless::default();
         while start < text.len() && ends.room() >= ROOM {
             start = self.run(text, start, ends);
@@ -86,15 +88,17 @@ impl Table {
         }
     }
 
-    /// Push ends as long as they are found on the way; gives the start of the pretoken that goes on.
+    /// Push ends while they are found without plain steps. Returns the start of the current
+    /// pretoken.
     #[inline]
-    fn run(&self, text: &str, start: usize, ends: &mut Ends) -> usize {
+    fn run(&self, text: &str, start: usize, ends: &mut PretokenEnds) -> usize {
         let bytes = text.as_bytes();
         let first = Automaton::START * self.classes.count();
-        // Where the next character is, the state, where the pretoken starts, where it may end.
+        // The next character, the row of the state, the start of the pretoken, the end of its last
+        // match.
         let (mut at, mut row, mut done, mut last) = (start, first, start, start);
         while at < bytes.len() && ends.room() >= ROOM && at - done <= FAR {
-            // At most one end for each byte: so many fit.
+            // There is at most one end per byte, so the ends fit.
             let limit = bytes.len().min(at + ends.room());
             let before = ends.length;
             while at < limit {
@@ -131,7 +135,7 @@ impl Table {
         done
     }
 
-    /// Where the pretoken ends that starts at `start`, which must be inside the text.
+    /// The end of the pretoken that starts at `start`, which must be inside the text.
     fn step(&self, text: &str, start: usize, hopeless: &mut Hopeless) -> usize {
         for (offset, _) in text[start..].char_indices() {
             match self.find(text, start + offset, hopeless) {
@@ -143,7 +147,7 @@ impl Table {
         text.len()
     }
 
-    /// Where the match ends that begins at `start`, if there is one that is not empty.
+    /// The end of the match at `start`, if there is one that is not empty.
     fn find(&self, text: &str, start: usize, hopeless: &mut Hopeless) -> Option<usize> {
         let (mut state, mut found) = (Automaton::START, None);
         let mut block = start / Hopeless::BLOCK;
@@ -173,14 +177,14 @@ impl Table {
         found.filter(|&end| end > start)
     }
 
-    /// What is known of the place between two characters.
-    pub(super) fn border(&self, before: char, at: char) -> Border {
+    /// What is known of the position between two characters.
+    pub(super) fn boundary(&self, before: char, at: char) -> Boundary {
         let (before, at) = (self.classes.class_of(before), self.classes.class_of(at));
-        self.borders[usize::from(before) * self.classes.count() + usize::from(at)]
+        self.boundaries[usize::from(before) * self.classes.count() + usize::from(at)]
     }
 
-    /// Whether the engine finds the same on texts made of the classes that the pattern tells apart:
-    /// all short ones, and some longer. Where the engine gives up, nothing is asked.
+    /// Whether the engine splits some texts in the same way: all short texts of one character per
+    /// class, and some longer ones. Texts on which the engine gives up are ignored.
     pub(super) fn agrees(&self, oracle: &RegexSplitter) -> bool {
         let samples: Vec<char> = self.classes.samples.iter().map(|sample| sample[0]).collect();
         let same = |text: &str| same_ends(self, oracle, text);
@@ -188,14 +192,14 @@ impl Table {
     }
 }
 
-/// From where in a text, and in which state, no match follows any more.
+/// Positions and states from which no match follows.
 ///
-/// Without it, a pattern such as `[0-9]+x|[0-9]` would look through a long number for each of its
-/// digits. Kept for one place in each block of a text.
+/// Without them, a pattern such as `[0-9]+x|[0-9]` would scan a long number again for each of its
+/// digits. One position per block of text is recorded.
 #[derive(Debug, Default)]
 struct Hopeless {
     known: HashSet<(usize, usize)>,
-    /// What was passed since the last match.
+    /// The positions and states since the last match.
     passed: Vec<(usize, usize)>,
 }
 
@@ -203,7 +207,7 @@ impl Hopeless {
     /// In bytes.
     const BLOCK: usize = 64;
 
-    /// Whether it may be worth going on; it is remembered that this was tried.
+    /// Whether a match may follow; records the position and state.
     fn pass(&mut self, at: usize, state: usize) -> bool {
         let unknown = !self.known.contains(&(at, state));
         if unknown {
@@ -212,17 +216,17 @@ impl Hopeless {
         unknown
     }
 
-    /// No match has followed on what was passed.
+    /// No match has followed the recorded positions.
     fn keep(&mut self) {
         self.known.extend(self.passed.drain(..));
     }
 }
 
-/// What the fast run does with a class in a state; `None` if there are too many states to say so.
+/// The entry of a class in a state; `None` if there are too many states.
 fn entry_of(automaton: &Automaton, classes: usize, state: usize, class: usize) -> Option<u32> {
     let to = |next: usize| u32::try_from(next * classes).ok()?.checked_mul(1 << SHIFT);
     let step = automaton.step(state, class);
-    // A match that ends where it starts is none.
+    // An empty match is ignored.
     let matched = step.matched && state != Automaton::START;
     let first = automaton.step(Automaton::START, class).next;
     let (next, bits) = match (step.next, first) {
@@ -234,14 +238,14 @@ fn entry_of(automaton: &Automaton, classes: usize, state: usize, class: usize) -
     Some(to(next)? | bits | if matched { MATCH } else { 0 })
 }
 
-/// What is known of the place between characters of two classes.
+/// What is known of the position between characters of two classes.
 ///
-/// The sides are free of each other if in each state behind the first character nothing goes on with
-/// the second, and to see it is as good as the end of the text. Then no match goes over the place, and
-/// each begins where it would without the other side. If moreover a match that begins with the first
-/// character ends behind it, a pretoken ends there: if none of those that begin before it does, the last
-/// of them ends before the first character at the latest, and the next match begins with it.
-fn border(automaton: &Automaton, before: usize, at: usize) -> Border {
+/// The position is free if, in each state after the first character, nothing continues with the
+/// second, and seeing it is equal to the end of the text. Then no match spans the position, and
+/// each match begins where it would without the other side. If a match that begins with the first
+/// character also ends after it, a pretoken ends there: matches that begin earlier and do not span
+/// the first character end before it, and the next match begins with it.
+fn boundary(automaton: &Automaton, before: usize, at: usize) -> Boundary {
     let next = |state| automaton.step(state, before).next;
     let free =
         (0..automaton.count()).map(next).filter(|&state| state != Automaton::DEAD).all(|state| {
@@ -251,29 +255,29 @@ fn border(automaton: &Automaton, before: usize, at: usize) -> Border {
     let alone = next(Automaton::START);
     let ends = alone != Automaton::DEAD && automaton.step(alone, at).matched;
     match (free, ends) {
-        (true, true) => Border::End,
-        (true, false) => Border::Free,
-        (false, _) => Border::Unknown,
+        (true, true) => Boundary::End,
+        (true, false) => Boundary::Free,
+        (false, _) => Boundary::Unknown,
     }
 }
 
-/// How many texts are split to compare.
+/// How many texts are compared.
 const SHORT_TEXTS: usize = 1200;
 const LONG_TEXTS: usize = 48;
 const LONG_CHARACTERS: usize = 48;
 
-/// All texts of these characters up to a length at which there are many.
+/// All texts of these characters, up to a length at which there are many.
 fn short_texts(samples: &[char]) -> impl Iterator<Item = String> {
     let count = samples.len();
     let lengths = (1..=8).take_while(move |&length| count.pow(length) <= SHORT_TEXTS || length < 2);
     lengths.flat_map(move |length| {
         (0..count.pow(length)).map(move |number| {
-            (0..length).map(|place| samples[number / count.pow(place) % count]).collect()
+            (0..length).map(|digit| samples[number / count.pow(digit) % count]).collect()
         })
     })
 }
 
-/// Texts with runs of these characters, the same ones always.
+/// Reproducible texts with runs of these characters.
 fn long_texts(samples: Vec<char>) -> impl Iterator<Item = String> {
     let mut random = Random(0x9E37_79B9_7F4A_7C15);
     (0..LONG_TEXTS).map(move |_| {
@@ -288,7 +292,7 @@ fn long_texts(samples: Vec<char>) -> impl Iterator<Item = String> {
     })
 }
 
-/// Numbers that look random (xorshift); the state must not be 0.
+/// Pseudo-random numbers (xorshift); the state must not be 0.
 #[derive(Debug)]
 struct Random(u64);
 
@@ -302,8 +306,8 @@ impl Random {
 }
 
 /// Whether both give the same ends, or the engine gives up.
-fn same_ends(table: &Table, oracle: &RegexSplitter, text: &str) -> bool {
-    let (mut ours, mut theirs) = (Ends::default(), Ends::default());
+fn same_ends(table: &TableSplitter, oracle: &RegexSplitter, text: &str) -> bool {
+    let (mut ours, mut theirs) = (PretokenEnds::default(), PretokenEnds::default());
     table.fill(text, 0, &mut ours);
     match oracle.fill(text, 0, &mut theirs) {
         Ok(()) => ours.as_slice() == theirs.as_slice(),

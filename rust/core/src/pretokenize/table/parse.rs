@@ -1,17 +1,18 @@
-//! A pattern in, a tree of characters, choices and repetitions out, if the pattern is made of those.
+//! A pattern in, a tree of characters, choices and repetitions out, if the pattern consists of
+//! those.
 //!
-//! The engine's own parser reads the pattern, so both mean the same by it. What an automaton over
-//! characters cannot follow is refused: anything that looks back, captures that are used again, and
-//! looking ahead further than one character. Three things need a proof:
+//! The parser of the engine reads the pattern, so both give it the same meaning. What an automaton
+//! over characters cannot follow is rejected: lookbehind, backreferences, and lookahead by more
+//! than one character. Three things need a proof:
 //!
-//! - **Looking at the next character** (`(?!\S)`, `(?=[a-z]|$)`, `$`) is a set of what may come next,
-//!   in which the end of the text is one more character.
+//! - **Lookahead by one character** (`(?!\S)`, `(?=[a-z]|$)`, `$`) is a set of possible next
+//!   characters; the end of the text counts as one more character.
 //! - **A possessive repetition of one character**, `X*+`, ends only where no `X` follows, so it is
-//!   the greedy one followed by `(?!X)`; if it counts, only before the last repetition.
+//!   the greedy one followed by `(?!X)`; if it has a maximum, only when it ends before that.
 //! - **An atomic group at the end of the pattern** never has anything to give back, because nothing
-//!   that follows can fail; nor has one without a choice inside. Any other is refused.
+//!   after it can fail; nor has a group without a choice inside. All others are rejected.
 //!
-//! A repetition of what may be empty is refused too: engines differ in when they leave it.
+//! A repetition of what may be empty is rejected too, since engines differ in when they leave it.
 
 use fancy_regex::{Assertion, Expr, LookAround};
 use regex_syntax::hir::{Class, HirKind};
@@ -19,26 +20,26 @@ use regex_syntax::hir::{Class, HirKind};
 /// Characters as ranges of code points, both ends included; sorted, without overlap.
 pub(super) type Set = Vec<(u32, u32)>;
 
-/// A pattern as far as the automaton knows patterns. Sets are given by number.
+/// The patterns that the automaton knows. Sets are given by number.
 #[derive(Debug, Clone)]
 pub(super) enum Node {
     /// One character of the set.
     Character(usize),
-    /// Nothing, where the next character is in the set, or is not if `negated`; `end`: whether at
-    /// the end of the text.
+    /// Nothing, if the next character is in the set (not in it, if `negated`). `end`: whether it
+    /// also matches at the end of the text.
     Look { set: usize, negated: bool, end: bool },
-    /// One after the other; none for nothing.
+    /// All in order; the empty text if there are none.
     Concat(Vec<Self>),
-    /// The first that leads to a match.
+    /// The first one that leads to a match.
     Alternation(Vec<Self>),
-    /// At least `least` and at most `most` times; as many as can be if `greedy`, else as few.
+    /// At least `least` and at most `most` times; as many as possible if `greedy`, else as few.
     Repeat { node: Box<Self>, least: usize, most: Option<usize>, greedy: bool },
 }
 
 impl Node {
     const EMPTY: Self = Self::Concat(Vec::new());
 
-    /// Whether it may match no character.
+    /// Whether it may match the empty text.
     fn is_nullable(&self) -> bool {
         match self {
             Self::Character(_) => false,
@@ -60,7 +61,7 @@ impl Node {
     }
 }
 
-/// The tree of a pattern, and its sets; `None` if it is not made of what the automaton knows.
+/// The tree of a pattern, and its sets; `None` if the automaton does not know all of it.
 pub(super) fn parse(pattern: &str) -> Option<(Node, Vec<Set>)> {
     let tree = Expr::parse_tree(pattern).ok()?;
     let mut parser = Parser { sets: Vec::new() };
@@ -73,7 +74,7 @@ struct Parser {
 }
 
 impl Parser {
-    /// `last`: whether nothing of the pattern follows.
+    /// `last`: whether it ends the pattern.
     fn node(&mut self, expr: &Expr, last: bool) -> Option<Node> {
         Some(match expr {
             Expr::Empty => Node::EMPTY,
@@ -136,7 +137,7 @@ impl Parser {
     }
 }
 
-/// As many characters of a set as there are, or `most`, but never fewer.
+/// The longest run of characters of a set, up to `most`, without backtracking.
 fn possessive(set: usize, least: usize, most: Option<usize>) -> Node {
     let repeat = |least, most| {
         let node = Box::new(Node::Character(set));
@@ -153,7 +154,7 @@ fn possessive(set: usize, least: usize, most: Option<usize>) -> Node {
     }
 }
 
-/// The characters of which an expression matches exactly one.
+/// The characters that an expression matches, if it always matches exactly one.
 fn characters(expr: &Expr) -> Option<Set> {
     match expr {
         Expr::Any { newline, crlf } => fragment(match (newline, crlf) {
@@ -177,8 +178,8 @@ fn characters(expr: &Expr) -> Option<Set> {
     }
 }
 
-/// What must come next for an expression to match there, if one character tells: a set, and whether
-/// the end of the text will do.
+/// The next characters with which a lookahead matches, if one character decides; and whether it
+/// matches at the end of the text.
 fn next(expr: &Expr) -> Option<(Set, bool)> {
     match expr {
         Expr::Assertion(Assertion::EndText) => Some((Set::new(), true)),
@@ -198,7 +199,7 @@ fn literal(c: char, any_case: bool) -> Option<Set> {
     if any_case { fragment(&format!(r"(?i:\x{{{:x}}})", u32::from(c))) } else { exact() }
 }
 
-/// The characters that a piece of a pattern matches, which must be exactly one.
+/// The characters that a piece of a pattern matches, if it always matches exactly one.
 fn fragment(piece: &str) -> Option<Set> {
     let hir = regex_syntax::parse(piece).ok()?;
     match hir.kind() {
@@ -214,7 +215,7 @@ fn fragment(piece: &str) -> Option<Set> {
     }
 }
 
-/// Ranges in order, those that overlap made one.
+/// The union of ranges, in order and without overlap.
 fn union(mut ranges: Set) -> Set {
     ranges.sort_unstable();
     let mut all = Set::new();

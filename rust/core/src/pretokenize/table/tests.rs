@@ -74,12 +74,12 @@ const PUBLISHED: [&str; 5] = [
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
 ];
 
-fn table(pattern: &str) -> Option<Table> {
-    Table::new(&Pattern::new(pattern))
+fn table(pattern: &str) -> Option<TableSplitter> {
+    TableSplitter::new(&Pattern::from_regex(pattern))
 }
 
-fn all_ends(text: &str, fill: impl Fn(usize, &mut Ends)) -> Vec<usize> {
-    let (mut all, mut ends, mut start) = (Vec::new(), Ends::default(), 0);
+fn all_ends(text: &str, fill: impl Fn(usize, &mut PretokenEnds)) -> Vec<usize> {
+    let (mut all, mut ends, mut start) = (Vec::new(), PretokenEnds::default(), 0);
     while start < text.len() {
         fill(start, &mut ends);
         all.extend_from_slice(ends.as_slice());
@@ -91,7 +91,7 @@ fn all_ends(text: &str, fill: impl Fn(usize, &mut Ends)) -> Vec<usize> {
 }
 
 /// The fast run, the plain one and the engine agree, unless the engine gives up.
-fn check(pattern: &str, table: &Table, oracle: &RegexSplitter, text: &str) {
+fn check(pattern: &str, table: &TableSplitter, oracle: &RegexSplitter, text: &str) {
     let plain = all_ends(text, |start, ends| {
         ends.push(table.step(text, start, &mut Hopeless::default()));
     });
@@ -120,7 +120,7 @@ fn texts(characters: &[char], length: u32) -> impl Iterator<Item = String> {
 /// All short texts over the samples, as long as there are not more than `most`, and random ones.
 fn check_all(pattern: &str, most: usize) {
     let table = table(pattern).unwrap_or_else(|| panic!("{pattern:?} is refused"));
-    let oracle = RegexSplitter::impatient(&Pattern::new(pattern)).unwrap();
+    let oracle = RegexSplitter::impatient(&Pattern::from_regex(pattern)).unwrap();
     assert!(table.agrees(&oracle), "{pattern:?}");
     let samples: Vec<char> = table.classes.samples.iter().map(|sample| sample[0]).collect();
     for length in (1..=10).take_while(|&length| samples.len().pow(length) <= most) {
@@ -251,22 +251,22 @@ mod random_patterns {
         }
     }
 
-    /// Wherever a pretoken always ends, the parts have the pretokens of the whole; where the sides are
-    /// free of each other, but for what goes over the place.
-    fn check_borders(pattern: &str, table: &Table, text: &str) {
+    /// Wherever a pretoken always ends, the parts have the pretokens of the whole; where the sides
+    /// are free of each other, but for what goes over the place.
+    fn check_borders(pattern: &str, table: &TableSplitter, text: &str) {
         let ends = |text: &str| all_ends(text, |start, ends| table.fill(text, start, ends));
         let whole = ends(text);
         let mut characters = text.char_indices().peekable();
         while let Some((_, before)) = characters.next() {
             let Some(&(cut, at)) = characters.peek() else { continue };
-            let border = table.border(before, at);
+            let border = table.boundary(before, at);
             let mut parts = ends(&text[..cut]);
-            if border == Border::Free && !whole.contains(&cut) {
+            if border == Boundary::Free && !whole.contains(&cut) {
                 parts.pop();
             }
             parts.extend(ends(&text[cut..]).iter().map(|end| end + cut));
             assert!(
-                border == Border::Unknown || parts == whole,
+                border == Boundary::Unknown || parts == whole,
                 "{pattern:?} on {text:?} at {cut}"
             );
         }
@@ -279,7 +279,9 @@ mod random_patterns {
         for _ in 0..3000 {
             let pattern = pattern(&mut random, 2);
             let Some(table) = table(&pattern) else { continue };
-            let Ok(oracle) = RegexSplitter::impatient(&Pattern::new(&pattern)) else { continue };
+            let Ok(oracle) = RegexSplitter::impatient(&Pattern::from_regex(&pattern)) else {
+                continue;
+            };
             accepted += 1;
             let samples: Vec<char> = table.classes.samples.iter().map(|s| s[0]).collect();
             for length in (1..=8).take_while(|&length| samples.len().pow(length) <= 600) {

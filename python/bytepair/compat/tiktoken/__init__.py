@@ -1,0 +1,57 @@
+"""The face of tiktoken: `from bytepair.compat import tiktoken`.
+
+An `Encoding` has all public methods and properties of tiktoken's, with the same ids, the same rules
+for special tokens and the same kinds of errors. One difference: text that the pattern does not
+match is kept as pretokens of its own, where tiktoken drops it; no published pattern leaves any.
+
+It can stand in for tiktoken in a program that is not changed, if nothing has imported tiktoken yet:
+
+    sys.modules["tiktoken"] = bytepair.compat.tiktoken
+
+Then `tiktoken.core` and `tiktoken.registry` are those of this face. `tiktoken.load`, which
+downloads and caches ranks, and `tiktoken.model`, which knows the encodings of models, are
+tiktoken's own files, for which this package has tiktoken's folder in its path. So tiktoken must be
+installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from importlib.metadata import version
+from importlib.util import find_spec
+
+from bytepair.compat.tiktoken import core, registry
+from bytepair.compat.tiktoken.encoding import (
+    DisallowedSpecialTokenError,
+    Encoding,
+    get_encoding,
+    list_encoding_names,
+)
+
+_original = find_spec("tiktoken")
+if _original is None:
+    raise ImportError(
+        "the face of tiktoken needs its files; install it with: pip install 'bytepair[tiktoken]'",
+        name="tiktoken",
+    )
+__path__ += list(_original.submodule_search_locations or ())
+
+load, model = (import_module(f"{__name__}.{name}") for name in ("load", "model"))
+encoding_for_model: Callable[[str], Encoding] = model.encoding_for_model
+encoding_name_for_model: Callable[[str], str] = model.encoding_name_for_model
+
+__version__ = version("tiktoken")
+
+__all__ = [
+    "DisallowedSpecialTokenError",
+    "Encoding",
+    "core",
+    "encoding_for_model",
+    "encoding_name_for_model",
+    "get_encoding",
+    "list_encoding_names",
+    "load",
+    "model",
+    "registry",
+]

@@ -1,0 +1,409 @@
+"""tiktoken's `Encoding`, and the encodings that are known by name.
+
+Ranks come from tiktoken and its plugins, so `get_encoding` downloads and caches what these would.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from functools import cached_property, lru_cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any, Literal, NoReturn, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bytepair.compat.tiktoken._unstable import completions, unstable_length
+from bytepair.errors import UnknownIdError
+from bytepair.formats.parts import unspeakable
+from bytepair.tokenizer import Tokenizer
+
+Allowed: TypeAlias = Literal["all"] | AbstractSet[str]
+Disallowed: TypeAlias = Literal["all"] | Collection[str]
+
+_NONE: frozenset[str] = frozenset()
+
+
+class DisallowedSpecialTokenError(ValueError):
+    """A text holds a special token that the caller did not allow."""
+
+
+class Encoding:
+    r"""tiktoken's `Encoding`, with bytepair inside.
+
+    Example:
+        >>> from bytepair.compat import tiktoken
+        >>> ranks = {bytes([b]): b for b in range(256)} | {b"he": 256}
+        >>> enc = tiktoken.Encoding(
+        ...     "tiny", pat_str=r"\w+|\W+", mergeable_ranks=ranks, special_tokens={"<|end|>": 257}
+        ... )
+        >>> enc.encode("hey<|end|>", allowed_special="all")
+        [256, 121, 257]
+    """
+
+    __module__ = "bytepair.compat.tiktoken"  # where pickles look for it
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        pat_str: str,
+        mergeable_ranks: dict[bytes, int],
+        special_tokens: dict[str, int],
+        explicit_n_vocab: int | None = None,
+    ) -> None:
+        """Make an encoding from the same values as tiktoken's."""
+        self.name = name
+        self._pat_str = pat_str
+        self._mergeable_ranks = mergeable_ranks
+        self._special_tokens = special_tokens
+        largest = max(special_tokens.values(), default=0)
+        self.max_token_value = max(max(mergeable_ranks.values()), largest)
+        if explicit_n_vocab:
+            assert len(mergeable_ranks) + len(special_tokens) == explicit_n_vocab
+            assert self.max_token_value == explicit_n_vocab - 1
+        # Two special tokens may share an id; the tokenizer needs one name for each.
+        names = {id: name for name, id in special_tokens.items()}
+        self._tokenizer = Tokenizer.from_ranks(
+            mergeable_ranks,
+            pattern=pat_str,
+            special_tokens={name: id for id, name in names.items()},
+        )
+
+    @classmethod
+    def from_tokenizer(cls, tokenizer: Tokenizer, name: str = "bytepair") -> Encoding:
+        """The tiktoken face of a tokenizer that merges by rank.
+
+        Raises:
+            ValueError: if the merge rule is that of merges, which tiktoken does not have.
+        """
+        if tokenizer.merge_rule != "ranks":
+            raise ValueError("tiktoken merges by rank, this tokenizer by a list of merges")
+        if asks := unspeakable(tokenizer.pattern):
+            raise ValueError(f"tiktoken does not do what the pattern asks for: {asks}")
+        return cls(
+            name,
+            pat_str=tokenizer.pattern,
+            mergeable_ranks=tokenizer.mergeable_ranks,
+            special_tokens=tokenizer.special_tokens,
+        )
+
+    def __repr__(self) -> str:
+        return f"<Encoding {self.name!r}>"
+
+    # ------------------------------------------------------------------------ encoding
+
+    def encode_ordinary(self, text: str) -> list[int]:
+        """Encode a text; special tokens in it are text."""
+        return self._tokenizer.encode(text)
+
+    def encode(
+        self, text: str, *, allowed_special: Allowed = _NONE, disallowed_special: Disallowed = "all"
+    ) -> list[int]:
+        """Encode a text.
+
+        Args:
+            text: the text.
+            allowed_special: the special tokens that become their ids, or "all".
+            disallowed_special: the special tokens that are errors; "all" means those that are not
+                allowed. Others are text.
+
+        Raises:
+            DisallowedSpecialTokenError: if the text holds a disallowed special token.
+        """
+        ids: list[int] = []
+        for piece in self._pieces(text, allowed_special, disallowed_special):
+            ids += [piece] if isinstance(piece, int) else self._tokenizer.encode(piece)
+        return ids
+
+    def encode_to_numpy(
+        self, text: str, *, allowed_special: Allowed = _NONE, disallowed_special: Disallowed = "all"
+    ) -> NDArray[np.uint32]:
+        """Encode a text into an array of uint32; see `encode`."""
+        ids = self.encode(
+            text, allowed_special=allowed_special, disallowed_special=disallowed_special
+        )
+        return np.array(ids, np.uint32)
+
+    def encode_ordinary_batch(self, text: list[str], *, num_threads: int = 8) -> list[list[int]]:
+        """Encode many texts on several threads; special tokens in them are text."""
+        return self._tokenizer.encode_batch(text, threads=num_threads)
+
+    def encode_batch(
+        self,
+        text: list[str],
+        *,
+        num_threads: int = 8,
+        allowed_special: Allowed = _NONE,
+        disallowed_special: Disallowed = "all",
+    ) -> list[list[int]]:
+        """Encode many texts on several threads; see `encode`."""
+        pieces = [self._pieces(each, allowed_special, disallowed_special) for each in text]
+        ordinary = [piece for each in pieces for piece in each if isinstance(piece, str)]
+        encoded = iter(self._tokenizer.encode_batch(ordinary, threads=num_threads))
+        batch: list[list[int]] = []
+        for each in pieces:
+            ids: list[int] = []
+            for piece in each:
+                ids += [piece] if isinstance(piece, int) else next(encoded)
+            batch.append(ids)
+        return batch
+
+    def encode_with_unstable(
+        self, text: str, *, allowed_special: Allowed = _NONE, disallowed_special: Disallowed = "all"
+    ) -> tuple[list[int], list[list[int]]]:
+        """Encode a text that may go on: the ids that will stay, and what may come after them.
+
+        Returns:
+            The stable ids, and sequences of ids whose bytes begin with the rest of the text.
+        """
+        pieces = self._pieces(text, allowed_special, disallowed_special)
+        last = pieces[-1] if pieces else 0
+        ids = self.encode(text, allowed_special=allowed_special, disallowed_special=())
+        if isinstance(last, int):
+            return ids, []
+        stable, rest = self._unstable(ids, last)
+        return stable, completions(self._tokenizer, self._sorted_tokens, rest)
+
+    def encode_single_token(self, text_or_bytes: str | bytes) -> int:
+        """Find the id of one token, special or not.
+
+        Raises:
+            KeyError: if there is no such token.
+        """
+        token = text_or_bytes.encode() if isinstance(text_or_bytes, str) else text_or_bytes
+        if token in self._mergeable_ranks:
+            return self._mergeable_ranks[token]
+        try:
+            return self._special_tokens[token.decode()]
+        except (KeyError, UnicodeDecodeError):
+            raise KeyError(token) from None
+
+    # ------------------------------------------------------------------------ decoding
+
+    def decode_bytes(self, tokens: Sequence[int]) -> bytes:
+        """Decode ids into bytes.
+
+        Raises:
+            KeyError: if an id is unknown.
+        """
+        try:
+            return self._tokenizer.decode_bytes(tokens)
+        except UnknownIdError as error:
+            _raise_unknown(error, tokens)
+
+    def decode(self, tokens: Sequence[int], errors: str = "replace") -> str:
+        """Decode ids into text; bytes that are not UTF-8 are treated as `errors` says."""
+        return self.decode_bytes(tokens).decode("utf-8", errors)
+
+    def decode_single_token_bytes(self, token: int) -> bytes:
+        """The bytes of one id.
+
+        Raises:
+            KeyError: if the id is unknown.
+        """
+        try:
+            return self._tokenizer.token_bytes(token)
+        except UnknownIdError as error:
+            _raise_unknown(error, [token])
+
+    def decode_tokens_bytes(self, tokens: Iterable[int]) -> list[bytes]:
+        """The bytes of each id."""
+        return [self.decode_single_token_bytes(token) for token in tokens]
+
+    def decode_with_offsets(self, tokens: Iterable[int]) -> tuple[str, list[int]]:
+        """Decode ids, and tell at which character each token starts.
+
+        A token that starts inside a character has the place of that character.
+
+        Raises:
+            UnicodeDecodeError: if the bytes are not UTF-8.
+        """
+        parts = self.decode_tokens_bytes(tokens)
+        offsets: list[int] = []
+        characters = 0
+        for part in parts:
+            inside = 0x80 <= part[0] < 0xC0
+            offsets.append(max(0, characters - inside))
+            characters += sum(not 0x80 <= byte < 0xC0 for byte in part)
+        return b"".join(parts).decode(), offsets
+
+    def decode_batch(
+        self, batch: Sequence[Sequence[int]], *, errors: str = "replace", num_threads: int = 8
+    ) -> list[str]:
+        """Decode many lists of ids into texts; the number of threads is not used."""
+        return [self.decode(tokens, errors) for tokens in batch]
+
+    def decode_bytes_batch(
+        self, batch: Sequence[Sequence[int]], *, num_threads: int = 8
+    ) -> list[bytes]:
+        """Decode many lists of ids into bytes; the number of threads is not used."""
+        return [self.decode_bytes(tokens) for tokens in batch]
+
+    # ------------------------------------------------------------------------ the vocabulary
+
+    def token_byte_values(self) -> list[bytes]:
+        """The bytes of all ordinary tokens, sorted."""
+        return list(self._sorted_tokens)
+
+    @property
+    def eot_token(self) -> int:
+        """The id of `<|endoftext|>`."""
+        return self._special_tokens["<|endoftext|>"]
+
+    @cached_property
+    def special_tokens_set(self) -> set[str]:
+        """The names of the special tokens."""
+        return set(self._special_tokens)
+
+    def is_special_token(self, token: int) -> bool:
+        """Whether an id is that of a special token."""
+        assert isinstance(token, int)
+        return token in self._special_ids
+
+    @property
+    def n_vocab(self) -> int:
+        """One more than the largest id."""
+        return self.max_token_value + 1
+
+    @cached_property
+    def _special_ids(self) -> set[int]:
+        return set(self._special_tokens.values())
+
+    @cached_property
+    def _sorted_tokens(self) -> list[bytes]:
+        return sorted(self._mergeable_ranks)
+
+    # ------------------------------------------------------------------------ pieces
+
+    def _pieces(self, text: str, allowed: Allowed, disallowed: Disallowed) -> list[str | int]:
+        """Ordinary texts and the ids of allowed special tokens, in order."""
+        names = self.special_tokens_set
+        allow = names if allowed == "all" else allowed
+        forbid = names - allow if disallowed == "all" else disallowed
+        if forbid and (found := _finder(frozenset(forbid)).search(text)):
+            raise DisallowedSpecialTokenError(_disallowed(found.group()))
+        known = frozenset(allow) & names
+        pieces: list[str | int] = []
+        done = 0
+        for found in _finder(known).finditer(text) if known else ():
+            if found.start() > done:
+                pieces.append(text[done : found.start()])
+            pieces.append(self._special_tokens[found.group()])
+            done = found.end()
+        return [*pieces, text[done:]] if done < len(text) else pieces
+
+    def _unstable(self, ids: list[int], text: str) -> tuple[list[int], bytes]:
+        """The ids before the last pretoken of `text`, with which they end, and the bytes after."""
+        pretokens = self._tokenizer.pretokenize(text)
+        last = len(self._encode_single_piece(pretokens[-1])) if pretokens else 0
+        stable = ids[: len(ids) - unstable_length(self, ids, last)]
+        return stable, self._tokenizer.decode_bytes(ids[len(stable) :])
+
+    def _encode_single_piece(self, text_or_bytes: str | bytes) -> list[int]:
+        """Encode without splitting."""
+        piece = text_or_bytes.encode() if isinstance(text_or_bytes, str) else text_or_bytes
+        return self._tokenizer.encode_pretoken(piece)
+
+    def _encode_only_native_bpe(self, text: str) -> list[int]:
+        """Encode, split by the package `regex` instead of the core."""
+        import regex
+
+        pretokens = regex.findall(self._pat_str, text)
+        return [id for pretoken in pretokens for id in self._encode_single_piece(pretoken)]
+
+    def _encode_bytes(self, text: bytes) -> list[int]:
+        """Encode bytes that may not be UTF-8; the end is encoded without splitting."""
+        try:
+            return self.encode_ordinary(text.decode())
+        except UnicodeDecodeError as error:
+            valid, rest = text[: error.start].decode(), text[error.start :]
+        stable, before = self._unstable(self.encode_ordinary(valid), valid)
+        return stable + self._tokenizer.encode_pretoken(before + rest)
+
+    # ------------------------------------------------------------------------ pickling
+
+    def __getstate__(self) -> object:
+        if self is ENCODINGS.get(self.name):
+            return self.name
+        return {
+            "name": self.name,
+            "pat_str": self._pat_str,
+            "mergeable_ranks": self._mergeable_ranks,
+            "special_tokens": self._special_tokens,
+        }
+
+    def __setstate__(self, value: Any) -> None:
+        if isinstance(value, str):
+            self.__dict__ = get_encoding(value).__dict__
+        else:
+            Encoding.__init__(self, **value)
+
+
+@lru_cache(maxsize=128)
+def _finder(names: frozenset[str]) -> re.Pattern[str]:
+    """Finds any of the names, the longest of those that start at the same place."""
+    return re.compile("|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)))
+
+
+def _disallowed(name: str) -> str:
+    return (
+        f"the text holds the disallowed special token {name!r}; to encode it as this token, pass "
+        f"allowed_special={{{name!r}}}; to encode it as ordinary text, leave it out of "
+        "disallowed_special, which is empty in disallowed_special=()"
+    )
+
+
+def _raise_unknown(error: UnknownIdError, tokens: Iterable[int]) -> NoReturn:
+    """The error that tiktoken has for an unknown id."""
+    if any(not 0 <= token < 1 << 32 for token in tokens):
+        raise OverflowError("an id is a number from 0 to 2**32 - 1") from None
+    raise KeyError(str(error)) from None
+
+
+# ---------------------------------------------------------------------------- by name
+
+#: The encodings that were asked for.
+ENCODINGS: dict[str, Encoding] = {}
+
+#: For each name what gives the values of its encoding; filled when a name is first asked for.
+ENCODING_CONSTRUCTORS: dict[str, Callable[[], dict[str, Any]]] = {}
+
+
+def list_encoding_names() -> list[str]:
+    """The names of the encodings of tiktoken and of its plugins.
+
+    Raises:
+        ValueError: if two plugins have an encoding of the same name.
+    """
+    if not ENCODING_CONSTRUCTORS:
+        import tiktoken_ext  # type: ignore[import-untyped, unused-ignore]
+
+        found: dict[str, Callable[[], dict[str, Any]]] = {}
+        for plugin in iter_modules(tiktoken_ext.__path__, "tiktoken_ext."):
+            constructors = import_module(plugin.name).ENCODING_CONSTRUCTORS
+            if twice := found.keys() & constructors.keys():
+                raise ValueError(f"{plugin.name} has the encoding {min(twice)!r} once more")
+            found |= constructors
+        ENCODING_CONSTRUCTORS.update(found)
+    return list(ENCODING_CONSTRUCTORS)
+
+
+def get_encoding(encoding_name: Any) -> Encoding:
+    """The encoding of that name.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    if not isinstance(encoding_name, str):
+        kind = type(encoding_name).__name__
+        raise ValueError(f"the name of an encoding is a str, not {kind}")  # noqa: TRY004 - as tiktoken
+    if encoding_name not in ENCODINGS:
+        known = list_encoding_names()
+        if encoding_name not in known:
+            raise ValueError(f"unknown encoding {encoding_name!r}; there are {', '.join(known)}")
+        ENCODINGS[encoding_name] = Encoding(**ENCODING_CONSTRUCTORS[encoding_name]())
+    return ENCODINGS[encoding_name]

@@ -1,0 +1,115 @@
+"""The name of a file in, how it is read out: the only place that says what an ending means.
+
+| ending | documents |
+| --- | --- |
+| `.parquet` | the rows of a column |
+| `.jsonl`, `.ndjson` | a field of the object on each line |
+| `.json`, `.csv`, `.tsv`, archives | refused, with the way out |
+| `.txt`, `.text`, `.md`, and any other or none | the file is one document of plain text |
+
+Behind each of them may stand `.gz` or `.zst`. Of a folder only the files with the endings named
+here are read.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from bytepair.errors import CorpusError
+
+Kind: TypeAlias = Literal["parquet", "jsonl", "text"]
+
+#: The names that Arrow has for compressions, by ending.
+COMPRESSIONS: Final = {".gz": "gzip", ".zst": "zstd"}
+
+_KINDS: Final[dict[str, Kind]] = {
+    ".parquet": "parquet",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".txt": "text",
+    ".text": "text",
+    ".md": "text",
+}
+_AS_TEXT: Final = "or rename it to .txt to read it as one plain text"
+_JSON: Final = (
+    "a .json file is read neither as a list nor line by line; if each line is an object, rename it "
+    f"to .jsonl; write a list as lines first (jq -c '.[]' a.json > a.jsonl); {_AS_TEXT}"
+)
+_CSV: Final = f"tables of this format are not read; write it as parquet or jsonl; {_AS_TEXT}"
+_ARCHIVE: Final = "archives and this compression are not read; unpack it (.gz and .zst are read)"
+_REFUSED: Final = {
+    ".json": _JSON, ".csv": _CSV, ".tsv": _CSV,
+    **dict.fromkeys([".tar", ".tgz", ".zip", ".7z", ".rar", ".bz2", ".xz", ".lz4"], _ARCHIVE),
+}  # fmt: skip
+
+
+def kind_of(path: str | Path) -> Kind:
+    """How a file is read, by its ending.
+
+    Raises:
+        CorpusError: if files with this ending are not read.
+
+    Example:
+        >>> from bytepair.corpus.kinds import kind_of
+        >>> kind_of("a.jsonl.zst"), kind_of("a.PARQUET"), kind_of("a.py"), kind_of("a")
+        ('jsonl', 'parquet', 'text', 'text')
+    """
+    ending = _ending(path)
+    if ending in _REFUSED:
+        raise CorpusError(f"{path}: {_REFUSED[ending]}")
+    return _KINDS.get(ending, "text")
+
+
+def is_listed(path: str | Path) -> bool:
+    """Whether a file is read if its folder is named.
+
+    Example:
+        >>> from bytepair.corpus.kinds import is_listed
+        >>> is_listed("a.txt.gz"), is_listed("a.py")
+        (True, False)
+    """
+    return _ending(path) in _KINDS
+
+
+def is_table(path: str | Path) -> bool:
+    """Whether a name has an ending of its own that no text has: a table's, or a compression's."""
+    return compression_of(path) is not None or _KINDS.get(_ending(path), "text") != "text"
+
+
+def is_plain_text(path: str | Path) -> bool:
+    """Whether the bytes of a file are those of its one document.
+
+    Raises:
+        CorpusError: if files with this ending are not read.
+
+    Example:
+        >>> from bytepair.corpus.kinds import is_plain_text
+        >>> is_plain_text("a.txt"), is_plain_text("a.txt.gz"), is_plain_text("a.jsonl")
+        (True, False, False)
+    """
+    return kind_of(path) == "text" and compression_of(path) is None
+
+
+def listed_endings() -> str:
+    """The endings of the files of a folder that are read, for messages."""
+    return " ".join(sorted(_KINDS))
+
+
+def compression_of(path: str | Path) -> str | None:
+    """The compression of a file, by its last ending.
+
+    Example:
+        >>> from bytepair.corpus.kinds import compression_of
+        >>> compression_of("a.txt.GZ"), compression_of("a.txt")
+        ('gzip', None)
+    """
+    return COMPRESSIONS.get(Path(path).suffix.lower())
+
+
+def _ending(path: str | Path) -> str:
+    """The last ending below the compression."""
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    if suffixes and suffixes[-1] in COMPRESSIONS:
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""

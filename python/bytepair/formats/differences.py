@@ -1,0 +1,110 @@
+"""How the texts that two split patterns split in another way differ.
+
+In go patterns; out comes what they do not share, found on all short texts of characters of every
+kind: whatever a pattern distinguishes (classes, cases, contractions, the length of numbers, what
+stands beside white space) shows in a few characters side by side.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+from bytepair import _core
+
+#: What texts are made of, and what each is called; the first ones are ASCII.
+_ASCII: Final = {
+    "a": "letters", "s": "letters", "A": "letters", "'": "apostrophes", "'ll": "apostrophes",
+    "1": "numbers", "!": "punctuation", "_": "punctuation", "/": "punctuation",
+    ",": "punctuation", "$": "symbols", "+": "symbols", " ": "spaces", "\t": "spaces",
+    "\n": "line breaks", "\r": "line breaks", "\x01": "control characters",
+}  # fmt: skip
+_OUTSIDE: Final = " outside ASCII"
+_OTHERS: Final = {
+    "é": "letters" + _OUTSIDE, "É": "letters" + _OUTSIDE, "中": "letters" + _OUTSIDE,
+    "ʰ": "letters" + _OUTSIDE, "\u0301": "marks", "\u093f": "marks",
+    "\u0663": "numbers" + _OUTSIDE, "²": "numbers" + _OUTSIDE,
+    "。": "punctuation" + _OUTSIDE, "😀": "symbols" + _OUTSIDE, "\xa0": "spaces" + _OUTSIDE,
+}  # fmt: skip
+_NAMES: Final = _ASCII | _OTHERS
+
+#: How many of them stand side by side, and how often one is repeated.
+_LONGEST: Final = 3
+_REPEATED: Final = range(_LONGEST + 1, 9)
+
+#: How many differences are told.
+_TOLD: Final = 3
+
+#: The symbols that a text is made of.
+_Parts: TypeAlias = tuple[str, ...]
+
+
+def nearest(pattern: str, others: dict[str, str]) -> list[str]:
+    r"""The names of the patterns that differ least from one.
+
+    They differ least on texts in ASCII, which are parts of most texts; where several do, on all.
+
+    Example:
+        >>> nearest(r"\d{1,2}|\D+", {"words": r"\w+|\W+", "threes": r"\d{1,3}|\D+"})
+        ['threes']
+    """
+    return list(_nearest(pattern, tuple(others.items())))
+
+
+@lru_cache
+def _nearest(pattern: str, others: tuple[tuple[str, str], ...]) -> _Parts:
+    left = list(others)
+    for symbols in (_ASCII, _NAMES):
+        counts = [sum(1 for _ in differing(pattern, other, symbols)) for _, other in left]
+        left = [one for one, count in zip(left, counts, strict=True) if count == min(counts)]
+    return tuple(name for name, _ in left)
+
+
+@lru_cache
+def described(pattern: str, other: str) -> str:
+    r"""What kinds of characters are split in another way, each with the shortest example.
+
+    Example:
+        >>> described(r"\d{1,2}|\D+", r"\d{1,3}|\D+")
+        "numbers ('111' is '111' there, not '11' '1')"
+    """
+    told: dict[frozenset[str], str] = {}
+    for parts in differing(pattern, other, _NAMES):
+        kinds = dict.fromkeys(_NAMES[part] for part in parts)
+        alike = kinds.keys() | {kind.removesuffix(_OUTSIDE) for kind in kinds}
+        if not any(known <= alike for known in told):
+            told[frozenset(kinds)] = f"{' beside '.join(kinds)} ({_example(pattern, other, parts)})"
+    more = len(told) - _TOLD
+    shown = [*list(told.values())[:_TOLD], *([f"and {more} more kinds"] if more > 0 else [])]
+    return ", ".join(shown) or "no short text shows in what"
+
+
+def _example(pattern: str, other: str, parts: _Parts) -> str:
+    text = "".join(parts)
+    here, there = (
+        " ".join(map(repr, _splitter(regex).pretokenize(text))) for regex in (pattern, other)
+    )
+    return f"{text!r} is {there} there, not {here}"
+
+
+def differing(pattern: str, other: str, symbols: Iterable[str]) -> Iterator[_Parts]:
+    """The texts of some symbols, shortest first, that two patterns split in another way."""
+    one, two = _splitter(pattern).pretokenize, _splitter(other).pretokenize
+    return (parts for parts in _texts(list(symbols)) if one("".join(parts)) != two("".join(parts)))
+
+
+def _texts(symbols: list[str]) -> Iterator[_Parts]:
+    for length in range(1, _LONGEST + 1):
+        yield from itertools.product(symbols, repeat=length)
+    for times in _REPEATED:
+        for symbol in symbols:
+            yield (symbol,) * times
+            yield from ((symbol,) * times + (behind,) for behind in symbols)
+
+
+@lru_cache(maxsize=64)
+def _splitter(pattern: str) -> _core.Tokenizer:
+    tokens = {bytes([byte]): byte for byte in range(256)}
+    return _core.Tokenizer(_core.Model.from_ranks(tokens, pattern, {}))

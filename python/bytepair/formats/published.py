@@ -1,0 +1,152 @@
+"""The name of a published encoding in, its values out: from a rank file that is here, or tiktoken.
+
+Rank files are looked for where tiktoken keeps them (`TIKTOKEN_CACHE_DIR`, or else a folder
+`data-gym-cache` for temporary files): under the name of the encoding, as people put them there, and
+under the hash that tiktoken names them by. Each is checked against its SHA-256. What is not there
+tiktoken fetches, and keeps.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from bytepair import _core
+from bytepair.errors import FormatError, NotFetchedError, VocabularyError
+from bytepair.formats import tiktoken
+from bytepair.formats.files import read_file
+from bytepair.formats.parts import Parts
+
+URL: Final = "https://openaipublic.blob.core.windows.net/encodings/"
+
+#: The rank files that are published, and the SHA-256 of each.
+RANK_FILES: Final = {
+    "r50k_base": "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930",
+    "p50k_base": "94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069",
+    "cl100k_base": "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+    "o200k_base": "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+}
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """What is published under a name.
+
+    Attributes:
+        ranks: the name of its rank file in `RANK_FILES`.
+        pattern: the name of its split pattern.
+        special_tokens: its special tokens and their ids.
+    """
+
+    ranks: str
+    pattern: str
+    special_tokens: dict[str, int]
+
+
+_END: Final = "<|endoftext|>"
+
+ENCODINGS: Final = {
+    "gpt2": Encoding("r50k_base", "gpt2", {_END: 50256}),
+    "r50k_base": Encoding("r50k_base", "gpt2", {_END: 50256}),
+    "p50k_base": Encoding("p50k_base", "gpt2", {_END: 50256}),
+    "p50k_edit": Encoding(
+        "p50k_base", "gpt2",
+        {_END: 50256, "<|fim_prefix|>": 50281, "<|fim_middle|>": 50282, "<|fim_suffix|>": 50283},
+    ),
+    "cl100k_base": Encoding(
+        "cl100k_base", "gpt4",
+        {_END: 100257, "<|fim_prefix|>": 100258, "<|fim_middle|>": 100259,
+         "<|fim_suffix|>": 100260, "<|endofprompt|>": 100276},
+    ),
+    "o200k_base": Encoding("o200k_base", "gpt4o", {_END: 199999, "<|endofprompt|>": 200018}),
+}  # fmt: skip
+
+
+def is_name(name: str) -> bool:
+    """Whether there is an encoding of that name, here or in tiktoken."""
+    if name in ENCODINGS:
+        return True
+    import tiktoken
+
+    return name in tiktoken.list_encoding_names()
+
+
+def of_name(name: str) -> Parts:
+    """Take the encoding of that name from a rank file that is here, or else from tiktoken.
+
+    Raises:
+        NotFetchedError: if it is not on this machine and cannot be fetched.
+        FormatError: if a file of its name is another.
+        VocabularyError: if tiktoken cannot make it.
+    """
+    if (found := _on_this_machine(name)) is not None:
+        return found
+    import tiktoken as library
+
+    try:
+        return tiktoken.of_encoding(library.get_encoding(name))
+    except ValueError as error:
+        raise VocabularyError(f"tiktoken cannot give the encoding {name!r}: {error}") from error
+    except OSError as error:  # what requests raises is one, too
+        raise NotFetchedError(_missing(name, error)) from None
+
+
+def _on_this_machine(name: str) -> Parts | None:
+    encoding = ENCODINGS.get(name)
+    if encoding is None:
+        return None
+    expected = RANK_FILES[encoding.ranks]
+    for path, is_named in _places(name, encoding.ranks):
+        if not path.is_file():
+            continue
+        data = read_file(path)
+        found = hashlib.sha256(data).hexdigest()
+        if found == expected:
+            ranks, regex = tiktoken.read_ranks(data), _core.PATTERNS[encoding.pattern]
+            return Parts(ranks, regex, encoding.special_tokens, notes={"name": name})
+        if is_named:  # one that tiktoken named it removes and fetches again
+            raise FormatError(
+                str(path),
+                f"this is not the rank file of {name}: its SHA-256 is {found}, that of "
+                f"{URL}{encoding.ranks}.tiktoken is {expected}; remove it",
+            )
+    return None
+
+
+def _places(name: str, ranks: str) -> Iterator[tuple[Path, bool]]:
+    """Where a rank file may be, and whether its name says which it is."""
+    folder = _folder()
+    if folder is None:
+        return
+    for named in dict.fromkeys([f"{name}.tiktoken", name, f"{ranks}.tiktoken"]):
+        yield folder / named, True
+    digest = hashlib.sha1(f"{URL}{ranks}.tiktoken".encode(), usedforsecurity=False).hexdigest()
+    yield folder / digest, False
+
+
+def _folder() -> Path | None:
+    """Where tiktoken keeps files; None if it is told to keep none."""
+    for variable in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"):
+        if variable in os.environ:
+            return Path(os.environ[variable]) if os.environ[variable] else None
+    return Path(tempfile.gettempdir(), "data-gym-cache")
+
+
+def _missing(name: str, error: OSError) -> str:
+    """Why there is no encoding, and which file would do."""
+    what = f"{name} is not on this machine and could not be fetched ({type(error).__name__})"
+    folder = os.environ.get("TIKTOKEN_CACHE_DIR")
+    if name not in ENCODINGS:
+        return f"{what}; tiktoken keeps what it fetched in the folder of TIKTOKEN_CACHE_DIR"
+    url = f"{URL}{ENCODINGS[name].ranks}.tiktoken"
+    if folder:
+        return f"{what}; put {url} into {folder} (TIKTOKEN_CACHE_DIR) as {name}.tiktoken"
+    return (
+        f"{what}; put {url} into a folder as {name}.tiktoken, and set TIKTOKEN_CACHE_DIR to that "
+        "folder"
+    )

@@ -1,0 +1,64 @@
+"""The ids that sentencepiece gives, which `run.c` of llama2.c takes for granted.
+
+In goes a tokenizer; out comes one with the same tokens, merges and pattern, whose ids are: 0 for
+what is unknown, 1 and 2 for the special tokens that begin and end, 3 to 258 for the bytes in their
+order, then the other tokens in theirs, and the other special tokens.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Final
+
+from bytepair import _core
+from bytepair.errors import VocabularyError
+from bytepair.formats.parts import Parts, marked, marks
+from bytepair.formats.roles import NOTES, roles
+
+#: The id of the first byte.
+FIRST_BYTE: Final = 3
+
+#: The names of the first ids, where a tokenizer has no tokens for them.
+_FIRST: Final = ("<unk>", "<s>", "</s>")
+
+
+def with_sentencepiece_ids(tokenizer: _core.Tokenizer) -> _core.Model:
+    """Number the tokens anew; `Tokenizer.with_sentencepiece_ids` says it all."""
+    tokens = sorted(tokenizer.mergeable_ranks.items(), key=lambda item: item[1])
+    single = sorted(token for token, _ in tokens if len(token) == 1)
+    if len(single) < 256:
+        raise VocabularyError(
+            f"{256 - len(single)} bytes have no token, and here all must have an id"
+        )
+    first = _first(tokenizer)
+    longer = (token for token, _ in tokens if len(token) > 1)
+    others = [name for name in tokenizer.special_tokens if name not in first]
+    new = {name: id for id, name in enumerate(first)}
+    ids = {token: id for id, token in enumerate(chain(single, longer), FIRST_BYTE)}
+    new |= {name: id for id, name in enumerate(others, FIRST_BYTE + len(ids))}
+    noted = {NOTES["bos"]: first[1], NOTES["eos"]: first[2]}
+    return Parts(
+        ids, _pattern(tokenizer, new), new,
+        tokenizer.merges if tokenizer.merge_rule == "merges" else None,
+        tokenizer.ignore_merges, tokenizer.notes | noted,
+    ).model()  # fmt: skip
+
+
+def _first(tokenizer: _core.Tokenizer) -> tuple[str, str, str]:
+    """The special tokens of the first three ids."""
+    unknown, begin, end = _FIRST
+    known = roles(tokenizer)
+    begin = known.get("bos", begin)
+    ends = (known.get(role) for role in ("eos", "end_of_turn"))
+    return unknown, begin, next((name for name in ends if name and name != begin), end)
+
+
+def _pattern(tokenizer: _core.Tokenizer, ids: dict[str, int]) -> str:
+    """The pattern, in whose marks special tokens are named by their ids."""
+    found = marks(tokenizer.pattern)
+    names = {id: name for name, id in tokenizer.special_tokens.items()}
+    strips = {
+        side: sorted(ids[names[id]] for id in listed if id in names)
+        for side, listed in found.strips.items()
+    }
+    return marked(found.form, strips, found.rest)

@@ -1,0 +1,125 @@
+"""The roles of special tokens, such as to begin or end a text, and the chat template.
+
+In goes a tokenizer; out come the names of the tokens that have a role. They change no id, so they
+are notes: saved with the tokenizer, read from and written to the formats that have a place for
+them, and of no account when tokenizers are compared. Where no note says which token has a role, the
+special tokens do: those of published vocabularies and of nanochat are known, and names such as
+`<|eos|>` say it themselves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from bytepair import _core
+from bytepair.errors import SpecialTokenError
+
+#: The roles, and the note of each, which is also the name of its field in `tokenizer_config.json`.
+#: The note is empty where no token shall have the role.
+NOTES: Final = {
+    "bos": "bos_token",
+    "eos": "eos_token",
+    "pad": "pad_token",
+    "end_of_turn": "eot_token",
+}
+
+#: The note of the chat template.
+TEMPLATE: Final = "chat_template"
+
+#: The roles in vocabularies that have all these special tokens, the first that fits counts.
+_PUBLISHED: Final[tuple[dict[str, str], ...]] = (
+    # nanochat, where the next document ends the one before
+    {"bos": "<|bos|>", "eos": "<|bos|>", "pad": "<|bos|>", "end_of_turn": "<|assistant_end|>"},
+    # Llama 3.1 and later, 3, 4
+    {"bos": "<|begin_of_text|>", "eos": "<|end_of_text|>", "pad": "<|finetune_right_pad_id|>",
+     "end_of_turn": "<|eot_id|>"},
+    {"bos": "<|begin_of_text|>", "eos": "<|end_of_text|>", "end_of_turn": "<|eot_id|>"},
+    {"bos": "<|begin_of_text|>", "eos": "<|end_of_text|>", "pad": "<|finetune_right_pad|>",
+     "end_of_turn": "<|eot|>"},
+    # o200k_harmony
+    {"bos": "<|startoftext|>", "eos": "<|endoftext|>", "pad": "<|endoftext|>",
+     "end_of_turn": "<|return|>"},
+    # DeepSeek V3
+    {"bos": "<｜begin▁of▁sentence｜>", "eos": "<｜end▁of▁sentence｜>", "pad": "<｜▁pad▁｜>"},
+    # Qwen 2 and later, which begin texts with nothing
+    {"eos": "<|endoftext|>", "pad": "<|endoftext|>", "end_of_turn": "<|im_end|>"},
+)  # fmt: skip
+
+#: The names that say a role by themselves, the first that a tokenizer has counts.
+_NAMES: Final = {
+    "bos": ("<|bos|>", "<|begin_of_text|>", "<|startoftext|>", "<s>", "<bos>"),
+    "eos": ("<|eos|>", "<|end_of_text|>", "<|endoftext|>", "</s>", "<eos>"),
+    "pad": ("<|pad|>", "<pad>", "[PAD]"),
+    "end_of_turn": ("<|im_end|>", "<|eot_id|>", "<|eot|>", "<|end_of_turn|>", "<end_of_turn>"),
+}
+
+#: The tokens that, alone, stand between texts, so that they end one and begin the next.
+_BETWEEN: Final = ("<|endoftext|>", "<|bos|>")
+
+
+def roles(tokenizer: _core.Tokenizer) -> dict[str, str]:
+    """The names of the special tokens that have a role; `Tokenizer.roles` says it all."""
+    special, notes = tokenizer.special_tokens, tokenizer.notes
+    found = _usual(special)
+    for role, note in NOTES.items():
+        name = notes.get(note)
+        if name == "":
+            found.pop(role, None)
+        elif name in special:
+            found[role] = name
+    return {role: found[role] for role in NOTES if role in found}
+
+
+def _usual(special: Mapping[str, int]) -> dict[str, str]:
+    """The roles that special tokens have if nobody says otherwise."""
+    for known in _PUBLISHED:
+        if all(name in special for name in known.values()):
+            return dict(known)
+    found = {
+        role: next(name for name in names if name in special)
+        for role, names in _NAMES.items()
+        if not special.keys().isdisjoint(names)
+    }
+    if len(found.keys() & {"bos", "eos"}) == 1:
+        (name,) = (found[role] for role in ("bos", "eos") if role in found)
+        found |= {"bos": name, "eos": name} if name in _BETWEEN else {}
+    return found
+
+
+def notes(tokenizer: _core.Tokenizer, wanted: Mapping[str, str | None]) -> dict[str, str]:
+    """The notes that give tokens their roles, checked.
+
+    Raises:
+        SpecialTokenError: if a token is no special token of the tokenizer.
+        TypeError: if there is no such role.
+    """
+    made = {}
+    for role, name in wanted.items():
+        if role not in NOTES:
+            raise TypeError(f"{role!r} is no role; the roles are {', '.join(NOTES)}")
+        if name is not None and name not in tokenizer.special_tokens:
+            raise SpecialTokenError(
+                f"{name!r} cannot be the {role} token, since it is no special token of the "
+                f"tokenizer; it has {', '.join(tokenizer.special_tokens) or 'none'}"
+            )
+        made[NOTES[role]] = name or ""
+    return made
+
+
+def chat_template(tokenizer: _core.Tokenizer) -> str | None:
+    """How conversations are written, in Jinja; `Tokenizer.chat_template` says it all."""
+    noted = tokenizer.notes.get(TEMPLATE)
+    if noted is None and "<|assistant_end|>" in tokenizer.special_tokens:
+        nanochat = Path(__file__).with_name("nanochat.jinja").read_text(encoding="utf-8")
+        if tokenizer.special_tokens.keys() >= set(re.findall(r"<\|\w+\|>", nanochat)):
+            return nanochat
+    return noted or None
+
+
+def kept(tokenizer: _core.Tokenizer) -> dict[str, str]:
+    """The notes that a tokenizer of the same special tokens takes over."""
+    noted = tokenizer.notes
+    return {note: noted[note] for note in (*NOTES.values(), TEMPLATE) if note in noted}

@@ -1,0 +1,65 @@
+//! Arrays of ids out of Arrow columns and text files.
+
+use std::path::PathBuf;
+
+use bytepair::Text;
+use bytepair::batch::text_file::FileOptions;
+use numpy::PyReadonlyArray1;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::tokenizer::Tokenizer;
+use crate::{arguments, arrays};
+
+/// Encode the texts of an Arrow string column: its bytes and its offsets.
+#[pyfunction]
+#[pyo3(signature = (tokenizer, data, offsets, *, special=None, prepend=None, append=None, threads=None))]
+#[expect(clippy::too_many_arguments, reason = "keywords in Python")]
+pub(crate) fn encode_utf8<'py>(
+    py: Python<'py>,
+    tokenizer: &Bound<'py, Tokenizer>,
+    data: PyReadonlyArray1<'py, u8>,
+    offsets: &Bound<'py, PyAny>,
+    special: Option<&Bound<'py, PyAny>>,
+    prepend: Option<&Bound<'py, PyAny>>,
+    append: Option<&Bound<'py, PyAny>>,
+    threads: Option<usize>,
+) -> PyResult<arrays::Arrays<'py>> {
+    let options = tokenizer.get().options(special, prepend, append)?;
+    let tokenizer = tokenizer.get().core();
+    let (data, offsets) = (data.as_slice()?, arguments::offsets(offsets)?);
+    let outside = || PyValueError::new_err("the offsets of the texts lie outside their data");
+    let texts = offsets.windows(2).map(|pair| data.get(pair[0]..pair[1]).map(Text::Bytes));
+    let texts = texts.collect::<Option<Vec<_>>>().ok_or_else(outside)?;
+    let threads = arguments::threads_for(threads, &texts)?;
+    arrays::encode(py, tokenizer, &texts, &options, threads)
+}
+
+/// Encode the documents of a text file.
+#[pyfunction]
+#[pyo3(signature = (tokenizer, path, *, separator, lossy, special=None, prepend=None, append=None,
+                    threads=None))]
+#[expect(clippy::too_many_arguments, reason = "keywords in Python")]
+pub(crate) fn encode_file<'py>(
+    py: Python<'py>,
+    tokenizer: &Bound<'py, Tokenizer>,
+    path: PathBuf,
+    separator: Vec<u8>,
+    lossy: bool,
+    special: Option<&Bound<'py, PyAny>>,
+    prepend: Option<&Bound<'py, PyAny>>,
+    append: Option<&Bound<'py, PyAny>>,
+    threads: Option<usize>,
+) -> PyResult<arrays::Arrays<'py>> {
+    let options = tokenizer.get().options(special, prepend, append)?;
+    let tokenizer = tokenizer.get().core();
+    let threads = arguments::threads(threads)?;
+    let file = FileOptions { separator, lossy };
+    if tokenizer.fits_u16() {
+        let encoded = py.detach(|| tokenizer.encode_file::<u16>(&path, &file, &options, threads));
+        arrays::into_numpy(py, encoded)
+    } else {
+        let encoded = py.detach(|| tokenizer.encode_file::<u32>(&path, &file, &options, threads));
+        arrays::into_numpy(py, encoded)
+    }
+}

@@ -1,0 +1,55 @@
+#![expect(clippy::print_stdout, reason = "it reports")]
+//! How fast a text file is split: `cargo bench -p bytepair --bench split -- FILE [PATTERN]`.
+//!
+//! Prints, for the splitter that is chosen, for the automaton and for the regular-expression engine,
+//! the megabytes a second, beside a plain loop that hashes every byte; and how long each takes to be
+//! made.
+
+use std::time::Instant;
+
+use bytepair::{Pattern, Splitter};
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let file = arguments.next().expect("a text file is needed");
+    let pattern = Pattern::new(&arguments.next().unwrap_or_else(|| "nanochat".to_owned()))
+        .expect("a name or an expression");
+    let text = std::fs::read_to_string(&file).expect("the file is UTF-8");
+    let made = |name: &str, make: &dyn Fn() -> Option<Splitter>| {
+        let started = Instant::now();
+        let splitter = make();
+        println!("{name:>30} {:8.1} ms to make", started.elapsed().as_secs_f64() * 1e3);
+        splitter
+    };
+    let right = "the pattern is right";
+    let fast = made("chosen", &|| Some(Splitter::new(&pattern).expect(right))).expect(right);
+    let table = made("table", &|| Splitter::by_table(&pattern).expect(right));
+    let slow = made("regex", &|| Some(Splitter::by_regex(&pattern).expect(right))).expect(right);
+    let short = &text.chars().take(2_000_000).collect::<String>();
+
+    let hash = |text: &str| {
+        text.bytes().fold(0u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3))
+    };
+    let count = |splitter: &Splitter, text: &str| {
+        let mut count = 0;
+        splitter.for_each(text, |_| count += 1).expect("the pattern splits the text");
+        count
+    };
+    for _ in 0..3 {
+        rate("a loop that hashes every byte", text.len(), || hash(&text));
+        rate(fast.tier(), text.len(), || count(&fast, &text));
+        if let Some(table) = &table {
+            rate(table.tier(), text.len(), || count(table, &text));
+        }
+        rate(slow.tier(), short.len(), || count(&slow, short));
+    }
+}
+
+fn rate(name: &str, bytes: usize, work: impl FnOnce() -> u64) {
+    let started = Instant::now();
+    let result = work();
+    let seconds = started.elapsed().as_secs_f64();
+    #[expect(clippy::cast_precision_loss, reason = "a rate needs few digits")]
+    let rate = bytes as f64 / seconds / 1e6;
+    println!("{name:>30} {rate:8.0} MB/s   ({result})");
+}

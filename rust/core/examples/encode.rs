@@ -1,0 +1,25 @@
+//! Count the tokens of text files: `cargo run --release --example encode -- TOKENIZER FILES...`.
+//!
+//! TOKENIZER is a native file, or a rank file of GPT-4's vocabulary.
+#![expect(clippy::print_stdout, reason = "it shows the result")]
+
+use std::error::Error;
+
+use bytepair::{EncodeOptions, Pattern, Text, Tokenizer};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let path = arguments.next().ok_or("usage: encode TOKENIZER FILES...")?;
+    let tokenizer = if path.ends_with(".tiktoken") {
+        let pattern = Pattern::named("gpt4").ok_or("a published pattern")?;
+        Tokenizer::from_rank_file(&std::fs::read(&path)?, [], pattern)?
+    } else {
+        Tokenizer::open(&path)?
+    };
+    for file in arguments {
+        let text = std::fs::read_to_string(&file)?;
+        let tokens = tokenizer.count(&Text::Utf8(&text), &EncodeOptions::default())?;
+        println!("{tokens:>12} tokens, {:>12} bytes  {file}", text.len());
+    }
+    Ok(())
+}

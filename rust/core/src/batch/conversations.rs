@@ -1,0 +1,363 @@
+//! Conversations in, ids and a loss mask out.
+//!
+//! A conversation arrives as segments, already in order: texts that are encoded by the ordinary
+//! path, so that nothing in them can become a special token, and ids that a template placed. Each
+//! segment says whether the model is trained on it, and its ids inherit that. Knowing what a role
+//! or a tool call looks like is the caller's business.
+//!
+//! [`pack`] then places conversations side by side in rows of equal width.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use crate::encode::EncodeOptions;
+use crate::encode::encoder::EncodeCall;
+use crate::error::{Error, Result};
+use crate::memory;
+use crate::parallel;
+use crate::text::Text;
+use crate::tokenizer::Tokenizer;
+
+/// A piece of a conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Segment<'t> {
+    /// Ordinary text.
+    Text(&'t str),
+    /// One id, usually of a special token.
+    Id(u32),
+    /// The end of a message: texts are not joined across it, and truncation may cut here.
+    End,
+}
+
+/// How to render.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RenderOptions {
+    /// Encode texts that touch as one text. Then an id that covers both trained and untrained bytes
+    /// counts as trained.
+    pub join: bool,
+    /// Keep at most this many ids of each conversation.
+    pub max_tokens: Option<usize>,
+    /// Cut only at the end of a message.
+    pub whole_messages: bool,
+}
+
+/// The ids of many conversations, end to end.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rendered {
+    /// The ids.
+    pub ids: Vec<u32>,
+    /// For each id, 1 if it is trained on, else 0.
+    pub mask: Vec<u8>,
+    /// How many ids each conversation has.
+    pub lengths: Vec<usize>,
+}
+
+impl Tokenizer {
+    /// Render conversations on up to `threads` threads. Each conversation is a range of `segments`;
+    /// `trained` has one entry a segment.
+    ///
+    /// Fails where encoding a text fails.
+    ///
+    /// ```
+    /// use bytepair::batch::conversations::{RenderOptions, Segment::{Id, Text}};
+    /// # use bytepair::{Pattern, Tokenizer, Vocabulary};
+    /// # let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
+    /// # let vocabulary = Vocabulary::new(bytes, [("<|bos|>".to_owned(), 256)])?;
+    /// # let tokenizer = Tokenizer::from_ranks(vocabulary, Pattern::new("gpt2")?)?;
+    /// let segments = [Id(256), Text("hi"), Text("yo")];
+    /// let trained = [false, false, true];
+    /// let options = RenderOptions::default();
+    /// let rendered = tokenizer.render(&[0..3], &segments, &trained, options, 1)?;
+    /// assert_eq!(rendered.ids, [256, 104, 105, 121, 111]);
+    /// assert_eq!(rendered.mask, [0, 0, 0, 1, 1]);
+    /// # Ok::<(), bytepair::Error>(())
+    /// ```
+    pub fn render(
+        &self,
+        conversations: &[Range<usize>],
+        segments: &[Segment<'_>],
+        trained: &[bool],
+        options: RenderOptions,
+        threads: usize,
+    ) -> Result<Rendered> {
+        let weight = |range: &Range<usize>| segments[range.clone()].iter().map(weight).sum();
+        let share = |share: Range<usize>| -> Result<Rendered> {
+            let mut canvas = Canvas::new(self, options);
+            for range in &conversations[share] {
+                canvas.render(&segments[range.clone()], &trained[range.clone()])?;
+            }
+            Ok(canvas.out)
+        };
+        let share = &share;
+        let shares = parallel::shares(conversations, threads.min(parallel::MAX_THREADS), weight);
+        let parts = parallel::run(shares.into_iter().map(|range| move || share(range)));
+        let mut parts = parts.into_iter();
+        let mut all = parts.next().transpose()?.unwrap_or_default();
+        for part in parts {
+            let part = part?;
+            memory::extend(&mut all.ids, &part.ids)?;
+            memory::extend(&mut all.mask, &part.mask)?;
+            memory::extend(&mut all.lengths, &part.lengths)?;
+        }
+        Ok(all)
+    }
+}
+
+fn weight(segment: &Segment<'_>) -> usize {
+    match segment {
+        Segment::Text(text) => text.len(),
+        Segment::Id(_) | Segment::End => 1,
+    }
+}
+
+/// One thread's output and buffers.
+struct Canvas<'k> {
+    tokenizer: &'k Tokenizer,
+    options: RenderOptions,
+    plain: EncodeOptions,
+    call: EncodeCall<'k>,
+    out: Rendered,
+    /// Texts that touch and wait for being encoded as one, with the end of each and whether it is
+    /// trained on.
+    text: String,
+    spans: Vec<(usize, bool)>,
+}
+
+impl<'k> Canvas<'k> {
+    fn new(tokenizer: &'k Tokenizer, options: RenderOptions) -> Self {
+        let (plain, call) = (EncodeOptions::default(), tokenizer.encoder().call());
+        let (out, text, spans) = Default::default();
+        Self { tokenizer, options, plain, call, out, text, spans }
+    }
+
+    fn render(&mut self, segments: &[Segment<'_>], trained: &[bool]) -> Result<()> {
+        let start = self.out.ids.len();
+        let limit = start.saturating_add(self.options.max_tokens.unwrap_or(usize::MAX));
+        let mut last_end = start;
+        for (segment, &trained) in segments.iter().zip(trained) {
+            match *segment {
+                Segment::Text(text) if self.options.join => self.wait(text, trained)?,
+                Segment::Text(text) => self.encode(text, trained)?,
+                Segment::Id(id) => {
+                    self.flush()?;
+                    self.push(id, trained)?;
+                }
+                Segment::End => {
+                    self.flush()?;
+                    last_end =
+                        if self.out.ids.len() <= limit { self.out.ids.len() } else { last_end };
+                }
+            }
+            if self.out.ids.len() > limit {
+                break;
+            }
+        }
+        self.flush()?;
+        self.finish(start, limit, last_end)
+    }
+
+    /// Truncate what was rendered from `start` on, and note its length.
+    fn finish(&mut self, start: usize, limit: usize, last_end: usize) -> Result<()> {
+        if self.out.ids.len() > limit {
+            let end = if self.options.whole_messages { last_end } else { limit };
+            self.out.ids.truncate(end);
+            self.out.mask.truncate(end);
+        }
+        let length = self.out.ids.len() - start;
+        memory::push(&mut self.out.lengths, length)
+    }
+
+    fn push(&mut self, id: u32, trained: bool) -> Result<()> {
+        memory::push(&mut self.out.ids, id)?;
+        memory::push(&mut self.out.mask, trained.into())
+    }
+
+    fn encode(&mut self, text: &str, trained: bool) -> Result<()> {
+        let Self { plain, call, out, .. } = self;
+        call.append(&Text::Utf8(text), plain, &mut out.ids)?;
+        let more = out.ids.len() - out.mask.len();
+        memory::reserve(&mut out.mask, more)?;
+        out.mask.resize(out.ids.len(), trained.into());
+        Ok(())
+    }
+
+    fn wait(&mut self, text: &str, trained: bool) -> Result<()> {
+        if !text.is_empty() {
+            memory::reserve_text(&mut self.text, text.len())?;
+            self.text.push_str(text);
+            memory::push(&mut self.spans, (self.text.len(), trained))?;
+        }
+        Ok(())
+    }
+
+    /// Encode the texts that wait; an id is trained on if any of its bytes is.
+    fn flush(&mut self) -> Result<()> {
+        if self.spans.is_empty() {
+            return Ok(());
+        }
+        let first = self.out.ids.len();
+        let text = std::mem::take(&mut self.text);
+        self.encode(&text, false)?;
+        self.tokenizer.check_lengths(&self.out.ids[first..], text.len())?;
+        let (mut span, mut at) = (0, 0);
+        for place in first..self.out.ids.len() {
+            let end = at + self.tokenizer.token_bytes(self.out.ids[place])?.len();
+            while self.spans[span].0 <= at {
+                span += 1;
+            }
+            let mut inside = span;
+            let mut trained = self.spans[inside].1;
+            while self.spans[inside].0 < end {
+                inside += 1;
+                trained |= self.spans[inside].1;
+            }
+            self.out.mask[place] = trained.into();
+            at = end;
+        }
+        self.text = text;
+        self.text.clear();
+        self.spans.clear();
+        Ok(())
+    }
+}
+
+/// Place conversations of the given lengths into rows of `width`, best fit: the longest first, each
+/// into the row where it leaves the least room, the earliest such row among equals. Returns the row
+/// and the first column of each, in the order given.
+///
+/// Fails if a conversation is longer than a row.
+///
+/// ```
+/// assert_eq!(bytepair::batch::conversations::pack(&[3, 6, 4], 7)?, [(1, 4), (0, 0), (1, 0)]);
+/// # Ok::<(), bytepair::Error>(())
+/// ```
+pub fn pack(lengths: &[usize], width: usize) -> Result<Vec<(usize, usize)>> {
+    let mut order: Vec<usize> = memory::collect(0..lengths.len())?;
+    // To sort takes as much again, and a row that is open no more than four times as much.
+    memory::check(5 * size_of_val(lengths))?;
+    order.sort_by_key(|&index| std::cmp::Reverse(lengths[index]));
+    if let Some(&longest) = order.first()
+        && lengths[longest] > width
+    {
+        return Err(Error::TooLong { conversation: longest, length: lengths[longest], width });
+    }
+    let mut places = memory::filled((0, 0), lengths.len())?;
+    let mut rows = 0;
+    // Rows by the room they have left; a row is taken out, filled further, and put back.
+    let mut open = BTreeSet::new();
+    for index in order {
+        let length = lengths[index];
+        let fit = open.range((length, 0)..).next().copied();
+        let (room, row) = fit.unwrap_or((width, rows));
+        rows = rows.max(row + 1);
+        open.remove(&(room, row));
+        open.insert((room - length, row));
+        places[index] = (row, width - room);
+    }
+    Ok(places)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Segment::{End, Id, Text};
+    use super::*;
+    use crate::pretokenize::Pattern;
+    use crate::vocabulary::Vocabulary;
+    use proptest::prelude::*;
+
+    const BOS: u32 = 256;
+
+    fn tokenizer() -> Tokenizer {
+        let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
+        let tokens = bytes.chain([(b"ab".to_vec(), 257), (b"\n\n".to_vec(), 258)]);
+        let vocabulary = Vocabulary::new(tokens, [("<b>".to_owned(), BOS)]).expect("valid");
+        Tokenizer::from_ranks(vocabulary, Pattern::new("gpt2").unwrap()).expect("valid")
+    }
+
+    fn render(segments: &[(Segment<'_>, bool)], options: RenderOptions) -> Rendered {
+        let (parts, trained): (Vec<_>, Vec<_>) = segments.iter().copied().unzip();
+        let all = 0..parts.len();
+        tokenizer().render(&[all], &parts, &trained, options, 1).expect("renders")
+    }
+
+    #[test]
+    fn the_text_of_a_special_token_stays_text() {
+        let joined = RenderOptions { join: true, ..RenderOptions::default() };
+        for options in [RenderOptions::default(), joined] {
+            let rendered =
+                render(&[(Text("<b>"), false), (Text("<"), true), (Text("b>"), true)], options);
+            assert!(!rendered.ids.contains(&BOS));
+        }
+    }
+
+    #[test]
+    fn texts_that_touch_join_only_if_asked() {
+        let segments = [(Text("xa"), false), (Text("b"), true), (Text("c"), false)];
+        let apart = render(&segments, RenderOptions::default());
+        assert_eq!(apart.ids, [120, 97, 98, 99]);
+        assert_eq!(apart.mask, [0, 0, 1, 0]);
+        let joined = render(&segments, RenderOptions { join: true, ..RenderOptions::default() });
+        assert_eq!(joined.ids, [120, 257, 99]);
+        assert_eq!(joined.mask, [0, 1, 0]);
+    }
+
+    #[test]
+    fn truncation_cuts_ids_or_whole_messages() {
+        let segments =
+            [(Id(BOS), false), (Text("xy"), false), (End, false), (Text("zz"), true), (End, false)];
+        let cut = |max_tokens, whole_messages| {
+            render(
+                &segments,
+                RenderOptions { join: false, max_tokens: Some(max_tokens), whole_messages },
+            )
+        };
+        assert_eq!(cut(4, false).ids, [BOS, 120, 121, 122]);
+        assert_eq!(cut(4, false).mask, [0, 0, 0, 1]);
+        assert_eq!(cut(4, true).ids, [BOS, 120, 121]);
+        assert_eq!(cut(5, true).ids, [BOS, 120, 121, 122, 122]);
+        assert_eq!(cut(2, true).ids, [0; 0]);
+        assert_eq!(cut(0, false).ids, [0; 0]);
+    }
+
+    /// Best fit by looking at every row.
+    fn pack_slowly(lengths: &[usize], width: usize) -> Vec<(usize, usize)> {
+        let mut order: Vec<usize> = (0..lengths.len()).collect();
+        order.sort_by_key(|&index| std::cmp::Reverse(lengths[index]));
+        let mut used: Vec<usize> = Vec::new();
+        let mut places = vec![(0, 0); lengths.len()];
+        for index in order {
+            let fits = |row: &usize| used[*row] + lengths[index] <= width;
+            let best = (0..used.len()).filter(fits).min_by_key(|&row| (width - used[row], row));
+            let row = best.unwrap_or(used.len());
+            used.resize(used.len().max(row + 1), 0);
+            places[index] = (row, used[row]);
+            used[row] += lengths[index];
+        }
+        places
+    }
+
+    proptest! {
+        #[test]
+        fn packing_is_best_fit(lengths in prop::collection::vec(0usize..=20, 0..60)) {
+            prop_assert_eq!(pack(&lengths, 20).expect("fits"), pack_slowly(&lengths, 20));
+        }
+
+        #[test]
+        fn threads_change_nothing(texts in prop::collection::vec("[ab\n<]{0,9}", 0..40)) {
+            let segments: Vec<_> = texts.iter().map(|text| Text(text)).collect();
+            let trained = vec![true; segments.len()];
+            let each: Vec<_> = (0..segments.len()).map(|i| i..i + 1).collect();
+            let tokenizer = tokenizer();
+            let render = |threads| {
+                tokenizer.render(&each, &segments, &trained, RenderOptions::default(), threads)
+            };
+            prop_assert_eq!(render(1), render(3));
+        }
+    }
+
+    #[test]
+    fn a_conversation_longer_than_a_row_is_an_error() {
+        let error = pack(&[1, 9], 4).expect_err("too long");
+        assert_eq!(error, Error::TooLong { conversation: 1, length: 9, width: 4 });
+    }
+}

@@ -1,0 +1,128 @@
+//! Text in, in pieces of any length; ids out, as those of all text at once.
+//!
+//! What follows can change how the end of a text is split. So the ids come as soon as nothing that
+//! follows can change them, and the rest of the text is kept until then: a few pretokens.
+
+use crate::encode::{EncodeOptions, Id};
+use crate::error::Result;
+use crate::memory;
+use crate::text::Text;
+use crate::tokenizer::Tokenizer;
+
+/// Ids are made when so many bytes have come together.
+const ENOUGH: usize = 1 << 16;
+
+/// Encodes a text that arrives in pieces. Special tokens in it are text.
+///
+/// Under a split pattern that is not published, text is kept until a place where it may be cut;
+/// under one that only the engine can split, to the end.
+///
+/// ```
+/// use bytepair::{Pattern, Text, Tokenizer, Vocabulary, batch::stream::EncodeStream};
+/// # let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
+/// # let vocabulary = Vocabulary::new(bytes.chain([(b"ab".to_vec(), 256)]), [])?;
+/// # let tokenizer = Tokenizer::from_ranks(vocabulary, Pattern::new("gpt2")?)?;
+/// let (mut stream, mut ids) = (EncodeStream::default(), Vec::<u32>::new());
+/// stream.push(&tokenizer, &Text::Utf8("a"), &mut ids)?;
+/// stream.push(&tokenizer, &Text::Utf8("b"), &mut ids)?;
+/// stream.flush(&tokenizer, &mut ids)?;
+/// assert_eq!(ids, [256]);
+/// # Ok::<(), bytepair::Error>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct EncodeStream {
+    /// What is not encoded yet; it begins where a pretoken does.
+    rest: String,
+    /// How long `rest` was when no part of it was certain.
+    tried: usize,
+}
+
+impl EncodeStream {
+    /// Take a piece of text and append to `out` the ids that are now certain.
+    ///
+    /// Fails as [`Tokenizer::encode`] does; then the stream should be dropped.
+    pub fn push<T: Id>(
+        &mut self,
+        tokenizer: &Tokenizer,
+        text: &Text<'_>,
+        out: &mut Vec<T>,
+    ) -> Result<()> {
+        let mut buffer = String::new();
+        let text = text.read(&mut buffer)?;
+        memory::reserve_text(&mut self.rest, text.len())?;
+        self.rest.push_str(text);
+        // Twice what did not suffice: else one endless pretoken would be gone through again and
+        // again.
+        if self.rest.len() < ENOUGH.max(2 * self.tried) {
+            return Ok(());
+        }
+        // Of a text that is to be normalized nothing is certain before its end.
+        let whole = tokenizer.pattern().normalizes();
+        let certain = if whole { 0 } else { tokenizer.splitter().certain(&self.rest)? };
+        encode(tokenizer, &self.rest[..certain], out)?;
+        self.rest.drain(..certain);
+        self.tried = self.rest.len();
+        Ok(())
+    }
+
+    /// The text is over: append the ids of the rest to `out`. The stream can be used again, as if
+    /// new.
+    pub fn flush<T: Id>(&mut self, tokenizer: &Tokenizer, out: &mut Vec<T>) -> Result<()> {
+        self.tried = 0;
+        encode(tokenizer, &std::mem::take(&mut self.rest), out)
+    }
+}
+
+fn encode<T: Id>(tokenizer: &Tokenizer, text: &str, out: &mut Vec<T>) -> Result<()> {
+    tokenizer.encoder().call().append(&Text::Utf8(text), &EncodeOptions::default(), out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Pattern, Vocabulary};
+
+    #[test]
+    fn pieces_of_any_length_give_the_ids_of_the_whole() {
+        let texts = [
+            "The quick brown fox's don'T 1234567 \n\n  x  \r\n".repeat(9000),
+            "中文字符，没有空格。\n".repeat(9000),
+            "ab".repeat(200_000),
+            " ".repeat(200_000),
+        ];
+        for pattern in ["gpt2", "gpt4", "gpt4o", r"(?s).+"] {
+            let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
+            let more = [(b"ab".to_vec(), 256), (b"  ".to_vec(), 257), (b" x".to_vec(), 258)];
+            let vocabulary = Vocabulary::new(bytes.chain(more), []).unwrap();
+            let pattern = Pattern::from_regex(pattern);
+            let tokenizer = Tokenizer::from_ranks(vocabulary, pattern).unwrap();
+            for text in &texts {
+                let expected = tokenizer.encode(text).unwrap();
+                for length in [1000, 70_001, usize::MAX] {
+                    let chars: Vec<char> = text.chars().collect();
+                    let (mut stream, mut ids) = (EncodeStream::default(), Vec::<u32>::new());
+                    for piece in chars.chunks(length) {
+                        let piece: String = piece.iter().collect();
+                        stream.push(&tokenizer, &Text::Utf8(&piece), &mut ids).unwrap();
+                    }
+                    stream.flush(&tokenizer, &mut ids).unwrap();
+                    assert!(ids == expected, "{:?} in pieces of {length}", &text[..10]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn little_is_kept() {
+        let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
+        let vocabulary = Vocabulary::new(bytes, []).unwrap();
+        let tokenizer = Tokenizer::from_ranks(vocabulary, Pattern::new("gpt4o").unwrap()).unwrap();
+        for text in ["words and words\n", "没有空格。", "!?\n", "1 2,3"] {
+            let (mut stream, mut ids) = (EncodeStream::default(), Vec::<u16>::new());
+            for _ in 0..10_000 {
+                stream.push(&tokenizer, &Text::Utf8(text), &mut ids).unwrap();
+                assert!(stream.rest.len() <= 2 * ENOUGH, "{text:?}");
+            }
+        }
+    }
+}

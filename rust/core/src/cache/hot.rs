@@ -1,0 +1,116 @@
+//! The most frequent pretokens and their ids, in a table that fits the processor's L2 cache.
+//!
+//! Five of six pretokens of a text are among a few thousand. The table is direct-mapped: the hash
+//! of a pretoken gives its only index, and the latest pretoken replaces the one before.
+
+use std::hint::select_unpredictable;
+
+use crate::cache::entry::{self, Entry};
+use crate::hash::key::Key;
+use crate::hash::key_batch;
+use crate::machine::huge_pages::AlignedBuffer;
+use crate::machine::prefetch::prefetch;
+
+/// The table has at most 2 to the power of this many entries: 2 MiB.
+const BITS: u32 = 16;
+
+/// The table has at least 2 to the power of this many entries.
+const LEAST_BITS: u32 = 1;
+
+/// The words of 2 to the power of `bits` entries, and of one more.
+fn words(bits: u32) -> usize {
+    entry::WORDS * ((1 << bits) + 1)
+}
+
+/// A power of two of entries, and one more that takes what is not to be stored.
+#[derive(Debug, Default)]
+pub(crate) struct HotTable {
+    words: AlignedBuffer,
+    /// How many low bits of a hash are not part of an index.
+    shift: u32,
+}
+
+impl HotTable {
+    /// Grow to 2 to the power of `bits` entries, at most the largest size; growing empties the
+    /// table. Without memory for the larger table, this one stays.
+    #[inline]
+    pub(crate) fn grow(&mut self, bits: u32) {
+        let bits = bits.min(BITS);
+        if self.words.len() < words(bits) {
+            self.grow_to(bits);
+        }
+    }
+
+    #[cold]
+    fn grow_to(&mut self, bits: u32) {
+        let larger = AlignedBuffer::zeros(words(bits)).map(|words| (words, bits));
+        let least =
+            || (AlignedBuffer::zeros(words(LEAST_BITS)).expect("memory for 3 entries"), LEAST_BITS);
+        if let Some((words, bits)) = larger.ok().or_else(|| self.words.is_empty().then(least)) {
+            *self = Self { words, shift: u64::BITS - bits };
+        }
+    }
+
+    /// Write the index of each pretoken to `places`, which is as long as `keys`, and prefetch its
+    /// entry.
+    #[inline]
+    pub(crate) fn locate(&self, keys: &[Key], places: &mut [usize]) {
+        key_batch::write_places::<{ entry::WORDS }>(keys, self.shift, places);
+        for place in places {
+            prefetch(&self.words, *place);
+        }
+    }
+
+    /// The entry at an index.
+    #[inline]
+    pub(crate) fn entry(&self, place: usize) -> &Entry {
+        self.words[place..].first_chunk().expect("a place has so many words")
+    }
+
+    /// Store an entry if `is_said`, without a branch, which would be mispredicted. Its ids must be
+    /// in the entry itself.
+    #[inline]
+    pub(crate) fn put_if(&mut self, is_said: bool, key: Key, entry: &Entry) {
+        let nowhere = self.words.len() - entry::WORDS;
+        let own = key.place::<{ entry::WORDS }>(self.shift);
+        let place = select_unpredictable(is_said, own, nowhere);
+        *self.words.chunk_mut(place) = *entry;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    impl HotTable {
+        fn get(&self, key: Key) -> &Entry {
+            let mut place = [0];
+            self.locate(&[key], &mut place);
+            self.entry(place[0])
+        }
+    }
+
+    proptest! {
+        /// A entry is that of the pretoken that was put last, and of no other.
+        #[test]
+        fn it_never_answers_for_another(
+            pretokens in prop::collection::vec(prop::collection::vec(0u8..2, 1..=15), 1..200),
+            bits in 1u32..6,
+        ) {
+            let (mut hot, mut known) = (HotTable::default(), HashMap::new());
+            hot.grow(bits);
+            for (pretoken, id) in pretokens.iter().zip(0..) {
+                let key = Key::new(pretoken, 0..pretoken.len());
+                let entry = hot.get(key);
+                prop_assert!(!entry::is(entry, key) || Some(entry) == known.get(pretoken));
+                hot.put_if(true, key, &entry::of_ids(key, &[id]));
+                known.insert(pretoken, entry::of_ids(key, &[id]));
+                prop_assert_eq!(hot.get(key), &known[pretoken]);
+                hot.put_if(false, key, &entry::of_ids(key, &[id, id]));
+                prop_assert_eq!(hot.get(key), &known[pretoken]);
+            }
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! Pretokens to ids: a cache that all threads read and fill.
+//!
+//! Text repeats itself, so the ids of a pretoken are cached, and the next look-up costs one cache
+//! line. The ids are in a [`table`] that all threads share: what one thread has merged no other
+//! merges. A thread that finds the table crowded makes a larger one, while the others go on with
+//! the old one; what they add meanwhile is lost. At full size, entries that were not hit again are
+//! evicted.
+
+pub(crate) mod entry;
+
+pub(crate) mod hot;
+
+pub(crate) mod overflow;
+
+pub(crate) mod table;
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+use crate::cache::table::{CacheTable, LEAST_BITS};
+use crate::error::Result;
+use crate::hash::key::Key;
+use entry::Entry;
+
+/// A table has 2 to the power of this many lines at first, and 4 times as many whenever half of it
+/// is taken.
+const FIRST_BITS: u32 = 7;
+const GROWTH_BITS: u32 = 2;
+
+/// The share in eighths, of the entries and of the overflow, at which a table grows; and at full
+/// size, at which entries are evicted. The overflow may be requested twice over by then: of a text
+/// that is a little too large, read again and again, most stays cached.
+const HALF: [usize; 2] = [4, 4];
+const FULL: [usize; 2] = [7, 16];
+
+/// Without memory for a larger table, so many requests for one pass before the next try.
+const PATIENCE: usize = 1 << 12;
+
+/// The smallest overflow, in words.
+const LEAST_OVERFLOW: usize = 1 << 12;
+
+/// Why the first tables are there.
+const SMALL: &str = "memory for some kilobytes";
+
+/// The cache of all threads: at most 2 to the power of `BITS` lines, and `OVERFLOW` bytes of
+/// overflow.
+#[derive(Debug)]
+pub(crate) struct SharedCache<const BITS: u32, const OVERFLOW: usize> {
+    latest: Mutex<Arc<CacheTable>>,
+    /// The number of the latest table.
+    number: AtomicUsize,
+    /// Locked by the thread that makes the next table: how many requests for one pass before the
+    /// next try.
+    renewing: Mutex<usize>,
+}
+
+/// A thread's view of the cache: the latest table when it looked last.
+#[derive(Debug)]
+pub(crate) struct Cache<const BITS: u32, const OVERFLOW: usize> {
+    table: Arc<CacheTable>,
+    /// How many entries this thread added that the table does not count yet.
+    added: usize,
+    /// Whether hits are marked, since the table will soon evict.
+    marks: bool,
+}
+
+impl<const BITS: u32, const OVERFLOW: usize> Default for SharedCache<BITS, OVERFLOW> {
+    fn default() -> Self {
+        let first = Self::table(1, FIRST_BITS).expect(SMALL);
+        let number = AtomicUsize::new(first.number());
+        Self { latest: Mutex::new(Arc::new(first)), number, renewing: Mutex::default() }
+    }
+}
+
+impl<const BITS: u32, const OVERFLOW: usize> Default for Cache<BITS, OVERFLOW> {
+    fn default() -> Self {
+        let own = CacheTable::new(0, LEAST_BITS, 0).expect(SMALL);
+        Self { table: Arc::new(own), added: 0, marks: false }
+    }
+}
+
+impl<const BITS: u32, const OVERFLOW: usize> SharedCache<BITS, OVERFLOW> {
+    fn table(number: usize, bits: u32) -> Result<CacheTable> {
+        let bits = bits.min(BITS);
+        CacheTable::new(
+            number,
+            bits,
+            ((OVERFLOW / size_of::<u64>()) >> (BITS - bits)).max(LEAST_OVERFLOW),
+        )
+    }
+
+    /// Make the table of full size at once, for much text: smaller ones would soon be crowded, and
+    /// each is fresh memory, whose page faults may cost more than filling it.
+    #[cold]
+    pub(crate) fn grow_to_full_size(&self) {
+        let latest = self.latest.try_lock().ok().map(|latest| Arc::clone(&latest));
+        if let Some(table) = latest.filter(|table| table.bits() < BITS) {
+            self.renew(&table, BITS);
+        }
+    }
+
+    /// Replace a table by one of 2 to the power of `bits` lines, unless another thread does so or
+    /// has done. Without memory for it, the table stays.
+    ///
+    /// No thread waits for a lock: in a forked process, its owner may be gone.
+    #[cold]
+    fn renew(&self, table: &CacheTable, bits: u32) {
+        let Ok(mut pause) = self.renewing.try_lock() else { return };
+        if self.number.load(Relaxed) != table.number() {
+            return;
+        }
+        if *pause > 0 {
+            *pause -= 1;
+            return;
+        }
+        let Ok(next) = Self::table(table.number() + 1, bits) else {
+            *pause = PATIENCE;
+            return;
+        };
+        if table.bits() < BITS {
+            next.copy(table);
+        } else {
+            next.copy_hits(table, HALF);
+        }
+        if let Ok(mut latest) = self.latest.try_lock() {
+            self.number.store(next.number(), Relaxed);
+            *latest = Arc::new(next);
+        }
+    }
+}
+
+impl<const BITS: u32, const OVERFLOW: usize> Cache<BITS, OVERFLOW> {
+    /// Take the latest table, and have it replaced if it is crowded. What `locate` returned before
+    /// is no longer valid.
+    #[inline]
+    pub(crate) fn prepare(&mut self, shared: &SharedCache<BITS, OVERFLOW>) {
+        if self.added > 0 {
+            self.table.count_added(std::mem::take(&mut self.added));
+        }
+        let is_full_size = self.table.bits() == BITS;
+        self.marks = is_full_size && self.table.is_filled(HALF);
+        if self.table.is_filled(if is_full_size { FULL } else { HALF }) {
+            shared.renew(&self.table, self.table.bits() + GROWTH_BITS);
+        }
+        if shared.number.load(Relaxed) != self.table.number() {
+            self.take_latest(shared);
+        }
+    }
+
+    #[cold]
+    fn take_latest(&mut self, shared: &SharedCache<BITS, OVERFLOW>) {
+        if let Ok(latest) = shared.latest.try_lock() {
+            self.table = Arc::clone(&latest);
+        }
+    }
+
+    /// The table has 2 to the power of this many lines.
+    pub(crate) fn bits(&self) -> u32 {
+        self.table.bits()
+    }
+
+    /// The table.
+    #[inline]
+    pub(crate) fn table(&self) -> &CacheTable {
+        &self.table
+    }
+
+    /// The entry of a pretoken at its line, or another entry and `false`; without a branch.
+    #[inline]
+    pub(crate) fn look(&self, key: Key, line: usize) -> (bool, Entry) {
+        self.table.look(key, line, self.marks)
+    }
+
+    /// The entry of a pretoken if it is in a line beside its own.
+    #[inline]
+    pub(crate) fn find_beside(&self, key: Key, line: usize) -> Option<Entry> {
+        self.table.find_beside(key, line, self.marks)
+    }
+
+    /// The entry of a pretoken.
+    #[inline]
+    pub(crate) fn find(&self, key: Key, line: usize) -> Option<Entry> {
+        let (is_here, entry) = self.look(key, line);
+        if is_here { Some(entry) } else { self.find_beside(key, line) }
+    }
+
+    /// Append the ids of a pretoken; false if it is not here.
+    pub(crate) fn append(
+        &self,
+        key: Key,
+        line: usize,
+        pretoken: &[u8],
+        out: &mut Vec<u32>,
+    ) -> bool {
+        let Some(entry) = self.find(key, line) else { return false };
+        let (count, words) = (entry::count(&entry), entry::words(&entry));
+        let mut room = [0; overflow::ROOM];
+        let Some(count) = self.table.read(count, words, pretoken, &mut room) else { return false };
+        out.extend_from_slice(&room[..count]);
+        true
+    }
+
+    /// Add the ids of a pretoken of at most [`overflow::LONGEST_KEPT`] bytes that is not here.
+    /// Returns its entry, or `None` if the overflow is full.
+    pub(crate) fn put(
+        &mut self,
+        key: Key,
+        line: usize,
+        pretoken: &[u8],
+        ids: &[u32],
+    ) -> Option<Entry> {
+        let (entry, is_new) = self.table.put(key, line, pretoken, ids)?;
+        self.added += usize::from(is_new);
+        Some(entry)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    const OVERFLOW: usize = 1 << 20;
+
+    fn key(pretoken: &[u8]) -> Key {
+        Key::of(pretoken, 0..pretoken.len())
+    }
+
+    impl<const BITS: u32> Cache<BITS, OVERFLOW> {
+        fn get(&self, pretoken: &[u8]) -> Option<Vec<u32>> {
+            let (mut ids, place) = (Vec::new(), self.table().locate(key(pretoken)));
+            self.append(key(pretoken), place, pretoken, &mut ids).then_some(ids)
+        }
+
+        fn keep(&mut self, pretoken: &[u8], ids: &[u32]) {
+            let place = self.table().locate(key(pretoken));
+            self.put(key(pretoken), place, pretoken, ids);
+        }
+    }
+
+    /// The ids that a number has, and its pretoken, of which some are long.
+    fn example(number: u32) -> (Vec<u8>, Vec<u32>) {
+        let long = number % 5 * 9 + 4;
+        let pretoken = number.to_le_bytes().into_iter().cycle().take(long as usize);
+        (pretoken.collect(), vec![number; 1 + number as usize % 7])
+    }
+
+    proptest! {
+        /// What is there is right, whatever was forgotten.
+        #[test]
+        fn it_never_answers_for_another(
+            puts in prop::collection::vec(
+                (prop::collection::vec(0u8..2, 1..=40), prop::collection::vec(0u32..1 << 21, 1..=40)),
+                1..600,
+            ),
+        ) {
+            let (shared, mut cache) = (SharedCache::<5, OVERFLOW>::default(), Cache::default());
+            let mut known: HashMap<Vec<u8>, Vec<u32>> = HashMap::new();
+            for (pretoken, ids) in puts {
+                cache.prepare(&shared);
+                if let Some(found) = cache.get(&pretoken) {
+                    prop_assert_eq!(&found, &known[&pretoken]);
+                } else {
+                    let ids = known.entry(pretoken.clone()).or_insert(ids);
+                    cache.keep(&pretoken, ids);
+                    prop_assert!(cache.get(&pretoken).is_none_or(|found| &found == ids));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn it_grows_and_then_forgets_what_is_not_met_again() {
+        let (shared, mut cache) = (SharedCache::<13, OVERFLOW>::default(), Cache::default());
+        let (mut misses, mut lost) = (0, 0);
+        for number in 0..200_000 {
+            cache.prepare(&shared);
+            let (pretoken, ids) = example(number);
+            assert_eq!(cache.get(&pretoken), None);
+            cache.keep(&pretoken, &ids);
+            lost += usize::from(cache.get(&pretoken).is_none());
+            if cache.get(b"frequent").is_none() {
+                misses += 1;
+                cache.keep(b"frequent", &[7]);
+            }
+        }
+        assert_eq!(cache.bits(), 13);
+        assert!(misses <= 2, "{misses}");
+        let kept = (0..200_000).filter(|&number| {
+            let (pretoken, ids) = example(number);
+            cache.get(&pretoken).map(|found| assert_eq!(found, ids)).is_some()
+        });
+        let kept = kept.count();
+        // Before a table is thinned, many groups are full.
+        assert!(kept > 1 << 13 && lost < 200_000 / 4, "{kept} {lost}");
+    }
+
+    #[test]
+    fn it_is_as_large_as_it_may_be_where_much_is_expected() {
+        let (shared, mut cache) = (SharedCache::<13, OVERFLOW>::default(), Cache::default());
+        cache.prepare(&shared);
+        cache.keep(b"known", &[7]);
+        for _ in 0..2 {
+            shared.grow_to_full_size();
+            cache.prepare(&shared);
+            assert_eq!((cache.bits(), cache.get(b"known")), (13, Some(vec![7])));
+        }
+        assert_eq!(cache.table().number(), 2);
+    }
+
+    /// Threads that meet the same pretokens at the same time, while tables grow and are thinned.
+    #[test]
+    fn threads_never_see_half_of_anything() {
+        let shared = SharedCache::<9, OVERFLOW>::default();
+        let numbers = if cfg!(miri) { 100 } else { 40_000 };
+        let work = &|offset: u32| {
+            let mut cache = Cache::default();
+            let mut found = 0;
+            for number in 0..numbers {
+                cache.prepare(&shared);
+                for number in [number, number / 2, (number + offset) % 50] {
+                    let (pretoken, ids) = example(number);
+                    match cache.get(&pretoken) {
+                        Some(met) => assert_eq!(met, ids),
+                        None => cache.keep(&pretoken, &ids),
+                    }
+                    found += usize::from(cache.get(&pretoken).is_some());
+                }
+            }
+            found
+        };
+        let found = crate::parallel::run((0..3).map(|offset| move || work(offset)));
+        assert!(found.into_iter().all(|found| found > numbers as usize));
+    }
+
+    /// Who has a lock may be gone for ever.
+    #[test]
+    fn nobody_waits_for_a_lock() {
+        let shared = SharedCache::<9, OVERFLOW>::default();
+        let (_latest, _renewing) = (shared.latest.lock(), shared.renewing.lock());
+        let mut cache = Cache::default();
+        for number in 0..2000 {
+            cache.prepare(&shared);
+            let (pretoken, ids) = example(number);
+            cache.keep(&pretoken, &ids);
+            assert!(cache.get(&pretoken).is_none_or(|found| found == ids));
+        }
+    }
+}

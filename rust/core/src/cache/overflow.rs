@@ -1,0 +1,174 @@
+//! The overflow of the cache: more than six ids, and the bytes of pretokens that are longer than a
+//! key.
+//!
+//! It is an arena of words that all threads share. A thread reserves the words that it writes, no
+//! other thread writes them, and nothing is overwritten. An entry that points here is published
+//! after its words are written.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+use crate::cache::entry::{self, THREE};
+use crate::error::Result;
+use crate::machine::huge_pages::AlignedBuffer;
+use crate::machine::prefetch::prefetch;
+use crate::parallel::Padded;
+
+/// Longer pretokens (in bytes) are not cached. A pretoken has at most as many ids as bytes.
+pub(crate) const LONGEST_KEPT: usize = 128;
+
+/// Ids are read into this much room, since three at a time are unpacked from a word.
+pub(crate) const ROOM: usize = LONGEST_KEPT.next_multiple_of(THREE);
+
+/// The words: of each item first the bytes of a long pretoken, then the ids, three a word.
+#[derive(Debug)]
+pub(crate) struct Overflow {
+    words: AlignedBuffer<AtomicU64>,
+    /// How many are taken, and those that were requested when none were left.
+    taken: Padded<AtomicUsize>,
+}
+
+impl Overflow {
+    /// An arena of `length` words. Words that are never written cost address space only.
+    pub(crate) fn new(length: usize) -> Result<Self> {
+        Ok(Self { words: AlignedBuffer::zeros(length)?, taken: Padded::default() })
+    }
+
+    /// Whether `eighths` of the words are taken; above eight, whether so many were requested.
+    #[inline]
+    pub(crate) fn is_filled(&self, eighths: usize) -> bool {
+        8 * self.taken.0.load(Relaxed) >= eighths * self.words.len()
+    }
+
+    /// Store the bytes of a long pretoken, or none, and ids. Returns the last two words of the
+    /// entry: the place, and how many bytes and ids there are. `None` if the arena is full.
+    pub(crate) fn put(&self, long: &[u8], ids: &[u32]) -> Option<[u64; 2]> {
+        let named = [0, (long.len() << 16 | ids.len()) as u64];
+        self.fill(named, words_of(long).chain(ids.chunks(THREE).map(entry::pack)))
+    }
+
+    /// Store an item of another overflow.
+    pub(crate) fn put_again(&self, other: &Self, named: [u64; 2]) -> Option<[u64; 2]> {
+        let entry = other.entry(named)?;
+        self.fill(named, entry.iter().map(|word| word.load(Relaxed)))
+    }
+
+    /// Copy all of another overflow, which is no larger, to the same places of this one, which is
+    /// empty.
+    pub(crate) fn copy(&self, other: &Self) {
+        let taken = other.taken.0.load(Relaxed).min(other.words.len());
+        for (to, from) in self.words.iter().zip(&other.words[..taken]) {
+            to.store(from.load(Relaxed), Relaxed);
+        }
+        self.taken.0.store(taken, Relaxed);
+    }
+
+    /// Write words to the next free place.
+    fn fill(&self, named: [u64; 2], words: impl Iterator<Item = u64>) -> Option<[u64; 2]> {
+        let size = size_of_entry(named);
+        let start = self.taken.0.fetch_add(size, Relaxed);
+        let room = self.words.get(start..start + size)?;
+        for (place, word) in room.iter().zip(words) {
+            place.store(word, Relaxed);
+        }
+        Some([start as u64, named[1]])
+    }
+
+    /// Prefetch an item: its first word and its last, which are mostly in two cache lines.
+    #[inline]
+    pub(crate) fn prefetch(&self, named: [u64; 2]) {
+        let start = usize::try_from(named[0]).unwrap_or(0);
+        prefetch(&self.words, start);
+        prefetch(&self.words, start + size_of_entry(named) - 1);
+    }
+
+    /// The words of an item.
+    #[inline]
+    fn entry(&self, named: [u64; 2]) -> Option<&[AtomicU64]> {
+        let start = usize::try_from(named[0]).ok()?;
+        self.words.get(start..start + size_of_entry(named))
+    }
+
+    /// Write the ids of a pretoken to the beginning of `room`, perhaps followed by zeros; return
+    /// how many there are, or `None` if the item is that of another pretoken.
+    #[inline]
+    pub(crate) fn read(
+        &self,
+        named: [u64; 2],
+        pretoken: &[u8],
+        room: &mut [u32; ROOM],
+    ) -> Option<usize> {
+        let (length, count) = sizes(named);
+        let (bytes, packed) = self.entry(named)?.split_at_checked(words_of_bytes(length))?;
+        let is_long = length == pretoken.len()
+            && bytes.iter().map(|word| word.load(Relaxed)).eq(words_of(pretoken));
+        for (ids, word) in room.as_chunks_mut().0.iter_mut().zip(packed) {
+            *ids = entry::unpack(word.load(Relaxed));
+        }
+        (length == 0 || is_long).then_some(count)
+    }
+}
+
+/// How many bytes of a long pretoken and how many ids an item has.
+#[inline]
+fn sizes(named: [u64; 2]) -> (usize, usize) {
+    let sizes = usize::try_from(named[1]).unwrap_or(0);
+    (sizes >> 16, sizes & 0xFFFF)
+}
+
+#[inline]
+fn size_of_entry(named: [u64; 2]) -> usize {
+    let (length, count) = sizes(named);
+    words_of_bytes(length) + count.div_ceil(THREE)
+}
+
+/// How many words the bytes of a long pretoken take; no bytes take none.
+#[inline]
+fn words_of_bytes(length: usize) -> usize {
+    if length == 0 { 0 } else { length / 8 + 1 }
+}
+
+/// The bytes of a long pretoken, eight at a time, then the last eight again.
+#[inline]
+fn words_of(long: &[u8]) -> impl Iterator<Item = u64> {
+    let last = long.last_chunk::<8>();
+    long.as_chunks::<8>().0.iter().chain(last).map(|bytes| u64::from_le_bytes(*bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// What was put is there, in a copy too, and is of nobody else; what has no room is not
+        /// put.
+        #[test]
+        fn what_is_kept_stays(
+            puts in prop::collection::vec(
+                (prop::bool::ANY, prop::collection::vec(0u8..2, 16..40), prop::collection::vec(0u32..1 << 21, 1..20)),
+                1..40,
+            ),
+        ) {
+            let [aside, copies] = [200, 150].map(|words| Overflow::new(words).unwrap());
+            let mut put = Vec::new();
+            for (is_long, pretoken, ids) in &puts {
+                let is_crowded = aside.is_filled(6);
+                match aside.put(if *is_long { pretoken } else { &[] }, ids) {
+                    Some(named) => put.push((named, is_long, pretoken, ids)),
+                    None => prop_assert!(is_crowded),
+                }
+            }
+            let mut room = [0; ROOM];
+            for &(named, is_long, pretoken, ids) in &put {
+                prop_assert_eq!(aside.read(named, pretoken, &mut room), Some(ids.len()));
+                prop_assert_eq!(&room[..ids.len()], &ids[..]);
+                let other: Vec<u8> = pretoken.iter().map(|byte| byte ^ 1).collect();
+                prop_assert_eq!(aside.read(named, &other, &mut room).is_none(), *is_long);
+                if let Some(copy) = copies.put_again(&aside, named) {
+                    prop_assert_eq!(copies.read(copy, pretoken, &mut room), Some(ids.len()));
+                    prop_assert_eq!(&room[..ids.len()], &ids[..]);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! The hash table of the cache, which threads share without a lock.
+//!
+//! It is made of lines of two entries, each line a cache line. Four lines are a group: a pretoken
+//! takes the first free entry of its own line or else of the others, and none where all are taken.
+//! A filled entry never changes or moves, except for its hit mark, so a thread that sees the key
+//! can read the ids. A thread claims a free entry by its second word, and stores that word again,
+//! with the key, once all others are written.
+//!
+//! An [`entry`](super::entry) holds up to six ids; more, and the bytes of long pretokens, are in
+//! the [`overflow`](super::overflow).
+
+use std::hint::select_unpredictable;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+
+use crate::cache::entry::{self, Entry};
+use crate::cache::overflow::{self, Overflow};
+use crate::error::Result;
+use crate::hash::key::{Key, LONGEST};
+use crate::machine::huge_pages::AlignedBuffer;
+use crate::machine::prefetch::prefetch;
+use crate::parallel::Padded;
+
+/// How many entries a line has, and how many words.
+const ENTRIES: usize = 2;
+const LINE: usize = entry::WORDS * ENTRIES;
+
+/// How many lines are a group; their indices differ in the lowest bits.
+const GROUP: usize = 4;
+
+/// A table has at least 2 to the power of this many lines.
+pub(crate) const LEAST_BITS: u32 = 2;
+
+/// The second word of an entry that a thread is filling. No key has it.
+const CLAIMED: u64 = 6 << 60;
+
+/// 2 to the power of some number of lines (of 64 bytes).
+#[derive(Debug)]
+pub(crate) struct CacheTable {
+    /// The lines; a free entry is zero.
+    words: AlignedBuffer<AtomicU64>,
+    bits: u32,
+    overflow: Overflow,
+    /// How many entries are taken, as far as threads have reported.
+    taken: Padded<AtomicUsize>,
+    /// Its number in the sequence of tables.
+    number: usize,
+}
+
+impl CacheTable {
+    /// A table of 2 to the power of `bits` lines, with so many words of overflow.
+    pub(crate) fn new(number: usize, bits: u32, overflow: usize) -> Result<Self> {
+        let (words, overflow) = (AlignedBuffer::zeros(LINE << bits)?, Overflow::new(overflow)?);
+        Ok(Self { words, bits, overflow, taken: Padded::default(), number })
+    }
+
+    /// Which one it is of those that came one after the other.
+    #[inline]
+    pub(crate) fn number(&self) -> usize {
+        self.number
+    }
+
+    /// The table has 2 to the power of this many lines.
+    pub(crate) fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    /// Report that this many entries were added.
+    #[inline]
+    pub(crate) fn count_added(&self, count: usize) {
+        self.taken.0.fetch_add(count, Relaxed);
+    }
+
+    /// Whether so many eighths of the entries are taken, or of the overflow.
+    #[inline]
+    pub(crate) fn is_filled(&self, [eighths, overflow]: [usize; 2]) -> bool {
+        let entries = self.words.len() / entry::WORDS;
+        8 * self.taken.0.load(Relaxed) >= eighths * entries || self.overflow.is_filled(overflow)
+    }
+
+    /// Where the line of a key begins.
+    #[inline]
+    fn place(&self, key: Key) -> usize {
+        let line = usize::try_from(key.hash() >> (u64::BITS - self.bits)).unwrap_or(0);
+        line * LINE
+    }
+
+    /// Where the line of a key begins; it is prefetched.
+    #[inline]
+    pub(crate) fn locate(&self, key: Key) -> usize {
+        let place = self.place(key);
+        prefetch(&self.words, place);
+        place
+    }
+
+    /// Prefetch the other lines of the group if `is_said`, without a branch.
+    #[inline]
+    pub(crate) fn prefetch_beside(&self, own: usize, is_said: bool) {
+        for line in group(own).skip(1) {
+            prefetch(&self.words, select_unpredictable(is_said, line, own));
+        }
+    }
+
+    /// The words from a place on.
+    #[inline]
+    fn chunk<const LENGTH: usize>(&self, place: usize) -> &[AtomicU64; LENGTH] {
+        self.words[place..].first_chunk().expect("there are so many words from a place on")
+    }
+
+    /// The entry of a pretoken at its line, or another entry and `false`; without a branch, which
+    /// would be mispredicted. With `marks`, a hit is marked.
+    #[inline]
+    pub(crate) fn look(&self, key: Key, place: usize, marks: bool) -> (bool, Entry) {
+        let line = self.chunk::<LINE>(place);
+        let is_first = entry::is(&name(line, 0), key);
+        let is_second = entry::is(&name(line, entry::WORDS), key);
+        let (is_here, at) = (is_first | is_second, usize::from(is_second) * entry::WORDS);
+        let entry = read(line, at);
+        if marks && is_here {
+            mark(line, at);
+        }
+        (is_here, entry)
+    }
+
+    /// The entry of a pretoken in the other lines of its group; with `marks`, a hit is marked.
+    #[cold]
+    pub(crate) fn find_beside(&self, key: Key, place: usize, marks: bool) -> Option<Entry> {
+        let mut lines = group(place);
+        let mut last = lines.next()?;
+        for line in lines {
+            // Entries are taken in order, so behind a free one there is nothing.
+            if self.words[last + entry::WORDS + 1].load(Relaxed) == 0 {
+                return None;
+            }
+            let words = self.chunk::<LINE>(line);
+            if let Some(at) =
+                [0, entry::WORDS].into_iter().find(|&at| entry::is(&name(words, at), key))
+            {
+                if marks {
+                    mark(words, at);
+                }
+                return Some(read(words, at));
+            }
+            last = line;
+        }
+        None
+    }
+
+    /// Add the ids of a pretoken that is not here. Returns its entry and whether it was added, or
+    /// `None` if the overflow is full.
+    pub(crate) fn put(
+        &self,
+        key: Key,
+        place: usize,
+        pretoken: &[u8],
+        ids: &[u32],
+    ) -> Option<(Entry, bool)> {
+        let long = if pretoken.len() > LONGEST { pretoken } else { &[] };
+        let entry = if long.is_empty() && ids.len() <= entry::PACKED {
+            entry::of_ids(key, ids)
+        } else {
+            entry::with(key, entry::IN_OVERFLOW, self.overflow.put(long, ids)?)
+        };
+        Some((entry, self.put_entry(place, entry)))
+    }
+
+    /// Fill the first free entry of a group; false if there is none, or if the pretoken is here.
+    fn put_entry(&self, place: usize, entry: Entry) -> bool {
+        let key = entry::key(&entry);
+        for place in group(place).flat_map(|line| [line, line + entry::WORDS]) {
+            let words = self.chunk::<{ entry::WORDS }>(place);
+            let stands = name(words, 0);
+            if stands[1] == 0 && fill(words, entry) {
+                return true;
+            }
+            if entry::is(&stands, key) {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// Write the ids of an entry with this count and these words to the beginning of `room`,
+    /// perhaps followed by others; return how many there are, or `None` if the entry is that of
+    /// another pretoken, or of none. Not inlined, since most pretokens have few ids: a message
+    /// would take a tenth longer.
+    #[inline(never)]
+    pub(crate) fn read(
+        &self,
+        count: u8,
+        words: [u64; 2],
+        pretoken: &[u8],
+        room: &mut [u32; overflow::ROOM],
+    ) -> Option<usize> {
+        if count == entry::IN_OVERFLOW {
+            return self.overflow.read(words, pretoken, room);
+        }
+        let count = usize::from(count);
+        if count <= entry::INLINE {
+            *room.first_chunk_mut()? = entry::ids(words);
+        } else {
+            *room.first_chunk_mut()? = entry::packed_ids(words);
+        }
+        (count <= entry::PACKED).then_some(count)
+    }
+
+    /// The overflow that entries point into.
+    #[inline]
+    pub(crate) fn overflow(&self) -> &Overflow {
+        &self.overflow
+    }
+
+    /// Copy all of another table, which has no more lines and no more overflow.
+    pub(crate) fn copy(&self, other: &Self) {
+        let taken =
+            other.entries().filter(|entry| self.put_entry(self.place(entry::key(entry)), *entry));
+        self.count_added(taken.count());
+        // What the entries point to was written before them.
+        self.overflow.copy(&other.overflow);
+    }
+
+    /// Copy the entries of another table that were hit, without their marks, until so many eighths
+    /// of the entries are taken, or of the overflow.
+    pub(crate) fn copy_hits(&self, other: &Self, eighths: [usize; 2]) {
+        for entry in other.entries().filter(|entry| entry[1] & entry::HIT != 0) {
+            if self.is_filled(eighths) {
+                break;
+            }
+            self.count_added(usize::from(self.put_again(&other.overflow, entry).is_some()));
+        }
+    }
+
+    /// Copy an entry of another table, unless the overflow is full.
+    fn put_again(&self, overflow: &Overflow, entry: Entry) -> Option<()> {
+        let (key, count, mut words) =
+            (entry::key(&entry), entry::count(&entry), entry::words(&entry));
+        if count == entry::IN_OVERFLOW {
+            words = self.overflow.put_again(overflow, words)?;
+        }
+        self.put_entry(self.place(key), entry::with(key, count, words)).then_some(())
+    }
+
+    /// The entries that are filled.
+    fn entries(&self) -> impl Iterator<Item = Entry> {
+        let entries = self.words.as_chunks().0.iter();
+        entries
+            .map(|words: &[_; entry::WORDS]| read(words, 0))
+            .filter(|entry| entry[1] != 0 && entry[1] != CLAIMED)
+    }
+}
+
+/// The first two words of an entry, which are its key. The others can be read after them.
+#[inline]
+fn name(words: &[AtomicU64], at: usize) -> Entry {
+    let high = words[at + 1].load(Acquire);
+    [words[at].load(Relaxed), high, 0, 0]
+}
+
+/// An entry.
+#[inline]
+fn read(words: &[AtomicU64], at: usize) -> Entry {
+    let [low, high, ..] = name(words, at);
+    [low, high, words[at + 2].load(Relaxed), words[at + 3].load(Relaxed)]
+}
+
+/// Mark an entry, whose key was read, as hit.
+#[inline]
+fn mark(words: &[AtomicU64], at: usize) {
+    let high = words[at + 1].load(Acquire);
+    if high & entry::HIT == 0 {
+        // A thread that reads the mark also reads what was written before it.
+        words[at + 1].store(high | entry::HIT, Release);
+    }
+}
+
+/// Fill an entry if it is free; returns whether it was.
+#[inline]
+fn fill(words: &[AtomicU64; entry::WORDS], entry: Entry) -> bool {
+    let [low, high, one, other] = words;
+    let claim = high.compare_exchange(0, CLAIMED, Relaxed, Relaxed);
+    if claim.is_err() {
+        return false;
+    }
+    low.store(entry[0], Relaxed);
+    one.store(entry[2], Relaxed);
+    other.store(entry[3], Relaxed);
+    high.store(entry[1], Release);
+    true
+}
+
+/// Where the lines of a group begin, the one at `own` first.
+#[inline]
+fn group(own: usize) -> impl Iterator<Item = usize> {
+    (0..GROUP).map(move |beside| own ^ (beside * LINE))
+}

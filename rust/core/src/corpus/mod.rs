@@ -1,0 +1,3 @@
+//! Files in, documents out.
+
+pub mod parquet;

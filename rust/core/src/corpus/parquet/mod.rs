@@ -1,0 +1,330 @@
+//! Parquet files in, the texts of a column out, in ranges of rows that threads read independently.
+//!
+//! A range is part of a row group and begins and ends with a page. Its reader decompresses one page
+//! after the other, so a thread holds one page and the rest of the previous one, however large the
+//! files are.
+//!
+//! Only the common form is read: a flat column of UTF-8 in a built-in compression. For all others,
+//! [`TextColumn::open`] returns `None`, and the caller reads the files by other means.
+
+mod pages;
+
+use std::fs::File;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use parquet::basic::{Compression, ConvertedType, LogicalType, Type};
+use parquet::column::page::PageReader;
+use parquet::column::reader::ColumnReaderImpl;
+use parquet::data_type::{ByteArray, ByteArrayType};
+use parquet::errors::{ParquetError, Result as ParquetResult};
+use parquet::file::metadata::{
+    ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData,
+};
+use parquet::schema::types::ColumnDescriptor;
+
+use crate::error::{Error, Result};
+use crate::text::from_utf8;
+use pages::Pages;
+
+/// A row group is divided into ranges of about this many bytes, decompressed.
+const RANGE: usize = 1 << 24;
+
+/// Rows of about this many bytes are read at once.
+const READ: usize = 1 << 16;
+
+/// A column of texts in some files.
+#[derive(Debug)]
+pub struct TextColumn {
+    files: Vec<(PathBuf, ParquetMetaData)>,
+    /// The index of the column in each file.
+    columns: Vec<usize>,
+    most_page_bytes: usize,
+    most_text_bytes: usize,
+}
+
+/// A range of rows of a row group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowRange {
+    /// The index of the file.
+    pub file: usize,
+    /// The index of the row group in the file.
+    pub group: usize,
+    /// The rows of the row group.
+    pub rows: Range<usize>,
+}
+
+/// The metadata of a column in the footer of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Footer {
+    /// One for each row group.
+    pub chunks: Vec<ColumnChunk>,
+    /// Whether this module reads its texts.
+    pub is_read: bool,
+}
+
+impl Footer {
+    /// Read the footer of a file; `None` if it is damaged or has no column of this name.
+    pub fn open(file: &Path, name: &str) -> Option<Self> {
+        let of = |(metadata, column): (ParquetMetaData, usize)| {
+            let groups = metadata.row_groups().iter();
+            let chunks = groups.map(|group| ColumnChunk::of(group, column)).collect();
+            Self { chunks, is_read: is_read(&metadata, column) }
+        };
+        catch_panic(|| Ok(opened(file, name)?.map(of))).ok()?
+    }
+}
+
+/// The metadata of a column in one row group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ColumnChunk {
+    /// The number of rows in the group.
+    pub rows: i64,
+    /// The number of texts and nulls.
+    pub values: i64,
+    /// The bytes of its pages, decompressed.
+    pub unpacked: i64,
+    /// The bytes of its pages in the file.
+    pub packed: i64,
+    /// The offset of the dictionary page in the file, if there is one.
+    pub dictionary: Option<i64>,
+    /// The offset of the first data page.
+    pub data: i64,
+    /// The encodings of its pages, by the names in the format.
+    pub encodings: Vec<String>,
+}
+
+impl ColumnChunk {
+    fn of(group: &RowGroupMetaData, column: usize) -> Self {
+        let chunk = group.column(column);
+        Self {
+            rows: group.num_rows(),
+            values: chunk.num_values(),
+            unpacked: chunk.uncompressed_size(),
+            packed: chunk.compressed_size(),
+            dictionary: chunk.dictionary_page_offset(),
+            data: chunk.data_page_offset(),
+            encodings: chunk.encodings().map(|encoding| encoding.to_string()).collect(),
+        }
+    }
+}
+
+impl TextColumn {
+    /// The column of this name; `None` if a file is not parquet, or does not have the column in a
+    /// form that this module reads.
+    pub fn open(files: &[impl AsRef<Path>], name: &str) -> Option<Self> {
+        let (most_page_bytes, most_text_bytes) = (usize::MAX, usize::MAX);
+        let mut opened =
+            Self { files: Vec::new(), columns: Vec::new(), most_page_bytes, most_text_bytes };
+        for path in files {
+            catch_panic(|| opened.add(path.as_ref(), name)).ok()??;
+        }
+        Some(opened)
+    }
+
+    /// Make a page of more bytes, decompressed, or a longer text, an error. A thread holds three
+    /// pages at most: the compressed page, the same decompressed, and the previous one.
+    #[must_use]
+    pub fn with_bounds(self, page_bytes: usize, text_bytes: usize) -> Self {
+        Self { most_page_bytes: page_bytes, most_text_bytes: text_bytes, ..self }
+    }
+
+    fn add(&mut self, path: &Path, name: &str) -> ParquetResult<Option<()>> {
+        let found = opened(path, name)?.filter(|(metadata, column)| is_read(metadata, *column));
+        let Some((metadata, column)) = found else { return Ok(None) };
+        self.files.push((path.to_owned(), metadata));
+        self.columns.push(column);
+        Ok(Some(()))
+    }
+
+    /// The number of files.
+    pub fn files(&self) -> usize {
+        self.files.len()
+    }
+
+    /// All rows, in ranges of about 16 MB; `None` if a file is damaged.
+    pub fn ranges(&self) -> Option<Vec<RowRange>> {
+        let mut ranges = Vec::new();
+        for (file, (_, metadata)) in self.files.iter().enumerate() {
+            for group in 0..metadata.num_row_groups() {
+                ranges.extend(catch_panic(|| self.ranges_of(file, group)).ok()?);
+            }
+        }
+        Some(ranges)
+    }
+
+    /// A row group, divided at pages if it is large.
+    fn ranges_of(&self, file: usize, group: usize) -> ParquetResult<Vec<RowRange>> {
+        let range = |rows| RowRange { file, group, rows };
+        let chunk = self.chunk(file, group);
+        let rows = usize::try_from(chunk.num_values())?;
+        let count = usize::try_from(chunk.uncompressed_size())?.div_ceil(RANGE);
+        if count <= 1 {
+            return Ok(vec![range(0..rows)]);
+        }
+        let mut pages = self.pages(file, group)?;
+        let (mut divided, mut start, mut end) = (Vec::new(), 0, 0);
+        while let Some(page) = pages.peek_next_page()? {
+            end += page.num_rows.or(page.num_levels).filter(|_| !page.is_dict).unwrap_or(0);
+            if end - start >= rows.div_ceil(count) {
+                divided.push(range(start..end));
+                start = end;
+            }
+            pages.skip_next_page()?;
+        }
+        if start < rows {
+            divided.push(range(start..rows));
+        }
+        Ok(divided)
+    }
+
+    fn chunk(&self, file: usize, group: usize) -> &ColumnChunkMetaData {
+        self.files[file].1.row_group(group).column(self.columns[file])
+    }
+
+    /// The pages of the column in a row group. The file is opened anew each time, since copies of a
+    /// file handle share one read position.
+    fn pages(&self, file: usize, group: usize) -> ParquetResult<Pages> {
+        let (path, chunk) = (&self.files[file].0, self.chunk(file, group));
+        let rows = usize::try_from(chunk.num_values())?;
+        let file = File::open(path)?;
+        catch_panic(|| Pages::new(file, chunk, rows, self.most_page_bytes))
+    }
+
+    /// The approximate number of bytes of text in a range; 0 if the files do not have it.
+    pub fn size(&self, range: &RowRange) -> usize {
+        if !self.has(range) {
+            return 0;
+        }
+        let chunk = self.chunk(range.file, range.group);
+        let [bytes, rows] = [chunk.uncompressed_size(), chunk.num_values()]
+            .map(|number| usize::try_from(number).unwrap_or(0));
+        (bytes / rows.max(1)).saturating_mul(range.rows.len())
+    }
+
+    /// Whether the files have the rows, according to their footers.
+    pub fn has(&self, range: &RowRange) -> bool {
+        let groups =
+            self.files.get(range.file).map_or(0, |(_, metadata)| metadata.num_row_groups());
+        let rows = || usize::try_from(self.chunk(range.file, range.group).num_values());
+        let Range { start, end } = range.rows;
+        range.group < groups && start <= end && rows().is_ok_and(|rows| end <= rows)
+    }
+
+    /// Call `sink` with each text of a range in order; a null is an empty text. Fails if the file
+    /// cannot be read or is not UTF-8, and with any error of `sink`. Panics if the files do not
+    /// have the range.
+    pub fn for_each(
+        &self,
+        range: &RowRange,
+        sink: &mut dyn FnMut(&str) -> Result<()>,
+    ) -> Result<()> {
+        let RowRange { file, group, rows } = range;
+        let path = || self.files[*file].0.display().to_string();
+        let wrong = |reason| Error::Unreadable { path: path(), reason };
+        let unreadable = |error: ParquetError| {
+            let reason = error.to_string();
+            let ParquetError::External(inner) = error else { return wrong(reason) };
+            let inner = inner.downcast_ref::<std::io::Error>();
+            let otherwise = || wrong(reason.clone());
+            inner.map_or_else(otherwise, |inner| Error::of_io(inner, |_| otherwise()))
+        };
+        let chunk = self.chunk(*file, *group);
+        let pages = Box::new(self.pages(*file, *group).map_err(unreadable)?);
+        let mut column = ColumnReaderImpl::<ByteArrayType>::new(chunk.column_descr_ptr(), pages);
+        catch_panic(|| column.skip_records(rows.start)).map_err(unreadable)?;
+        let most = rows_at_once(chunk);
+        let (mut at, mut levels, mut texts) = (rows.start, Vec::new(), Vec::new());
+        while at < rows.end {
+            levels.clear();
+            texts.clear();
+            let asked = most.min(rows.end - at);
+            let read =
+                catch_panic(|| column.read_records(asked, Some(&mut levels), None, &mut texts));
+            let (count, ..) = read.map_err(unreadable)?;
+            let missing = || wrong(format!("there are {at} rows in its row group instead of more"));
+            if count == 0 {
+                return Err(missing());
+            }
+            let mut found = texts.iter();
+            for row in 0..count {
+                let is_null = levels.get(row) == Some(&0);
+                let text = if is_null { None } else { Some(found.next().ok_or_else(missing)?) };
+                let text = text.map_or(&[][..], ByteArray::data);
+                let row = || self.first_row(*file, *group) + at + row;
+                sink(self.checked(text, path, row)?)?;
+            }
+            at += count;
+        }
+        Ok(())
+    }
+
+    /// The text, if it is UTF-8 and not too long.
+    fn checked<'t>(
+        &self,
+        text: &'t [u8],
+        path: impl Fn() -> String,
+        row: impl Fn() -> usize,
+    ) -> Result<&'t str> {
+        let (bytes, most) = (text.len(), self.most_text_bytes);
+        if bytes > most {
+            return Err(Error::RowTooLong { path: path(), row: row(), bytes, most });
+        }
+        let wrong = |at| Error::RowNotUtf8 { path: path(), row: row(), at };
+        from_utf8(text).map_err(|error| wrong(error.valid_up_to()))
+    }
+
+    /// The number of rows of a file before a row group.
+    fn first_row(&self, file: usize, group: usize) -> usize {
+        let values = |group| self.chunk(file, group).num_values();
+        (0..group).map(|group| usize::try_from(values(group)).unwrap_or(0)).sum()
+    }
+}
+
+/// Read a file that may be damaged. The parquet crate checks most values in a file; the last line
+/// of defence turns a panic in it into an error.
+fn catch_panic<T>(read: impl FnOnce() -> ParquetResult<T>) -> ParquetResult<T> {
+    let damaged = |_| Err(ParquetError::General("it is damaged".to_owned()));
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(damaged)
+}
+
+/// The metadata of a file, and the index of the column of this name.
+fn opened(path: &Path, name: &str) -> ParquetResult<Option<(ParquetMetaData, usize)>> {
+    let metadata = ParquetMetaDataReader::new().parse_and_finish(&File::open(path)?)?;
+    let columns = metadata.file_metadata().schema_descr().columns();
+    let column = columns.iter().position(|column| column.path().parts() == [name]);
+    Ok(column.map(|column| (metadata, column)))
+}
+
+/// Whether this module reads a column.
+fn is_read(metadata: &ParquetMetaData, column: usize) -> bool {
+    let groups = metadata.row_groups();
+    is_text(&metadata.file_metadata().schema_descr().column(column))
+        && groups.iter().all(|group| decompresses(group.column(column)))
+}
+
+/// Whether a column has one text per row.
+fn is_text(column: &ColumnDescriptor) -> bool {
+    column.physical_type() == Type::BYTE_ARRAY
+        && column.max_rep_level() == 0
+        && (column.logical_type_ref() == Some(&LogicalType::String)
+            || column.converted_type() == ConvertedType::UTF8)
+}
+
+/// Whether the compression of a chunk is built in, and its metadata make sense: the parquet crate
+/// would panic at a negative offset or size.
+fn decompresses(chunk: &ColumnChunkMetaData) -> bool {
+    use Compression::{SNAPPY, UNCOMPRESSED, ZSTD};
+    let offsets = [chunk.data_page_offset(), chunk.dictionary_page_offset().unwrap_or(0)];
+    let sizes = [chunk.compressed_size(), chunk.uncompressed_size(), chunk.num_values()];
+    matches!(chunk.compression(), UNCOMPRESSED | SNAPPY | ZSTD(_))
+        && chunk.file_path().is_none()
+        && offsets.into_iter().chain(sizes).all(|number| number >= 0)
+}
+
+/// How many rows are read at once; fewer if texts are large.
+fn rows_at_once(chunk: &ColumnChunkMetaData) -> usize {
+    let row = chunk.uncompressed_size() / chunk.num_values().max(1);
+    (READ / usize::try_from(row).unwrap_or(1).max(1)).clamp(1, 1 << 10)
+}

@@ -1,0 +1,76 @@
+//! The most frequent pretokens with their counts, in a table that stays in the caches.
+//!
+//! Three of four pretokens of a text are among a few thousand. Each has one entry here, selected by
+//! its hash and held by the most frequent of the pretokens with that entry. So most pretokens are
+//! counted without access to the large table, and without a branch that is hard to predict.
+
+use crate::hash::key::Key;
+
+/// The binary logarithm of the number of entries.
+const BITS: u32 = 13;
+
+/// Counts that are not yet added to the rows of the large table.
+#[derive(Debug)]
+pub(super) struct HotCounts {
+    entries: Box<[HotEntry; 1 << BITS]>,
+}
+
+/// The key that holds the entry, its count since then, and its row; at first all zero.
+#[derive(Debug, Clone, Copy, Default)]
+struct HotEntry {
+    key: Key,
+    count: u64,
+    row: usize,
+}
+
+impl Default for HotCounts {
+    fn default() -> Self {
+        let entries = vec![HotEntry::default(); 1 << BITS].into_boxed_slice();
+        Self { entries: entries.try_into().expect("as many entries") }
+    }
+}
+
+impl HotCounts {
+    /// Count a key with this hash if it holds its entry; returns whether it does.
+    #[inline]
+    pub(super) fn count(&mut self, key: Key, hash: u64) -> bool {
+        let entry = self.entry(hash);
+        let (one, other) = (key.words(), entry.key.words());
+        let held = (one.0 ^ other.0) | (one.1 ^ other.1) == 0;
+        entry.count += u64::from(held);
+        held
+    }
+
+    /// Offer the entry to a key with the count `count` in its row. If that is more than the count
+    /// of the holder, the key takes the entry, and its count moves there from the row. The row and
+    /// count of the previous holder are returned, to be added up.
+    #[inline]
+    pub(super) fn offer(
+        &mut self,
+        key: Key,
+        hash: u64,
+        row: usize,
+        count: &mut u64,
+    ) -> Option<(usize, u64)> {
+        let entry = self.entry(hash);
+        if *count <= entry.count {
+            return None;
+        }
+        let taken = HotEntry { key, count: std::mem::take(count), row };
+        let before = std::mem::replace(entry, taken);
+        Some((before.row, before.count))
+    }
+
+    /// Reset all entries; returns their rows and counts.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = (usize, u64)> {
+        self.entries.iter_mut().map(|entry| {
+            let entry = std::mem::take(entry);
+            (entry.row, entry.count)
+        })
+    }
+
+    #[inline]
+    fn entry(&mut self, hash: u64) -> &mut HotEntry {
+        &mut self.entries[usize::try_from(hash >> (64 - BITS)).expect("a few bits")]
+    }
+}

@@ -1,0 +1,28 @@
+//! What is known of one pretoken.
+
+/// How often a pretoken was seen, and the position in the corpus where it was first seen.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    pub(super) count: u64,
+    pub(super) first: u64,
+}
+
+impl Seen {
+    /// Add what another part of the corpus saw.
+    #[inline]
+    pub(super) fn add(&mut self, other: Self) {
+        self.count += other.count;
+        self.first = self.first.min(other.first);
+    }
+
+    /// Move the count of the same pretoken in two tables to the table that saw it first. A count of
+    /// 0 was moved before and stays.
+    #[inline]
+    pub(super) fn move_to_first(&mut self, other: &mut Self) {
+        if self.count == 0 || other.count == 0 {
+            return;
+        }
+        let (first, second) = if self.first < other.first { (self, other) } else { (other, self) };
+        first.count += std::mem::take(&mut second.count);
+    }
+}

@@ -1,0 +1,376 @@
+//! The pretokens of a window, looked up in the cache many at a time.
+//!
+//! One look-up is a few instructions and a wait for memory, so it is done in passes whose waits
+//! overlap and whose branches are rare:
+//!
+//! 1. for a batch of pretokens, make the keys and prefetch their entries in the [`hot`] table;
+//! 2. read the hot table, and prefetch the others' entries in the [`cache`](crate::cache);
+//! 3. once a window of batches is done, read those entries; where one is elsewhere or its ids are
+//!    in the overflow, prefetch that and read it last.
+//!
+//! What is in neither table is a [`Miss`]. Misses of a window are listed so that many can be merged
+//! in turns. A pretoken that occurs twice among them is a *duplicate*, and copies the ids of the
+//! first.
+//!
+//! [`hot`]: crate::cache::hot
+
+use std::hint::select_unpredictable;
+use std::ops::Range;
+
+use crate::cache::entry::{self, Entry, INLINE};
+use crate::cache::hot::HotTable;
+use crate::cache::overflow::{self, LONGEST_KEPT};
+use crate::cache::{Cache, SharedCache};
+use crate::hash::key::{Key, LONGEST};
+use crate::hash::key_batch;
+use crate::pretokenize::PretokenEnds;
+
+/// The most pretokens of a window.
+pub(crate) const WINDOW: usize = PretokenEnds::CAPACITY;
+
+/// The most pretokens of a batch.
+const BATCH: usize = 256;
+
+/// Room for the ids of a window. Before more than [`INLINE`] ids of one pretoken are added, at most
+/// [`MOST_FILLED`] of them are taken.
+const ROOM: usize = MOST_FILLED + overflow::ROOM + INLINE * WINDOW;
+const MOST_FILLED: usize = 1 << 10;
+
+/// The count of a pretoken whose ids are not known; above all counts of an entry.
+const MISSING: u8 = 16;
+const _: () = assert!(entry::IN_OVERFLOW < MISSING);
+
+/// 32 MiB of entries, and 10 MiB of overflow.
+const BITS: u32 = 19;
+const OVERFLOW: usize = 10 << 20;
+
+/// The ids of pretokens, shared by all threads.
+pub(crate) type PretokenCache = SharedCache<BITS, OVERFLOW>;
+
+/// What one thread needs to look pretokens up.
+#[derive(Debug, Default)]
+pub(crate) struct Lookup {
+    cache: Cache<BITS, OVERFLOW>,
+    hot: HotTable,
+    batch: Box<Batch>,
+    window: Box<Window>,
+    /// The pretokens of the window that are not in the hot table.
+    probes: Vec<Probe>,
+    /// The indices in `probes` of those that need a second look.
+    second: Vec<usize>,
+    /// The pretokens of the window that are in no table, each once.
+    pub(crate) misses: Vec<Miss>,
+    duplicate_finder: Box<DuplicateFinder>,
+    /// The index in the window of each duplicate of a miss, and that of the miss.
+    duplicates: Vec<(usize, usize)>,
+}
+
+/// What the entries of the pretokens of a window say.
+#[derive(Debug)]
+struct Window {
+    /// Up to six ids, or where they are in the overflow.
+    words: [[u64; 2]; WINDOW],
+    /// How many ids, [`entry::IN_OVERFLOW`], or [`MISSING`].
+    counts: [u8; WINDOW],
+    /// The ids, end to end: [`ROOM`] of them.
+    ids: Vec<u32>,
+}
+
+/// The pretokens of a batch.
+#[derive(Debug)]
+struct Batch {
+    keys: [Key; BATCH],
+    /// The index of each in the hot table.
+    hot: [usize; BATCH],
+    /// Which of them are not there.
+    missed: [usize; BATCH],
+}
+
+/// A pretoken to be looked up in the cache.
+#[derive(Debug, Clone, Copy)]
+struct Probe {
+    key: Key,
+    /// Its line in the cache.
+    line: usize,
+    /// Its index in the window.
+    index: usize,
+}
+
+/// A pretoken that is in no table.
+#[derive(Debug, Clone)]
+pub(crate) struct Miss {
+    /// Where it is in the text.
+    pub(crate) range: Range<usize>,
+    key: Key,
+    /// Its hash in the vocabulary, and the id of the token that it may be.
+    pub(crate) hash: u64,
+    pub(crate) candidate: Option<u32>,
+    /// Its line in the cache.
+    line: usize,
+    /// Its index in the window.
+    index: usize,
+}
+
+/// By some bits of its hash, one more than the index of the latest miss in the list.
+#[derive(Debug)]
+struct DuplicateFinder([u16; Self::SIZE]);
+
+impl Default for Window {
+    fn default() -> Self {
+        Self { words: [[0; 2]; WINDOW], counts: [0; WINDOW], ids: vec![0; ROOM] }
+    }
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        Self { keys: [Key::default(); BATCH], hot: [0; BATCH], missed: [0; BATCH] }
+    }
+}
+
+impl Default for DuplicateFinder {
+    fn default() -> Self {
+        Self([0; Self::SIZE])
+    }
+}
+
+impl Lookup {
+    /// Look up the pretokens between `start` and each of the `ends`, at most [`WINDOW`] of them.
+    pub(crate) fn look_up(
+        &mut self,
+        cache: &PretokenCache,
+        text: &[u8],
+        start: usize,
+        ends: &[usize],
+    ) {
+        self.cache.prepare(cache);
+        self.hot.grow(self.cache.bits());
+        self.probes.clear();
+        for first in (0..ends.len()).step_by(BATCH) {
+            let last = ends.len().min(first + BATCH);
+            let range = range_of(start, ends, first);
+            self.read_hot(text, range.start, first, &ends[first..last]);
+        }
+        self.read_cache(start, ends);
+    }
+
+    /// Read the hot table for a batch whose first pretoken has the index `first` in the window, and
+    /// prefetch the cache lines of those that are not there.
+    #[inline]
+    fn read_hot(&mut self, text: &[u8], start: usize, first: usize, ends: &[usize]) {
+        let Self { cache, hot, batch, window, probes, .. } = self;
+        let (words, counts) = (&mut window.words[first..], &mut window.counts[first..]);
+        batch.locate(hot, text, start, ends);
+        let misses = batch.read(hot, words, counts, ends.len());
+        probes.extend(batch.missed[..misses].iter().map(|&at| {
+            let key = batch.keys[at];
+            Probe { key, line: cache.table().locate(key), index: first + at }
+        }));
+    }
+
+    /// Read the cache for all probes, then a second time for the few that need it; list the misses.
+    #[inline]
+    fn read_cache(&mut self, start: usize, ends: &[usize]) {
+        self.misses.clear();
+        self.duplicates.clear();
+        self.second.resize(self.probes.len(), 0);
+        let count = self.read_lines();
+        for number in 0..count {
+            self.read_again(self.probes[self.second[number]], start, ends);
+        }
+    }
+
+    /// Read the line of each probe without a branch, which would be mispredicted; return how many
+    /// need a second look: they are not in their line, or their ids are in the overflow.
+    #[inline]
+    fn read_lines(&mut self) -> usize {
+        let Self { cache, hot, window, probes, second, .. } = self;
+        let mut count = 0;
+        for (number, &Probe { key, line, index }) in probes.iter().enumerate() {
+            let (is_here, entry) = cache.look(key, line);
+            window.put(index, &entry);
+            let ids = select_unpredictable(is_here, entry::count(&entry), MISSING);
+            window.counts[index] = ids;
+            let is_all = ids < entry::IN_OVERFLOW;
+            hot.put_if(is_all, key, &entry);
+            cache.table().prefetch_beside(line, !is_here);
+            second[count] = number;
+            count += usize::from(!is_all);
+        }
+        count
+    }
+
+    /// Read the neighbouring lines of a probe; then prefetch its ids in the overflow, or list it as
+    /// a miss or a duplicate.
+    #[inline]
+    fn read_again(&mut self, Probe { key, line, index }: Probe, start: usize, ends: &[usize]) {
+        let Self { cache, hot, window, misses, duplicate_finder, duplicates, .. } = self;
+        if window.counts[index] == MISSING
+            && let Some(entry) = cache.find_beside(key, line)
+        {
+            window.put(index, &entry);
+            hot.put_if(entry::count(&entry) != entry::IN_OVERFLOW, key, &entry);
+        }
+        match window.counts[index] {
+            entry::IN_OVERFLOW => return cache.table().overflow().prefetch(window.words[index]),
+            MISSING => (),
+            _ => return,
+        }
+        let range = range_of(start, ends, index);
+        let miss = Miss { range, key, hash: 0, candidate: None, line, index };
+        match duplicate_finder.find_or_note(misses, &miss) {
+            Some(first) => duplicates.push((index, first)),
+            None => misses.push(miss),
+        }
+    }
+
+    /// Append the ids of the pretokens of the window from `first` on, up to one whose ids are not
+    /// known; return its index, or the number of pretokens. `start` and `ends` are those of
+    /// [`look_up`](Self::look_up).
+    pub(crate) fn append(
+        &mut self,
+        text: &[u8],
+        start: usize,
+        ends: &[usize],
+        first: usize,
+        out: &mut Vec<u32>,
+    ) -> usize {
+        let Self { cache, window, .. } = self;
+        let read = |index, count, words, room: &mut _| {
+            cache.table().read(count, words, &text[range_of(start, ends, index)], room)
+        };
+        window.gather(first..ends.len(), read, out)
+    }
+
+    /// Append the ids of one pretoken if the cache has them by now; false if not.
+    pub(crate) fn append_one(&self, pretoken: &[u8], out: &mut Vec<u32>) -> bool {
+        let key = Key::of(pretoken, 0..pretoken.len());
+        self.cache.append(key, self.cache.table().locate(key), pretoken, out)
+    }
+
+    /// Put the ids of one pretoken into the cache.
+    pub(crate) fn put(&mut self, pretoken: &[u8], ids: &[u32]) {
+        if pretoken.len() <= LONGEST_KEPT {
+            let key = Key::of(pretoken, 0..pretoken.len());
+            self.cache.put(key, self.cache.table().locate(key), pretoken, ids);
+        }
+    }
+
+    /// Put the ids of a miss into the cache and the window.
+    pub(crate) fn resolve(&mut self, miss: &Miss, text: &[u8], ids: &[u32]) {
+        let pretoken = &text[miss.range.clone()];
+        if let Some(entry) = self.cache.put(miss.key, miss.line, pretoken, ids) {
+            self.window.put(miss.index, &entry);
+        }
+    }
+
+    /// Give each duplicate the ids of its miss.
+    pub(crate) fn copy_duplicates(&mut self) {
+        let Window { words, counts, .. } = &mut *self.window;
+        for (index, first) in self.duplicates.drain(..) {
+            (words[index], counts[index]) = (words[first], counts[first]);
+        }
+    }
+}
+
+/// The bytes of a pretoken in the text, where `start` is that of the first.
+pub(crate) fn range_of(start: usize, ends: &[usize], index: usize) -> Range<usize> {
+    let start = index.checked_sub(1).map_or(start, |before| ends[before]);
+    start..ends[index]
+}
+
+impl DuplicateFinder {
+    const SIZE: usize = 1 << 10;
+
+    /// The index in the window of an equal pretoken in the list. If none is found, note `miss`,
+    /// which the caller is about to add.
+    #[inline]
+    fn find_or_note(&mut self, list: &[Miss], miss: &Miss) -> Option<usize> {
+        let at = usize::try_from(miss.key.hash()).unwrap_or_default() % Self::SIZE;
+        let noted = usize::from(self.0[at]).checked_sub(1).and_then(|noted| list.get(noted));
+        // The key of a long pretoken is a hash, which another one may share.
+        let equal = noted.filter(|one| one.key == miss.key && miss.range.len() <= LONGEST);
+        if equal.is_none() {
+            self.0[at] = u16::try_from(list.len() + 1).expect("a window is shorter");
+        }
+        equal.map(|one| one.index)
+    }
+}
+
+impl Window {
+    /// Note what an entry says of a pretoken.
+    #[inline]
+    fn put(&mut self, index: usize, entry: &Entry) {
+        (self.words[index], self.counts[index]) = (entry::words(entry), entry::count(entry));
+    }
+
+    /// Append the ids of the pretokens in `range`, up to one whose ids are not known; return its
+    /// index, or the end. `read` writes the ids of an entry with more than [`INLINE`] ids, given
+    /// its index, count and words, and returns how many there are.
+    #[inline]
+    fn gather(
+        &mut self,
+        range: Range<usize>,
+        read: impl Fn(usize, u8, [u64; 2], &mut [u32; overflow::ROOM]) -> Option<usize>,
+        out: &mut Vec<u32>,
+    ) -> usize {
+        let Self { words, counts, ids } = self;
+        let (mut at, mut filled) = (range.start, 0);
+        loop {
+            for (&words, &count) in words[at..range.end].iter().zip(&counts[at..range.end]) {
+                if usize::from(count) > INLINE {
+                    break;
+                }
+                // To copy four ids is quicker than to branch on how many there are.
+                let room = ids[filled..].first_chunk_mut().expect("there is room for all");
+                *room = entry::ids(words);
+                filled += usize::from(count);
+                at += 1;
+            }
+            if filled > MOST_FILLED {
+                out.extend_from_slice(&ids[..filled]);
+                filled = 0;
+            }
+            let room = ids[filled..].first_chunk_mut().expect("there is room for all");
+            let one = words[..range.end].get(at);
+            let read = one.and_then(|&words| read(at, counts[at], words, room));
+            let Some(count) = read else {
+                out.extend_from_slice(&ids[..filled]);
+                return at;
+            };
+            filled += count;
+            at += 1;
+        }
+    }
+}
+
+impl Batch {
+    /// Make the keys of the pretokens, and prefetch their entries in the hot table.
+    #[inline(never)]
+    fn locate(&mut self, hot: &HotTable, text: &[u8], start: usize, ends: &[usize]) {
+        let (keys, indices) = (&mut self.keys[..ends.len()], &mut self.hot[..ends.len()]);
+        key_batch::write(text, start, ends, keys);
+        hot.locate(keys, indices);
+    }
+
+    /// Read the entries of the first `all` pretokens, and list those that are not there; return how
+    /// many these are.
+    #[inline(never)]
+    fn read(
+        &mut self,
+        hot: &HotTable,
+        words: &mut [[u64; 2]],
+        counts: &mut [u8],
+        all: usize,
+    ) -> usize {
+        let Self { keys, hot: indices, missed } = self;
+        let pretokens = keys[..all].iter().zip(indices).zip(words).zip(counts);
+        let mut misses = 0;
+        for (at, (((&key, &mut index), words), count)) in pretokens.enumerate() {
+            let entry = hot.entry(index);
+            (*words, *count) = (entry::words(entry), entry::count(entry));
+            missed[misses] = at;
+            misses += usize::from(!entry::is(entry, key));
+        }
+        misses
+    }
+}

@@ -1,0 +1,131 @@
+//! The ids of the pretokens of a window that missed the cache.
+//!
+//! A miss may be a token as a whole; the others are merged in turns with others of their length
+//! ([`interleave`]). What is found goes into the cache. Long pretokens of several sections are left
+//! to the caller.
+
+use crate::encode::lookup::{Lookup, Miss};
+use crate::encode::pretoken::PretokenEncoder;
+use crate::error::Result;
+use crate::machine::lanes::{self, LaneWork, Lanes};
+use crate::merge::interleave;
+use crate::merge::merger::Merger;
+use crate::merge::short::ShortMerge;
+use crate::vocabulary::{self, Vocabulary};
+
+/// Misses by how many places their merge takes.
+#[derive(Debug, Default)]
+pub(crate) struct Misses {
+    short: Group<16>,
+    middle: Group<32>,
+    long: Group<64>,
+    /// The ids of one pretoken.
+    ids: Vec<u32>,
+}
+
+/// Misses that are merged together.
+#[derive(Debug, Default)]
+struct Group<const PLACES: usize> {
+    merges: Vec<ShortMerge<PLACES>>,
+    misses: Vec<Miss>,
+}
+
+/// What a group needs to finish.
+struct Context<'a> {
+    merger: &'a Merger,
+    text: &'a [u8],
+    lookup: &'a mut Lookup,
+    ids: &'a mut Vec<u32>,
+}
+
+impl<const PLACES: usize> Group<PLACES> {
+    fn add(&mut self, miss: Miss, context: &mut Context<'_>) {
+        self.merges.push(context.merger.start(&context.text[miss.range.clone()]));
+        self.misses.push(miss);
+        if self.merges.len() == interleave::MOST {
+            self.finish(context);
+        }
+    }
+
+    /// Merge all in turns, and put their ids into the cache.
+    fn finish(&mut self, context: &mut Context<'_>) {
+        if self.merges.is_empty() {
+            return;
+        }
+        context.merger.interleave(&mut self.merges);
+        for (merge, miss) in self.merges.drain(..).zip(self.misses.drain(..)) {
+            context.ids.clear();
+            merge.write(context.ids);
+            context.lookup.resolve(&miss, context.text, context.ids);
+        }
+    }
+}
+
+impl Misses {
+    /// Find the ids of the misses of a window, except long ones of several sections.
+    pub(crate) fn resolve(
+        &mut self,
+        encoder: &PretokenEncoder,
+        text: &[u8],
+        lookup: &mut Lookup,
+    ) -> Result<()> {
+        if lookup.misses.is_empty() {
+            return Ok(());
+        }
+        let merger = encoder.merger()?;
+        let PretokenEncoder { vocabulary, whole_first, .. } = encoder;
+        let mut misses = std::mem::take(&mut lookup.misses);
+        misses.retain(|miss| miss.range.len() <= ShortMerge::<64>::MAX_BYTES);
+        lanes::run(Candidates { vocabulary, text, misses: &mut misses });
+        let Self { short, middle, long, ids } = self;
+        let mut context = Context { merger, text, lookup, ids };
+        for miss in misses.drain(..) {
+            let pretoken = &text[miss.range.clone()];
+            let candidate = miss.candidate.filter(|_| *whole_first);
+            if let Some(id) = candidate.and_then(|_| vocabulary.id(pretoken)) {
+                context.lookup.resolve(&miss, text, &[id]);
+            } else if encoder.is_one_section(pretoken) {
+                match pretoken.len() {
+                    ..16 => short.add(miss, &mut context),
+                    16..32 => middle.add(miss, &mut context),
+                    _ => long.add(miss, &mut context),
+                }
+            }
+        }
+        short.finish(&mut context);
+        middle.finish(&mut context);
+        long.finish(&mut context);
+        lookup.copy_duplicates();
+        // The next window reuses the memory of the list.
+        lookup.misses = misses;
+        Ok(())
+    }
+}
+
+/// Finds the token that each miss may be, and prefetches its bytes.
+struct Candidates<'a> {
+    vocabulary: &'a Vocabulary,
+    text: &'a [u8],
+    misses: &'a mut [Miss],
+}
+
+impl LaneWork for Candidates<'_> {
+    type Output = ();
+
+    #[expect(clippy::inline_always, reason = "`LaneWork` asks for it")]
+    #[inline(always)]
+    fn run(self, lanes: impl Lanes) {
+        let Self { vocabulary, text, misses } = self;
+        for miss in &mut *misses {
+            miss.hash = vocabulary::hash(text, miss.range.clone());
+            vocabulary.prefetch(miss.hash);
+        }
+        for miss in &mut *misses {
+            miss.candidate = vocabulary.candidate(miss.hash, lanes);
+            vocabulary.prefetch_range(miss.candidate.unwrap_or_default());
+        }
+        for miss in &*misses {
+            vocabulary.prefetch_bytes(miss.candidate.unwrap_or_default());
+        }
+    }
+}

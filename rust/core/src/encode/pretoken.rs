@@ -1,0 +1,97 @@
+//! The bytes of one pretoken in, its ids out, without a cache: what every miss comes down to.
+//!
+//! Under most rules a pretoken that is a token is that token; else its bytes are merged. A long
+//! pretoken falls into *sections* that no token crosses ([`SplitPoints`]), each merged alone.
+
+use std::sync::OnceLock;
+
+use crate::encode::split_points::SplitPoints;
+use crate::error::Result;
+use crate::hash::key::LONGEST;
+use crate::merge::build;
+use crate::merge::merger::Merger;
+use crate::merge::pair_table::PairTable;
+use crate::merge::queue::MergeScratch;
+use crate::vocabulary::{MergeRule, Vocabulary};
+
+/// A vocabulary with the tables of its merge rule.
+#[derive(Debug, Clone)]
+pub(crate) struct PretokenEncoder {
+    pub(crate) vocabulary: Vocabulary,
+    /// Whether a pretoken that is a token wins outright.
+    pub(crate) whole_first: bool,
+    /// Made when first used, unless the merges are listed: then they are checked at once.
+    merger: OnceLock<Merger>,
+    /// Made for the first long pretoken.
+    split_points: OnceLock<SplitPoints>,
+}
+
+impl PretokenEncoder {
+    /// Encode by rank.
+    pub(crate) fn by_rank(vocabulary: Vocabulary) -> Self {
+        let (merger, split_points) = (OnceLock::new(), OnceLock::new());
+        Self { vocabulary, whole_first: true, merger, split_points }
+    }
+
+    /// Encode with tables that were made before.
+    pub(crate) fn with_tables(
+        vocabulary: Vocabulary,
+        rule: MergeRule,
+        pairs: PairTable,
+        split_points: Option<SplitPoints>,
+    ) -> Self {
+        let merger = OnceLock::from(Merger::new(&vocabulary, pairs));
+        let whole_first = rule != MergeRule::Merges { ignore_merges: false };
+        let split_points = split_points.map_or_else(OnceLock::new, OnceLock::from);
+        Self { vocabulary, whole_first, merger, split_points }
+    }
+
+    /// Whether the tables are made.
+    pub(crate) fn has_tables(&self) -> bool {
+        self.merger.get().is_some()
+    }
+
+    /// What merges. Fails if it is not made yet and there is no memory for it.
+    #[inline]
+    pub(crate) fn merger(&self) -> Result<&Merger> {
+        if let Some(merger) = self.merger.get() {
+            return Ok(merger);
+        }
+        let merger = Merger::new(&self.vocabulary, build::by_rank(&self.vocabulary)?);
+        Ok(self.merger.get_or_init(|| merger))
+    }
+
+    /// Where a pretoken falls into sections. Fails as [`merger`](Self::merger) does.
+    pub(crate) fn split_points(&self) -> Result<&SplitPoints> {
+        if let Some(points) = self.split_points.get() {
+            return Ok(points);
+        }
+        let points = SplitPoints::new(&self.vocabulary)?;
+        Ok(self.split_points.get_or_init(|| points))
+    }
+
+    /// Whether each byte of a pretoken has an id, and it is a single section.
+    pub(crate) fn is_one_section(&self, pretoken: &[u8]) -> bool {
+        let is_whole = |points: &SplitPoints| points.ends(pretoken).next() == Some(pretoken.len());
+        self.merger().is_ok_and(|merger| merger.covers(pretoken))
+            && (pretoken.len() <= LONGEST || self.split_points().is_ok_and(is_whole))
+    }
+
+    /// Append the ids of a pretoken, merged as one section; there is room for them.
+    ///
+    /// Fails if no token covers one of its bytes.
+    pub(crate) fn encode(
+        &self,
+        pretoken: &[u8],
+        scratch: &mut MergeScratch,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        if self.whole_first
+            && let Some(id) = self.vocabulary.id(pretoken)
+        {
+            ids.push(id);
+            return Ok(());
+        }
+        self.merger()?.merge(pretoken, scratch, ids)
+    }
+}

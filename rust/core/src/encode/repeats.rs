@@ -1,0 +1,381 @@
+//! Chunks of text that came before, with their ids.
+//!
+//! Prompts begin alike, a conversation is sent again with one message more, a test is run again. To
+//! compare 4 kB with a copy takes a small part of the time of encoding them. So a text is divided,
+//! from its beginning, into chunks of about 4 kB where that changes no id. A chunk that was seen
+//! once not long ago is cached when it is seen again. Text that never repeats costs a checksum and
+//! 32 bits a chunk.
+//!
+//! The cache keeps copies of users' text, up to a limit of bytes; a limit of 0 switches it off.
+//! Eviction gives each chunk a second chance: the chunk whose turn it is stays if it was used since
+//! its last turn, and the new one is then turned away. So of more text than there is room for, read
+//! again and again in the same order, a part stays cached.
+//!
+//! No call waits for a lock: one that does not get it encodes.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, RwLock};
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+
+use crate::error::Result;
+use crate::memory;
+use crate::pretokenize::Splitter;
+use crate::text::Text;
+
+/// Chunks have at least this many bytes, or end with the text. Fuzzers find short texts.
+const LENGTH: usize = if cfg!(fuzzing) { 1 << 5 } else { 4 << 10 };
+/// Shorter and longer chunks are not looked for.
+pub(crate) const LEAST: usize = LENGTH / 4;
+const MOST: usize = 256 << 10;
+
+/// New chunks that touch are encoded together once they have this many bytes.
+const TOGETHER: usize = 64 << 10;
+
+/// How many bytes of text and ids are cached unless the caller says otherwise.
+pub(crate) const DEFAULT_LIMIT: usize = 32 << 20;
+
+/// The clock ticks every 2 to the power of this many new bytes; a chunk is recent for so many
+/// ticks.
+const TICK: u32 = 23;
+const RECENT: u8 = 4;
+
+/// A part of a text.
+pub(crate) enum Chunk<'a> {
+    /// Its ids are these.
+    Cached(&'a [u32]),
+    /// To be encoded.
+    New(&'a str),
+    /// To be encoded, and then cached.
+    Repeated(&'a str),
+}
+
+/// The repeated chunks of all threads.
+#[derive(Debug)]
+pub(crate) struct Repeats {
+    seen: SeenOnce,
+    /// Whether anything is cached: until then no thread touches the lock's cache line.
+    is_any_cached: AtomicBool,
+    cached: RwLock<CachedChunks>,
+    limit: usize,
+}
+
+/// A chunk that was seen at least twice.
+#[derive(Debug)]
+struct CachedChunk {
+    text: Box<[u8]>,
+    ids: Box<[u32]>,
+    /// Whether it was used, or added, since its last turn to be evicted.
+    used: AtomicBool,
+}
+
+/// Chunks that were seen, in sets of two marks, the latest first: two chunks of a text that share a
+/// set do not replace each other. A mark is 24 bits of the checksum, of which other bits give the set,
+/// and the time.
+#[derive(Debug)]
+struct SeenOnce {
+    /// None at all, if there was no memory for them.
+    marks: Box<[AtomicU32]>,
+    /// How many bytes were new.
+    clock: AtomicUsize,
+}
+
+/// What is cached, by length and checksum.
+#[derive(Debug, Default)]
+struct CachedChunks {
+    chunks: HashMap<ChunkKey, Arc<CachedChunk>, RandomState>,
+    /// In the order in which they may be evicted.
+    turns: VecDeque<ChunkKey>,
+    bytes: usize,
+}
+
+/// The length of a chunk and its checksum. Of two that share both, one is cached.
+type ChunkKey = (usize, u32);
+
+impl Repeats {
+    /// A cache of at most `limit` bytes of text and ids; 0 switches it off.
+    pub(crate) fn new(limit: usize) -> Self {
+        Self {
+            seen: SeenOnce::default(),
+            is_any_cached: AtomicBool::new(false),
+            cached: RwLock::default(),
+            limit,
+        }
+    }
+
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Call `with` with the chunks of a text, in order.
+    pub(crate) fn divide(
+        &self,
+        splitter: &Splitter,
+        text: &str,
+        mut with: impl FnMut(Chunk<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let (mut new, mut start) = (0, 0);
+        while text.len() - start >= LEAST {
+            let rest = &text[start..];
+            let length = splitter.cut_long(&Text::Utf8(rest), LENGTH).unwrap_or(rest.len());
+            let (chunk, begin) = (&rest[..length], start);
+            start += length;
+            match self.look_up(chunk) {
+                Found::New if start - new < TOGETHER => continue,
+                Found::New => with(Chunk::New(&text[new..start]))?,
+                Found::Repeated => {
+                    with(Chunk::New(&text[new..begin]))?;
+                    with(Chunk::Repeated(chunk))?;
+                }
+                Found::Cached(cached) => {
+                    with(Chunk::New(&text[new..begin]))?;
+                    with(Chunk::Cached(&cached.ids))?;
+                }
+            }
+            new = start;
+        }
+        with(Chunk::New(&text[new..]))
+    }
+
+    fn look_up(&self, chunk: &str) -> Found {
+        if chunk.len() > MOST {
+            return Found::New;
+        }
+        let key = key(chunk);
+        let cached =
+            if self.is_any_cached.load(Relaxed) { self.cached.try_read().ok() } else { None };
+        let Some(cached) = cached.and_then(|cached| cached.chunks.get(&key).cloned()) else {
+            return if self.seen.note(key) { Found::Repeated } else { Found::New };
+        };
+        if *cached.text != *chunk.as_bytes() {
+            return Found::New;
+        }
+        if !cached.used.load(Relaxed) {
+            cached.used.store(true, Relaxed);
+        }
+        Found::Cached(cached)
+    }
+
+    /// Cache the ids of a chunk, if there is room and memory.
+    pub(crate) fn keep(&self, chunk: &str, ids: &[u32]) {
+        let key = key(chunk);
+        let copies = memory::copy(chunk.as_bytes()).and_then(|text| Ok((text, memory::copy(ids)?)));
+        let Ok((text, ids)) = copies else { return };
+        let (text, ids, used) = (text.into(), ids.into(), AtomicBool::new(true));
+        let chunk = Arc::new(CachedChunk { text, ids, used });
+        if let Ok(mut cached) = self.cached.try_write() {
+            cached.put(key, chunk, self.limit);
+            self.is_any_cached.store(true, Relaxed);
+        }
+    }
+}
+
+/// What a look-up finds of a chunk.
+enum Found {
+    New,
+    Repeated,
+    Cached(Arc<CachedChunk>),
+}
+
+fn key(chunk: &str) -> ChunkKey {
+    (chunk.len(), crc32fast::hash(chunk.as_bytes()))
+}
+
+impl Default for SeenOnce {
+    fn default() -> Self {
+        let marks = memory::zeros(1 << Self::BITS).map_or_else(|_| Box::default(), Vec::into);
+        Self { marks, clock: AtomicUsize::new(0) }
+    }
+}
+
+impl SeenOnce {
+    const BITS: u32 = 15;
+
+    /// Note a chunk; return whether it was noted before, not long ago.
+    fn note(&self, (length, sum): ChunkKey) -> bool {
+        let time = self.clock.fetch_add(length, Relaxed) >> TICK;
+        let time = time.to_le_bytes()[0];
+        let sets = self.marks.as_chunks().0;
+        let set = (sum as usize).checked_rem(sets.len()).map(|at| &sets[at]);
+        let Some([latest, other]) = set else { return false };
+        let marks = [latest, other].map(|mark| mark.load(Relaxed));
+        latest.store(sum & !0xFF | u32::from(time), Relaxed);
+        if marks[0] >> 8 != sum >> 8 {
+            other.store(marks[0], Relaxed);
+        }
+        let found = marks.into_iter().find(|mark| mark >> 8 == sum >> 8);
+        found.is_some_and(|mark| time.wrapping_sub(mark.to_le_bytes()[0]) <= RECENT)
+    }
+}
+
+impl CachedChunks {
+    /// Evict chunks until there is room and add one, unless the chunk whose turn it is stays.
+    fn put(&mut self, key: ChunkKey, chunk: Arc<CachedChunk>, limit: usize) {
+        if self.chunks.contains_key(&key) {
+            return;
+        }
+        let bytes = chunk.bytes();
+        while self.bytes + bytes > limit {
+            let Some(turn) = self.turns.pop_front() else { return };
+            if self.chunks[&turn].used.swap(false, Relaxed) {
+                return self.turns.push_back(turn);
+            }
+            self.bytes -= self.chunks.remove(&turn).map_or(0, |evicted| evicted.bytes());
+        }
+        self.chunks.insert(key, chunk);
+        self.turns.push_back(key);
+        self.bytes += bytes;
+    }
+}
+
+impl CachedChunk {
+    fn bytes(&self) -> usize {
+        self.text.len() + size_of_val(&*self.ids)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pretokenize::Pattern;
+    use proptest::prelude::*;
+
+    /// A text in repeats, each of which has its bytes for ids, and how many of these were known.
+    fn divide(repeats: &Repeats, splitter: &Splitter, text: &str) -> (Vec<u32>, usize) {
+        let (mut all, mut known) = (Vec::new(), 0);
+        let ids = |text: &str| text.bytes().map(u32::from).collect::<Vec<_>>();
+        let parts = |part: Chunk<'_>| {
+            match part {
+                Chunk::New(text) => all.extend(ids(text)),
+                Chunk::Repeated(text) => {
+                    all.extend(ids(text));
+                    repeats.keep(text, &ids(text));
+                }
+                Chunk::Cached(ids) => {
+                    all.extend(ids);
+                    known += ids.len();
+                }
+            }
+            Ok(())
+        };
+        repeats.divide(splitter, text, parts).unwrap();
+        (all, known)
+    }
+
+    /// A text of so many numbers, and so many letters without a place to cut.
+    fn example(first: u32, numbers: usize, letters: usize) -> String {
+        let numbers = (first..).take(numbers).map(|number| format!("{number} é, "));
+        numbers.collect::<String>() + &"x".repeat(letters)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(30))]
+
+        /// The parts of a text are the text, whatever came before; what comes for the third time is
+        /// known, but for its end.
+        #[test]
+        fn parts_are_the_text(
+            texts in prop::collection::vec((0u32..3, 0usize..4000, 0usize..10_000), 1..12),
+            pattern in prop::sample::select(vec!["gpt4", "gpt4o", "gpt2"]),
+        ) {
+            let splitter = Splitter::new(&Pattern::named(pattern).unwrap()).unwrap();
+            let repeats = Repeats::new(DEFAULT_LIMIT);
+            for (first, numbers, letters) in texts {
+                let text = example(first, numbers, letters);
+                let bytes: Vec<u32> = text.bytes().map(u32::from).collect();
+                for _ in 0..2 {
+                    prop_assert_eq!(&divide(&repeats, &splitter, &text).0, &bytes);
+                }
+                let (again, known) = divide(&repeats, &splitter, &text);
+                prop_assert_eq!(again, bytes);
+                prop_assert!(known + LEAST > text.len());
+            }
+        }
+    }
+
+    #[test]
+    fn texts_that_begin_alike_share_passages() {
+        let splitter = Splitter::new(&Pattern::named("gpt4").unwrap()).unwrap();
+        let repeats = Repeats::new(DEFAULT_LIMIT);
+        let text = example(0, 5000, 0);
+        let prompts = [0, 1, 2].map(|end| text.clone() + &example(end, 9, 0));
+        let known = prompts.map(|prompt| divide(&repeats, &splitter, &prompt).1);
+        assert_eq!(known[..2], [0, 0]);
+        assert!(known[2] > text.len() - 2 * LENGTH && known[2] < text.len());
+    }
+
+    #[test]
+    fn two_chunks_that_share_a_set_are_both_noted() {
+        let seen = SeenOnce::default();
+        let keys = [(5000, 1 << 20), (6000, 2 << 20)];
+        assert_eq!(keys.map(|key| seen.note(key)), [false; 2]);
+        for _ in 0..3 {
+            assert_eq!(keys.map(|key| seen.note(key)), [true; 2]);
+        }
+    }
+
+    #[test]
+    fn a_text_that_came_long_ago_is_new() {
+        let once = SeenOnce::default();
+        let (name, other) = ((5000, 7 << 20), (1 << TICK, 8));
+        assert!(!once.note(name));
+        for (others, is_recent) in [(0, true), (RECENT, true), (RECENT + 1, false), (1, true)] {
+            for _ in 0..others {
+                once.note(other);
+            }
+            assert_eq!(once.note(name), is_recent);
+        }
+    }
+
+    #[test]
+    fn of_more_than_there_is_room_for_a_part_stays_until_it_is_met_no_more() {
+        let mut kept = CachedChunks::default();
+        let megabyte = |_| CachedChunk {
+            text: vec![b'x'; 1 << 20].into(),
+            ids: Box::default(),
+            used: AtomicBool::new(true),
+        };
+        let mut come = |names: std::ops::Range<usize>| {
+            let is_known = names.clone().filter(|&name| {
+                let known = kept.chunks.get(&(name, 0));
+                known.inspect(|known| known.used.store(true, Relaxed)).is_some() || {
+                    kept.put((name, 0), Arc::new(megabyte(name)), DEFAULT_LIMIT);
+                    false
+                }
+            });
+            let known = is_known.count();
+            assert!(kept.bytes <= DEFAULT_LIMIT && kept.bytes == kept.chunks.len() << 20);
+            assert_eq!(kept.turns.len(), kept.chunks.len());
+            known
+        };
+        assert_eq!([come(0..40), come(0..40), come(0..40)], [0, 32, 32]);
+        let others = [0; 4].map(|_| come(100..120));
+        assert_eq!(others, [0, 0, 16, 20], "those before gave way");
+    }
+
+    #[test]
+    fn a_checksum_is_not_trusted() {
+        let repeats = Repeats::new(DEFAULT_LIMIT);
+        let [one, other] = ["a", "b"].map(|letter| letter.repeat(LENGTH));
+        repeats.keep(&other, &[1]);
+        let mut kept = repeats.cached.write().unwrap();
+        let there = kept.chunks.remove(&key(&other)).unwrap();
+        kept.chunks.insert(key(&one), there);
+        drop(kept);
+        assert!(matches!(repeats.look_up(&one), Found::New));
+    }
+
+    #[test]
+    fn nobody_waits_for_a_lock() {
+        let splitter = Splitter::new(&Pattern::named("gpt4").unwrap()).unwrap();
+        let repeats = Repeats::new(DEFAULT_LIMIT);
+        let text = example(0, 2000, 0);
+        repeats.is_any_cached.store(true, Relaxed);
+        let _kept = repeats.cached.write();
+        for _ in 0..3 {
+            assert_eq!(divide(&repeats, &splitter, &text).1, 0);
+        }
+    }
+}

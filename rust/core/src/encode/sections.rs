@@ -1,0 +1,83 @@
+//! The ids of a long pretoken that falls into sections, each looked up in a cache of its own.
+//!
+//! A long pretoken of Chinese or Thai hardly ever comes again; its sections do.
+
+use crate::cache::overflow::LONGEST_KEPT;
+use crate::cache::{Cache, SharedCache};
+use crate::encode::pretoken::PretokenEncoder;
+use crate::error::Result;
+use crate::hash::key::{Key, LONGEST};
+use crate::merge::queue::MergeScratch;
+
+/// The ids of sections, shared by all threads: 4 MiB of entries, and 2 MiB of overflow.
+pub(crate) type SectionCache = SharedCache<BITS, OVERFLOW>;
+const BITS: u32 = 16;
+const OVERFLOW: usize = 2 << 20;
+
+/// How many sections are looked up together.
+const BATCH: usize = 16;
+
+/// What one thread needs to encode sections.
+#[derive(Debug, Default)]
+pub(crate) struct Sections {
+    cache: Cache<BITS, OVERFLOW>,
+}
+
+impl Sections {
+    /// Append the ids of a pretoken that is not in the cache of pretokens; there is room for them.
+    ///
+    /// Fails if no token covers one of its bytes.
+    pub(crate) fn encode(
+        &mut self,
+        shared: &SectionCache,
+        encoder: &PretokenEncoder,
+        pretoken: &[u8],
+        scratch: &mut MergeScratch,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        if pretoken.len() <= LONGEST {
+            return encoder.encode(pretoken, scratch, ids);
+        }
+        let mut ends = encoder.split_points()?.ends(pretoken).peekable();
+        if ends.peek() == Some(&pretoken.len()) {
+            return encoder.encode(pretoken, scratch, ids);
+        }
+        let mut start = 0;
+        while start < pretoken.len() {
+            self.cache.prepare(shared);
+            start = self.encode_batch(encoder, pretoken, start, &mut ends, scratch, ids)?;
+        }
+        Ok(())
+    }
+
+    /// Append the ids of the next few sections; return where they end.
+    fn encode_batch(
+        &mut self,
+        encoder: &PretokenEncoder,
+        pretoken: &[u8],
+        mut start: usize,
+        ends: &mut impl Iterator<Item = usize>,
+        scratch: &mut MergeScratch,
+        ids: &mut Vec<u32>,
+    ) -> Result<usize> {
+        // The lines of all are prefetched before the first is read.
+        let (mut batch, mut count, mut begin) = ([(0, Key::default(), 0); BATCH], 0, start);
+        for (section, end) in batch.iter_mut().zip(ends) {
+            let key = Key::of(pretoken, begin..end);
+            *section = (end, key, self.cache.table().locate(key));
+            (count, begin) = (count + 1, end);
+        }
+        for &(end, key, line) in &batch[..count] {
+            let section = &pretoken[start..end];
+            start = end;
+            if !self.cache.append(key, line, section, ids) {
+                let before = ids.len();
+                encoder.merger()?.merge(section, scratch, ids)?;
+                if section.len() <= LONGEST_KEPT {
+                    self.cache.put(key, line, section, &ids[before..]);
+                }
+            }
+        }
+        Ok(start)
+    }
+}

@@ -1,0 +1,94 @@
+//! Where ids go: into a vector as they are made, or a block at a time to whoever asked for them.
+
+use crate::error::Result;
+use crate::memory;
+
+/// How an id is stored: as `u32`, as `u16` where the vocabulary is small, or as `()` where ids are
+/// only counted.
+pub trait Id: Copy + Default + Send + Sync {
+    /// Store an id, which must fit.
+    fn of(id: u32) -> Self;
+
+    /// Append the ids that `make` appends to a vector of `u32`. `block` is a buffer.
+    fn append<R>(
+        ids: &mut Vec<Self>,
+        block: &mut Vec<u32>,
+        make: impl FnOnce(&mut Vec<u32>) -> Result<R>,
+    ) -> Result<R> {
+        block.clear();
+        let result = make(block)?;
+        memory::reserve(ids, block.len())?;
+        ids.extend(block.iter().map(|&id| Self::of(id)));
+        Ok(result)
+    }
+}
+
+impl Id for u32 {
+    fn of(id: u32) -> Self {
+        id
+    }
+
+    /// They need no copy.
+    fn append<R>(
+        ids: &mut Vec<Self>,
+        _: &mut Vec<u32>,
+        make: impl FnOnce(&mut Vec<u32>) -> Result<R>,
+    ) -> Result<R> {
+        make(ids)
+    }
+}
+
+impl Id for u16 {
+    #[expect(clippy::cast_possible_truncation, reason = "the vocabulary was asked for its size")]
+    fn of(id: u32) -> Self {
+        id as Self
+    }
+}
+
+impl Id for () {
+    fn of(_: u32) -> Self {}
+}
+
+/// Takes the ids of a text in order.
+pub(crate) trait IdSink {
+    /// Take what `make` appends to a vector, which may hold ids already.
+    fn make<R>(&mut self, make: impl FnOnce(&mut Vec<u32>) -> Result<R>) -> Result<R>;
+
+    /// Take ids that are made already.
+    fn take(&mut self, ids: &[u32]) -> Result<()> {
+        self.make(|room| memory::extend(room, ids))
+    }
+}
+
+/// Appends to a vector. `block` is a buffer, for ids that are stored otherwise than they are made.
+pub(crate) struct Append<'a, T> {
+    pub(crate) out: &'a mut Vec<T>,
+    pub(crate) block: &'a mut Vec<u32>,
+}
+
+impl<T: Id> IdSink for Append<'_, T> {
+    #[inline]
+    fn make<R>(&mut self, make: impl FnOnce(&mut Vec<u32>) -> Result<R>) -> Result<R> {
+        T::append(self.out, self.block, make)
+    }
+}
+
+/// Calls a function with some hundred ids at a time.
+pub(crate) struct Blocks<'a, F> {
+    pub(crate) block: &'a mut Vec<u32>,
+    pub(crate) call: F,
+}
+
+impl<F: FnMut(&[u32]) -> Result<()>> IdSink for Blocks<'_, F> {
+    #[inline]
+    fn make<R>(&mut self, make: impl FnOnce(&mut Vec<u32>) -> Result<R>) -> Result<R> {
+        self.block.clear();
+        let result = make(self.block)?;
+        (self.call)(self.block)?;
+        Ok(result)
+    }
+
+    fn take(&mut self, ids: &[u32]) -> Result<()> {
+        (self.call)(ids)
+    }
+}

@@ -1,0 +1,506 @@
+//! The tables of a `tokenizer.json`: tokens and merges, written as characters.
+//!
+//! In go the bytes of a file; out come tokens with their ids, merges as pairs of ids, and where in
+//! the file they stand, so that the rest, which is small, can be read elsewhere. Back, a tokenizer
+//! becomes the text of the two tables.
+//!
+//! Only what is usual is read here. Whatever is not (a name that stands twice, a merge of no token,
+//! an id out of range) gives `None`, and a slower reader, which has the same results where this one
+//! has any, says what is wrong.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::fmt::{self, Write};
+use std::ops::Range;
+
+use foldhash::fast::RandomState;
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::error::Result;
+use crate::memory;
+use crate::merge::build;
+use crate::text::from_utf8;
+use crate::vocabulary::{MAX_VOCAB_SIZE, MergeRule, TOKEN, Vocabulary};
+use crate::{Pattern, Tokenizer};
+
+/// The tables take so many times the bytes of the file at most while they are read, and so many times those of the
+/// tokens while they are written.
+const READ: usize = 16;
+const WRITTEN: usize = 4;
+
+/// Ordinary tokens with their ids, and merges as pairs of ids.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    tokens: Vec<(Vec<u8>, u32)>,
+    merges: Vec<(u32, u32)>,
+}
+
+/// The ids of ordinary tokens by their names.
+type Ids<'a> = HashMap<&'a str, u32, RandomState>;
+
+/// What stands in a file beside the tokens and merges.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The tables.
+    pub listed: Listed,
+    /// The names of added tokens that the vocabulary has too, with their ids.
+    pub added: Vec<(String, u32)>,
+    /// How many entries the vocabulary has.
+    pub size: usize,
+    /// Where the values of `model.vocab` and `model.merges` stand in the file, the first one first.
+    pub places: [Range<usize>; 2],
+}
+
+impl Listed {
+    /// Read the tables of a `tokenizer.json`; `None` if anything about them is unusual.
+    ///
+    /// Fails if there is no memory for them.
+    pub fn find(data: &[u8]) -> Result<Option<Found>> {
+        memory::check(data.len().saturating_mul(READ))?;
+        Ok(Self::usual(data))
+    }
+
+    fn usual(data: &[u8]) -> Option<Found> {
+        let text = from_utf8(data).ok()?;
+        let Object(document) = serde_json::from_str(text).ok()?;
+        let Object(model) = serde_json::from_str(only(&document, "model")?.get()).ok()?;
+        let (vocabulary, merges) = (only(&model, "vocab")?, only(&model, "merges")?);
+        let added = match document.iter().find(|(name, _)| name.0 == "added_tokens") {
+            Some((_, listed)) => added(listed)?,
+            None => Vec::new(),
+        };
+        let Entries(entries) = serde_json::from_str(vocabulary.get()).ok()?;
+        let mut ids: Ids<'_> = entries.iter().map(|(name, id)| (&*name.0, *id)).collect();
+        if ids.len() < entries.len() || !ids_are_sound(&entries) {
+            return None;
+        }
+        let special = |name: &String| Some((name.clone(), ids.remove(name.as_str())?));
+        let added: Vec<(String, u32)> = added.iter().filter_map(special).collect();
+        let mut places = [vocabulary, merges].map(|value| place(text, value.get()));
+        places.sort_by_key(|place| place.start);
+        Some(Found {
+            listed: Self { tokens: tokens(&entries, &added)?, merges: pairs(merges.get(), &ids)? },
+            size: entries.len(),
+            added,
+            places,
+        })
+    }
+
+    /// Put a tokenizer together. Its rule is that of ranks if `ranks` allows it, and the merges are
+    /// proved to be [that rule](gives_the_ids_of_ranks).
+    pub fn tokenizer(
+        &self,
+        special: Vec<(String, u32)>,
+        pattern: Pattern,
+        ranks: bool,
+        ignore_merges: bool,
+    ) -> Result<Tokenizer> {
+        memory::check(self.tokens.iter().map(|(token, _)| token.len() + TOKEN).sum())?;
+        let vocabulary = Vocabulary::new(self.tokens.iter().cloned(), special)?;
+        if ranks && gives_the_ids_of_ranks(&self.merges, &pairs_of_ranks(&vocabulary)?) {
+            Tokenizer::from_ranks(vocabulary, pattern)
+        } else {
+            Tokenizer::from_merges(vocabulary, memory::copy(&self.merges)?, ignore_merges, pattern)
+        }
+    }
+
+    /// Whether all 256 bytes are tokens.
+    pub fn has_all_bytes(&self) -> bool {
+        self.tokens.iter().filter(|(token, _)| token.len() == 1).count() == 256
+    }
+}
+
+/// The rule of ranks as a list: the pair that merges into each token, in the order of the ids. A token
+/// that no merge makes has none.
+fn pairs_of_ranks(vocabulary: &Vocabulary) -> Result<Vec<(u32, u32)>> {
+    Ok(build::by_rank(vocabulary)?.in_order())
+}
+
+/// Whether a list of merges, with whole pretokens first, gives the ids of the rule of ranks.
+///
+/// `pairs` are those of that rule, in order. It is enough that the list has all of them in this order,
+/// whatever else is in it. For under the rule of ranks no other pair whose joined bytes are a token
+/// ever stands side by side ([`build`] has the proof): what came before it within these bytes would be
+/// what the token alone goes through, and that comes down to its one pair. So at each step both rules
+/// have the same neighbours to choose from, in the same order.
+fn gives_the_ids_of_ranks(listed: &[(u32, u32)], pairs: &[(u32, u32)]) -> bool {
+    let mut rest = pairs.iter().peekable();
+    for pair in listed {
+        rest.next_if_eq(&pair);
+    }
+    rest.next().is_none()
+}
+
+/// The only value of this name; `None` if there is none, or several.
+fn only<'a>(object: &[(Name<'a>, &'a RawValue)], name: &str) -> Option<&'a RawValue> {
+    let mut found = object.iter().filter(|(known, _)| known.0 == name);
+    let value = found.next()?.1;
+    found.next().is_none().then_some(value)
+}
+
+/// The texts of the added tokens.
+fn added(listed: &RawValue) -> Option<Vec<String>> {
+    let tokens: Option<Vec<Object<'_>>> = serde_json::from_str(listed.get()).ok()?;
+    let content = |token: &Object<'_>| serde_json::from_str(only(&token.0, "content")?.get()).ok();
+    tokens.unwrap_or_default().iter().map(content).collect()
+}
+
+/// Where a part of a text stands in it.
+fn place(text: &str, part: &str) -> Range<usize> {
+    let start = part.as_ptr() as usize - text.as_ptr() as usize;
+    start..start + part.len()
+}
+
+/// Whether no id stands for two entries, and none is out of range.
+fn ids_are_sound(entries: &[(Name<'_>, u32)]) -> bool {
+    let mut ids: Vec<u32> = entries.iter().map(|(_, id)| *id).collect();
+    ids.sort_unstable();
+    let in_range = ids.last().is_none_or(|&last| (last as usize) < MAX_VOCAB_SIZE - 1);
+    in_range && ids.windows(2).all(|pair| pair[0] < pair[1])
+}
+
+/// The ordinary tokens as bytes.
+fn tokens(entries: &[(Name<'_>, u32)], added: &[(String, u32)]) -> Option<Vec<(Vec<u8>, u32)>> {
+    let table = bytes_of_characters();
+    let added: HashSet<u32> = added.iter().map(|(_, id)| *id).collect();
+    let ordinary = entries.iter().filter(|(_, id)| !added.contains(id));
+    ordinary
+        .map(|(name, id)| {
+            let byte = |c: char| table.get(c as usize).copied().flatten();
+            let token: Option<Vec<u8>> = name.0.chars().map(byte).collect();
+            Some((token.filter(|token| !token.is_empty())?, *id))
+        })
+        .collect()
+}
+
+/// The merges as pairs of ids: no pair twice, and parts and results are ordinary tokens.
+fn pairs(merges: &str, ids: &Ids<'_>) -> Option<Vec<(u32, u32)>> {
+    let Merges(listed) = serde_json::from_str(merges).ok()?;
+    let mut seen = HashSet::with_capacity_and_hasher(listed.len(), RandomState::default());
+    let mut joined = String::new();
+    let pairs = listed.iter().map(|Pair(left, right)| {
+        let pair = (*ids.get(&*left.0)?, *ids.get(&*right.0)?);
+        joined.clear();
+        joined.extend([&*left.0, &*right.0]);
+        (ids.contains_key(joined.as_str()) && seen.insert(pair)).then_some(pair)
+    });
+    pairs.collect()
+}
+
+// ---------------------------------------------------------------------------- writing
+
+/// The texts of `model.vocab` and `model.merges`, an entry on each line.
+///
+/// `added` are entries of the vocabulary that are not written as characters.
+///
+/// Fails if there is no memory for them.
+pub fn texts(tokenizer: &Tokenizer, added: &[(String, u32)]) -> Result<(String, String)> {
+    let vocabulary = tokenizer.vocabulary();
+    let tokens = vocabulary.arrays().0.len() + vocabulary.len() * TOKEN;
+    memory::check(tokens.saturating_mul(WRITTEN))?;
+    let characters = characters_of_bytes();
+    let mut names = vec![String::new(); vocabulary.len()];
+    let mut entries: Vec<(u32, String)> =
+        added.iter().map(|(name, id)| (*id, quote(name.chars()))).collect();
+    for (token, id) in vocabulary.ordinary_tokens() {
+        let name = quote(token.iter().map(|&byte| characters[usize::from(byte)]));
+        entries.push((id, name.clone()));
+        names[id as usize] = name;
+    }
+    entries.sort_unstable();
+    let entries = entries.iter().map(|(id, name)| [name, ": ", &id.to_string()].concat());
+    let pairs = match tokenizer.rule() {
+        MergeRule::Ranks => Cow::Owned(pairs_of_ranks(vocabulary)?),
+        MergeRule::Merges { .. } => Cow::Borrowed(tokenizer.merges()),
+    };
+    Ok((block("{", entries, "}"), merges(&pairs, &names)))
+}
+
+/// Merges as strings with a space, which readers of any age know.
+///
+/// Readers pass over a string that begins as the first line of `merges.txt` does, so a list with such
+/// a merge has pairs.
+fn merges(pairs: &[(u32, u32)], names: &[String]) -> String {
+    let names =
+        pairs.iter().map(|&(left, right)| [&*names[left as usize], &*names[right as usize]]);
+    if names.clone().any(|[left, _]| left.starts_with("\"#version")) {
+        return block("[", names.map(|[left, right]| format!("[{left}, {right}]")), "]");
+    }
+    let joined = |[left, right]: [&str; 2]| format!("{} {}", &left[..left.len() - 1], &right[1..]);
+    block("[", names.map(joined), "]")
+}
+
+/// Lines between brackets, indented as a value inside `model` is.
+fn block(open: &str, lines: impl Iterator<Item = String>, close: &str) -> String {
+    let mut text = open.to_owned();
+    for (number, line) in lines.enumerate() {
+        text.push_str(if number == 0 { "\n      " } else { ",\n      " });
+        text.push_str(&line);
+    }
+    if text.len() > open.len() {
+        text.push_str("\n    ");
+    }
+    text.push_str(close);
+    text
+}
+
+/// A text as a JSON string.
+fn quote(text: impl Iterator<Item = char>) -> String {
+    let mut quoted = String::from('"');
+    for c in text {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '\0'..' ' => _ = write!(quoted, "\\u{:04x}", u32::from(c)),
+            _ => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+// ---------------------------------------------------------------------------- characters
+
+/// The character that GPT-2 writes for each byte: printable ones of Latin-1 for themselves, the
+/// others, in order, from U+0100 on.
+fn characters_of_bytes() -> [char; 256] {
+    let mut others = '\u{100}'..;
+    std::array::from_fn(|byte| {
+        let printable = matches!(byte, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF);
+        let own = u8::try_from(byte).map_or(' ', char::from);
+        if printable { own } else { others.next().unwrap_or(own) }
+    })
+}
+
+/// The byte that each of the first characters stands for, if any.
+fn bytes_of_characters() -> Vec<Option<u8>> {
+    let mut bytes = vec![None; 0x144];
+    for (byte, c) in (0..=255).zip(characters_of_bytes()) {
+        bytes[c as usize] = Some(byte);
+    }
+    bytes
+}
+
+// ---------------------------------------------------------------------------- JSON
+
+/// A string that borrows the file where nothing in it is escaped.
+struct Name<'a>(Cow<'a, str>);
+
+/// An object whose values are not looked at.
+struct Object<'a>(Vec<(Name<'a>, &'a RawValue)>);
+
+/// The entries of a vocabulary.
+struct Entries<'a>(Vec<(Name<'a>, u32)>);
+
+/// One merge, as a pair or as a string with a space.
+struct Pair<'a>(Name<'a>, Name<'a>);
+
+/// A list of merges.
+struct Merges<'a>(Vec<Pair<'a>>);
+
+struct NameVisitor;
+
+impl<'de> Visitor<'de> for NameVisitor {
+    type Value = Name<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> std::result::Result<Name<'de>, E> {
+        Ok(Name(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E>(self, text: &str) -> std::result::Result<Name<'de>, E> {
+        Ok(Name(Cow::Owned(text.to_owned())))
+    }
+}
+
+impl<'de> Deserialize<'de> for Name<'de> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        from.deserialize_str(NameVisitor)
+    }
+}
+
+/// Takes all entries of an object.
+struct EntriesVisitor<V>(std::marker::PhantomData<V>);
+
+impl<'de, V: Deserialize<'de>> Visitor<'de> for EntriesVisitor<V> {
+    type Value = Vec<(Name<'de>, V)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(
+        self,
+        mut map: A,
+    ) -> std::result::Result<Self::Value, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(entry) = map.next_entry()? {
+            entries.push(entry);
+        }
+        Ok(entries)
+    }
+}
+
+impl<'de> Deserialize<'de> for Object<'de> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        from.deserialize_map(EntriesVisitor(std::marker::PhantomData)).map(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Entries<'de> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        from.deserialize_map(EntriesVisitor(std::marker::PhantomData)).map(Self)
+    }
+}
+
+struct PairVisitor;
+
+impl<'de> Visitor<'de> for PairVisitor {
+    type Value = Pair<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("two strings")
+    }
+
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> std::result::Result<Pair<'de>, E> {
+        let (left, right) = text.split_once(' ').ok_or_else(|| E::custom("no space"))?;
+        Ok(Pair(Name(Cow::Borrowed(left)), Name(Cow::Borrowed(right))))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> std::result::Result<Pair<'de>, E> {
+        let (left, right) = text.split_once(' ').ok_or_else(|| E::custom("no space"))?;
+        Ok(Pair(Name(Cow::Owned(left.to_owned())), Name(Cow::Owned(right.to_owned()))))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> std::result::Result<Pair<'de>, A::Error> {
+        match (seq.next_element()?, seq.next_element()?, seq.next_element::<&RawValue>()?) {
+            (Some(left), Some(right), None) => Ok(Pair(left, right)),
+            _ => Err(A::Error::custom("not two")),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Pair<'de> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        from.deserialize_any(PairVisitor)
+    }
+}
+
+impl<'de> Deserialize<'de> for Merges<'de> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        Vec::deserialize(from).map(Self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokenizer(merges: Option<Vec<(u32, u32)>>) -> Tokenizer {
+        let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
+        let more = [(b"ab".to_vec(), 256), (b" \"".to_vec(), 257), (b"ab \"".to_vec(), 300)];
+        let special = [("<s>\n".to_owned(), 299)];
+        let vocabulary = Vocabulary::new(bytes.chain(more), special).unwrap();
+        let pattern = Pattern::new("gpt2").unwrap();
+        match merges {
+            None => Tokenizer::from_ranks(vocabulary, pattern).unwrap(),
+            Some(merges) => Tokenizer::from_merges(vocabulary, merges, true, pattern).unwrap(),
+        }
+    }
+
+    fn file(tokenizer: &Tokenizer) -> String {
+        let special = tokenizer.vocabulary().special_tokens();
+        let (vocabulary, merges) = texts(tokenizer, special).unwrap();
+        let added = r#"[{"content": "<s>\u000a", "id": 299}]"#;
+        format!(
+            r#"{{"added_tokens": {added}, "model": {{"vocab": {vocabulary}, "merges": {merges}}}}}"#
+        )
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let listed = vec![(97, 98), (32, 34), (256, 257)];
+        for merges in [None, Some(listed)] {
+            let ranks = merges.is_none();
+            let tokenizer = tokenizer(merges);
+            let found = Listed::find(file(&tokenizer).as_bytes()).unwrap().unwrap();
+            assert_eq!((found.size, found.added), (260, vec![("<s>\n".to_owned(), 299)]));
+            assert!(found.listed.has_all_bytes());
+            let special = tokenizer.vocabulary().special_tokens().to_vec();
+            let pattern = Pattern::new("gpt2").unwrap();
+            assert!(found.listed.tokenizer(special, pattern, ranks, true).unwrap() == tokenizer);
+        }
+    }
+
+    #[test]
+    fn a_list_is_the_rule_of_ranks_if_it_has_its_pairs_in_order() {
+        let tokenizer = tokenizer(None);
+        let pairs = pairs_of_ranks(tokenizer.vocabulary()).unwrap();
+        assert_eq!(pairs, [(97, 98), (32, 34), (256, 257)]);
+        for (listed, same) in [
+            (vec![(97, 98), (32, 34), (256, 257)], true),
+            (vec![(97, 98), (32, 34), (97, 258), (256, 257), (258, 34)], true),
+            (vec![(258, 34), (97, 98), (32, 34), (256, 257)], true),
+            (vec![(32, 34), (97, 98), (256, 257)], false),
+            (vec![(97, 98), (32, 34), (258, 34)], false),
+            (vec![], false),
+        ] {
+            assert_eq!(gives_the_ids_of_ranks(&listed, &pairs), same, "{listed:?}");
+        }
+    }
+
+    #[test]
+    fn the_places_are_those_of_the_tables() {
+        let file = file(&tokenizer(None));
+        let [first, last] = Listed::find(file.as_bytes()).unwrap().unwrap().places;
+        assert!(file[first.clone()].starts_with("{\n      \"\u{100}\": 0"), "{}", &file[first]);
+        assert!(
+            file[last.clone()].starts_with("[\n      \"a b\",\n      \"\u{120} \\\"\""),
+            "{}",
+            &file[last]
+        );
+    }
+
+    #[test]
+    fn a_merge_that_looks_like_a_comment_is_written_as_a_pair() {
+        let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
+        let more = [(b"#version".to_vec(), 256), (b"#versions".to_vec(), 257)];
+        let vocabulary = Vocabulary::new(bytes.chain(more), []).unwrap();
+        let (merges, pattern) = (vec![(256, 115)], Pattern::new("gpt2").unwrap());
+        let tokenizer = Tokenizer::from_merges(vocabulary, merges, false, pattern).unwrap();
+        assert_eq!(texts(&tokenizer, &[]).unwrap().1, "[\n      [\"#version\", \"s\"]\n    ]");
+    }
+
+    #[test]
+    fn what_is_unusual_is_left_to_others() {
+        let usual = r#"{"model": {"vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}}"#;
+        assert!(Listed::find(usual.as_bytes()).unwrap().is_some());
+        for (part, other) in [
+            (r#""b": 1"#, r#""a": 1"#),
+            (r#""b": 1"#, r#""b": 0"#),
+            (r#""b": 1"#, r#""b": -1"#),
+            (r#""b": 1"#, r#""b": 1.0"#),
+            (r#""b": 1"#, r#""b": 3000000"#),
+            (r#""b": 1"#, r#""": 1"#),
+            (r#""b": 1"#, r#""\u2581": 1"#),
+            (r#""b": 1"#, r#""\ud800": 1"#),
+            (r#"["a b"]"#, r#"["a b", "a b"]"#),
+            (r#"["a b"]"#, r#"["ab"]"#),
+            (r#"["a b"]"#, r#"["a b c"]"#),
+            (r#"["a b"]"#, r#"[["a", "b", "a"]]"#),
+            (r#"["a b"]"#, r#"["b a"]"#),
+            (r#"["a b"]"#, "null"),
+            (r#""merges""#, r#""vocab""#),
+            ("}}", "}"),
+        ] {
+            assert_eq!(
+                Listed::find(usual.replace(part, other).as_bytes()).unwrap(),
+                None,
+                "{other}"
+            );
+        }
+    }
+}

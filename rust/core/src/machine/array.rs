@@ -1,0 +1,168 @@
+//! Immutable arrays of numbers, owned or in a mapped file.
+//!
+//! A tokenizer is mostly a few large arrays. After training, or from another format, they are
+//! owned. Loaded from a native file they are ranges of the mapped file: nothing is copied, and all
+//! processes that load the file share one copy. An [`Array`] is of either kind, with the same
+//! interface.
+
+#![expect(unsafe_code, reason = "copying a large file would be most of the time to load it")]
+
+use std::fmt;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+
+use bytemuck::Pod;
+use memmap2::Mmap;
+
+use crate::machine::huge_pages::AlignedBuffer;
+
+/// An unsigned integer, stored in little-endian order.
+pub(crate) trait LittleEndian: Pod + Send + Sync {
+    /// The number at the beginning of `bytes`, which must be long enough.
+    fn read(bytes: &[u8]) -> Self;
+    /// Append the bytes of the number.
+    fn write(self, out: &mut Vec<u8>);
+}
+
+macro_rules! little_endian {
+    ($($kind:ty),*) => {$(
+        impl LittleEndian for $kind {
+            fn read(bytes: &[u8]) -> Self {
+                Self::from_le_bytes(*bytes.first_chunk().expect("enough bytes"))
+            }
+
+            fn write(self, out: &mut Vec<u8>) {
+                out.extend_from_slice(&self.to_le_bytes());
+            }
+        }
+    )*};
+}
+
+little_endian!(u8, u32, u64);
+
+/// An immutable array that is cheap to clone.
+pub(crate) struct Array<T: 'static> {
+    /// Valid while `owner` lives; never lent for longer than `self` lives.
+    items: &'static [T],
+    owner: Arc<dyn Send + Sync>,
+}
+
+impl<T: LittleEndian> Array<T> {
+    /// An owned array.
+    pub(crate) fn new(items: Vec<T>) -> Self {
+        Self::owned(items, Vec::as_slice)
+    }
+
+    /// The array in a range of bytes of a map; `None` if the range is outside the map, is not
+    /// aligned, or does not end with a whole number. On a big-endian machine, the array is a copy.
+    pub(crate) fn mapped(map: &Arc<Mmap>, range: Range<usize>) -> Option<Self> {
+        let bytes = map.get(range)?;
+        if cfg!(target_endian = "big") {
+            return Self::copied(bytes);
+        }
+        let items: *const [T] = bytemuck::try_cast_slice(bytes).ok()?;
+        // SAFETY: the file stays mapped while `owner` lives, and this process does not write to a
+        // map that is read-only. Whoever made the map promised that nobody else changes the file
+        // (`Mmap::map` is unsafe for this reason).
+        Some(Self { items: unsafe { &*items }, owner: Arc::clone(map) as _ })
+    }
+
+    /// The safe twin of [`mapped`](Self::mapped): a copy of the array in these bytes.
+    fn copied(bytes: &[u8]) -> Option<Self> {
+        let chunks = bytes.chunks_exact(size_of::<T>());
+        let whole = chunks.remainder().is_empty();
+        whole.then(|| Self::new(chunks.map(T::read).collect()))
+    }
+
+    /// The bytes of the array, as a file holds them.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(size_of_val(self.items));
+        self.iter().for_each(|number| number.write(&mut bytes));
+        bytes
+    }
+}
+
+impl<T> Array<T> {
+    /// The array inside `owner`.
+    fn owned<O: Send + Sync + 'static>(owner: O, items: fn(&O) -> &[T]) -> Self {
+        let owner = Arc::new(owner);
+        let items: *const [T] = items(&owner);
+        // SAFETY: `items` borrows from the owner, which is never changed or moved out of its `Arc`,
+        // and the `Arc` lives as long as `Self`.
+        Self { items: unsafe { &*items }, owner }
+    }
+}
+
+impl Array<u64> {
+    /// An owned array in an aligned buffer.
+    pub(crate) fn of_words(words: AlignedBuffer) -> Self {
+        Self::owned(words, AlignedBuffer::as_slice)
+    }
+}
+
+impl<T> Deref for Array<T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        self.items
+    }
+}
+
+impl<T> Clone for Array<T> {
+    fn clone(&self) -> Self {
+        Self { items: self.items, owner: Arc::clone(&self.owner) }
+    }
+}
+
+impl<T: PartialEq> PartialEq for Array<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.items == other.items
+    }
+}
+
+impl<T> fmt::Debug for Array<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} numbers", self.items.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use memmap2::MmapMut;
+
+    fn map(bytes: &[u8]) -> Arc<Mmap> {
+        let mut map = MmapMut::map_anon(bytes.len()).unwrap();
+        map.copy_from_slice(bytes);
+        Arc::new(map.make_read_only().unwrap())
+    }
+
+    #[test]
+    fn mapped_and_copied_arrays_are_equal_and_outlive_their_source() {
+        let bytes: Vec<u8> = (0..64).collect();
+        let map = map(&bytes);
+        let mapped = Array::<u32>::mapped(&map, 8..24).unwrap();
+        let copied = Array::<u32>::copied(&bytes[8..24]).unwrap();
+        drop(map);
+        assert_eq!(*mapped, [0x0B0A_0908, 0x0F0E_0D0C, 0x1312_1110, 0x1716_1514]);
+        let clone = mapped.clone();
+        assert!(mapped == copied);
+        drop(mapped);
+        assert_eq!(clone.to_bytes(), bytes[8..24]);
+        assert_eq!(Array::new(vec![1_u64, 2])[1], 2);
+    }
+
+    #[test]
+    fn ranges_outside_or_out_of_alignment_are_refused() {
+        let map = map(&[0; 64]);
+        assert!(Array::<u64>::mapped(&map, 0..64).is_some());
+        assert!(Array::<u64>::mapped(&map, 0..0).is_some());
+        let [empty, beyond] = [64..64, 64..72];
+        assert!(Array::<u64>::mapped(&map, empty).is_some());
+        for wrong in [4..12, 0..12, 56..72, beyond, 0..usize::MAX] {
+            assert!(Array::<u64>::mapped(&map, wrong.clone()).is_none(), "{wrong:?}");
+        }
+        assert!(Array::<u64>::copied(&[0; 12]).is_none());
+    }
+}

@@ -1,0 +1,215 @@
+//! Buffers in huge pages; no other file asks the system for them.
+//!
+//! Tables of many megabytes are accessed at random. In pages of 4 kB, each access costs a walk
+//! through the page tables, and the first access to each page a page fault. Pages of 2 MB are five
+//! hundred times fewer.
+//!
+//! A vector that is written from beginning to end gains from huge pages only at the page faults,
+//! and may lose: a virtual machine that returned free memory to its host returned whole huge pages,
+//! which the host must find again. So [`HugePages`] asks for one page at a time, while they come
+//! quickly.
+
+use std::hint::black_box;
+use std::mem::MaybeUninit;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use bytemuck::Zeroable;
+
+use crate::error::Result;
+use crate::memory;
+
+/// The size of a huge page in bytes.
+const HUGE: usize = 1 << 21;
+
+/// About the time of the page faults for as much memory in pages of 4 kB.
+const QUICK: Duration = Duration::from_millis(1);
+
+/// Whether the previous vector got a slow page, which may take as long as ten megabytes of small
+/// ones. Then the next vector does not ask.
+static WAS_SLOW: AtomicBool = AtomicBool::new(false);
+
+/// The size of a cache line in bytes.
+const LINE: usize = 64;
+
+/// Words that begin at a cache line, or at a huge page if they fill one.
+#[derive(Debug, Default)]
+pub(crate) struct AlignedBuffer<Word = u64> {
+    all: Vec<Word>,
+    start: usize,
+    length: usize,
+}
+
+impl<Word: Zeroable> AlignedBuffer<Word> {
+    /// `length` zeros.
+    pub(crate) fn zeros(length: usize) -> Result<Self> {
+        let bytes = length * size_of::<Word>();
+        let alignment = if bytes < HUGE { LINE } else { HUGE };
+        // Zeroed memory takes address space only, until it is touched.
+        let all: Vec<Word> = memory::zeros(length + alignment / size_of::<Word>())?;
+        let start = all.as_ptr().align_offset(alignment);
+        assert!(start + length <= all.len(), "memory can be aligned");
+        if bytes >= HUGE {
+            advise(&all[start..start + length]);
+        }
+        Ok(Self { all, start, length })
+    }
+}
+
+impl<Word> AlignedBuffer<Word> {
+    #[inline]
+    pub(crate) fn as_slice(&self) -> &[Word] {
+        &self.all[self.start..self.start + self.length]
+    }
+
+    /// `LENGTH` words from an index on.
+    #[inline]
+    pub(crate) fn chunk_mut<const LENGTH: usize>(&mut self, index: usize) -> &mut [Word; LENGTH] {
+        let chunk = self.all[self.start + index..].first_chunk_mut();
+        chunk.expect("`LENGTH` words from the index on")
+    }
+}
+
+impl<Word> Deref for AlignedBuffer<Word> {
+    type Target = [Word];
+
+    #[inline]
+    fn deref(&self) -> &[Word] {
+        self.as_slice()
+    }
+}
+
+impl<Word> DerefMut for AlignedBuffer<Word> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [Word] {
+        &mut self.all[self.start..self.start + self.length]
+    }
+}
+
+/// The huge pages of one growing vector, each requested shortly before it is written.
+#[derive(Debug, Default)]
+pub(crate) struct HugePages {
+    /// The pages of this many first values are dealt with.
+    ready: usize,
+}
+
+impl HugePages {
+    /// Append values to the vector, if there is memory for them.
+    #[inline]
+    pub(crate) fn extend<T>(
+        &mut self,
+        values: &mut Vec<T>,
+        more: impl ExactSizeIterator<Item = T>,
+    ) -> Result<()> {
+        memory::reserve(values, more.len())?;
+        self.prepare(values, more.len());
+        values.extend(more);
+        Ok(())
+    }
+
+    /// Prepare the pages of the next `more` values, within the capacity of the vector.
+    #[inline]
+    pub(crate) fn prepare<T>(&mut self, values: &mut Vec<T>, more: usize) {
+        while self.ready < values.len() + more && self.ready < values.capacity() {
+            self.next_page(values);
+        }
+    }
+
+    /// Request the next huge page and touch it. If that took long, request no more, neither for
+    /// this vector nor for the next one.
+    #[cold]
+    fn next_page<T>(&mut self, values: &mut Vec<T>) {
+        let length = values.len();
+        let skipped = self.ready.saturating_sub(length);
+        let rest = &mut values.spare_capacity_mut()[skipped..];
+        let start = rest.as_ptr().align_offset(HUGE);
+        let end = start.saturating_add(HUGE / size_of::<T>().max(1));
+        let page = rest.get_mut(start..end);
+        let Some(page) = page.filter(|_| self.ready > 0 || !WAS_SLOW.swap(false, Relaxed)) else {
+            self.ready = usize::MAX;
+            return;
+        };
+        advise(page);
+        self.ready = length + skipped + end;
+        if !is_quick(page) {
+            self.ready = usize::MAX;
+            WAS_SLOW.store(true, Relaxed);
+        }
+    }
+}
+
+/// Touch a page; whether that takes no longer than for as much memory in small pages.
+fn is_quick<T>(page: &mut [MaybeUninit<T>]) -> bool {
+    let started = Instant::now();
+    if let Some(first) = page.first_mut() {
+        *first = MaybeUninit::zeroed();
+    }
+    black_box(page);
+    started.elapsed() < QUICK
+}
+
+/// Request huge pages for the whole huge pages in this memory.
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "without, walks through page tables are a fifth of encoding")]
+fn advise<T>(memory: &[T]) {
+    let skipped = memory.as_ptr().cast::<u8>().align_offset(HUGE);
+    let length = size_of_val(memory).saturating_sub(skipped) / HUGE * HUGE;
+    if length > 0 {
+        // SAFETY: the advice changes no content, and the range is inside `memory`.
+        unsafe {
+            let start = memory.as_ptr().cast::<u8>().add(skipped);
+            libc::madvise(start.cast_mut().cast(), length, libc::MADV_HUGEPAGE);
+        }
+    }
+}
+
+/// Other systems are not asked.
+#[cfg(not(target_os = "linux"))]
+fn advise<T>(_memory: &[T]) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(20))]
+
+        /// A vector has the values that were appended, for any capacity.
+        #[test]
+        fn huge_pages_do_not_change_values(
+            capacity in 0usize..3_000_000,
+            blocks in prop::collection::vec(0usize..700_000, 1..8),
+        ) {
+            let (mut values, mut pages) = (Vec::<u32>::with_capacity(capacity), HugePages::default());
+            for (value, length) in (0..).zip(&blocks) {
+                pages.extend(&mut values, std::iter::repeat_n(value, *length)).unwrap();
+            }
+            let expected = (0..).zip(&blocks).flat_map(|(value, &n)| std::iter::repeat_n(value, n));
+            prop_assert!(values.into_iter().eq(expected));
+        }
+    }
+
+    #[test]
+    fn values_of_size_zero_need_no_pages() {
+        let (mut values, mut pages) = (Vec::new(), HugePages::default());
+        pages.prepare(&mut values, 5_000_000);
+        values.resize(5_000_000, ());
+        pages.prepare(&mut values, 5_000_000);
+        assert_eq!(values.len(), 5_000_000);
+    }
+
+    #[test]
+    fn buffers_are_zeros_and_aligned() {
+        for length in [0, 1, 1000, HUGE / 8 - 1, HUGE / 8, HUGE / 4 + 5] {
+            let mut words = AlignedBuffer::<u64>::zeros(length).unwrap();
+            assert_eq!(words.len(), length);
+            let alignment = if 8 * length < HUGE { LINE } else { HUGE };
+            assert_eq!(words.as_ptr().align_offset(alignment), 0);
+            assert!(words.iter().all(|&word| word == 0));
+            words.fill(7);
+            assert!(length < 4 || *words.chunk_mut::<4>(0) == [7; 4]);
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Operations on a few numbers at once, by vector instructions where the processor has them.
+//!
+//! [`run`] does some [`LaneWork`] with the operations of the current level. They halve the time of
+//! merging.
+
+#![expect(
+    clippy::inline_always,
+    reason = "all of it must be compiled for the instructions of the caller"
+)]
+
+pub(crate) use crate::machine::simd::Portable;
+#[cfg(target_arch = "x86_64")]
+use crate::machine::simd::{self, Avx2, SimdLevel};
+
+/// Work that uses lanes.
+pub(crate) trait LaneWork {
+    type Output;
+
+    /// Do the work. Must be `#[inline(always)]`, as must be all functions that it passes `lanes`
+    /// to.
+    fn run(self, lanes: impl Lanes) -> Self::Output;
+}
+
+/// Operations on a few numbers; all implementations give the same results.
+pub(crate) trait Lanes: Copy {
+    /// The lowest of `COUNT` numbers; `COUNT` is a multiple of eight.
+    fn lowest<const COUNT: usize>(self, numbers: &[u32; COUNT]) -> u32;
+
+    /// The word that is equal to `key` under `mask`, or zero. At most one such word is not zero.
+    fn find(self, words: &[u64; 8], mask: u64, key: u64) -> u64;
+
+    /// A bit for each number, set if the number is equal to `key` under `mask`.
+    fn equal(self, numbers: &[u32; 8], mask: u32, key: u32) -> u32;
+}
+
+/// Do the work with the widest lanes of the current level.
+#[inline]
+pub(crate) fn run<W: LaneWork>(work: W) -> W::Output {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(avx2) = SimdLevel::current().avx2() {
+        return avx2.run(WithLanes(work, avx2));
+    }
+    work.run(Portable)
+}
+
+#[cfg(target_arch = "x86_64")]
+struct WithLanes<W, L>(W, L);
+
+#[cfg(target_arch = "x86_64")]
+impl<W: LaneWork, L: Lanes> simd::Work for WithLanes<W, L> {
+    type Output = W::Output;
+
+    #[inline(always)]
+    fn run(self) -> W::Output {
+        self.0.run(self.1)
+    }
+}
+
+impl Lanes for Portable {
+    #[inline(always)]
+    fn lowest<const COUNT: usize>(self, numbers: &[u32; COUNT]) -> u32 {
+        numbers.iter().copied().fold(u32::MAX, u32::min)
+    }
+
+    #[inline(always)]
+    fn find(self, words: &[u64; 8], mask: u64, key: u64) -> u64 {
+        words.iter().copied().find(|word| word & mask == key).unwrap_or(0)
+    }
+
+    #[inline(always)]
+    fn equal(self, numbers: &[u32; 8], mask: u32, key: u32) -> u32 {
+        let bits = numbers.iter().map(|number| u32::from(number & mask == key));
+        bits.rev().fold(0, |all, bit| all << 1 | bit)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[expect(unsafe_code, reason = "vector instructions")]
+mod avx2 {
+    use std::arch::x86_64::{
+        _mm_cvtsi128_si32, _mm_cvtsi128_si64, _mm_min_epu32, _mm_or_si128, _mm_shuffle_epi32,
+        _mm_unpackhi_epi64, _mm256_and_si256, _mm256_castsi256_ps, _mm256_castsi256_si128,
+        _mm256_cmpeq_epi32, _mm256_cmpeq_epi64, _mm256_extracti128_si256, _mm256_loadu_si256,
+        _mm256_min_epu32, _mm256_movemask_ps, _mm256_or_si256, _mm256_set1_epi32,
+        _mm256_set1_epi64x, _mm256_setzero_si256,
+    };
+
+    use super::{Avx2, Lanes};
+
+    impl Lanes for Avx2 {
+        #[inline(always)]
+        fn lowest<const COUNT: usize>(self, numbers: &[u32; COUNT]) -> u32 {
+            // SAFETY: `self` proves that the processor has AVX2.
+            unsafe { lowest(numbers.as_chunks().0) }
+        }
+
+        #[inline(always)]
+        fn find(self, words: &[u64; 8], mask: u64, key: u64) -> u64 {
+            // SAFETY: as above.
+            unsafe { find(words, mask, key) }
+        }
+
+        #[inline(always)]
+        fn equal(self, numbers: &[u32; 8], mask: u32, key: u32) -> u32 {
+            // SAFETY: as above.
+            unsafe { equal(numbers, mask, key) }
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn lowest(eights: &[[u32; 8]]) -> u32 {
+        let mut lowest = _mm256_set1_epi32(-1);
+        for eight in eights {
+            // SAFETY: eight numbers are 32 bytes, and the load needs no alignment.
+            let eight = unsafe { _mm256_loadu_si256(eight.as_ptr().cast()) };
+            lowest = _mm256_min_epu32(lowest, eight);
+        }
+        let low = _mm256_castsi256_si128(lowest);
+        let four = _mm_min_epu32(low, _mm256_extracti128_si256::<1>(lowest));
+        let two = _mm_min_epu32(four, _mm_shuffle_epi32::<0b01_00_11_10>(four));
+        let one = _mm_min_epu32(two, _mm_shuffle_epi32::<0b10_11_00_01>(two));
+        _mm_cvtsi128_si32(one).cast_unsigned()
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn find(words: &[u64; 8], mask: u64, key: u64) -> u64 {
+        let mask = _mm256_set1_epi64x(mask.cast_signed());
+        let key = _mm256_set1_epi64x(key.cast_signed());
+        let mut found = _mm256_setzero_si256();
+        for four in words.as_chunks::<4>().0 {
+            // SAFETY: four words are 32 bytes, and the load needs no alignment.
+            let words = unsafe { _mm256_loadu_si256(four.as_ptr().cast()) };
+            let is = _mm256_cmpeq_epi64(_mm256_and_si256(words, mask), key);
+            found = _mm256_or_si256(found, _mm256_and_si256(words, is));
+        }
+        let low = _mm256_castsi256_si128(found);
+        let two = _mm_or_si128(low, _mm256_extracti128_si256::<1>(found));
+        let one = _mm_or_si128(two, _mm_unpackhi_epi64(two, two));
+        _mm_cvtsi128_si64(one).cast_unsigned()
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn equal(numbers: &[u32; 8], mask: u32, key: u32) -> u32 {
+        // SAFETY: eight numbers are 32 bytes, and the load needs no alignment.
+        let numbers = unsafe { _mm256_loadu_si256(numbers.as_ptr().cast()) };
+        let masked = _mm256_and_si256(numbers, _mm256_set1_epi32(mask.cast_signed()));
+        let is = _mm256_cmpeq_epi32(masked, _mm256_set1_epi32(key.cast_signed()));
+        _mm256_movemask_ps(_mm256_castsi256_ps(is)).cast_unsigned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    struct Lowest<'a>(&'a [u32; 16]);
+
+    impl LaneWork for Lowest<'_> {
+        type Output = u32;
+
+        #[inline(always)]
+        fn run(self, lanes: impl Lanes) -> u32 {
+            lanes.lowest(self.0)
+        }
+    }
+
+    struct Find<'a>(&'a [u64; 8], u64, u64);
+
+    impl LaneWork for Find<'_> {
+        type Output = u64;
+
+        #[inline(always)]
+        fn run(self, lanes: impl Lanes) -> u64 {
+            lanes.find(self.0, self.1, self.2)
+        }
+    }
+
+    struct Equal<'a>(&'a [u32; 8], u32, u32);
+
+    impl LaneWork for Equal<'_> {
+        type Output = u32;
+
+        #[inline(always)]
+        fn run(self, lanes: impl Lanes) -> u32 {
+            lanes.equal(self.0, self.1, self.2)
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn vector_instructions_give_what_plain_code_gives(
+            numbers in any::<[u32; 16]>(),
+            words in any::<[u64; 8]>(),
+            at in 0usize..8,
+            bits in 8u32..60,
+            few in prop::array::uniform8(0u32..8),
+        ) {
+            prop_assert_eq!(run(Equal(&few, 3, 2)), Portable.equal(&few, 3, 2));
+            prop_assert_eq!(run(Lowest(&numbers)), Portable.lowest(&numbers));
+            let mask = (1 << bits) - 1;
+            let mut words = words;
+            for (number, word) in (0..).zip(&mut words) {
+                *word = *word & !7 | number;
+            }
+            for key in [words[at] & mask, 1 << bits] {
+                prop_assert_eq!(run(Find(&words, mask, key)), Portable.find(&words, mask, key));
+            }
+        }
+    }
+}

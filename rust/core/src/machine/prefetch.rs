@@ -1,0 +1,19 @@
+//! Prefetching: no other file does it.
+//!
+//! Tables that exceed the caches are accessed in the order of the text, which no hardware
+//! prefetcher can predict. Code that knows some positions in advance prefetches them and continues.
+
+/// Prefetch the cache line of `items[index]`, which need not exist.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[expect(unsafe_code, reason = "without, waiting for memory is a third of encoding and merging")]
+pub(crate) fn prefetch<T>(items: &[T], index: usize) {
+    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+    // SAFETY: a prefetch has no effect on values, and any address is allowed.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(items.as_ptr().wrapping_add(index).cast()) };
+}
+
+/// Other processors are not asked.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline]
+pub(crate) fn prefetch<T>(_items: &[T], _index: usize) {}

@@ -1,0 +1,157 @@
+//! Which vector instructions are used: the widest of this processor, unless others are requested.
+//!
+//! A `SimdLevel` carries proof that the processor has its instructions: only `detect` makes one.
+//! One list of features per level serves detection and compilation. The results are the same on
+//! every level; to request one is for tests, and for measuring what the wide ones gain.
+
+#[cfg(target_arch = "aarch64")]
+use std::arch::is_aarch64_feature_detected;
+use std::sync::OnceLock;
+
+use crate::error::{Error, Result};
+
+/// Work that is compiled once for each level.
+pub(crate) trait Work {
+    type Output;
+
+    /// Do the work. Must be `#[inline(always)]`, as must be all functions it calls that are to use
+    /// the instructions of the level.
+    fn run(self) -> Self::Output;
+}
+
+/// Vector instructions of this processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SimdLevel {
+    #[cfg(target_arch = "x86_64")]
+    Avx512(Avx512, Avx2),
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Avx2),
+    #[cfg(target_arch = "aarch64")]
+    Neon(Neon),
+    Portable,
+}
+
+/// No particular instructions: the plain twin of each level.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Portable;
+
+#[cfg_attr(
+    not(any(target_arch = "x86_64", target_arch = "aarch64")),
+    expect(unused_macros, reason = "there are no levels")
+)]
+macro_rules! level {
+    ($level:ident, $is_detected:ident: $($feature:tt)*) => {
+        /// Proof that the processor has all features of the level.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) struct $level(());
+
+        impl $level {
+            fn detect() -> Option<Self> {
+                ($($is_detected!($feature))&&*).then_some(Self(()))
+            }
+
+            /// Do work that is compiled for the level.
+            #[inline]
+            #[expect(unsafe_code, reason = "the compiler cannot know the processor")]
+            pub(crate) fn run<W: Work>(self, work: W) -> W::Output {
+                #[target_feature($(enable = $feature),*)]
+                fn run<W: Work>(work: W) -> W::Output {
+                    work.run()
+                }
+                // SAFETY: only `detect` makes `self`, where the processor has each of the features.
+                unsafe { run(work) }
+            }
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+level!(Avx512, is_x86_feature_detected:
+    "avx512f" "avx512bw" "avx512dq" "avx512vbmi" "avx512vbmi2" "avx2" "fma" "f16c"
+    "bmi1" "bmi2" "lzcnt" "popcnt");
+
+#[cfg(target_arch = "x86_64")]
+level!(Avx2, is_x86_feature_detected: "avx2" "bmi1" "bmi2" "lzcnt" "popcnt");
+
+#[cfg(target_arch = "aarch64")]
+level!(Neon, is_aarch64_feature_detected: "neon");
+
+/// The level that was requested.
+static REQUESTED: OnceLock<SimdLevel> = OnceLock::new();
+
+impl SimdLevel {
+    /// All levels of this processor, the widest first.
+    pub(crate) fn all() -> Vec<Self> {
+        let mut all = Vec::new();
+        #[cfg(target_arch = "x86_64")]
+        {
+            let avx2 = Avx2::detect();
+            all.extend(Avx512::detect().zip(avx2).map(|(wide, narrow)| Self::Avx512(wide, narrow)));
+            all.extend(avx2.map(Self::Avx2));
+        }
+        #[cfg(target_arch = "aarch64")]
+        all.extend(Neon::detect().map(Self::Neon));
+        all.push(Self::Portable);
+        all
+    }
+
+    /// The level that was requested, or else the widest.
+    #[inline]
+    pub(crate) fn current() -> Self {
+        static WIDEST: OnceLock<SimdLevel> = OnceLock::new();
+        *REQUESTED.get().unwrap_or_else(|| WIDEST.get_or_init(|| Self::all()[0]))
+    }
+
+    /// The instructions of AVX-512, if the level has them.
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    pub(crate) fn avx512(self) -> Option<Avx512> {
+        if let Self::Avx512(level, _) = self { Some(level) } else { None }
+    }
+
+    /// The instructions of AVX2, if the level has them.
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    pub(crate) fn avx2(self) -> Option<Avx2> {
+        if let Self::Avx512(_, level) | Self::Avx2(level) = self { Some(level) } else { None }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(..) => "avx512",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(_) => "avx2",
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon(_) => "neon",
+            Self::Portable => "portable",
+        }
+    }
+}
+
+/// Use these instructions in this process from now on: `"avx512"`, `"avx2"`, `"neon"`, or
+/// `"portable"`, which every processor has. A tokenizer keeps the scanner that it was made with.
+///
+/// Fails with [`Error::Simd`] if this processor does not have them, or if others were requested
+/// before.
+///
+/// ```
+/// bytepair::machine::simd::only("portable")?;
+/// let splitter = bytepair::Splitter::new(&bytepair::Pattern::new("gpt2")?)?;
+/// assert_eq!(splitter.tier(), "portable");
+/// assert!(bytepair::machine::simd::only("mmx").is_err());
+/// # Ok::<(), bytepair::Error>(())
+/// ```
+pub fn only(name: &str) -> Result<()> {
+    let all = SimdLevel::all();
+    let known = all.iter().find(|level| level.name() == name);
+    let requested = known.map(|known| *REQUESTED.get_or_init(|| *known));
+    if requested.is_some_and(|level| level.name() == name) {
+        return Ok(());
+    }
+    let usable = requested.map_or(all, |level| vec![level]);
+    let usable: Vec<_> = usable.into_iter().map(SimdLevel::name).collect();
+    let usable = usable.join(", ");
+    let reason = format!("the instructions {name:?} cannot be used; here these can: {usable}");
+    Err(Error::Simd { reason })
+}

@@ -1,0 +1,192 @@
+//! Memory that may not be there: what grows with the data is reserved here, and what cannot be had is an
+//! [`Error::OutOfMemory`] with its size, never the end of the process.
+//!
+//! The small things beside it (an error, a key of a map, what another library needs) are allocated in the
+//! usual way, which does end the process. So nothing large is taken unless [`SPARE`] is left for them.
+
+use std::hash::{BuildHasher, Hash};
+
+use hashbrown::HashMap;
+use memmap2::MmapMut;
+
+use crate::error::{Error, Result};
+
+/// So many bytes are left for what is small.
+const SPARE: usize = 2 << 20;
+
+/// Less than this (in bytes) is small.
+const LARGE: usize = 1 << 17;
+
+/// Fails if so many bytes more cannot be had. They are not kept.
+///
+/// ```
+/// assert!(bytepair::memory::check(1 << 20).is_ok());
+/// assert!(bytepair::memory::check(usize::MAX / 2).is_err());
+/// ```
+pub fn check(bytes: usize) -> Result<()> {
+    if bytes < LARGE { Ok(()) } else { check_large(bytes) }
+}
+
+/// Memory that nobody touches is only counted: to ask for it and give it back takes two microseconds.
+#[cold]
+fn check_large(bytes: usize) -> Result<()> {
+    let mapped = MmapMut::map_anon(bytes.saturating_add(SPARE).min(isize::MAX.cast_unsigned()));
+    mapped.map(drop).map_err(|_| Error::OutOfMemory { bytes })
+}
+
+/// Make room for so many values more, as [`Vec::reserve`] does.
+#[inline]
+pub fn reserve<T>(values: &mut Vec<T>, more: usize) -> Result<()> {
+    if more <= values.capacity() - values.len() { Ok(()) } else { grow(values, more) }
+}
+
+#[cold]
+fn grow<T>(values: &mut Vec<T>, more: usize) -> Result<()> {
+    let before = values.capacity();
+    // A vector at least doubles, which may be more than there is.
+    let grown = values.try_reserve(more).or_else(|_| values.try_reserve_exact(more));
+    let bytes = |count: usize| count.saturating_mul(size_of::<T>());
+    let failed = Error::OutOfMemory { bytes: bytes(values.len().saturating_add(more)) };
+    grown.map_err(|_| failed.clone())?;
+    if bytes(values.capacity() - before) < LARGE {
+        return Ok(());
+    }
+    check_large(0).map_err(|_| failed)
+}
+
+/// Make room in a text for so many bytes more.
+pub(crate) fn reserve_text(text: &mut String, more: usize) -> Result<()> {
+    let bytes = text.len().saturating_add(more);
+    if more <= text.capacity() - text.len() {
+        return Ok(());
+    }
+    check(bytes)?;
+    text.try_reserve(more).map_err(|_| Error::OutOfMemory { bytes })
+}
+
+/// Append values.
+#[inline]
+pub(crate) fn extend<T: Copy>(values: &mut Vec<T>, more: &[T]) -> Result<()> {
+    reserve(values, more.len())?;
+    values.extend_from_slice(more);
+    Ok(())
+}
+
+/// A copy of values.
+pub fn copy<T: Copy>(values: &[T]) -> Result<Vec<T>> {
+    let mut copied = with_room(values.len())?;
+    copied.extend_from_slice(values);
+    Ok(copied)
+}
+
+/// Append a value.
+#[inline]
+pub(crate) fn push<T>(values: &mut Vec<T>, value: T) -> Result<()> {
+    reserve(values, 1)?;
+    values.push(value);
+    Ok(())
+}
+
+/// An empty vector with room for so many values.
+pub fn with_room<T>(count: usize) -> Result<Vec<T>> {
+    let mut values = Vec::new();
+    values.try_reserve_exact(count).map_err(|_| out_of_memory::<T>(count))?;
+    let bytes = size_of::<T>() * values.capacity();
+    if bytes >= LARGE {
+        check_large(0).map_err(|_| Error::OutOfMemory { bytes })?;
+    }
+    Ok(values)
+}
+
+/// The same with less room, or none, if there is no memory for that much: it was only a guess.
+pub(crate) fn with_room_for_about<T>(count: usize) -> Vec<T> {
+    with_room(count).unwrap_or_default()
+}
+
+/// So many times the same value.
+pub fn filled<T: Clone>(value: T, count: usize) -> Result<Vec<T>> {
+    let mut values = with_room(count)?;
+    values.resize(count, value);
+    Ok(values)
+}
+
+/// So many zeros, which cost address space only until somebody touches them.
+pub fn zeros<T: bytemuck::Zeroable>(count: usize) -> Result<Vec<T>> {
+    check(count.saturating_mul(size_of::<T>()))?;
+    bytemuck::allocation::try_zeroed_vec(count).map_err(|()| out_of_memory::<T>(count))
+}
+
+/// The values that an iterator gives.
+pub fn collect<T>(from: impl IntoIterator<Item = T>) -> Result<Vec<T>> {
+    try_collect(from.into_iter().map(Ok::<T, Error>))
+}
+
+/// The values that an iterator gives, or its first error.
+pub fn try_collect<T, E: From<Error>>(
+    from: impl IntoIterator<Item = std::result::Result<T, E>>,
+) -> std::result::Result<Vec<T>, E> {
+    let from = from.into_iter();
+    let mut values = with_room(from.size_hint().0)?;
+    for value in from {
+        push(&mut values, value?)?;
+    }
+    Ok(values)
+}
+
+/// Make room for one entry more.
+#[inline]
+pub(crate) fn reserve_entry<K: Eq + Hash, V, S: BuildHasher>(
+    map: &mut HashMap<K, V, S>,
+) -> Result<()> {
+    if map.len() < map.capacity() { Ok(()) } else { reserve_entries(map, 1) }
+}
+
+/// Make room for so many entries more.
+#[cold]
+pub(crate) fn reserve_entries<K: Eq + Hash, V, S: BuildHasher>(
+    map: &mut HashMap<K, V, S>,
+    more: usize,
+) -> Result<()> {
+    let before = map.allocation_size();
+    map.try_reserve(more).map_err(|_| out_of_memory::<(K, V)>(map.len().saturating_add(more)))?;
+    let bytes = map.allocation_size();
+    if bytes - before < LARGE {
+        return Ok(());
+    }
+    check_large(0).map_err(|_| Error::OutOfMemory { bytes })
+}
+
+/// What is said of values that there is no memory for.
+pub(crate) fn out_of_memory<T>(count: usize) -> Error {
+    Error::OutOfMemory { bytes: count.saturating_mul(size_of::<T>()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_had_is_an_error_with_its_size() {
+        let most = 1 << 60;
+        let failed = |bytes| Error::OutOfMemory { bytes };
+        assert_eq!(check(most), Err(failed(most)));
+        assert_eq!(with_room::<u64>(most / 8), Err(failed(most)));
+        assert_eq!(filled(0u64, usize::MAX), Err(failed(usize::MAX)));
+        assert_eq!(zeros::<u16>(most / 2), Err(failed(most)));
+        assert!(with_room_for_about::<u64>(most).is_empty());
+        let mut values = vec![1u8; 3];
+        assert_eq!(reserve(&mut values, most), Err(failed(most + 3)));
+        assert_eq!(reserve(&mut values, usize::MAX), Err(failed(usize::MAX)));
+        assert_eq!(values, [1; 3]);
+    }
+
+    #[test]
+    fn what_is_there_is_as_it_would_be() {
+        let mut values = with_room(3).unwrap();
+        push(&mut values, 1u32).unwrap();
+        extend(&mut values, &vec![2; 1 << 20]).unwrap();
+        assert_eq!((values.len(), values[0], values[1 << 20]), ((1 << 20) + 1, 1, 2));
+        assert_eq!(collect(0..5).unwrap(), [0, 1, 2, 3, 4]);
+        assert_eq!(zeros::<u32>(3).unwrap(), filled(0u32, 3).unwrap());
+    }
+}

@@ -1,0 +1,92 @@
+//! Makes the table of the pairs that merge, for either rule.
+//!
+//! Under the rule of merges the pairs are listed. Under the rule of ranks there is one pair for
+//! each token: two neighbours merge when their joined bytes are a token, the lowest rank first, and
+//! of the many ways to cut a token in two tokens only one ever occurs. For take a merge that makes
+//! token `t` somewhere in a text. No earlier merge crossed the ends of `t`, since parts only grow;
+//! and each merge within `t` was, at its time, the lowest in the whole text, the leftmost among
+//! equals, and so also in the bytes of `t` alone. Hence these are the merges that the bytes of `t`
+//! go through by themselves, and the pair is what is left before the last of them.
+//!
+//! So each token is merged by itself, the shorter ones first, since all merges within a token make
+//! shorter ones. Where more than two parts are left, no merge makes the token.
+
+use crate::error::{Error, Result};
+use crate::memory;
+use crate::merge::buckets::MOST_RANKS;
+use crate::merge::pair_table::{PairTable, PairTableBuilder};
+use crate::merge::queue::{self, MergeScratch};
+use crate::merge::whole;
+use crate::vocabulary::{Joined, NO_ID, Vocabulary};
+
+/// The table of the rule of ranks: the pair of each token, with the id of the token as its rank.
+pub(crate) fn by_rank(vocabulary: &Vocabulary) -> Result<PairTable> {
+    let byte_ids = vocabulary.byte_ids();
+    let covered = |token: &[u8]| token.iter().all(|&byte| byte_ids[usize::from(byte)] != NO_ID);
+    let tokens = vocabulary.ordinary_tokens();
+    let tokens = tokens.filter(|(token, _)| token.len() > 1 && covered(token));
+    let mut tokens = memory::collect(tokens)?;
+    // To sort takes as much again, and to merge the longest token what merging takes.
+    memory::check(size_of_val(&*tokens))?;
+    tokens.sort_by_key(|(token, _)| token.len());
+    queue::check(tokens.last().map_or(0, |(token, _)| token.len()))?;
+    let mut shorter = PairTableBuilder::with_room(vocabulary.len(), Vec::new())?;
+    let mut pairs = memory::filled(None, vocabulary.len())?;
+    let (mut scratch, mut parts) = (MergeScratch::default(), Vec::new());
+    for (token, id) in tokens {
+        parts.clear();
+        whole::merge(&shorter, &byte_ids, token, &mut scratch, &mut parts);
+        if let &[left, right] = &*parts {
+            shorter.insert(left, right, id);
+            pairs[id as usize] = Some((left, right));
+        }
+        if let &[left, right] = token {
+            shorter.insert_bytes(left, right, id);
+        }
+    }
+    in_order(&pairs, vocabulary)
+}
+
+/// The table of the pairs of all ids, put in in the order of the ids, as the native file has it.
+fn in_order(pairs: &[Option<(u32, u32)>], vocabulary: &Vocabulary) -> Result<PairTable> {
+    let mut building = PairTableBuilder::with_room(pairs.len(), Vec::new())?;
+    for (id, pair) in (0..).zip(pairs) {
+        if let &Some((left, right)) = pair {
+            building.insert(left, right, id);
+        }
+    }
+    Ok(building.finish(vocabulary))
+}
+
+/// The table of the rule of merges: the listed pairs, in the order of their ranks.
+///
+/// Fails if a pair names an id that does not exist or makes bytes that are no token.
+pub(crate) fn listed(vocabulary: &Vocabulary, merges: &[(u32, u32)]) -> Result<PairTable> {
+    let ids = ids_of_merges(vocabulary, merges)?;
+    let mut building = PairTableBuilder::with_room(merges.len(), ids)?;
+    for (rank, &(left, right)) in (0..).zip(merges) {
+        building.insert(left, right, rank);
+    }
+    Ok(building.finish(vocabulary))
+}
+
+/// The id that each listed pair makes: that of the token of its joined bytes.
+fn ids_of_merges(vocabulary: &Vocabulary, merges: &[(u32, u32)]) -> Result<Vec<u32>> {
+    if merges.len() > MOST_RANKS {
+        let reason = format!("{} merges are too many: {MOST_RANKS} is the most", merges.len());
+        return Err(Error::Vocabulary { reason });
+    }
+    let ordinary = |id: u32| vocabulary.bytes(id).filter(|_| !vocabulary.is_special(id));
+    let mut all = Joined::new(vocabulary);
+    let joined = |(rank, &(left, right)): (usize, &(u32, u32))| {
+        let broken = |what: &str| Error::Vocabulary {
+            reason: format!("merge {rank}, of the ids {left} and {right}, {what}"),
+        };
+        let parts = ordinary(left).zip(ordinary(right));
+        let parts = parts.ok_or_else(|| broken("names an id that is no ordinary token"))?;
+        let token = || [parts.0, parts.1].concat().escape_ascii().to_string();
+        let missing = || broken(&format!("makes b\"{}\", which is no token", token()));
+        all.id(left, right).ok_or_else(missing)
+    };
+    memory::try_collect(merges.iter().enumerate().map(joined))
+}

@@ -1,0 +1,43 @@
+//! Several short pretokens merged in turns.
+//!
+//! Merging one pretoken is a chain of dependent loads: which pairs come next is known only when the
+//! last ones have been looked up. So many pretokens take turns: a turn reads the ranks whose cache
+//! lines it prefetched one round ago, makes a merge, and prefetches those of the two new pairs.
+
+use crate::machine::lanes::{self, LaneWork, Lanes};
+use crate::merge::pair_table::Pairs;
+use crate::merge::short::ShortMerge;
+
+/// How many pretokens take turns at most: enough to hide the latency of memory.
+pub(crate) const MOST: usize = 32;
+
+/// Merge pretokens, at most [`MOST`], until none of them has a pair that merges.
+pub(crate) fn merge<const PLACES: usize>(pairs: &impl Pairs, all: &mut [ShortMerge<PLACES>]) {
+    lanes::run(Interleaved { pairs, all });
+}
+
+struct Interleaved<'a, P, const PLACES: usize> {
+    pairs: &'a P,
+    all: &'a mut [ShortMerge<PLACES>],
+}
+
+impl<P: Pairs, const PLACES: usize> LaneWork for Interleaved<'_, P, PLACES> {
+    type Output = ();
+
+    #[expect(clippy::inline_always, reason = "`LaneWork` asks for it")]
+    #[inline(always)]
+    fn run(self, lanes: impl Lanes) {
+        let Self { pairs, all } = self;
+        let mut unfinished = (1u64 << all.len()) - 1;
+        while unfinished != 0 {
+            let mut round = unfinished;
+            while round != 0 {
+                let index = round.trailing_zeros();
+                if !all[index as usize].step(pairs, lanes) {
+                    unfinished &= !(1 << index);
+                }
+                round &= round - 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Which two neighbours merge, into what, and how early: both merge rules as one table.
+//!
+//! Under the rule of merges the table holds the listed pairs, under the rule of ranks those that
+//! [`build`](super::build) finds. So merging needs no bytes at all. The pairs of single bytes,
+//! which every merge of a pretoken begins with, have a square of their own.
+
+use std::ops::Deref;
+
+use crate::error::Result;
+use crate::machine::array::Array;
+use crate::machine::huge_pages::AlignedBuffer;
+use crate::machine::lanes::{Lanes, Portable};
+use crate::memory;
+use crate::merge::buckets::Buckets;
+use crate::vocabulary::{MergeRule, NO_ID, Vocabulary};
+
+/// The rank of a pair that does not merge: above all others.
+pub(crate) const NO_MERGE: u32 = u32::MAX;
+
+/// What merging asks.
+pub(crate) trait Pairs {
+    /// How early a pair of ids merges, or [`NO_MERGE`]. Must be `#[inline(always)]`.
+    fn rank(&self, left: u32, right: u32, lanes: impl Lanes) -> u32;
+
+    /// Bring the memory that [`rank`](Self::rank) will look at, without waiting for it.
+    fn prefetch(&self, left: u32, right: u32);
+
+    /// How early a pair of single bytes merges, or [`NO_MERGE`].
+    fn rank_of_bytes(&self, left: u8, right: u8) -> u32;
+
+    /// The id that the merge of a rank makes.
+    fn id(&self, rank: u32) -> u32;
+}
+
+/// All pairs that merge, in memory or in a file.
+#[derive(Debug, Clone)]
+pub(crate) struct PairTable<W = Array<u64>, B = Array<u32>> {
+    buckets: Buckets<W>,
+    /// The rank of each pair of bytes.
+    bytes: B,
+    /// The id that the merge of each rank makes; empty where it is the rank itself.
+    ids: Array<u32>,
+    /// Ranks are below.
+    ranks: u32,
+    /// Where the bytes of each id start, and the end of the last one; empty while the table is
+    /// made.
+    offsets: Array<u32>,
+}
+
+/// A table that is being made.
+pub(crate) type PairTableBuilder = PairTable<AlignedBuffer, Vec<u32>>;
+
+/// The arrays of a [`PairTable`], as a file holds them.
+#[derive(Debug)]
+pub(crate) struct PairColumns {
+    pub(crate) buckets: Buckets,
+    pub(crate) bytes: Array<u32>,
+    pub(crate) ids: Array<u32>,
+}
+
+impl PairTableBuilder {
+    /// No pairs, with room for one a rank. `ids` is empty where a rank is the id that it makes.
+    pub(crate) fn with_room(ranks: usize, ids: Vec<u32>) -> Result<Self> {
+        Ok(Self {
+            buckets: Buckets::with_room(ranks)?,
+            bytes: memory::filled(NO_MERGE, 1 << 16)?,
+            ids: Array::new(ids),
+            ranks: number(ranks),
+            offsets: Array::new(Vec::new()),
+        })
+    }
+
+    /// Add a pair, unless it is there already.
+    pub(crate) fn insert(&mut self, left: u32, right: u32, rank: u32) {
+        self.buckets.insert(left, right, rank);
+    }
+
+    /// Let a pair of single bytes have a rank.
+    pub(crate) fn insert_bytes(&mut self, left: u8, right: u8, rank: u32) {
+        self.bytes[usize::from(left) << 8 | usize::from(right)] = rank;
+    }
+
+    /// The finished table, in which single bytes have the ranks of their ids.
+    pub(crate) fn finish(mut self, vocabulary: &Vocabulary) -> PairTable {
+        let byte_ids = vocabulary.byte_ids();
+        for bytes in 0..=u16::MAX {
+            let [left, right] = bytes.to_be_bytes();
+            let ids = [left, right].map(|byte| byte_ids[usize::from(byte)]);
+            let rank =
+                if ids.contains(&NO_ID) { NO_MERGE } else { self.rank(ids[0], ids[1], Portable) };
+            self.insert_bytes(left, right, rank);
+        }
+        let Self { buckets, bytes, ids, ranks, .. } = self;
+        let offsets = vocabulary.arrays().1.clone();
+        PairTable { buckets: buckets.finish(), bytes: Array::new(bytes), ids, ranks, offsets }
+    }
+}
+
+impl PairTable {
+    /// The table in a file: `ids` is empty under the rule of ranks.
+    ///
+    /// Fails if it could give an id that does not exist. Of the pairs this is seen to when they are
+    /// looked up.
+    pub(crate) fn of_columns(
+        columns: PairColumns,
+        vocabulary: &Vocabulary,
+        rule: MergeRule,
+    ) -> Option<Self> {
+        let PairColumns { buckets, bytes, ids } = columns;
+        // To count, without a way out in between, is what vector instructions can do.
+        let below = |numbers: &[u32], limit: u32| {
+            let wrong = |number: &&u32| **number >= limit && **number != NO_MERGE;
+            numbers.iter().filter(wrong).count() == 0
+        };
+        let size = number(vocabulary.len());
+        let ranks = if rule == MergeRule::Ranks { size } else { u32::try_from(ids.len()).ok()? };
+        let right = (rule != MergeRule::Ranks || ids.is_empty())
+            && bytes.len() == 1 << 16
+            && below(&bytes, ranks)
+            && below(&ids, size)
+            && !ids.contains(&NO_MERGE);
+        let offsets = vocabulary.arrays().1.clone();
+        right.then_some(Self { buckets, bytes, ids, ranks, offsets })
+    }
+
+    /// The arrays, as a file holds them.
+    pub(crate) fn columns(&self) -> PairColumns {
+        let Self { buckets, bytes, ids, .. } = self.clone();
+        PairColumns { buckets, bytes, ids }
+    }
+
+    /// How many bytes an id has.
+    pub(crate) fn length(&self, id: u32) -> usize {
+        let id = id as usize;
+        self.offsets.get(id..id + 2).map_or(0, |span| (span[1] - span[0]) as usize)
+    }
+
+    /// How many bytes the longest id has. This looks at all of them.
+    pub(crate) fn longest(&self) -> usize {
+        let lengths = self.offsets.windows(2).map(|span| span[1] - span[0]);
+        lengths.max().unwrap_or_default() as usize
+    }
+
+    /// All pairs of ids, in order of rank.
+    pub(crate) fn in_order(&self) -> Vec<(u32, u32)> {
+        self.buckets.in_order()
+    }
+}
+
+impl<W: Deref<Target = [u64]>, B: Deref<Target = [u32]>> Pairs for PairTable<W, B> {
+    #[expect(clippy::inline_always, reason = "for the instructions of the caller")]
+    #[inline(always)]
+    fn rank(&self, left: u32, right: u32, lanes: impl Lanes) -> u32 {
+        let rank = self.buckets.rank(left, right, lanes);
+        // A file may hold any.
+        if rank < self.ranks { rank } else { NO_MERGE }
+    }
+
+    #[inline]
+    fn prefetch(&self, left: u32, right: u32) {
+        self.buckets.prefetch(left, right);
+    }
+
+    #[inline]
+    fn rank_of_bytes(&self, left: u8, right: u8) -> u32 {
+        self.bytes[usize::from(left) << 8 | usize::from(right)]
+    }
+
+    #[inline]
+    fn id(&self, rank: u32) -> u32 {
+        if self.ids.is_empty() { rank } else { self.ids[rank as usize] }
+    }
+}
+
+fn number(of: usize) -> u32 {
+    u32::try_from(of).expect("there are at most 2^22 ids and ranks")
+}

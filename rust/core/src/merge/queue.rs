@@ -1,0 +1,179 @@
+//! The bytes of a long pretoken in, ids out, in about linear time.
+//!
+//! To look at all ranks before each merge would take quadratic time. Instead each place waits in
+//! the list of the rank of its pair, and a queue holds the ranks that have a list. All places of
+//! the lowest rank are merged from left to right; a list entry whose place has another rank by now
+//! is stale and skipped. Some ten thousand bytes have few distinct ranks, so the queue stays small.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
+use crate::error::Result;
+use crate::machine::lanes::Portable;
+use crate::memory;
+use crate::merge::pair_table::{NO_MERGE, Pairs};
+use crate::vocabulary::ByteIds;
+
+/// The buffers of a longer pretoken (in bytes) are freed after use.
+const KEPT: usize = 1 << 16;
+
+/// About how many bytes this algorithm takes for each byte of a pretoken.
+const SCRATCH: usize = 32;
+
+/// Fails if there is no memory to merge so many bytes at once.
+#[inline]
+pub(crate) fn check(bytes: usize) -> Result<()> {
+    memory::check(bytes.saturating_mul(SCRATCH))
+}
+
+/// The buffers of this algorithm, reused from one pretoken to the next.
+#[derive(Debug, Default)]
+pub(crate) struct MergeScratch {
+    parts: LongParts,
+    waiting: Waiting,
+}
+
+/// The parts of a long pretoken, each at the place of its first byte.
+#[derive(Debug, Default)]
+struct LongParts {
+    ids: Vec<u32>,
+    /// The rank of the merge of the part at a place with the part to its right.
+    ranks: Vec<u32>,
+    /// A bit for each place where a part starts, and one for the end of the pretoken.
+    starts: Vec<u64>,
+}
+
+/// Places by the rank of the merge that waits there; out of date where another rank stands there
+/// now.
+#[derive(Debug, Default)]
+struct Waiting {
+    places: HashMap<u32, Vec<u32>, FixedState>,
+    /// The ranks that have places.
+    queue: BinaryHeap<Reverse<u32>>,
+    /// Lists that are empty, for the next rank.
+    spare: Vec<Vec<u32>>,
+}
+
+/// Append the ids of a pretoken; each of its bytes must have an id.
+pub(crate) fn merge(
+    pairs: &impl Pairs,
+    byte_ids: &ByteIds,
+    pretoken: &[u8],
+    scratch: &mut MergeScratch,
+    out: &mut Vec<u32>,
+) {
+    let MergeScratch { parts, waiting } = scratch;
+    parts.fill(pairs, byte_ids, pretoken);
+    for (place, &rank) in (0..).zip(&parts.ranks) {
+        waiting.add(rank, place);
+    }
+    while let Some((rank, places)) = waiting.lowest() {
+        let done = places.iter().position(|&place| {
+            // Two new pairs; if one of them goes before the places that are left, these wait again.
+            parts.ranks[place as usize] == rank && parts.apply(pairs, place, rank, waiting) < rank
+        });
+        let left = done.map_or(&[][..], |done| &places[done + 1..]);
+        for &place in left {
+            waiting.add(rank, place);
+        }
+        waiting.keep(places);
+    }
+    let mut at = Some(0);
+    while let Some(place) = at.filter(|&place| place < pretoken.len()) {
+        out.push(parts.ids[place]);
+        at = parts.next(place);
+    }
+    if pretoken.len() > KEPT {
+        *parts = LongParts::default();
+    }
+}
+
+impl LongParts {
+    fn fill(&mut self, pairs: &impl Pairs, byte_ids: &ByteIds, pretoken: &[u8]) {
+        let ranks = pretoken.windows(2).map(|pair| pairs.rank_of_bytes(pair[0], pair[1]));
+        self.ids.clear();
+        self.ids.extend(pretoken.iter().map(|&byte| byte_ids[usize::from(byte)]));
+        self.ranks.clear();
+        self.ranks.extend(ranks.chain([NO_MERGE]));
+        self.starts.clear();
+        self.starts.resize(pretoken.len() / 64 + 1, u64::MAX);
+    }
+
+    /// The next start behind a place, or the end.
+    #[inline]
+    fn next(&self, place: usize) -> Option<usize> {
+        let mut word = (place + 1) / 64;
+        let mut bits = self.starts.get(word)? & u64::MAX << ((place + 1) % 64);
+        while bits == 0 {
+            word += 1;
+            bits = *self.starts.get(word)?;
+        }
+        Some(word * 64 + bits.trailing_zeros() as usize)
+    }
+
+    /// The start before a place, if there is one.
+    #[inline]
+    fn before(&self, place: usize) -> Option<usize> {
+        let mut word = place / 64;
+        let mut bits = self.starts[word] & !(u64::MAX << (place % 64));
+        while bits == 0 {
+            word = word.checked_sub(1)?;
+            bits = self.starts[word];
+        }
+        Some(word * 64 + 63 - bits.leading_zeros() as usize)
+    }
+
+    /// Merge the part at `place` with its right neighbour; the lower rank of the two new pairs.
+    fn apply(&mut self, pairs: &impl Pairs, place: u32, rank: u32, waiting: &mut Waiting) -> u32 {
+        let at = place as usize;
+        let right = self.next(at).expect("a pair has two parts");
+        self.starts[right / 64] &= !(1 << (right % 64));
+        self.ranks[right] = NO_MERGE;
+        self.ids[at] = pairs.id(rank);
+        let next = self.next(at).and_then(|next| self.ids.get(next));
+        let behind = next.map_or(NO_MERGE, |&id| pairs.rank(self.ids[at], id, Portable));
+        self.ranks[at] = behind;
+        waiting.add(behind, place);
+        let Some(left) = self.before(at) else { return behind };
+        let before = pairs.rank(self.ids[left], self.ids[at], Portable);
+        self.ranks[left] = before;
+        waiting.add(before, u32::try_from(left).expect("left of a place"));
+        behind.min(before)
+    }
+}
+
+impl Waiting {
+    #[inline]
+    fn add(&mut self, rank: u32, place: u32) {
+        if rank == NO_MERGE {
+            return;
+        }
+        let Self { places, queue, spare } = self;
+        let places = places.entry(rank).or_insert_with(|| {
+            queue.push(Reverse(rank));
+            spare.pop().unwrap_or_default()
+        });
+        places.push(place);
+    }
+
+    /// The lowest rank and its places from left to right.
+    fn lowest(&mut self) -> Option<(u32, Vec<u32>)> {
+        let Reverse(rank) = self.queue.pop()?;
+        let mut places = self.places.remove(&rank).expect("it is in the queue");
+        if !places.is_sorted() {
+            places.sort_unstable();
+        }
+        Some((rank, places))
+    }
+
+    /// Keep the memory of a list, if it is not much: of all lists at most 4 MiB.
+    fn keep(&mut self, mut places: Vec<u32>) {
+        if places.capacity() <= 1 << 8 && self.spare.len() < 1 << 12 {
+            places.clear();
+            self.spare.push(places);
+        }
+    }
+}

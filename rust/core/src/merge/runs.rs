@@ -1,0 +1,104 @@
+//! A pretoken of few runs, such as a line of dashes or a megabyte of spaces.
+//!
+//! Equal neighbours are one run, however many they are, and all pairs of a run merge in one step,
+//! so that a run of any length is done in about as many steps as its length has bits.
+
+use crate::machine::lanes::Portable;
+use crate::merge::pair_table::{NO_MERGE, Pairs};
+use crate::vocabulary::ByteIds;
+
+/// A pretoken of more runs is merged otherwise.
+const MOST: usize = 64;
+
+/// Equal parts that stand side by side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Run {
+    id: u32,
+    count: usize,
+}
+
+/// The next merge: of two parts of a run, or of its last part with the first of the next run.
+enum Next {
+    Within(usize),
+    Behind(usize),
+}
+
+/// Append the ids of a pretoken, of which each byte has an id, and say `true`; or say `false` where
+/// it does not have few runs, or where merging would make many.
+pub(crate) fn merge(
+    pairs: &impl Pairs,
+    byte_ids: &ByteIds,
+    pretoken: &[u8],
+    out: &mut Vec<u32>,
+) -> bool {
+    let Some(mut runs) = runs(byte_ids, pretoken) else { return false };
+    while let Some((rank, next)) = lowest(pairs, &runs) {
+        match next {
+            Next::Within(at) => merge_within(pairs, &mut runs, at, rank),
+            Next::Behind(at) => {
+                runs[at].count -= 1;
+                runs[at + 1].count -= 1;
+                runs.insert(at + 1, Run { id: pairs.id(rank), count: 1 });
+            }
+        }
+        tidy(&mut runs);
+        if runs.len() > MOST {
+            return false;
+        }
+    }
+    out.extend(runs.iter().flat_map(|run| std::iter::repeat_n(run.id, run.count)));
+    true
+}
+
+/// The runs of the bytes, if there are few.
+fn runs(byte_ids: &ByteIds, pretoken: &[u8]) -> Option<Vec<Run>> {
+    let mut runs = Vec::new();
+    for run in pretoken.chunk_by(|left, right| left == right) {
+        if runs.len() == MOST {
+            return None;
+        }
+        runs.push(Run { id: byte_ids[usize::from(run[0])], count: run.len() });
+    }
+    Some(runs)
+}
+
+/// The lowest rank, and the leftmost place where it is.
+fn lowest(pairs: &impl Pairs, runs: &[Run]) -> Option<(u32, Next)> {
+    let mut lowest = (NO_MERGE, None);
+    for (at, run) in runs.iter().enumerate() {
+        let within = if run.count > 1 { pairs.rank(run.id, run.id, Portable) } else { NO_MERGE };
+        let behind =
+            runs.get(at + 1).map_or(NO_MERGE, |next| pairs.rank(run.id, next.id, Portable));
+        for (rank, next) in [(within, Next::Within(at)), (behind, Next::Behind(at))] {
+            if rank < lowest.0 {
+                lowest = (rank, Some(next));
+            }
+        }
+    }
+    Some((lowest.0, lowest.1?))
+}
+
+/// Merge the pairs of a run from left to right: all, or the first alone if that makes a pair of a
+/// lower rank.
+fn merge_within(pairs: &impl Pairs, runs: &mut Vec<Run>, at: usize, rank: u32) {
+    let (Run { id: old, count }, new) = (runs[at], pairs.id(rank));
+    let before = at.checked_sub(1).map(|before| runs[before].id);
+    let made = [before.map(|before| (before, new)), Some((new, old)), Some((new, new))];
+    let is_last =
+        made.into_iter().flatten().all(|(left, right)| pairs.rank(left, right, Portable) > rank);
+    let merges = if is_last { count / 2 } else { 1 };
+    runs[at] = Run { id: new, count: merges };
+    runs.insert(at + 1, Run { id: old, count: count - 2 * merges });
+}
+
+/// Take out empty runs, and make equal neighbours one.
+fn tidy(runs: &mut Vec<Run>) {
+    runs.retain(|run| run.count > 0);
+    runs.dedup_by(|right, left| {
+        let same = left.id == right.id;
+        if same {
+            left.count += right.count;
+        }
+        same
+    });
+}

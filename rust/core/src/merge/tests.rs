@@ -1,0 +1,143 @@
+//! Every algorithm against the plain one, on random vocabularies and texts.
+
+use proptest::prelude::*;
+
+use super::merger::Merger;
+use super::pair_table::PairTable;
+use super::queue::MergeScratch;
+use super::short::ShortMerge;
+use super::streaming::{Sizes, Streaming};
+use super::whole::{SHORT, merge_short};
+use super::{build, interleave, queue, runs};
+use crate::hash::key::LONGEST;
+use crate::vocabulary::Vocabulary;
+
+/// The listed pairs of the rule of merges, or nothing for the rule of ranks.
+type Listed<'a> = Option<&'a [(u32, u32)]>;
+
+/// Bytes 0, 1, 2 with ids that are not their values, and random longer tokens over them.
+fn vocabulary(tokens: &[Vec<u8>]) -> Vocabulary {
+    let mut all: Vec<Vec<u8>> = vec![vec![2], vec![0], vec![1]];
+    all.extend(tokens.iter().cloned());
+    let mut seen = std::collections::HashSet::new();
+    all.retain(|token| seen.insert(token.clone()));
+    Vocabulary::new(all.into_iter().zip(0u32..), []).unwrap()
+}
+
+fn pairs(vocabulary: &Vocabulary, listed: Listed<'_>) -> PairTable {
+    let pairs = listed
+        .map_or_else(|| build::by_rank(vocabulary), |merges| build::listed(vocabulary, merges));
+    pairs.unwrap()
+}
+
+/// The plain way: look at all neighbours, merge the best, and look again.
+fn plain(vocabulary: &Vocabulary, listed: Listed<'_>, text: &[u8]) -> Vec<u32> {
+    let mut parts: Vec<Vec<u8>> = text.iter().map(|&byte| vec![byte]).collect();
+    let rank = |left: &[u8], right: &[u8]| match listed {
+        None => vocabulary.id(&[left, right].concat()),
+        Some(merges) => {
+            let pair = vocabulary.id(left).zip(vocabulary.id(right));
+            let at = merges.iter().position(|&merge| Some(merge) == pair)?;
+            u32::try_from(at).ok()
+        }
+    };
+    loop {
+        let pairs = parts.windows(2).enumerate();
+        let ranked = pairs.filter_map(|(at, pair)| Some((rank(&pair[0], &pair[1])?, at)));
+        let Some((_, at)) = ranked.min() else { break };
+        let right = parts.remove(at + 1);
+        parts[at].extend(right);
+    }
+    parts.iter().map(|part| vocabulary.id(part).unwrap()).collect()
+}
+
+/// All algorithms on one text.
+fn check(vocabulary: &Vocabulary, listed: Listed<'_>, text: &[u8]) {
+    let byte_ids = vocabulary.byte_ids();
+    let pairs = pairs(vocabulary, listed);
+    let mut out = Vec::new();
+    queue::merge(&pairs, &byte_ids, text, &mut MergeScratch::default(), &mut out);
+    assert_eq!(out, plain(vocabulary, listed, text), "the queue");
+    for (window, few) in [(1, 1), (7, 1), (20, 1), (20, 2), (40, 1)] {
+        let (pairs, byte_ids, sizes) = (&pairs, &byte_ids, Sizes { window, few });
+        let (scratch, mut out) = (&mut MergeScratch::default(), Vec::new());
+        Streaming { pairs, byte_ids, scratch, out: &mut out, sizes }.merge(text).unwrap();
+        assert_eq!(out, plain(vocabulary, listed, text), "{sizes:?}");
+    }
+    for length in [SHORT, 31, LONGEST] {
+        for part in text.chunks(length) {
+            let mut out = Vec::new();
+            merge_short(&pairs, &byte_ids, part, &mut out);
+            assert_eq!(out, plain(vocabulary, listed, part), "the array");
+        }
+    }
+    let pretokens: Vec<&[u8]> = text.chunks(LONGEST).collect();
+    for group in pretokens.chunks(interleave::MOST) {
+        let parts = group.iter().map(|pretoken| ShortMerge::new(&pairs, &byte_ids, pretoken));
+        let mut parts: Vec<ShortMerge<{ LONGEST + 1 }>> = parts.collect();
+        interleave::merge(&pairs, &mut parts);
+        for (parts, pretoken) in parts.iter().zip(group) {
+            let mut out = Vec::new();
+            parts.write(&mut out);
+            assert_eq!(out, plain(vocabulary, listed, pretoken), "side by side");
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn all_ways_agree_on_ranks(
+        tokens in prop::collection::vec(prop::collection::vec(0u8..3, 2..6), 0..30),
+        text in prop::collection::vec(0u8..3, 1..200),
+    ) {
+        check(&vocabulary(&tokens), None, &text);
+    }
+
+    /// Merges in any order, also such that use a token before its own merge.
+    #[test]
+    fn all_ways_agree_on_merges(
+        tokens in prop::collection::vec(prop::collection::vec(0u8..3, 2..6), 1..30),
+        order in prop::collection::vec(any::<prop::sample::Index>(), 0..40),
+        text in prop::collection::vec(0u8..3, 1..200),
+    ) {
+        let vocabulary = vocabulary(&tokens);
+        let cuts: Vec<(u32, u32)> = vocabulary.ordinary_tokens().flat_map(|(token, _)| {
+            (1..token.len())
+                .filter_map(|at| vocabulary.id(&token[..at]).zip(vocabulary.id(&token[at..])))
+                .collect::<Vec<_>>()
+        }).collect();
+        if !cuts.is_empty() {
+            let merges: Vec<_> = order.iter().map(|index| *index.get(&cuts)).collect();
+            check(&vocabulary, Some(&merges), &text);
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn runs_are_merged_as_their_bytes_are(
+        tokens in prop::collection::vec(
+            prop::collection::vec((0u8..3, 1usize..9), 1..3), 0..30),
+        runs in prop::collection::vec((0u8..3, 1usize..60), 1..5),
+    ) {
+        let bytes = |runs: &[(u8, usize)]| -> Vec<u8> {
+            runs.iter().flat_map(|&(byte, count)| vec![byte; count]).collect()
+        };
+        let tokens: Vec<Vec<u8>> = tokens.iter().map(|token| bytes(token)).collect();
+        let (vocabulary, text) = (vocabulary(&tokens), bytes(&runs));
+        let mut out = Vec::new();
+        if runs::merge(&pairs(&vocabulary, None), &vocabulary.byte_ids(), &text, &mut out) {
+            prop_assert_eq!(out, plain(&vocabulary, None, &text));
+        }
+    }
+}
+
+#[test]
+fn a_megabyte_without_a_split_point_takes_the_queue() {
+    let vocabulary = vocabulary(&[vec![0, 0], vec![0, 0, 0, 0]]);
+    let merger = Merger::new(&vocabulary, pairs(&vocabulary, None));
+    let mut out = Vec::new();
+    let text = vec![0; 1 << 20];
+    merger.merge(&text, &mut MergeScratch::default(), &mut out).unwrap();
+    assert_eq!(out, vec![4; 1 << 18]);
+}

@@ -1,0 +1,68 @@
+//! The bytes of one pretoken in, ids out, by whichever algorithm suits its length.
+
+use crate::machine::lanes::{self, LaneWork, Lanes};
+use crate::merge::pair_table::Pairs;
+use crate::merge::queue::{self, MergeScratch};
+use crate::merge::runs;
+use crate::merge::short::ShortMerge;
+use crate::vocabulary::ByteIds;
+
+/// Pretokens of at most this many bytes are merged in an array.
+pub(crate) const SHORT: usize = ShortMerge::<64>::MAX_BYTES;
+
+/// Append the ids of a pretoken; each of its bytes must have an id.
+#[inline]
+pub(crate) fn merge(
+    pairs: &impl Pairs,
+    byte_ids: &ByteIds,
+    pretoken: &[u8],
+    scratch: &mut MergeScratch,
+    out: &mut Vec<u32>,
+) {
+    if pretoken.len() <= SHORT {
+        merge_short(pairs, byte_ids, pretoken, out);
+    } else if !runs::merge(pairs, byte_ids, pretoken, out) {
+        queue::merge(pairs, byte_ids, pretoken, scratch, out);
+    }
+}
+
+/// The same for at most [`SHORT`] bytes.
+pub(crate) fn merge_short(
+    pairs: &impl Pairs,
+    byte_ids: &ByteIds,
+    pretoken: &[u8],
+    out: &mut Vec<u32>,
+) {
+    lanes::run(Short { pairs, byte_ids, pretoken, out });
+}
+
+struct Short<'a, P> {
+    pairs: &'a P,
+    byte_ids: &'a ByteIds,
+    pretoken: &'a [u8],
+    out: &'a mut Vec<u32>,
+}
+
+impl<P: Pairs> LaneWork for Short<'_, P> {
+    type Output = ();
+
+    #[expect(clippy::inline_always, reason = "`LaneWork` asks for it")]
+    #[inline(always)]
+    fn run(self, lanes: impl Lanes) {
+        match self.pretoken.len() {
+            ..16 => self.merge::<16>(lanes),
+            16..32 => self.merge::<32>(lanes),
+            _ => self.merge::<64>(lanes),
+        }
+    }
+}
+
+impl<P: Pairs> Short<'_, P> {
+    #[expect(clippy::inline_always, reason = "`LaneWork` asks for it")]
+    #[inline(always)]
+    fn merge<const PLACES: usize>(self, lanes: impl Lanes) {
+        let mut merge = ShortMerge::<PLACES>::new(self.pairs, self.byte_ids, self.pretoken);
+        while merge.step(self.pairs, lanes) {}
+        merge.write(self.out);
+    }
+}

@@ -1,0 +1,220 @@
+//! Results in the order of their items, from threads that stay within a bound of memory.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::thread;
+
+use crate::parallel::shared::{MAX_THREADS, PATIENCE, lock, start};
+
+/// Apply `action` to every item on up to `threads` threads, and call `sink` on this thread with the
+/// results, in the order of the items.
+///
+/// Each thread takes the next item that no thread has begun, so a slow thread does not delay the
+/// others, and works with a state of its own. The total weight of items that are begun and not yet
+/// taken by `sink` is at most `most`, except for a single item. So a long stream takes little
+/// memory.
+///
+/// While there is no result, `sink` is called with `None` from time to time. Its error ends the
+/// work.
+///
+/// ```
+/// let mut squares = Vec::new();
+/// let square = |(): &mut (), item: &u32| item * item;
+/// let sink = |square: Option<u32>| {
+///     squares.extend(square);
+///     if squares.len() < 2 { Ok(()) } else { Err("enough") }
+/// };
+/// let done = bytepair::parallel::ordered(&[1, 2, 3], 2, 9, |_| 1, || (), square, sink);
+/// assert_eq!((done, squares), (Err("enough"), vec![1, 4]));
+/// ```
+pub fn ordered<T: Sync, S, R: Send, E>(
+    items: &[T],
+    threads: usize,
+    most: usize,
+    weight: impl Fn(&T) -> usize,
+    state: impl Fn() -> S + Sync,
+    action: impl Fn(&mut S, &T) -> R + Sync,
+    mut sink: impl FnMut(Option<R>) -> Result<(), E>,
+) -> Result<(), E> {
+    let weights = items.iter().map(weight).collect();
+    let buffer = &Buffer {
+        weights,
+        most,
+        waiting: Mutex::new(InFlight::default()),
+        changed: Condvar::new(),
+    };
+    let (state, action) = (&state, &action);
+    thread::scope(|scope| {
+        let _closed = Closed(buffer);
+        let work = move || {
+            // A panic in one thread ends all; the scope passes it on.
+            let closed = Closed(buffer);
+            let mut state = state();
+            while let Some(index) = buffer.begin() {
+                buffer.put(index, action(&mut state, &items[index]));
+            }
+            std::mem::forget(closed);
+        };
+        let threads = threads.min(items.len()).min(MAX_THREADS);
+        if (0..threads).map_while(|_| start(scope, work)).count() == 0 {
+            let mut state = state();
+            return items.iter().try_for_each(|item| sink(Some(action(&mut state, item))));
+        }
+        let mut left = items.len();
+        while left > 0 && buffer.is_open() {
+            let result = buffer.take();
+            left -= usize::from(result.is_some());
+            sink(result)?;
+        }
+        Ok(())
+    })
+}
+
+/// Results that wait for their turn.
+struct Buffer<R> {
+    /// The weight of each item.
+    weights: Vec<usize>,
+    /// The largest weight of results that are begun and not taken.
+    most: usize,
+    waiting: Mutex<InFlight<R>>,
+    changed: Condvar,
+}
+
+/// The results that are begun and not taken.
+struct InFlight<R> {
+    /// The number of results that were taken.
+    taken: usize,
+    /// The results of the items begun since; `None` until they are done.
+    results: VecDeque<Option<R>>,
+    /// The weight of these items.
+    weight: usize,
+    /// Whether the work is ended.
+    closed: bool,
+}
+
+impl<R> Default for InFlight<R> {
+    fn default() -> Self {
+        Self { taken: 0, results: VecDeque::new(), weight: 0, closed: false }
+    }
+}
+
+impl<R> Buffer<R> {
+    /// The next item, as soon as there is room for its result; `None` at the end.
+    fn begin(&self) -> Option<usize> {
+        let mut waiting = lock(&self.waiting);
+        loop {
+            let index = waiting.taken + waiting.results.len();
+            let weight = *self.weights.get(index).filter(|_| !waiting.closed)?;
+            let sum = waiting.weight.saturating_add(weight);
+            if sum <= self.most || waiting.results.is_empty() {
+                waiting.weight = sum;
+                waiting.results.push_back(None);
+                return Some(index);
+            }
+            waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn put(&self, index: usize, result: R) {
+        let mut waiting = lock(&self.waiting);
+        let place = index - waiting.taken;
+        waiting.results[place] = Some(result);
+        if place == 0 {
+            self.changed.notify_all();
+        }
+    }
+
+    /// The next result; `None` if there is none within [`PATIENCE`].
+    fn take(&self) -> Option<R> {
+        let absent = |waiting: &mut InFlight<R>| {
+            !waiting.closed && !matches!(waiting.results.front(), Some(Some(_)))
+        };
+        let waited = self.changed.wait_timeout_while(lock(&self.waiting), PATIENCE, absent);
+        let mut waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
+        let result = waiting.results.front_mut().and_then(Option::take)?;
+        waiting.results.pop_front();
+        waiting.weight = waiting.weight.saturating_sub(self.weights[waiting.taken]);
+        waiting.taken += 1;
+        self.changed.notify_all();
+        Some(result)
+    }
+
+    fn is_open(&self) -> bool {
+        !lock(&self.waiting).closed
+    }
+}
+
+/// Ends the work when it is dropped.
+struct Closed<'a, R>(&'a Buffer<R>);
+
+impl<R> Drop for Closed<'_, R> {
+    fn drop(&mut self) {
+        lock(&self.0.waiting).closed = true;
+        self.0.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use std::time::Duration;
+
+    use super::*;
+
+    /// The weight of results that are begun and not taken stays within the bound.
+    #[test]
+    fn results_come_in_order_and_within_the_bound() {
+        let items: Vec<usize> = (0..500).map(|n| n * 7 % 13).collect();
+        for (threads, most) in [(1, 0), (1, 100), (2, 0), (3, 30), (8, 1000)] {
+            let (weight, heaviest) = (&AtomicUsize::new(0), &AtomicUsize::new(0));
+            let begin = |(): &mut (), item: &usize| {
+                let now = weight.fetch_add(*item, Ordering::SeqCst) + item;
+                heaviest.fetch_max(now, Ordering::SeqCst);
+                if item.is_multiple_of(5) {
+                    thread::sleep(Duration::from_micros(50));
+                }
+                *item
+            };
+            let mut taken = Vec::new();
+            let sink = |item: Option<usize>| {
+                taken.extend(item);
+                weight.fetch_sub(item.unwrap_or(0), Ordering::SeqCst);
+                Ok::<(), ()>(())
+            };
+            ordered(&items, threads, most, |item| *item, || (), begin, sink).unwrap();
+            assert_eq!(taken, items);
+            // A result leaves the buffer just before the sink gets it.
+            assert!(heaviest.load(Ordering::SeqCst) <= most.max(12) + 12);
+        }
+    }
+
+    #[test]
+    fn a_sink_may_stop_and_a_panic_is_passed_on() {
+        let begun = &AtomicUsize::new(0);
+        let count = |(): &mut (), _: &usize| begun.fetch_add(1, Ordering::SeqCst);
+        let items: Vec<usize> = (0..10_000).collect();
+        let stopped = ordered(&items, 2, 5, |_| 1, || (), count, |_| Err("enough"));
+        assert_eq!(stopped, Err("enough"));
+        assert!(begun.load(Ordering::SeqCst) <= 6);
+        let nothing: &[usize] = &[];
+        let done = ordered(nothing, 2, 5, |_| 1, || (), count, |_| Err("never called"));
+        assert_eq!(done, Ok(()));
+
+        let failing = |(): &mut (), item: &usize| assert!(*item < 50, "item {item}");
+        let run = || ordered(&items, 3, 5, |_| 1, || (), failing, |_| Ok::<(), ()>(()));
+        assert!(std::panic::catch_unwind(run).is_err());
+    }
+
+    #[test]
+    fn a_sink_is_called_while_it_waits() {
+        let slow = |(): &mut (), (): &()| thread::sleep(4 * PATIENCE);
+        let mut asked = 0;
+        let sink = |result: Option<()>| {
+            asked += usize::from(result.is_none());
+            Ok::<(), ()>(())
+        };
+        ordered(&[()], 1, 1, |()| 1, || (), slow, sink).unwrap();
+        assert!(asked > 0);
+    }
+}

@@ -1,0 +1,37 @@
+//! How much work justifies a thread, and how work is divided.
+
+use std::ops::Range;
+
+use crate::parallel::shared::MAX_THREADS;
+
+/// Work of less weight does not justify a thread.
+const WORTH_A_THREAD: usize = 1 << 16;
+
+/// How many of `threads` threads are justified by work of a total `weight` (in bytes, say).
+pub fn worth(threads: usize, weight: usize) -> usize {
+    threads.min(1 + weight / WORTH_A_THREAD).clamp(1, MAX_THREADS)
+}
+
+/// Divide `items` into at most `parts` ranges of about equal total weight, in order.
+///
+/// ```
+/// let ranges = bytepair::parallel::shares(&[1, 1, 1, 3], 2, |weight| *weight);
+/// assert_eq!(ranges, [0..3, 3..4]);
+/// ```
+pub fn shares<T>(items: &[T], parts: usize, weight: impl Fn(&T) -> usize) -> Vec<Range<usize>> {
+    let total: usize = items.iter().map(&weight).sum();
+    let mut ranges = Vec::with_capacity(parts.min(items.len()));
+    let (mut start, mut sum) = (0, 0);
+    for (index, item) in items.iter().enumerate() {
+        sum += weight(item);
+        let due = total * (ranges.len() + 1) / parts.max(1);
+        if sum >= due && ranges.len() + 1 < parts {
+            ranges.push(start..index + 1);
+            start = index + 1;
+        }
+    }
+    if start < items.len() {
+        ranges.push(start..items.len());
+    }
+    ranges
+}

@@ -1,0 +1,131 @@
+//! Many short rounds of the same work on the same threads.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use crate::parallel::shared::{join, start};
+
+/// Call `lead` with a function that runs a round: `work(part)` once for every part below `parts`,
+/// on up to as many threads. It returns when all parts are done.
+///
+/// This is for many short rounds. Between rounds the threads spin, since waking a thread takes
+/// longer than a round. Each thread has its own part, whose memory stays in its caches. When the
+/// leader has done its own part, it does the parts that no thread has begun, so a thread that the
+/// system delays does not delay the round. A panic in a round is passed on.
+///
+/// ```
+/// use std::sync::atomic::{AtomicUsize, Ordering};
+/// let sum = AtomicUsize::new(0);
+/// let work = |part| { sum.fetch_add(part, Ordering::Relaxed); };
+/// bytepair::parallel::team(4, &work, |round| { round(); round(); });
+/// assert_eq!(sum.into_inner(), 2 * (0 + 1 + 2 + 3));
+/// ```
+pub fn team<R>(
+    parts: usize,
+    work: &(dyn Fn(usize) + Sync),
+    lead: impl FnOnce(&dyn Fn()) -> R,
+) -> R {
+    let gate = Gate::new(parts, work);
+    thread::scope(|scope| {
+        let gate = &gate;
+        let started: Vec<_> =
+            (1..parts).map_while(|part| start(scope, move || gate.follow(part))).collect();
+        let close = Close(gate);
+        let result = lead(&|| gate.round());
+        drop(close);
+        started.into_iter().for_each(join);
+        result
+    })
+}
+
+/// The state of a round.
+struct Gate<'a> {
+    work: &'a (dyn Fn(usize) + Sync),
+    /// The number of rounds that were begun.
+    begun: AtomicUsize,
+    /// For each part, the number of rounds in which it was begun.
+    taken: Vec<AtomicUsize>,
+    /// The number of parts that are not done.
+    open: AtomicUsize,
+    /// Whether there are no more rounds.
+    closed: AtomicBool,
+}
+
+impl<'a> Gate<'a> {
+    fn new(parts: usize, work: &'a (dyn Fn(usize) + Sync)) -> Self {
+        Self {
+            work,
+            begun: AtomicUsize::new(0),
+            taken: (0..parts).map(|_| AtomicUsize::new(0)).collect(),
+            open: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    fn round(&self) {
+        self.open.store(self.taken.len(), Ordering::Relaxed);
+        let round = self.begun.fetch_add(1, Ordering::Release) + 1;
+        (0..self.taken.len()).for_each(|part| self.take(part, round));
+        wait_until(|| self.open.load(Ordering::Acquire) == 0);
+        assert!(!self.closed.load(Ordering::Acquire), "a member of the team panicked");
+    }
+
+    fn follow(&self, part: usize) {
+        let mut seen = 0;
+        loop {
+            let closed = || self.closed.load(Ordering::Acquire);
+            wait_until(|| closed() || self.begun.load(Ordering::Acquire) != seen);
+            if closed() {
+                return;
+            }
+            seen = self.begun.load(Ordering::Acquire);
+            self.take(part, seen);
+        }
+    }
+
+    /// Do a part of a round, unless another thread has begun it.
+    fn take(&self, part: usize, round: usize) {
+        let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
+        let taken = self.taken[part].compare_exchange(round - 1, round, success, failure);
+        if taken.is_ok() {
+            let _open = Open(self);
+            (self.work)(part);
+        }
+    }
+}
+
+/// Ends the rounds when the leader returns or panics.
+struct Close<'a>(&'a Gate<'a>);
+
+impl Drop for Close<'_> {
+    fn drop(&mut self) {
+        self.0.closed.store(true, Ordering::Release);
+    }
+}
+
+/// A part that is being done; a panic in it ends the rounds.
+struct Open<'a>(&'a Gate<'a>);
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.closed.store(true, Ordering::Release);
+        }
+        self.0.open.fetch_sub(1, Ordering::Release);
+    }
+}
+
+/// How many times a waiting thread spins before it yields.
+const SPINS: usize = 1 << 10;
+
+fn wait_until(ready: impl Fn() -> bool) {
+    for _ in 0..SPINS {
+        if ready() {
+            return;
+        }
+        std::hint::spin_loop();
+    }
+    while !ready() {
+        thread::yield_now();
+    }
+}

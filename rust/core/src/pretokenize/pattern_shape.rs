@@ -1,0 +1,243 @@
+//! The shape of the patterns that a scanner splits without a regular-expression engine.
+//!
+//! The published patterns are alternations of a few kinds of parts with small variations: which
+//! characters may precede a word, how many digits form a pretoken, whether case divides words. A
+//! [`PatternShape`] lists these variations. A pattern is recognised part by part, in order, so
+//! unpublished combinations are recognised too. All other patterns are left to the engine.
+
+use crate::pretokenize::unicode::{Class, class_of};
+
+/// The variations among the recognised patterns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PatternShape {
+    /// What may precede a word.
+    pub(super) prefix: Prefix,
+    /// Contractions such as `'s` and `'ll`.
+    pub(super) contraction: Contraction,
+    /// Whether a word ends before an upper-case letter that follows a lower-case one.
+    pub(super) cased: bool,
+    /// The largest number of digits in a pretoken; `None` for no limit.
+    pub(super) digits: Option<u8>,
+    /// What a pretoken of punctuation includes after it.
+    pub(super) tail: Tail,
+    /// Whether white space is divided after its last newline: `\s*[\r\n]+`.
+    pub(super) newlines: bool,
+    /// Whether white space at the end of the text is one pretoken despite `newlines`: `\s+$`.
+    pub(super) whole_end: bool,
+}
+
+/// What may precede a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Prefix {
+    /// A space, also before digits.
+    Space,
+    /// One character other than a letter, digit or newline.
+    Any,
+}
+
+/// Where contractions are recognised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Contraction {
+    /// As separate pretokens, in lower case only.
+    Lower,
+    /// As separate pretokens, in any case.
+    AnyCase,
+    /// At the end of a word, in any case.
+    Suffix,
+}
+
+/// What a pretoken of punctuation includes after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tail {
+    /// Nothing.
+    None,
+    /// `[\r\n]*`.
+    Newlines,
+    /// `[\r\n/]*`.
+    NewlinesAndSlashes,
+}
+
+const CASED: [&str; 2] = [
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+];
+
+impl PatternShape {
+    /// The shape of a pattern, if it is recognised.
+    pub(super) fn of(pattern: &str) -> Option<Self> {
+        let parts = alternatives(pattern);
+        let mut rest = parts.iter().map(String::as_str).peekable();
+        let contraction = contraction(&mut rest);
+        let (prefix, cased) = match (rest.next()?, contraction) {
+            (r" ?\p{L}+", Some(_)) => (Prefix::Space, false),
+            (r"[^\r\n\p{L}\p{N}]?\p{L}+", Some(_)) => (Prefix::Any, false),
+            (first, None) if first == CASED[0] && rest.next()? == CASED[1] => (Prefix::Any, true),
+            _ => return None,
+        };
+        let contraction = contraction.unwrap_or(Contraction::Suffix);
+        let digits = digits(rest.next()?, prefix)?;
+        let tail = match rest.next()? {
+            r" ?[^\s\p{L}\p{N}]+" => Tail::None,
+            r" ?[^\s\p{L}\p{N}]+[\r\n]*" => Tail::Newlines,
+            r" ?[^\s\p{L}\p{N}]+[\r\n/]*" => Tail::NewlinesAndSlashes,
+            _ => return None,
+        };
+        let whole_end = rest.next_if_eq(&r"\s+$").is_some();
+        let newlines = rest.next_if(|part| [r"\s*[\r\n]+", r"\s*[\r\n]"].contains(part)).is_some();
+        let end: Vec<&str> = rest.collect();
+        // A single `\s` is equal to `\s+` here: a longer run has matched before.
+        let ends = [r"\s+(?!\S)", r"\s+"] == *end || [r"\s+(?!\S)", r"\s"] == *end;
+        // A tail takes newlines away from the rule for newlines. The published patterns have both
+        // or neither, and both only with `Prefix::Any`; nothing else is tested.
+        let known = newlines == (tail != Tail::None) && newlines == (prefix == Prefix::Any);
+        let whole_end = whole_end && newlines;
+        (ends && known).then_some(Self {
+            prefix,
+            contraction,
+            cased,
+            digits,
+            tail,
+            newlines,
+            whole_end,
+        })
+    }
+}
+
+/// Whether, for every shape, a pretoken ends between two characters, and neither side changes how
+/// the other is split. That is so before white space after any other character, and before
+/// punctuation after a letter or number; but not before a newline after punctuation, nor before an
+/// apostrophe.
+///
+/// White space other than newlines is only in pretokens that begin with it or are all white space.
+/// A newline may also be in the tail of punctuation. Punctuation is in no pretoken after a letter
+/// or number, except for the apostrophe of a contraction. So no pretoken continues from the first
+/// character to the second; seeing the second is equal to the end of the text; and no rule looks
+/// back.
+pub(super) fn ends_between(before: char, at: char) -> bool {
+    let (before, class) = (class_of(before.into()), class_of(at.into()));
+    let word = before.is_letter() || before == Class::Number;
+    match class {
+        Class::Space => !before.is_space(),
+        Class::Newline => word,
+        Class::Other => word && at != '\'',
+        _ => false,
+    }
+}
+
+/// Contractions as separate pretokens, in one of the published spellings.
+fn contraction<'a>(
+    rest: &mut std::iter::Peekable<impl Iterator<Item = &'a str>>,
+) -> Option<Contraction> {
+    let single = rest.next_if(|part| {
+        [r"'(?i:[sdmt]|ll|ve|re)", r"(?i:'s|'t|'re|'ve|'m|'ll|'d)", r"'(?:[sdmt]|ll|ve|re)"]
+            .contains(part)
+    });
+    if let Some(part) = single {
+        let any_case = part.contains("(?i:");
+        return Some(if any_case { Contraction::AnyCase } else { Contraction::Lower });
+    }
+    let each = ["'s", "'t", "'re", "'ve", "'m", "'ll", "'d"];
+    let found = each.iter().all(|part| rest.next_if_eq(part).is_some());
+    found.then_some(Contraction::Lower)
+}
+
+/// The largest number of digits in a pretoken; the outer `None` if the part has another form.
+#[expect(clippy::option_option, reason = "the inner one is a value of `PatternShape::digits`")]
+fn digits(part: &str, prefix: Prefix) -> Option<Option<u8>> {
+    match (part, prefix) {
+        (r" ?\p{N}+", Prefix::Space) | (r"\p{N}+", Prefix::Any) => Some(None),
+        (r"\p{N}", Prefix::Any) => Some(Some(1)),
+        (part, Prefix::Any) => {
+            let most = part.strip_prefix(r"\p{N}{1,")?.strip_suffix('}')?;
+            most.parse().ok().filter(|&most| most > 0).map(Some)
+        }
+        _ => None,
+    }
+}
+
+/// The alternatives at the top of a pattern, with possessive repetitions made greedy.
+///
+/// In the recognised parts, what follows a repetition never begins with what is repeated. So there
+/// is nothing to give back, and both mean the same.
+fn alternatives(pattern: &str) -> Vec<String> {
+    let (mut parts, mut depth, mut class) = (vec![String::new()], 0, false);
+    let mut characters = pattern.chars();
+    while let Some(c) = characters.next() {
+        match c {
+            '[' => class = true,
+            ']' => class = false,
+            '(' if !class => depth += 1,
+            ')' if !class => depth -= 1,
+            _ => (),
+        }
+        if c == '|' && depth == 0 && !class {
+            parts.push(String::new());
+            continue;
+        }
+        let part = parts.last_mut().expect("there is always a last part");
+        if !(c == '+' && !class && ends_in_repetition(part)) {
+            part.push(c);
+        }
+        if c == '\\' {
+            part.extend(characters.next());
+        }
+    }
+    parts
+}
+
+/// Whether a part ends in `+`, `*`, `?` or `{1,3}`, but not in the braces of `\p{L}`.
+fn ends_in_repetition(part: &str) -> bool {
+    let braces = || part.rfind('{').is_some_and(|at| !part[..at].ends_with(r"\p"));
+    part.ends_with(['+', '*', '?']) || part.ends_with('}') && braces()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Pattern;
+
+    #[test]
+    fn every_named_pattern_is_recognised() {
+        for name in Pattern::names() {
+            let pattern = Pattern::named(name).unwrap();
+            assert!(PatternShape::of(pattern.regex()).is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn older_spellings_have_the_same_shape() {
+        let of = |name| PatternShape::of(Pattern::named(name).unwrap().regex());
+        let gpt2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
+        assert_eq!(PatternShape::of(gpt2), of("gpt2"));
+        let cl100k = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+        assert_eq!(PatternShape::of(cl100k), of("llama3"));
+        assert_eq!(
+            PatternShape::of(cl100k).map(|f| PatternShape { whole_end: true, ..f }),
+            of("gpt4")
+        );
+        let digits = |most: &str| PatternShape::of(&cl100k.replace("{1,3}", most)).unwrap().digits;
+        assert_eq!(digits(""), Some(1));
+        assert_eq!(digits("+"), None);
+        assert_eq!(digits("{1,7}"), Some(7));
+    }
+
+    #[test]
+    fn anything_else_is_left_to_the_engine() {
+        let cl100k = Pattern::named("gpt4").unwrap();
+        for (from, to) in [
+            (r"\p{L}++", r"[\p{L}\p{M}]++"),
+            (r"{1,3}", r"{2,3}"),
+            (r"{1,3}", r"{1,0}"),
+            (r"|\s+(?!\S)", ""),
+            (r"'(?i", r"`(?i"),
+            (r" ?[^\s", r"[^\s"),
+        ] {
+            let pattern = cl100k.regex().replace(from, to);
+            assert_ne!(pattern, cl100k.regex());
+            assert_eq!(PatternShape::of(&pattern), None, "{pattern}");
+        }
+        for pattern in ["", "|", r"\S+|\s+", r"(?s).+"] {
+            assert_eq!(PatternShape::of(pattern), None);
+        }
+    }
+}

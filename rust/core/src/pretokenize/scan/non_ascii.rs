@@ -1,0 +1,298 @@
+//! The characters of a block that are not ASCII in, a mask for each of their classes out.
+//!
+//! The plain code decodes and looks up one character at a time. But a text is written in one
+//! script, and the characters of a script are close together in Unicode. Characters that differ in
+//! their last byte alone are a *row* of 64, and one instruction looks up all characters of a row.
+//! Successive rows may have a single class, as thousands of Chinese characters do, and are then
+//! looked up together. The rows of recent blocks are looked up first, independently of each other:
+//! usually they suffice.
+
+use crate::pretokenize::scan::masks::{BLOCK, NonAscii};
+use crate::pretokenize::unicode::class_of;
+
+/// One character at a time. The bytes in `valid` are text. Its characters that are not ASCII begin
+/// at `leads`; the last one may be incomplete.
+pub(super) fn one_by_one(block: &[u8; BLOCK], mut leads: u64, valid: u64) -> NonAscii {
+    let mut found = NonAscii { valid, classes: [0; 8] };
+    while leads != 0 {
+        let at = leads.trailing_zeros() as usize;
+        let (code_point, length) = decode(block, at);
+        let bits = ((1 << length) - 1) << at;
+        if at + length > BLOCK || bits & !valid != 0 {
+            found.valid = valid & !(u64::MAX << at);
+            break;
+        }
+        found.classes[class_of(code_point) as usize] |= bits;
+        leads &= leads - 1;
+    }
+    found
+}
+
+/// The code point and length of the character at `at`. A character that the end of the block cuts
+/// off has its true length and a meaningless code point.
+#[inline]
+fn decode(block: &[u8; BLOCK], at: usize) -> (u32, usize) {
+    let byte = |index: usize| u32::from(block[(at + index) & (BLOCK - 1)]);
+    let tail = |index: usize| byte(index) & 0x3F;
+    let code_point = match byte(0) {
+        0xC0..=0xDF => return ((byte(0) & 0x1F) << 6 | tail(1), 2),
+        0xE0..=0xEF => return ((byte(0) & 0x0F) << 12 | tail(1) << 6 | tail(2), 3),
+        first => (first & 0x07) << 18 | tail(1) << 12 | tail(2) << 6 | tail(3),
+    };
+    (code_point.min(0x10_FFFF), 4)
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(super) use x86_64::{RecentRows, row_by_row};
+
+#[cfg(target_arch = "x86_64")]
+mod x86_64 {
+    use std::arch::x86_64::{
+        __m512i, __mmask64, _mm512_cmpeq_epi8_mask, _mm512_cmpge_epu8_mask, _mm512_cmple_epu8_mask,
+        _mm512_loadu_si512, _mm512_mask_permutexvar_epi8, _mm512_set1_epi8, _mm512_setzero_si512,
+    };
+
+    use std::cell::Cell;
+
+    use super::{BLOCK, NonAscii, one_by_one};
+    use crate::machine::simd::Avx512;
+    use crate::pretokenize::unicode::{ROW, row};
+
+    /// The rows that were found last, which the next block looks up first.
+    #[derive(Debug, Default)]
+    pub(in super::super) struct RecentRows {
+        rows: [Cell<usize>; 4],
+        /// The index of the oldest of them.
+        oldest: Cell<usize>,
+    }
+
+    impl RecentRows {
+        #[inline]
+        pub(super) fn note(&self, number: usize) {
+            let oldest = self.oldest.get();
+            self.rows[oldest].set(number);
+            self.oldest.set((oldest + 1) % self.rows.len());
+        }
+    }
+
+    /// Up to this number, characters are looked up faster one at a time.
+    const FEW: u32 = 6;
+
+    /// As [`one_by_one`]; the recent rows change the time alone.
+    #[expect(clippy::inline_always, reason = "for the instructions of the caller")]
+    #[expect(unsafe_code, reason = "vector instructions")]
+    #[inline(always)]
+    pub(in super::super) fn row_by_row(
+        block: &[u8; BLOCK],
+        leads: u64,
+        valid: u64,
+        recent: &RecentRows,
+        _: Avx512,
+    ) -> NonAscii {
+        // SAFETY: an `Avx512` proves that the processor has these instructions.
+        unsafe { by_rows(block, leads, valid, recent) }
+    }
+
+    /// All characters of a row together; one at a time where they are few, or the bytes are not
+    /// UTF-8.
+    #[expect(unsafe_code, reason = "loads of vectors")]
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi1,bmi2,lzcnt,popcnt")]
+    fn by_rows(block: &[u8; BLOCK], leads: u64, valid: u64, recent: &RecentRows) -> NonAscii {
+        if leads.count_ones() <= FEW {
+            return one_by_one(block, leads, valid);
+        }
+        // SAFETY: a block has 64 bytes, and the load needs no alignment.
+        let bytes = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
+        let whole = whole(block, leads, valid);
+        let from = |byte: u8| _mm512_cmpge_epu8_mask(bytes, set(byte));
+        // The first bytes of characters, by length.
+        let (all, three, four) =
+            (leads & whole, leads & whole & from(0xE0), leads & whole & from(0xF0));
+        let (two, three) = (all & !three, three & !four);
+        let behind = all << 1 | (three | four) << 2 | four << 3;
+        if behind != from(0x80) & !from(0xC0) & whole {
+            return one_by_one(block, leads, valid);
+        }
+        let (mut classes, mut left) = (_mm512_setzero_si512(), two | three);
+        let look_up = |classes, alike, number: usize| {
+            let ends = (alike & two) << 1 | (alike & three) << 2;
+            // SAFETY: a row has 64 bytes, and the load needs no alignment.
+            let row = unsafe { _mm512_loadu_si512(row(number).as_ptr().cast()) };
+            // The lower bits of the last byte are the position in the row; the instruction ignores
+            // others.
+            _mm512_mask_permutexvar_epi8(classes, ends, bytes, row)
+        };
+        // These lookups do not wait for each other, as those below do.
+        for number in recent.rows.each_ref().map(Cell::get) {
+            let alike = left & SPANS[number].find(bytes);
+            classes = look_up(classes, alike, number);
+            left &= !alike;
+        }
+        while left != 0 {
+            let at = left.trailing_zeros() as usize;
+            let number = row_of(block[at], block[(at + 1) % BLOCK]);
+            let alike = left & SPANS[number].find(bytes);
+            if alike & 1 << at == 0 {
+                return one_by_one(block, leads, valid);
+            }
+            classes = look_up(classes, alike, number);
+            left &= !alike;
+            recent.note(number);
+        }
+        let mut found = NonAscii { valid: whole, classes: [0; 8] };
+        if four != 0 {
+            found = one_by_one(block, four, whole);
+        }
+        for class in 1..8u8 {
+            let ends = _mm512_cmpeq_epi8_mask(classes, set(class));
+            found.classes[usize::from(class)] |= ends | ends >> 1 | (ends & three << 2) >> 2;
+        }
+        found
+    }
+
+    /// The valid bytes without the last character, if it is incomplete.
+    #[inline]
+    fn whole(block: &[u8; BLOCK], leads: u64, valid: u64) -> u64 {
+        let at = leads.ilog2() as usize;
+        let length = block[at].leading_ones().min(4);
+        let bits = ((1 << length) - 1) << at;
+        let is_whole = at + length as usize <= BLOCK && bits & !valid == 0;
+        if is_whole { valid } else { valid & !(u64::MAX << at) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn set(byte: u8) -> __m512i {
+        _mm512_set1_epi8(byte.cast_signed())
+    }
+
+    /// The number of rows of characters of two and three bytes.
+    const ROWS: usize = 0x1_0000 / ROW;
+
+    /// The row of a character of two or three bytes, from its first two bytes.
+    #[inline]
+    const fn row_of(lead: u8, next: u8) -> usize {
+        let high = if lead < 0xE0 { 0 } else { (lead & 0x0F) as usize };
+        let low = if lead < 0xE0 { lead & 0x1F } else { next & 0x3F };
+        high << 6 | low as usize
+    }
+
+    /// For each row, the rows around it that are looked up with it.
+    static SPANS: [RowSpan; ROWS] = spans();
+
+    /// Successive rows: the first two bytes of their first and last characters.
+    #[derive(Clone, Copy)]
+    struct RowSpan {
+        first: [u8; 2],
+        last: [u8; 2],
+    }
+
+    impl RowSpan {
+        /// The first bytes of the characters in these rows.
+        #[inline]
+        #[target_feature(enable = "avx512f,avx512bw")]
+        fn find(self, bytes: __m512i) -> __mmask64 {
+            let is = |byte: u8| _mm512_cmpeq_epi8_mask(bytes, set(byte));
+            let from = |byte: u8| _mm512_cmpge_epu8_mask(bytes, set(byte));
+            let to = |byte: u8| _mm512_cmple_epu8_mask(bytes, set(byte));
+            let Self { first, last } = self;
+            let not_before = from(first[0]) & (!is(first[0]) | from(first[1]) >> 1);
+            let not_behind = to(last[0]) & (!is(last[0]) | to(last[1]) >> 1);
+            not_before & not_behind
+        }
+    }
+
+    /// Rows of the same length are joined if all their characters have one class.
+    const fn spans() -> [RowSpan; ROWS] {
+        let mut spans = [RowSpan { first: [0; 2], last: [0; 2] }; ROWS];
+        let mut start = 0;
+        while start < ROWS {
+            let mut end = start + 1;
+            while end < ROWS
+                && end != 0x800 / ROW
+                && is_one_class(start)
+                && is_one_class(end)
+                && row(start)[0] == row(end)[0]
+            {
+                end += 1;
+            }
+            let span = RowSpan { first: bytes(start, 0x80), last: bytes(end - 1, 0xBF) };
+            while start < end {
+                spans[start] = span;
+                start += 1;
+            }
+        }
+        spans
+    }
+
+    /// Whether all characters of a row have one class.
+    const fn is_one_class(number: usize) -> bool {
+        let (row, mut at) = (row(number), 1);
+        while at < ROW && row[at] == row[0] {
+            at += 1;
+        }
+        at == ROW
+    }
+
+    /// The first two bytes of the characters of a row; `last` is the second byte if it is the last
+    /// one.
+    #[expect(clippy::cast_possible_truncation, reason = "a few bits")]
+    const fn bytes(number: usize, last: u8) -> [u8; 2] {
+        if number < 0x800 / ROW {
+            [0xC0 | number as u8, last]
+        } else {
+            [0xE0 | (number >> 6) as u8, 0x80 | (number & 0x3F) as u8]
+        }
+    }
+}
+
+#[cfg(test)]
+#[cfg(target_arch = "x86_64")]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::machine::simd::SimdLevel;
+
+    /// Characters of a few scripts, of every length, and from both sides of where one class ends.
+    fn character() -> impl Strategy<Value = char> {
+        let near =
+            |c: u32| (c.saturating_sub(70)..c + 70).prop_filter_map("a surrogate", char::from_u32);
+        let borders =
+            [0x80, 0x7FF, 0x3000, 0x4DC0, 0x4E00, 0x9FFF, 0xAC00, 0xD7A3, 0xFFFF, 0x1_F600];
+        prop_oneof![any::<char>(), prop::sample::select(borders.to_vec()).prop_flat_map(near)]
+    }
+
+    proptest! {
+        #[test]
+        fn rows_say_what_characters_say(
+            scripts in prop::collection::vec((character(), 1u32..200), 1..5),
+            steps in prop::collection::vec((any::<prop::sample::Index>(), 0u32..200), 64),
+            length in 1..=BLOCK,
+            noted in prop::collection::vec(0usize..0x400, 0..6),
+        ) {
+            let text: String = steps.iter().filter_map(|(script, step)| {
+                let &(first, width) = script.get(&scripts);
+                char::from_u32(first as u32 + step % width)
+            }).collect();
+            let mut block = [0; BLOCK];
+            for (byte, text) in block.iter_mut().zip(text.bytes()) {
+                *byte = text;
+            }
+            let valid = u64::MAX >> (BLOCK - length);
+            let leads = (0..length).filter(|&at| block[at] >= 0xC0).fold(0, |bits, at| bits | 1 << at);
+            if let Some(level) = SimdLevel::current().avx512() {
+                let (plain, recent) = (one_by_one(&block, leads, valid), RecentRows::default());
+                let by_rows = || row_by_row(&block, leads, valid, &recent, level);
+                for number in noted {
+                    recent.note(number);
+                }
+                for rows in [by_rows(), by_rows()] {
+                    let classes = &rows.classes[1..];
+                    prop_assert_eq!((rows.valid, classes), (plain.valid, &plain.classes[1..]));
+                }
+            }
+        }
+    }
+}

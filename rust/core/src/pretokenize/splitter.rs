@@ -1,0 +1,232 @@
+//! A compiled pattern, and the choice of the tier that splits by it.
+
+use crate::error::Result;
+use crate::memory;
+use crate::pretokenize::ends::{Boundary, PretokenEnds};
+use crate::pretokenize::pattern::Pattern;
+use crate::pretokenize::pattern_shape::{PatternShape, ends_between};
+use crate::pretokenize::regex::RegexSplitter;
+use crate::pretokenize::scan::Scanner;
+use crate::pretokenize::table::TableSplitter;
+use crate::text::Text;
+
+/// How many units are searched for a cut.
+const CUT_WINDOW: usize = 4096;
+
+/// Splits text into pretokens with one compiled pattern; shared freely between threads.
+///
+/// ```
+/// use bytepair::{Pattern, Splitter};
+/// let splitter = Splitter::new(&Pattern::named("gpt2").unwrap())?;
+/// let mut pretokens = Vec::new();
+/// splitter.for_each("Hello world", |pretoken| pretokens.push(pretoken))?;
+/// assert_eq!(pretokens, ["Hello", " world"]);
+/// # Ok::<(), bytepair::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Splitter {
+    tier: Tier,
+}
+
+/// One way to split; the only list of them.
+#[derive(Debug)]
+enum Tier {
+    /// The published patterns and their variations.
+    Scan(Scanner),
+    /// Other patterns whose matches an automaton finds.
+    Table(Box<TableSplitter>),
+    /// Any pattern; the oracle of the others.
+    Regex(Box<RegexSplitter>),
+    /// Several patterns; each splits the pieces of the previous one.
+    Steps(Vec<Splitter>),
+}
+
+impl Splitter {
+    /// Compile `pattern`; an error names the position in the pattern.
+    pub fn new(pattern: &Pattern) -> Result<Self> {
+        Self::in_steps(pattern, Self::of_step)
+    }
+
+    /// Compile each step of a pattern; most have one.
+    fn in_steps(pattern: &Pattern, of_step: impl Fn(&Pattern) -> Result<Self>) -> Result<Self> {
+        let mut steps = pattern.steps();
+        match steps.len() {
+            0 | 1 => of_step(&steps.pop().unwrap_or_else(|| pattern.clone())),
+            _ => {
+                let tier = Tier::Steps(steps.iter().map(of_step).collect::<Result<_>>()?);
+                Ok(Self { tier })
+            }
+        }
+    }
+
+    fn of_step(pattern: &Pattern) -> Result<Self> {
+        match PatternShape::of(pattern.expression()) {
+            Some(shape) => Ok(Self { tier: Tier::Scan(Scanner::new(shape)) }),
+            None => Self::by_table(pattern)?.map_or_else(|| Self::by_regex(pattern), Ok),
+        }
+    }
+
+    /// Compile any `pattern` to an automaton over classes of characters. `None` if the automaton
+    /// would not be exact or too large, or if the regular-expression engine splits a text
+    /// differently.
+    pub fn by_table(pattern: &Pattern) -> Result<Option<Self>> {
+        if pattern.steps().len() > 1 {
+            return Ok(None);
+        }
+        let Some(table) = TableSplitter::new(pattern) else { return Ok(None) };
+        let agrees = table.agrees(&RegexSplitter::impatient(pattern)?);
+        Ok(agrees.then(|| Self { tier: Tier::Table(Box::new(table)) }))
+    }
+
+    /// Compile any `pattern` for the regular-expression engine: the slow twin.
+    pub fn by_regex(pattern: &Pattern) -> Result<Self> {
+        Self::in_steps(pattern, |step| {
+            Ok(Self { tier: Tier::Regex(Box::new(RegexSplitter::new(step)?)) })
+        })
+    }
+
+    /// Whether [`fill`](Self::fill) may fail.
+    pub(crate) fn may_fail(&self) -> bool {
+        match &self.tier {
+            Tier::Scan(_) | Tier::Table(_) => false,
+            Tier::Regex(_) => true,
+            Tier::Steps(steps) => steps.iter().any(Self::may_fail),
+        }
+    }
+
+    /// Replace `ends` by the ends of the pretokens from `start` on, until it is full or the text
+    /// ends.
+    ///
+    /// `start` must be 0 or the last end of the previous call. An end is an offset in bytes from
+    /// the beginning of the text. Fails if the regular-expression engine gives up on the text.
+    pub fn fill(&self, text: &str, start: usize, ends: &mut PretokenEnds) -> Result<()> {
+        ends.clear();
+        match &self.tier {
+            Tier::Scan(scanner) => scanner.fill(text, start, ends),
+            Tier::Table(table) => table.fill(text, start, ends),
+            Tier::Regex(splitter) => splitter.fill(text, start, ends)?,
+            Tier::Steps(steps) => ends.more = Self::fill_by(steps, text, start)?,
+        }
+        Ok(())
+    }
+
+    /// All ends of the pretokens in the next pieces of the first step.
+    fn fill_by(steps: &[Self], text: &str, start: usize) -> Result<Vec<usize>> {
+        let Some((first, later)) = steps.split_first() else { return Ok(vec![text.len()]) };
+        let mut buffer = PretokenEnds::default();
+        first.fill(text, start, &mut buffer)?;
+        let mut ends = memory::copy(buffer.as_slice())?;
+        for step in later {
+            let (mut finer, mut begin) = (memory::with_room(ends.len())?, start);
+            for end in ends {
+                let (piece, mut done) = (&text[begin..end], 0);
+                while done < piece.len() {
+                    step.fill(piece, done, &mut buffer).map_err(|error| error.behind(begin))?;
+                    memory::reserve(&mut finer, buffer.as_slice().len())?;
+                    finer.extend(buffer.as_slice().iter().map(|at| begin + at));
+                    done = buffer.as_slice().last().map_or(piece.len(), |&at| at);
+                }
+                begin = end;
+            }
+            ends = finer;
+        }
+        Ok(ends)
+    }
+
+    /// Call `sink` with each pretoken of `text` in order; their concatenation is `text`.
+    pub fn for_each<'t>(&self, text: &'t str, mut sink: impl FnMut(&'t str)) -> Result<()> {
+        let (mut ends, mut start) = (PretokenEnds::default(), 0);
+        while start < text.len() {
+            self.fill(text, start, &mut ends)?;
+            for &end in ends.as_slice() {
+                sink(&text[start..end]);
+                start = end;
+            }
+        }
+        Ok(())
+    }
+
+    /// Compile a published pattern for every scanner that this processor can run.
+    #[cfg(test)]
+    pub(super) fn every_scanner(pattern: &Pattern) -> Vec<Self> {
+        let scanners = PatternShape::of(pattern.expression()).map(Scanner::every_way);
+        let scanners = scanners.into_iter().flatten();
+        scanners.map(|scanner| Self { tier: Tier::Scan(scanner) }).collect()
+    }
+
+    /// A position after `near` where `text` may be cut in two without changing its pretokens, if
+    /// there is one within a few thousand bytes.
+    ///
+    /// Under the published patterns, such positions are before white space, and between a letter or
+    /// digit of any script and punctuation. An automaton knows its own; other patterns have none.
+    ///
+    /// ```
+    /// use bytepair::{Pattern, Splitter};
+    /// let splitter = Splitter::new(&Pattern::named("gpt4").unwrap())?;
+    /// assert_eq!(splitter.cut("中文字符，没有空格。", 0), Some("中文字符".len()));
+    /// # Ok::<(), bytepair::Error>(())
+    /// ```
+    pub fn cut(&self, text: &str, near: usize) -> Option<usize> {
+        self.cut_text(&Text::Utf8(text), near)
+    }
+
+    /// As [`cut`](Self::cut), for a text in any encoding, in its units.
+    pub(crate) fn cut_text(&self, text: &Text<'_>, near: usize) -> Option<usize> {
+        let is_cut = |before, at| self.boundary(before, at) == Boundary::End;
+        text.find_boundary(near, CUT_WINDOW, is_cut)
+    }
+
+    /// What is known of the position between two characters.
+    ///
+    /// With several steps, a text may be cut where a step ends a pretoken if the position is free
+    /// in all earlier steps. These give the same pieces, except that the piece around the position
+    /// is in two parts, as that step would divide it anyway. Later steps do not matter.
+    pub(super) fn boundary(&self, before: char, at: char) -> Boundary {
+        match &self.tier {
+            Tier::Scan(_) if ends_between(before, at) => Boundary::End,
+            Tier::Scan(_) | Tier::Regex(_) => Boundary::Unknown,
+            Tier::Table(table) => table.boundary(before, at),
+            Tier::Steps(steps) => {
+                let mut found = steps.iter().map(|step| step.boundary(before, at));
+                found.find(|&boundary| boundary != Boundary::Free).unwrap_or(Boundary::Free)
+            }
+        }
+    }
+
+    /// The first position where a long text may be cut, with about `size` units or more on each
+    /// side.
+    pub(crate) fn cut_long(&self, text: &Text<'_>, size: usize) -> Option<usize> {
+        let last = text.len().checked_sub(size)?;
+        (size..last).step_by(CUT_WINDOW).find_map(|near| self.cut_text(text, near))
+    }
+
+    /// How many bytes of `text` have pretokens that no continuation of the text can change.
+    ///
+    /// Under a published pattern, a continuation changes the last two pretokens at most; the tests
+    /// try all short strings. Under other patterns, text before a position for a cut is certain.
+    pub(crate) fn certain(&self, text: &str) -> Result<usize> {
+        let mut near = text.len().saturating_sub(2048);
+        if let Some(cut) = self.cut(text, near) {
+            return Ok(cut);
+        }
+        let Tier::Scan(_) = self.tier else { return Ok(0) };
+        // A cut in the middle of the text saves splitting the first half.
+        near = self.cut(text, text.len() / 2).unwrap_or(0);
+        let mut last = [near; 3];
+        self.for_each(&text[near..], |pretoken| {
+            last = [last[1], last[2], last[2] + pretoken.len()];
+        })?;
+        Ok(last[0])
+    }
+
+    /// The name of the tier: `"regex"`, `"table"`, `"steps"`, or, for a scanner, the name of its
+    /// instructions: `"avx512"`, `"avx2"`, `"neon"`, `"portable"`.
+    pub fn tier(&self) -> &'static str {
+        match &self.tier {
+            Tier::Scan(scanner) => scanner.name(),
+            Tier::Table(_) => "table",
+            Tier::Regex(_) => "regex",
+            Tier::Steps(_) => "steps",
+        }
+    }
+}

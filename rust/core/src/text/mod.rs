@@ -1,0 +1,392 @@
+//! A text in memory, in one of the encodings that programs use.
+//!
+//! The tokenizer reads UTF-8. The thread that encodes a text in another encoding first converts it
+//! into a buffer, so there is never a second copy of all texts.
+//!
+//! A lone surrogate becomes U+FFFD, as in tiktoken; a pair of surrogates becomes its character.
+
+use std::str::Utf8Error;
+
+mod transcode;
+
+use crate::error::{Error, Result};
+use crate::memory;
+
+/// A borrowed text.
+#[derive(Debug, Clone, Copy)]
+pub enum Text<'a> {
+    /// UTF-8.
+    Utf8(&'a str),
+    /// UTF-8 that is checked when it is read.
+    Bytes(&'a [u8]),
+    /// UTF-8 in which each invalid part is read as U+FFFD.
+    Lossy(&'a [u8]),
+    /// One byte per character: the first 256 characters of Unicode.
+    Latin1(&'a [u8]),
+    /// UTF-16.
+    Utf16(&'a [u16]),
+    /// Four bytes per character; surrogates may occur.
+    Utf32(&'a [u32]),
+}
+
+/// How many units are converted together.
+const RUN: usize = 16;
+
+/// As [`std::str::from_utf8`], but up to six times as fast on text in many languages.
+///
+/// ```
+/// use bytepair::text::from_utf8;
+/// assert_eq!(from_utf8("é".as_bytes()), Ok("é"));
+/// assert_eq!(from_utf8(b"ab\xff").unwrap_err().valid_up_to(), 2);
+/// ```
+pub fn from_utf8(bytes: &[u8]) -> std::result::Result<&str, Utf8Error> {
+    simdutf8::basic::from_utf8(bytes).or_else(|_| std::str::from_utf8(bytes))
+}
+
+impl<'a> Text<'a> {
+    /// The number of units.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Utf8(text) => text.len(),
+            Self::Bytes(bytes) | Self::Lossy(bytes) | Self::Latin1(bytes) => bytes.len(),
+            Self::Utf16(units) => units.len(),
+            Self::Utf32(units) => units.len(),
+        }
+    }
+
+    /// Whether there are no units.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether the units are bytes of UTF-8.
+    pub(crate) fn is_utf8(&self) -> bool {
+        matches!(self, Self::Utf8(_) | Self::Bytes(_) | Self::Lossy(_))
+    }
+
+    /// How many of the `first` units are not ASCII.
+    pub(crate) fn beyond_ascii(&self, first: usize) -> usize {
+        fn count<U: Copy + Into<u32>>(units: &[U], first: usize) -> usize {
+            units.iter().take(first).filter(|&&unit| unit.into() >= 0x80).count()
+        }
+        match self {
+            Self::Utf8(text) => count(text.as_bytes(), first),
+            Self::Bytes(bytes) | Self::Lossy(bytes) | Self::Latin1(bytes) => count(bytes, first),
+            Self::Utf16(units) => count(units, first),
+            Self::Utf32(units) => count(units, first),
+        }
+    }
+
+    /// The text as UTF-8: itself if possible, else converted into `buffer`.
+    ///
+    /// Fails with [`Error::TextNotUtf8`] if [`Bytes`](Self::Bytes) are not UTF-8.
+    ///
+    /// ```
+    /// use bytepair::Text;
+    /// let mut buffer = String::new();
+    /// assert_eq!(Text::Latin1(b"caf\xe9").read(&mut buffer)?, "café");
+    /// assert_eq!(Text::Utf16(&[0xD83D, 0xDE00, 0xD83D]).read(&mut buffer)?, "😀\u{fffd}");
+    /// # Ok::<(), bytepair::Error>(())
+    /// ```
+    pub fn read<'b>(&self, buffer: &'b mut String) -> Result<&'b str>
+    where
+        'a: 'b,
+    {
+        buffer.clear();
+        match *self {
+            Self::Utf8(text) => return Ok(text),
+            Self::Bytes(bytes) => {
+                let not_utf8 =
+                    |e: Utf8Error| Error::TextNotUtf8 { document: 0, at: e.valid_up_to() };
+                return from_utf8(bytes).map_err(not_utf8);
+            }
+            Self::Lossy(bytes) => {
+                if let Ok(text) = from_utf8(bytes) {
+                    return Ok(text);
+                }
+                // Each byte may become U+FFFD, in a text that grows by doubling.
+                memory::check(6 * bytes.len())?;
+                *buffer = String::from_utf8_lossy(bytes).into_owned();
+            }
+            Self::Latin1(bytes) => transcode::write(bytes, buffer)?,
+            Self::Utf16(units) => transcode::write(units, buffer)?,
+            Self::Utf32(units) => transcode::write(units, buffer)?,
+        }
+        Ok(buffer)
+    }
+
+    /// The text before and from unit `at`, which must not be inside a character.
+    pub(crate) fn split_at(self, at: usize) -> (Self, Self) {
+        macro_rules! split {
+            ($kind:ident, $units:ident) => {{
+                let (left, right) = $units.split_at(at);
+                (Self::$kind(left), Self::$kind(right))
+            }};
+        }
+        match self {
+            Self::Utf8(text) => split!(Utf8, text),
+            Self::Bytes(bytes) => split!(Bytes, bytes),
+            Self::Lossy(bytes) => split!(Lossy, bytes),
+            Self::Latin1(bytes) => split!(Latin1, bytes),
+            Self::Utf16(units) => split!(Utf16, units),
+            Self::Utf32(units) => split!(Utf32, units),
+        }
+    }
+
+    /// The first position after `near`, in units, between two characters for which `is` holds, if
+    /// there is one among the next `most` units. Surrogates are passed over.
+    pub(crate) fn find_boundary(
+        &self,
+        near: usize,
+        most: usize,
+        is: impl Fn(char, char) -> bool,
+    ) -> Option<usize> {
+        fn find<U: Copy + Into<u32>>(
+            units: &[U],
+            near: usize,
+            most: usize,
+            is: impl Fn(char, char) -> bool,
+        ) -> Option<usize> {
+            let character = |unit: U| char::from_u32(unit.into());
+            let mut pairs = units.get(near..)?.windows(2).take(most);
+            let found = pairs
+                .position(|p| character(p[0]).zip(character(p[1])).is_some_and(|(a, b)| is(a, b)));
+            found.map(|at| near + at + 1)
+        }
+        match self {
+            Self::Utf8(text) => find_in_text(text, near, most, is),
+            Self::Bytes(bytes) | Self::Lossy(bytes) => find_in_utf8(bytes, near, most, is),
+            Self::Latin1(bytes) => find(bytes, near, most, is),
+            Self::Utf16(units) => find(units, near, most, is),
+            Self::Utf32(units) => find(units, near, most, is),
+        }
+    }
+}
+
+/// [`Text::find_boundary`] in UTF-8.
+fn find_in_text(
+    text: &str,
+    near: usize,
+    most: usize,
+    is: impl Fn(char, char) -> bool,
+) -> Option<usize> {
+    let start = (near..text.len()).find(|&at| text.is_char_boundary(at))?;
+    let mut characters = text[start..].char_indices().take_while(|(at, _)| *at < most);
+    let (_, mut before) = characters.next()?;
+    // A repeated character gives the same pair again.
+    let mut known = None;
+    for (at, behind) in characters {
+        let pair = Some((before, behind));
+        if known != pair && is(before, behind) {
+            return Some(start + at);
+        }
+        (known, before) = (pair, behind);
+    }
+    None
+}
+
+/// [`Text::find_boundary`] in bytes that may not be UTF-8: between whole characters.
+fn find_in_utf8(
+    bytes: &[u8],
+    near: usize,
+    most: usize,
+    is: impl Fn(char, char) -> bool,
+) -> Option<usize> {
+    let within = &bytes[..bytes.len().min(near.saturating_add(most))];
+    let mut start = near + within.get(near..)?.iter().take_while(|&&b| b & 0xC0 == 0x80).count();
+    for chunk in within[start..].utf8_chunks() {
+        if let Some(at) = find_in_text(chunk.valid(), 0, most, &is) {
+            return Some(start + at);
+        }
+        start += chunk.valid().len() + chunk.invalid().len();
+    }
+    None
+}
+
+/// The width of the characters of a text, and their number.
+///
+/// The width is that of the widest character: 0 for ASCII, else 1, 2 or 4 bytes.
+///
+/// ```
+/// assert_eq!(bytepair::text::measure("cafe"), (0, 4));
+/// assert_eq!(bytepair::text::measure("café"), (1, 4));
+/// assert_eq!(bytepair::text::measure("中a"), (2, 2));
+/// assert_eq!(bytepair::text::measure("😀"), (4, 1));
+/// ```
+pub fn measure(text: &str) -> (usize, usize) {
+    let (mut widest, mut chars) = (0, 0);
+    for block in text.as_bytes().chunks(255) {
+        widest = block.iter().fold(widest, |widest: u8, &byte| widest.max(byte));
+        chars += usize::from(block.iter().map(|&byte| u8::from(byte & 0xC0 != 0x80)).sum::<u8>());
+    }
+    let width = match widest {
+        0..0x80 => 0,
+        0x80..0xC4 => 1,
+        0xC4..0xF0 => 2,
+        _ => 4,
+    };
+    (width, chars)
+}
+
+/// An integer that holds one character.
+pub trait CharUnit: Copy + From<u8> {
+    /// The lower bits of the character, which is all of it if it is narrow enough.
+    fn of(character: char) -> Self;
+}
+
+macro_rules! units {
+    ($($kind:ty),*) => {$(
+        impl CharUnit for $kind {
+            fn of(character: char) -> Self {
+                character as Self
+            }
+        }
+    )*};
+}
+
+units!(u8, u16);
+
+impl CharUnit for u32 {
+    fn of(character: char) -> Self {
+        character.into()
+    }
+}
+
+/// Write a text with one unit per character, of the width and number that [`measure`] gives.
+///
+/// # Panics
+///
+/// If `out` does not have exactly one unit per character.
+pub fn spread<U: CharUnit>(text: &str, out: &mut [U]) {
+    let (mut rest, mut done) = (text, 0);
+    while let Some(run) = rest.as_bytes().first_chunk::<RUN>() {
+        if run.is_ascii()
+            && let Some(room) = out[done..].first_chunk_mut::<RUN>()
+        {
+            *room = run.map(U::from);
+            rest = &rest[RUN..];
+            done += RUN;
+        } else {
+            let whole = (0..=RUN).rev().find(|&at| rest.is_char_boundary(at));
+            let (part, after) = rest.split_at(whole.unwrap_or(0));
+            for character in part.chars() {
+                out[done] = U::of(character);
+                done += 1;
+            }
+            rest = after;
+        }
+    }
+    for character in rest.chars() {
+        out[done] = U::of(character);
+        done += 1;
+    }
+    assert_eq!(done, out.len(), "one unit per character");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(text: Text<'_>) -> String {
+        let mut buffer = "what was there".to_owned();
+        text.read(&mut buffer).unwrap().to_owned()
+    }
+
+    /// Units of all kinds, runs of ASCII, surrogates next to each other.
+    fn units() -> impl Strategy<Value = Vec<u16>> {
+        let unit = prop_oneof![
+            3 => prop::collection::vec(0x20u16..0x7F, 1..40),
+            2 => any::<u16>().prop_map(|unit| vec![unit]),
+            2 => (0xD800u16..0xE000).prop_map(|unit| vec![unit]),
+            1 => any::<char>().prop_map(|c| c.encode_utf16(&mut [0; 2]).to_vec()),
+        ];
+        prop::collection::vec(unit, 0..12).prop_map(|parts| parts.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn utf16_is_as_the_standard_library_has_it(units in units()) {
+            let plain = String::from_utf16_lossy(&units);
+            prop_assert_eq!(read(Text::Utf16(&units)), &*plain);
+            let wide: Vec<u32> = units.iter().map(|&unit| u32::from(unit)).collect();
+            prop_assert_eq!(read(Text::Utf32(&wide)), &*plain, "pairs in wide units");
+            let chars: Vec<u32> = plain.chars().map(u32::from).collect();
+            prop_assert_eq!(read(Text::Utf32(&chars)), plain);
+        }
+
+        #[test]
+        fn latin1_is_the_first_characters(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+            let plain: String = bytes.iter().map(|&byte| char::from(byte)).collect();
+            prop_assert_eq!(read(Text::Latin1(&bytes)), plain);
+            prop_assert_eq!(read(Text::Lossy(&bytes)), String::from_utf8_lossy(&bytes));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn spreading_gives_the_characters(
+            parts in prop::collection::vec(prop_oneof![
+                "[ -~]{0,40}", "[a-é]{0,20}", "[a中文é]{0,20}", any::<char>().prop_map(String::from),
+            ], 0..8),
+        ) {
+            let text = parts.concat();
+            let chars: Vec<u32> = text.chars().map(u32::from).collect();
+            let widest = chars.iter().copied().max().unwrap_or(0);
+            let (width, count) = measure(&text);
+            prop_assert_eq!(count, chars.len());
+            let limits = [(0, 0x80), (1, 0x100), (2, 0x1_0000), (4, 0x11_0000)];
+            prop_assert_eq!(width, limits.iter().find(|(_, limit)| widest < *limit).unwrap().0);
+            let mut wide = vec![0u32; count];
+            spread(&text, &mut wide);
+            prop_assert_eq!(&wide, &chars);
+            if width <= 2 {
+                let mut units = vec![0u16; count];
+                spread(&text, &mut units);
+                prop_assert!(units.iter().map(|&unit| u32::from(unit)).eq(chars.iter().copied()));
+            }
+            if width <= 1 {
+                let mut units = vec![0u8; count];
+                spread(&text, &mut units);
+                prop_assert!(units.iter().map(|&unit| u32::from(unit)).eq(chars));
+            }
+        }
+    }
+
+    /// Two leading surrogates and a trailing one, at every position of a run.
+    #[test]
+    fn a_pair_after_a_lone_surrogate_is_a_character() {
+        for before in 0..2 * RUN {
+            let mut units = vec![u16::from(b'x'); before];
+            units.extend([0x4E2D, 0xD877, 0xDA26, 0xDC90]);
+            units.resize(before + 4 + RUN, u16::from(b'y'));
+            assert_eq!(read(Text::Utf16(&units)), String::from_utf16_lossy(&units));
+        }
+    }
+
+    proptest! {
+        /// Texts of which a byte or two are damaged.
+        #[test]
+        fn bytes_are_checked_as_the_standard_library_does(
+            text in "[a中文é😀]{0,90}",
+            damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3),
+            start in 0usize..4,
+        ) {
+            let mut bytes = text.into_bytes();
+            bytes.push(b'a');
+            for (place, byte) in damage {
+                *place.get_mut(&mut bytes) = byte;
+            }
+            let bytes = &bytes[start.min(bytes.len())..];
+            prop_assert_eq!(from_utf8(bytes), std::str::from_utf8(bytes));
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf8_are_an_error_with_their_position() {
+        let mut buffer = String::new();
+        let error = Text::Bytes(b"ab\xffc").read(&mut buffer).unwrap_err();
+        assert_eq!(error, Error::TextNotUtf8 { document: 0, at: 2 });
+        assert_eq!(Text::Bytes("é".as_bytes()).read(&mut buffer).unwrap(), "é");
+    }
+}

@@ -1,0 +1,224 @@
+//! Text in units of one, two or four bytes in, UTF-8 out.
+//!
+//! Sixteen units are converted together. ASCII is narrowed. Other characters below U+10000 become
+//! words of four bytes that begin with their UTF-8, and the used bytes are then packed: by a
+//! compress instruction where the processor has it, else by stores that overlap, without branches.
+//! Surrogates and characters above are converted one by one.
+
+use crate::error::Result;
+#[cfg(target_arch = "x86_64")]
+use crate::machine::simd::SimdLevel;
+use crate::machine::simd::{Portable, Work};
+use crate::memory;
+
+/// How many units are converted together.
+const RUN: usize = 16;
+
+/// A unit takes three bytes at most, but four are written.
+const WRITTEN: usize = 4 * RUN;
+
+/// Bytes are collected in a buffer of this size before they are appended.
+const ROOM: usize = 8 * WRITTEN;
+
+/// Write units as UTF-8 into an empty buffer. A lone surrogate becomes U+FFFD; a pair of surrogates
+/// becomes its character.
+#[expect(unsafe_code, reason = "to check what was just written takes half as long as to write it")]
+pub(crate) fn write<U: Copy + Into<u32>>(units: &[U], buffer: &mut String) -> Result<()> {
+    let mut bytes = std::mem::take(buffer).into_bytes();
+    memory::reserve(&mut bytes, units.len() + units.len() / 2 + WRITTEN)?;
+    let written = write_units(units, &mut bytes);
+    // SAFETY: `Write` appends whole characters in UTF-8 only.
+    *buffer = unsafe { String::from_utf8_unchecked(bytes) };
+    written
+}
+
+fn write_units<U: Copy + Into<u32>>(units: &[U], bytes: &mut Vec<u8>) -> Result<()> {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(level) = SimdLevel::current().avx512() {
+        return level.run(Write { units, bytes, pack: level });
+    }
+    Write { units, bytes, pack: Portable }.run()
+}
+
+/// Packs the UTF-8 of a run; all implementations write the same.
+trait Pack: Copy {
+    /// Write characters below U+10000, none of them a surrogate; returns how many bytes are used.
+    fn pack(self, run: &[u32; RUN], room: &mut [u8; WRITTEN]) -> usize;
+}
+
+/// Units to be appended as UTF-8.
+struct Write<'a, U, P> {
+    units: &'a [U],
+    bytes: &'a mut Vec<u8>,
+    pack: P,
+}
+
+impl<U: Copy + Into<u32>, P: Pack> Work for Write<'_, U, P> {
+    type Output = Result<()>;
+
+    #[expect(clippy::inline_always, reason = "`Work` asks for it")]
+    #[inline(always)]
+    fn run(self) -> Result<()> {
+        let Self { units: mut rest, bytes, pack } = self;
+        let (mut room, mut filled) = ([0; ROOM], 0);
+        while let Some((run, after)) = rest.split_first_chunk::<RUN>() {
+            let run = run.map(Into::into);
+            rest = after;
+            if filled > ROOM - WRITTEN {
+                memory::extend(bytes, &room[..filled])?;
+                filled = 0;
+            }
+            let free = room[filled..].first_chunk_mut().expect("there is room for a run");
+            if run.iter().fold(0, |all, unit| all | unit) < 0x80 {
+                free[..RUN].copy_from_slice(&run.map(|unit| unit.to_le_bytes()[0]));
+                filled += RUN;
+            } else if run.iter().fold(true, |all, &unit| all & is_whole(unit)) {
+                filled += pack.pack(&run, free);
+            } else {
+                memory::reserve(bytes, filled + 2 * WRITTEN)?;
+                bytes.extend_from_slice(&room[..filled]);
+                filled = 0;
+                // A pair of surrogates is not divided.
+                let half = after.first().filter(|&&unit| (0xDC00..0xE000).contains(&unit.into()));
+                write_any(run.into_iter().chain(half.map(|&unit| unit.into())), bytes);
+                rest = &after[usize::from(half.is_some())..];
+            }
+        }
+        memory::reserve(bytes, filled + WRITTEN)?;
+        bytes.extend_from_slice(&room[..filled]);
+        write_any(rest.iter().map(|&unit| unit.into()), bytes);
+        Ok(())
+    }
+}
+
+/// Whether a unit is a character below U+10000.
+#[inline]
+fn is_whole(unit: u32) -> bool {
+    unit < 0x1_0000 && unit & 0xF800 != 0xD800
+}
+
+/// Write any units, for which there is room.
+fn write_any(units: impl Iterator<Item = u32>, bytes: &mut Vec<u8>) {
+    let halves = units.flat_map(|unit| match (u16::try_from(unit), char::from_u32(unit)) {
+        (Ok(unit), _) => [Some(unit), None],
+        (_, Some(character)) => {
+            let mut pair = [0; 2];
+            character.encode_utf16(&mut pair);
+            pair.map(Some)
+        }
+        _ => [Some(0xFFFD), None],
+    });
+    for character in char::decode_utf16(halves.flatten()) {
+        let character = character.unwrap_or(char::REPLACEMENT_CHARACTER);
+        bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+    }
+}
+
+impl Pack for Portable {
+    #[inline]
+    fn pack(self, run: &[u32; RUN], room: &mut [u8; WRITTEN]) -> usize {
+        let mut done = 0;
+        for &unit in run {
+            let (middle, last) = (unit >> 6 & 0x3F | 0x80, unit & 0x3F | 0x80);
+            let two = unit >> 6 | 0xC0 | last << 8;
+            let three = unit >> 12 | 0xE0 | middle << 8 | last << 16;
+            let (is_two, is_three) = (unit >= 0x80, unit >= 0x800);
+            let character = if is_three {
+                three
+            } else if is_two {
+                two
+            } else {
+                unit
+            };
+            *room[done..].first_chunk_mut().expect("three for each") = character.to_le_bytes();
+            done += 1 + usize::from(is_two) + usize::from(is_three);
+        }
+        done
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[expect(unsafe_code, reason = "vector instructions: a tenth of encoding texts of two-byte units")]
+mod avx512 {
+    use std::arch::x86_64::{
+        _mm512_and_si512, _mm512_cmpge_epu32_mask, _mm512_loadu_si512, _mm512_mask_blend_epi32,
+        _mm512_maskz_compress_epi8, _mm512_or_si512, _mm512_set1_epi32, _mm512_slli_epi32,
+        _mm512_srli_epi32, _mm512_storeu_si512, _mm512_test_epi8_mask,
+    };
+
+    use super::{Pack, RUN, WRITTEN};
+    use crate::machine::simd::Avx512;
+
+    impl Pack for Avx512 {
+        #[inline]
+        fn pack(self, run: &[u32; RUN], room: &mut [u8; WRITTEN]) -> usize {
+            // SAFETY: `self` proves that the processor has these instructions.
+            unsafe { pack(run, room) }
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,popcnt")]
+    fn pack(run: &[u32; RUN], room: &mut [u8; WRITTEN]) -> usize {
+        let all = |word: i32| _mm512_set1_epi32(word);
+        // SAFETY: sixteen numbers are 64 bytes, and the load needs no alignment.
+        let units = unsafe { _mm512_loadu_si512(run.as_ptr().cast()) };
+        let six = |bits| _mm512_or_si512(_mm512_and_si512(bits, all(0x3F)), all(0x80));
+        let (last, higher) = (six(units), _mm512_srli_epi32::<6>(units));
+        let two = _mm512_or_si512(higher, _mm512_slli_epi32::<8>(last));
+        let two = _mm512_or_si512(two, all(0xC0));
+        let behind = _mm512_or_si512(six(higher), _mm512_slli_epi32::<8>(last));
+        let first = _mm512_or_si512(_mm512_srli_epi32::<12>(units), all(0xE0));
+        let three = _mm512_or_si512(first, _mm512_slli_epi32::<8>(behind));
+        let words = _mm512_mask_blend_epi32(_mm512_cmpge_epu32_mask(units, all(0x80)), units, two);
+        let words =
+            _mm512_mask_blend_epi32(_mm512_cmpge_epu32_mask(units, all(0x800)), words, three);
+        // The first byte of a word is used, though it may be zero; others are used unless zero.
+        let count = _mm512_test_epi8_mask(words, words) | 0x1111_1111_1111_1111;
+        let packed = _mm512_maskz_compress_epi8(count, words);
+        // SAFETY: the room is 64 bytes, and the store needs no alignment.
+        unsafe { _mm512_storeu_si512(room.as_mut_ptr().cast(), packed) };
+        count.count_ones() as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// All implementations write what the standard library writes.
+        #[test]
+        fn characters_of_one_unit_are_packed(
+            run in prop::array::uniform16(prop_oneof![
+                0u32..0x80, 0x80u32..0x800, 0x800u32..0xD800, 0xE000u32..0x1_0000,
+            ]),
+        ) {
+            let text: String = run.iter().filter_map(|&unit| char::from_u32(unit)).collect();
+            let mut room = [0xFF; WRITTEN];
+            let length = Portable.pack(&run, &mut room);
+            prop_assert_eq!(&room[..length], text.as_bytes());
+            #[cfg(target_arch = "x86_64")]
+            if let Some(pack) = SimdLevel::current().avx512() {
+                let length = pack.pack(&run, &mut room);
+                prop_assert_eq!(&room[..length], text.as_bytes());
+            }
+        }
+
+        /// The plain twin; the tests of `Text::read` run the widest instructions.
+        #[test]
+        fn plain_code_writes_what_the_standard_library_writes(
+            units in prop::collection::vec(prop_oneof![0u16..0x80, any::<u16>()], 0..80),
+        ) {
+            let mut bytes = Vec::new();
+            Write { units: &units, bytes: &mut bytes, pack: Portable }.run().unwrap();
+            prop_assert_eq!(bytes, String::from_utf16_lossy(&units).into_bytes());
+        }
+
+        #[test]
+        fn whole_characters_are_those_of_the_standard_library(unit in 0u32..0x11_0000) {
+            prop_assert_eq!(is_whole(unit), unit < 0x1_0000 && char::from_u32(unit).is_some());
+        }
+    }
+}

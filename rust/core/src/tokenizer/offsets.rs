@@ -1,0 +1,204 @@
+//! Which part of a text each id covers, and texts cut to a number of ids.
+//!
+//! The bytes of the ids of a text, end to end, are the text. So the span of an id in bytes is a sum
+//! of lengths; its span in characters is that of all characters of which it has a byte.
+
+use crate::encode::EncodeOptions;
+use crate::error::{Error, Result};
+use crate::memory;
+use crate::text::Text;
+use crate::tokenizer::Tokenizer;
+
+/// The ids of a text and what each covers.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Spans {
+    /// The ids.
+    pub ids: Vec<u32>,
+    /// Of each id, the first of its bytes and the one behind its last, in the UTF-8 of the text.
+    pub bytes: Vec<[i64; 2]>,
+    /// Of each id, the first of its characters and the one behind its last.
+    pub chars: Vec<[i64; 2]>,
+}
+
+/// Which end of a text stays when it is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// Its beginning.
+    Start,
+    /// Its end.
+    End,
+}
+
+impl Tokenizer {
+    /// Encode a text with the spans of the ids. What `options` ask to go before and after covers
+    /// nothing. Fails as [`encode_with`](Self::encode_with) does.
+    ///
+    /// ```
+    /// use bytepair::{Pattern, Text, Tokenizer, Vocabulary};
+    /// # let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
+    /// # let vocabulary = Vocabulary::new(bytes, [])?;
+    /// # let tokenizer = Tokenizer::from_ranks(vocabulary, Pattern::new("gpt2")?)?;
+    /// let spans = tokenizer.encode_with_spans(&Text::Utf8("aé"), &Default::default())?;
+    /// assert_eq!(spans.bytes, [[0, 1], [1, 2], [2, 3]]);
+    /// assert_eq!(spans.chars, [[0, 1], [1, 2], [1, 2]]);
+    /// # Ok::<(), bytepair::Error>(())
+    /// ```
+    pub fn encode_with_spans(&self, text: &Text<'_>, options: &EncodeOptions) -> Result<Spans> {
+        let mut buffer = String::new();
+        let text = text.read(&mut buffer)?;
+        self.check_unchanged(text)?;
+        let mut spans = Spans::default();
+        self.encoder().call().append(&Text::Utf8(text), options, &mut spans.ids)?;
+        let added = [options.prepend.is_some(), options.append.is_some()].map(usize::from);
+        let covering = added[0]..spans.ids.len() - added[1];
+        self.check_lengths(&spans.ids[covering.clone()], text.len())?;
+        spans.bytes = memory::with_room(spans.ids.len())?;
+        spans.chars = memory::with_room(spans.ids.len())?;
+        let mut place = Place::default();
+        for (index, &id) in spans.ids.iter().enumerate() {
+            let covers = covering.contains(&index);
+            let length = if covers { self.vocabulary().token_length(id) } else { 0 };
+            let (bytes, chars) = place.step(text.as_bytes(), length);
+            spans.bytes.push(bytes);
+            spans.chars.push(chars);
+        }
+        Ok(spans)
+    }
+
+    /// Cut a text to at most `most` ids; special tokens in it are text.
+    ///
+    /// That is the text of the first (or last) `most` ids of it, without a character of which a
+    /// part is missing. Cut like this, a text may have more ids than before it was cut, because it
+    /// ends where a token does not; then it is cut again in the same way. So the result has `most`
+    /// ids at most.
+    pub fn truncate_text<'t>(&self, mut text: &'t str, most: usize, keep: Keep) -> Result<&'t str> {
+        self.check_unchanged(text)?;
+        let mut call = self.encoder().call();
+        loop {
+            let enough = if keep == Keep::Start { most.saturating_add(1) } else { usize::MAX };
+            let ids = call.encode_beginning(text, enough)?;
+            if ids.len() <= most {
+                return Ok(text);
+            }
+            let length = |id: &u32| self.vocabulary().token_length(*id);
+            let kept = match keep {
+                Keep::Start => &ids[..most],
+                Keep::End => &ids[ids.len() - most..],
+            };
+            let kept: usize = kept.iter().map(length).sum();
+            if kept >= text.len() {
+                return Err(Error::Contradiction);
+            }
+            text = match keep {
+                Keep::Start => &text[..boundary((0..=kept).rev(), text)],
+                Keep::End => &text[boundary(text.len() - kept..=text.len(), text)..],
+            };
+        }
+    }
+
+    /// Fails if the ids of a text of so many bytes have more or fewer: what goes through both
+    /// together would leave the text.
+    pub(crate) fn check_lengths(&self, ids: &[u32], length: usize) -> Result<()> {
+        let sum: usize = ids.iter().map(|&id| self.vocabulary().token_length(id)).sum();
+        if sum == length { Ok(()) } else { Err(Error::Contradiction) }
+    }
+}
+
+/// The first of these places that is not inside a character.
+fn boundary(mut places: impl Iterator<Item = usize>, text: &str) -> usize {
+    places.find(|&at| text.is_char_boundary(at)).unwrap_or(0)
+}
+
+/// How far a text has been gone through.
+#[derive(Default)]
+struct Place {
+    bytes: usize,
+    /// How many characters have begun.
+    chars: usize,
+}
+
+impl Place {
+    /// Go on by so many bytes; return the spans of them in bytes and in characters.
+    fn step(&mut self, text: &[u8], length: usize) -> ([i64; 2], [i64; 2]) {
+        let end = self.bytes + length;
+        let begins = |byte: &u8| byte & 0xC0 != 0x80;
+        let inside = length > 0 && !begins(&text[self.bytes]);
+        let first = self.chars - usize::from(inside);
+        self.chars += text[self.bytes..end].iter().filter(|byte| begins(byte)).count();
+        let bytes = [self.bytes, end].map(number);
+        self.bytes = end;
+        (bytes, [first, self.chars].map(number))
+    }
+}
+
+fn number(place: usize) -> i64 {
+    i64::try_from(place).expect("what is in memory has less than 2^63 bytes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Pattern, Vocabulary};
+    use proptest::prelude::*;
+
+    /// Tokens that begin and end within characters.
+    fn tokenizer() -> Tokenizer {
+        let bytes = (0..=255u8).map(|byte| vec![byte]);
+        let more: [&[u8]; 6] = [b"ab", b"\xa9a", b"\xb8\xad", b"b\xe4\xb8", b" the", b"abab"];
+        let tokens = bytes.chain(more.map(<[u8]>::to_vec)).zip(0..);
+        let vocabulary = Vocabulary::new(tokens, [("<s>".to_owned(), 300)]).unwrap();
+        Tokenizer::from_ranks(vocabulary, Pattern::new("gpt4").unwrap()).unwrap()
+    }
+
+    proptest! {
+        /// For each id all bytes and all characters are asked.
+        #[test]
+        fn spans_are_what_was_covered(text in "[abé中😀 ]{0,30}") {
+            let tokenizer = tokenizer();
+            let options = EncodeOptions { prepend: Some(300), append: Some(65), finder: None };
+            let spans = tokenizer.encode_with_spans(&Text::Utf8(&text), &options).unwrap();
+            prop_assert_eq!(&spans.ids, &tokenizer.encode_with(&text, &options).unwrap());
+            let last = spans.ids.len() - 1;
+            let whole = i64::try_from(text.chars().count()).unwrap();
+            let size = number(text.len());
+            prop_assert_eq!((spans.bytes[0], spans.chars[0]), ([0, 0], [0, 0]));
+            prop_assert_eq!((spans.bytes[last], spans.chars[last]), ([size, size], [whole, whole]));
+            let mut start = 0;
+            for index in 1..last {
+                let end = start + tokenizer.token_bytes(spans.ids[index]).unwrap().len();
+                prop_assert_eq!(spans.bytes[index], [start, end].map(number));
+                let touched = text.char_indices().enumerate().filter(|(_, (at, c))| {
+                    *at < end && start < at + c.len_utf8()
+                });
+                let touched: Vec<usize> = touched.map(|(place, _)| place).collect();
+                let chars = [touched[0], touched[touched.len() - 1] + 1].map(number);
+                prop_assert_eq!(spans.chars[index], chars);
+                start = end;
+            }
+        }
+
+        #[test]
+        fn a_text_is_cut_as_the_plain_way_cuts_it(text in "[abé中😀 the]{0,30}", most in 0usize..12) {
+            let tokenizer = tokenizer();
+            for keep in [Keep::Start, Keep::End] {
+                let cut = tokenizer.truncate_text(&text, most, keep).unwrap();
+                prop_assert!(tokenizer.encode(cut).unwrap().len() <= most);
+                let mut plain = text.clone();
+                loop {
+                    let ids = tokenizer.encode(&plain).unwrap();
+                    if ids.len() <= most { break; }
+                    let kept = match keep {
+                        Keep::Start => &ids[..most],
+                        Keep::End => &ids[ids.len() - most..],
+                    };
+                    let mut bytes = tokenizer.decode_bytes(kept).unwrap();
+                    while std::str::from_utf8(&bytes).is_err() {
+                        bytes.remove(if keep == Keep::Start { bytes.len() - 1 } else { 0 });
+                    }
+                    plain = String::from_utf8(bytes).unwrap();
+                }
+                prop_assert_eq!(cut, plain);
+            }
+        }
+    }
+}

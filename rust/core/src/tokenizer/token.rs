@@ -1,0 +1,102 @@
+//! What is known of one id: its bytes, and what it is.
+//!
+//! Each id has a *mark*, a number of 32 bits: the rank of the merge that makes the token, counted
+//! from 1, in the lower 22 bits, or 0 where no merge does; and the highest bit for special tokens.
+//! So all of it is found by looking at two arrays.
+
+use crate::machine::array::Array;
+use crate::tokenizer::Tokenizer;
+use crate::vocabulary::Joined;
+
+const RANK: u32 = (1 << 22) - 1;
+const SPECIAL: u32 = 1 << 31;
+
+/// The score of a token that no merge makes.
+const NO_SCORE: f32 = -1e6;
+
+/// What an id stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Token<'a> {
+    /// Its bytes; of a special token its name in UTF-8.
+    pub bytes: &'a [u8],
+    /// The place, from 0 on, of the merge that makes it in [`Tokenizer::merges`].
+    pub rank: Option<u32>,
+    /// Whether it is a special token.
+    pub special: bool,
+}
+
+impl Token<'_> {
+    /// By what engines that merge by score find the same ids: the logarithm of one over the rank,
+    /// counted from 1; -1,000,000 where no merge makes the token.
+    #[expect(clippy::cast_precision_loss, reason = "ranks are below 2^22")]
+    pub fn score(&self) -> f32 {
+        self.rank.map_or(NO_SCORE, |rank| -((rank + 1) as f32).ln())
+    }
+}
+
+impl Tokenizer {
+    /// What an id stands for; `None` for a hole or an id that does not exist.
+    ///
+    /// ```
+    /// use bytepair::{Pattern, Tokenizer, Vocabulary};
+    /// let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
+    /// let vocabulary = Vocabulary::new(bytes.chain([(b"ab".to_vec(), 256)]), [])?;
+    /// let tokenizer = Tokenizer::from_ranks(vocabulary, Pattern::new("gpt2")?)?;
+    /// let token = tokenizer.token(256).unwrap();
+    /// assert_eq!((token.bytes, token.rank, token.score()), (&b"ab"[..], Some(0), 0.0));
+    /// assert_eq!(tokenizer.token(65).unwrap().rank, None);
+    /// assert_eq!(tokenizer.token(257), None);
+    /// # Ok::<(), bytepair::Error>(())
+    /// ```
+    #[inline]
+    pub fn token(&self, id: u32) -> Option<Token<'_>> {
+        let bytes = self.vocabulary().bytes(id)?;
+        let mark = *self.marks().get(id as usize)?;
+        let rank = (mark & RANK).checked_sub(1);
+        Some(Token { bytes, rank, special: mark & SPECIAL != 0 })
+    }
+
+    /// The marks of all ids, made when first used.
+    #[inline]
+    pub(crate) fn marks(&self) -> &Array<u32> {
+        self.marks.get_or_init(|| self.make_marks())
+    }
+
+    fn make_marks(&self) -> Array<u32> {
+        let vocabulary = self.vocabulary();
+        let mut marks = vec![0; vocabulary.len()];
+        for (_, id) in vocabulary.special_tokens() {
+            marks[*id as usize] = SPECIAL;
+        }
+        let mut joined = Joined::new(vocabulary);
+        for (rank, &(left, right)) in (1..=RANK).zip(self.merges()) {
+            let mark = joined.id(left, right).and_then(|id| marks.get_mut(id as usize));
+            if let Some(mark) = mark.filter(|mark| **mark & RANK == 0) {
+                *mark |= rank;
+            }
+        }
+        Array::new(marks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Pattern, Tokenizer, Vocabulary};
+
+    #[test]
+    fn ranks_count_merges_and_the_first_of_a_token_counts() {
+        let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
+        let more = [(b"abc".to_vec(), 256), (b"ab".to_vec(), 257), (b"bc".to_vec(), 258)];
+        let vocabulary = Vocabulary::new(bytes.chain(more), [("<s>".to_owned(), 300)]).unwrap();
+        let [a, b, c] = [97, 98, 99];
+        let merges = vec![(a, b), (b, c), (257, c), (a, 258)];
+        let pattern = Pattern::new("gpt2").unwrap();
+        let tokenizer = Tokenizer::from_merges(vocabulary, merges, false, pattern).unwrap();
+        let ranks = [256, 257, 258, a, 300].map(|id| tokenizer.token(id).unwrap().rank);
+        assert_eq!(ranks, [Some(2), Some(0), Some(1), None, None]);
+        let token = tokenizer.token(300).unwrap();
+        assert_eq!((token.bytes, token.special, token.score()), (&b"<s>"[..], true, -1e6));
+        assert!((tokenizer.token(256).unwrap().score() + 3_f32.ln()).abs() < 1e-6);
+        assert_eq!(tokenizer.token(299), None);
+    }
+}

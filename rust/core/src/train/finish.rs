@@ -1,0 +1,30 @@
+//! The end of training: ordered merges in, a tokenizer out.
+
+use crate::error::{Error, Result};
+use crate::memory;
+use crate::pretokenize::Pattern;
+use crate::tokenizer::{Tokenizer, tokens_of};
+use crate::train::Trained;
+use crate::vocabulary::Vocabulary;
+
+impl Trained {
+    /// The tokenizer of these merges: the 256 bytes, one token a merge, then the special tokens. It
+    /// merges by rank.
+    ///
+    /// Fails if a special token is given twice, the pattern does not compile, or there is no memory
+    /// for the tokens.
+    pub fn to_tokenizer(&self, special: &[String], pattern: Pattern) -> Result<Tokenizer> {
+        let tokens = tokens_of(&self.merges, (0..=255).map(|byte| vec![byte]).collect())?;
+        let special: Vec<_> = special.iter().cloned().zip(first_special(tokens.len())?..).collect();
+        let vocabulary = Vocabulary::new(tokens.into_iter().zip(0..), special)?;
+        let tokenizer = Tokenizer::from_ranks(vocabulary, pattern)?;
+        let tokenizer =
+            tokenizer.with_merges(memory::copy(&self.merges)?, memory::copy(&self.made)?);
+        Ok(tokenizer.with_note("exhausted", &self.exhausted))
+    }
+}
+
+fn first_special(tokens: usize) -> Result<u32> {
+    u32::try_from(tokens)
+        .map_err(|_| Error::Vocabulary { reason: format!("{tokens} tokens are too many") })
+}

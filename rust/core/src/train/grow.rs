@@ -1,0 +1,242 @@
+//! A trained vocabulary made smaller or larger.
+//!
+//! Training makes one merge after another, so the vocabularies of one run are nested: a smaller one
+//! is a prefix of a larger one. [`truncate`] takes a prefix, [`resume`] continues the run,
+//! [`extend`] adds tokens learnt from other text, and [`train_with`] begins with given tokens.
+
+use std::num::NonZeroU64;
+
+use crate::count::Counts;
+use crate::error::{Error, Result};
+use crate::memory;
+use crate::pretokenize::{Pattern, Splitter};
+use crate::tokenizer::{Tokenizer, tokens_of};
+use crate::train::{TrainOptions, Trained, train, train_more};
+use crate::vocabulary::{MAX_VOCAB_SIZE, MergeRule, Vocabulary, check_size};
+
+/// The name of the note with the number of bytes that a tokenizer was trained on.
+pub const TEXT_BYTES: &str = "text_bytes";
+
+/// The tokenizer that training for `vocab_size` ids, special tokens included, would have given.
+///
+/// Fails if there are fewer ids, or if `tokenizer` does not come from a training.
+pub fn truncate(tokenizer: &Tokenizer, vocab_size: usize) -> Result<Tokenizer> {
+    let special = special(tokenizer);
+    let merges = trained_merges(tokenizer)?;
+    let keep = merges_for(vocab_size, special.len())?;
+    if keep > merges.len() {
+        return Err(Error::Vocabulary {
+            reason: format!(
+                "vocab_size {vocab_size} is larger than the {} ids there are; resume training to \
+                 get more",
+                tokenizer.vocabulary().len()
+            ),
+        });
+    }
+    let made = tokenizer.merge_counts();
+    let trained = Trained {
+        merges: memory::copy(&merges[..keep])?,
+        made: made[..keep.min(made.len())].to_vec(),
+        ..Trained::default()
+    };
+    let truncated = trained.to_tokenizer(&special, tokenizer.pattern().clone())?;
+    Ok(match tokenizer.notes().get(TEXT_BYTES) {
+        Some(bytes) => truncated.with_note(TEXT_BYTES, bytes),
+        None => truncated,
+    })
+}
+
+/// Continue a training up to `vocab_size` ids, special tokens included, with its own counts.
+///
+/// The result is that of a single training with the same options; `options.merges` is ignored.
+/// Fails if there are more ids already, or if `tokenizer` does not come from a training.
+pub fn resume(
+    tokenizer: &Tokenizer,
+    counts: &Counts,
+    vocab_size: usize,
+    options: &TrainOptions,
+    on_progress: &mut dyn FnMut(usize) -> Result<()>,
+) -> Result<Tokenizer> {
+    let special = special(tokenizer);
+    let merges = trained_merges(tokenizer)?;
+    let wanted = merges_for(vocab_size, special.len())?;
+    let more = wanted.checked_sub(merges.len()).ok_or_else(|| Error::Vocabulary {
+        reason: format!(
+            "vocab_size {vocab_size} is smaller than the {} ids there are; truncate instead",
+            tokenizer.vocabulary().len()
+        ),
+    })?;
+    let options = TrainOptions { merges: more, ..options.clone() };
+    tokenizer.make_tables()?;
+    let learnt = train_more(tokenizer, counts, &options, on_progress)?;
+    // New tokens have the ids after the special tokens; the special tokens move to the end.
+    let first_special = 256 + merges.len();
+    let shift = id(special.len());
+    let renumber = |id: u32| if (id as usize) < first_special { id } else { id - shift };
+    let renumbered = learnt.merges.iter().map(|&(l, r)| (renumber(l), renumber(r)));
+    let trained = Trained {
+        merges: merges.iter().copied().chain(renumbered).collect(),
+        made: [tokenizer.merge_counts(), &learnt.made].concat(),
+        exhausted: learnt.exhausted,
+        ..Trained::default()
+    };
+    trained.to_tokenizer(&special, tokenizer.pattern().clone())
+}
+
+/// Learn up to `options.merges` tokens from other counts, and keep all existing ids and merges.
+///
+/// New tokens get the ids after the vocabulary, special tokens included. Fails as [`train_more`]
+/// does, and if a new token has the bytes of an existing one, which happens only in vocabularies
+/// with tokens that no merge makes.
+pub fn extend(
+    tokenizer: &Tokenizer,
+    counts: &Counts,
+    options: &TrainOptions,
+    on_progress: &mut dyn FnMut(usize) -> Result<()>,
+) -> Result<Tokenizer> {
+    tokenizer.make_tables()?;
+    let learnt = train_more(tokenizer, counts, options, on_progress)?;
+    let vocabulary = tokenizer.vocabulary();
+    let all = tokens_of(&learnt.merges, vocabulary.all_bytes()?)?;
+    let ordinary = all.into_iter().zip(0u32..);
+    let ordinary = ordinary.filter(|(token, id)| !token.is_empty() && !vocabulary.is_special(*id));
+    let special = vocabulary.special_tokens().to_vec();
+    let mut merges = memory::copy(tokenizer.merges())?;
+    memory::extend(&mut merges, &learnt.merges)?;
+    let (vocabulary, pattern) = (Vocabulary::new(ordinary, special)?, tokenizer.pattern().clone());
+    match tokenizer.rule() {
+        MergeRule::Ranks => {
+            Ok(Tokenizer::from_ranks(vocabulary, pattern)?.with_merges(merges, Vec::new()))
+        }
+        MergeRule::Merges { ignore_merges } => {
+            Tokenizer::from_merges(vocabulary, merges, ignore_merges, pattern)
+        }
+    }
+}
+
+/// Learn merges from `counts`, after the merges that make the `initial` tokens.
+///
+/// The first merges are those of a training on the initial tokens alone, each with count 1, until
+/// each is a single token. The tokens on the way count among `options.merges`. The further merges
+/// are exact, given the first ones. The counts of the first merges in the corpus are unknown, so
+/// `counts` and `made` of the result are empty.
+///
+/// Fails as [`train`] does, if an initial token is not one pretoken, and if the merges of all
+/// initial tokens are more than `options.merges`.
+///
+/// ```
+/// use std::num::NonZeroU64;
+/// use bytepair::{Counts, Pattern, Ties, TrainOptions, train::grow::train_with};
+/// let counts = Counts::new([(&b"aab"[..], 9)]);
+/// let options = TrainOptions { merges: 3, ties: Ties::RustBpe, min_count: NonZeroU64::MIN, max_token_bytes: None, threads: 1 };
+/// let trained = train_with(&["xyz".to_owned()], &counts, &Pattern::new("gpt2")?, &options, &mut |_| Ok(()))?;
+/// let [a, x, y, z] = [b'a', b'x', b'y', b'z'].map(u32::from);
+/// assert_eq!(trained.merges, [(x, y), (256, z), (a, a)]);
+/// # Ok::<(), bytepair::Error>(())
+/// ```
+pub fn train_with(
+    initial: &[String],
+    counts: &Counts,
+    pattern: &Pattern,
+    options: &TrainOptions,
+    on_progress: &mut dyn FnMut(usize) -> Result<()>,
+) -> Result<Trained> {
+    if initial.is_empty() {
+        return train(counts, options, on_progress);
+    }
+    let first = wanted(initial, pattern, options)?;
+    let made = first.merges.len();
+    let base = first.to_tokenizer(&[], pattern.clone())?;
+    let rest = TrainOptions { merges: options.merges - made, ..options.clone() };
+    let learnt = train_more(&base, counts, &rest, &mut |done| on_progress(made + done))?;
+    Ok(Trained {
+        merges: [first.merges, learnt.merges].concat(),
+        exhausted: learnt.exhausted,
+        ..Trained::default()
+    })
+}
+
+/// The merges that make the initial tokens.
+fn wanted(initial: &[String], pattern: &Pattern, options: &TrainOptions) -> Result<Trained> {
+    let splitter = Splitter::new(pattern)?;
+    for token in initial {
+        let mut pretokens = Vec::new();
+        splitter.for_each(token, |pretoken| pretokens.push(pretoken.to_owned()))?;
+        if pretokens.len() != 1 {
+            let reason = format!(
+                "the initial token {token:?} is not one pretoken, so no text could hold it: the \
+                 pattern splits it into {pretokens:?}"
+            );
+            return Err(Error::Vocabulary { reason });
+        }
+    }
+    let mut once = initial.to_vec();
+    once.sort_unstable();
+    once.dedup();
+    let counts = Counts::new(once.iter().map(|token| (token.as_bytes(), 1)));
+    // If these are too many, there is no room for all of them: that is checked below.
+    let merges = counts.distinct_bytes().min(MAX_VOCAB_SIZE / 2);
+    let all =
+        TrainOptions { merges, max_token_bytes: None, min_count: NonZeroU64::MIN, ..*options };
+    let first = train(&counts, &all, &mut |_| Ok(()))?;
+    if first.merges.len() > options.merges {
+        let reason = format!(
+            "the initial tokens take {} merges and there is room for {}; ask for a larger \
+             vocabulary, or for fewer or shorter initial tokens",
+            first.merges.len(),
+            options.merges
+        );
+        return Err(Error::Vocabulary { reason });
+    }
+    Ok(first)
+}
+
+/// The names of the special tokens, in the order of their ids.
+fn special(tokenizer: &Tokenizer) -> Vec<String> {
+    tokenizer.vocabulary().special_tokens().iter().map(|(name, _)| name.clone()).collect()
+}
+
+/// The number of merges in a vocabulary beside the bytes and the special tokens.
+///
+/// Fails if `vocab_size` is too small for these, or larger than any vocabulary.
+///
+/// ```
+/// assert_eq!(bytepair::train::grow::merges_for(300, 10)?, 34);
+/// assert!(bytepair::train::grow::merges_for(1_000_000_000, 10).is_err());
+/// # Ok::<(), bytepair::Error>(())
+/// ```
+pub fn merges_for(vocab_size: usize, special: usize) -> Result<usize> {
+    check_size(vocab_size)?;
+    let smallest = 256 + special;
+    vocab_size
+        .checked_sub(smallest)
+        .ok_or(Error::VocabularyTooSmall { asked: vocab_size, smallest })
+}
+
+/// The merges of a tokenizer with the ids of a training: bytes, then one id per merge, then the
+/// special tokens.
+fn trained_merges(tokenizer: &Tokenizer) -> Result<&[(u32, u32)]> {
+    tokenizer.make_tables()?;
+    let (vocabulary, merges) = (tokenizer.vocabulary(), tokenizer.merges());
+    let bytes = (0..=255u8).all(|byte| vocabulary.id(&[byte]) == Some(byte.into()));
+    let made = |id: u32, (left, right): (u32, u32)| {
+        let joined = [vocabulary.bytes(left)?, vocabulary.bytes(right)?].concat();
+        Some(vocabulary.bytes(id)? == joined)
+    };
+    let in_order = (256u32..).zip(merges).all(|(id, &pair)| made(id, pair) == Some(true));
+    let whole = vocabulary.len() == 256 + merges.len() + vocabulary.special_tokens().len();
+    if bytes && in_order && whole && tokenizer.rule() == MergeRule::Ranks {
+        return Ok(merges);
+    }
+    Err(Error::Vocabulary {
+        reason:
+            "only a vocabulary as bytepair trains it can be cut down or resumed: the 256 bytes, \
+                 one id for each merge, then the special tokens; `extend` works for any"
+                .to_owned(),
+    })
+}
+
+/// A number as an id.
+fn id(number: usize) -> u32 {
+    u32::try_from(number).expect("vocabularies are below 2^21 ids")
+}

@@ -1,0 +1,113 @@
+//! What a training is asked for, and what it returns.
+
+use std::cmp::Reverse;
+use std::num::NonZeroU64;
+
+use crate::count::Counts;
+use crate::error::Result;
+use crate::memory;
+
+/// Which of several pairs with the same count is merged first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ties {
+    /// The smallest pair of ids, as in rustbpe.
+    #[default]
+    RustBpe,
+    /// The smallest pair of ids with the 256 bytes in the order of GPT-2's characters, as in
+    /// Hugging Face tokenizers.
+    Hf,
+    /// The pair that occurs first in the corpus in its current state, as in minbpe.
+    FirstSeen,
+    /// The greatest pair of byte strings, as in Stanford's CS336.
+    BytesMax,
+}
+
+/// What to learn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrainOptions {
+    /// The largest number of merges to learn.
+    pub merges: usize,
+    /// Which of several pairs with the same count is merged first.
+    pub ties: Ties,
+    /// Pairs with a smaller count are not merged.
+    pub min_count: NonZeroU64,
+    /// Pairs whose token would have more bytes are not merged.
+    pub max_token_bytes: Option<usize>,
+    /// The largest number of threads; it does not change the result.
+    pub threads: usize,
+}
+
+impl Default for TrainOptions {
+    /// 65,280 merges, which with the bytes are 65,536 ids, on one thread.
+    fn default() -> Self {
+        Self {
+            merges: 65_536 - 256,
+            ties: Ties::default(),
+            min_count: NonZeroU64::MIN,
+            max_token_bytes: None,
+            threads: 1,
+        }
+    }
+}
+
+/// What was learnt.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Trained {
+    /// The merges in order: pairs of ids; ids below 256 are bytes, 256 + i is the token of merge i.
+    pub merges: Vec<(u32, u32)>,
+    /// The count of the pair of each merge when it was chosen.
+    pub counts: Vec<u64>,
+    /// How many occurrences each merge replaced, which is by how many tokens the text got shorter.
+    /// This is the count, except for pairs of two equal tokens, whose occurrences may overlap.
+    pub made: Vec<u64>,
+    /// Whether the text ran out of pairs before the requested number of merges.
+    pub exhausted: bool,
+}
+
+/// The first merge of a list that training would not have made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mismatch {
+    /// The number of the merge, from 0 on.
+    pub step: usize,
+    /// The pair of ids in the list, and its count.
+    pub listed: ((u32, u32), u64),
+    /// The pair that training would merge, and its count; `None` if no pair is left.
+    pub best: Option<((u32, u32), u64)>,
+}
+
+/// Parameters that change the speed of a training, but not its result.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tuning {
+    /// New pairs with a smaller count are not kept at first.
+    pub(super) floor: u64,
+    /// The largest number of merges in a batch.
+    pub(super) batch: usize,
+    /// How many bytes of distinct pretokens justify a thread.
+    pub(super) bytes_per_thread: usize,
+}
+
+impl Tuning {
+    /// The fastest parameters for this number of merges.
+    ///
+    /// Sort the pretokens of more than one byte by falling count: the floor is the count of
+    /// pretoken number `merges`. No merge has a smaller count. Before the last merge, one of these
+    /// pretokens is not yet a single token, and every pair in it occurs at least as often as it
+    /// does.
+    pub(super) fn new(counts: &Counts, merges: usize) -> Result<Self> {
+        let long = counts.iter().filter(|(pretoken, _)| pretoken.len() > 1);
+        let mut numbers: Vec<u64> = memory::collect(long.map(|(_, count)| count))?;
+        let last = merges.saturating_sub(1);
+        let floor = if last < numbers.len() {
+            *numbers.select_nth_unstable_by_key(last, |&count| Reverse(count)).1
+        } else {
+            1
+        };
+        Ok(Self { floor, batch: BATCH, bytes_per_thread: BYTES_PER_THREAD })
+    }
+}
+
+/// Larger batches are not faster.
+const BATCH: usize = 256;
+
+/// One thread finishes less work than this before a second one has started.
+const BYTES_PER_THREAD: usize = 1 << 18;

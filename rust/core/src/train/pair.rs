@@ -1,0 +1,15 @@
+//! A pair of neighbouring tokens, and the merge that makes one token of it.
+
+/// Two neighbouring tokens.
+pub(super) type TokenPair = (u32, u32);
+
+/// A word, named by the position of its first cell in [`Cells`](super::words::Cells).
+pub(super) type Word = u32;
+
+/// A pair to be merged, its index, and the id of the token that it becomes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Merge {
+    pub(super) pair: TokenPair,
+    pub(super) index: u32,
+    pub(super) new: u32,
+}

@@ -1,0 +1,114 @@
+//! Pairs of neighbouring tokens, and the current count of each in all words.
+
+use crate::error::Result;
+use crate::hash::row_index::RowIndex;
+use crate::machine::prefetch::prefetch;
+use crate::memory;
+use crate::train::pair::TokenPair;
+
+/// How many pairs ahead the entry of a pair is prefetched.
+const AHEAD: usize = 8;
+
+/// All pairs, also merged ones, whose first count reached the floor. Each has an index, in order of
+/// creation.
+pub(super) struct PairCounts {
+    index: RowIndex,
+    /// Each pair and its count, which is 0 after its merge.
+    entries: Vec<(TokenPair, u64)>,
+}
+
+impl PairCounts {
+    /// No pairs.
+    pub(super) fn new() -> Result<Self> {
+        Ok(Self { index: RowIndex::of(std::iter::empty(), 0)?, entries: Vec::new() })
+    }
+
+    /// Add new pairs; their indices follow the existing ones.
+    pub(super) fn insert(&mut self, new: &[(TokenPair, u64)]) -> Result<()> {
+        let rows = self.entries.len() + new.len();
+        assert!(rows <= RowIndex::ROWS, "below 2^32 pairs");
+        memory::reserve(&mut self.entries, new.len())?;
+        if !self.index.fits(rows) {
+            self.index = RowIndex::of(self.entries.iter().map(|&(pair, _)| hash(pair)), rows)?;
+        }
+        for (at, &(pair, count)) in new.iter().enumerate() {
+            if let Some(&(later, _)) = new.get(at + AHEAD) {
+                self.index.prefetch(hash(later));
+            }
+            let slot = self.index.find(hash(pair), |_| false).expect_err("no row matches");
+            self.index.put(slot, self.entries.len());
+            self.entries.push((pair, count));
+        }
+        Ok(())
+    }
+
+    /// One more than the largest index.
+    pub(super) fn len(&self) -> u32 {
+        u32::try_from(self.entries.len()).expect("below 2^32 pairs")
+    }
+
+    /// The index of a pair, if it is kept and not yet merged.
+    pub(super) fn find(&self, pair: TokenPair) -> Option<u32> {
+        let row = self.index.find(hash(pair), |row| self.entries[row].0 == pair).ok()?;
+        (self.entries[row].1 > 0).then(|| u32::try_from(row).expect("below 2^32 pairs"))
+    }
+
+    /// Append the index of each pair that is kept, with its number.
+    pub(super) fn find_all(
+        &self,
+        pairs: &[(TokenPair, u64)],
+        found: &mut Vec<(u32, u64)>,
+    ) -> Result<()> {
+        memory::reserve(found, pairs.len())?;
+        for (at, &(pair, number)) in pairs.iter().enumerate() {
+            if let Some(&(later, _)) = pairs.get(at + 2 * AHEAD) {
+                self.index.prefetch(hash(later));
+            }
+            let later = pairs.get(at + AHEAD);
+            if let Some(row) = later.and_then(|&(later, _)| self.index.likely(hash(later))) {
+                prefetch(&self.entries, row);
+            }
+            found.extend(self.find(pair).map(|index| (index, number)));
+        }
+        Ok(())
+    }
+
+    pub(super) fn pair(&self, index: u32) -> TokenPair {
+        self.entries[index as usize].0
+    }
+
+    /// A pair and its current count.
+    pub(super) fn counted(&self, index: u32) -> (TokenPair, u64) {
+        self.entries[index as usize]
+    }
+
+    /// The current count of a pair.
+    pub(super) fn count(&self, index: u32) -> u64 {
+        self.entries[index as usize].1
+    }
+
+    /// Subtract removed occurrences from the counts.
+    pub(super) fn lower(&mut self, removed: &[(u32, u64)]) {
+        for (at, &(index, count)) in removed.iter().enumerate() {
+            if let Some(&(later, _)) = removed.get(at + AHEAD) {
+                prefetch(&self.entries, later as usize);
+            }
+            self.entries[index as usize].1 -= count;
+        }
+    }
+
+    /// The pair is merged: it no longer occurs.
+    pub(super) fn remove(&mut self, index: u32) {
+        self.entries[index as usize].1 = 0;
+    }
+}
+
+/// A hash that depends on all bits of the pair, most of all in its upper bits.
+#[inline]
+fn hash((left, right): TokenPair) -> u64 {
+    let pair = u64::from(left) << 32 | u64::from(right);
+    let product = u128::from(pair ^ 0x9E37_79B9_7F4A_7C15) * 0xC2B2_AE3D_27D4_EB4F;
+    #[expect(clippy::cast_possible_truncation, reason = "the two halves of a product")]
+    let folded = (product as u64) ^ (product >> 64) as u64;
+    folded
+}

@@ -1,0 +1,197 @@
+//! Which merges come next, and how many of them may be made in one batch.
+//!
+//! A batch is the head of the queue, up to the first pair (c, d) for which an earlier pair (a, b)
+//! has b = c or a = d, and up to and including the first pair of a token with itself. For the pairs
+//! of a batch:
+//!
+//! - No merge changes the count of another pair: a merge of (a, b) removes only pairs (x, a), (b,
+//!   y).
+//! - No merge creates a pair with a greater count than the last pair of the batch. New pairs of
+//!   (a, b) are made from occurrences of some (x, a) or (b, y), which stand after the batch in the
+//!   queue. (Only (a, a) creates pairs from itself, and it comes last.) A pair that is not in the
+//!   queue because its token would be too long creates only pairs of which the same is true.
+//! - A new pair may have the same count as the last pair of the batch. The rules that take the
+//!   smallest ids put the new pair later: (z, y) has a new id on the left; and (x, z) is made from
+//!   (x, a), which comes after the last pair (c, d), so x ≥ c, and z > d. The other rules may put
+//!   the new pair first. For them, a batch must contain all pairs of its least count: then no pair
+//!   of that count is left from which a pair could be created. If it cannot contain them all, the
+//!   batch ends before the first of them. A single merge is always correct.
+
+use std::collections::BinaryHeap;
+
+use crate::error::Result;
+use crate::memory;
+use crate::train::order::{Position, TieOrder};
+use crate::train::pair::TokenPair;
+use crate::train::pair_counts::PairCounts;
+
+/// All pairs that may be merged, by count and then by the rule for ties.
+///
+/// Most pairs wait long, and many are never merged. So only the class of the greatest counts is
+/// sorted. The pairs of a lower class wait in no order until the class is next.
+pub(super) struct Queue<O: TieOrder> {
+    order: O,
+    /// Count, key and index of the pairs of class `current`; a count or key may have fallen since.
+    heap: BinaryHeap<(u64, O::Key, u32)>,
+    current: usize,
+    /// The indices of the pairs of each lower class; their counts may have fallen since.
+    waiting: Vec<Vec<u32>>,
+    /// The count of more pairs than one batch holds: they are merged one by one.
+    single: Option<u64>,
+    /// Which ids stand on the left, and which on the right, in the current batch.
+    left: Vec<bool>,
+    right: Vec<bool>,
+}
+
+/// A pair in the queue: count, key, index.
+type QueueEntry<O> = (u64, <O as TieOrder>::Key, u32);
+
+impl<O: TieOrder> Queue<O> {
+    /// For this number of ids.
+    pub(super) fn new(order: O, ids: usize) -> Result<Self> {
+        let (left, right) = (memory::filled(false, ids)?, memory::filled(false, ids)?);
+        let waiting = vec![Vec::new(); class(u64::MAX) + 1];
+        let current = waiting.len();
+        Ok(Self { order, heap: BinaryHeap::new(), current, waiting, single: None, left, right })
+    }
+
+    /// A pair is merged into a new id.
+    pub(super) fn created(&mut self, pair: TokenPair) -> Result<()> {
+        memory::push(&mut self.left, false)?;
+        memory::push(&mut self.right, false)?;
+        self.order.created(pair)
+    }
+
+    pub(super) fn push(&mut self, pair: TokenPair, count: u64, index: u32) -> Result<()> {
+        match class(count) {
+            class if class < self.current => memory::push(&mut self.waiting[class], index),
+            _ => self.push_sorted((count, self.order.first_key(pair), index)),
+        }
+    }
+
+    fn push_sorted(&mut self, entry: QueueEntry<O>) -> Result<()> {
+        let room = self.heap.try_reserve(1);
+        room.map_err(|_| memory::out_of_memory::<QueueEntry<O>>(self.heap.len() + 1))?;
+        self.heap.push(entry);
+        Ok(())
+    }
+
+    /// Sort the pairs of the next class; false if there is none.
+    fn next_class(&mut self, pairs: &PairCounts, floor: u64) -> Result<bool> {
+        let Some(next) = self.waiting[..self.current].iter().rposition(|class| !class.is_empty())
+        else {
+            return Ok(false);
+        };
+        self.current = next;
+        for index in std::mem::take(&mut self.waiting[next]) {
+            let (pair, count) = pairs.counted(index);
+            if count >= floor {
+                self.push(pair, count, index)?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// The indices of the pairs to be merged next, at most `most`; none if all pairs are below
+    /// `floor`. `position` gives the first position of a pair.
+    pub(super) fn next_batch(
+        &mut self,
+        pairs: &PairCounts,
+        floor: u64,
+        most: usize,
+        mut position: impl FnMut(u32) -> Position,
+    ) -> Result<Vec<u32>> {
+        let mut batch: Vec<QueueEntry<O>> = Vec::new();
+        let mut after = None;
+        while let Some(entry) = self.pop(pairs, floor, &mut position)? {
+            let (left, right) = pairs.pair(entry.2);
+            let ends = |last: &QueueEntry<O>| is_self(pairs, last.2) || self.single == Some(last.0);
+            let full = batch.len() == most || batch.last().is_some_and(ends);
+            if full || self.right[left as usize] || self.left[right as usize] {
+                after = Some(entry);
+                break;
+            }
+            self.left[left as usize] = true;
+            self.right[right as usize] = true;
+            batch.push(entry);
+        }
+        for entry in &batch {
+            let (left, right) = pairs.pair(entry.2);
+            self.left[left as usize] = false;
+            self.right[right as usize] = false;
+        }
+        if let Some(after) = after {
+            self.cut_ties(&mut batch, after.0);
+            self.push_sorted(after)?;
+        }
+        Ok(batch.into_iter().map(|(_, _, index)| index).collect())
+    }
+
+    /// If the pair after the batch has the same count as the last pair, put all pairs of that count
+    /// back into the queue, but keep at least one pair.
+    fn cut_ties(&mut self, batch: &mut Vec<QueueEntry<O>>, after: u64) {
+        if O::NEW_PRECEDE && batch.last().is_some_and(|last| last.0 == after) {
+            let before = batch.iter().position(|entry| entry.0 == after).unwrap_or(0);
+            if before == 0 {
+                self.single = Some(after);
+            }
+            self.heap.extend(batch.drain(before.max(1)..));
+        }
+    }
+
+    /// Take the next pair from the queue.
+    fn pop(
+        &mut self,
+        pairs: &PairCounts,
+        floor: u64,
+        position: &mut impl FnMut(u32) -> Position,
+    ) -> Result<Option<QueueEntry<O>>> {
+        loop {
+            let Some((count, key, index)) = self.heap.pop() else {
+                if self.next_class(pairs, floor)? {
+                    continue;
+                }
+                return Ok(None);
+            };
+            let (pair, now) = pairs.counted(index);
+            if now < floor {
+                continue;
+            }
+            if now != count {
+                self.push(pair, now, index)?;
+                continue;
+            }
+            let fresh = self.order.key(pair, || position(index));
+            if fresh == key {
+                return Ok(Some((count, key, index)));
+            }
+            self.push_sorted((count, fresh, index))?;
+        }
+    }
+}
+
+/// The class of a count: the count itself up to 16, then eight classes for each power of two.
+fn class(count: u64) -> usize {
+    let shift = 60u32.saturating_sub(count.leading_zeros());
+    let upper = usize::try_from(count >> shift).expect("below 16");
+    (shift as usize) * 8 + upper
+}
+
+fn is_self(pairs: &PairCounts, index: u32) -> bool {
+    let (left, right) = pairs.pair(index);
+    left == right
+}
+
+#[cfg(test)]
+mod tests {
+    use super::class;
+
+    #[test]
+    fn classes_rise_with_counts() {
+        let counts = (0..=1000).chain((10..64).flat_map(|bit| (1u64 << bit) - 2..=(1 << bit) + 2));
+        let classes: Vec<usize> = counts.map(class).collect();
+        assert!(classes.is_sorted());
+        assert_eq!(classes[..=16], (0..=16).collect::<Vec<_>>());
+        assert_eq!(class(u64::MAX), 495);
+    }
+}

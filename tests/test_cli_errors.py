@@ -1,0 +1,199 @@
+"""What a command says when something goes wrong: one line, in the words of the command line."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import warnings
+from pathlib import Path
+
+import click
+import pytest
+
+import bytepair
+from bytepair import cli
+from bytepair.cli import COMMANDS
+from bytepair.cli.words import in_words_of
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with a text and a tokenizer."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text("hello hello world " * 10)
+    (tmp_path / "bad.txt").write_bytes(b"a\xff")
+    bytepair.train(["hello hello world"], 270).save(tmp_path / "tokenizer")
+    return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a checkout holds, such as the tokenizer of the sample text, changes no message."""
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+
+
+def error_of(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: str, code: int = 1
+) -> str:
+    """Run the command and return the one line that it writes to standard error."""
+    monkeypatch.setattr(sys, "argv", ["bytepair", *words])
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # which main sets
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    error = capsys.readouterr().err
+    assert (end.value.code or 0) == code, error
+    assert "Traceback" not in error
+    assert error.count("\n") == 1
+    assert error.startswith("bytepair")
+    return error
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("pipeline a.txt", "bytepair pipeline: Missing option '--out' / '-o'; see bytepair pipe"),
+        ("shard a.txt -t tokenizer", "bytepair shard: Missing option '--out' / '-o'; see bytepair"),
+        ("train --ties x", "Invalid value for '--ties'"),
+        ("convert tokenizer x --format foo", "there is no format 'foo'"),
+        ("convert tokenizer x --format tekken", "the format tekken is only read"),
+        ("convert tokenizer x", "pass --format, one of"),
+        ("evaluate --against none --token-bytes x.foo", "x.foo ends neither in .npy nor in .pt"),
+        ("nonsense", "No such command 'nonsense'; see bytepair --help"),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_wrong_usage_is_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: str, message: str
+) -> None:
+    assert message in error_of(capsys, monkeypatch, *words.split(), code=2)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("convert tokenizer x --source-format foo", "there is no format 'foo'; there are bytepair"),
+        ("convert tokenizer x.tiktoken", "Pass --lossy to write it all the same"),
+        ("download --endpoint notaurl --dir d", "the endpoint 'notaurl' is no URL, such as http"),
+        ("train bad.txt -o new", "bad.txt is not UTF-8 at byte 1; pass --errors replace to go on"),
+        ("train --vocab-size 9 -o new", "--vocab-size 9 is too small"),
+        ("evaluate --against none --val bad.txt", "bytepair: bad.txt is not UTF-8 at byte 1\n"),
+        ("encode missing.txt", "bytepair: missing.txt: No such file or directory\n"),
+    ],
+)
+def test_failures_are_in_the_words_of_the_command(
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    words: str,
+    message: str,
+) -> None:
+    before = sorted(folder.rglob("*"))
+    assert message in error_of(capsys, monkeypatch, *words.split())
+    assert sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("module", "words", "message"),
+    [
+        ("ray", "count a.txt --ray -o c.parquet", "install Ray: pip install 'bytepair[ray]'"),
+        ("ray", "shard a.txt --ray -o out", "install Ray: pip install 'bytepair[ray]'"),
+        ("huggingface_hub", "download foo/bar", "pip install 'bytepair[hub]'"),
+        ("huggingface_hub", "convert foo/bar out.bytepair", "bytepair[hub]"),
+        ("huggingface_hub", "train hf://datasets/foo/bar -o new", "pip install 'bytepair[hub]'"),
+        ("torch", "evaluate --token-bytes x.pt", "install torch: pip install 'bytepair[torch]'"),
+    ],
+)
+def test_a_missing_extra_is_said_before_any_work(
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    module: str,
+    words: str,
+    message: str,
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.setattr(bytepair.evaluate, "measure", None)
+    before = sorted(folder.rglob("*"))
+    assert message in error_of(capsys, monkeypatch, *words.split())
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_a_file_system_that_fails_in_its_own_way(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Errors of `hf://` are neither of Arrow nor `OSError`."""
+
+    class System:
+        def get_file_info(self, *_: object) -> object:
+            raise RuntimeError("no address of hostname")
+
+    module = importlib.import_module("bytepair.documents")
+    monkeypatch.setattr(module, "_file_system", lambda url: (System(), url))
+    said = error_of(capsys, monkeypatch, "train", "hf://datasets/foo/bar")
+    assert said == "bytepair: hf://datasets/foo/bar: no address of hostname\n"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_whatever_a_command_raises_is_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def fail(**_: object) -> None:
+        raise KeyError("a defect\nin two lines")
+
+    command = cli.command.get_command(click.Context(cli.command), name)
+    assert command is not None
+    monkeypatch.setattr(command, "callback", fail)
+    words = {
+        "train": [], "download": [], "plan": [], "pipeline": ["a.txt", "-o", "out"],
+        "count": ["a.txt"], "shard": ["a.txt", "-o", "out"], "convert": ["tokenizer", "x"],
+        "verify": ["tokenizer"],
+    }.get(name, [])  # fmt: skip
+    error = error_of(capsys, monkeypatch, name, *words)
+    assert error.startswith("bytepair: unexpected KeyError: ")
+    assert "BYTEPAIR_DEBUG=1" in error
+    monkeypatch.setenv("BYTEPAIR_DEBUG", "1")
+    with pytest.raises(SystemExit, match="1"):
+        cli.main()
+    said = capsys.readouterr().err
+    assert said.startswith("Traceback")
+    assert said.splitlines()[-1] + "\n" == error
+
+
+@pytest.mark.filterwarnings("always")
+def test_warnings_are_in_the_words_of_the_command(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("shard", "a.txt", "-o", "out", "--format", "llmc")
+    assert "pass a smaller --tokens-per-shard" in error_of(capsys, monkeypatch, *words, code=0)
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ('pass errors="replace" to go on', "pass --errors replace to go on"),
+        ("pass vocab_size=300", "pass --vocab-size 300"),
+        ("vocab_size 3 is too small", "--vocab-size 3 is too small"),
+        ("pass special_tokens=, {} if none", "pass --special, {} if none"),
+        ("pass lossy=True to read it", "pass --lossy of bytepair convert to read it"),
+        ("pass pattern= to say it", "pass --pattern of bytepair convert to say it"),
+        ("raise vocab_size.", "raise --vocab-size."),
+        # Words of English, what somebody wrote, and paths stay.
+        ("errors are errors", "errors are errors"),
+        ("there is no column 'vocab_size'", "there is no column 'vocab_size'"),
+        ("/tmp/vocab_size/x is gone", "/tmp/vocab_size/x is gone"),
+        ("vocab_size.txt is gone", "vocab_size.txt is gone"),
+        ("other=True", "other=True"),
+        ("it is bad; pass other=True to go on", "it is bad"),
+        ("it is bad; mend it, or pass other=True to go on; or not", "it is bad; mend it; or not"),
+    ],
+)
+def test_keywords_become_options(message: str, said: str) -> None:
+    train = click.Command(
+        "train",
+        params=[click.Option(["--errors"]), click.Option(["--vocab-size"]),
+                click.Option(["--special"])],
+    )  # fmt: skip
+    lossy = click.Option(["--lossy"], is_flag=True)
+    convert = click.Command("convert", params=[lossy, click.Option(["--pattern"])])
+    assert in_words_of([train, convert], message) == said

@@ -1,0 +1,145 @@
+"""The ending of a file means the same to every function and command that reads files."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+import bytepair
+from bytepair.cli import command
+from bytepair.errors import CorpusError
+
+TEXTS = ["one two, three", "", "vier fünf 六"]
+LINES = "".join(json.dumps({"text": text}) + "\n" for text in TEXTS).encode()
+REFUSED = {
+    "a.json": (json.dumps([{"text": text} for text in TEXTS]).encode(), "rename it to .jsonl"),
+    "a.json.gz": (gzip.compress(b'{"text": "a"}'), "rename it to .jsonl"),
+    "a.CSV": (b"text\none\n", "write it as parquet or jsonl"),
+    "a.tsv.zst": (pa.compress(b"text\none\n", "zstd", asbytes=True), "as parquet or jsonl"),
+    "a.jsonl.bz2": (b"BZh9", "unpack it"),
+    "a.tar.gz": (gzip.compress(b"..."), "unpack it"),
+}
+READ = {
+    "a.jsonl": LINES,
+    "a.NDJSON": LINES,
+    "a.jsonl.gz": gzip.compress(LINES),
+    "a.jsonl.ZST": pa.compress(LINES, "zstd", asbytes=True),
+    "a.parquet": None,
+    "a.txt": "one two, three\nvier fünf 六".encode(),
+    "a.py": b"print('one two, three')\n",
+    "README": b"one two, three",
+    "a.txt.GZ": gzip.compress(b"one two, three"),
+}
+
+
+@pytest.fixture(scope="module")
+def tok() -> bytepair.Tokenizer:
+    return bytepair.train(bytepair.sample.paths(), 600)
+
+
+def write(folder: Path, name: str, data: bytes | None) -> Path:
+    if data is None:
+        pq.write_table(pa.table({"text": TEXTS}), folder / name)
+    else:
+        (folder / name).write_bytes(data)
+    return folder / name
+
+
+def documents_in(name: str, data: bytes | None) -> list[str]:
+    """What each ending means, the plain way."""
+    if data is None or "json" in name.lower():
+        return TEXTS
+    return ["one two, three" if name.endswith("GZ") else data.decode()]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_kind_that_is_not_read_is_refused_everywhere(
+    name: str, tmp_path: Path, tok: bytepair.Tokenizer
+) -> None:
+    data, way_out = REFUSED[name]
+    path = write(tmp_path, name, data)
+    tok.save(tmp_path / "tok")
+    uses: list[Callable[[], Any]] = [
+        lambda: bytepair.train(path, 300),
+        lambda: bytepair.count([path]),
+        lambda: bytepair.count(str(tmp_path / "a.*")),
+        lambda: list(bytepair.documents(path)),
+        lambda: list(bytepair.documents(path.as_uri())),
+        lambda: bytepair.shards.write(path, tok, tmp_path / "out", on_error="skip"),
+        lambda: bytepair.evaluate.documents(path),
+        lambda: tok.encode_file(path),
+        lambda: bytepair.pipeline(path, tmp_path / "out", 300),
+    ]
+    for use in uses:
+        with pytest.raises(CorpusError, match=way_out):
+            use()
+    assert not (tmp_path / "out").exists()
+    result = CliRunner().invoke(command, ["encode", str(path), "-t", str(tmp_path / "tok")])
+    assert result.exit_code == 1
+    assert way_out in result.output
+
+
+@pytest.mark.parametrize("name", READ)
+def test_a_kind_that_is_read_has_the_same_documents_everywhere(
+    name: str, tmp_path: Path, tok: bytepair.Tokenizer
+) -> None:
+    path = write(tmp_path, name, READ[name])
+    texts = documents_in(name, READ[name])
+    tok.save(tmp_path / "tok")
+    found = [text for batch in bytepair.documents(path) for text in batch.column(0).to_pylist()]
+    assert found == texts
+    assert bytepair.count(path) == bytepair.count(texts)
+    options: dict[str, Any] = {"vocab_size": 258, "special_tokens": []}
+    assert bytepair.train(path, **options) == bytepair.train(texts, **options)
+    assert bytepair.evaluate.documents(path) == texts
+    made = bytepair.shards.write(path, tok, tmp_path / "out")
+    assert made.documents == len(texts)
+    ids, offsets = tok.encode_file(path)
+    expected = tok.encode_batch_to_numpy(texts)
+    assert ids.dtype == expected[0].dtype
+    assert ids.tolist() == expected[0].tolist()
+    assert offsets.tolist() == expected[1].tolist()
+    words = ["encode", str(path), "-t", str(tmp_path / "tok"), "--json"]
+    lines = CliRunner().invoke(command, words).stdout.splitlines()
+    assert [json.loads(line) for line in lines] == tok.encode_batch(texts)
+
+
+def test_encode_file_takes_the_options_of_tables(tmp_path: Path, tok: bytepair.Tokenizer) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"body": "<|bos|>one"}\n{"body": "two"}\n', encoding="utf-8")
+    ids, offsets = tok.encode_file(path, column="body", special="all", prepend="<|bos|>")
+    bos = tok.special_tokens["<|bos|>"]
+    assert np.split(ids, offsets[1:-1])[0].tolist() == [bos, bos, *tok.encode("one")]
+    with pytest.raises(CorpusError, match="no object has a field 'text'"):
+        tok.encode_file(path)
+    with pytest.raises(ValueError, match="separator is for plain text"):
+        tok.encode_file(path, separator="\n")
+    path.write_text("", encoding="utf-8")
+    assert [array.tolist() for array in tok.encode_file(path)] == [[], [0]]
+    bad = tmp_path / "b.jsonl"
+    bad.write_bytes(b'{"text": "a\xff"}\n')
+    with pytest.raises(CorpusError, match="not UTF-8"):
+        tok.encode_file(bad)
+    assert tok.encode_file(bad, errors="replace")[0].tolist() == tok.encode("a\ufffd")
+
+
+def test_encode_reads_lines_of_packed_text(tmp_path: Path, tok: bytepair.Tokenizer) -> None:
+    tok.save(tmp_path / "tok")
+    path = tmp_path / "a.txt.gz"
+    path.write_bytes(gzip.compress(b"one\ntwo\n"))
+    words = ["encode", str(path), "-t", str(tmp_path / "tok"), "--json", "--lines"]
+    lines = CliRunner().invoke(command, words).stdout.splitlines()
+    assert [json.loads(line) for line in lines] == tok.encode_batch(["one", "two"])
+    table = write(tmp_path, "a.parquet", None)
+    result = CliRunner().invoke(command, [*words[:1], str(table), *words[2:]])
+    assert result.exit_code == 2
+    assert "--lines is for text" in result.output

@@ -1,0 +1,233 @@
+"""Options that contradict each other, or would be ignored, are errors or are done, everywhere.
+
+What the functions behind them refuse stands here too.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bytepair
+from bytepair.cli import COMMANDS
+from bytepair.errors import CountsError, DownloadError, FormatError, PlanError, ShardError
+from formats import TARGETS, asked, small, written
+
+TOK = small()
+
+
+def run(
+    *words: str, cwd: Path, code: int = 0, stdin: bytes = b""
+) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "bytepair", *words]
+    done = subprocess.run(command, cwd=cwd, capture_output=True, input=stdin, check=False)
+    assert done.returncode == code, done.stderr.decode()
+    assert b"Traceback" not in done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A text, its counts, a tokenizer, a rank file and shards."""
+    cwd = tmp_path_factory.mktemp("options")
+    (cwd / "a.txt").write_text("hello hello help world " * 10)
+    tok = bytepair.train(cwd / "a.txt", 268)
+    tok.save(cwd / "tokenizer")
+    tok.export(cwd / "x.tiktoken", lossy=True)
+    bytepair.count(cwd / "a.txt").save(cwd / "counts.parquet")
+    bytepair.shards.write(cwd / "a.txt", tok, cwd / "shards")
+    return cwd
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("encode --text hi a.txt", "[FILES]... and --text contradict each other"),
+        ("evaluate --markdown --json", "--markdown and --json contradict each other"),
+        ("evaluate --against none --against gpt2", "--against none contradicts the other"),
+        ("evaluate --max-chars 5", "--max-chars would be ignored: there is neither --train nor"),
+        ("report --column body", "--column would be ignored: there is neither --train nor"),
+        ("evaluate --sizes x.png", "x.png ends neither in .csv nor in .svg"),
+        ("evaluate --token-bytes x.txt", "x.txt ends neither in .npy nor in .pt"),
+        ("inspect --text hi --count 3", "--text and --count contradict each other"),
+        ("plan --params 1M --text a.txt", "--text would be ignored: without --tokenizer nothing"),
+        (
+            "plan --params 1M -t tokenizer --rate 1M",
+            "--rate would be ignored: the tokenizer says it",
+        ),
+        ("plan --params 1M --vocab-size 9", "it has at least the 256 bytes"),
+        ("verify tokenizer --ties hf", "--ties would be ignored: without COUNTS"),
+        ("verify tokenizer --samples 3", "--samples would be ignored: tokenizer holds no shards"),
+        ("verify tokenizer counts.parquet --samples 3", "--samples would be ignored: COUNTS are"),
+        ("verify shards --min-count 2", "--min-count would be ignored: shards holds shards"),
+        (
+            "count a.txt --rank 0 --world 1 --memory-limit 1M",
+            "--memory-limit would be ignored: ranks and Ray read",
+        ),
+        ("count a.txt --ray --errors strict", "--errors would be ignored: ranks and Ray read all"),
+        ("shard a.txt -o out --bos --bos-token <|bos|>", "--bos and --bos-token contradict"),
+        ("shard a.txt -o out --eos --eos-token <|bos|>", "--eos and --eos-token contradict"),
+    ],
+)
+def test_what_contradicts_or_is_ignored_is_wrong_usage(
+    folder: Path, words: str, message: str
+) -> None:
+    error = run(*words.split(" "), cwd=folder, code=2).stderr.decode()
+    assert message in " ".join(error.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("count a.txt --ray --rank 0", "with Ray there are no ranks"),
+        ("shard a.txt -o out --ray --world 2", "with Ray there are no ranks"),
+        ("download fineweb-edu --pattern *.json", "fineweb-edu is a fixed list of files"),
+        ("plan --params 1M --depth 2 --width 4", "depth says nothing beside params and width"),
+        ("train counts.parquet --max-chars 5", "counts hold no text"),
+        ("train counts.parquet --pattern gpt2", "the counts were made with the pattern"),
+        ("convert tokenizer x.json --pattern gpt2", "and not \"'(?:[sdmt]"),
+        ("convert tokenizer x.json --revision main", "--revision main does not apply"),
+        ("convert tokenizer x.json --special {\"<|x|>\":1}", "the special token '<|x|>' is none"),
+        ("verify nope", "there is nothing at nope; look at the name"),
+        ("verify .", "there is no tokenizer and no shards at .; look at the name"),
+        ("verify tokenizer nope.parquet", "there are no counts at nope.parquet; look at the name"),
+        ("inspect x.tiktoken", "a rank file does not say how text is split"),
+    ],
+)  # fmt: skip
+def test_what_a_function_refuses_is_one_line(folder: Path, words: str, message: str) -> None:
+    error = run(*words.split(" "), cwd=folder, code=1).stderr.decode()
+    assert error.startswith("bytepair: ")
+    assert message in error
+    assert not (folder / "x.json").exists()
+
+
+def test_the_pattern_of_a_file_that_has_none_is_taken_by_all(folder: Path) -> None:
+    said = ["--pattern", "nanochat"]
+    assert b"268" not in run("inspect", "x.tiktoken", *said, cwd=folder).stderr
+    ids = run("encode", "-t", "x.tiktoken", *said, "--text", "hello", cwd=folder).stdout
+    assert [int(id) for id in ids.split()] == bytepair.load(folder / "tokenizer").encode("hello")
+    words = ["decode", "-t", "x.tiktoken", *said]
+    assert run(*words, *ids.decode().split(), cwd=folder).stdout == b"hello"
+    assert b"whole" in run("verify", "x.tiktoken", *said, cwd=folder).stdout
+    words = ["plan", "--params", "1M", "-t", "x.tiktoken", *said, "--text", "a.txt"]
+    assert b"parameters" in run(*words, cwd=folder).stdout
+
+
+def test_a_foreign_tokenizer_is_verified(folder: Path) -> None:
+    bytepair.load(folder / "tokenizer").export(folder / "foreign", "huggingface")
+    assert b"whole, and every table is right" in run("verify", "foreign", cwd=folder).stdout
+
+
+@pytest.mark.parametrize("name", ["", *COMMANDS])
+def test_help_has_a_short_name(name: str, tmp_path: Path) -> None:
+    words = [name] if name else []
+    short, long = (run(*words, flag, cwd=tmp_path).stdout for flag in ("-h", "--help"))
+    assert short == long
+    assert b"-h, --help" in short
+
+
+def test_a_dash_is_standard_input(folder: Path, tmp_path: Path) -> None:
+    text = (folder / "a.txt").read_bytes()
+    run("train", "-", "--vocab-size", "268", "-o", "out", cwd=tmp_path, stdin=text)
+    assert bytepair.load(tmp_path / "out") == bytepair.load(folder / "tokenizer")
+    run("count", "-", cwd=tmp_path, stdin=text)
+    assert bytepair.Counts.load(tmp_path / "counts.parquet") == bytepair.count([text.decode()])
+    tokenizer = str(folder / "tokenizer")
+    twice = run("encode", "-", "-t", tokenizer, cwd=tmp_path, stdin=text).stdout
+    assert twice == run("encode", "-t", tokenizer, cwd=tmp_path, stdin=text).stdout != b"\n"
+    error = run("count", "-", "--checkpoint", "c", cwd=tmp_path, stdin=text, code=2).stderr
+    assert b"standard input cannot be read again" in error
+    error = run("train", "-", cwd=tmp_path, stdin=b"a\xff", code=1).stderr
+    assert b"standard-input.txt is not UTF-8 at byte 1" in error
+
+
+def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    with pytest.raises(ImportError, match=r"bytepair\[hf\]"):
+        TOK.to_huggingface()
+
+
+def test_sizes_of_vocabularies_have_endings(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("hello hello help world " * 10)
+    run("train", "a.txt", "--vocab-size", "0.266k", cwd=tmp_path)
+    assert bytepair.load(tmp_path / "tokenizer").vocab_size == 266
+    error = run("train", "a.txt", "--vocab-size", "64kB", cwd=tmp_path, code=2).stderr.decode()
+    assert "'64kB' is no number" in error
+    out = run("plan", "--params", "1M", "--vocab-size", "64k", "--width", "1", cwd=tmp_path).stdout
+    assert b"128,000 ids would cost" in out
+
+
+def test_a_least_count_that_is_too_high_is_said(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("hello hello help world " * 10)
+    words = ["train", "a.txt", "--vocab-size", "300", "--min-count", "1000"]
+    error = run(*words, cwd=tmp_path).stderr.decode()
+    assert "no more pairs to merge that occur 1,000 times (--min-count)" in error
+    assert "lower --min-count" in error
+
+
+@pytest.mark.parametrize("call", [bytepair.train, bytepair.pipeline])
+def test_the_order_of_special_tokens_is_that_of_their_ids(call: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("hello")
+    more = [tmp_path / "out"] if call is bytepair.pipeline else []
+    for wrong, message in [
+        ({"<|bos|>": 0}, "a dict, but training gives the ids"), ({"<|bos|>"}, "has no order"),
+        ("<|bos|>", "is a str"),
+    ]:  # fmt: skip
+        with pytest.raises(TypeError, match=message):
+            call(tmp_path / "a.txt", *more, vocab_size=265, special_tokens=wrong)
+    assert not (tmp_path / "out").exists()
+
+
+def test_options_of_training_are_checked_before_the_text_is_read() -> None:
+    def text() -> Any:
+        assert not wrong, "the text is read"
+        yield ""
+
+    wrong: list[dict[str, Any]] = [
+        {"vocab_size": 264}, {"min_count": 0}, {"ties": "x"}, {"pattern": "("},
+        {"special_tokens": ["a", "a"]}, {"initial_tokens": ["two words"]}, {"max_token_bytes": 0},
+        {"errors": "x"}, {"memory_limit": 0}, {"max_chars": 0},
+    ]  # fmt: skip
+    for option in wrong:
+        with pytest.raises(ValueError):  # noqa: PT011
+            bytepair.train(text(), **{"vocab_size": 300, **option})
+
+
+def test_functions_refuse_what_they_would_ignore(tmp_path: Path) -> None:
+    counts = bytepair.count(["hello hello"])
+    with pytest.raises(CountsError, match="counts hold no text"):
+        bytepair.extend(bytepair.train(counts, 266), counts, 1, column="body")
+    with pytest.raises(PlanError, match="depth says nothing"):
+        bytepair.plan.plan(1e6, depth=2, width=4)
+    with pytest.raises(DownloadError, match="a fixed list of files"):
+        bytepair.download.download(pattern="*.json")
+    with pytest.raises(ShardError, match="with Ray there are no ranks"):
+        bytepair.distributed.count(["a"], tmp_path / "c.parquet", ray=True, rank=0)
+
+
+@pytest.mark.parametrize("format", TARGETS)
+def test_a_file_and_the_caller_do_not_contradict_each_other(format: str, tmp_path: Path) -> None:
+    path, said = written(TOK, tmp_path, format), asked(TOK, format)
+    assert bytepair.load(path, format, **said) == bytepair.load(
+        path, format, **{**said, "pattern": "gpt2", "special_tokens": TOK.special_tokens}
+    )
+    if "pattern" not in said and format != "gpt2":
+        with pytest.raises(FormatError, match="leave out pattern="):
+            bytepair.load(path, format, **said, pattern="qwen2")
+    if "special_tokens" not in said:
+        with pytest.raises(FormatError, match="leave out special_tokens="):
+            bytepair.load(path, format, **said, special_tokens={"<|bos|>": 7})
+    with pytest.raises(FormatError, match="revision='main' does not apply"):
+        bytepair.load(path, format, **said, revision="main")
+
+
+def test_an_object_has_no_format_and_no_revision() -> None:
+    for option in ({"format": "huggingface"}, {"revision": "main"}):
+        with pytest.raises(FormatError, match="does not apply to this, which is an object"):
+            bytepair.load(TOK.to_tiktoken(), **option)  # type: ignore[arg-type]
+    assert json.loads(TOK.to_huggingface().to_str())

@@ -1,0 +1,120 @@
+"""Nothing that writes a tokenizer replaces another one unasked, and nobody's work is lost."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import bytepair
+from bytepair.errors import OverwriteError
+from formats import TARGETS, small
+
+ONE = small()
+OTHER = bytepair.Tokenizer.from_ranks(
+    ONE.mergeable_ranks | {b"lo": 261}, pattern="gpt2", special_tokens=ONE.special_tokens
+)
+
+
+def listing(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+@pytest.mark.parametrize("format", TARGETS)
+def test_another_tokenizer_is_not_replaced_unasked(format: str, tmp_path: Path) -> None:
+    target = tmp_path / TARGETS[format]
+    ONE.export(target, format, lossy=True)
+    before = listing(tmp_path)
+    ONE.export(target, format, lossy=True)  # the same again is no question
+    with pytest.raises(OverwriteError, match="overwrite=True to replace it"):
+        OTHER.export(target, format, lossy=True)
+    assert listing(tmp_path) == before
+    OTHER.export(target, format, lossy=True, overwrite=True)
+    assert listing(tmp_path) != before
+    OTHER.export(target, format, lossy=True)
+
+
+@pytest.mark.parametrize("format", [*TARGETS, "a folder"])
+def test_a_file_of_something_else_is_not_replaced_unasked(format: str, tmp_path: Path) -> None:
+    target = tmp_path / TARGETS.get(format, "")
+    if format == "a folder":
+        target, format = tmp_path / "tokenizer.bytepair", "bytepair"
+    file = {"gpt2": target / "vocab.json", "nanochat": target / "tokenizer.pkl"}.get(format, target)
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("years of work")
+    with pytest.raises(OverwriteError, match=file.name):
+        ONE.export(target, format, lossy=True)
+    assert file.read_text() == "years of work"
+
+
+def test_an_equal_tokenizer_in_other_words_is_no_question(tmp_path: Path) -> None:
+    ONE.save(tmp_path)
+    named = ONE.with_notes({"name": "one"})
+    named.save(tmp_path)
+    assert bytepair.load(tmp_path).notes == named.notes
+    named.save(tmp_path, tables=False)
+    with pytest.raises(OverwriteError, match=r"tokenizer\.bytepair"):
+        OTHER.save(tmp_path)
+    OTHER.save(tmp_path, overwrite=True)
+    assert bytepair.load(tmp_path) == OTHER
+
+
+def test_one_of_several_files_is_enough(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer_config.json").write_text("{}")
+    with pytest.raises(OverwriteError, match=r"tokenizer_config\.json"):
+        ONE.export(tmp_path, "huggingface")
+    assert listing(tmp_path) == {"tokenizer_config.json": b"{}"}
+
+
+def run(*words: str, cwd: Path, code: int = 0) -> str:
+    command = [sys.executable, "-m", "bytepair", *words]
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    return done.stderr
+
+
+def test_train_keeps_what_is_there_and_what_it_made(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("hello hello help world " * 10)
+    words = ["train", "a.txt", "--vocab-size"]
+    assert run(*words, "266", cwd=tmp_path) == ""
+    first = bytepair.load(tmp_path / "tokenizer")
+    assert "tokenizer holds a tokenizer; if" in run(*words, "266", cwd=tmp_path)
+    for _ in range(2):
+        error = run(*words, "267", cwd=tmp_path, code=1)
+        assert "the new one is in tokenizer-2" in error
+        assert bytepair.load(tmp_path / "tokenizer") == first
+        assert bytepair.load(tmp_path / "tokenizer-2").vocab_size == 267
+    assert "tokenizer-3" in run(*words, "268", cwd=tmp_path, code=1)
+    assert run(*words, "268", "--force", cwd=tmp_path) == ""
+    assert bytepair.load(tmp_path / "tokenizer").vocab_size == 268
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "a.txt", "tokenizer", "tokenizer-2", "tokenizer-3"
+    ]  # fmt: skip
+
+
+def test_convert_asks(tmp_path: Path) -> None:
+    ONE.export(tmp_path / "one.bytepair")
+    OTHER.export(tmp_path / "other.bytepair")
+    run("convert", "one.bytepair", "tokenizer.json", cwd=tmp_path)
+    run("convert", "one.bytepair", "tokenizer.json", cwd=tmp_path)
+    error = run("convert", "other.bytepair", "tokenizer.json", cwd=tmp_path, code=1)
+    assert error == (
+        "bytepair: tokenizer.json holds something else than this tokenizer, which would be lost; "
+        "pass --force to replace it, or choose another place\n"
+    )
+    assert bytepair.load(tmp_path / "tokenizer.json") == ONE
+    run("convert", "other.bytepair", "tokenizer.json", "--force", cwd=tmp_path)
+    assert bytepair.load(tmp_path / "tokenizer.json") == OTHER
+
+
+@pytest.mark.parametrize("words", [["train"], ["pipeline"], ["shard"]])
+def test_a_folder_to_write_that_is_a_file_is_said_before_any_work(
+    words: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "a.txt").write_text("hello")
+    for out in ("a.txt", "a.txt/below"):
+        error = run(*words, "a.txt", "-o", out, cwd=tmp_path, code=2)
+        assert "a.txt' is a file; name a folder" in error
+    assert listing(tmp_path) == {"a.txt": b"hello"}
