@@ -58,6 +58,13 @@ def enter(page: Any, text: str) -> None:
     )
 
 
+def share(page: Any) -> None:
+    """Put all of the page's state into its address."""
+    page.evaluate("history.replaceState(null, '', location.pathname)")
+    page.click("#share")
+    page.wait_for_function("() => location.hash.length > 10")
+
+
 def texts(page: Any, pane: int = 0) -> list[str]:
     found: list[str] = page.evaluate(READ, pane)
     return found
@@ -270,9 +277,7 @@ def test_a_link_brings_the_view_back(page: Any, browser: Any) -> None:
     page.select_option("#display", "ids")
     page.check("#special")
     page.click("#names button:nth-child(2)")  # one tokenizer less
-    page.click("#share")
-    page.wait_for_function("() => location.hash.length > 10")
-    page.wait_for_timeout(400)
+    share(page)
     other = browser.new_page()
     other.goto(page.url)
     other.wait_for_selector("[data-ready]", state="attached")
@@ -528,8 +533,7 @@ def test_a_dropped_file_is_taken_byte_for_byte(
     )
     assert page.inner_text(".count").split()[0] == str(len(trained.encode(data.decode())))
     assert page.is_hidden("#refused")
-    page.click("#share")  # the link holds it, too
-    page.wait_for_timeout(400)
+    share(page)
     page.reload()
     page.wait_for_function(
         "(size) => document.querySelector('#sizes').textContent.endsWith(size)",
@@ -650,14 +654,16 @@ def test_on_a_phone_the_token_is_seen_beside_what_is_said_of_it(page: Any, view:
     page.click(f"#tab-{view}")
     page.wait_for_selector(f"#view-{view} .t")
     for place in ("last", "first"):
-        token = getattr(page.locator(f"#view-{view} .t"), place)
+        # Blocks are filled as they come into view, so `last` is looked up once.
+        token = getattr(page.locator(f"#view-{view} .t"), place).element_handle()
         token.click()
         page.wait_for_selector("#inspected dl")
-        page.wait_for_timeout(150)
-        box = token.bounding_box()
-        panel = page.locator("#inspector").bounding_box()
-        assert box["y"] >= 0
-        assert box["y"] + box["height"] <= panel["y"]
+        page.wait_for_function(
+            """(token) => { const box = token.getBoundingClientRect();
+            const panel = document.getElementById('inspector').getBoundingClientRect();
+            return box.top >= 0 && box.bottom <= panel.top; }""",
+            arg=token,
+        )
         page.keyboard.press("Escape")
 
 
