@@ -581,13 +581,13 @@ def test_the_core_reads_what_the_slow_reader_reads(change: int) -> None:
 
 def test_the_core_reads_the_tables_of_a_usual_file() -> None:
     data = json.dumps(huggingface.document(TOK)).encode()
-    found = bytepair._core.Listed.find(data)
+    found = bytepair._core.JsonTables.parse(data)
     assert found is not None
     tables, rest = found
     assert json.loads(rest)["model"]["vocab"] == {}
     assert json.loads(rest)["model"]["merges"] == []
     assert (tables.size, tables.has_all_bytes()) == (len(TOK.mergeable_ranks), True)
-    assert bytepair._core.Listed.find(data[:-1]) is None
+    assert bytepair._core.JsonTables.parse(data[:-1]) is None
 
 
 def test_a_merge_that_makes_an_added_token() -> None:

@@ -95,7 +95,7 @@ def parse(data: bytes, asked: Asked, *, quick: bool = True) -> Parts:
 
 
 def _parse(data: bytes, asked: Asked, quick: bool) -> Parts:
-    listed, rest = (_core.Listed.find(data) if quick else None) or (None, data)
+    listed, rest = (_core.JsonTables.parse(data) if quick else None) or (None, data)
     document = typed(parse_json(rest, FILE), dict, FILE)
     _check_rest(document, asked)
     model = typed(document.get("model"), dict, "model")
@@ -265,7 +265,7 @@ def document(tokenizer: _core.Tokenizer) -> dict[str, Any]:
 def text(tokenizer: _core.Tokenizer) -> str:
     """The text of a `tokenizer.json`; an entry of the vocabulary or a merge on each line."""
     rest = _rest(tokenizer)
-    vocabulary, merges = _core.listed_texts(tokenizer, _also_in_vocabulary(tokenizer))
+    vocabulary, merges = _core.json_texts(tokenizer, _also_in_vocabulary(tokenizer))
     before, _, after = to_json(rest).decode().rpartition('"vocab": {},\n    "merges": []')
     return f'{before}"vocab": {vocabulary},\n    "merges": {merges}{after}'
 

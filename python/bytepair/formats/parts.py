@@ -111,7 +111,7 @@ class Parts:
         notes: what else the file says, to be written back where it fits.
     """
 
-    tokens: dict[bytes, int] | _core.Listed
+    tokens: dict[bytes, int] | _core.JsonTables
     pattern: str
     special_tokens: dict[str, int]
     merges: list[tuple[bytes, bytes]] | None = None
@@ -126,7 +126,7 @@ class Parts:
             VocabularyError: if the tokens, merges or special tokens break a rule.
             PatternError: if the pattern is not a regular expression.
         """
-        if isinstance(self.tokens, _core.Listed):
+        if isinstance(self.tokens, _core.JsonTables):
             return self.tokens.model(
                 self.pattern,
                 self.special_tokens,

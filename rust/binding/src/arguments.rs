@@ -1,4 +1,4 @@
-//! Python arguments that several methods take: texts, ids, special tokens, threads.
+//! Conversion of Python arguments that several methods share: texts, ids, special tokens, threads.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use pyo3::types::PyString;
 use crate::errors;
 use crate::text::text;
 
-/// The UTF-8 of a `str`; a copy, if it is stored otherwise.
+/// The UTF-8 of a `str`, borrowed where possible.
 pub(crate) fn utf8<'a>(string: &'a Bound<'_, PyString>) -> PyResult<Cow<'a, str>> {
     if let Text::Utf8(text) = text(string)? {
         return Ok(Cow::Borrowed(text));
@@ -21,7 +21,7 @@ pub(crate) fn utf8<'a>(string: &'a Bound<'_, PyString>) -> PyResult<Cow<'a, str>
     Ok(Cow::Owned(buffer))
 }
 
-/// The strings of a sequence, kept alive while their text is borrowed.
+/// The strings of an iterable, kept alive while their text is borrowed.
 pub(crate) fn strings<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyString>>> {
     if texts.is_instance_of::<PyString>() {
         return Err(PyTypeError::new_err("a list of texts is expected, not one str; pass [text]"));
@@ -35,7 +35,8 @@ pub(crate) fn strings<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py,
     errors::collect(texts.try_iter()?.enumerate().map(place))
 }
 
-/// How many threads to use: as asked, else `RAYON_NUM_THREADS`, else as many as the process may.
+/// The number of threads: the argument, else `RAYON_NUM_THREADS`, else all that the process may
+/// use.
 pub(crate) fn threads(asked: Option<usize>) -> PyResult<usize> {
     match asked {
         Some(0) => Err(PyValueError::new_err("threads is 0; pass at least 1, or None for all")),
@@ -49,8 +50,8 @@ pub(crate) fn threads(asked: Option<usize>) -> PyResult<usize> {
     }
 }
 
-/// How many threads to use for these texts. For short ones the system is not asked how many there
-/// are, which would take longer than encoding.
+/// The number of threads for these texts. For short texts this is 1 without a system call, which
+/// would take longer than encoding.
 pub(crate) fn threads_for(asked: Option<usize>, texts: &[Text<'_>]) -> PyResult<usize> {
     let weight = texts.iter().map(Text::len).sum();
     match asked {
@@ -59,7 +60,7 @@ pub(crate) fn threads_for(asked: Option<usize>, texts: &[Text<'_>]) -> PyResult<
     }
 }
 
-/// What special tokens in a text mean, and the ids before and after it.
+/// The options `special`, `prepend` and `append`.
 pub(crate) fn options(
     tokenizer: &bytepair::Tokenizer,
     special: Option<&Bound<'_, PyAny>>,
@@ -100,7 +101,7 @@ fn affix(
     Ok(Some(id))
 }
 
-/// One id. A number that no id can be is reported like an id that does not exist.
+/// One id. An integer out of range is reported like an unknown id.
 pub(crate) fn id(tokenizer: &bytepair::Tokenizer, number: &Bound<'_, PyAny>) -> PyResult<u32> {
     number.extract().map_err(|error: PyErr| {
         if error.is_instance_of::<PyTypeError>(number.py()) {
@@ -119,7 +120,7 @@ pub(crate) fn offsets(array: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
     }
 }
 
-/// Offsets that rise and are not negative.
+/// Convert offsets, which must be non-negative and ascending.
 fn spans<T: Copy + TryInto<usize>>(offsets: &[T]) -> PyResult<Vec<usize>> {
     let wrong = || PyValueError::new_err("the offsets of the texts must rise from 0 on");
     let all = offsets.iter().map(|&at| at.try_into().map_err(|_| wrong()));

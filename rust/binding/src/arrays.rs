@@ -1,4 +1,4 @@
-//! Arrays of ids, handed to numpy without a copy.
+//! Encodes into numpy arrays without a copy.
 
 use std::ops::Range;
 
@@ -9,8 +9,8 @@ use pyo3::prelude::*;
 
 use crate::errors;
 
-/// Ids of 16 or 32 bits, and where those of each text begin, with the end of the last.
-pub(crate) type Arrays<'py> = (Bound<'py, PyAny>, Bound<'py, PyArray1<i64>>);
+/// Ids of 16 or 32 bits; the start of each text in them, then the end of the last text.
+pub(crate) type NumpyArrays<'py> = (Bound<'py, PyAny>, Bound<'py, PyArray1<i64>>);
 
 /// Encode texts into one array.
 pub(crate) fn encode<'py>(
@@ -19,7 +19,7 @@ pub(crate) fn encode<'py>(
     texts: &[Text<'_>],
     options: &EncodeOptions,
     threads: usize,
-) -> PyResult<Arrays<'py>> {
+) -> PyResult<NumpyArrays<'py>> {
     if tokenizer.fits_u16() {
         encode_as::<u16>(py, tokenizer, texts, options, threads)
     } else {
@@ -33,19 +33,19 @@ fn encode_as<'py, T: Id + Element>(
     texts: &[Text<'_>],
     options: &EncodeOptions,
     threads: usize,
-) -> PyResult<Arrays<'py>> {
+) -> PyResult<NumpyArrays<'py>> {
     into_numpy(py, py.detach(|| tokenizer.encode_arrays::<T>(texts, options, threads)))
 }
 
 pub(crate) fn into_numpy<T: Id + Element>(
     py: Python<'_>,
     arrays: bytepair::Result<bytepair::batch::arrays::Arrays<T>>,
-) -> PyResult<Arrays<'_>> {
+) -> PyResult<NumpyArrays<'_>> {
     let arrays = arrays.map_err(|e| errors::python(&e))?;
     Ok((arrays.ids.into_pyarray(py).into_any(), arrays.offsets.into_pyarray(py)))
 }
 
-/// The places between two offsets, which the core made.
+/// The range between two offsets of the core, which are never negative.
 pub(crate) fn range(start: i64, end: i64) -> Range<usize> {
     let place = |offset| usize::try_from(offset).unwrap_or(0);
     place(start)..place(end)

@@ -1,4 +1,4 @@
-//! Arrays of ids out of Arrow columns and text files.
+//! Encodes Arrow columns and text files into arrays.
 
 use std::path::PathBuf;
 
@@ -8,23 +8,23 @@ use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::tokenizer::Tokenizer;
+use crate::tokenizer::PyTokenizer;
 use crate::{arguments, arrays};
 
-/// Encode the texts of an Arrow string column: its bytes and its offsets.
+/// Encode the texts of an Arrow string column, given its bytes and its offsets.
 #[pyfunction]
 #[pyo3(signature = (tokenizer, data, offsets, *, special=None, prepend=None, append=None, threads=None))]
 #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
 pub(crate) fn encode_utf8<'py>(
     py: Python<'py>,
-    tokenizer: &Bound<'py, Tokenizer>,
+    tokenizer: &Bound<'py, PyTokenizer>,
     data: PyReadonlyArray1<'py, u8>,
     offsets: &Bound<'py, PyAny>,
     special: Option<&Bound<'py, PyAny>>,
     prepend: Option<&Bound<'py, PyAny>>,
     append: Option<&Bound<'py, PyAny>>,
     threads: Option<usize>,
-) -> PyResult<arrays::Arrays<'py>> {
+) -> PyResult<arrays::NumpyArrays<'py>> {
     let options = tokenizer.get().options(special, prepend, append)?;
     let tokenizer = tokenizer.get().core();
     let (data, offsets) = (data.as_slice()?, arguments::offsets(offsets)?);
@@ -42,7 +42,7 @@ pub(crate) fn encode_utf8<'py>(
 #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
 pub(crate) fn encode_file<'py>(
     py: Python<'py>,
-    tokenizer: &Bound<'py, Tokenizer>,
+    tokenizer: &Bound<'py, PyTokenizer>,
     path: PathBuf,
     separator: Vec<u8>,
     lossy: bool,
@@ -50,7 +50,7 @@ pub(crate) fn encode_file<'py>(
     prepend: Option<&Bound<'py, PyAny>>,
     append: Option<&Bound<'py, PyAny>>,
     threads: Option<usize>,
-) -> PyResult<arrays::Arrays<'py>> {
+) -> PyResult<arrays::NumpyArrays<'py>> {
     let options = tokenizer.get().options(special, prepend, append)?;
     let tokenizer = tokenizer.get().core();
     let threads = arguments::threads(threads)?;

@@ -1,4 +1,4 @@
-//! `Counter`: from texts to counts.
+//! `Counter`: counts the pretokens of texts.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,18 +10,18 @@ use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::counts::Counts;
+use crate::counts::PyCounts;
 use crate::{arguments, errors};
 
 /// Counts the pretokens of a stream of texts.
-#[pyclass(frozen, module = "bytepair._core")]
-pub(crate) struct Counter {
+#[pyclass(frozen, name = "Counter", module = "bytepair._core")]
+pub(crate) struct PyCounter {
     pattern: Pattern,
     /// `None` once finished.
     inner: Mutex<Option<bytepair::Counter>>,
 }
 
-impl Counter {
+impl PyCounter {
     fn lock(&self) -> MutexGuard<'_, Option<bytepair::Counter>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -38,7 +38,7 @@ impl Counter {
 }
 
 #[pymethods]
-impl Counter {
+impl PyCounter {
     #[new]
     #[pyo3(signature = (pattern, threads=None, *, memory_limit=None, careful=false))]
     fn new(
@@ -67,7 +67,7 @@ impl Counter {
         self.with(py, |counter| counter.add(&memory::collect(texts.iter().map(|text| &**text))?))
     }
 
-    /// Count the texts of an Arrow string column: its bytes and its offsets.
+    /// Count the texts of an Arrow string column, given its bytes and its offsets.
     fn add_utf8(
         &self,
         py: Python<'_>,
@@ -80,9 +80,9 @@ impl Counter {
         self.with(py, |counter| counter.add(&texts))
     }
 
-    /// Count the texts of a column of parquet files; false, if the files are no such as are read here.
-    /// Now and then `on_progress` is called with the number of texts so far, of their bytes, and of the
-    /// bytes that came out of each file.
+    /// Count the texts of a column of parquet files; returns false if the core cannot read the
+    /// files. `on_progress` is called now and then with the number of texts so far, their bytes,
+    /// and the bytes read from each file.
     #[pyo3(signature = (files, column, on_progress, *, most_page_bytes=usize::MAX,
                         most_document_bytes=usize::MAX))]
     fn add_parquet(
@@ -119,35 +119,35 @@ impl Counter {
         stopped.map_or(done, Err).map(|()| true)
     }
 
-    /// How many texts were counted.
+    /// The number of texts counted.
     #[getter]
     fn texts(&self, py: Python<'_>) -> PyResult<u64> {
         self.with(py, |counter| Ok(counter.texts()))
     }
 
-    /// Whether it has all of each batch that it was given, but for those that it refused as a whole.
+    /// Whether every batch was counted completely or refused as a whole.
     #[getter]
     fn is_whole(&self, py: Python<'_>) -> PyResult<bool> {
         self.with(py, |counter| Ok(counter.is_whole()))
     }
 
-    /// How many bytes of text were counted.
+    /// The number of bytes of text counted.
     #[getter]
     fn text_bytes(&self, py: Python<'_>) -> PyResult<u64> {
         self.with(py, |counter| Ok(counter.text_bytes()))
     }
 
     /// The counts; the counter cannot be used afterwards.
-    fn finish(&self, py: Python<'_>) -> PyResult<Counts> {
+    fn finish(&self, py: Python<'_>) -> PyResult<PyCounts> {
         let counts = py.detach(|| self.lock().take().map(bytepair::Counter::finish));
         let counts = counts
             .ok_or_else(|| PyValueError::new_err("this counter is finished; make a new one"))?
             .map_err(|e| errors::python(&e))?;
-        Ok(Counts::new(self.pattern.clone(), counts))
+        Ok(PyCounts::new(self.pattern.clone(), counts))
     }
 }
 
-/// The documents between the offsets; the error says which one is not UTF-8, and where.
+/// The documents between the offsets; an error names the document that is not UTF-8, and the byte.
 fn documents<'a>(data: &'a [u8], offsets: &[usize]) -> PyResult<Vec<&'a str>> {
     let wrong = errors::CorpusError::new_err::<String>;
     let document = |(index, pair): (usize, &[usize])| {

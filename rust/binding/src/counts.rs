@@ -13,18 +13,19 @@ use crate::errors::CountsError;
 type Columns<'py> =
     (Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<u64>>);
 
-/// What an item takes in Python beside its bytes, and after so many bytes somebody looks again whether there is memory.
+/// Bytes of memory for a Python item beside its bytes. Memory is checked once for every `CHECKED`
+/// bytes.
 const ITEM: usize = 200;
 const CHECKED: usize = 1 << 20;
 
 /// The distinct pretokens of a corpus and how often each occurs.
-#[pyclass(frozen, module = "bytepair._core")]
-pub(crate) struct Counts {
+#[pyclass(frozen, name = "Counts", module = "bytepair._core")]
+pub(crate) struct PyCounts {
     pub(crate) pattern: Pattern,
     pub(crate) inner: bytepair::Counts,
 }
 
-impl Counts {
+impl PyCounts {
     pub(crate) fn new(pattern: Pattern, inner: bytepair::Counts) -> Self {
         Self { pattern, inner }
     }
@@ -36,7 +37,7 @@ impl Counts {
 }
 
 #[pymethods]
-impl Counts {
+impl PyCounts {
     fn __len__(&self) -> usize {
         self.inner.len()
     }
@@ -58,13 +59,13 @@ impl Counts {
         self.pattern.regex()
     }
 
-    /// How many pretokens the corpus has.
+    /// The number of pretokens of the corpus.
     #[getter]
     fn total(&self) -> PyResult<u64> {
         self.inner.total().map_err(|e| errors::python(&e))
     }
 
-    /// How many bytes the corpus has.
+    /// The number of bytes of the corpus.
     #[getter]
     fn text_bytes(&self) -> u128 {
         self.inner.text_bytes()
@@ -83,19 +84,19 @@ impl Counts {
         errors::list(py, errors::collect(items)?)
     }
 
-    /// Counts of distinct pretokens that were made elsewhere, in order of first occurrence.
+    /// Build counts from distinct pretokens and their counts, in order of first occurrence.
     #[staticmethod]
     fn from_items(items: &Bound<'_, PyAny>, pattern: &str) -> PyResult<Self> {
         let items = items.try_iter()?.map(|item| item?.extract());
         let items: Vec<(Vec<u8>, u64)> = errors::collect(items)?;
         let bytes: usize = items.iter().map(|(pretoken, _)| pretoken.len()).sum();
-        // Columns that grow are copied.
+        // Growing arrays are copied.
         errors::checked(memory::check(3 * (bytes + 2 * size_of::<u64>() * items.len())))?;
         let inner = bytepair::Counts::new(items.iter().map(|(token, n)| (&**token, *n)));
         Ok(Self { pattern: Pattern::from_regex(pattern), inner })
     }
 
-    /// The bytes of all pretokens, where each starts (and the end of the last), and the counts.
+    /// The bytes of all pretokens, the start of each (and the end of the last), and the counts.
     fn columns<'py>(&self, py: Python<'py>) -> PyResult<Columns<'py>> {
         let (bytes, ends, numbers) = self.inner.columns();
         let ends = std::iter::once(0).chain(ends.iter().copied()).map(i64::try_from);
@@ -106,7 +107,7 @@ impl Counts {
         Ok((bytes.into_pyarray(py), offsets.into_pyarray(py), numbers.into_pyarray(py)))
     }
 
-    /// Counts from columns as `columns` gives them; every rule of a table of counts is checked.
+    /// Build counts from the arrays of `columns`, after checking every rule.
     #[staticmethod]
     fn from_columns(
         py: Python<'_>,
@@ -131,7 +132,7 @@ impl Counts {
         })
     }
 
-    /// The counts of two corpora of one pattern.
+    /// The sums of the counts of two corpora with the same pattern.
     fn plus(&self, py: Python<'_>, other: &Self) -> PyResult<Self> {
         if self.pattern != other.pattern {
             let (one, two) = (self.pattern.regex(), other.pattern.regex());
@@ -142,7 +143,7 @@ impl Counts {
         self.with(py.detach(|| self.inner.plus(&other.inner)))
     }
 
-    /// Every count so many times.
+    /// Every count multiplied by `times`.
     fn times(&self, py: Python<'_>, times: u64) -> PyResult<Self> {
         self.with(py.detach(|| self.inner.times(times)))
     }

@@ -1,4 +1,4 @@
-//! `DecodeStream`: text out of ids that arrive one by one.
+//! `DecodeStream`: decodes ids that arrive one by one.
 
 use std::sync::Arc;
 
@@ -9,11 +9,10 @@ use pyo3::types::PyString;
 
 use crate::{arguments, errors};
 
-/// Text out of ids that arrive one by one, as a model makes them; `Tokenizer.decode_stream` makes
-/// it.
+/// Decodes ids one by one, as a model generates them. Created by `Tokenizer.decode_stream`.
 ///
-/// A few dozen bytes each, so thousands may be open at once. One stream is for one thread at a
-/// time.
+/// A stream takes a few dozen bytes, so thousands may be open at once. One thread at a time may use
+/// it.
 ///
 /// Example:
 ///     >>> import bytepair
@@ -21,30 +20,30 @@ use crate::{arguments, errors};
 ///     >>> stream = tok.decode_stream()
 ///     >>> [stream.push(i) for i in [259, 0xC3, 0xA9, 0xE2]], stream.flush()
 ///     (['hello', '', 'é', ''], '\ufffd')
-#[pyclass(module = "bytepair._core")]
-pub(crate) struct DecodeStream {
+#[pyclass(name = "DecodeStream", module = "bytepair._core")]
+pub(crate) struct PyDecodeStream {
     tokenizer: Arc<Tokenizer>,
     stream: TextStream,
 }
 
-impl DecodeStream {
+impl PyDecodeStream {
     pub(crate) fn new(tokenizer: &Arc<Tokenizer>) -> Self {
         Self { tokenizer: Arc::clone(tokenizer), stream: TextStream::default() }
     }
 }
 
 #[pymethods]
-impl DecodeStream {
-    /// Take one id and return the text that is now certain, which may be empty.
+impl PyDecodeStream {
+    /// Take one id and return the text that is now complete, which may be empty.
     ///
-    /// Never half a character; what can be no character becomes U+FFFD, as in
+    /// Never returns part of a character; bytes that cannot become a character become U+FFFD, as in
     /// `decode(..., errors="replace")`.
     ///
     /// Args:
     ///     id: the id.
     ///
     /// Raises:
-    ///     UnknownIdError: if the id stands for no token; the stream is as before.
+    ///     UnknownIdError: if the id stands for no token; the stream does not change.
     ///
     /// Example:
     ///     >>> import bytepair
@@ -63,10 +62,10 @@ impl DecodeStream {
         Ok(PyString::new(py, &text))
     }
 
-    /// Say that there are no more ids: U+FFFD if a character has only begun, else nothing.
+    /// End the stream: returns U+FFFD if the last character is incomplete, else nothing.
     ///
-    /// All that `push` and `flush` returned, end to end, is what `decode` makes of all ids. The
-    /// stream can be used again, as if new.
+    /// The results of all calls of `push` and `flush`, concatenated, equal `decode` of all ids. The
+    /// stream can be used again.
     ///
     /// Example:
     ///     >>> import bytepair

@@ -1,20 +1,24 @@
-//! A tokenizer with the same values as another, and another origin or cache.
+//! Copies of a tokenizer with other notes or another cache limit.
 
 use std::collections::BTreeMap;
 
 use pyo3::prelude::*;
 
-use crate::model::Model;
-use crate::tokenizer::Tokenizer;
+use crate::model::PyModel;
+use crate::tokenizer::PyTokenizer;
 
-/// With other notes.
+/// A copy with other notes.
 #[pyfunction]
-pub(crate) fn with_notes(tokenizer: &Tokenizer, notes: BTreeMap<String, String>) -> Model {
-    Model::of(tokenizer.core().clone().with_notes(notes))
+pub(crate) fn with_notes(tokenizer: &PyTokenizer, notes: BTreeMap<String, String>) -> PyModel {
+    PyModel::of(tokenizer.core().clone().with_notes(notes))
 }
 
-/// With a cache of repeated text of at most so many bytes; 0 switches it off.
+/// A copy whose cache of repeated text holds at most `bytes`; 0 switches it off.
 #[pyfunction]
-pub(crate) fn with_repeats(py: Python<'_>, tokenizer: &Tokenizer, bytes: usize) -> PyResult<Model> {
-    Model::new(py.detach(|| tokenizer.core().clone().with_repeats(bytes)))
+pub(crate) fn with_repeats(
+    py: Python<'_>,
+    tokenizer: &PyTokenizer,
+    bytes: usize,
+) -> PyResult<PyModel> {
+    PyModel::new(py.detach(|| tokenizer.core().clone().with_repeats(bytes)))
 }

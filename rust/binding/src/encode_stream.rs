@@ -1,4 +1,4 @@
-//! `EncodeStream`: ids out of text that arrives in pieces.
+//! `EncodeStream`: encodes text that arrives in pieces.
 
 use bytepair::encode::Id;
 use bytepair::{Result, Text};
@@ -8,23 +8,23 @@ use pyo3::types::PyString;
 
 use crate::errors;
 use crate::text::text;
-use crate::tokenizer::Tokenizer;
+use crate::tokenizer::PyTokenizer;
 
-/// Encodes text that arrives in pieces; the ids, end to end, are those of all text at once.
-#[pyclass(module = "bytepair._core")]
-pub(crate) struct EncodeStream {
-    tokenizer: Py<Tokenizer>,
+/// Encodes text that arrives in pieces; the ids, end to end, equal those of the whole text.
+#[pyclass(name = "EncodeStream", module = "bytepair._core")]
+pub(crate) struct PyEncodeStream {
+    tokenizer: Py<PyTokenizer>,
     stream: bytepair::batch::stream::EncodeStream,
 }
 
 #[pymethods]
-impl EncodeStream {
+impl PyEncodeStream {
     #[new]
-    fn new(tokenizer: Py<Tokenizer>) -> Self {
+    fn new(tokenizer: Py<PyTokenizer>) -> Self {
         Self { tokenizer, stream: bytepair::batch::stream::EncodeStream::default() }
     }
 
-    /// Take a piece of text and return the ids that are now certain.
+    /// Take a piece of text and return the ids that are now final.
     fn push<'py>(
         &mut self,
         py: Python<'py>,
@@ -40,7 +40,7 @@ impl EncodeStream {
     }
 }
 
-impl EncodeStream {
+impl PyEncodeStream {
     fn step<'py>(
         &mut self,
         py: Python<'py>,

@@ -1,4 +1,4 @@
-//! Errors of the core become the exceptions of `bytepair.errors`.
+//! Converts errors of the core into the exceptions of `bytepair.errors`.
 
 use std::io;
 use std::path::Path;
@@ -20,7 +20,7 @@ import_exception!(bytepair.errors, SplitError);
 import_exception!(bytepair.errors, UnknownIdError);
 import_exception!(bytepair.errors, VocabularyError);
 
-/// The Python exception of an error; its text is the error's text.
+/// The exception for an error, with the same message.
 pub(crate) fn python(error: &Error) -> PyErr {
     let text = error.to_string();
     match error {
@@ -45,12 +45,12 @@ pub(crate) fn python(error: &Error) -> PyErr {
     }
 }
 
-/// What the core makes of `result`, in Python.
+/// A result of the core as a Python result.
 pub(crate) fn checked<T>(result: bytepair::Result<T>) -> PyResult<T> {
     result.map_err(|error| python(&error))
 }
 
-/// What an iterator gives, if there is memory for it, or its first error.
+/// Collect an iterator; fails with its first error, or if there is not enough memory.
 pub(crate) fn collect<T>(from: impl IntoIterator<Item = PyResult<T>>) -> PyResult<Vec<T>> {
     let from = from.into_iter();
     let mut values = checked(memory::with_room(from.size_hint().0))?;
@@ -61,7 +61,7 @@ pub(crate) fn collect<T>(from: impl IntoIterator<Item = PyResult<T>>) -> PyResul
     Ok(values)
 }
 
-/// A list of objects; Python's own error if there is no memory for it.
+/// A list of objects; raises `MemoryError` if there is not enough memory.
 pub(crate) fn list<'py, T: IntoPyObject<'py>>(
     py: Python<'py>,
     items: Vec<T>,
@@ -70,7 +70,7 @@ pub(crate) fn list<'py, T: IntoPyObject<'py>>(
     PyList::new(py, items)
 }
 
-/// The Python exception of a file that cannot be opened: the kind of `OSError` that fits.
+/// The exception for a file that cannot be opened: the matching subclass of `OSError`.
 pub(crate) fn file(path: &Path, error: &io::Error) -> PyErr {
     let text = error.to_string();
     let reason = text.split(" (os error").next().unwrap_or(&text).to_owned();

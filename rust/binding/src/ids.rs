@@ -1,4 +1,4 @@
-//! Ids that come from Python, as lists of `int` or as arrays.
+//! Ids passed from Python, as lists of `int` or as arrays.
 
 use bytepair::{Result, Tokenizer, memory};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods};
@@ -10,7 +10,7 @@ use pyo3::types::PyList;
 
 use crate::{arguments, errors};
 
-/// Ids, held as long as this lives.
+/// Ids, owned or borrowed from an array that this value keeps alive.
 pub(crate) enum Ids<'py> {
     Own(Vec<u32>),
     U16(PyReadonlyArray1<'py, u16>),
@@ -20,7 +20,7 @@ pub(crate) enum Ids<'py> {
     I64(PyReadonlyArray1<'py, i64>),
 }
 
-/// Ids that several threads may read.
+/// Ids as a slice, which threads may share.
 #[derive(Clone, Copy)]
 pub(crate) enum Slice<'a> {
     U16(&'a [u16]),
@@ -31,8 +31,8 @@ pub(crate) enum Slice<'a> {
 }
 
 impl<'py> Ids<'py> {
-    /// Ids out of a list, a numpy array, whatever turns into one (Arrow arrays, tensors), or
-    /// anything that can be iterated.
+    /// Take ids from a list, a numpy array, an object with `__array__` (Arrow arrays, tensors), or
+    /// any iterable.
     pub(crate) fn new(tokenizer: &Tokenizer, sequence: &Bound<'py, PyAny>) -> PyResult<Self> {
         if let Ok(list) = sequence.cast::<PyList>() {
             if let Some(ids) = plain(list)? {
@@ -56,7 +56,8 @@ impl<'py> Ids<'py> {
         errors::collect(ids).map(Self::Own)
     }
 
-    /// The ids of an array of one of the usual kinds, in one piece; others are iterated.
+    /// Borrow an array of a supported type, copied if it is not contiguous; `None` for other types,
+    /// which are iterated.
     fn of_array(array: &Bound<'py, PyAny>) -> PyResult<Option<Self>> {
         macro_rules! borrow {
             ($($kind:ident: $number:ty),*) => {$(
@@ -85,18 +86,18 @@ impl<'py> Ids<'py> {
     }
 }
 
-/// The ids of a list in which all are of type `int` and fit 32 bits; `None` for any other list.
+/// The ids of a list whose items are all exactly of type `int` and fit 32 bits; `None` for any
+/// other list.
 ///
-/// To count a reference up and down for each, as safe code must, takes twice as long as all the
-/// rest.
+/// Uses borrowed references: counting references for each item, as safe code does, would triple the
+/// time.
 #[expect(unsafe_code, reason = "references that are not counted")]
 fn plain(list: &Bound<'_, PyList>) -> PyResult<Option<Vec<u32>>> {
     with_critical_section(list, || {
         let mut room = errors::checked(memory::with_room(list.len()))?;
         let ids = (0..ffi::Py_ssize_t::try_from(list.len())?).map(|place| {
-            // SAFETY: nobody changes the list meanwhile, since this is its critical section and
-            // what is called for an `int` runs no Python code; so `place` is in it and its item is
-            // alive.
+            // SAFETY: the critical section keeps other threads from changing the list, and the
+            // functions called run no Python code; so `place` is in range and its item stays alive.
             let number = unsafe {
                 let item = ffi::PyList_GET_ITEM(list.as_ptr(), place);
                 if ffi::PyLong_CheckExact(item) == 0 {
@@ -106,13 +107,13 @@ fn plain(list: &Bound<'_, PyList>) -> PyResult<Option<Vec<u32>>> {
             };
             u32::try_from(number).ok()
         });
-        let known = ids.take(list.len()).try_for_each(|id| id.map(|id| room.push(id)));
+        let complete = ids.take(list.len()).try_for_each(|id| id.map(|id| room.push(id)));
         let _too_large = PyErr::take(list.py());
-        Ok(known.map(|()| room))
+        Ok(complete.map(|()| room))
     })
 }
 
-/// Do the same with ids of any kind.
+/// Run the same code on ids of any type.
 macro_rules! with_ids {
     ($slice:expr, $ids:ident => $action:expr) => {
         match $slice {
@@ -135,12 +136,12 @@ impl Slice<'_> {
         with_ids!(self, ids => tokenizer.decode_bytes(ids))
     }
 
-    /// How many bytes [`decode_into`](Self::decode_into) writes.
+    /// The number of bytes that [`decode_into`](Self::decode_into) writes.
     pub(crate) fn decoded_length(self, tokenizer: &Tokenizer) -> Result<usize> {
         with_ids!(self, ids => bytepair::decode::decoded_length(tokenizer.vocabulary(), ids))
     }
 
-    /// Write the bytes of the ids into room of just their length.
+    /// Write the bytes of the ids into a buffer of exactly their length.
     pub(crate) fn decode_into(self, tokenizer: &Tokenizer, out: &mut [u8]) {
         with_ids!(self, ids => bytepair::decode::write(tokenizer.vocabulary(), ids, out));
     }

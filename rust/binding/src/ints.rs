@@ -1,9 +1,9 @@
-//! Ids as Python integers, each made once.
+//! Python integers for ids, created once for each id.
 //!
-//! A list of ids is mostly the same few thousand numbers. To count one more reference to an integer
-//! that is there takes a fraction of the time that making another one takes, and no memory. At most
-//! one integer is made for each id of the vocabulary (32 bytes), when it first occurs, and room for
-//! some hundred neighbours with it.
+//! A list of ids mostly repeats the same few thousand numbers. Counting another reference to an
+//! existing integer takes a fraction of the time of creating one, and no memory. At most one
+//! integer (32 bytes) is created for each id, when the id first occurs, together with empty slots
+//! for the ids around it.
 #![expect(unsafe_code, reason = "a list is filled without asking for each place; 3 times as fast")]
 
 use std::ptr;
@@ -17,55 +17,57 @@ use pyo3::types::PyList;
 
 use crate::errors;
 
-/// So many ids have their room together.
-const TOGETHER: usize = 256;
+/// Slots are allocated in blocks of this many ids.
+const BLOCK: usize = 256;
 
-/// Each null, or a reference that is owned until the end.
-type Slots = [AtomicPtr<ffi::PyObject>; TOGETHER];
+/// Each slot is null or owns a reference.
+type Block = [AtomicPtr<ffi::PyObject>; BLOCK];
 
 /// The integers of one tokenizer.
 pub(crate) struct Ints {
-    /// Those of ids that follow each other.
-    rooms: Box<[OnceLock<Box<Slots>>]>,
+    /// Blocks of slots for consecutive ids, allocated on first use.
+    blocks: Box<[OnceLock<Box<Block>>]>,
 }
 
 impl Ints {
-    /// Room for the ids below `vocab_size`; no integer is made yet.
+    /// Empty slots for the ids below `vocab_size`.
     pub(crate) fn new(vocab_size: usize) -> Self {
-        Self { rooms: (0..vocab_size.div_ceil(TOGETHER)).map(|_| OnceLock::new()).collect() }
+        Self { blocks: (0..vocab_size.div_ceil(BLOCK)).map(|_| OnceLock::new()).collect() }
     }
 
     #[inline]
     fn slot(&self, id: u32) -> PyResult<&AtomicPtr<ffi::PyObject>> {
-        let room = &self.rooms[id as usize / TOGETHER];
-        let slots = match room.get() {
+        let block = &self.blocks[id as usize / BLOCK];
+        let slots = match block.get() {
             Some(slots) => slots,
-            None => Self::furnish(room)?,
+            None => Self::allocate(block)?,
         };
-        Ok(&slots[id as usize % TOGETHER])
+        Ok(&slots[id as usize % BLOCK])
     }
 
-    /// Make the slots of a room.
+    /// Allocate a block.
     #[cold]
-    fn furnish(room: &OnceLock<Box<Slots>>) -> PyResult<&Slots> {
-        let mut slots = errors::checked(memory::with_room(TOGETHER))?;
-        slots.resize_with(TOGETHER, AtomicPtr::default);
+    fn allocate(block: &OnceLock<Box<Block>>) -> PyResult<&Block> {
+        let mut slots = errors::checked(memory::with_room(BLOCK))?;
+        slots.resize_with(BLOCK, AtomicPtr::default);
         let slots = slots.into_boxed_slice().try_into();
-        Ok(room.get_or_init(|| slots.expect("as many as that")))
+        Ok(block.get_or_init(|| slots.expect("the block is full")))
     }
 
-    /// A list of ids, all of them below `vocab_size`.
+    /// A list of ids, each below `vocab_size`.
     pub(crate) fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
         let length = ffi::Py_ssize_t::try_from(ids.len())?;
-        // SAFETY: a new list is owned by nobody else; null is turned into Python's error.
+        // SAFETY: `PyList_New` returns an owned reference, or null with an exception set, which
+        // becomes an error.
         let list = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyList_New(length))? };
         for (place, &id) in (0..).zip(ids) {
             let int = match self.slot(id)?.load(Ordering::Acquire) {
-                known if known.is_null() => self.make(py, id)?,
-                known => known,
+                existing if existing.is_null() => self.make(py, id)?,
+                existing => existing,
             };
-            // SAFETY: `int` is alive, since its slot owns a reference. The list has `length` empty
-            // places, nobody else can see it yet, and each place takes over one new reference.
+            // SAFETY: `int` is alive, because its slot owns a reference. The list has `length`
+            // empty items and is not yet visible to other code; `PyList_SET_ITEM` takes over the
+            // new reference.
             unsafe {
                 ffi::Py_INCREF(int);
                 ffi::PyList_SET_ITEM(list.as_ptr(), place, int);
@@ -74,7 +76,7 @@ impl Ints {
         list.cast_into().map_err(Into::into)
     }
 
-    /// Make an integer and keep it; if another thread was quicker, take its one.
+    /// Create the integer of an id, or return the one that another thread created first.
     #[cold]
     fn make(&self, py: Python<'_>, id: u32) -> PyResult<*mut ffi::PyObject> {
         let made = id.into_pyobject(py)?.into_any().unbind();
@@ -82,19 +84,19 @@ impl Ints {
         let (null, new) = (ptr::null_mut(), made.as_ptr());
         match slot.compare_exchange(null, new, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => Ok(made.into_ptr()),
-            Err(known) => Ok(known),
+            Err(existing) => Ok(existing),
         }
     }
 }
 
 impl Drop for Ints {
     fn drop(&mut self) {
-        let rooms = self.rooms.iter_mut().filter_map(OnceLock::get_mut);
-        let slots = rooms.flat_map(|slots| slots.iter_mut());
-        // At the very end of Python nothing can be given back, nor needs to be.
+        let blocks = self.blocks.iter_mut().filter_map(OnceLock::get_mut);
+        let slots = blocks.flat_map(|slots| slots.iter_mut());
+        // After the interpreter has shut down, nothing can or needs to be released.
         Python::try_attach(|py| {
             for slot in slots {
-                // SAFETY: each slot owns one reference, which nobody uses any more.
+                // SAFETY: each slot owns one reference, and nobody else uses it any more.
                 drop(unsafe { Bound::from_owned_ptr_or_opt(py, *slot.get_mut()) });
             }
         });

@@ -1,7 +1,7 @@
-//! The Python module `bytepair._core`: one file for each class; it only translates.
+//! The Python module `bytepair._core`: one file for each class, conversion only.
 //!
-//! Every method borrows its arguments, releases the interpreter lock, calls one function of the
-//! core and turns the result, or the error, into Python.
+//! Each method borrows its arguments, releases the interpreter lock, calls one function of the
+//! core, and converts the result or the error.
 
 #![expect(clippy::doc_markdown, reason = "what Python shows is written as Python docstrings are")]
 #![expect(clippy::doc_link_with_quotes, reason = "the same")]
@@ -20,7 +20,7 @@ mod encode_stream;
 mod errors;
 mod ids;
 mod ints;
-mod listed;
+mod json_tables;
 mod model;
 mod options;
 mod pattern;
@@ -34,7 +34,7 @@ mod training;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// Which instructions to use, if the environment says so.
+/// Restrict the vector instructions to `BYTEPAIR_SIMD`, if it is set.
 fn instructions() -> PyResult<()> {
     match std::env::var("BYTEPAIR_SIMD") {
         Ok(name) if !name.is_empty() => bytepair::machine::simd::only(&name)
@@ -56,19 +56,19 @@ mod _core {
     #[pymodule_export]
     use crate::columns::{encode_file, encode_utf8};
     #[pymodule_export]
-    use crate::counter::Counter;
+    use crate::counter::PyCounter;
     #[pymodule_export]
-    use crate::counts::Counts;
+    use crate::counts::PyCounts;
     #[pymodule_export]
-    use crate::decode_stream::DecodeStream;
+    use crate::decode_stream::PyDecodeStream;
     #[pymodule_export]
     use crate::derived::{with_notes, with_repeats};
     #[pymodule_export]
-    use crate::encode_stream::EncodeStream;
+    use crate::encode_stream::PyEncodeStream;
     #[pymodule_export]
-    use crate::listed::{Listed, listed_texts};
+    use crate::json_tables::{PyJsonTables, json_texts};
     #[pymodule_export]
-    use crate::model::Model;
+    use crate::model::PyModel;
     #[pymodule_export]
     use crate::pattern::pattern;
     #[pymodule_export]
@@ -78,7 +78,7 @@ mod _core {
     #[pymodule_export]
     use crate::shards::{best_fit, crc32, gather};
     #[pymodule_export]
-    use crate::tokenizer::Tokenizer;
+    use crate::tokenizer::PyTokenizer;
     #[pymodule_export]
     use crate::training::{extend, resume, train, truncate, verify};
 

@@ -1,4 +1,4 @@
-//! `Model`: a finished tokenizer of the core, on its way into a Python `Tokenizer`.
+//! `Model`: a tokenizer of the core, from which Python creates its `Tokenizer`.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -12,14 +12,14 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::errors;
 
-/// The four values of a tokenizer, made by training or from the parts of a foreign format.
-#[pyclass(frozen, module = "bytepair._core")]
-pub(crate) struct Model(pub(crate) Arc<bytepair::Tokenizer>);
+/// The four values of a tokenizer, from training or from a file.
+#[pyclass(frozen, name = "Model", module = "bytepair._core")]
+pub(crate) struct PyModel(pub(crate) Arc<bytepair::Tokenizer>);
 
 /// Where a tokenizer comes from, as keys and values.
 type Notes = BTreeMap<String, String>;
 
-impl Model {
+impl PyModel {
     pub(crate) fn new(tokenizer: Result<bytepair::Tokenizer>) -> PyResult<Self> {
         tokenizer.map(Self::of).map_err(|e| errors::python(&e))
     }
@@ -30,14 +30,15 @@ impl Model {
 }
 
 #[pymethods]
-impl Model {
+impl PyModel {
     /// Read the native format.
     #[staticmethod]
     fn from_bytes(py: Python<'_>, data: &[u8]) -> PyResult<Self> {
         Self::new(py.detach(|| bytepair::Tokenizer::from_bytes(data)))
     }
 
-    /// Map a file of the native format. `bytepair.load` says that the file must not be written to.
+    /// Map a file of the native format. `bytepair.load` documents that the file must not be written
+    /// to.
     #[staticmethod]
     #[expect(unsafe_code, reason = "a large vocabulary loads in less than a millisecond")]
     fn map(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
@@ -47,13 +48,14 @@ impl Model {
         Self::new(py.detach(|| unsafe { bytepair::Tokenizer::map(&file) }))
     }
 
-    /// Check that the tables in a file of the native format follow from its other sections.
+    /// Check that the tables in a file of the native format equal those rebuilt from its other
+    /// sections.
     #[staticmethod]
     fn verify(py: Python<'_>, data: &[u8]) -> PyResult<()> {
         py.detach(|| bytepair::formats::native::verify(data)).map_err(|e| errors::python(&e))
     }
 
-    /// A vocabulary of ranks, as tiktoken has it.
+    /// Build a tokenizer from ranks, as tiktoken has them.
     #[staticmethod]
     #[pyo3(signature = (mergeable_ranks, pattern, special_tokens, notes=None))]
     fn from_ranks(
@@ -72,7 +74,7 @@ impl Model {
         }))
     }
 
-    /// A vocabulary with a list of merges, as Hugging Face tokenizers have it.
+    /// Build a tokenizer from a list of merges, as Hugging Face tokenizers have it.
     #[staticmethod]
     #[pyo3(signature = (tokens, merges, pattern, special_tokens, ignore_merges=false, notes=None))]
     fn from_merges(
@@ -85,7 +87,7 @@ impl Model {
         notes: Option<Notes>,
     ) -> PyResult<Self> {
         let (tokens, special) = (self::tokens(tokens)?, names(special_tokens)?);
-        // A map is up to half empty.
+        // A hash map may be half empty.
         errors::checked(memory::check(tokens.len() * 4 * size_of::<(&[u8], u32)>()))?;
         let by_bytes: HashMap<&[u8], u32> = tokens.iter().map(|(t, id)| (&**t, *id)).collect();
         let find = |token: &[u8], rank: usize| {
@@ -107,13 +109,13 @@ impl Model {
     }
 }
 
-/// Tokens and ids out of a mapping from `bytes` to `int`.
+/// Tokens and ids from a mapping from `bytes` to `int`.
 fn tokens(mapping: &Bound<'_, PyAny>) -> PyResult<Vec<(Vec<u8>, u32)>> {
     let dict = as_dict(mapping)?;
     let mut unchecked = 0;
     errors::collect(dict.iter().map(|(token, id)| {
         let token: &[u8] = token.extract()?;
-        // Many small things are as much as one that is large.
+        // Small allocations add up.
         unchecked += token.len() + TOKEN;
         if unchecked > CHECKED {
             errors::checked(memory::check(std::mem::take(&mut unchecked)))?;
@@ -122,11 +124,11 @@ fn tokens(mapping: &Bound<'_, PyAny>) -> PyResult<Vec<(Vec<u8>, u32)>> {
     }))
 }
 
-/// What a token takes beside its bytes, and after so many bytes somebody looks again whether there is memory.
+/// Bytes of memory for a token beside its bytes. Memory is checked once for every `CHECKED` bytes.
 const TOKEN: usize = 64;
 const CHECKED: usize = 1 << 20;
 
-/// Special tokens and ids out of a mapping from `str` to `int`.
+/// Special tokens and ids from a mapping from `str` to `int`.
 pub(crate) fn names(mapping: &Bound<'_, PyAny>) -> PyResult<Vec<(String, u32)>> {
     as_dict(mapping)?.iter().map(|(name, id)| Ok((name.extract()?, id.extract()?))).collect()
 }

@@ -1,4 +1,4 @@
-//! The keywords `special`, `prepend` and `append`, prepared for encoding.
+//! Prepares the keywords `special`, `prepend` and `append` for encoding.
 
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};
@@ -10,18 +10,18 @@ use crate::{arguments, errors};
 
 type Values = (Special, Option<u32>, Option<u32>);
 
-/// The options of encoding, and those that were asked for last: to prepare the search for special
-/// tokens takes longer than encoding a short text.
+/// The default options, and the most recent other ones: building the search for special tokens
+/// takes longer than encoding a short text.
 #[derive(Default)]
 pub(crate) struct Options {
     plain: EncodeOptions,
     last: Mutex<Option<(Values, Arc<EncodeOptions>)>>,
 }
 
-/// Options that are ready. Those without keywords are lent, which every short text notices.
+/// Prepared options. The default ones are borrowed, which saves measurable time on short texts.
 pub(crate) enum Prepared<'a> {
     Plain(&'a EncodeOptions),
-    Asked(Arc<EncodeOptions>),
+    Custom(Arc<EncodeOptions>),
 }
 
 impl Deref for Prepared<'_> {
@@ -30,7 +30,7 @@ impl Deref for Prepared<'_> {
     fn deref(&self) -> &EncodeOptions {
         match self {
             Self::Plain(options) => options,
-            Self::Asked(options) => options,
+            Self::Custom(options) => options,
         }
     }
 }
@@ -47,12 +47,12 @@ impl Options {
             return Ok(Prepared::Plain(&self.plain));
         }
         let values = arguments::options(tokenizer, special, prepend, append)?;
-        // Nobody waits for the lock: it could have been held when the process was forked.
+        // Never blocks: the lock may have been held when the process forked.
         let mut last = self.last.try_lock().ok();
-        if let Some((known, options)) = last.as_deref().and_then(Option::as_ref)
-            && *known == values
+        if let Some((cached, options)) = last.as_deref().and_then(Option::as_ref)
+            && *cached == values
         {
-            return Ok(Prepared::Asked(Arc::clone(options)));
+            return Ok(Prepared::Custom(Arc::clone(options)));
         }
         let (special, prepend, append) = &values;
         let made = tokenizer.options(special, *prepend, *append);
@@ -60,6 +60,6 @@ impl Options {
         if let Some(last) = last.as_deref_mut() {
             *last = Some((values, Arc::clone(&made)));
         }
-        Ok(Prepared::Asked(made))
+        Ok(Prepared::Custom(made))
     }
 }

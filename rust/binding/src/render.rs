@@ -1,4 +1,4 @@
-//! `render` and `pack`: whole batches of conversations, from segments to arrays.
+//! `render` and `pack`: batches of conversations, from segments to arrays.
 
 use bytepair::batch::conversations::{RenderOptions, Segment};
 use bytepair::memory;
@@ -8,10 +8,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyList, PyString};
 use std::borrow::Cow;
 
-use crate::tokenizer::Tokenizer;
+use crate::tokenizer::PyTokenizer;
 use crate::{arguments, errors};
 
-/// What Python holds in a list of segments: a text, an id, or `None` at the end of a message.
+/// An item of a Python list of segments: a text, an id, or `None` at the end of a message.
 enum Piece<'a> {
     Text(Cow<'a, str>),
     Id(u32),
@@ -38,16 +38,17 @@ impl<'a> Piece<'a> {
     }
 }
 
-type Arrays<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<i64>>);
+type RenderedArrays<'py> =
+    (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<i64>>);
 
-/// Render conversations: their ids, their mask, and where each starts (with the end of the last).
+/// Render conversations: their ids, their mask, and the start of each (and the end of the last).
 #[pyfunction]
 #[pyo3(signature = (tokenizer, segments, trained, ends, *, join, max_tokens=None,
                     whole_messages=false, threads=None))]
 #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
 pub(crate) fn render<'py>(
     py: Python<'py>,
-    tokenizer: &Bound<'py, Tokenizer>,
+    tokenizer: &Bound<'py, PyTokenizer>,
     segments: &Bound<'py, PyList>,
     trained: &[u8],
     ends: Vec<usize>,
@@ -55,7 +56,7 @@ pub(crate) fn render<'py>(
     max_tokens: Option<usize>,
     whole_messages: bool,
     threads: Option<usize>,
-) -> PyResult<Arrays<'py>> {
+) -> PyResult<RenderedArrays<'py>> {
     let tokenizer = tokenizer.get().core();
     let items = errors::collect(segments.iter().map(Ok))?;
     let pieces = items.iter().map(|item| Piece::new(tokenizer, item));
@@ -82,15 +83,15 @@ pub(crate) fn render<'py>(
     Ok((ids, mask, offsets.into_pyarray(py)))
 }
 
-type Places<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>);
+type PlaceArrays<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>);
 
-/// Best-fit packing: the row and the first column of each conversation.
+/// Best-fit packing: the row of each conversation, and its first place in that row.
 #[pyfunction]
 pub(crate) fn pack<'py>(
     py: Python<'py>,
     lengths: PyReadonlyArray1<'py, i64>,
     width: usize,
-) -> PyResult<Places<'py>> {
+) -> PyResult<PlaceArrays<'py>> {
     let lengths = lengths.as_array();
     let lengths = lengths.iter().map(|&length| Ok(usize::try_from(length)?));
     let lengths: Vec<usize> = errors::collect(lengths)?;
@@ -101,7 +102,7 @@ pub(crate) fn pack<'py>(
     Ok((rows.into_pyarray(py), columns.into_pyarray(py)))
 }
 
-/// A number of things in memory, which never reaches 2⁶³.
+/// A size of something in memory, which never reaches 2⁶³.
 fn integer(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

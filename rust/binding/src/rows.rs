@@ -1,4 +1,4 @@
-//! `encode_rows`: documents of parquet files, read and encoded without Python.
+//! `encode_rows`: reads and encodes documents of parquet files without Python.
 
 use std::path::PathBuf;
 
@@ -11,24 +11,24 @@ use pyo3::prelude::*;
 
 use crate::{arguments, errors};
 
-/// A page of more bytes is not unpacked here, where each thread would have one.
+/// Larger pages are not decompressed here, because every thread would hold one.
 const PAGE: usize = 1 << 26;
 
-/// A part: its file, its row group there, and its first row and the one behind its last in that.
-type Place = (usize, usize, usize, usize);
+/// A part of an item: file, row group, first row, and the row after its last.
+type RangeTuple = (usize, usize, usize, usize);
 
-/// The rows of a row group, the values of the column in it, the bytes of its pages unpacked and as
-/// they are, where the first page of a dictionary and of data begin, and the encodings.
-type Facts = (i64, i64, i64, i64, Option<i64>, i64, Vec<String>);
+/// Of a row group: its rows, the values of the column, the bytes of its pages decompressed and
+/// compressed, the offsets of the first dictionary page and the first data page, and the encodings.
+type ChunkTuple = (i64, i64, i64, i64, Option<i64>, i64, Vec<String>);
 
-/// What the footer of a file says of a column in each row group, and whether its texts can be read
-/// here; `None` if there is no such column, or the footer is damaged.
+/// The metadata of a column in the footer of a file, for each row group, and whether the core can
+/// read its texts; `None` if there is no such column, or if the footer is damaged.
 #[pyfunction]
 pub(crate) fn parquet_footer(
     py: Python<'_>,
     file: PathBuf,
     column: &str,
-) -> Option<(Vec<Facts>, bool)> {
+) -> Option<(Vec<ChunkTuple>, bool)> {
     let facts = |chunk: ColumnChunk| {
         let ColumnChunk { rows, values, unpacked, packed, dictionary, data, encodings } = chunk;
         (rows, values, unpacked, packed, dictionary, data, encodings)
@@ -37,21 +37,21 @@ pub(crate) fn parquet_footer(
     Some((chunks.into_iter().map(facts).collect(), is_read))
 }
 
-/// Encode rows of a column of parquet files, and call `take` for each item, in order, with its ids,
-/// where those of each document begin, the same for the bytes of text, and how many parts of it
-/// these are: the next part cannot be read or encoded here if that is less than all. It ends where
-/// `take` returns false, and at once if the files are no such as are read here, or lack rows; then
-/// false is returned.
+/// Encode rows of a column of parquet files. `take` is called for each item, in order, with its
+/// ids, the start of each document in them, the same for the bytes of text, and the number of its
+/// parts that were encoded; if that is less than all, the next part could not be read or encoded.
+/// Encoding ends when `take` returns false. Returns false, before any call, if the core cannot read
+/// the files or if rows are missing.
 #[pyfunction]
 #[pyo3(signature = (tokenizer, files, column, items, take, *, prepend=None, append=None, most_bytes,
                     threads=None))]
 #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
 pub(crate) fn encode_rows<'py>(
     py: Python<'py>,
-    tokenizer: &Bound<'py, crate::tokenizer::Tokenizer>,
+    tokenizer: &Bound<'py, crate::tokenizer::PyTokenizer>,
     files: Vec<PathBuf>,
     column: &str,
-    items: Vec<Vec<Place>>,
+    items: Vec<Vec<RangeTuple>>,
     take: &Bound<'py, PyAny>,
     prepend: Option<&Bound<'py, PyAny>>,
     append: Option<&Bound<'py, PyAny>>,
@@ -108,7 +108,7 @@ fn encode<T: Id + Element>(
     }
 }
 
-/// Give Python what an item gave; return whether it wants more.
+/// Pass the result of an item to Python; returns whether Python wants more.
 fn hand_over<T: Element>(py: Python<'_>, rows: Rows<T>, take: &Py<PyAny>) -> PyResult<bool> {
     py.check_signals()?;
     let Rows { ids, offsets, text_ends, parts } = rows;

@@ -1,4 +1,4 @@
-//! `best_fit` and `gather`: the rows of a training run, planned and copied; `crc32`: a checksum.
+//! `best_fit` and `gather` plan and copy the rows of a training run; `crc32` is a checksum.
 
 use bytepair::shards::SourceRange;
 use numpy::{Element, IntoPyArray, PyArray1, PyReadonlyArray1, PyReadwriteArray1};
@@ -7,10 +7,10 @@ use pyo3::prelude::*;
 
 use crate::errors;
 
-type Plan<'py> =
+type RowArrays<'py> =
     (Bound<'py, PyArray1<usize>>, Bound<'py, PyArray1<usize>>, Bound<'py, PyArray1<usize>>);
 
-/// The CRC-32 of an array, behind bytes of which it is `start`.
+/// The CRC-32 of an array, continuing from the CRC-32 `start` of the bytes before.
 #[pyfunction]
 #[pyo3(signature = (bytes, start=0))]
 pub(crate) fn crc32(py: Python<'_>, bytes: PyReadonlyArray1<'_, u8>, start: u32) -> PyResult<u32> {
@@ -18,14 +18,15 @@ pub(crate) fn crc32(py: Python<'_>, bytes: PyReadonlyArray1<'_, u8>, start: u32)
     Ok(py.detach(|| bytepair::shards::crc32(bytes, start)))
 }
 
-/// Best-fit packing into full rows: the document of each piece, its ids, where rows end.
+/// Best-fit packing into full rows: the document of each piece, its number of ids, the end of each
+/// row.
 #[pyfunction]
 pub(crate) fn best_fit<'py>(
     py: Python<'py>,
     lengths: PyReadonlyArray1<'py, usize>,
     width: usize,
     buffer: usize,
-) -> PyResult<Plan<'py>> {
+) -> PyResult<RowArrays<'py>> {
     let lengths = lengths.as_slice()?;
     let rows = errors::checked(py.detach(|| bytepair::shards::best_fit(lengths, width, buffer)))?;
     let [documents, takes, ends] =
@@ -33,7 +34,7 @@ pub(crate) fn best_fit<'py>(
     Ok((documents, takes, ends))
 }
 
-/// Copy runs of ids, one after the other, until `out` is full.
+/// Copy ranges of ids, one after the other, until `out` is full.
 #[pyfunction]
 pub(crate) fn gather<'py>(
     py: Python<'py>,

@@ -1,9 +1,9 @@
-//! Python's `str` as a text of the core, without a copy, and a new `str` out of a text.
+//! Borrows the characters of a Python `str` without a copy, and creates a `str` from a text.
 //!
-//! A `str` stores its characters with one, two or four bytes each. Asked for UTF-8, it makes a copy
-//! that it keeps as long as it lives; so its own storage is read instead. Made from UTF-8, a `str`
-//! is widened again and again as wider characters are met; so a long text is measured first and its
-//! characters are written where they stay.
+//! A `str` stores its characters in one, two or four bytes each. Its UTF-8 would be a copy that
+//! lives as long as the `str`, so the storage is read directly. When Python creates a `str` from
+//! UTF-8, it may widen and copy the storage repeatedly; for long texts, the widest character is
+//! determined first, and the characters are written into their final storage.
 #![expect(unsafe_code, reason = "Python tells how a str is stored only through pointers")]
 
 use bytepair::text::{CharUnit, measure, spread};
@@ -15,15 +15,15 @@ use pyo3::types::string::PyStringData;
 
 use crate::errors;
 
-/// The characters of a `str`. Surrogates behave as in tiktoken: a pair becomes its character, a
-/// lone one becomes U+FFFD.
+/// The characters of a `str`. Surrogates are treated as in tiktoken: a pair becomes its character,
+/// a lone one becomes U+FFFD.
 pub(crate) fn text<'a>(string: &'a Bound<'_, PyString>) -> PyResult<Text<'a>> {
-    // SAFETY: the pointer is to a `str` that is alive.
+    // SAFETY: the pointer is to a live `str`.
     if unsafe { ffi::PyUnicode_IS_ASCII(string.as_ptr()) } != 0 {
         return Ok(Text::Utf8(string.to_str()?)); // its storage is UTF-8 and is lent as it is
     }
-    // SAFETY: the storage of a `str` neither moves nor changes while it is alive, which the borrow
-    // sees to; nobody else has it while it is being made.
+    // SAFETY: the storage of a live `str` neither moves nor changes, and the borrow keeps it alive;
+    // a `str` under construction is not visible to other code.
     Ok(match unsafe { string.data() }? {
         PyStringData::Ucs1(bytes) => Text::Latin1(bytes),
         PyStringData::Ucs2(units) => Text::Utf16(units),
@@ -31,7 +31,7 @@ pub(crate) fn text<'a>(string: &'a Bound<'_, PyString>) -> PyResult<Text<'a>> {
     })
 }
 
-/// Shorter texts (in bytes) are left to Python.
+/// Texts of fewer bytes are left to Python.
 const SHORT: usize = 256;
 
 /// A new `str`.
@@ -50,7 +50,7 @@ pub(crate) fn string<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, Py
     }
 }
 
-/// A new `str` of so many characters, stored as `U`, which is how Python stores a `str` whose
+/// A new `str` of `chars` characters. `U` must be the unit in which Python stores a `str` whose
 /// widest character is `widest`.
 fn new<'py, U: CharUnit>(
     py: Python<'py>,
@@ -59,8 +59,8 @@ fn new<'py, U: CharUnit>(
     widest: ffi::Py_UCS4,
 ) -> PyResult<Bound<'py, PyString>> {
     let length = ffi::Py_ssize_t::try_from(chars)?;
-    // SAFETY: null is turned into Python's error. The new `str` has room for `chars` units of the
-    // size of `U`, as `widest` says, which nobody else can see yet; zeros are units.
+    // SAFETY: null becomes Python's error. The new `str` has room for `chars` units of the size of
+    // `U`, as `widest` says, and is not yet visible to other code; zeros are valid units.
     let (string, units) = unsafe {
         let string = Bound::from_owned_ptr_or_err(py, ffi::PyUnicode_New(length, widest))?;
         let units = ffi::PyUnicode_DATA(string.as_ptr()).cast::<U>();

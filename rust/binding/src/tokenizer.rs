@@ -1,4 +1,4 @@
-//! `Tokenizer`: encoding, decoding and looking things up. Python adds the rest in a subclass.
+//! `Tokenizer`: encoding, decoding and lookup. A Python subclass adds the rest.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -16,43 +16,43 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
-use crate::decode_stream::DecodeStream;
+use crate::decode_stream::PyDecodeStream;
 use crate::ids::{Ids, Slice};
 use crate::ints::Ints;
-use crate::model::Model;
+use crate::model::PyModel;
 use crate::options::{Options, Prepared};
 use crate::text::{string, text as text_of};
 use crate::{arguments, arrays, errors};
 
-/// Ids, and the spans of each in bytes and in characters.
+/// Ids, and the span of each in bytes and in characters.
 type Offsets<'py> = (Bound<'py, PyList>, Bound<'py, PyArray2<i64>>, Bound<'py, PyArray2<i64>>);
 
-/// To encode a text of fewer characters, the interpreter lock is not given back: that would take as
-/// long.
+/// For texts of fewer characters the interpreter lock is kept: releasing it would take as long as
+/// encoding.
 const SHORT: usize = 1 << 12;
-/// Lists are made of texts of about so many characters at a time.
+/// Lists are made from chunks of texts of about this many characters.
 const CHUNK: usize = 1 << 17;
 
-/// What a merge or a token takes in Python, and what a pretoken takes, in bytes.
+/// Bytes of memory for a merge or a token in Python, and for a pretoken.
 const MERGE: usize = 300;
 const PRETOKEN: usize = 64;
 
-/// A tokenizer: immutable, shared freely between threads.
-#[pyclass(frozen, subclass, module = "bytepair._core")]
-pub(crate) struct Tokenizer {
+/// An immutable tokenizer, which threads may share.
+#[pyclass(frozen, subclass, name = "Tokenizer", module = "bytepair._core")]
+pub(crate) struct PyTokenizer {
     core: Arc<bytepair::Tokenizer>,
     ints: Ints,
     options: Options,
 }
 
 #[pymethods]
-impl Tokenizer {
+impl PyTokenizer {
     #[new]
-    fn new(py: Python<'_>, model: &Model) -> Self {
+    fn new(py: Python<'_>, model: &PyModel) -> Self {
         let core = Arc::clone(&model.0);
         let ints = Ints::new(core.vocabulary().len());
         let tokenizer = Self { core, ints, options: Options::default() };
-        tokenizer.begin(py);
+        tokenizer.warm_up(py);
         tokenizer
     }
 
@@ -60,9 +60,9 @@ impl Tokenizer {
     ///
     /// Args:
     ///     text: the text. Lone surrogates become U+FFFD, as in tiktoken.
-    ///     special: what the text of a special token means: "text" (or None) nothing, it is ordinary
-    ///         text; "all" it becomes its id; "error" it is an error; a collection of names: those become
-    ///         their ids, others are text.
+    ///     special: how the text of a special token is encoded: "text" (or None) as ordinary
+    ///         text; "all" as its id; "error" raises; a collection of names: those as
+    ///         their ids, others as text.
     ///     prepend: a special token by name, or any id, to begin with.
     ///     append: a special token by name, or any id, to end with.
     ///
@@ -71,7 +71,7 @@ impl Tokenizer {
     ///
     /// Raises:
     ///     SpecialTokenError: if a named special token does not exist, or occurs where it is forbidden.
-    ///     SplitError: if the split pattern gives up on the text, or no token covers one of its bytes.
+    ///     SplitError: if the split pattern fails on the text, or no token covers one of its bytes.
     ///
     /// Example:
     ///     >>> import bytepair
@@ -105,7 +105,7 @@ impl Tokenizer {
     ///     special: as in `encode`.
     ///     prepend: as in `encode`, for each text.
     ///     append: as in `encode`, for each text.
-    ///     threads: how many threads to use at most; None means `RAYON_NUM_THREADS`, or else all.
+    ///     threads: the number of threads at most; None means `RAYON_NUM_THREADS`, else all.
     ///
     /// Returns:
     ///     A list of ids for each text, in order: the same as `encode` gives one by one.
@@ -139,15 +139,15 @@ impl Tokenizer {
 
     /// Encode one text into an array of ids, without a Python object for each.
     ///
-    /// A long text is cut for several threads where that changes no id, unless special tokens are
-    /// looked for.
+    /// A long text is split among threads where that changes no id, unless special tokens are
+    /// searched.
     ///
     /// Args:
     ///     text: as in `encode`.
     ///     special: as in `encode`.
     ///     prepend: as in `encode`.
     ///     append: as in `encode`.
-    ///     threads: how many threads to use at most; None means `RAYON_NUM_THREADS`, or else all.
+    ///     threads: the number of threads at most; None means `RAYON_NUM_THREADS`, else all.
     ///
     /// Returns:
     ///     The ids: uint16 if the vocabulary has at most 65,536 ids, else uint32.
@@ -184,7 +184,7 @@ impl Tokenizer {
     ///     special: as in `encode`.
     ///     prepend: as in `encode`, for each text.
     ///     append: as in `encode`, for each text.
-    ///     threads: how many threads to use at most; None means `RAYON_NUM_THREADS`, or else all.
+    ///     threads: the number of threads at most; None means `RAYON_NUM_THREADS`, else all.
     ///
     /// Returns:
     ///     The ids of all texts, end to end: uint16 if the vocabulary has at most 65,536 ids, else
@@ -210,7 +210,7 @@ impl Tokenizer {
         prepend: Option<&Bound<'py, PyAny>>,
         append: Option<&Bound<'py, PyAny>>,
         threads: Option<usize>,
-    ) -> PyResult<arrays::Arrays<'py>> {
+    ) -> PyResult<arrays::NumpyArrays<'py>> {
         let options = self.options(special, prepend, append)?;
         let strings = arguments::strings(texts)?;
         let texts = errors::collect(strings.iter().map(text_of))?;
@@ -218,7 +218,7 @@ impl Tokenizer {
         arrays::encode(py, &self.core, &texts, &options, threads)
     }
 
-    /// How many ids a text has: the length of what `encode` gives, which is not made.
+    /// Count the ids of a text: the length of `encode`, without the list.
     ///
     /// Args:
     ///     text: as in `encode`.
@@ -251,14 +251,14 @@ impl Tokenizer {
         count.map_err(|e| errors::python(&e))
     }
 
-    /// How many ids each of many texts has.
+    /// Count the ids of each of many texts.
     ///
     /// Args:
     ///     texts: an iterable of str.
     ///     special: as in `encode`.
     ///     prepend: as in `encode`, for each text; it counts.
     ///     append: as in `encode`, for each text; it counts.
-    ///     threads: how many threads to use at most; None means `RAYON_NUM_THREADS`, or else all.
+    ///     threads: the number of threads at most; None means `RAYON_NUM_THREADS`, else all.
     ///
     /// Returns:
     ///     int64, one for each text.
@@ -290,18 +290,18 @@ impl Tokenizer {
         Ok(counts.map_err(|e| errors::python(&e))?.into_pyarray(py))
     }
 
-    /// Encode one text, with the part of it that each id covers.
+    /// Encode one text, with the span of text that each id covers.
     ///
     /// Args:
-    ///     text: as in `encode`. A pair of surrogates counts as the one character that it is.
+    ///     text: as in `encode`. A pair of surrogates counts as one character.
     ///     special: as in `encode`; a special token covers its text.
     ///     prepend: as in `encode`; it covers nothing, at the start of the text.
     ///     append: as in `encode`; it covers nothing, at the end of the text.
     ///
     /// Returns:
-    ///     The ids, a list of int. And two int64 arrays of shape (n, 2), for each id where its part
-    ///     begins and ends: in bytes of the UTF-8 of the text, and in characters, as `text[a:b]` takes
-    ///     them. An id that has only some bytes of a character covers that character, so the spans of
+    ///     The ids, a list of int. And two int64 arrays of shape (n, 2), for each id the start and the
+    ///     end of its span: in bytes of the UTF-8 of the text, and in characters, as in `text[a:b]`.
+    ///     An id that has only some bytes of a character covers that character, so the spans of
     ///     neighbours in characters may overlap.
     ///
     /// Raises:
@@ -336,16 +336,16 @@ impl Tokenizer {
         Ok((self.ints.list(py, &spans.ids)?, pairs(spans.bytes)?, pairs(spans.chars)?))
     }
 
-    /// Cut a text so that it has at most so many ids.
+    /// Truncate a text to at most `max_tokens` ids.
     ///
-    /// The result is the text of the first (or last) `max_tokens` ids of `encode(text)`, without a
-    /// character of which a part is missing. If that text by itself has more ids, because it now
-    /// ends where a token does not, it is cut again in the same way. So
-    /// `count(truncate_text(text, n)) <= n` always holds. A text that fits is returned whole.
+    /// The result is the text of the first (or last) `max_tokens` ids of `encode(text)`, without
+    /// incomplete characters. If that text has more ids when encoded by itself, because it now ends
+    /// within a token, it is truncated again in the same way. So
+    /// `count(truncate_text(text, n)) <= n` always holds. A text that fits is returned unchanged.
     ///
     /// Args:
     ///     text: as in `encode`; special tokens in it are text.
-    ///     max_tokens: how many ids the result has at most.
+    ///     max_tokens: the largest number of ids of the result.
     ///     keep: which end of the text stays: "start" or "end".
     ///
     /// Raises:
@@ -383,7 +383,7 @@ impl Tokenizer {
     /// Decode ids into text.
     ///
     /// Args:
-    ///     ids: a list or any iterable of int; or an array: numpy's, or whatever turns into one
+    ///     ids: a list or any iterable of int; or an array: numpy's, or anything that converts to one
     ///         (Arrow arrays, tensors).
     ///     errors: what to do with bytes that are not UTF-8: "replace" puts U+FFFD, "strict" raises,
     ///         or any other of Python's error handlers.
@@ -413,10 +413,10 @@ impl Tokenizer {
         decoded(py, &bytes, errors)
     }
 
-    /// Decode ids into the bytes of their tokens, end to end; nothing is lost.
+    /// Decode ids into the bytes of their tokens, end to end, without loss.
     ///
     /// Args:
-    ///     ids: a list or any iterable of int; or an array: numpy's, or whatever turns into one
+    ///     ids: a list or any iterable of int; or an array: numpy's, or anything that converts to one
     ///         (Arrow arrays, tensors).
     ///
     /// Raises:
@@ -444,9 +444,9 @@ impl Tokenizer {
     /// Decode many lists of ids, each into text.
     ///
     /// Args:
-    ///     batch: an iterable of what `decode` takes.
+    ///     batch: an iterable of ids as in `decode`.
     ///     errors: as in `decode`.
-    ///     threads: how many threads to use at most; None means `RAYON_NUM_THREADS`, or else all.
+    ///     threads: the number of threads at most; None means `RAYON_NUM_THREADS`, else all.
     ///
     /// Raises:
     ///     UnknownIdError: as in `decode`.
@@ -483,11 +483,11 @@ impl Tokenizer {
         errors::list(py, errors::collect(texts)?)
     }
 
-    /// Begin a stream that turns ids into text one by one, and never returns half a character.
+    /// Start a stream that decodes ids one by one and never returns part of a character.
     ///
     /// Returns:
-    ///     An object with `push(id) -> str` and `flush() -> str`; end to end they return what `decode`
-    ///     makes of all ids.
+    ///     An object with `push(id) -> str` and `flush() -> str`; their results, concatenated, equal
+    ///     `decode` of all ids.
     ///
     /// Example:
     ///     >>> import bytepair
@@ -495,11 +495,11 @@ impl Tokenizer {
     ///     >>> stream = tok.decode_stream()
     ///     >>> [stream.push(i) for i in [259, 0xC3, 0xA9, 0xE2]], stream.flush()
     ///     (['hello', '', 'é', ''], '\ufffd')
-    fn decode_stream(&self) -> DecodeStream {
-        DecodeStream::new(&self.core)
+    fn decode_stream(&self) -> PyDecodeStream {
+        PyDecodeStream::new(&self.core)
     }
 
-    /// The bytes of one id; of a special token its name.
+    /// The bytes of one id; for a special token, the bytes of its name.
     ///
     /// Args:
     ///     id: the id.
@@ -568,7 +568,7 @@ impl Tokenizer {
         errors::list(py, errors::checked(pretokens)?)
     }
 
-    /// Encode the bytes of one pretoken, whatever the split pattern would make of them.
+    /// Encode bytes as one pretoken, whether or not the split pattern would keep them together.
     ///
     /// Raises:
     ///     SplitError: if no token covers one of the bytes.
@@ -610,7 +610,7 @@ impl Tokenizer {
         hasher.finish()
     }
 
-    /// How many ids there are, special tokens and holes included.
+    /// The number of ids, including special tokens and unused ids.
     #[getter]
     fn vocab_size(&self) -> usize {
         self.core.vocabulary().len()
@@ -655,7 +655,7 @@ impl Tokenizer {
         Ok(dict)
     }
 
-    /// How many times training made each merge in its text; empty if not known.
+    /// How often training made each merge in its corpus; empty if unknown.
     #[getter]
     fn merges_made<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u64>>> {
         errors::checked(self.core.make_tables())?;
@@ -669,7 +669,7 @@ impl Tokenizer {
         self.core.notes().clone()
     }
 
-    /// Which neighbours merge: `"ranks"` (tiktoken's rule) or `"merges"` (Hugging Face's).
+    /// The merge rule: `"ranks"` (tiktoken's) or `"merges"` (Hugging Face's).
     #[getter]
     fn merge_rule(&self) -> &'static str {
         match self.core.rule() {
@@ -678,13 +678,14 @@ impl Tokenizer {
         }
     }
 
-    /// Under the rule of merges: whether a pretoken that is a token wins outright.
+    /// Under the rule of merges: whether a pretoken that is a token is encoded as that token,
+    /// without merging.
     #[getter]
     fn ignore_merges(&self) -> bool {
         self.core.rule() == MergeRule::Merges { ignore_merges: true }
     }
 
-    /// The version of Unicode whose classes split text.
+    /// The version of Unicode whose character classes the pattern uses.
     #[getter]
     #[expect(clippy::unused_self, reason = "one version today; a value of the tokenizer to Python")]
     fn unicode_version(&self) -> &'static str {
@@ -697,7 +698,7 @@ impl Tokenizer {
         self.core.fingerprint()
     }
 
-    /// The way in which text is split, the faster or the slower.
+    /// The implementation that splits text, the faster or the slower.
     #[getter]
     fn splitter(&self) -> &'static str {
         self.core.splitter().tier()
@@ -710,32 +711,32 @@ impl Tokenizer {
     }
 }
 
-/// A text that is encoded when a tokenizer is made: as long as a message, with words that are tokens
-/// and words that are none.
-const FIRST: &str = "It's the very first text of this tokenizer (about 100 bytes), and isn't shown \
+/// Encoded once when a tokenizer is created: as long as a message, with words that are tokens and
+/// words that are not.
+const WARM_UP: &str = "It's the very first text of this tokenizer (about 100 bytes), and isn't shown \
                      to anybody: who'd pretokenize it?\n";
 
-impl Tokenizer {
-    /// Encode a text, so that the next one finds code and buffers in memory: its caller is not the one
-    /// who waits. Some vocabularies do not cover it, which is not yet an error.
+impl PyTokenizer {
+    /// Encode a text, so that code and buffers are warm for the first call. Errors are ignored: a
+    /// vocabulary need not cover this text.
     ///
-    /// A tokenizer that was just trained may never encode, and still has to make its tables.
-    fn begin(&self, py: Python<'_>) {
+    /// A tokenizer that was just trained has no tables yet and may never encode, so it is skipped.
+    fn warm_up(&self, py: Python<'_>) {
         if !self.core.has_tables() {
             return;
         }
         let options = EncodeOptions::default();
         let list =
-            self.core.encode_text(&Text::Utf8(FIRST), &options, |ids| self.ints.list(py, ids));
+            self.core.encode_text(&Text::Utf8(WARM_UP), &options, |ids| self.ints.list(py, ids));
         drop(list);
     }
 
-    /// What the core knows.
+    /// The tokenizer of the core.
     pub(crate) fn core(&self) -> &bytepair::Tokenizer {
         &self.core
     }
 
-    /// The keywords of encoding, prepared.
+    /// Prepare the keyword arguments of encoding.
     pub(crate) fn options(
         &self,
         special: Option<&Bound<'_, PyAny>>,
@@ -745,7 +746,7 @@ impl Tokenizer {
         self.options.prepare(&self.core, special, prepend, append)
     }
 
-    /// A list of ids for each text. Threads encode some texts at a time; this one makes the lists.
+    /// A list of ids for each text. Threads encode chunks of texts; this thread creates the lists.
     fn lists(
         &self,
         texts: &[Text<'_>],
@@ -781,7 +782,7 @@ impl Tokenizer {
     }
 }
 
-/// Bytes as a `str`. Python's own decoder knows what each value of `errors` means.
+/// Bytes as a `str`. Python's own decoder handles every value of `errors`.
 fn decoded<'py>(py: Python<'py>, bytes: &[u8], errors: &str) -> PyResult<Bound<'py, PyAny>> {
     match from_utf8(bytes) {
         Ok(text) => Ok(string(py, text)?.into_any()),

@@ -1,4 +1,4 @@
-//! `train` and what follows it: from counts to a `Model`, and from one to a smaller or larger one.
+//! `train` turns counts into a `Model`; `truncate`, `resume` and `extend` shrink or grow one.
 
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
@@ -8,18 +8,18 @@ use bytepair::{Error, Ties, TrainOptions};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::counts::Counts;
-use crate::model::Model;
-use crate::tokenizer::Tokenizer;
+use crate::counts::PyCounts;
+use crate::model::PyModel;
+use crate::tokenizer::PyTokenizer;
 use crate::{arguments, errors};
 
 /// How often training looks for Ctrl-C and reports its progress.
 const REPORT_EVERY: Duration = Duration::from_millis(50);
 
-/// Called with the merges that are done and their number in all.
+/// Called with the number of finished merges and the total number.
 type Callback = Option<Py<PyAny>>;
 
-/// Learn a vocabulary of `vocab_size` ids, special and initial tokens included, from counts.
+/// Learn a vocabulary of `vocab_size` ids, including special and initial tokens, from counts.
 #[pyfunction]
 #[pyo3(signature = (counts, vocab_size, special_tokens, *, initial_tokens=Vec::new(),
                     ties="rustbpe", min_count=1, max_token_bytes=None, threads=None,
@@ -27,7 +27,7 @@ type Callback = Option<Py<PyAny>>;
 #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python function")]
 pub(crate) fn train(
     py: Python<'_>,
-    counts: &Counts,
+    counts: &PyCounts,
     vocab_size: usize,
     special_tokens: Vec<String>,
     initial_tokens: Vec<String>,
@@ -36,7 +36,7 @@ pub(crate) fn train(
     max_token_bytes: Option<usize>,
     threads: Option<usize>,
     on_progress: Callback,
-) -> PyResult<Model> {
+) -> PyResult<PyModel> {
     let merges = grow::merges_for(vocab_size, special_tokens.len());
     let merges = merges.map_err(|error| errors::python(&error))?;
     let options = options(merges, ties, min_count, max_token_bytes, threads)?;
@@ -48,16 +48,16 @@ pub(crate) fn train(
     Ok(noted(py, trained, counts, ties, min_count))
 }
 
-/// With notes on what it was trained on, and how.
+/// Add notes about the corpus and the options.
 fn noted(
     py: Python<'_>,
     tokenizer: bytepair::Tokenizer,
-    counts: &Counts,
+    counts: &PyCounts,
     ties: &str,
     min_count: u64,
-) -> Model {
+) -> PyModel {
     let counts = &counts.inner;
-    Model::of(
+    PyModel::of(
         tokenizer
             .with_note(grow::TEXT_BYTES, &counts.text_bytes())
             .with_note("pretokens", &counts.len())
@@ -69,25 +69,25 @@ fn noted(
 
 /// The tokenizer that training for `vocab_size` ids would have given.
 #[pyfunction]
-pub(crate) fn truncate(tokenizer: &Tokenizer, vocab_size: usize) -> PyResult<Model> {
-    Model::new(grow::truncate(tokenizer.core(), vocab_size))
+pub(crate) fn truncate(tokenizer: &PyTokenizer, vocab_size: usize) -> PyResult<PyModel> {
+    PyModel::new(grow::truncate(tokenizer.core(), vocab_size))
 }
 
-/// Go on training to `vocab_size` ids, as if it had not stopped.
+/// Continue training up to `vocab_size` ids, as if it had not stopped.
 #[pyfunction]
 #[pyo3(signature = (tokenizer, counts, vocab_size, *, ties="rustbpe", min_count=1,
                     max_token_bytes=None, on_progress=None))]
 #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python function")]
 pub(crate) fn resume(
     py: Python<'_>,
-    tokenizer: &Tokenizer,
-    counts: &Counts,
+    tokenizer: &PyTokenizer,
+    counts: &PyCounts,
     vocab_size: usize,
     ties: &str,
     min_count: u64,
     max_token_bytes: Option<usize>,
     on_progress: Callback,
-) -> PyResult<Model> {
+) -> PyResult<PyModel> {
     let merges = vocab_size.saturating_sub(tokenizer.core().vocabulary().len());
     let options = options(merges, ties, min_count, max_token_bytes, None)?;
     let resumed = interruptible(py, merges, on_progress.as_ref(), |report| {
@@ -96,39 +96,39 @@ pub(crate) fn resume(
     Ok(noted(py, resumed, counts, ties, min_count))
 }
 
-/// Learn up to `extra` tokens from other counts and keep every id there is.
+/// Learn up to `extra` tokens from other counts; existing ids do not change.
 #[pyfunction]
 #[pyo3(signature = (tokenizer, counts, extra, *, ties="rustbpe", min_count=1,
                     max_token_bytes=None, on_progress=None))]
 #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python function")]
 pub(crate) fn extend(
     py: Python<'_>,
-    tokenizer: &Tokenizer,
-    counts: &Counts,
+    tokenizer: &PyTokenizer,
+    counts: &PyCounts,
     extra: usize,
     ties: &str,
     min_count: u64,
     max_token_bytes: Option<usize>,
     on_progress: Callback,
-) -> PyResult<Model> {
+) -> PyResult<PyModel> {
     let options = options(extra, ties, min_count, max_token_bytes, None)?;
     let extended = interruptible(py, extra, on_progress.as_ref(), |report| {
         grow::extend(tokenizer.core(), &counts.inner, &options, report)
     })?;
-    Ok(Model::of(extended))
+    Ok(PyModel::of(extended))
 }
 
 /// A pair of byte strings and how often it occurred.
 type Counted = ((Vec<u8>, Vec<u8>), u64);
 
-/// The first merge of a list of pairs of byte strings that was not the one to make: its number, the
-/// pair, and the pair that was to be merged, if there was one.
+/// The first merge of a list that training would not have made: its index, its pair, and the pair
+/// that training would have merged instead, if any.
 #[pyfunction]
 #[pyo3(signature = (merges, counts, *, ties="rustbpe", min_count=1, on_progress=None))]
 pub(crate) fn verify(
     py: Python<'_>,
     merges: Vec<(Vec<u8>, Vec<u8>)>,
-    counts: &Counts,
+    counts: &PyCounts,
     ties: &str,
     min_count: u64,
     on_progress: Callback,
@@ -148,7 +148,7 @@ pub(crate) fn verify(
 /// Pairs of ids and the bytes of each id, where merge `i` makes id `256 + i`.
 type Numbered = (Vec<(u32, u32)>, Vec<Vec<u8>>);
 
-/// Number the parts of merges as training does.
+/// Replace the parts of merges by ids, numbered as in training.
 fn numbered(merges: Vec<(Vec<u8>, Vec<u8>)>) -> Result<Numbered, String> {
     let mut tokens: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
     let ids = tokens.iter().cloned().zip(0u32..);
@@ -185,7 +185,7 @@ fn options(
     Ok(TrainOptions { merges, ties: tie_rule(ties)?, min_count, max_token_bytes, threads })
 }
 
-/// Do the work without the interpreter lock; now and then look for Ctrl-C and report.
+/// Run `work` without the interpreter lock, with a regular check for Ctrl-C and a progress report.
 fn interruptible<T: Send>(
     py: Python<'_>,
     total: usize,
@@ -212,7 +212,7 @@ fn interruptible<T: Send>(
     }
 }
 
-/// Look for Ctrl-C, then tell the caller how far it is.
+/// Check for Ctrl-C, then report progress.
 fn progress(
     py: Python<'_>,
     on_progress: Option<&Py<PyAny>>,

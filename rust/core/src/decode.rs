@@ -1,11 +1,12 @@
-//! Ids in, bytes and text out.
+//! Decodes ids into bytes and text.
 //!
-//! The bytes of all tokens lie end to end in the order of their ids, so a token is found by looking
-//! up two numbers. The ids are gone through twice: first their lengths are added up, then their
-//! bytes are copied into room that is just large enough, 16 at a time, since most tokens are
-//! shorter and to copy a fixed number of bytes is quicker than to ask how many there are.
+//! The tokens are stored end to end in id order, so two offsets locate the bytes of an id. Decoding
+//! makes two passes: the first sums the lengths, the second copies the tokens into a buffer of
+//! exactly that size. Most tokens have at most 16 bytes and are copied as a fixed 16 bytes, which
+//! is faster than a copy of variable length.
 //!
-//! Text that arrives id by id may end within a character. A [`TextStream`] keeps those bytes back.
+//! When ids arrive one by one, text may end within a character. A [`TextStream`] holds incomplete
+//! characters back.
 
 use std::fmt::Display;
 
@@ -13,12 +14,12 @@ use crate::error::{Error, Result};
 use crate::memory;
 use crate::vocabulary::Vocabulary;
 
-/// So many bytes are copied together.
+/// Tokens of at most this many bytes are copied with a fixed size.
 const COPIED: usize = 16;
 
-/// A number that may be an id.
+/// An integer type in which ids may be given.
 pub trait Number: Copy + Display + Send + Sync {
-    /// The id, if it can be one.
+    /// The value as an id; `None` if it is out of range.
     fn id(self) -> Option<u32>;
 }
 
@@ -37,8 +38,7 @@ numbers!(u8, u16, u32, u64, i8, i16, i32, i64);
 
 /// Append the bytes of `ids` to `out`.
 ///
-/// Fails with [`Error::UnknownId`] at the first id that stands for nothing; then `out` is as
-/// before.
+/// Fails with [`Error::UnknownId`] at the first id without a token; `out` is then unchanged.
 ///
 /// ```
 /// use bytepair::{Vocabulary, decode};
@@ -62,9 +62,9 @@ pub fn decode_bytes<N: Number>(
     Ok(())
 }
 
-/// How many bytes the ids have.
+/// The number of bytes of the ids.
 ///
-/// Fails with [`Error::UnknownId`] at the first id that stands for nothing.
+/// Fails with [`Error::UnknownId`] at the first id without a token.
 pub fn decoded_length<N: Number>(vocabulary: &Vocabulary, ids: &[N]) -> Result<usize> {
     let mut length = 0;
     for &number in ids {
@@ -76,11 +76,11 @@ pub fn decoded_length<N: Number>(vocabulary: &Vocabulary, ids: &[N]) -> Result<u
     Ok(length)
 }
 
-/// Write the bytes of `ids` into `out`, whose length [`decoded_length`] gave.
+/// Write the bytes of `ids` into `out`, whose length must be [`decoded_length`].
 ///
 /// # Panics
 ///
-/// If the length is another one.
+/// If the length of `out` is wrong, or an id is unknown.
 pub fn write<N: Number>(vocabulary: &Vocabulary, ids: &[N], out: &mut [u8]) {
     let (arena, offsets) = vocabulary.arrays();
     let mut done = 0;
@@ -101,10 +101,10 @@ pub(crate) fn unknown_id(vocabulary: &Vocabulary, id: impl Display) -> Error {
     Error::UnknownId { id: id.to_string(), vocab_size: vocabulary.len() }
 }
 
-/// Text out of bytes that arrive in pieces: whole characters as soon as they are whole.
+/// Converts bytes that arrive in pieces into text, without splitting characters.
 ///
-/// Each longest part that begins no character becomes U+FFFD. All that comes out, end to end, is
-/// what [`String::from_utf8_lossy`] makes of all that went in.
+/// Each maximal invalid part becomes U+FFFD. The output, concatenated, equals
+/// [`String::from_utf8_lossy`] of all input.
 ///
 /// ```
 /// let mut stream = bytepair::decode::TextStream::default();
@@ -118,13 +118,13 @@ pub(crate) fn unknown_id(vocabulary: &Vocabulary, id: impl Display) -> Error {
 /// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TextStream {
-    /// The beginning of a character.
+    /// The start of an incomplete character.
     kept: [u8; 3],
     length: u8,
 }
 
 impl TextStream {
-    /// Take bytes and append what is whole to `out`.
+    /// Take bytes and append all complete characters to `out`.
     pub fn push(&mut self, mut bytes: &[u8], out: &mut String) {
         while self.length > 0 {
             let Some((&byte, rest)) = bytes.split_first() else { return };
@@ -161,8 +161,7 @@ impl TextStream {
         }
     }
 
-    /// The bytes are over: append U+FFFD if a character has only begun. The stream can be used
-    /// again.
+    /// End the text: append U+FFFD if a character is incomplete. The stream can be used again.
     pub fn flush(&mut self, out: &mut String) {
         if self.length > 0 {
             out.push(char::REPLACEMENT_CHARACTER);
@@ -170,7 +169,7 @@ impl TextStream {
         }
     }
 
-    /// Keep the beginning of a character: 3 bytes at most, or it would be whole.
+    /// Keep an incomplete character, which has at most 3 bytes.
     fn keep(&mut self, beginning: &[u8]) {
         self.kept[..beginning.len()].copy_from_slice(beginning);
         self.length = beginning.len().to_le_bytes()[0];
@@ -189,7 +188,7 @@ mod tests {
     }
 
     proptest! {
-        /// The plain way: one token after the other.
+        /// The slow twin: one token after the other.
         #[test]
         fn equals_token_by_token(ids in prop::collection::vec(
             prop_oneof![0u16..256, 300u16..340, Just(400)], 0..60)) {

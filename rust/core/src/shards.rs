@@ -1,6 +1,6 @@
-//! Documents of token shards in, rows for training out.
+//! Packs documents of token shards into training rows.
 //!
-//! A row has a fixed number of ids and begins with a document. [`best_fit`] needs only the lengths
+//! A row has a fixed number of ids and starts with a document. [`best_fit`] needs only the lengths
 //! of documents, so a reader can plan an epoch without reading a token; [`gather`] copies the ids.
 //! [`crc32`] is the checksum of shards.
 
@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 use crate::error::Result;
 use crate::memory;
 
-/// What a waiting document takes, in bytes.
+/// Bytes of memory for a waiting document.
 const WAITING: usize = 64;
 
-/// The CRC-32 of bytes that follow others with the CRC-32 `start`.
+/// The CRC-32 of a sequence of bytes, continuing from the CRC-32 `start` of the bytes before.
 ///
 /// ```
 /// use bytepair::shards::crc32;
@@ -47,9 +47,9 @@ impl RowPlan {
 
 /// Fill rows of `width` ids with whole documents by best fit, from a buffer of waiting documents.
 ///
-/// The longest waiting document that fits is next; of several, the first. If none fits, the
-/// shortest is cut to fill the row, and its rest is not used. Documents without ids are skipped. A
-/// last row that cannot be filled is left out. Fails if there is no memory for the rows.
+/// The longest waiting document that fits is next, the first of several. If none fits, the shortest
+/// is cut to fill the row, and its rest is dropped. Documents without ids are skipped, and an
+/// incomplete last row is left out. Fails if there is not enough memory for the rows.
 ///
 /// ```
 /// let rows = bytepair::shards::best_fit(&[5, 3, 2, 9], 7, 10)?;
@@ -59,7 +59,7 @@ impl RowPlan {
 /// # Ok::<(), bytepair::Error>(())
 /// ```
 pub fn best_fit(lengths: &[usize], width: usize, buffer: usize) -> Result<RowPlan> {
-    // Each document is in the rows once at most, in columns that grow by doubling, and waits once.
+    // Each document enters the rows at most once, in vectors that grow by doubling, and waits once.
     let waiting = buffer.min(lengths.len()).saturating_mul(WAITING);
     memory::check(waiting + 6 * size_of_val(lengths))?;
     let mut coming = lengths.iter().copied().zip(0..).filter(|&(length, _)| length > 0);
@@ -104,8 +104,8 @@ pub struct SourceRange {
     pub length: usize,
 }
 
-/// Copy pieces in order into `out`; `None` if a piece is outside its array, or if the pieces have
-/// more or fewer ids than `out`.
+/// Copy pieces in order into `out`; `None` if a piece exceeds its array, or if the pieces have more
+/// or fewer ids than `out`.
 ///
 /// ```
 /// use bytepair::shards::{SourceRange, gather};
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The plain twin of `best_fit`.
+    /// The slow twin of `best_fit`.
     fn plain(lengths: &[usize], width: usize, buffer: usize) -> Vec<Vec<(usize, usize)>> {
         let mut coming = lengths.iter().copied().enumerate().filter(|&(_, length)| length > 0);
         let mut waiting: Vec<(usize, usize)> = Vec::new();

@@ -1,10 +1,10 @@
 //! Ids and the bytes they stand for: checked once, then immutable.
 //!
-//! A [`Vocabulary`] lays the bytes of all tokens end to end in one arena, in the order of their
-//! ids, so that the bytes of an id are a slice and finding an id needs one probe of a hash table.
-//! All three arrays may be parts of a mapped file. Special tokens have ids and text like other
-//! tokens, but they are never found by their bytes: ordinary text cannot produce them. An id may
-//! stand for nothing; published vocabularies have such holes.
+//! A [`Vocabulary`] stores the bytes of all tokens end to end in one arena, in id order, so the
+//! bytes of an id are a slice, and finding an id takes one hash table lookup. All three arrays may
+//! belong to a mapped file. Special tokens have ids and names like other tokens, but they are never
+//! found by their bytes: ordinary text cannot produce them. An id may be unused; published
+//! vocabularies have such holes.
 
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ use crate::memory;
 /// A vocabulary has fewer ids than this, so that a damaged file cannot ask for all memory.
 pub const MAX_VOCAB_SIZE: usize = (1 << 21) - 1;
 
-/// What a token takes as a vector of its own, beside its bytes.
+/// Bytes of memory for a token in a vector of its own, beside its bytes.
 pub(crate) const TOKEN: usize = 64;
 
 /// Fails if a vocabulary cannot have this number of ids.
@@ -37,7 +37,7 @@ pub(crate) fn check_size(asked: usize) -> Result<()> {
     Err(Error::Vocabulary { reason })
 }
 
-/// The ids of the single bytes, or [`NO_ID`].
+/// The id of each single byte, or [`NO_ID`].
 pub(crate) type ByteIds = [u32; 256];
 
 /// The id of a byte that is no token.
@@ -46,18 +46,19 @@ pub(crate) const NO_ID: u32 = u32::MAX;
 /// Which neighbours merge, and in which order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MergeRule {
-    /// A pretoken that is a token wins outright; otherwise any two neighbours whose joined bytes
-    /// are a token merge, the lowest id first, the leftmost among equals. This is tiktoken's rule.
+    /// A pretoken that is a token is encoded as that token. Otherwise, any two neighbours whose
+    /// joined bytes are a token merge, the lowest id first, the leftmost among equals. This is
+    /// tiktoken's rule.
     Ranks,
     /// Only listed pairs of ids merge, in the order of the list, the leftmost among equals. This is
     /// the rule of Hugging Face tokenizers.
     Merges {
-        /// Whether a pretoken that is a token wins outright, before any merge.
+        /// Whether a pretoken that is a token is encoded as that token, without merging.
         ignore_merges: bool,
     },
 }
 
-/// Ids ⇄ bytes, and the special tokens.
+/// Maps ids to bytes and back, and holds the special tokens.
 ///
 /// ```
 /// use bytepair::Vocabulary;
@@ -72,11 +73,11 @@ pub enum MergeRule {
 #[derive(Debug, Clone)]
 pub struct Vocabulary {
     arena: Array<u8>,
-    /// Where each id starts in `arena`, and the end of the last one.
+    /// The start of each id in `arena`, then the end of the last.
     offsets: Array<u32>,
-    /// The ordinary tokens by their hashes; see [`entry`].
+    /// The ordinary tokens, by hash; see [`entry`].
     index: ProbeTable,
-    /// In the order of their ids.
+    /// In id order.
     special: Vec<(String, u32)>,
 }
 
@@ -89,9 +90,9 @@ impl PartialEq for Vocabulary {
 impl Eq for Vocabulary {}
 
 impl Vocabulary {
-    /// Check and lay out ordinary tokens and special tokens, each with its id.
+    /// Build a vocabulary from ordinary tokens and special tokens, each with its id.
     ///
-    /// Fails if an id is given twice or is too large, if a token is empty, if two tokens have the
+    /// Fails if an id occurs twice or is too large, if a token is empty, if two tokens have the
     /// same bytes, or if two special tokens have the same name.
     pub fn new(
         tokens: impl IntoIterator<Item = (Vec<u8>, u32)>,
@@ -104,7 +105,7 @@ impl Vocabulary {
         let ordinary = memory::collect(tokens.iter().map(|(_, id)| *id))?;
         memory::reserve(&mut tokens, special.len())?;
         tokens.extend(special.iter().map(|(name, id)| (name.clone().into_bytes(), *id)));
-        // To sort takes as much again.
+        // Sorting takes as much memory again.
         memory::check(size_of_val(&*tokens))?;
         tokens.sort_by_key(|(_, id)| *id);
         let (arena, offsets) = lay_out(&tokens)?;
@@ -113,25 +114,25 @@ impl Vocabulary {
         Ok(Self { arena, offsets, index, special })
     }
 
-    /// Take over the arrays of a file: `offsets` has one entry more than there are ids. The bytes
+    /// Take over the arrays of a file. `offsets` has one entry more than there are ids. The bytes
     /// of the ids in `special` are their names.
     ///
-    /// An index that is given is believed, as far as nothing can go wrong but which ids are found;
-    /// without one the tokens are looked through, and it is made.
-    pub(crate) fn from_columns(
+    /// A given index is trusted: a wrong one leads to wrong ids, but nothing worse. Without an
+    /// index, one is built, and duplicate tokens are found.
+    pub(crate) fn from_arrays(
         arena: Array<u8>,
         offsets: Array<u32>,
         special: &[u32],
         index: Option<ProbeTable>,
     ) -> Result<Self> {
-        // To count, without a way out in between, is what vector instructions can do.
+        // Counting without an early exit is vectorized.
         let falls = offsets.windows(2).filter(|pair| pair[0] > pair[1]).count() > 0;
         let whole = offsets.first() == Some(&0)
             && offsets.last().is_some_and(|&end| end as usize == arena.len());
         if falls || !whole || offsets.len() > MAX_VOCAB_SIZE {
             return Err(broken("the offsets of the tokens do not cover their bytes in order"));
         }
-        // In order, so that no id is there twice and the names are not longer than the arena.
+        // Ascending ids rule out duplicates, which could make the names longer than the arena.
         if special.windows(2).any(|pair| pair[0] >= pair[1]) {
             return Err(broken("the ids of the special tokens do not rise"));
         }
@@ -150,17 +151,17 @@ impl Vocabulary {
         Ok(Self { arena, offsets, index, special })
     }
 
-    /// How many ids there are, holes and special tokens included: valid ids are below.
+    /// The number of ids, including holes and special tokens: all ids are below it.
     pub fn len(&self) -> usize {
         self.offsets.len() - 1
     }
 
-    /// Whether there is no id at all.
+    /// Whether there are no ids.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The bytes of an id; `None` for a hole or an id that does not exist.
+    /// The bytes of an id; `None` for a hole or an unknown id.
     #[inline]
     pub fn bytes(&self, id: u32) -> Option<&[u8]> {
         let id = id as usize;
@@ -168,7 +169,7 @@ impl Vocabulary {
         (start < end).then(|| self.arena.get(start as usize..end as usize)).flatten()
     }
 
-    /// How many bytes an id has; 0 for a hole or an id that does not exist.
+    /// The number of bytes of an id; 0 for a hole or an unknown id.
     #[inline]
     pub fn token_length(&self, id: u32) -> usize {
         let id = id as usize;
@@ -189,35 +190,34 @@ impl Vocabulary {
         ids.find(|&id| self.bytes(id) == Some(token))
     }
 
-    /// The id of the ordinary token whose key this is.
+    /// The id of the ordinary token with this key.
     #[inline]
     fn id_of_key(&self, key: Key) -> Option<u32> {
         let mut ids = candidates(&self.index, key.hash());
         ids.find(|&id| has_key(&self.arena, &self.offsets, id, key))
     }
 
-    /// Bring what [`id`](Self::id) looks at first for a token of this [`hash`] without waiting for
-    /// it.
+    /// Prefetch the index entry that [`id`](Self::id) reads first for a token with this [`hash`].
     #[inline]
     pub(crate) fn prefetch(&self, hash: u64) {
         self.index.prefetch(hash);
     }
 
-    /// The first id whose token may have this [`hash`], of which [`id`](Self::id) looks at the
-    /// bytes; if there is none, no token has it.
+    /// The first id whose index entry matches this [`hash`], the first that [`id`](Self::id)
+    /// compares; if there is none, no token has this hash.
     #[expect(clippy::inline_always, reason = "for the instructions of the caller")]
     #[inline(always)]
     pub(crate) fn candidate(&self, hash: u64, lanes: impl Lanes) -> Option<u32> {
         (self.index.first_like(hash, !ID, tag(hash), lanes) & ID).checked_sub(1)
     }
 
-    /// Bring what says where the bytes of an id are.
+    /// Prefetch the offsets of an id.
     #[inline]
     pub(crate) fn prefetch_range(&self, id: u32) {
         prefetch(&self.offsets, id as usize);
     }
 
-    /// Bring the bytes of an id.
+    /// Prefetch the bytes of an id.
     #[inline]
     pub(crate) fn prefetch_bytes(&self, id: u32) {
         if let Some(&start) = self.offsets.get(id as usize) {
@@ -230,7 +230,7 @@ impl Vocabulary {
         self.special.iter().find(|(known, _)| known == name).map(|(_, id)| *id)
     }
 
-    /// The special tokens with their ids, in the order of the ids.
+    /// The special tokens and their ids, in id order.
     pub fn special_tokens(&self) -> &[(String, u32)] {
         &self.special
     }
@@ -240,7 +240,7 @@ impl Vocabulary {
         self.special.binary_search_by_key(&id, |(_, id)| *id).is_ok()
     }
 
-    /// The ordinary tokens with their ids, in the order of the ids.
+    /// The ordinary tokens and their ids, in id order.
     pub fn ordinary_tokens(&self) -> impl Iterator<Item = (&[u8], u32)> {
         (0u32..)
             .take(self.len())
@@ -248,50 +248,51 @@ impl Vocabulary {
             .filter_map(|id| Some((self.bytes(id)?, id)))
     }
 
-    /// The bytes of every id, in order; nothing for a hole.
+    /// The bytes of every id, in order; empty for a hole.
     pub(crate) fn all_bytes(&self) -> Result<Vec<Vec<u8>>> {
         memory::check(self.arena.len() + self.len() * TOKEN)?;
         let bytes = |id| self.bytes(id).unwrap_or_default().to_vec();
         Ok((0u32..).take(self.len()).map(bytes).collect())
     }
 
-    /// The ids of the single bytes.
+    /// The id of each single byte.
     pub(crate) fn byte_ids(&self) -> ByteIds {
         std::array::from_fn(|byte| self.id(&[byte.to_le_bytes()[0]]).unwrap_or(NO_ID))
     }
 
-    /// The arena and the offsets, as a file holds them.
+    /// The arena and the offsets, in the form of a file.
     pub(crate) fn arrays(&self) -> (&Array<u8>, &Array<u32>) {
         (&self.arena, &self.offsets)
     }
 
-    /// The index, as a file holds it.
+    /// The index, in the form of a file.
     pub(crate) fn index(&self) -> &ProbeTable {
         &self.index
     }
 }
 
-/// Finds the tokens that pairs of tokens make.
+/// Finds the token whose bytes are those of a pair of tokens.
 ///
-/// In a file, the same two long tokens may be named as often as one likes; they are joined once.
-pub(crate) struct Joined<'v> {
+/// A file may name the same pair of long tokens any number of times, so results for long pairs are
+/// cached.
+pub(crate) struct PairLookup<'v> {
     vocabulary: &'v Vocabulary,
     token: Vec<u8>,
     long: HashMap<(u32, u32), Option<u32>, FixedState>,
 }
 
-impl<'v> Joined<'v> {
-    /// More bytes than this are long.
+impl<'v> PairLookup<'v> {
+    /// Pairs with more bytes than this are long.
     const LONG: usize = 64;
 
     pub(crate) fn new(vocabulary: &'v Vocabulary) -> Self {
         Self { vocabulary, token: Vec::new(), long: HashMap::default() }
     }
 
-    /// The id of the ordinary token whose bytes are those of both ids.
+    /// The id of the ordinary token whose bytes are those of `left` and `right`.
     pub(crate) fn id(&mut self, left: u32, right: u32) -> Option<u32> {
-        if let Some(&known) = self.long.get(&(left, right)) {
-            return known;
+        if let Some(&cached) = self.long.get(&(left, right)) {
+            return cached;
         }
         self.token.clear();
         for id in [left, right] {
@@ -313,21 +314,21 @@ fn ordinary_ids(offsets: &[u32], special: &[(String, u32)]) -> Result<Vec<u32>> 
     memory::collect(tokens.filter(|&id| !is_special(id)))
 }
 
-/// Where the bytes of an id are; `None` if there is no such id.
+/// The range of the bytes of an id; `None` if there is no such id.
 #[inline]
 fn range(offsets: &[u32], id: usize) -> Option<Range<usize>> {
     let [start, end] = *offsets.get(id..)?.first_chunk()?;
     Some(start as usize..end as usize)
 }
 
-/// An entry of the index: one more than the id, and above that some bits of the hash, so that
-/// hardly ever another token than the one that is looked for is looked at.
+/// An index entry: id + 1 in the low bits, and hash bits above, so that a lookup rarely compares
+/// the bytes of a wrong token.
 #[inline]
 fn entry(hash: u64, id: u32) -> u32 {
     (id + 1) | tag(hash)
 }
 
-/// The bits of a hash in an entry. The place of an entry depends on others.
+/// The hash bits of an entry; its position depends on other bits.
 #[inline]
 fn tag(hash: u64) -> u32 {
     #[expect(clippy::cast_possible_truncation, reason = "some bits of many")]
@@ -337,28 +338,28 @@ fn tag(hash: u64) -> u32 {
 
 const ID: u32 = (1 << 21) - 1;
 
-/// The ids that may have this hash.
+/// The ids whose index entries match this hash.
 #[inline]
 fn candidates(index: &ProbeTable, hash: u64) -> impl Iterator<Item = u32> {
     let tagged = index.at(hash).filter(move |slot| slot & !ID == tag(hash));
     tagged.map(|slot| (slot & ID).wrapping_sub(1))
 }
 
-/// Whether this is the key of an id.
+/// Whether the token of an id has this key.
 #[inline]
 fn has_key(arena: &[u8], offsets: &[u32], id: u32, key: Key) -> bool {
     let range = range(offsets, id as usize).filter(|range| range.len() <= LONGEST);
     range.is_some_and(|range| Key::new(arena, range) == key)
 }
 
-/// The hash by which a token is found that stands at a place in a text.
+/// The hash of the token at a range of a text.
 #[inline]
 pub(crate) fn hash(text: &[u8], range: Range<usize>) -> u64 {
-    // The text, not the token, since a key is made quickest where more bytes follow.
+    // Pass the text rather than the token: a key is computed faster when more bytes follow.
     if range.len() <= LONGEST { Key::new(text, range).hash() } else { hash_of_long(&text[range]) }
 }
 
-/// The hash of a token that has no key: its words folded one after the other.
+/// The hash of a token too long for a key: its words, folded in order.
 fn hash_of_long(token: &[u8]) -> u64 {
     token.chunks(8).fold(token.len() as u64, |hash, chunk| {
         let mut word = [0; 8];
@@ -367,7 +368,7 @@ fn hash_of_long(token: &[u8]) -> u64 {
     })
 }
 
-/// The index of these ids. Fails if two of them stand for the same bytes.
+/// Build the index of these ids. Fails if two of them have the same bytes.
 fn index(arena: &[u8], offsets: &[u32], ids: Vec<u32>) -> Result<ProbeTable> {
     let bytes = |id: u32| range(offsets, id as usize).map_or(&[][..], |range| &arena[range]);
     let mut building = ProbeTableBuilder::new(ids.len())?;
@@ -388,7 +389,7 @@ fn index(arena: &[u8], offsets: &[u32], ids: Vec<u32>) -> Result<ProbeTable> {
     Ok(building.finish())
 }
 
-/// Special tokens in the order of their ids: no name empty, no name and no id twice.
+/// Check special tokens in id order: no empty name, no duplicate name or id.
 fn check_special(special: &[(String, u32)]) -> Result<()> {
     if let Some(pair) = special.windows(2).find(|pair| pair[0].1 >= pair[1].1) {
         return Err(broken(format!(
@@ -407,7 +408,7 @@ fn check_special(special: &[(String, u32)]) -> Result<()> {
     }
 }
 
-/// Lay tokens sorted by id end to end; ids that are not given get no bytes.
+/// Concatenate tokens sorted by id; ids that are missing get no bytes.
 fn lay_out(tokens: &[(Vec<u8>, u32)]) -> Result<(Vec<u8>, Vec<u32>)> {
     let bytes = tokens.iter().map(|(token, _)| token.len()).sum();
     let (mut arena, mut offsets) = (memory::with_room(bytes)?, memory::filled(0, 1)?);

@@ -1,10 +1,9 @@
-//! Texts in, one array of ids out, with the places where each text's ids begin; or only how many
-//! ids there are.
+//! Encodes many texts into one array of ids with the offset of each text, or only counts their ids.
 //!
-//! The texts are cut into parts, a long one in several, where that changes no id. Threads take some
-//! parts at a time, each the next that nobody has, and append to the result what is due, in order
-//! and while it is still near. One thread alone writes into the result at once. Texts may come from
-//! an iterator, which is asked for the next ones as late as that.
+//! Texts are cut into parts, long ones into several, at places where a cut changes no id. Each
+//! thread takes the next chunk of parts and appends finished chunks to the result in order, while
+//! their ids are still in cache. A single thread writes into the result directly. Texts may come
+//! from an iterator, which is advanced only when a thread needs the next chunk.
 
 use std::collections::BTreeMap;
 use std::iter::Sum;
@@ -21,32 +20,32 @@ use crate::pretokenize::Splitter;
 use crate::text::Text;
 use crate::tokenizer::Tokenizer;
 
-/// A long text is cut into parts of about so many units.
+/// A long text is cut into parts of about this many units.
 const PART: usize = 1 << 18;
-/// Threads take parts of about so many units together at once.
+/// Threads take chunks of parts of about this many units in total.
 const CHUNK: usize = 1 << 19;
 
-/// So many units at the beginning of a text are looked at to guess how many ids it has.
+/// Number of units at the start of a text that are sampled to estimate its number of ids.
 const SAMPLE: usize = 32;
 
-/// Arrays of so many bytes keep the room that they did not need, which costs address space only.
-/// The allocator of glibc asks the system for memory of such sizes until some was freed; from then
-/// on it keeps what is freed for what is not larger. So arrays must be freed as large as they were
-/// asked for, and one batch after the other is written to memory that is there.
+/// Arrays of this many bytes keep their unused capacity, which costs address space only. glibc
+/// raises its mmap threshold to the size of the largest mapped block that was freed, and serves
+/// later blocks up to that size from memory it keeps. If arrays are freed at the size at which they
+/// were allocated, consecutive batches reuse the same pages.
 const REUSED: Range<usize> = 128 << 10..32 << 20;
 
-/// How much texts are, together.
+/// The estimated size of texts.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Size {
-    /// In units.
+    /// Bytes or characters, as [`Text::len`] counts them.
     pub(crate) units: usize,
-    /// As many ids as there may well be. Room is made for them, since room that grows is copied,
-    /// and room that nobody touches costs little.
+    /// A generous estimate of the number of ids. Capacity is reserved for them, because growing
+    /// copies the array, and reserved memory that is never touched costs little.
     pub(crate) ids: usize,
 }
 
 impl Size {
-    /// One id for three units of ASCII, and one for each other character.
+    /// Assumes one id for three units of ASCII, and one for each other character.
     pub(crate) fn of(text: &Text<'_>) -> Self {
         let looked = text.len().clamp(1, SAMPLE);
         let others = text.beyond_ascii(looked);
@@ -69,27 +68,28 @@ impl Sum for Size {
 pub struct Arrays<T> {
     /// The ids.
     pub ids: Vec<T>,
-    /// Where the ids of each text begin, and at last where those of the last one end.
+    /// The start of each text in `ids`, then the end of the last text.
     pub offsets: Vec<i64>,
 }
 
-/// A text, or some of it.
+/// A text or a part of one.
 #[derive(Debug, Clone, Copy)]
 struct Part<'a> {
     text: Text<'a>,
-    /// Which text it belongs to.
+    /// The index of the text.
     document: usize,
-    /// Where it begins, in units from the start of the text.
+    /// The start of the part, in units from the start of the text.
     at: usize,
-    /// Whether the text ends with it.
+    /// Whether the part is the last of its text.
     last: bool,
 }
 
-/// The ids of some parts, end to end, and of each part the document and how many ids it has.
+/// The ids of some parts, end to end, and for each part the index of its text and its number of
+/// ids.
 type Encoded<T> = (Vec<T>, Vec<(usize, usize)>);
 
 impl Tokenizer {
-    /// Whether every id fits 16 bits.
+    /// Whether every id fits in 16 bits.
     pub fn fits_u16(&self) -> bool {
         self.vocabulary().len() <= 1 << 16
     }
@@ -119,7 +119,7 @@ impl Tokenizer {
         self.encode_texts(texts.iter().copied(), size, options, threads)
     }
 
-    /// The same with texts that are asked for one by one, of about that size together.
+    /// [`encode_arrays`](Self::encode_arrays) for an iterator of texts of about the given size.
     pub(crate) fn encode_texts<'a, T: Id>(
         &self,
         texts: impl Iterator<Item = Text<'a>> + Send,
@@ -129,7 +129,7 @@ impl Tokenizer {
     ) -> Result<Arrays<T>> {
         let threads = parallel::worth(threads, size.units);
         self.encoder().expect(size.units);
-        // To normalize the parts of a text is not to normalize the text.
+        // Normalizing parts of a text one by one can differ from normalizing the text.
         let may_cut = threads > 1 && options.finder.is_none() && !self.pattern().normalizes();
         let splitter = may_cut.then(|| self.splitter());
         let parts = (0..).zip(texts).flat_map(|(number, text)| cut(number, text, splitter));
@@ -137,17 +137,17 @@ impl Tokenizer {
             let room = memory::with_room_for_about(size.ids);
             let call = &mut self.encoder().call();
             let (ids, counts) = encode_parts(call, parts, options, room)?;
-            let mut joined = Joined { ids, ..Joined::new(0) };
+            let mut joined = JoinedIds { ids, ..JoinedIds::new(0) };
             joined.count(&counts)?;
             return joined.finish();
         }
-        let joining = Joining::new(size.ids);
+        let joiner = Joiner::new(size.ids);
         let encode = |call: &mut EncodeCall<'_>, chunk, parts: Vec<Part<'_>>| {
             let sizes = parts.iter().map(|part| Size::of(&part.text));
-            let room = joining
+            let room = joiner
                 .spare()
                 .unwrap_or_else(|| memory::with_room_for_about(sizes.sum::<Size>().ids));
-            joining.give(chunk, encode_parts(call, parts, options, room));
+            joiner.give(chunk, encode_parts(call, parts, options, room));
         };
         let least = size.units / threads.max(size.units / CHUNK);
         let chunks = Mutex::new(chunks(parts, least).enumerate());
@@ -159,10 +159,10 @@ impl Tokenizer {
             }
         };
         parallel::run((0..threads).map(|_| &work));
-        joining.finish()
+        joiner.finish()
     }
 
-    /// How many ids each text has; quicker than encoding. Fails as
+    /// The number of ids of each text; faster than encoding. Fails as
     /// [`encode_arrays`](Self::encode_arrays) does.
     pub fn count_batch(
         &self,
@@ -175,7 +175,7 @@ impl Tokenizer {
     }
 }
 
-/// Encode parts, one behind the other, into empty room.
+/// Encode parts in order into an empty vector.
 fn encode_parts<'a, T: Id>(
     call: &mut EncodeCall<'_>,
     parts: impl IntoIterator<Item = Part<'a>>,
@@ -196,7 +196,7 @@ fn encode_parts<'a, T: Id>(
 }
 
 impl Part<'_> {
-    /// An error of this part as one of its text.
+    /// Translate an error's place in this part to its place in the text.
     fn placed(&self, error: Error) -> Error {
         match error {
             Error::TextNotUtf8 { at, .. } => {
@@ -207,7 +207,7 @@ impl Part<'_> {
     }
 }
 
-/// The parts of a text; without a splitter, the text is one.
+/// The parts of a text; a single part without a splitter.
 fn cut<'a>(
     document: usize,
     text: Text<'a>,
@@ -226,7 +226,7 @@ fn cut<'a>(
     })
 }
 
-/// Some parts at a time, until they have so many units.
+/// Group parts into chunks of more than `least` units.
 fn chunks<'a>(
     mut parts: impl Iterator<Item = Part<'a>>,
     least: usize,
@@ -236,7 +236,7 @@ fn chunks<'a>(
         while size <= least
             && let Some(part) = parts.next()
         {
-            // An empty text is some work too.
+            // An empty text costs some work too.
             size += part.text.len() + 1;
             chunk.push(part);
         }
@@ -244,55 +244,55 @@ fn chunks<'a>(
     })
 }
 
-/// What threads give back, put together in order. Who gives something back appends all whose turn
-/// it is, unless somebody else is just doing that; so nobody waits, and no thread is there for this
-/// alone.
-struct Joining<T> {
-    joined: Mutex<Joined<T>>,
-    waiting: Mutex<Waiting<T>>,
-    /// Fresh memory costs more than to write the ids; so it is used again.
+/// Joins the chunks that threads encode, in order. A thread that finishes a chunk appends all
+/// chunks that are due, unless another thread is appending; no thread waits, and none is dedicated
+/// to appending.
+struct Joiner<T> {
+    joined: Mutex<JoinedIds<T>>,
+    pending: Mutex<PendingChunks<T>>,
+    /// Empty vectors for reuse: touching fresh memory costs more than writing the ids.
     spare: Mutex<Vec<Vec<T>>>,
 }
 
-/// What is not yet appended.
-struct Waiting<T> {
-    /// By the number of their chunk.
+/// Encoded chunks that are not yet appended.
+struct PendingChunks<T> {
+    /// By chunk number.
     encoded: BTreeMap<usize, Result<Encoded<T>>>,
-    /// The chunk whose turn it is.
+    /// The number of the next chunk to append.
     next: usize,
 }
 
-/// What is put together, chunk by chunk in their order.
-struct Joined<T> {
+/// The result so far.
+struct JoinedIds<T> {
     ids: Vec<T>,
     pages: HugePages,
-    /// How many ids each text has so far.
+    /// The number of ids of each text so far.
     lengths: Vec<usize>,
-    /// The first error; nothing is added after it.
+    /// The first error; nothing is appended after it.
     failed: Option<Error>,
 }
 
-impl<T: Id> Joining<T> {
-    /// With room for so many ids.
+impl<T: Id> Joiner<T> {
+    /// Reserves capacity for `room` ids.
     fn new(room: usize) -> Self {
         Self {
-            joined: Mutex::new(Joined::new(room)),
-            waiting: Mutex::new(Waiting { encoded: BTreeMap::new(), next: 0 }),
+            joined: Mutex::new(JoinedIds::new(room)),
+            pending: Mutex::new(PendingChunks { encoded: BTreeMap::new(), next: 0 }),
             spare: Mutex::new(Vec::new()),
         }
     }
 
-    /// Room that was used before, if there is some.
+    /// A vector for reuse, if there is one.
     fn spare(&self) -> Option<Vec<T>> {
         lock(&self.spare).pop()
     }
 
-    /// What was encoded of a chunk.
+    /// Hand in the ids of a chunk.
     fn give(&self, chunk: usize, encoded: Result<Encoded<T>>) {
-        lock(&self.waiting).encoded.insert(chunk, encoded);
-        // Who appends may have looked for the last time before this came, but then it looks again
-        // when others can append.
-        while lock(&self.waiting).is_due()
+        lock(&self.pending).encoded.insert(chunk, encoded);
+        // Another thread may be appending and may already have checked for this chunk. It releases
+        // the lock first and then checks `is_due` once more, so no chunk is left behind.
+        while lock(&self.pending).is_due()
             && let Ok(mut joined) = self.joined.try_lock()
         {
             while let Some(encoded) = self.take() {
@@ -302,12 +302,12 @@ impl<T: Id> Joining<T> {
         }
     }
 
-    /// The chunk whose turn it is, if it is there; only for who holds what is joined.
+    /// The next chunk, if it is there. Only the thread that holds the lock of `joined` calls this.
     fn take(&self) -> Option<Result<Encoded<T>>> {
-        let mut waiting = lock(&self.waiting);
-        let next = waiting.next;
-        let due = waiting.encoded.remove(&next)?;
-        waiting.next += 1;
+        let mut pending = lock(&self.pending);
+        let next = pending.next;
+        let due = pending.encoded.remove(&next)?;
+        pending.next += 1;
         Some(due)
     }
 
@@ -317,19 +317,19 @@ impl<T: Id> Joining<T> {
     }
 }
 
-impl<T> Waiting<T> {
+impl<T> PendingChunks<T> {
     fn is_due(&self) -> bool {
         self.encoded.contains_key(&self.next)
     }
 }
 
-impl<T: Id> Joined<T> {
+impl<T: Id> JoinedIds<T> {
     fn new(room: usize) -> Self {
         let (ids, pages) = (memory::with_room_for_about(room), HugePages::default());
         Self { ids, pages, lengths: Vec::new(), failed: None }
     }
 
-    /// Append what was encoded of some parts; its room is returned, empty, if it can be used again.
+    /// Append a chunk and return its vector, emptied for reuse.
     fn append(&mut self, encoded: Result<Encoded<T>>) -> Option<Vec<T>> {
         if self.failed.is_some() {
             return None;
@@ -345,7 +345,7 @@ impl<T: Id> Joined<T> {
         appended.map_err(|error| self.failed = Some(error)).ok()
     }
 
-    /// Note how many ids parts have, of which each belongs to the latest document or to the next.
+    /// Add the number of ids of each part to its text.
     fn count(&mut self, counts: &[(usize, usize)]) -> Result<()> {
         for &(document, count) in counts {
             let more = (document + 1).saturating_sub(self.lengths.len());
@@ -364,7 +364,7 @@ impl<T: Id> Joined<T> {
     }
 }
 
-/// Where texts of these lengths begin when they stand end to end.
+/// Prefix sums of the lengths.
 fn offsets(lengths: Vec<usize>) -> Result<Vec<i64>> {
     let mut end = 0;
     let ends = lengths.into_iter().map(|length| {
@@ -387,7 +387,7 @@ mod tests {
         Tokenizer::from_ranks(vocabulary, Pattern::new("gpt4").unwrap()).unwrap()
     }
 
-    /// Each text by itself, the slow twin.
+    /// The slow twin: each text by itself.
     fn one_by_one(tokenizer: &Tokenizer, texts: &[String], options: &EncodeOptions) -> Arrays<u32> {
         let lists: Vec<_> =
             texts.iter().map(|t| tokenizer.encode_with(t, options).unwrap()).collect();

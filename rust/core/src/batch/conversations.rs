@@ -1,9 +1,9 @@
 //! Conversations in, ids and a loss mask out.
 //!
-//! A conversation arrives as segments, already in order: texts that are encoded by the ordinary
-//! path, so that nothing in them can become a special token, and ids that a template placed. Each
-//! segment says whether the model is trained on it, and its ids inherit that. Knowing what a role
-//! or a tool call looks like is the caller's business.
+//! A conversation arrives as ordered segments: texts, which are encoded as ordinary text, so that
+//! nothing in them becomes a special token, and ids placed by a template. Each segment says whether
+//! the model is trained on it, and its ids inherit that. Roles and tool calls are the caller's
+//! business.
 //!
 //! [`pack`] then places conversations side by side in rows of equal width.
 
@@ -32,7 +32,7 @@ pub enum Segment<'t> {
 /// How to render.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RenderOptions {
-    /// Encode texts that touch as one text. Then an id that covers both trained and untrained bytes
+    /// Encode adjacent texts as one text. An id that covers both trained and untrained bytes then
     /// counts as trained.
     pub join: bool,
     /// Keep at most this many ids of each conversation.
@@ -48,15 +48,15 @@ pub struct Rendered {
     pub ids: Vec<u32>,
     /// For each id, 1 if it is trained on, else 0.
     pub mask: Vec<u8>,
-    /// How many ids each conversation has.
+    /// The number of ids of each conversation.
     pub lengths: Vec<usize>,
 }
 
 impl Tokenizer {
     /// Render conversations on up to `threads` threads. Each conversation is a range of `segments`;
-    /// `trained` has one entry a segment.
+    /// `trained` has one entry for each segment.
     ///
-    /// Fails where encoding a text fails.
+    /// Fails if encoding a text fails.
     ///
     /// ```
     /// use bytepair::batch::conversations::{RenderOptions, Segment::{Id, Text}};
@@ -110,15 +110,14 @@ fn weight(segment: &Segment<'_>) -> usize {
     }
 }
 
-/// One thread's output and buffers.
+/// The output and the buffers of one thread.
 struct Canvas<'k> {
     tokenizer: &'k Tokenizer,
     options: RenderOptions,
     plain: EncodeOptions,
     call: EncodeCall<'k>,
     out: Rendered,
-    /// Texts that touch and wait for being encoded as one, with the end of each and whether it is
-    /// trained on.
+    /// Adjacent texts to be encoded as one, with the end of each and whether it is trained on.
     text: String,
     spans: Vec<(usize, bool)>,
 }
@@ -156,7 +155,7 @@ impl<'k> Canvas<'k> {
         self.finish(start, limit, last_end)
     }
 
-    /// Truncate what was rendered from `start` on, and note its length.
+    /// Truncate what was rendered from `start` on, and record its length.
     fn finish(&mut self, start: usize, limit: usize, last_end: usize) -> Result<()> {
         if self.out.ids.len() > limit {
             let end = if self.options.whole_messages { last_end } else { limit };
@@ -190,7 +189,7 @@ impl<'k> Canvas<'k> {
         Ok(())
     }
 
-    /// Encode the texts that wait; an id is trained on if any of its bytes is.
+    /// Encode the buffered texts. An id is trained on if any of its bytes is.
     fn flush(&mut self) -> Result<()> {
         if self.spans.is_empty() {
             return Ok(());
@@ -233,7 +232,7 @@ impl<'k> Canvas<'k> {
 /// ```
 pub fn pack(lengths: &[usize], width: usize) -> Result<Vec<(usize, usize)>> {
     let mut order: Vec<usize> = memory::collect(0..lengths.len())?;
-    // To sort takes as much again, and a row that is open no more than four times as much.
+    // Sorting takes as much again, and an open row at most four times as much.
     memory::check(5 * size_of_val(lengths))?;
     order.sort_by_key(|&index| std::cmp::Reverse(lengths[index]));
     if let Some(&longest) = order.first()
@@ -243,7 +242,7 @@ pub fn pack(lengths: &[usize], width: usize) -> Result<Vec<(usize, usize)>> {
     }
     let mut places = memory::filled((0, 0), lengths.len())?;
     let mut rows = 0;
-    // Rows by the room they have left; a row is taken out, filled further, and put back.
+    // Open rows by their remaining room; a row is removed, filled further, and inserted again.
     let mut open = BTreeSet::new();
     for index in order {
         let length = lengths[index];
@@ -319,7 +318,7 @@ mod tests {
         assert_eq!(cut(0, false).ids, [0; 0]);
     }
 
-    /// Best fit by looking at every row.
+    /// Best fit by a look at every row.
     fn pack_slowly(lengths: &[usize], width: usize) -> Vec<(usize, usize)> {
         let mut order: Vec<usize> = (0..lengths.len()).collect();
         order.sort_by_key(|&index| std::cmp::Reverse(lengths[index]));

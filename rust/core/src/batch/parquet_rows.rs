@@ -1,9 +1,8 @@
-//! Rows of parquet files in, their ids out in order: the way from a corpus to token shards.
+//! Encodes rows of parquet files in order: the way from a corpus to token shards.
 //!
-//! Each thread reads some rows and encodes them at once, out of the page in which they were
-//! unpacked, so that a text is neither copied nor handed from one thread to another. The rows are
-//! given in items of one or more parts, and what an item gives has the same parts, whatever the
-//! threads do.
+//! Each thread reads some rows and encodes them straight from the decompressed page, so that no
+//! text is copied or passed between threads. Rows are requested in items of one or more parts; the
+//! result of an item has the same parts, whatever the number of threads.
 
 use crate::corpus::parquet::{RowRange, TextColumn};
 use crate::encode::encoder::EncodeCall;
@@ -14,30 +13,29 @@ use crate::parallel;
 use crate::text::Text;
 use crate::tokenizer::Tokenizer;
 
-/// So many bytes of text are worked on, or wait for who takes the ids, at most; with many threads,
-/// more.
+/// Bytes of text that may be in work or waiting for the sink, at most; more with many threads.
 const AHEAD: usize = 1 << 26;
-/// For each thread so many bytes at least.
+/// At least this many bytes for each thread.
 const AHEAD_A_THREAD: usize = 3 << 23;
-/// Nor do more than so many items wait, beside those that the threads work on: fewer are given the
-/// same memory again, where more would touch new.
+/// Number of finished items that may wait, beyond those in work. With few, the allocator reuses the
+/// same memory; with more, it touches new pages.
 const WAITING: usize = 2;
-/// Room is made for one id for so many bytes, and for no more text than this: how much there is
-/// says the file.
+/// Capacity is reserved for one id in `BYTES_AN_ID` bytes, and for at most `ROOM` bytes of text,
+/// because the size comes from the file and may be wrong.
 const BYTES_AN_ID: usize = 3;
 const ROOM: usize = 1 << 25;
 
-/// The ids of the documents of an item.
+/// The encoded documents of an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rows<T> {
     /// The ids, end to end.
     pub ids: Vec<T>,
-    /// Where those of each document begin, and at last where those of the last one end.
+    /// The start of each document in `ids`, then the end of the last.
     pub offsets: Vec<i64>,
-    /// The same for the bytes of their texts.
+    /// Likewise for the bytes of their texts.
     pub text_ends: Vec<i64>,
-    /// How many parts of the item these are. What comes first behind them cannot be read or
-    /// encoded.
+    /// The number of parts of the item that were encoded. If it is less than the item has, the next
+    /// part could not be read or encoded.
     pub parts: usize,
 }
 
@@ -47,23 +45,23 @@ impl<T> Default for Rows<T> {
     }
 }
 
-/// What [`Tokenizer::encode_rows`] works on.
+/// What [`Tokenizer::encode_rows`] encodes.
 #[derive(Debug, Clone, Copy)]
 pub struct Job<'a> {
-    /// Where the texts are.
+    /// The column of texts.
     pub column: &'a TextColumn,
-    /// Which rows, in the order of the result. Each part must be in the column.
+    /// The rows, in the order of the result. Each range must lie in the column.
     pub items: &'a [Vec<RowRange>],
-    /// What goes before and after each text.
+    /// Special tokens, and ids before and after each text.
     pub options: &'a EncodeOptions,
 }
 
 impl Tokenizer {
-    /// Encode rows of parquet files on up to `threads` threads, each a document of its own; a null
-    /// is an empty one.
+    /// Encode rows of parquet files on up to `threads` threads. Each row is a document; a null is
+    /// an empty one.
     ///
-    /// `sink` takes what each item gave, in order, and is called with `None` now and then while
-    /// there is nothing to take; what it fails with ends everything. `T` must hold every id: see
+    /// `sink` receives the result of each item, in order, and `None` now and then while no result
+    /// is ready; an error from `sink` ends the call. `T` must hold every id: see
     /// [`fits_u16`](Self::fits_u16).
     pub fn encode_rows<T: Id>(
         &self,
@@ -112,12 +110,12 @@ fn encode_part<T: Id>(
     })
 }
 
-/// All sizes together, which may be as large as a file says.
+/// Saturating: the sizes come from a file.
 fn sum(sizes: impl Iterator<Item = usize>) -> usize {
     sizes.fold(0, usize::saturating_add)
 }
 
-/// A number of what is in memory.
+/// A size of something in memory, as an offset.
 fn place(number: usize) -> i64 {
     i64::try_from(number).expect("less than 2^63 are in memory")
 }

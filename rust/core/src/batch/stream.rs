@@ -1,7 +1,7 @@
-//! Text in, in pieces of any length; ids out, as those of all text at once.
+//! Encodes text that arrives in pieces of any length into the ids of the whole text.
 //!
-//! What follows can change how the end of a text is split. So the ids come as soon as nothing that
-//! follows can change them, and the rest of the text is kept until then: a few pretokens.
+//! The text that follows can change where a text splits near its end. So ids are returned once no
+//! later text can change them, and the rest of the text, a few pretokens, is kept.
 
 use crate::encode::{EncodeOptions, Id};
 use crate::error::Result;
@@ -9,13 +9,14 @@ use crate::memory;
 use crate::text::Text;
 use crate::tokenizer::Tokenizer;
 
-/// Ids are made when so many bytes have come together.
+/// Encode once this many bytes are buffered.
 const ENOUGH: usize = 1 << 16;
 
-/// Encodes a text that arrives in pieces. Special tokens in it are text.
+/// Encodes a text that arrives in pieces. The text of special tokens is encoded as ordinary text.
 ///
-/// Under a split pattern that is not published, text is kept until a place where it may be cut;
-/// under one that only the engine can split, to the end.
+/// Under a split pattern that is not published, text is kept up to the last place where a cut is
+/// safe; under a pattern that only the regex engine can split, the whole text is kept until the
+/// end.
 ///
 /// ```
 /// use bytepair::{Pattern, Text, Tokenizer, Vocabulary, batch::stream::EncodeStream};
@@ -31,16 +32,16 @@ const ENOUGH: usize = 1 << 16;
 /// ```
 #[derive(Debug, Default)]
 pub struct EncodeStream {
-    /// What is not encoded yet; it begins where a pretoken does.
+    /// Text not encoded yet; starts at a pretoken boundary.
     rest: String,
-    /// How long `rest` was when no part of it was certain.
+    /// The length of `rest` when no part of it was final.
     tried: usize,
 }
 
 impl EncodeStream {
-    /// Take a piece of text and append to `out` the ids that are now certain.
+    /// Take a piece of text and append to `out` the ids that are now final.
     ///
-    /// Fails as [`Tokenizer::encode`] does; then the stream should be dropped.
+    /// Fails as [`Tokenizer::encode`] does; drop the stream after an error.
     pub fn push<T: Id>(
         &mut self,
         tokenizer: &Tokenizer,
@@ -51,12 +52,11 @@ impl EncodeStream {
         let text = text.read(&mut buffer)?;
         memory::reserve_text(&mut self.rest, text.len())?;
         self.rest.push_str(text);
-        // Twice what did not suffice: else one endless pretoken would be gone through again and
-        // again.
+        // Doubling the threshold avoids quadratic time on one endless pretoken.
         if self.rest.len() < ENOUGH.max(2 * self.tried) {
             return Ok(());
         }
-        // Of a text that is to be normalized nothing is certain before its end.
+        // With normalization, nothing is final before the end of the text.
         let whole = tokenizer.pattern().normalizes();
         let certain = if whole { 0 } else { tokenizer.splitter().certain(&self.rest)? };
         encode(tokenizer, &self.rest[..certain], out)?;
@@ -65,8 +65,7 @@ impl EncodeStream {
         Ok(())
     }
 
-    /// The text is over: append the ids of the rest to `out`. The stream can be used again, as if
-    /// new.
+    /// End the text: append the ids of the rest to `out`. The stream can then be used again.
     pub fn flush<T: Id>(&mut self, tokenizer: &Tokenizer, out: &mut Vec<T>) -> Result<()> {
         self.tried = 0;
         encode(tokenizer, &std::mem::take(&mut self.rest), out)

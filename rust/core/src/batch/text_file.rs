@@ -1,7 +1,7 @@
-//! A text file in, the ids of its documents out.
+//! Encodes the documents of a text file.
 //!
-//! The file is mapped, so that every thread reads the part it encodes, and no copy is made. It must
-//! not be changed meanwhile. What cannot be mapped (a pipe) is read.
+//! The file is mapped, so that each thread reads the part it encodes and nothing is copied; it must
+//! not change meanwhile. A pipe or another file that cannot be mapped is read.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -45,7 +45,7 @@ impl Content {
         }
         let mut bytes = Vec::new();
         loop {
-            // A vector that doubles in the reader would end the process where it cannot.
+            // `read_to_end` aborts the process if its vector cannot grow.
             memory::reserve(&mut bytes, READ)?;
             let room = u64::try_from(bytes.capacity() - bytes.len()).unwrap_or(u64::MAX);
             if (&mut file).take(room).read_to_end(&mut bytes)? == 0 {
@@ -57,35 +57,35 @@ impl Content {
 
 #[expect(unsafe_code, reason = "reading 300 MB takes a tenth of the time that encoding them takes")]
 fn map(file: &File) -> io::Result<Mmap> {
-    // SAFETY: the caller of `encode_file` is told that the file must not be changed meanwhile.
+    // SAFETY: `encode_file` documents that the file must not change meanwhile.
     let map = unsafe { Mmap::map(file) }?;
-    // It is advice: where it is not taken, reading is slower.
+    // Only advice: if it is ignored, reading is slower.
     let _taken = map.advise(Advice::Sequential);
     Ok(map)
 }
 
-/// A file that cannot be mapped is read so many bytes at a time, or more.
+/// A file that cannot be mapped is read in blocks of at least this many bytes.
 const READ: usize = 1 << 16;
 
-/// How many ids a file has is guessed from a look at every so many bytes.
+/// The number of ids is estimated from one sample in this many bytes.
 const SAMPLED: usize = 1 << 20;
 
 /// How a file is read.
 #[derive(Debug, Clone, Default)]
 pub struct FileOptions {
-    /// What stands between two documents; with nothing, the file is one.
+    /// Separates documents; if empty, the whole file is one document.
     pub separator: Vec<u8>,
-    /// Whether bytes that are not UTF-8 stand for U+FFFD; if not, they are an error.
+    /// Whether invalid UTF-8 is replaced by U+FFFD; otherwise it is an error.
     pub lossy: bool,
 }
 
 impl Tokenizer {
     /// Encode the documents of a text file on up to `threads` threads into one array.
     ///
-    /// Separators are found from the start on, do not overlap, and belong to no document; as in
-    /// Python's `split`, a file of n separators has n + 1 documents. Fails as
+    /// Separators are found from left to right, do not overlap, and belong to no document; as with
+    /// Python's `split`, a file with n separators has n + 1 documents. Fails as
     /// [`encode_arrays`](Self::encode_arrays) does, or if the file cannot be read. The file must
-    /// not be changed meanwhile, or what is read is undefined.
+    /// not change meanwhile; otherwise reads are undefined.
     pub fn encode_file<T: Id>(
         &self,
         path: &Path,
@@ -116,14 +116,14 @@ impl Tokenizer {
     }
 }
 
-/// What finds separators, if there are any.
+/// A finder of the separator, unless it is empty.
 fn finder(separator: &[u8]) -> Result<Option<AhoCorasick>> {
     let too_long = |e| Error::Vocabulary { reason: format!("the separator is too long: {e}") };
     let separator = (!separator.is_empty()).then_some([separator]);
     separator.map(AhoCorasick::new).transpose().map_err(too_long)
 }
 
-/// What stands between the separators.
+/// The ranges between separators.
 fn documents<'a>(
     content: &'a [u8],
     separator: Option<&'a AhoCorasick>,
@@ -144,7 +144,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// The plain way: look at every place.
+        /// The slow twin: try every place.
         #[test]
         fn documents_are_what_stands_between_separators(
             content in prop::collection::vec(0u8..3, 0..40),

@@ -1,3 +1,3 @@
-//! Files in, documents out.
+//! Reads documents from files.
 
 pub mod parquet;

@@ -39,8 +39,8 @@ const SHARE: usize = 1 << 16;
 /// A long text is cut into pieces of about this many bytes, where it may be cut.
 const PIECE: usize = 1 << 18;
 
-/// The positions that are reserved for a range of rows, as its size is known only when it was read.
-/// All bytes beyond have the last position; one thread reads them in order anyway.
+/// The number of positions reserved for a range of rows, whose size is unknown until it was read.
+/// All bytes beyond share the last position; a single thread reads them in order anyway.
 const POSITIONS_PER_RANGE: u64 = 1 << 36;
 
 /// A reading thread reports progress, and checks whether to stop, after this many bytes of text.
@@ -82,7 +82,7 @@ pub struct Progress {
     pub of_files: Vec<u64>,
 }
 
-/// A function that is told the progress of reading a column; its error ends the reading.
+/// Receives the progress of reading a column; its error ends the reading.
 pub type OnProgress<'a> = dyn FnMut(Progress) -> Result<()> + Send + 'a;
 
 impl Counter {
@@ -148,7 +148,7 @@ impl Counter {
         self.is_whole
     }
 
-    /// Do something that makes the counter incomplete if it fails.
+    /// Run an action that leaves the counter incomplete if it fails.
     fn wholly(&mut self, action: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         self.is_whole = false;
         action(self)?;

@@ -1,4 +1,4 @@
-//! What is known of one pretoken.
+//! The count and the first occurrence of a pretoken.
 
 /// How often a pretoken was seen, and the position in the corpus where it was first seen.
 #[derive(Debug, Clone, Copy)]
@@ -8,7 +8,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Add what another part of the corpus saw.
+    /// Add the occurrences in another part of the corpus.
     #[inline]
     pub(super) fn add(&mut self, other: Self) {
         self.count += other.count;

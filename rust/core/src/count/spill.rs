@@ -1,4 +1,5 @@
-//! Counts that exceed memory: rows go to a file, and come back in order of first occurrence.
+//! Counts that exceed memory: rows are spilled to files, and read back in order of first
+//! occurrence.
 //!
 //! A row is a pretoken with its count and the position in the corpus where it was first seen. A
 //! hash of the pretoken divides rows into [`PARTITIONS`] partitions, so all rows of a pretoken are

@@ -28,8 +28,8 @@ pub(super) struct CountTable {
     pub(super) limit: Option<Limit>,
     /// Counts of frequent short pretokens that are not yet added to their rows.
     hot: HotCounts,
-    /// The ends of the pretokens of the current block, and the start, key and hash of those that
-    /// missed the hot table.
+    /// The ends of the pretokens of the current block; the start, key and hash of those that missed
+    /// the hot table.
     ends: Box<PretokenEnds>,
     misses: Vec<(usize, Key, u64)>,
 }
@@ -75,8 +75,8 @@ impl CountTable {
         Ok((start, misses))
     }
 
-    /// Count the pretokens that missed the hot table. First all slots are prefetched, then the rows
-    /// that they name.
+    /// Count the pretokens that missed the hot table: prefetch all index entries first, then the
+    /// rows that they point to, then count.
     fn add_misses(&mut self, count: usize, offset: u64) -> Result<()> {
         let misses = &self.misses[..count];
         self.short.reserve(misses.len())?;

@@ -60,13 +60,13 @@ impl SplitPoints {
     }
 
     /// The bits in a file; `None` if they are not as many as there can be.
-    pub(crate) fn of_column(bits: Array<u64>) -> Option<Self> {
+    pub(crate) fn from_array(bits: Array<u64>) -> Option<Self> {
         let whole = bits.len().checked_sub(PARTS).is_some_and(usize::is_power_of_two);
         whole.then(|| Self { shift: shift(bits.len()), bits })
     }
 
     /// The bits, as a file holds them.
-    pub(crate) fn column(&self) -> &Array<u64> {
+    pub(crate) fn array(&self) -> &Array<u64> {
         &self.bits
     }
 

@@ -1,12 +1,13 @@
-//! The tables of a `tokenizer.json`: tokens and merges, written as characters.
+//! Reads and writes the two tables of a `tokenizer.json`, `model.vocab` and `model.merges`.
 //!
-//! In go the bytes of a file; out come tokens with their ids, merges as pairs of ids, and where in
-//! the file they stand, so that the rest, which is small, can be read elsewhere. Back, a tokenizer
-//! becomes the text of the two tables.
+//! Reading takes the bytes of a file and returns the tokens with their ids, the merges as pairs of
+//! ids, and the byte ranges of both tables, so that Python parses only the small remainder. Writing
+//! takes a tokenizer and returns the JSON text of both tables.
 //!
-//! Only what is usual is read here. Whatever is not (a name that stands twice, a merge of no token,
-//! an id out of range) gives `None`, and a slower reader, which has the same results where this one
-//! has any, says what is wrong.
+//! The reader accepts the common case only. On anything unusual (a duplicate name, a merge whose
+//! result is no token, an id out of range) it returns `None`; the caller then falls back to a
+//! slower reader, which gives the same result for every file that this one accepts, and which
+//! explains errors.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -24,44 +25,44 @@ use crate::text::from_utf8;
 use crate::vocabulary::{MAX_VOCAB_SIZE, MergeRule, TOKEN, Vocabulary};
 use crate::{Pattern, Tokenizer};
 
-/// The tables take so many times the bytes of the file at most while they are read, and so many times those of the
-/// tokens while they are written.
+/// Upper bounds on memory: reading needs at most `READ` bytes for each byte of the file, and
+/// writing at most `WRITTEN` bytes for each byte of the tokens.
 const READ: usize = 16;
 const WRITTEN: usize = 4;
 
 /// Ordinary tokens with their ids, and merges as pairs of ids.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct JsonTables {
     tokens: Vec<(Vec<u8>, u32)>,
     merges: Vec<(u32, u32)>,
 }
 
-/// The ids of ordinary tokens by their names.
-type Ids<'a> = HashMap<&'a str, u32, RandomState>;
+/// Ids of ordinary tokens, by name.
+type IdsByName<'a> = HashMap<&'a str, u32, RandomState>;
 
-/// What stands in a file beside the tokens and merges.
+/// The tables of a file, and what the caller needs to read the rest of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct ParsedJson {
     /// The tables.
-    pub listed: Listed,
-    /// The names of added tokens that the vocabulary has too, with their ids.
+    pub tables: JsonTables,
+    /// Added tokens that `model.vocab` contains too, with their ids.
     pub added: Vec<(String, u32)>,
-    /// How many entries the vocabulary has.
+    /// Number of entries in `model.vocab`.
     pub size: usize,
-    /// Where the values of `model.vocab` and `model.merges` stand in the file, the first one first.
-    pub places: [Range<usize>; 2],
+    /// Byte ranges of the values of `model.vocab` and `model.merges`, in file order.
+    pub ranges: [Range<usize>; 2],
 }
 
-impl Listed {
-    /// Read the tables of a `tokenizer.json`; `None` if anything about them is unusual.
+impl JsonTables {
+    /// Parse the tables of a `tokenizer.json`; `None` if either is unusual.
     ///
-    /// Fails if there is no memory for them.
-    pub fn find(data: &[u8]) -> Result<Option<Found>> {
+    /// Fails if there is not enough memory.
+    pub fn parse(data: &[u8]) -> Result<Option<ParsedJson>> {
         memory::check(data.len().saturating_mul(READ))?;
-        Ok(Self::usual(data))
+        Ok(Self::parse_common(data))
     }
 
-    fn usual(data: &[u8]) -> Option<Found> {
+    fn parse_common(data: &[u8]) -> Option<ParsedJson> {
         let text = from_utf8(data).ok()?;
         let Object(document) = serde_json::from_str(text).ok()?;
         let Object(model) = serde_json::from_str(only(&document, "model")?.get()).ok()?;
@@ -70,25 +71,25 @@ impl Listed {
             Some((_, listed)) => added(listed)?,
             None => Vec::new(),
         };
-        let Entries(entries) = serde_json::from_str(vocabulary.get()).ok()?;
-        let mut ids: Ids<'_> = entries.iter().map(|(name, id)| (&*name.0, *id)).collect();
+        let VocabEntries(entries) = serde_json::from_str(vocabulary.get()).ok()?;
+        let mut ids: IdsByName<'_> = entries.iter().map(|(name, id)| (&*name.0, *id)).collect();
         if ids.len() < entries.len() || !ids_are_sound(&entries) {
             return None;
         }
         let special = |name: &String| Some((name.clone(), ids.remove(name.as_str())?));
         let added: Vec<(String, u32)> = added.iter().filter_map(special).collect();
-        let mut places = [vocabulary, merges].map(|value| place(text, value.get()));
-        places.sort_by_key(|place| place.start);
-        Some(Found {
-            listed: Self { tokens: tokens(&entries, &added)?, merges: pairs(merges.get(), &ids)? },
+        let mut ranges = [vocabulary, merges].map(|value| range(text, value.get()));
+        ranges.sort_by_key(|range| range.start);
+        Some(ParsedJson {
+            tables: Self { tokens: tokens(&entries, &added)?, merges: pairs(merges.get(), &ids)? },
             size: entries.len(),
             added,
-            places,
+            ranges,
         })
     }
 
-    /// Put a tokenizer together. Its rule is that of ranks if `ranks` allows it, and the merges are
-    /// proved to be [that rule](gives_the_ids_of_ranks).
+    /// Build a tokenizer. If `ranks` is set and the merges are [equivalent to the rule of
+    /// ranks](equals_rule_of_ranks), the tokenizer uses that rule, else the rule of merges.
     pub fn tokenizer(
         &self,
         special: Vec<(String, u32)>,
@@ -98,7 +99,7 @@ impl Listed {
     ) -> Result<Tokenizer> {
         memory::check(self.tokens.iter().map(|(token, _)| token.len() + TOKEN).sum())?;
         let vocabulary = Vocabulary::new(self.tokens.iter().cloned(), special)?;
-        if ranks && gives_the_ids_of_ranks(&self.merges, &pairs_of_ranks(&vocabulary)?) {
+        if ranks && equals_rule_of_ranks(&self.merges, &pairs_of_ranks(&vocabulary)?) {
             Tokenizer::from_ranks(vocabulary, pattern)
         } else {
             Tokenizer::from_merges(vocabulary, memory::copy(&self.merges)?, ignore_merges, pattern)
@@ -111,20 +112,21 @@ impl Listed {
     }
 }
 
-/// The rule of ranks as a list: the pair that merges into each token, in the order of the ids. A token
-/// that no merge makes has none.
+/// The rule of ranks as a merge list: for each token, in id order, the pair that merges into it.
+/// Tokens that no merge produces are skipped.
 fn pairs_of_ranks(vocabulary: &Vocabulary) -> Result<Vec<(u32, u32)>> {
     Ok(build::by_rank(vocabulary)?.in_order())
 }
 
-/// Whether a list of merges, with whole pretokens first, gives the ids of the rule of ranks.
+/// Whether a merge list with `ignore_merges` gives the same ids as the rule of ranks.
 ///
-/// `pairs` are those of that rule, in order. It is enough that the list has all of them in this order,
-/// whatever else is in it. For under the rule of ranks no other pair whose joined bytes are a token
-/// ever stands side by side ([`build`] has the proof): what came before it within these bytes would be
-/// what the token alone goes through, and that comes down to its one pair. So at each step both rules
-/// have the same neighbours to choose from, in the same order.
-fn gives_the_ids_of_ranks(listed: &[(u32, u32)], pairs: &[(u32, u32)]) -> bool {
+/// `pairs` is the merge list of the rule of ranks. It suffices that `listed` contains all of
+/// `pairs` in the same order; additional merges are harmless, because they never apply: under the
+/// rule of ranks, no other pair of neighbours joins to the bytes of a token ([`build`] has the
+/// proof). The merges inside those bytes are the merges of the token encoded alone, and they end
+/// with the one pair of that token. So both rules choose from the same neighbours in the same order
+/// at every step.
+fn equals_rule_of_ranks(listed: &[(u32, u32)], pairs: &[(u32, u32)]) -> bool {
     let mut rest = pairs.iter().peekable();
     for pair in listed {
         rest.next_if_eq(&pair);
@@ -132,27 +134,27 @@ fn gives_the_ids_of_ranks(listed: &[(u32, u32)], pairs: &[(u32, u32)]) -> bool {
     rest.next().is_none()
 }
 
-/// The only value of this name; `None` if there is none, or several.
+/// The value of a name that occurs exactly once.
 fn only<'a>(object: &[(Name<'a>, &'a RawValue)], name: &str) -> Option<&'a RawValue> {
     let mut found = object.iter().filter(|(known, _)| known.0 == name);
     let value = found.next()?.1;
     found.next().is_none().then_some(value)
 }
 
-/// The texts of the added tokens.
+/// The contents of the added tokens.
 fn added(listed: &RawValue) -> Option<Vec<String>> {
     let tokens: Option<Vec<Object<'_>>> = serde_json::from_str(listed.get()).ok()?;
     let content = |token: &Object<'_>| serde_json::from_str(only(&token.0, "content")?.get()).ok();
     tokens.unwrap_or_default().iter().map(content).collect()
 }
 
-/// Where a part of a text stands in it.
-fn place(text: &str, part: &str) -> Range<usize> {
+/// The byte range of `part` in `text`.
+fn range(text: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr() as usize - text.as_ptr() as usize;
     start..start + part.len()
 }
 
-/// Whether no id stands for two entries, and none is out of range.
+/// Whether all ids are distinct and in range.
 fn ids_are_sound(entries: &[(Name<'_>, u32)]) -> bool {
     let mut ids: Vec<u32> = entries.iter().map(|(_, id)| *id).collect();
     ids.sort_unstable();
@@ -160,7 +162,7 @@ fn ids_are_sound(entries: &[(Name<'_>, u32)]) -> bool {
     in_range && ids.windows(2).all(|pair| pair[0] < pair[1])
 }
 
-/// The ordinary tokens as bytes.
+/// The bytes of the ordinary tokens.
 fn tokens(entries: &[(Name<'_>, u32)], added: &[(String, u32)]) -> Option<Vec<(Vec<u8>, u32)>> {
     let table = bytes_of_characters();
     let added: HashSet<u32> = added.iter().map(|(_, id)| *id).collect();
@@ -174,12 +176,13 @@ fn tokens(entries: &[(Name<'_>, u32)], added: &[(String, u32)]) -> Option<Vec<(V
         .collect()
 }
 
-/// The merges as pairs of ids: no pair twice, and parts and results are ordinary tokens.
-fn pairs(merges: &str, ids: &Ids<'_>) -> Option<Vec<(u32, u32)>> {
-    let Merges(listed) = serde_json::from_str(merges).ok()?;
+/// The merges as pairs of ids. Both parts and the result must be ordinary tokens, and no pair may
+/// occur twice.
+fn pairs(merges: &str, ids: &IdsByName<'_>) -> Option<Vec<(u32, u32)>> {
+    let MergeList(listed) = serde_json::from_str(merges).ok()?;
     let mut seen = HashSet::with_capacity_and_hasher(listed.len(), RandomState::default());
     let mut joined = String::new();
-    let pairs = listed.iter().map(|Pair(left, right)| {
+    let pairs = listed.iter().map(|JsonMerge(left, right)| {
         let pair = (*ids.get(&*left.0)?, *ids.get(&*right.0)?);
         joined.clear();
         joined.extend([&*left.0, &*right.0]);
@@ -190,11 +193,11 @@ fn pairs(merges: &str, ids: &Ids<'_>) -> Option<Vec<(u32, u32)>> {
 
 // ---------------------------------------------------------------------------- writing
 
-/// The texts of `model.vocab` and `model.merges`, an entry on each line.
+/// The JSON text of `model.vocab` and `model.merges`, one entry a line.
 ///
-/// `added` are entries of the vocabulary that are not written as characters.
+/// `added` holds vocabulary entries whose names are written as they are, not byte by byte.
 ///
-/// Fails if there is no memory for them.
+/// Fails if there is not enough memory.
 pub fn texts(tokenizer: &Tokenizer, added: &[(String, u32)]) -> Result<(String, String)> {
     let vocabulary = tokenizer.vocabulary();
     let tokens = vocabulary.arrays().0.len() + vocabulary.len() * TOKEN;
@@ -217,10 +220,10 @@ pub fn texts(tokenizer: &Tokenizer, added: &[(String, u32)]) -> Result<(String, 
     Ok((block("{", entries, "}"), merges(&pairs, &names)))
 }
 
-/// Merges as strings with a space, which readers of any age know.
+/// The merges as strings with a space, the form that every version of `tokenizers` reads.
 ///
-/// Readers pass over a string that begins as the first line of `merges.txt` does, so a list with such
-/// a merge has pairs.
+/// `tokenizers` skips a string that starts with `#version`, the first line of a `merges.txt`; a
+/// list with such a merge is written as pairs instead.
 fn merges(pairs: &[(u32, u32)], names: &[String]) -> String {
     let names =
         pairs.iter().map(|&(left, right)| [&*names[left as usize], &*names[right as usize]]);
@@ -231,7 +234,7 @@ fn merges(pairs: &[(u32, u32)], names: &[String]) -> String {
     block("[", names.map(joined), "]")
 }
 
-/// Lines between brackets, indented as a value inside `model` is.
+/// Lines between brackets, indented as a value of `model`.
 fn block(open: &str, lines: impl Iterator<Item = String>, close: &str) -> String {
     let mut text = open.to_owned();
     for (number, line) in lines.enumerate() {
@@ -245,7 +248,7 @@ fn block(open: &str, lines: impl Iterator<Item = String>, close: &str) -> String
     text
 }
 
-/// A text as a JSON string.
+/// A JSON string.
 fn quote(text: impl Iterator<Item = char>) -> String {
     let mut quoted = String::from('"');
     for c in text {
@@ -261,8 +264,8 @@ fn quote(text: impl Iterator<Item = char>) -> String {
 
 // ---------------------------------------------------------------------------- characters
 
-/// The character that GPT-2 writes for each byte: printable ones of Latin-1 for themselves, the
-/// others, in order, from U+0100 on.
+/// GPT-2's character for each byte: printable Latin-1 characters stand for themselves, the other
+/// bytes map to U+0100, U+0101, … in order.
 fn characters_of_bytes() -> [char; 256] {
     let mut others = '\u{100}'..;
     std::array::from_fn(|byte| {
@@ -272,7 +275,7 @@ fn characters_of_bytes() -> [char; 256] {
     })
 }
 
-/// The byte that each of the first characters stands for, if any.
+/// The inverse of [`characters_of_bytes`].
 fn bytes_of_characters() -> Vec<Option<u8>> {
     let mut bytes = vec![None; 0x144];
     for (byte, c) in (0..=255).zip(characters_of_bytes()) {
@@ -283,20 +286,20 @@ fn bytes_of_characters() -> Vec<Option<u8>> {
 
 // ---------------------------------------------------------------------------- JSON
 
-/// A string that borrows the file where nothing in it is escaped.
+/// A string, borrowed from the file unless it contains escapes.
 struct Name<'a>(Cow<'a, str>);
 
-/// An object whose values are not looked at.
+/// An object with unparsed values.
 struct Object<'a>(Vec<(Name<'a>, &'a RawValue)>);
 
-/// The entries of a vocabulary.
-struct Entries<'a>(Vec<(Name<'a>, u32)>);
+/// The entries of `model.vocab`.
+struct VocabEntries<'a>(Vec<(Name<'a>, u32)>);
 
-/// One merge, as a pair or as a string with a space.
-struct Pair<'a>(Name<'a>, Name<'a>);
+/// One merge, written as a pair or as a string with a space.
+struct JsonMerge<'a>(Name<'a>, Name<'a>);
 
-/// A list of merges.
-struct Merges<'a>(Vec<Pair<'a>>);
+/// The entries of `model.merges`.
+struct MergeList<'a>(Vec<JsonMerge<'a>>);
 
 struct NameVisitor;
 
@@ -322,7 +325,7 @@ impl<'de> Deserialize<'de> for Name<'de> {
     }
 }
 
-/// Takes all entries of an object.
+/// Collects all entries of an object.
 struct EntriesVisitor<V>(std::marker::PhantomData<V>);
 
 impl<'de, V: Deserialize<'de>> Visitor<'de> for EntriesVisitor<V> {
@@ -350,46 +353,52 @@ impl<'de> Deserialize<'de> for Object<'de> {
     }
 }
 
-impl<'de> Deserialize<'de> for Entries<'de> {
+impl<'de> Deserialize<'de> for VocabEntries<'de> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
         from.deserialize_map(EntriesVisitor(std::marker::PhantomData)).map(Self)
     }
 }
 
-struct PairVisitor;
+struct JsonMergeVisitor;
 
-impl<'de> Visitor<'de> for PairVisitor {
-    type Value = Pair<'de>;
+impl<'de> Visitor<'de> for JsonMergeVisitor {
+    type Value = JsonMerge<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("two strings")
     }
 
-    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> std::result::Result<Pair<'de>, E> {
+    fn visit_borrowed_str<E: Error>(
+        self,
+        text: &'de str,
+    ) -> std::result::Result<JsonMerge<'de>, E> {
         let (left, right) = text.split_once(' ').ok_or_else(|| E::custom("no space"))?;
-        Ok(Pair(Name(Cow::Borrowed(left)), Name(Cow::Borrowed(right))))
+        Ok(JsonMerge(Name(Cow::Borrowed(left)), Name(Cow::Borrowed(right))))
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> std::result::Result<Pair<'de>, E> {
+    fn visit_str<E: Error>(self, text: &str) -> std::result::Result<JsonMerge<'de>, E> {
         let (left, right) = text.split_once(' ').ok_or_else(|| E::custom("no space"))?;
-        Ok(Pair(Name(Cow::Owned(left.to_owned())), Name(Cow::Owned(right.to_owned()))))
+        Ok(JsonMerge(Name(Cow::Owned(left.to_owned())), Name(Cow::Owned(right.to_owned()))))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> std::result::Result<Pair<'de>, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(
+        self,
+        mut seq: A,
+    ) -> std::result::Result<JsonMerge<'de>, A::Error> {
         match (seq.next_element()?, seq.next_element()?, seq.next_element::<&RawValue>()?) {
-            (Some(left), Some(right), None) => Ok(Pair(left, right)),
+            (Some(left), Some(right), None) => Ok(JsonMerge(left, right)),
             _ => Err(A::Error::custom("not two")),
         }
     }
 }
 
-impl<'de> Deserialize<'de> for Pair<'de> {
+impl<'de> Deserialize<'de> for JsonMerge<'de> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
-        from.deserialize_any(PairVisitor)
+        from.deserialize_any(JsonMergeVisitor)
     }
 }
 
-impl<'de> Deserialize<'de> for Merges<'de> {
+impl<'de> Deserialize<'de> for MergeList<'de> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
         Vec::deserialize(from).map(Self)
     }
@@ -426,12 +435,12 @@ mod tests {
         for merges in [None, Some(listed)] {
             let ranks = merges.is_none();
             let tokenizer = tokenizer(merges);
-            let found = Listed::find(file(&tokenizer).as_bytes()).unwrap().unwrap();
+            let found = JsonTables::parse(file(&tokenizer).as_bytes()).unwrap().unwrap();
             assert_eq!((found.size, found.added), (260, vec![("<s>\n".to_owned(), 299)]));
-            assert!(found.listed.has_all_bytes());
+            assert!(found.tables.has_all_bytes());
             let special = tokenizer.vocabulary().special_tokens().to_vec();
             let pattern = Pattern::new("gpt2").unwrap();
-            assert!(found.listed.tokenizer(special, pattern, ranks, true).unwrap() == tokenizer);
+            assert!(found.tables.tokenizer(special, pattern, ranks, true).unwrap() == tokenizer);
         }
     }
 
@@ -448,14 +457,14 @@ mod tests {
             (vec![(97, 98), (32, 34), (258, 34)], false),
             (vec![], false),
         ] {
-            assert_eq!(gives_the_ids_of_ranks(&listed, &pairs), same, "{listed:?}");
+            assert_eq!(equals_rule_of_ranks(&listed, &pairs), same, "{listed:?}");
         }
     }
 
     #[test]
     fn the_places_are_those_of_the_tables() {
         let file = file(&tokenizer(None));
-        let [first, last] = Listed::find(file.as_bytes()).unwrap().unwrap().places;
+        let [first, last] = JsonTables::parse(file.as_bytes()).unwrap().unwrap().ranges;
         assert!(file[first.clone()].starts_with("{\n      \"\u{100}\": 0"), "{}", &file[first]);
         assert!(
             file[last.clone()].starts_with("[\n      \"a b\",\n      \"\u{120} \\\"\""),
@@ -477,7 +486,7 @@ mod tests {
     #[test]
     fn what_is_unusual_is_left_to_others() {
         let usual = r#"{"model": {"vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}}"#;
-        assert!(Listed::find(usual.as_bytes()).unwrap().is_some());
+        assert!(JsonTables::parse(usual.as_bytes()).unwrap().is_some());
         for (part, other) in [
             (r#""b": 1"#, r#""a": 1"#),
             (r#""b": 1"#, r#""b": 0"#),
@@ -497,7 +506,7 @@ mod tests {
             ("}}", "}"),
         ] {
             assert_eq!(
-                Listed::find(usual.replace(part, other).as_bytes()).unwrap(),
+                JsonTables::parse(usual.replace(part, other).as_bytes()).unwrap(),
                 None,
                 "{other}"
             );

@@ -34,12 +34,12 @@ pub(crate) struct ProbeTable {
 
 impl ProbeTable {
     /// The table in any array; `None` if `max_probe` is too large, in itself or for the array.
-    pub(crate) fn of_column(entries: Array<u32>, max_probe: usize) -> Option<Self> {
+    pub(crate) fn from_array(entries: Array<u32>, max_probe: usize) -> Option<Self> {
         (max_probe < entries.len() && max_probe <= MAX_PROBE).then_some(Self { entries, max_probe })
     }
 
     /// The array, and `max_probe`.
-    pub(crate) fn column(&self) -> (&Array<u32>, usize) {
+    pub(crate) fn array(&self) -> (&Array<u32>, usize) {
         (&self.entries, self.max_probe)
     }
 
@@ -167,15 +167,15 @@ mod tests {
                     prop_assert_eq!(few, first);
                 }
             }
-            let (array, max_probe) = table.column();
-            let again = ProbeTable::of_column(array.clone(), max_probe).unwrap();
+            let (array, max_probe) = table.array();
+            let again = ProbeTable::from_array(array.clone(), max_probe).unwrap();
             prop_assert!(numbers.iter().all(|&n| again.at(hash(n)).any(|other| other == n)));
         }
     }
 
     #[test]
     fn a_lookup_in_a_full_table_ends() {
-        let table = ProbeTable::of_column(Array::new(vec![7_u32; 100]), 10).unwrap();
+        let table = ProbeTable::from_array(Array::new(vec![7_u32; 100]), 10).unwrap();
         for hash in [0, u64::MAX / 2, u64::MAX] {
             assert_eq!(table.at(hash).count(), 10);
         }
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn too_large_a_max_probe_is_refused() {
         let of =
-            |length, max_probe| ProbeTable::of_column(Array::new(vec![7_u32; length]), max_probe);
+            |length, max_probe| ProbeTable::from_array(Array::new(vec![7_u32; length]), max_probe);
         assert!(of(0, 0).is_none());
         assert!(of(10, 10).is_none());
         assert!(of(10_000, MAX_PROBE + 1).is_none());

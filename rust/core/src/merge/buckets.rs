@@ -1,10 +1,10 @@
-//! The pairs that merge and their ranks, as a hash table that is looked at without branches.
+//! A branch-free hash table from the pairs that merge to their ranks.
 //!
-//! A pair and its rank fit one word of 64 bits: the ids take 21 bits each and the rank 22. Eight
-//! words are a bucket, one line of the processor's cache, and are looked at all at once: whether a
-//! pair merges is as good as random, so a branch on it would be guessed wrong half the time. A pair
-//! that finds its bucket full goes to one behind. How many buckets behind at most, the *reach*, is
-//! known, so a look-up ends, whatever is in the table.
+//! A pair and its rank fit one word of 64 bits: 21 bits for each id and 22 for the rank. Eight
+//! words form a bucket, one cache line, and are compared all at once: whether a pair merges is
+//! close to random, so a branch on it would be mispredicted half the time. A pair whose bucket is
+//! full goes to a later bucket. The table records the longest such probe sequence, so a lookup
+//! ends, whatever the table contains.
 
 use std::ops::Deref;
 
@@ -37,51 +37,52 @@ const _: () = assert!(MAX_VOCAB_SIZE < NO_PART as usize);
 #[derive(Debug, Clone)]
 pub(crate) struct Buckets<W = Array<u64>> {
     words: W,
-    reach: usize,
+    max_probe: usize,
 }
 
 impl Buckets<AlignedBuffer> {
     /// An empty table with room for so many pairs, which fill half of it at most.
     pub(crate) fn with_room(pairs: usize) -> Result<Self> {
         let words = (2 * pairs + 2).next_power_of_two().max(BUCKET);
-        Ok(Self { words: AlignedBuffer::zeros(words)?, reach: 1 })
+        Ok(Self { words: AlignedBuffer::zeros(words)?, max_probe: 1 })
     }
 
     /// Put a pair into the table, unless it is there already.
     pub(crate) fn insert(&mut self, left: u32, right: u32, rank: u32) {
         let pair = pair(left, right);
-        let (mut at, mut reach) = (start(pair, self.words.len()), 1);
+        let (mut at, mut max_probe) = (start(pair, self.words.len()), 1);
         loop {
             let bucket = &mut self.words[at..at + BUCKET];
             match bucket.iter_mut().find(|word| **word == 0 || **word & PAIR == pair) {
                 Some(word) if *word == 0 => {
                     *word = u64::from(rank + 1) << PAIR_BITS | pair;
-                    self.reach = self.reach.max(reach);
+                    self.max_probe = self.max_probe.max(max_probe);
                     return;
                 }
                 Some(_) => return,
-                None => (at, reach) = ((at + BUCKET) & (self.words.len() - 1), reach + 1),
+                None => (at, max_probe) = ((at + BUCKET) & (self.words.len() - 1), max_probe + 1),
             }
         }
     }
 
     /// The finished table.
     pub(crate) fn finish(self) -> Buckets {
-        Buckets { words: Array::of_words(self.words), reach: self.reach }
+        Buckets { words: Array::of_words(self.words), max_probe: self.max_probe }
     }
 }
 
 impl Buckets {
-    /// The table in an array that comes from anywhere; `None` if it is not a power of two of
-    /// buckets, or the reach is too far.
-    pub(crate) fn of_column(words: Array<u64>, reach: usize) -> Option<Self> {
-        let right = words.len() >= BUCKET && words.len().is_power_of_two() && reach <= MAX_PROBE;
-        right.then_some(Self { words, reach })
+    /// The table in an array from any source; `None` if its number of buckets is not a power of two,
+    /// or if `max_probe` is too large.
+    pub(crate) fn from_array(words: Array<u64>, max_probe: usize) -> Option<Self> {
+        let right =
+            words.len() >= BUCKET && words.len().is_power_of_two() && max_probe <= MAX_PROBE;
+        right.then_some(Self { words, max_probe })
     }
 
     /// The array, and how many buckets a look-up reaches.
-    pub(crate) fn column(&self) -> (&Array<u64>, usize) {
-        (&self.words, self.reach)
+    pub(crate) fn array(&self) -> (&Array<u64>, usize) {
+        (&self.words, self.max_probe)
     }
 
     /// All pairs of ids, in order of rank.
@@ -105,7 +106,7 @@ impl<W: Deref<Target = [u64]>> Buckets<W> {
         let mut found = lanes.find(bucket, PAIR, pair);
         // Whether a pair is here is as good as random; that a bucket is full hardly ever happens.
         if bucket[BUCKET - 1] != 0 && found == 0 {
-            for _ in 1..self.reach {
+            for _ in 1..self.max_probe {
                 at = (at + BUCKET) & (self.words.len() - 1);
                 let bucket = self.words[at..].first_chunk().expect("buckets are whole");
                 found |= lanes.find(bucket, PAIR, pair);
@@ -157,8 +158,8 @@ mod tests {
                 buckets.insert(left, right, rank);
             }
             let buckets = buckets.finish();
-            let (column, reach) = buckets.column();
-            let again = Buckets::of_column(column.clone(), reach).unwrap();
+            let (array, max_probe) = buckets.array();
+            let again = Buckets::from_array(array.clone(), max_probe).unwrap();
             for (left, right) in (0..40).flat_map(|left| (0..40).map(move |right| (left, right))) {
                 let rank = known.get(&(left, right)).copied().unwrap_or(u32::MAX);
                 prop_assert_eq!(buckets.rank(left, right, Portable), rank);
@@ -173,12 +174,12 @@ mod tests {
     #[test]
     fn a_table_of_anything_is_looked_through_in_bounded_time() {
         let words = Array::new(vec![u64::MAX; 1 << 10]);
-        assert!(Buckets::of_column(words.clone(), MAX_PROBE + 1).is_none());
-        let buckets = Buckets::of_column(words, MAX_PROBE).unwrap();
+        assert!(Buckets::from_array(words.clone(), MAX_PROBE + 1).is_none());
+        let buckets = Buckets::from_array(words, MAX_PROBE).unwrap();
         for (left, right) in [(1, 2), (1, NO_PART), (NO_PART, NO_PART)] {
             assert_eq!(buckets.rank(left, right, Portable), u32::MAX);
         }
-        assert!(Buckets::of_column(Array::new(vec![0; 24]), 1).is_none());
-        assert!(Buckets::of_column(Array::new(vec![0; 4]), 1).is_none());
+        assert!(Buckets::from_array(Array::new(vec![0; 24]), 1).is_none());
+        assert!(Buckets::from_array(Array::new(vec![0; 4]), 1).is_none());
     }
 }

@@ -17,7 +17,7 @@ use crate::merge::buckets::MOST_RANKS;
 use crate::merge::pair_table::{PairTable, PairTableBuilder};
 use crate::merge::queue::{self, MergeScratch};
 use crate::merge::whole;
-use crate::vocabulary::{Joined, NO_ID, Vocabulary};
+use crate::vocabulary::{NO_ID, PairLookup, Vocabulary};
 
 /// The table of the rule of ranks: the pair of each token, with the id of the token as its rank.
 pub(crate) fn by_rank(vocabulary: &Vocabulary) -> Result<PairTable> {
@@ -77,7 +77,7 @@ fn ids_of_merges(vocabulary: &Vocabulary, merges: &[(u32, u32)]) -> Result<Vec<u
         return Err(Error::Vocabulary { reason });
     }
     let ordinary = |id: u32| vocabulary.bytes(id).filter(|_| !vocabulary.is_special(id));
-    let mut all = Joined::new(vocabulary);
+    let mut all = PairLookup::new(vocabulary);
     let joined = |(rank, &(left, right)): (usize, &(u32, u32))| {
         let broken = |what: &str| Error::Vocabulary {
             reason: format!("merge {rank}, of the ids {left} and {right}, {what}"),

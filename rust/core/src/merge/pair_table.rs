@@ -52,7 +52,7 @@ pub(crate) type PairTableBuilder = PairTable<AlignedBuffer, Vec<u32>>;
 
 /// The arrays of a [`PairTable`], as a file holds them.
 #[derive(Debug)]
-pub(crate) struct PairColumns {
+pub(crate) struct PairArrays {
     pub(crate) buckets: Buckets,
     pub(crate) bytes: Array<u32>,
     pub(crate) ids: Array<u32>,
@@ -101,12 +101,12 @@ impl PairTable {
     ///
     /// Fails if it could give an id that does not exist. Of the pairs this is seen to when they are
     /// looked up.
-    pub(crate) fn of_columns(
-        columns: PairColumns,
+    pub(crate) fn from_arrays(
+        arrays: PairArrays,
         vocabulary: &Vocabulary,
         rule: MergeRule,
     ) -> Option<Self> {
-        let PairColumns { buckets, bytes, ids } = columns;
+        let PairArrays { buckets, bytes, ids } = arrays;
         // To count, without a way out in between, is what vector instructions can do.
         let below = |numbers: &[u32], limit: u32| {
             let wrong = |number: &&u32| **number >= limit && **number != NO_MERGE;
@@ -124,9 +124,9 @@ impl PairTable {
     }
 
     /// The arrays, as a file holds them.
-    pub(crate) fn columns(&self) -> PairColumns {
+    pub(crate) fn arrays(&self) -> PairArrays {
         let Self { buckets, bytes, ids, .. } = self.clone();
-        PairColumns { buckets, bytes, ids }
+        PairArrays { buckets, bytes, ids }
     }
 
     /// How many bytes an id has.

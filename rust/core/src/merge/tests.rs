@@ -13,7 +13,7 @@ use crate::hash::key::LONGEST;
 use crate::vocabulary::Vocabulary;
 
 /// The listed pairs of the rule of merges, or nothing for the rule of ranks.
-type Listed<'a> = Option<&'a [(u32, u32)]>;
+type MergePairs<'a> = Option<&'a [(u32, u32)]>;
 
 /// Bytes 0, 1, 2 with ids that are not their values, and random longer tokens over them.
 fn vocabulary(tokens: &[Vec<u8>]) -> Vocabulary {
@@ -24,14 +24,14 @@ fn vocabulary(tokens: &[Vec<u8>]) -> Vocabulary {
     Vocabulary::new(all.into_iter().zip(0u32..), []).unwrap()
 }
 
-fn pairs(vocabulary: &Vocabulary, listed: Listed<'_>) -> PairTable {
+fn pairs(vocabulary: &Vocabulary, listed: MergePairs<'_>) -> PairTable {
     let pairs = listed
         .map_or_else(|| build::by_rank(vocabulary), |merges| build::listed(vocabulary, merges));
     pairs.unwrap()
 }
 
 /// The plain way: look at all neighbours, merge the best, and look again.
-fn plain(vocabulary: &Vocabulary, listed: Listed<'_>, text: &[u8]) -> Vec<u32> {
+fn plain(vocabulary: &Vocabulary, listed: MergePairs<'_>, text: &[u8]) -> Vec<u32> {
     let mut parts: Vec<Vec<u8>> = text.iter().map(|&byte| vec![byte]).collect();
     let rank = |left: &[u8], right: &[u8]| match listed {
         None => vocabulary.id(&[left, right].concat()),
@@ -52,7 +52,7 @@ fn plain(vocabulary: &Vocabulary, listed: Listed<'_>, text: &[u8]) -> Vec<u32> {
 }
 
 /// All algorithms on one text.
-fn check(vocabulary: &Vocabulary, listed: Listed<'_>, text: &[u8]) {
+fn check(vocabulary: &Vocabulary, listed: MergePairs<'_>, text: &[u8]) {
     let byte_ids = vocabulary.byte_ids();
     let pairs = pairs(vocabulary, listed);
     let mut out = Vec::new();

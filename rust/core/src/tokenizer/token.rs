@@ -6,7 +6,7 @@
 
 use crate::machine::array::Array;
 use crate::tokenizer::Tokenizer;
-use crate::vocabulary::Joined;
+use crate::vocabulary::PairLookup;
 
 const RANK: u32 = (1 << 22) - 1;
 const SPECIAL: u32 = 1 << 31;
@@ -68,7 +68,7 @@ impl Tokenizer {
         for (_, id) in vocabulary.special_tokens() {
             marks[*id as usize] = SPECIAL;
         }
-        let mut joined = Joined::new(vocabulary);
+        let mut joined = PairLookup::new(vocabulary);
         for (rank, &(left, right)) in (1..=RANK).zip(self.merges()) {
             let mark = joined.id(left, right).and_then(|id| marks.get_mut(id as usize));
             if let Some(mark) = mark.filter(|mark| **mark & RANK == 0) {

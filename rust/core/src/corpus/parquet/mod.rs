@@ -1,4 +1,4 @@
-//! Parquet files in, the texts of a column out, in ranges of rows that threads read independently.
+//! Reads the texts of a column of parquet files, in ranges of rows that threads read independently.
 //!
 //! A range is part of a row group and begins and ends with a page. Its reader decompresses one page
 //! after the other, so a thread holds one page and the rest of the previous one, however large the

@@ -64,7 +64,7 @@ impl PageReader for Pages {
                 Grouped(self.most_bytes)
             )));
         }
-        // The page as it is, and unpacked.
+        // The compressed and the decompressed page.
         memory::check(bytes.saturating_mul(2)).map_err(io::Error::from)?;
         let page = self.reader.get_next_page()?;
         match page.as_ref().map(|page| (page.page_type(), page.encoding())) {
@@ -118,7 +118,7 @@ impl ChunkReader for TrackedFile {
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
-        // A header may say anything.
+        // The header may claim any length.
         if start.saturating_add(length as u64) > self.file.len() {
             return Err(ParquetError::EOF("a page goes on after the end of the file".to_owned()));
         }

@@ -1,21 +1,20 @@
-//! The native tokenizer file: `tokenizer.bytepair`, version 2. `docs/formats.md` is the
-//! specification; this folder follows it.
+//! The native tokenizer file, `tokenizer.bytepair`, version 2. `docs/formats.md` is the
+//! specification.
 //!
-//! A fixed header, a table of sections, then the sections, each an array that starts at a multiple
-//! of 64 bytes. Some hold the values of the tokenizer; the others hold the tables that encoding
-//! looks things up in, as it does. So a file is ready when it is mapped and checked:
+//! A file has a fixed header, a section table, and the sections, each an array aligned to 64 bytes.
+//! Some sections hold the four values of the tokenizer; the others hold the lookup tables of
+//! encoding in the form that encoding uses. A file is ready to use once it is mapped and checked:
 //!
-//! 1. The checksum covers the whole file, which finds all damage that nobody intended. To read a
-//!    few megabytes once takes a fraction of a millisecond.
-//! 2. What the code relies on is checked when the file is opened, if that means to look through an
-//!    array once, or else where it is used: ids and offsets that could lie outside, look-ups that
-//!    might not end. So a file that somebody made up can give wrong ids, but nothing worse.
-//! 3. [`verify`] makes all tables once more and compares them.
+//! 1. The checksum covers the whole file and detects accidental damage. Reading a few megabytes
+//!    once takes a fraction of a millisecond.
+//! 2. Invariants that the code relies on, such as ids and offsets in range and probe sequences that
+//!    end, are checked at loading where one pass over an array suffices, and otherwise at use. A
+//!    forged file can give wrong ids, but nothing worse.
+//! 3. [`verify`] rebuilds all tables and compares them.
 //!
-//! A file without tables, or with tables of another kind than those known here, is as good: they
-//! are made when it is read.
+//! Tables are optional: where a file has none, or only of unknown kinds, they are built at loading.
 
-mod frame;
+mod container;
 
 #[cfg(test)]
 mod tests;
@@ -32,29 +31,29 @@ use crate::error::{Error, Result};
 use crate::machine::array::Array;
 use crate::memory;
 use crate::merge::build;
-use crate::merge::pair_table::{PairColumns, PairTable};
+use crate::merge::pair_table::{PairArrays, PairTable};
 use crate::pretokenize::{Pattern, UNICODE_VERSION};
 use crate::tokenizer::Tokenizer;
 use crate::tokenizer::merges::{Merges, as_pairs, encode_counts};
 use crate::vocabulary::{MergeRule, Vocabulary};
-use frame::{Frame, Kind, Writer, number};
+use container::{Container, Kind, Writer, number};
 
-/// Whether a file holds the tables that can be made from what else it holds.
+/// Whether a file includes tables that can be rebuilt from its other sections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Tables {
-    /// Where to make them would take longer than the rest of loading: not in small vocabularies, of
-    /// which they would be the most part.
+    /// Include them if rebuilding would dominate the time of loading. Small vocabularies rebuild
+    /// quickly, and tables would be most of their file.
     #[default]
     With,
-    /// No: such a file of a large vocabulary is a quarter of the size.
+    /// Leave them out: a file of a large vocabulary shrinks to a quarter.
     Without,
 }
 
-/// What a file has, in bytes, for each merge (the pair, and how often it was made) and for each id.
+/// Bytes in the file for each merge (a pair and its count) and for each id.
 const MERGE: usize = 16;
 const OFFSET: usize = 16;
 
-/// Vocabularies of fewer ids are saved without tables.
+/// Vocabularies with fewer ids are saved without tables.
 pub const SMALL: usize = 1 << 12;
 
 fn write_sections(tokenizer: &Tokenizer, tables: bool) -> Result<Vec<u8>> {
@@ -62,10 +61,10 @@ fn write_sections(tokenizer: &Tokenizer, tables: bool) -> Result<Vec<u8>> {
     let mut writer = Writer::default();
     let (arena, offsets) = vocabulary.arrays();
     tokenizer.make_tables()?;
-    // Each section, and then all of them in one.
+    // The sections, then the file that they are copied into.
     memory::check(2 * (arena.len() + tokenizer.merges().len() * MERGE + offsets.len() * OFFSET))?;
-    writer.column(Kind::TokenBytes, arena);
-    writer.column(Kind::TokenOffsets, offsets);
+    writer.array(Kind::TokenBytes, arena);
+    writer.array(Kind::TokenOffsets, offsets);
     writer.numbers(Kind::SpecialIds, vocabulary.special_tokens().iter().map(|(_, id)| *id));
     writer.numbers(Kind::Rule, [rule_number(tokenizer.rule())]);
     let merges = tokenizer.merges().iter();
@@ -81,31 +80,33 @@ fn write_sections(tokenizer: &Tokenizer, tables: bool) -> Result<Vec<u8>> {
 }
 
 fn write_tables(tokenizer: &Tokenizer, writer: &mut Writer) -> Result<()> {
-    let (slots, reach) = tokenizer.vocabulary().index().column();
-    writer.table(Kind::Index, slots, reach);
-    let PairColumns { buckets, bytes, ids } = tokenizer.pairs()?.columns();
-    let (words, reach) = buckets.column();
-    let borders = tokenizer.encoder().pretokens().split_points()?.column();
-    memory::check(2 * (size_of_val(&**words) + size_of_val(&**slots) + size_of_val(&**borders)))?;
-    writer.table(Kind::Pairs, words, reach);
-    writer.column(Kind::PairsOfBytes, &bytes);
-    writer.column(Kind::MergedIds, &ids);
-    writer.column(Kind::Marks, tokenizer.marks());
-    writer.column(Kind::Borders, borders);
+    let (index, max_probe) = tokenizer.vocabulary().index().array();
+    writer.probe_table(Kind::Index, index, max_probe);
+    let PairArrays { buckets, bytes, ids } = tokenizer.pairs()?.arrays();
+    let (words, max_probe) = buckets.array();
+    let split_points = tokenizer.encoder().pretokens().split_points()?.array();
+    memory::check(
+        2 * (size_of_val(&**words) + size_of_val(&**index) + size_of_val(&**split_points)),
+    )?;
+    writer.probe_table(Kind::Pairs, words, max_probe);
+    writer.array(Kind::PairsOfBytes, &bytes);
+    writer.array(Kind::MergedIds, &ids);
+    writer.array(Kind::Marks, tokenizer.marks());
+    writer.array(Kind::SplitPoints, split_points);
     Ok(())
 }
 
 impl Tokenizer {
-    /// The tokenizer in the bytes of a file, which are copied.
+    /// Load a tokenizer from the bytes of a file, which are copied.
     ///
-    /// Fails with [`Error::File`] where the bytes break the format, and with the error of the
-    /// broken rule where what they say is no tokenizer.
+    /// Fails with [`Error::File`] if the bytes break the format, and with the error of the broken
+    /// rule if the contents are not a valid tokenizer.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        tokenizer(&Frame::open(copied(bytes)?)?, Tables::With)
+        tokenizer(&Container::open(copied(bytes)?)?, Tables::With)
     }
 
-    /// The tokenizer in a file, which is read as a whole. Fails as [`from_bytes`](Self::from_bytes)
-    /// does, or if the file cannot be read.
+    /// Load a tokenizer from a file, which is read completely. Fails as
+    /// [`from_bytes`](Self::from_bytes) does, or if the file cannot be read.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let unreadable = |error: std::io::Error| Error::Unreadable {
@@ -115,104 +116,105 @@ impl Tokenizer {
         Self::from_bytes(&std::fs::read(path).map_err(unreadable)?)
     }
 
-    /// The tokenizer in a file, which is mapped and not copied: all processes that map it share it.
+    /// Load a tokenizer from a file, which is mapped: all processes that map it share its memory.
     /// Fails as [`from_bytes`](Self::from_bytes) does.
     ///
     /// # Safety
     ///
-    /// As long as the tokenizer or a clone of it lives, nobody may write to the file or truncate
-    /// it: after a write, what is read is undefined, and reading behind a truncated end kills the
-    /// process with a signal. The file may be deleted, or replaced by another of the same name.
+    /// While the tokenizer or a clone of it exists, nobody may write to the file or truncate it.
+    /// After a write, reads are undefined; reading past a truncated end kills the process with a
+    /// signal. The file may be deleted, or replaced by another of the same name.
     #[expect(unsafe_code, reason = "a mapped file can change while it is read")]
     pub unsafe fn map(file: &File) -> Result<Self> {
-        // SAFETY: the caller sees to it that the file stays as it is.
+        // SAFETY: the caller guarantees that the file does not change.
         let map = unsafe { Mmap::map(file) }.map_err(|error| unmapped(&error))?;
-        let frame = Frame::open(Arc::new(map))?;
-        let tokenizer = tokenizer(&frame, Tables::With);
-        frame.release(&SELDOM_READ);
+        let container = Container::open(Arc::new(map))?;
+        let tokenizer = tokenizer(&container, Tables::With);
+        container.release(&SELDOM_READ);
         tokenizer
     }
 
-    /// The bytes of a file: always the same for the same tokenizer and notes. Fails if there is no
-    /// memory for them.
+    /// The bytes of a native file. Equal tokenizers with equal notes give equal bytes. Fails if
+    /// there is not enough memory.
     pub fn to_bytes(&self, tables: Tables) -> Result<Vec<u8>> {
         let is_large = self.vocabulary().len() >= SMALL;
         write_sections(self, tables == Tables::With && is_large)
     }
 }
 
-/// What encoding does not look at, or only where a text has long pretokens. The rest stays in
-/// memory when a file has been checked, so that the first text does not wait for it.
-const SELDOM_READ: [Kind; 3] = [Kind::Merges, Kind::Marks, Kind::Borders];
+/// Sections that encoding never reads, or reads only for long pretokens. The other sections stay
+/// resident after the check, so that the first text does not wait for page faults.
+const SELDOM_READ: [Kind; 3] = [Kind::Merges, Kind::Marks, Kind::SplitPoints];
 
 fn unmapped(error: &std::io::Error) -> Error {
     Error::File { at: 0, reason: format!("it cannot be mapped into memory: {error}") }
 }
 
-/// A copy of bytes as if it were a mapped file: it begins where a page does.
+/// A copy of bytes in an anonymous map, aligned to a page as a mapped file is.
 fn copied(bytes: &[u8]) -> Result<Arc<Mmap>> {
-    // Nothing cannot be mapped; a byte is no file either.
+    // An empty map is an error of the system; one byte is rejected as a file like none.
     let mut map = MmapMut::map_anon(bytes.len().max(1)).map_err(|error| unmapped(&error))?;
     map[..bytes.len()].copy_from_slice(bytes);
     map.make_read_only().map(Arc::new).map_err(|error| unmapped(&error))
 }
 
-/// The sections that follow from the others.
+/// Sections that can be rebuilt from the others.
 const TABLES: [Kind; 6] =
-    [Kind::Index, Kind::Pairs, Kind::PairsOfBytes, Kind::MergedIds, Kind::Marks, Kind::Borders];
+    [Kind::Index, Kind::Pairs, Kind::PairsOfBytes, Kind::MergedIds, Kind::Marks, Kind::SplitPoints];
 
-/// Whether the tables in the bytes of a file are those that follow from its other sections.
+/// Check that the tables in the bytes of a file equal those rebuilt from its other sections.
 ///
 /// Fails as [`Tokenizer::from_bytes`] does, and with [`Error::File`] at the first table that
 /// differs.
 pub fn verify(bytes: &[u8]) -> Result<()> {
-    let frame = Frame::open(copied(bytes)?)?;
-    let plain = tokenizer(&frame, Tables::Without)?;
+    let container = Container::open(copied(bytes)?)?;
+    let plain = tokenizer(&container, Tables::Without)?;
     let made = write_sections(&plain, true)?;
-    let made = Frame::open(copied(&made)?)?;
-    for kind in TABLES.into_iter().filter(|&kind| frame.has(kind)) {
-        if !frame.same(&made, kind) {
+    let made = Container::open(copied(&made)?)?;
+    for kind in TABLES.into_iter().filter(|&kind| container.has(kind)) {
+        if !container.same(&made, kind) {
             let reason = "the table does not follow from the tokens and merges of the file";
-            return Err(frame.broken(kind, reason));
+            return Err(container.broken(kind, reason));
         }
     }
     Ok(())
 }
 
-/// The tokenizer in the sections of a file, with or without believing its tables.
-fn tokenizer(frame: &Frame, tables: Tables) -> Result<Tokenizer> {
-    let believed = |kind| tables == Tables::With && frame.has(kind);
-    let vocabulary = read_vocabulary(frame, believed(Kind::Index))?;
-    if frame.text(Kind::UnicodeVersion)? != UNICODE_VERSION {
+/// Read a tokenizer from the sections of a file; `Without` ignores the tables.
+fn tokenizer(container: &Container, tables: Tables) -> Result<Tokenizer> {
+    let believed = |kind| tables == Tables::With && container.has(kind);
+    let vocabulary = read_vocabulary(container, believed(Kind::Index))?;
+    if container.text(Kind::UnicodeVersion)? != UNICODE_VERSION {
         let rule = format!("this bytepair splits by Unicode {UNICODE_VERSION} only");
-        return Err(frame.broken(Kind::UnicodeVersion, &rule));
+        return Err(container.broken(Kind::UnicodeVersion, &rule));
     }
-    let rule = read_rule(frame)?;
-    let merges = read_merges(frame, &vocabulary)?;
+    let rule = read_rule(container)?;
+    let merges = read_merges(container, &vocabulary)?;
     let known = [Kind::Pairs, Kind::PairsOfBytes, Kind::MergedIds].into_iter().all(believed);
     let pairs = if known {
-        read_pairs(frame, &vocabulary, rule)?
+        read_pairs(container, &vocabulary, rule)?
     } else if rule == MergeRule::Ranks {
         build::by_rank(&vocabulary)?
     } else {
         build::listed(&vocabulary, &as_pairs(&merges))?
     };
-    let split_points = believed(Kind::Borders).then(|| read_split_points(frame)).transpose()?;
-    let marks = believed(Kind::Marks).then(|| read_marks(frame, &vocabulary)).transpose()?;
-    let counts = frame.has(Kind::MergesMade).then(|| frame.column(Kind::MergesMade));
+    let split_points =
+        believed(Kind::SplitPoints).then(|| read_split_points(container)).transpose()?;
+    let marks = believed(Kind::Marks).then(|| read_marks(container, &vocabulary)).transpose()?;
+    let counts = container.has(Kind::MergesMade).then(|| container.array(Kind::MergesMade));
     let counts = counts.unwrap_or_else(|| Ok(Array::new(Vec::new())))?;
-    let pattern = Pattern::from_regex(frame.text(Kind::Pattern)?);
+    let pattern = Pattern::from_regex(container.text(Kind::Pattern)?);
     let merges = Merges::in_file(merges, counts);
     let tokenizer = Tokenizer::with_tables(vocabulary, rule, pattern, merges, pairs, split_points)?;
-    Ok(tokenizer.with_marks(marks).with_notes(read_notes(frame)?))
+    Ok(tokenizer.with_marks(marks).with_notes(read_notes(container)?))
 }
 
-fn read_vocabulary(frame: &Frame, indexed: bool) -> Result<Vocabulary> {
-    let arena: Array<u8> = frame.column(Kind::TokenBytes)?;
-    let offsets: Array<u32> = frame.column(Kind::TokenOffsets)?;
-    let special: Array<u32> = frame.column(Kind::SpecialIds)?;
-    let index = indexed.then(|| frame.slots(Kind::Index)).transpose()?;
-    Vocabulary::from_columns(arena, offsets, &special, index)
+fn read_vocabulary(container: &Container, indexed: bool) -> Result<Vocabulary> {
+    let arena: Array<u8> = container.array(Kind::TokenBytes)?;
+    let offsets: Array<u32> = container.array(Kind::TokenOffsets)?;
+    let special: Array<u32> = container.array(Kind::SpecialIds)?;
+    let index = indexed.then(|| container.probe_table(Kind::Index)).transpose()?;
+    Vocabulary::from_arrays(arena, offsets, &special, index)
 }
 
 fn rule_number(rule: MergeRule) -> u32 {
@@ -223,57 +225,61 @@ fn rule_number(rule: MergeRule) -> u32 {
     }
 }
 
-fn read_rule(frame: &Frame) -> Result<MergeRule> {
-    match frame.column::<u32>(Kind::Rule)?[..] {
+fn read_rule(container: &Container) -> Result<MergeRule> {
+    match container.array::<u32>(Kind::Rule)?[..] {
         [0] => Ok(MergeRule::Ranks),
         [number @ (1 | 2)] => Ok(MergeRule::Merges { ignore_merges: number == 2 }),
-        _ => Err(frame.broken(Kind::Rule, "the merge rule is not 0, 1 or 2")),
+        _ => Err(container.broken(Kind::Rule, "the merge rule is not 0, 1 or 2")),
     }
 }
 
-/// Pairs of ids, end to end.
-fn read_merges(frame: &Frame, vocabulary: &Vocabulary) -> Result<Array<u32>> {
-    let merges: Array<u32> = frame.column(Kind::Merges)?;
+/// The ids of all pairs, end to end.
+fn read_merges(container: &Container, vocabulary: &Vocabulary) -> Result<Array<u32>> {
+    let merges: Array<u32> = container.array(Kind::Merges)?;
     let exist = all_below(&merges, vocabulary.len());
     if !merges.len().is_multiple_of(2) || !exist {
-        return Err(frame.broken(Kind::Merges, "the merges are not pairs of ids"));
+        return Err(container.broken(Kind::Merges, "the merges are not pairs of ids"));
     }
     Ok(merges)
 }
 
-/// Whether all numbers are below a limit: to count, without a way out in between, is what vector
-/// instructions can do.
+/// Whether all numbers are below a limit. Counting without an early exit is vectorized.
 fn all_below(numbers: &[u32], limit: usize) -> bool {
     let limit = u32::try_from(limit).unwrap_or(u32::MAX);
     numbers.iter().filter(|&&number| number >= limit).count() == 0
 }
 
-fn read_pairs(frame: &Frame, vocabulary: &Vocabulary, rule: MergeRule) -> Result<PairTable> {
-    let columns = PairColumns {
-        buckets: frame.buckets(Kind::Pairs)?,
-        bytes: frame.column(Kind::PairsOfBytes)?,
-        ids: frame.column(Kind::MergedIds)?,
+fn read_pairs(
+    container: &Container,
+    vocabulary: &Vocabulary,
+    rule: MergeRule,
+) -> Result<PairTable> {
+    let arrays = PairArrays {
+        buckets: container.buckets(Kind::Pairs)?,
+        bytes: container.array(Kind::PairsOfBytes)?,
+        ids: container.array(Kind::MergedIds)?,
     };
     let reason = "it names ranks or ids that do not exist";
-    PairTable::of_columns(columns, vocabulary, rule)
-        .ok_or_else(|| frame.broken(Kind::PairsOfBytes, reason))
+    PairTable::from_arrays(arrays, vocabulary, rule)
+        .ok_or_else(|| container.broken(Kind::PairsOfBytes, reason))
 }
 
-fn read_split_points(frame: &Frame) -> Result<SplitPoints> {
-    let split_points = SplitPoints::of_column(frame.column(Kind::Borders)?);
-    split_points
-        .ok_or_else(|| frame.broken(Kind::Borders, "it does not have a power of two of bits"))
+fn read_split_points(container: &Container) -> Result<SplitPoints> {
+    let split_points = SplitPoints::from_array(container.array(Kind::SplitPoints)?);
+    split_points.ok_or_else(|| {
+        container.broken(Kind::SplitPoints, "it does not have a power of two of bits")
+    })
 }
 
-fn read_marks(frame: &Frame, vocabulary: &Vocabulary) -> Result<Array<u32>> {
-    let marks = frame.column(Kind::Marks)?;
+fn read_marks(container: &Container, vocabulary: &Vocabulary) -> Result<Array<u32>> {
+    let marks = container.array(Kind::Marks)?;
     if marks.len() == vocabulary.len() {
         return Ok(marks);
     }
-    Err(frame.broken(Kind::Marks, "it is not one number for each id"))
+    Err(container.broken(Kind::Marks, "it is not one number for each id"))
 }
 
-/// Each key and each value with its length before it.
+/// Each key and each value, preceded by its length.
 fn write_notes(notes: &BTreeMap<String, String>) -> Vec<u8> {
     let parts = notes.iter().flat_map(|(key, value)| [key, value]);
     parts
@@ -281,20 +287,20 @@ fn write_notes(notes: &BTreeMap<String, String>) -> Vec<u8> {
         .collect()
 }
 
-fn read_notes(frame: &Frame) -> Result<BTreeMap<String, String>> {
-    let bytes = frame.bytes(Kind::Notes)?;
+fn read_notes(container: &Container) -> Result<BTreeMap<String, String>> {
+    let bytes = container.bytes(Kind::Notes)?;
     let (mut at, mut texts) = (0, Vec::new());
     while at < bytes.len() {
         let text = number(bytes, at, 8)
             .and_then(|length| bytes.get(at + 8..(at + 8).checked_add(length)?))
             .and_then(|text| String::from_utf8(text.to_vec()).ok())
-            .ok_or_else(|| frame.broken(Kind::Notes, "a note is cut off or not UTF-8"))?;
+            .ok_or_else(|| container.broken(Kind::Notes, "a note is cut off or not UTF-8"))?;
         at += 8 + text.len();
         texts.push(text);
     }
     let (pairs, rest) = texts.as_chunks::<2>();
     if !rest.is_empty() {
-        return Err(frame.broken(Kind::Notes, "a key has no value"));
+        return Err(container.broken(Kind::Notes, "a key has no value"));
     }
     Ok(pairs.iter().map(|[key, value]| (key.clone(), value.clone())).collect())
 }

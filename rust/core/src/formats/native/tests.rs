@@ -1,8 +1,8 @@
-//! A small file, in every way damaged.
+//! A small file, damaged in every way.
 
 use super::*;
 use crate::batch::conversations::{RenderOptions, Segment};
-use crate::formats::native::frame::sign;
+use crate::formats::native::container::sign;
 use crate::tokenizer::offsets::Keep;
 use crate::{Pattern, Special, Text, Vocabulary};
 
@@ -92,9 +92,9 @@ fn what_a_file_costs_is_bounded_by_its_size() {
         assert_eq!(two.token(257).unwrap().rank, Some(0));
         assert_eq!(two.token(258).unwrap().rank, None);
     }
-    // Names of special tokens are bytes of their ids, each of which is there once.
+    // The names of special tokens are the bytes of their ids, so a repeated id must be refused.
     let mut writer = Writer::default();
-    writer.column(Kind::TokenBytes, &Array::new(vec![b'a'; LONG]));
+    writer.array(Kind::TokenBytes, &Array::new(vec![b'a'; LONG]));
     writer.numbers(Kind::TokenOffsets, [0, u32::try_from(LONG).unwrap()]);
     writer.numbers(Kind::SpecialIds, vec![0; 1 << 17]);
     assert!(
@@ -102,7 +102,7 @@ fn what_a_file_costs_is_bounded_by_its_size() {
     );
 }
 
-/// Everything that a tokenizer can be asked, so that whatever could go wrong does.
+/// Call everything that reads the tables.
 fn use_it(tokenizer: &Tokenizer) {
     let text = TEXT.repeat(3);
     let options = tokenizer.options(&Special::All, None, None).unwrap();
@@ -126,8 +126,8 @@ fn use_it(tokenizer: &Tokenizer) {
     let _either = write_sections(tokenizer, true).unwrap();
 }
 
-/// Each number of each section is replaced by numbers that could do harm, behind a right checksum.
-/// What is read then must break a rule of its own, or be a tokenizer that is safe to use.
+/// Replace each number of each section by harmful values and correct the checksum. Loading must
+/// then fail, or give a tokenizer that is safe to use.
 #[test]
 fn hostile_numbers_are_an_error_or_harmless() {
     for (which, tokenizer) in all_rules().into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! `Listed`: the tables of a `tokenizer.json`, on their way into a `Model`.
+//! `JsonTables`: the tables of a `tokenizer.json`, parsed by the core.
 
 use bytepair::memory;
 use pyo3::prelude::*;
@@ -6,30 +6,32 @@ use pyo3::types::PyBytes;
 use std::collections::BTreeMap;
 
 use crate::errors;
-use crate::model::{Model, names};
-use crate::tokenizer::Tokenizer;
+use crate::model::{PyModel, names};
+use crate::tokenizer::PyTokenizer;
 
 /// The tokens and the merges of a `tokenizer.json`.
-#[pyclass(frozen, module = "bytepair._core")]
-pub(crate) struct Listed {
-    tables: bytepair::formats::tokenizer_json::Listed,
-    /// The added tokens that the vocabulary has too.
+#[pyclass(frozen, name = "JsonTables", module = "bytepair._core")]
+pub(crate) struct PyJsonTables {
+    tables: bytepair::formats::tokenizer_json::JsonTables,
+    /// The added tokens that the vocabulary contains too.
     #[pyo3(get)]
     added: BTreeMap<String, u32>,
-    /// How many entries the vocabulary has.
+    /// The number of entries in the vocabulary.
     #[pyo3(get)]
     size: usize,
 }
 
 #[pymethods]
-impl Listed {
-    /// Take the tables out of a file; None if anything about them is unusual.
+impl PyJsonTables {
+    /// Parse the tables of a file. Returns them and the file without them, or None if the file is
+    /// unusual.
     #[staticmethod]
-    fn find(py: Python<'_>, data: &[u8]) -> PyResult<Option<(Self, Py<PyBytes>)>> {
-        let found =
-            errors::checked(py.detach(|| bytepair::formats::tokenizer_json::Listed::find(data)))?;
+    fn parse(py: Python<'_>, data: &[u8]) -> PyResult<Option<(Self, Py<PyBytes>)>> {
+        let found = errors::checked(
+            py.detach(|| bytepair::formats::tokenizer_json::JsonTables::parse(data)),
+        )?;
         let Some(found) = found else { return Ok(None) };
-        let [first, last] = found.places;
+        let [first, last] = found.ranges;
         let empty =
             |place: &std::ops::Range<usize>| if data[place.start] == b'{' { "{}" } else { "[]" };
         let rest = [
@@ -42,7 +44,7 @@ impl Listed {
         errors::checked(memory::check(2 * rest.iter().map(|part| part.len()).sum::<usize>()))?;
         let rest = PyBytes::new(py, &rest.concat()).unbind();
         let added = found.added.into_iter().collect();
-        Ok(Some((Self { tables: found.listed, added, size: found.size }, rest)))
+        Ok(Some((Self { tables: found.tables, added, size: found.size }, rest)))
     }
 
     /// Whether all 256 bytes are tokens.
@@ -50,7 +52,8 @@ impl Listed {
         self.tables.has_all_bytes()
     }
 
-    /// Put a tokenizer together, with the rule of ranks if the merges can stand for it and shall.
+    /// Build a tokenizer. With `ranks`, it uses the rule of ranks if the merges are equivalent to
+    /// it.
     #[pyo3(signature = (pattern, special_tokens, *, ranks, ignore_merges, notes))]
     fn model(
         &self,
@@ -60,9 +63,9 @@ impl Listed {
         ranks: bool,
         ignore_merges: bool,
         notes: BTreeMap<String, String>,
-    ) -> PyResult<Model> {
+    ) -> PyResult<PyModel> {
         let special = names(special_tokens)?;
-        Model::new(py.detach(|| {
+        PyModel::new(py.detach(|| {
             let pattern = bytepair::Pattern::from_regex(pattern);
             let tokenizer = self.tables.tokenizer(special, pattern, ranks, ignore_merges)?;
             Ok(tokenizer.with_notes(notes))
@@ -70,11 +73,12 @@ impl Listed {
     }
 }
 
-/// The texts of `model.vocab` and `model.merges`, with further entries of the vocabulary.
+/// The JSON text of `model.vocab` and `model.merges`; `added` holds further entries of the
+/// vocabulary.
 #[pyfunction]
-pub(crate) fn listed_texts(
+pub(crate) fn json_texts(
     py: Python<'_>,
-    tokenizer: &Bound<'_, Tokenizer>,
+    tokenizer: &Bound<'_, PyTokenizer>,
     added: Vec<(String, u32)>,
 ) -> PyResult<(String, String)> {
     let core = tokenizer.get().core();

@@ -1,7 +1,8 @@
-//! The frame of a native file: header, checksum, and the table of sections.
+//! The container of a native file: header, checksum and section table.
 //!
-//! Whatever the sections hold, once the frame is open each of them lies inside the file, begins
-//! where its numbers may begin, and overlaps no other; and the bytes are those that were written.
+//! An open container guarantees that every section lies inside the file, is aligned for its numbers
+//! and overlaps no other section, and that the checksum matches. It says nothing about the
+//! contents.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,12 +19,12 @@ const VERSION: u32 = 2;
 const HEADER: usize = 64;
 const ENTRY: usize = 24;
 const ALIGN: usize = 64;
-/// More sections than a reader will ever look at.
+/// Far more sections than version 2 defines.
 const MAX_SECTIONS: usize = 64;
-/// Where the checksum is, of 4 bytes.
+/// Byte range of the checksum.
 const CHECKSUM: Range<usize> = 24..28;
 
-/// What a section holds. Readers pass over kinds that they do not know.
+/// What a section holds. Readers skip unknown kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     TokenBytes = 1,
@@ -34,33 +35,33 @@ pub(super) enum Kind {
     Pattern = 6,
     UnicodeVersion = 7,
     Notes = 8,
-    /// May be missing, as all that follow.
+    /// Optional, like all that follow.
     MergesMade = 9,
     Index = 16,
     Pairs = 17,
     PairsOfBytes = 18,
     MergedIds = 19,
     Marks = 20,
-    Borders = 21,
+    SplitPoints = 21,
 }
 
-/// One line of the table of sections.
+/// One entry of the section table.
 struct Section {
     kind: u32,
-    /// For a hash table its reach, else 0.
-    reach: usize,
+    /// The longest probe sequence of a hash table, else 0.
+    max_probe: usize,
     range: Range<usize>,
 }
 
-/// The sections of a file whose frame is whole.
-pub(super) struct Frame {
-    /// The whole file, mapped or copied into a map that has none: its sections begin where lines of
-    /// the processor's cache do, as some tables demand that are looked at a line at a time.
+/// The sections of a file whose header, checksum and section table are valid.
+pub(super) struct Container {
+    /// The whole file, mapped, or copied into an anonymous map. Either way sections are aligned to
+    /// cache lines, which tables that are read one cache line at a time require.
     map: Arc<Mmap>,
     sections: Vec<Section>,
 }
 
-impl Frame {
+impl Container {
     /// Check the header, the checksum and the table of sections.
     pub(super) fn open(map: Arc<Mmap>) -> Result<Self> {
         let file: &[u8] = &map;
@@ -101,10 +102,10 @@ impl Frame {
         Ok(Self { map, sections })
     }
 
-    /// Give the memory of some sections of a mapped file back, which what is used of it will take
-    /// again.
+    /// Tell the system that the pages of some sections are not needed for now.
     ///
-    /// To check a file is to touch all of it; its pages count as memory of this process.
+    /// Checking a mapped file reads all of it, and every page read counts as memory of this
+    /// process. Pages that are used again are read from the file again.
     pub(super) fn release(&self, kinds: &[Kind]) {
         for section in kinds.iter().filter_map(|&kind| self.find(kind)) {
             release(&self.map, &section.range);
@@ -135,32 +136,35 @@ impl Frame {
     }
 
     /// The numbers of a section.
-    pub(super) fn column<T: LittleEndian>(&self, kind: Kind) -> Result<Array<T>> {
+    pub(super) fn array<T: LittleEndian>(&self, kind: Kind) -> Result<Array<T>> {
         let range = self.needed(kind)?.range.clone();
-        let column = Array::mapped(&self.map, range);
-        column.ok_or_else(|| self.broken(kind, "it ends within a number"))
+        let array = Array::mapped(&self.map, range);
+        array.ok_or_else(|| self.broken(kind, "it ends within a number"))
     }
 
     /// The hash table of a section.
-    pub(super) fn slots(&self, kind: Kind) -> Result<ProbeTable> {
-        let reach = self.needed(kind)?.reach;
-        let slots = ProbeTable::of_column(self.column(kind)?, reach);
-        slots.ok_or_else(|| self.broken(kind, "its entries reach too far"))
+    pub(super) fn probe_table(&self, kind: Kind) -> Result<ProbeTable> {
+        let max_probe = self.needed(kind)?.max_probe;
+        let index = ProbeTable::from_array(self.array(kind)?, max_probe);
+        index.ok_or_else(|| self.broken(kind, "its probe sequences are too long"))
     }
 
     /// The table of pairs of a section.
     pub(super) fn buckets(&self, kind: Kind) -> Result<Buckets> {
-        let buckets = Buckets::of_column(self.column(kind)?, self.needed(kind)?.reach);
-        buckets.ok_or_else(|| self.broken(kind, "it is no power of two, or reaches too far"))
+        let buckets = Buckets::from_array(self.array(kind)?, self.needed(kind)?.max_probe);
+        buckets.ok_or_else(|| {
+            self.broken(kind, "its size is not a power of two, or its probe sequences are too long")
+        })
     }
 
     /// Whether another file has the same section.
-    pub(super) fn same(&self, other: &Frame, kind: Kind) -> bool {
-        let reach = |frame: &Frame| frame.find(kind).map(|section| section.reach);
-        reach(self) == reach(other) && self.bytes(kind) == other.bytes(kind)
+    pub(super) fn same(&self, other: &Container, kind: Kind) -> bool {
+        let max_probe =
+            |container: &Container| container.find(kind).map(|section| section.max_probe);
+        max_probe(self) == max_probe(other) && self.bytes(kind) == other.bytes(kind)
     }
 
-    /// The error that a section breaks a rule.
+    /// The error for a section that breaks a rule.
     pub(super) fn broken(&self, kind: Kind, reason: &str) -> Error {
         let at = self.find(kind).map_or(0, |section| section.range.start);
         Error::File { at, reason: format!("section {}: {reason}", kind as u32) }
@@ -171,16 +175,16 @@ impl Frame {
 #[expect(unsafe_code, reason = "there is no other way to say that memory is not needed")]
 fn release(map: &Mmap, range: &Range<usize>) {
     let (wish, start) = (memmap2::UncheckedAdvice::DontNeed, range.start);
-    // SAFETY: the map is of a file and never written to, so pages that are taken away come back
-    // from the file as they were.
+    // SAFETY: the map is backed by a file and is never written to, so discarded pages are read from
+    // the file again with the same contents.
     let _a_wish = unsafe { map.unchecked_advise_range(wish, start, range.len()) };
 }
 
-/// Elsewhere it is kept.
+/// Other systems keep the pages.
 #[cfg(not(unix))]
 fn release(_map: &Mmap, _range: &Range<usize>) {}
 
-/// CRC-32 of a file in which the four bytes of the checksum are 0.
+/// CRC-32 of a file, with the four bytes of the checksum taken as 0.
 pub(super) fn checksum(file: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&file[..CHECKSUM.start]);
@@ -189,16 +193,16 @@ pub(super) fn checksum(file: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// The line at `at` of the table, with a kind not below `least` and a span inside the file, from
-/// `free` on.
+/// Read the entry at `at` of the section table. Its kind must be at least `least`; its range must
+/// start at `free` or later and end inside the file.
 fn section(file: &[u8], at: usize, least: u32, free: usize) -> Result<Section> {
     let fits = || {
         let kind = u32::try_from(number(file, at, 4)?).ok()?;
-        let reach = number(file, at + 4, 4)?;
+        let max_probe = number(file, at + 4, 4)?;
         let start = number(file, at + 8, 8)?;
         let end = start.checked_add(number(file, at + 16, 8)?)?;
         let inside = start % ALIGN == 0 && free <= start && end <= file.len();
-        (inside && least <= kind).then_some(Section { kind, reach, range: start..end })
+        (inside && least <= kind).then_some(Section { kind, max_probe, range: start..end })
     };
     fits().ok_or_else(|| Error::File {
         at,
@@ -206,14 +210,15 @@ fn section(file: &[u8], at: usize, least: u32, free: usize) -> Result<Section> {
     })
 }
 
-/// The little-endian number of `width` bytes at `at`, where it exists and fits.
+/// The little-endian number of `width` bytes at `at`; `None` if it lies outside the file or does
+/// not fit.
 pub(super) fn number(file: &[u8], at: usize, width: usize) -> Option<usize> {
     let mut word = [0; 8];
     word[..width].copy_from_slice(file.get(at..at.checked_add(width)?)?);
     usize::try_from(u64::from_le_bytes(word)).ok()
 }
 
-/// A file in the making: sections in the order of their kinds.
+/// Collects sections, in ascending order of their kinds, into a file.
 #[derive(Default)]
 pub(super) struct Writer {
     sections: Vec<(Kind, u32, Vec<u8>)>,
@@ -224,30 +229,36 @@ impl Writer {
         self.sections.push((kind, 0, content));
     }
 
-    pub(super) fn column<T: LittleEndian>(&mut self, kind: Kind, column: &Array<T>) {
-        self.bytes(kind, column.to_bytes());
+    pub(super) fn array<T: LittleEndian>(&mut self, kind: Kind, array: &Array<T>) {
+        self.bytes(kind, array.to_bytes());
     }
 
     pub(super) fn numbers(&mut self, kind: Kind, numbers: impl IntoIterator<Item = u32>) {
         self.bytes(kind, numbers.into_iter().flat_map(u32::to_le_bytes).collect());
     }
 
-    /// Write a hash table and how far a look-up reaches, if a reader would take it.
-    pub(super) fn table<T: LittleEndian>(&mut self, kind: Kind, column: &Array<T>, reach: usize) {
-        if reach <= MAX_PROBE {
-            let reach = u32::try_from(reach).expect("a small number");
-            self.sections.push((kind, reach, column.to_bytes()));
+    /// Write a hash table and its longest probe sequence. A table that a reader would refuse is
+    /// left out.
+    pub(super) fn probe_table<T: LittleEndian>(
+        &mut self,
+        kind: Kind,
+        array: &Array<T>,
+        max_probe: usize,
+    ) {
+        if max_probe <= MAX_PROBE {
+            let max_probe = u32::try_from(max_probe).expect("a small number");
+            self.sections.push((kind, max_probe, array.to_bytes()));
         }
     }
 
-    /// The whole file.
+    /// The bytes of the file.
     pub(super) fn finish(self) -> Vec<u8> {
         let mut file = vec![0; HEADER + ENTRY * self.sections.len()];
-        for (index, (kind, reach, content)) in self.sections.iter().enumerate() {
+        for (index, (kind, max_probe, content)) in self.sections.iter().enumerate() {
             file.resize(file.len().next_multiple_of(ALIGN), 0);
             let entry = HEADER + ENTRY * index;
             put(&mut file, entry, &(*kind as u32).to_le_bytes());
-            put(&mut file, entry + 4, &reach.to_le_bytes());
+            put(&mut file, entry + 4, &max_probe.to_le_bytes());
             let (start, length) = (file.len() as u64, content.len() as u64);
             put(&mut file, entry + 8, &start.to_le_bytes());
             put(&mut file, entry + 16, &length.to_le_bytes());
@@ -264,7 +275,7 @@ impl Writer {
     }
 }
 
-/// Put the right checksum into a file.
+/// Write the correct checksum into a file.
 pub(super) fn sign(file: &mut [u8]) {
     let checksum = checksum(file);
     put(file, CHECKSUM.start, &checksum.to_le_bytes());
