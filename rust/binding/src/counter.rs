@@ -95,8 +95,8 @@ impl PyCounter {
         most_document_bytes: usize,
     ) -> PyResult<bool> {
         let opened = py.detach(|| {
-            let column = TextColumn::open(&files, column)?;
-            Some((column.ranges()?, column))
+            let column = TextColumn::open(&files, column).ok()?;
+            Some((column.ranges().ok()?, column))
         });
         let Some((parts, column)) = opened else { return Ok(false) };
         let on_progress = on_progress.clone().unbind();

@@ -61,7 +61,7 @@ pub(crate) fn encode_rows<'py>(
     let options = tokenizer.get().options(None, prepend, append)?;
     let tokenizer = tokenizer.get().core();
     let threads = arguments::threads(threads)?;
-    let Some(column) = py.detach(|| TextColumn::open(&files, column)) else { return Ok(false) };
+    let Ok(column) = py.detach(|| TextColumn::open(&files, column)) else { return Ok(false) };
     let column = column.with_bounds(PAGE, most_bytes);
     let part = |(file, group, start, end)| RowRange { file, group, rows: start..end };
     let items: Vec<Vec<_>> =

@@ -60,7 +60,9 @@ pub mod shards;
 
 pub mod formats;
 
-pub use count::{Counter, Counts, Progress};
+#[cfg(feature = "parquet")]
+pub use count::Progress;
+pub use count::{Counter, Counts};
 pub use encode::{EncodeOptions, Special};
 pub use error::{Error, Result};
 pub use pretokenize::{Pattern, Splitter};

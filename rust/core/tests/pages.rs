@@ -1,11 +1,11 @@
-//! Parquet files whose pages are larger than is allowed.
+//! Parquet files: pages that are larger than is allowed, and what is not read.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytepair::corpus::parquet::TextColumn;
-use parquet::basic::{Compression, ConvertedType, Repetition, Type, ZstdLevel};
+use parquet::basic::{Compression, ConvertedType, Repetition, Type};
 use parquet::data_type::{ByteArray, ByteArrayType};
 use parquet::errors::Result;
 use parquet::file::properties::WriterProperties;
@@ -61,8 +61,13 @@ fn read(path: &Path, limit: usize) -> (Vec<String>, Option<String>) {
 fn pages_up_to_the_limit_are_read_and_larger_ones_are_an_error() {
     let mut texts: Vec<String> = (0..500).map(|row| format!("text {row}")).collect();
     texts[300] = "long ".repeat(20_000);
-    let zstd = Compression::ZSTD(ZstdLevel::default());
-    for (number, compression) in [Compression::UNCOMPRESSED, zstd].into_iter().enumerate() {
+    let compressions = [
+        Compression::UNCOMPRESSED,
+        Compression::SNAPPY,
+        #[cfg(feature = "zstd")]
+        Compression::ZSTD(parquet::basic::ZstdLevel::default()),
+    ];
+    for (number, compression) in compressions.into_iter().enumerate() {
         let path = write(&format!("pages-{number}"), &texts, compression, false).unwrap();
         assert_eq!(read(&path, 110_000), (texts.clone(), None));
         let (before, error) = read(&path, 90_000);
@@ -76,4 +81,28 @@ fn pages_up_to_the_limit_are_read_and_larger_ones_are_an_error() {
         assert_eq!(read(&path, 200_000), (texts.clone(), None));
         assert!(read(&path, 90_000).1.unwrap().contains("unpacked at once"));
     }
+}
+
+#[test]
+fn zstd_is_read_or_the_error_names_the_feature() {
+    // A column `text` with the texts "low" and "lower".
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/zstd.parquet");
+    let opened = TextColumn::open(&[&path], "text");
+    if cfg!(feature = "zstd") {
+        assert_eq!(read(&path, usize::MAX), (vec!["low".to_owned(), "lower".to_owned()], None));
+    } else {
+        let error = opened.unwrap_err().to_string();
+        assert!(error.contains("zstd.parquet cannot be read"), "{error}");
+        assert!(error.contains("with its feature `zstd`"), "{error}");
+    }
+}
+
+#[test]
+fn what_is_not_read_is_an_error_with_the_reason() {
+    let path = write("column", &["low".to_owned()], Compression::UNCOMPRESSED, false).unwrap();
+    let wrong = |path: &Path, name| TextColumn::open(&[path], name).unwrap_err().to_string();
+    assert!(wrong(&path, "texts").contains("it has no column \"texts\""));
+    assert!(wrong(&path.join("missing"), "text").contains("cannot be read"));
+    let not_parquet = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+    assert!(wrong(&not_parquet, "text").contains("Cargo.toml cannot be read: Parquet error"));
 }

@@ -4,6 +4,7 @@ pub mod arrays;
 
 pub mod conversations;
 
+#[cfg(feature = "parquet")]
 pub mod parquet_rows;
 
 pub mod stream;

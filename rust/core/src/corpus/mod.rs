@@ -1,3 +1,4 @@
 //! Reads documents from files.
 
+#[cfg(feature = "parquet")]
 pub mod parquet;

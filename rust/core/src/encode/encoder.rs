@@ -177,6 +177,7 @@ impl Encoder {
 
 impl EncodeCall<'_> {
     /// Encode text that hardly comes again, as that of a corpus: without looking for repeats.
+    #[cfg(feature = "parquet")]
     pub(crate) fn without_repeats(mut self) -> Self {
         self.use_repeats = false;
         self

@@ -4,4 +4,5 @@ pub mod native;
 
 mod ranks;
 
+#[cfg(feature = "json")]
 pub mod tokenizer_json;

@@ -15,16 +15,21 @@ mod shares;
 
 mod team;
 
+#[cfg(feature = "parquet")]
+mod watched;
+
 pub use ordered::ordered;
 pub use shared::MAX_THREADS;
 pub(crate) use shared::{Padded, lock};
 pub use shares::{shares, worth};
 pub use team::team;
+#[cfg(feature = "parquet")]
+pub(crate) use watched::watched;
 
-use std::sync::{Mutex, mpsc};
+use std::sync::Mutex;
 use std::thread;
 
-use shared::{PATIENCE, join, start};
+use shared::{join, start};
 
 /// The number of threads that the machine runs at once, if the system tells it; at least 1.
 pub fn available() -> usize {
@@ -50,52 +55,4 @@ pub fn run<T: Send, J: FnOnce() -> T + Send>(jobs: impl IntoIterator<Item = J>) 
         results.extend(done.filter_map(|(job, thread)| thread.map_or_else(|| begin(job), join)));
         results
     })
-}
-
-/// As [`run`], but every job has a thread of its own. Meanwhile this thread calls `watch`, from
-/// time to time and whenever a job sends a message; it does so only if every thread started.
-pub(crate) fn watched<T: Send, J: FnOnce(&mpsc::Sender<()>) -> T + Send>(
-    jobs: impl IntoIterator<Item = J>,
-    mut watch: impl FnMut(),
-) -> Vec<T> {
-    let jobs: Vec<_> = jobs.into_iter().map(|job| Mutex::new(Some(job))).collect();
-    let begin = |job: &Mutex<Option<J>>, sender: &mpsc::Sender<()>| {
-        let job = lock(job).take();
-        job.map(|job| job(sender))
-    };
-    thread::scope(|scope| {
-        let (sender, receiver) = mpsc::channel();
-        let mut threads = Vec::new();
-        for job in &jobs {
-            let sender = sender.clone();
-            threads.push(start(scope, move || begin(job, &sender)));
-        }
-        if threads.iter().all(Option::is_some) {
-            drop(sender);
-            while receiver.recv_timeout(PATIENCE) != Err(mpsc::RecvTimeoutError::Disconnected) {
-                watch();
-            }
-            return threads.into_iter().flatten().filter_map(join).collect();
-        }
-        let done = jobs.iter().zip(threads);
-        done.filter_map(|(job, thread)| thread.map_or_else(|| begin(job, &sender), join)).collect()
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_watcher_is_called_while_jobs_run() {
-        let jobs = [1, 2].map(|number| {
-            move |seen: &mpsc::Sender<()>| {
-                seen.send(()).unwrap();
-                number
-            }
-        });
-        let mut looks = 0;
-        assert_eq!(watched(jobs, || looks += 1), [1, 2]);
-        assert!(looks >= 2);
-    }
 }

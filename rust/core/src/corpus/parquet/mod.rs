@@ -4,12 +4,13 @@
 //! after the other, so a thread holds one page and the rest of the previous one, however large the
 //! files are.
 //!
-//! Only the common form is read: a flat column of UTF-8 in a built-in compression. For all others,
-//! [`TextColumn::open`] returns `None`, and the caller reads the files by other means.
+//! Only the common form is read: a flat column of UTF-8, uncompressed or compressed with Snappy or
+//! zstd. For all others, [`TextColumn::open`] fails, and the caller may read them by other means.
 
 mod pages;
 
 use std::fs::File;
+use std::io;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -70,7 +71,7 @@ impl Footer {
         let of = |(metadata, column): (ParquetMetaData, usize)| {
             let groups = metadata.row_groups().iter();
             let chunks = groups.map(|group| ColumnChunk::of(group, column)).collect();
-            Self { chunks, is_read: is_read(&metadata, column) }
+            Self { chunks, is_read: check(&metadata, column).is_ok() }
         };
         catch_panic(|| Ok(opened(file, name)?.map(of))).ok()?
     }
@@ -111,16 +112,17 @@ impl ColumnChunk {
 }
 
 impl TextColumn {
-    /// The column of this name; `None` if a file is not parquet, or does not have the column in a
-    /// form that this module reads.
-    pub fn open(files: &[impl AsRef<Path>], name: &str) -> Option<Self> {
+    /// The column of this name. Fails with [`Error::Unreadable`] if a file cannot be opened, is not
+    /// parquet, or does not have the column in a form that is read here.
+    pub fn open(files: &[impl AsRef<Path>], name: &str) -> Result<Self> {
         let (most_page_bytes, most_text_bytes) = (usize::MAX, usize::MAX);
         let mut opened =
             Self { files: Vec::new(), columns: Vec::new(), most_page_bytes, most_text_bytes };
         for path in files {
-            catch_panic(|| opened.add(path.as_ref(), name)).ok()??;
+            let path = path.as_ref();
+            catch_panic(|| opened.add(path, name)).map_err(|error| unreadable(path, error))?;
         }
-        Some(opened)
+        Ok(opened)
     }
 
     /// Make a page of more bytes, decompressed, or a longer text, an error. A thread holds three
@@ -130,12 +132,13 @@ impl TextColumn {
         Self { most_page_bytes: page_bytes, most_text_bytes: text_bytes, ..self }
     }
 
-    fn add(&mut self, path: &Path, name: &str) -> ParquetResult<Option<()>> {
-        let found = opened(path, name)?.filter(|(metadata, column)| is_read(metadata, *column));
-        let Some((metadata, column)) = found else { return Ok(None) };
+    fn add(&mut self, path: &Path, name: &str) -> ParquetResult<()> {
+        let missing = || general(format!("it has no column {name:?}"));
+        let (metadata, column) = opened(path, name)?.ok_or_else(missing)?;
+        check(&metadata, column)?;
         self.files.push((path.to_owned(), metadata));
         self.columns.push(column);
-        Ok(Some(()))
+        Ok(())
     }
 
     /// The number of files.
@@ -143,15 +146,16 @@ impl TextColumn {
         self.files.len()
     }
 
-    /// All rows, in ranges of about 16 MB; `None` if a file is damaged.
-    pub fn ranges(&self) -> Option<Vec<RowRange>> {
+    /// All rows, in ranges of about 16 MB. Fails with [`Error::Unreadable`] if a file is damaged.
+    pub fn ranges(&self) -> Result<Vec<RowRange>> {
         let mut ranges = Vec::new();
-        for (file, (_, metadata)) in self.files.iter().enumerate() {
+        for (file, (path, metadata)) in self.files.iter().enumerate() {
             for group in 0..metadata.num_row_groups() {
-                ranges.extend(catch_panic(|| self.ranges_of(file, group)).ok()?);
+                let of_group = catch_panic(|| self.ranges_of(file, group));
+                ranges.extend(of_group.map_err(|error| unreadable(path, error))?);
             }
         }
-        Some(ranges)
+        Ok(ranges)
     }
 
     /// A row group, divided at pages if it is large.
@@ -221,15 +225,8 @@ impl TextColumn {
         sink: &mut dyn FnMut(&str) -> Result<()>,
     ) -> Result<()> {
         let RowRange { file, group, rows } = range;
-        let path = || self.files[*file].0.display().to_string();
-        let wrong = |reason| Error::Unreadable { path: path(), reason };
-        let unreadable = |error: ParquetError| {
-            let reason = error.to_string();
-            let ParquetError::External(inner) = error else { return wrong(reason) };
-            let inner = inner.downcast_ref::<std::io::Error>();
-            let otherwise = || wrong(reason.clone());
-            inner.map_or_else(otherwise, |inner| Error::of_io(inner, |_| otherwise()))
-        };
+        let path = &self.files[*file].0;
+        let unreadable = |error| unreadable(path, error);
         let chunk = self.chunk(*file, *group);
         let pages = Box::new(self.pages(*file, *group).map_err(unreadable)?);
         let mut column = ColumnReaderImpl::<ByteArrayType>::new(chunk.column_descr_ptr(), pages);
@@ -243,7 +240,9 @@ impl TextColumn {
             let read =
                 catch_panic(|| column.read_records(asked, Some(&mut levels), None, &mut texts));
             let (count, ..) = read.map_err(unreadable)?;
-            let missing = || wrong(format!("there are {at} rows in its row group instead of more"));
+            let missing = || {
+                unreadable(general(format!("there are {at} rows in its row group instead of more")))
+            };
             if count == 0 {
                 return Err(missing());
             }
@@ -261,12 +260,8 @@ impl TextColumn {
     }
 
     /// The text, if it is UTF-8 and not too long.
-    fn checked<'t>(
-        &self,
-        text: &'t [u8],
-        path: impl Fn() -> String,
-        row: impl Fn() -> usize,
-    ) -> Result<&'t str> {
+    fn checked<'t>(&self, text: &'t [u8], path: &Path, row: impl Fn() -> usize) -> Result<&'t str> {
+        let path = || path.display().to_string();
         let (bytes, most) = (text.len(), self.most_text_bytes);
         if bytes > most {
             return Err(Error::RowTooLong { path: path(), row: row(), bytes, most });
@@ -285,8 +280,23 @@ impl TextColumn {
 /// Read a file that may be damaged. The parquet crate checks most values in a file; the last line
 /// of defence turns a panic in it into an error.
 fn catch_panic<T>(read: impl FnOnce() -> ParquetResult<T>) -> ParquetResult<T> {
-    let damaged = |_| Err(ParquetError::General("it is damaged".to_owned()));
+    let damaged = |_| Err(general("it is damaged"));
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(damaged)
+}
+
+fn general(reason: impl Into<String>) -> ParquetError {
+    ParquetError::General(reason.into())
+}
+
+/// The error of a file. An error of this crate inside one of the parquet crate stays what it is.
+fn unreadable(path: &Path, error: ParquetError) -> Error {
+    let reason = error.to_string();
+    let otherwise = || Error::Unreadable { path: path.display().to_string(), reason };
+    let ParquetError::External(inner) = error else { return otherwise() };
+    match inner.downcast_ref::<io::Error>() {
+        Some(inner) => Error::of_io(inner, |_| otherwise()),
+        None => otherwise(),
+    }
 }
 
 /// The metadata of a file, and the index of the column of this name.
@@ -297,11 +307,12 @@ fn opened(path: &Path, name: &str) -> ParquetResult<Option<(ParquetMetaData, usi
     Ok(column.map(|column| (metadata, column)))
 }
 
-/// Whether this module reads a column.
-fn is_read(metadata: &ParquetMetaData, column: usize) -> bool {
-    let groups = metadata.row_groups();
-    is_text(&metadata.file_metadata().schema_descr().column(column))
-        && groups.iter().all(|group| decompresses(group.column(column)))
+/// Fails with the reason why a column is not read here, if there is one.
+fn check(metadata: &ParquetMetaData, column: usize) -> ParquetResult<()> {
+    if !is_text(&metadata.file_metadata().schema_descr().column(column)) {
+        return Err(general("the column is not one text per row"));
+    }
+    metadata.row_groups().iter().try_for_each(|group| check_chunk(group.column(column)))
 }
 
 /// Whether a column has one text per row.
@@ -312,15 +323,22 @@ fn is_text(column: &ColumnDescriptor) -> bool {
             || column.converted_type() == ConvertedType::UTF8)
 }
 
-/// Whether the compression of a chunk is built in, and its metadata make sense: the parquet crate
-/// would panic at a negative offset or size.
-fn decompresses(chunk: &ColumnChunkMetaData) -> bool {
-    use Compression::{SNAPPY, UNCOMPRESSED, ZSTD};
+/// Fails if a chunk is compressed with what is not built in, or its metadata make no sense: the
+/// parquet crate would panic at a negative offset or size.
+fn check_chunk(chunk: &ColumnChunkMetaData) -> ParquetResult<()> {
     let offsets = [chunk.data_page_offset(), chunk.dictionary_page_offset().unwrap_or(0)];
     let sizes = [chunk.compressed_size(), chunk.uncompressed_size(), chunk.num_values()];
-    matches!(chunk.compression(), UNCOMPRESSED | SNAPPY | ZSTD(_))
-        && chunk.file_path().is_none()
-        && offsets.into_iter().chain(sizes).all(|number| number >= 0)
+    if chunk.file_path().is_some() || offsets.into_iter().chain(sizes).any(|number| number < 0) {
+        return Err(general("its metadata make no sense"));
+    }
+    match chunk.compression() {
+        Compression::UNCOMPRESSED | Compression::SNAPPY => Ok(()),
+        Compression::ZSTD(_) if cfg!(feature = "zstd") => Ok(()),
+        Compression::ZSTD(_) => {
+            Err(general("it is compressed with zstd; build bytepair with its feature `zstd`"))
+        }
+        other => Err(general(format!("it is compressed with {other}; use Snappy or zstd"))),
+    }
 }
 
 /// How many rows are read at once; fewer if texts are large.
