@@ -25,7 +25,7 @@ import numpy as np
 
 import bytepair
 import runs
-from bytepair import corpus
+from bytepair.corpus import read
 from peers import PACKAGES, PEERS, SEPARATOR, Calls, Vocabulary, flat
 
 MESSAGE = (
@@ -43,8 +43,8 @@ Figures = dict[str, Any]
 
 def documents(source: str, megabytes: float) -> Iterator[str]:
     size = 0.0
-    for batch in corpus.batches(Path(source) if source else bytepair.sample.paths()):
-        for text in batch if isinstance(batch, list) else corpus.strings(batch):
+    for batch in read.read_batches(Path(source) if source else bytepair.sample.paths()):
+        for text in batch if isinstance(batch, list) else read.strings(batch):
             if size >= megabytes * 1e6:
                 return
             yield text

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import runs
-from bytepair import corpus
+from bytepair.corpus import read
 from peers import SEPARATOR, Vocabulary
 
 #: The rank files, and the pattern of each.
@@ -130,8 +130,8 @@ def write_file(source: Path, path: Path) -> None:
     """All documents of a folder as one file."""
     between = ""
     with path.open("w") as out:
-        for batch in corpus.batches(source):
-            for text in batch if isinstance(batch, list) else corpus.strings(batch):
+        for batch in read.read_batches(source):
+            for text in batch if isinstance(batch, list) else read.strings(batch):
                 out.write(between + text)
                 between = SEPARATOR
 

@@ -17,12 +17,12 @@ from typing import Any
 
 import bytepair
 import runs
-from bytepair import corpus
+from bytepair.corpus import read
 
 
 def texts(source: str) -> Iterator[str]:
-    for batch in corpus.batches(Path(source) if source else bytepair.sample.paths()):
-        yield from batch if isinstance(batch, list) else corpus.strings(batch)
+    for batch in read.read_batches(Path(source) if source else bytepair.sample.paths()):
+        yield from batch if isinstance(batch, list) else read.strings(batch)
 
 
 def with_bytepair(args: argparse.Namespace, source: object = None) -> list[bytes]:

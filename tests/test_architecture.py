@@ -24,11 +24,13 @@ PACKAGE = ROOT / "python" / "bytepair"
 
 #: The rooms of the package in order: each may import from those before it, and from `_core`.
 ROOMS = [
-    "late", "errors", "view", "progress", "reference", "sample", "arrow", "corpus", "documents",
-    "download", "formats", "counts", "chat", "bulk", "tokenizer", "counting", "train", "grow",
-    "plan", "shards", "distributed", "compat", "evaluate", "pipeline", "plot", "report", "explore",
-    "cli",
+    "errors", "_internal", "reference", "sample", "corpus", "formats", "chat", "tokenizer",
+    "training", "plan", "shards", "distributed", "compat", "evaluate", "pipeline", "plot", "report",
+    "explore", "cli",
 ]  # fmt: skip
+
+#: Classes of `compat` have the names of those that they stand for.
+FACES = {"Encoding", "Tokenizer"}
 
 
 def sources() -> list[Path]:
@@ -104,6 +106,56 @@ def test_rooms_import_only_from_rooms_before_them() -> None:
         allowed = ROOMS[: ROOMS.index(room) + 1]
         for other in imported_rooms(file):
             assert other not in ROOMS or other in allowed, f"{file} imports {other}"
+
+
+def python_imports() -> dict[Path, set[Path]]:
+    """For each file of the package the files that it imports from, also late or for types."""
+    found = {}
+    for file in PACKAGE.rglob("*.py"):
+        targets: set[Path] = set()
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bytepair"):
+                base = PACKAGE.joinpath(*(node.module or "").split(".")[1:])
+                names = [base / alias.name for alias in node.names if alias.name != "_core"]
+                targets.update(file_of(name) or file_of(base) or file for name in names)
+        found[file] = targets - {file}
+    return found
+
+
+def file_of(module: Path) -> Path | None:
+    """The file of a module, if there is one."""
+    files = (module.with_suffix(".py"), module / "__init__.py")
+    return next((file for file in files if file.exists()), None)
+
+
+def test_no_python_files_import_each_other_in_a_circle() -> None:
+    found = python_imports()
+    assert sum(len(targets) for targets in found.values()) > 2 * len(found)
+    assert not rust_imports.circles(found)
+
+
+def test_no_function_has_the_name_of_a_module() -> None:
+    for init in PACKAGE.rglob("__init__.py"):
+        package = ".".join(["bytepair", *init.parent.relative_to(PACKAGE).parts])
+        names = set(getattr(importlib.import_module(package), "__all__", ()))
+        modules = {name for name in names if file_of(init.parent / name)}
+        for name in modules:
+            value = getattr(importlib.import_module(package), name)
+            assert inspect.ismodule(value), f"{package}.{name} hides a module"
+
+
+def test_no_two_classes_share_a_name() -> None:
+    homes: dict[str, list[str]] = {}
+    for file in PACKAGE.rglob("*.py"):
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            name = ""
+            if isinstance(node, ast.ClassDef):
+                name = node.name
+            elif isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias":
+                name = ast.unparse(node.target)
+            if name and not (name in FACES and "compat" in file.parts):
+                homes.setdefault(name, []).append(file.relative_to(PACKAGE).as_posix())
+    assert {name: files for name, files in homes.items() if len(files) > 1} == {}
 
 
 def test_every_dependency_has_its_line() -> None:

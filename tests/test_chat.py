@@ -354,7 +354,7 @@ def test_a_template_that_names_a_role_it_lacks_is_an_error() -> None:
 # ---------------------------------------------------------------------------- batches
 
 
-def rows(batch: chat.Batch) -> list[tuple[list[int], list[int]]]:
+def rows(batch: chat.RenderedBatch) -> list[tuple[list[int], list[int]]]:
     return [(ids.tolist(), mask.tolist()) for ids, mask in batch]
 
 
@@ -649,7 +649,7 @@ def test_jinja_has_what_transformers_gives_templates() -> None:
     assert TOK.decode(ids) == '<|bos|>[{"name": "é<|bos|>"}]hi4'
 
 
-def _batch_of(template: Any) -> Callable[[], chat.Batch]:
+def _batch_of(template: Any) -> Callable[[], chat.RenderedBatch]:
     return lambda: TOK.render_batch([TALK, TALK], template=template, pack_to=30)
 
 

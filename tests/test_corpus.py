@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bytepair
-from bytepair import corpus
+from bytepair.corpus import read as reader
+from bytepair.corpus.source import Limits
 from bytepair.errors import CorpusError
 from texts import hard_text
 
@@ -23,8 +24,8 @@ TEXTS = ["one", "", "zwei é", "三\n三", "4" * 100]
 
 def read(source: Any, **options: Any) -> list[str]:
     texts: list[str] = []
-    for batch in corpus.batches(source, **options):
-        texts += batch if isinstance(batch, list) else corpus.strings(batch)
+    for batch in reader.read_batches(source, **options):
+        texts += batch if isinstance(batch, list) else reader.strings(batch)
     return texts
 
 
@@ -94,7 +95,7 @@ def test_counting_a_column_equals_counting_its_texts() -> None:
 @pytest.mark.parametrize("as_arrow", [False, True])
 def test_limits(as_arrow: bool) -> None:
     source = pa.array(TEXTS) if as_arrow else TEXTS
-    limit = corpus.Limits
+    limit = Limits
     assert read(source, limits=limit(doc_cap=3)) == ["one", "", "zwe", "三\n三", "444"]
     assert read(source, limits=limit(max_chars=3)) == TEXTS[:3]
     assert read(source, limits=limit(max_chars=2)) == TEXTS[:1]
@@ -109,7 +110,7 @@ def test_a_long_file_is_cut_where_it_does_not_matter(
     file = tmp_path / "long.txt"
     file.write_text(text, encoding="utf-8")
     whole = {name: bytepair.train([text], 300, pattern=name) for name in bytepair.PATTERNS}
-    monkeypatch.setattr(corpus, "PIECE_BYTES", 5_000)
+    monkeypatch.setattr(reader, "PIECE_BYTES", 5_000)
     pieces = read(file, may_cut=True)
     assert len(pieces) > 100
     assert "".join(pieces) == text
@@ -132,7 +133,7 @@ def test_pieces_have_the_pretokens_of_the_whole(text: str) -> None:
         counter.add([piece.decode() for piece in pieces])
         return dict(counter.finish().items())
 
-    cuts = [found.end() for found in corpus._CUT.finditer(data)]
+    cuts = [found.end() for found in reader._CUT.finditer(data)]
     for name in bytepair.PATTERNS if cuts else []:
         whole = pretokens(name, data)
         assert all(pretokens(name, data[:cut], data[cut:]) == whole for cut in cuts), name
@@ -141,7 +142,7 @@ def test_pieces_have_the_pretokens_of_the_whole(text: str) -> None:
 def test_a_long_text_of_any_script_is_read_in_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(corpus, "PIECE_BYTES", 5_000)
+    monkeypatch.setattr(reader, "PIECE_BYTES", 5_000)
     for text in ("没有空格的文字，一句接一句。", "ข้อความ ยาว ", "слово за словом ", "1\n2\n"):
         (tmp_path / "a.txt").write_text(text * 2000, encoding="utf-8")
         pieces = read(tmp_path / "a.txt", may_cut=True)
@@ -218,13 +219,13 @@ def test_a_column_that_is_not_utf8(tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", [0, -1])
 def test_a_limit_below_one_is_an_error(name: str, value: int) -> None:
     with pytest.raises(CorpusError, match=f"{name} is {value}; pass at least 1"):
-        corpus.Limits(**{name: value})
+        Limits(**{name: value})
 
 
 def test_jsonl_of_any_shape(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Long objects, many nulls before the first text, blank lines, no end of the last line."""
-    monkeypatch.setattr(corpus, "PIECE_BYTES", 64)
-    monkeypatch.setattr(corpus, "BLOCK_BYTES", 32)
+    monkeypatch.setattr(reader, "PIECE_BYTES", 64)
+    monkeypatch.setattr(reader, "BLOCK_BYTES", 32)
     texts = ["", "", "", "é" * 200, "a", "b" * 61, "", "end"]
     lines = [json.dumps({"text": text or None}, ensure_ascii=False) for text in texts]
     for end in ("\n", "\r\n", "\n\n"):

@@ -20,9 +20,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import bytepair
-from bytepair import _core, corpus, counting
+from bytepair import _core
+from bytepair.corpus import read
 from bytepair.errors import CorpusError, CountsError, SplitError
-from bytepair.train import Ties
+from bytepair.training import counting
+from bytepair.training.trainer import Ties
 from tables import write_tables
 
 TEXTS = [f"text {i % 7} of {i % 13}, number {i}" for i in range(30_000)]
@@ -114,7 +116,7 @@ def test_ctrl_c_saves_all_that_was_counted(tmp_path: Path, moment: int) -> None:
     with pytest.raises(KeyboardInterrupt) as caught:
         bytepair.count(TEXTS, checkpoint=file, progress=pressed_at(moment))
     (note,) = caught.value.__notes__
-    texts = TEXTS[: moment * corpus.BATCH_TEXTS]
+    texts = TEXTS[: moment * read.BATCH_TEXTS]
     assert bytepair.Counts.load(file) == bytepair.count(texts)
     size = sum(map(len, texts))
     assert note == (
@@ -165,7 +167,7 @@ def test_ctrl_c_amid_a_batch_or_a_checkpoint(
     batches = moment - (when == "before" and at == "add")
     if batches:
         assert "goes on behind it" in caught.value.__notes__[0]
-        expected = bytepair.count(TEXTS[: batches * corpus.BATCH_TEXTS])
+        expected = bytepair.count(TEXTS[: batches * read.BATCH_TEXTS])
         assert bytepair.Counts.load(file) == expected
     assert file.exists() == (batches > 0)
     assert bytepair.count(TEXTS, checkpoint=file) == bytepair.count(TEXTS)
@@ -176,7 +178,7 @@ def test_a_text_that_the_pattern_fails_on_costs_nothing_that_was_counted(tmp_pat
     bad = [*TEXTS[:20_000], "x" * 40]
     with pytest.raises(SplitError) as caught:
         bytepair.count(bad, pattern=pattern, checkpoint=file, threads=2)
-    counted = 20_000 // corpus.BATCH_TEXTS * corpus.BATCH_TEXTS
+    counted = 20_000 // read.BATCH_TEXTS * read.BATCH_TEXTS
     assert "goes on behind it" in caught.value.__notes__[0]
     assert bytepair.Counts.load(file) == bytepair.count(TEXTS[:counted], pattern=pattern)
 
@@ -247,12 +249,12 @@ def test_bytes_that_are_not_utf8(tmp_path: Path) -> None:
 def by_other_means(source: Any, **options: Any) -> bytepair.Counts:
     """Counts of files that pyarrow has read."""
     return bytepair.count(
-        [text for batch in corpus.batches(source) for text in _strings(batch)], **options
+        [text for batch in read.read_batches(source) for text in _strings(batch)], **options
     )
 
 
-def _strings(batch: corpus.Batch) -> list[str]:
-    return batch if isinstance(batch, list) else corpus.strings(batch)
+def _strings(batch: read.TextBatch) -> list[str]:
+    return batch if isinstance(batch, list) else read.strings(batch)
 
 
 WORDS = [f"word {i % 100} {'long ' * (i % 50)}{i * i}" for i in range(5_000)]
@@ -273,7 +275,7 @@ def test_parquet_is_counted_as_it_is_read(
     write_tables(tmp_path, WORDS, **SHAPES[shape])
     expected = by_other_means(tmp_path)
     assert len(expected) > 100
-    monkeypatch.setattr(corpus, "batches", None)
+    monkeypatch.setattr(read, "batches", None)
     for threads in (1, 2, 5):
         assert bytepair.count(tmp_path, threads=threads) == expected
     assert (
@@ -290,7 +292,7 @@ def test_a_large_row_group_is_read_in_parts(
     pq.write_table(pa.table({"text": texts}), file, compression="zstd")
     assert pq.ParquetFile(file).num_row_groups == 1
     expected = bytepair.count(texts)
-    monkeypatch.setattr(corpus, "batches", None)
+    monkeypatch.setattr(read, "batches", None)
     assert bytepair.count(file, threads=2) == expected
     seen: list[int] = []
     counts = bytepair.count(file, threads=1, progress=lambda _, done, __: seen.append(done))
@@ -319,7 +321,7 @@ def test_a_page_that_is_too_large_is_an_error_unless_documents_may_be_longer(
     with pytest.raises(CorpusError, match=message):
         bytepair.count(file)
     with pytest.raises(CorpusError, match=message):
-        list(bytepair.documents(file))
+        list(bytepair.read_documents(file))
     assert bytepair.count(file, max_document_bytes=193_000_000).text_bytes == 193_000_000
 
 
@@ -449,7 +451,7 @@ def test_merges_do_not_depend_on_how_the_text_comes(
 
 
 def test_urls_are_counted_and_trained_on(tmp_path: Path) -> None:
-    """As `bytepair.documents` reads them; here through the URL of a local folder."""
+    """As `bytepair.read_documents` reads them; here through the URL of a local folder."""
     source = tmp_path / "source"
     source.mkdir()
     pq.write_table(pa.table({"text": WORDS}), source / "a.parquet")
@@ -460,7 +462,7 @@ def test_urls_are_counted_and_trained_on(tmp_path: Path) -> None:
     assert bytepair.count([file, source / "a.parquet"]) == expected * 2
     trained = bytepair.train(WORDS, 360)
     assert bytepair.train(f"{folder}/*.parquet", 360) == trained
-    assert bytepair.pipeline(folder, tmp_path / "made", 360).tokenizer == trained
+    assert bytepair.run_pipeline(folder, tmp_path / "made", 360).tokenizer == trained
     with pytest.raises(CorpusError, match="there is no file at"):
         bytepair.count((source / "b.parquet").as_uri())
 

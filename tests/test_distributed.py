@@ -19,11 +19,12 @@ import pytest
 
 import bytepair
 from bytepair import distributed, shards
+from bytepair.corpus import documents
 from bytepair.errors import ShardError
 from bytepair.shards import manifest
 
-count_room: Any = import_module("bytepair.distributed.count")
-shard_room: Any = import_module("bytepair.distributed.shard")
+count_room: Any = import_module("bytepair.distributed.counting")
+shard_room: Any = import_module("bytepair.distributed.sharding")
 tasks: Any = import_module("bytepair.distributed.tasks")
 
 OPTIONS: dict[str, Any] = {"tokens_per_shard": 40_000, "bos": True}
@@ -196,7 +197,7 @@ def test_jobs_do_not_mix(source: list[Path], trained: bytepair.Tokenizer, tmp_pa
     assert distributed.shard(source, trained, tmp_path / "out", **options) is None
     with pytest.raises(ShardError, match="another tokens_per_shard"):
         distributed.shard(source, trained, tmp_path / "out", tokens_per_shard=7, **options)
-    work = tasks.split(bytepair.documents.__globals__["inputs"](source), SMALL["task_bytes"])
+    work = tasks.split(documents.inputs(source), SMALL["task_bytes"])
     with (
         manifest.locked(work[1].folder(tmp_path / "out" / ".parts")),
         pytest.raises(ShardError, match="another run is working"),

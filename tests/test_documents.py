@@ -18,17 +18,17 @@ from hypothesis import strategies as st
 
 import bytepair
 import memory
-from bytepair.corpus import bounds, pages, parquet
+from bytepair.corpus import bounds, pages, parquet, read, source
 from bytepair.errors import CorpusError
 
-#: The module: `bytepair.documents` is the function in it.
-rooms: Any = import_module("bytepair.documents")
+#: The module: `bytepair.read_documents` is the function in it.
+rooms: Any = import_module("bytepair.corpus.documents")
 
 TEXTS = [f"document {i} é" for i in range(100)]
 
 
 def texts(source: Any, **options: Any) -> list[str]:
-    return [t for b in bytepair.documents(source, **options) for t in b.column(0).to_pylist()]
+    return [t for b in bytepair.read_documents(source, **options) for t in b.column(0).to_pylist()]
 
 
 @pytest.fixture
@@ -76,15 +76,13 @@ def test_limits(folder: Path) -> None:
     for chars in (1, 12, 13, 500, 10**6):
         ours = texts(folder / "a.parquet", max_chars=chars, doc_cap=11)
         theirs: list[str] = []
-        for batch in bytepair.corpus.batches(
-            folder / "a.parquet", limits=bytepair.corpus.Limits(chars, 11)
-        ):
+        for batch in read.read_batches(folder / "a.parquet", limits=source.Limits(chars, 11)):
             theirs += batch  # type: ignore[arg-type]
         assert ours == theirs
 
 
 def test_training_on_batches_is_training_on_files(folder: Path) -> None:
-    batches = bytepair.documents(folder)
+    batches = bytepair.read_documents(folder)
     assert bytepair.train(batches, 300) == bytepair.train(folder, 300)
 
 
@@ -174,7 +172,7 @@ def test_no_source(source: Any, message: str) -> None:
     with pytest.raises(CorpusError, match=message):
         texts(source)
     with pytest.raises(CorpusError, match="start is -1"):
-        bytepair.documents(source, start=-1)
+        bytepair.read_documents(source, start=-1)
 
 
 def of_pages(path: Path, rows: list[str], **options: Any) -> Path:
@@ -279,7 +277,7 @@ def test_memory_does_not_grow_with_row_groups_and_rows(tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "a.parquet", compression="none", use_dictionary=False)
     pq.write_table(pa.table({"text": ["x" * 250_000_000]}), tmp_path / "b.parquet")
     program = """
-        from bytepair.documents import Skip, inputs, read
+        from bytepair.corpus.documents import Skip, inputs, read
         found = list(read(inputs(sys.argv[1])[0], "text"))[:0]
         before = peak_mb()
         rows = 0

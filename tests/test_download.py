@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 import bytepair
-from bytepair import download
-from bytepair.download import Remote, fetch
+from bytepair.corpus import download
+from bytepair.corpus.download import Remote, fetch
 from bytepair.errors import DownloadError
 
 DATA = bytes(range(256)) * 4000
@@ -222,12 +222,12 @@ def test_no_network(tmp_path: Path) -> None:
 
 
 def test_the_shards_of_fineweb_edu(server: Server, tmp_path: Path) -> None:
-    paths = bytepair.download.download(n=3, dir=tmp_path, endpoint=server.url, progress=False)
+    paths = bytepair.download_dataset(n=3, dir=tmp_path, endpoint=server.url, progress=False)
     assert left(tmp_path) == ["shard_00000.parquet", "shard_00001.parquet", "shard_00002.parquet"]
     assert [p.read_bytes() for p in paths] == [DATA] * 3
     asked = f"/datasets/karpathy/fineweb-edu-100b-shuffle/resolve/main/{paths[0].name}"
     assert server.requests[asked] == 1
-    bytepair.download.download(n=3, dir=tmp_path, endpoint=server.url)
+    bytepair.download_dataset(n=3, dir=tmp_path, endpoint=server.url)
     assert server.requests[asked] == 1
 
 
@@ -244,24 +244,24 @@ def test_one_that_cannot_be_had_ends_the_rest(server: Server, tmp_path: Path) ->
 @pytest.mark.parametrize("options", [{"n": 0}, {"n": -2}, {"workers": 0}])
 def test_numbers_that_cannot_be(options: dict[str, int]) -> None:
     with pytest.raises(DownloadError, match="pass a positive number"):
-        bytepair.download.download(**options)  # type: ignore[arg-type]
+        bytepair.download_dataset(**options)  # type: ignore[arg-type]
 
 
 def test_names_that_cannot_be() -> None:
     with pytest.raises(DownloadError, match="no data set"):
-        bytepair.download.download("nothing")
+        bytepair.download_dataset("nothing")
 
 
 def test_any_data_set_of_the_hub(server: Server, tmp_path: Path) -> None:
     pytest.importorskip("huggingface_hub")
-    paths = bytepair.download.download(
+    paths = bytepair.download_dataset(
         "owner/name", -1, dir=tmp_path, pattern="b/[0-9].parquet", endpoint=server.url
     )
     assert [str(p.relative_to(tmp_path)) for p in paths] == ["b/1.parquet", "b/2.parquet"]
     assert [p.read_bytes() for p in paths] == [DATA] * 2
     with pytest.raises(DownloadError, match="no file that matches"):
-        bytepair.download.download("owner/name", dir=tmp_path, pattern="*.x", endpoint=server.url)
+        bytepair.download_dataset("owner/name", dir=tmp_path, pattern="*.x", endpoint=server.url)
     with pytest.raises(DownloadError, match="cannot list the data set owner/other"):
-        bytepair.download.download("owner/other", dir=tmp_path, endpoint=server.url)
+        bytepair.download_dataset("owner/other", dir=tmp_path, endpoint=server.url)
     with pytest.raises(DownloadError, match="outside of it"):
-        bytepair.download.download("owner/evil", dir=tmp_path, endpoint=server.url)
+        bytepair.download_dataset("owner/evil", dir=tmp_path, endpoint=server.url)

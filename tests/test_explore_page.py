@@ -14,6 +14,7 @@ import pytest
 
 import bytepair
 from bytepair import explore
+from bytepair._internal import drawing
 from bytepair.explore.answers import ten_scripts
 from contrast import CONTRASTS, backgrounds
 
@@ -396,7 +397,7 @@ def test_the_page_draws_what_bytepair_view_draws(page: Any) -> None:
                 joined[-1] = ("text", joined[-1][1] + text)
             else:
                 joined.append((kind, text))
-        assert joined == list(bytepair.view.draw(token).parts), token
+        assert joined == list(drawing.draw(token).parts), token
 
 
 @pytest.mark.parametrize("display", ["text", "both", "ids", "bytes"])

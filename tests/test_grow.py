@@ -11,7 +11,7 @@ import rustbpe
 import bytepair
 import memory
 from bytepair.errors import CountsError, VocabularyError
-from bytepair.train import Ties
+from bytepair.training.trainer import Ties
 
 ALL_TIES: list[Ties] = ["rustbpe", "hf", "first-seen", "bytes-max"]
 

@@ -72,12 +72,12 @@ def test_a_kind_that_is_not_read_is_refused_everywhere(
         lambda: bytepair.train(path, 300),
         lambda: bytepair.count([path]),
         lambda: bytepair.count(str(tmp_path / "a.*")),
-        lambda: list(bytepair.documents(path)),
-        lambda: list(bytepair.documents(path.as_uri())),
+        lambda: list(bytepair.read_documents(path)),
+        lambda: list(bytepair.read_documents(path.as_uri())),
         lambda: bytepair.shards.write(path, tok, tmp_path / "out", on_error="skip"),
         lambda: bytepair.evaluate.documents(path),
         lambda: tok.encode_file(path),
-        lambda: bytepair.pipeline(path, tmp_path / "out", 300),
+        lambda: bytepair.run_pipeline(path, tmp_path / "out", 300),
     ]
     for use in uses:
         with pytest.raises(CorpusError, match=way_out):
@@ -95,7 +95,9 @@ def test_a_kind_that_is_read_has_the_same_documents_everywhere(
     path = write(tmp_path, name, READ[name])
     texts = documents_in(name, READ[name])
     tok.save(tmp_path / "tok")
-    found = [text for batch in bytepair.documents(path) for text in batch.column(0).to_pylist()]
+    found = [
+        text for batch in bytepair.read_documents(path) for text in batch.column(0).to_pylist()
+    ]
     assert found == texts
     assert bytepair.count(path) == bytepair.count(texts)
     options: dict[str, Any] = {"vocab_size": 258, "special_tokens": []}

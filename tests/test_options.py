@@ -170,10 +170,10 @@ def test_a_least_count_that_is_too_high_is_said(tmp_path: Path) -> None:
     assert "lower --min-count" in error
 
 
-@pytest.mark.parametrize("call", [bytepair.train, bytepair.pipeline])
+@pytest.mark.parametrize("call", [bytepair.train, bytepair.run_pipeline])
 def test_the_order_of_special_tokens_is_that_of_their_ids(call: Any, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("hello")
-    more = [tmp_path / "out"] if call is bytepair.pipeline else []
+    more = [tmp_path / "out"] if call is bytepair.run_pipeline else []
     for wrong, message in [
         ({"<|bos|>": 0}, "a dict, but training gives the ids"), ({"<|bos|>"}, "has no order"),
         ("<|bos|>", "is a str"),
@@ -203,9 +203,9 @@ def test_functions_refuse_what_they_would_ignore(tmp_path: Path) -> None:
     with pytest.raises(CountsError, match="counts hold no text"):
         bytepair.extend(bytepair.train(counts, 266), counts, 1, column="body")
     with pytest.raises(PlanError, match="depth says nothing"):
-        bytepair.plan.plan(1e6, depth=2, width=4)
+        bytepair.plan.plan_data(1e6, depth=2, width=4)
     with pytest.raises(DownloadError, match="a fixed list of files"):
-        bytepair.download.download(pattern="*.json")
+        bytepair.download_dataset(pattern="*.json")
     with pytest.raises(ShardError, match="with Ray there are no ranks"):
         bytepair.distributed.count(["a"], tmp_path / "c.parquet", ray=True, rank=0)
 

@@ -50,7 +50,7 @@ def lying(file: Path, field: str, lie: int) -> None:
 def read_in_all_ways(file: Path, tok: bytepair.Tokenizer, out: Path) -> list[Any]:
     """Documents, counts and shards: what they gave, or the error."""
     ways: list[Callable[[], Any]] = [
-        lambda: sum(len(batch) for batch in bytepair.documents(file)),
+        lambda: sum(len(batch) for batch in bytepair.read_documents(file)),
         lambda: bytepair.count(file).total,
         lambda: bytepair.shards.write(file, tok, out, progress=False).documents,
     ]

@@ -43,7 +43,7 @@ def of_rustbpe(pattern: str, folder: Path) -> str:
 
 def of_pipeline(pattern: str, folder: Path) -> str:
     (folder / "a.txt").write_text("one two")
-    return bytepair.pipeline(
+    return bytepair.run_pipeline(
         folder / "a.txt", folder / "out", 265, pattern=pattern
     ).tokenizer.pattern
 

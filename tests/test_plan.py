@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import bytepair
-from bytepair.plan import plan
+from bytepair.plan import plan_data
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from bytepair.plan import plan
 def test_the_figures_of_d12_d20_and_d26(
     params: float, tokens: float, chars: int, shards: int
 ) -> None:
-    needed = plan(params)
+    needed = plan_data(params)
     assert round(needed.tokens / 1e9, 1) == tokens
     assert round(needed.chars / 1e9) == chars
     assert needed.shards == shards
@@ -27,28 +27,28 @@ def test_the_figures_of_d12_d20_and_d26(
 
 
 def test_a_depth_gives_the_parameters_of_nanochat() -> None:
-    needed = plan(depth=20, vocab_size=65536)
-    assert [plan(depth=d).params for d in (12, 20, 26)] == [185597952, 560988160, 1081999360]
+    needed = plan_data(depth=20, vocab_size=65536)
+    assert [plan_data(depth=d).params for d in (12, 20, 26)] == [185597952, 560988160, 1081999360]
     assert needed.params == 560_988_160
     assert needed.shards == 216
     assert needed.embedding_params == 65536 * 1280 == 83_886_080
     assert "83.9 million parameters (65,536 x 1,280)" in str(needed)
-    assert plan(1e9).embedding_params is None
-    assert plan(1e9, width=2048, vocab_size=100).embedding_params == 204_800
+    assert plan_data(1e9).embedding_params is None
+    assert plan_data(1e9, width=2048, vocab_size=100).embedding_params == 204_800
 
 
 def test_disk_depends_on_the_vocabulary_and_time_on_the_rate() -> None:
-    assert plan(1e9, vocab_size=65536).disk_bytes == 40e9
-    assert plan(1e9, vocab_size=65537).disk_bytes == 80e9
-    assert plan(1e9, chars_per_second=96e6).seconds == 1000
-    assert plan(1e9, ratio=10, chars_per_token=4).chars == 40e9
+    assert plan_data(1e9, vocab_size=65536).disk_bytes == 40e9
+    assert plan_data(1e9, vocab_size=65537).disk_bytes == 80e9
+    assert plan_data(1e9, chars_per_second=96e6).seconds == 1000
+    assert plan_data(1e9, ratio=10, chars_per_token=4).chars == 40e9
 
 
 def test_too_small_a_data_set_is_said() -> None:
-    needed = plan(10e9)
+    needed = plan_data(10e9)
     assert "3,840 shards are needed and it has 1,822" in needed.warnings[0]
     assert "2.1 epochs" in str(needed)
-    assert not plan(10e9, available=None).warnings
+    assert not plan_data(10e9, available=None).warnings
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_too_small_a_data_set_is_said() -> None:
 )
 def test_a_number_that_cannot_be(options: dict[str, float], message: str) -> None:
     with pytest.raises(bytepair.errors.PlanError, match=message):
-        plan(**options)  # type: ignore[arg-type]
+        plan_data(**options)  # type: ignore[arg-type]
 
 
 def test_measuring_counts_characters(trained: bytepair.Tokenizer) -> None:

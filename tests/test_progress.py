@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 import bytepair
-from bytepair.progress import Bar, Position
+from bytepair._internal.progress import Bar, Position
 
 TEXT = bytepair.sample.paths()[0].read_text(encoding="utf-8")
 TEXTS = [TEXT[at : at + 2000] for at in range(0, len(TEXT), 2000)]

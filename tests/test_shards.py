@@ -32,7 +32,7 @@ from bytepair.errors import CorpusError, ShardError, SpecialTokenError
 from bytepair.shards import job, layout, manifest, rows
 
 #: The module: `bytepair.shards.write` is the function in it.
-write: Any = import_module("bytepair.shards.write")
+write: Any = import_module("bytepair.shards.writer")
 
 SMALL = 3000
 
@@ -67,7 +67,7 @@ def wide() -> bytepair.Tokenizer:
 
 
 def expected(source: Path, tok: bytepair.Tokenizer, **options: Any) -> list[list[int]]:
-    documents = [t for b in bytepair.documents(source) for t in b.column(0).to_pylist()]
+    documents = [t for b in bytepair.read_documents(source) for t in b.column(0).to_pylist()]
     return tok.encode_batch(documents, **options)
 
 
@@ -315,7 +315,7 @@ def test_a_full_disk(
 ) -> None:
     shards.write(corpus, trained, tmp_path / "whole", tokens_per_shard=SMALL)
     written = {"bytes": 0}
-    add = layout.Writer.add
+    add = layout.ShardWriter.add
 
     def limited(self: Any, ids: Any, lengths: Any, text_bytes: int) -> None:
         written["bytes"] += len(ids)
@@ -324,7 +324,7 @@ def test_a_full_disk(
         add(self, ids, lengths, text_bytes)
 
     with monkeypatch.context() as patch:
-        patch.setattr(layout.Writer, "add", limited)
+        patch.setattr(layout.ShardWriter, "add", limited)
         with pytest.raises(OSError, match="No space left"):
             shards.write(corpus, trained, tmp_path / "out", tokens_per_shard=SMALL)
     with pytest.raises(ShardError, match="the run is not finished"):
@@ -472,7 +472,7 @@ def test_a_folder_that_is_refused_stays_as_it_is(
 
 
 def test_options_are_the_same_wherever_they_stand() -> None:
-    options = job.Options.__annotations__
+    options = job.ShardOptions.__annotations__
     assert list(inspect.signature(job.make_job).parameters)[2:] == list(options)
     described = inspect.getdoc(write.write) or ""
     assert all(f"\n    {name}: " in described for name in options)

@@ -25,8 +25,8 @@ from bytepair.errors import BytepairError
 from bytepair.shards import columns, manifest, rows
 from tables import write_tables
 
-#: The module: `bytepair.documents` is the function in it.
-documents: Any = import_module("bytepair.documents")
+#: The module: `bytepair.read_documents` is the function in it.
+documents: Any = import_module("bytepair.corpus.documents")
 
 WORDS = [f"word {i % 100} {'long ' * (i % 50)}{i * i}" for i in range(2_000)]
 SHAPES: dict[str, dict[str, Any]] = {
@@ -251,7 +251,7 @@ def test_an_error_of_the_encoder_is_said_as_ever(tmp_path: Path) -> None:
     assert written(tmp_path / "a.parquet", tok, tmp_path / "fast") == expected
 
 
-def parts(file: Path, size: int) -> list[parquet.Batch] | None:
+def parts(file: Path, size: int) -> list[parquet.RowBatch] | None:
     """The parts of a file, as pyarrow's metadata tell them and as the core's."""
     groups = core_groups(file)
     with parquet.open_parquet(pa.OSFile(str(file)), Expansion("a", 10**9)) as table:

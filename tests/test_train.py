@@ -24,7 +24,7 @@ import bytepair
 from bytepair import _core, reference
 from bytepair.errors import CorpusError
 from bytepair.tokenizer import Tokenizer
-from bytepair.train import Ties
+from bytepair.training.trainer import Ties
 
 ALL_TIES: list[Ties] = ["rustbpe", "hf", "first-seen", "bytes-max"]
 

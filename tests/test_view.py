@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bytepair
-from bytepair import view
+from bytepair._internal import drawing as view
 from contrast import ansi_contrasts, styles_contrasts
 
 #: An ordinary token that spells a special one, the worst case: nothing divides it.
@@ -83,7 +83,7 @@ def test_every_format_character_is_marked_or_visible() -> None:
 
 def test_bytes_are_not_text_that_spells_them() -> None:
     assert view.draw(b"\xe4\xbd").html() != view.draw(b"E4 BD").html()
-    assert view.draw(b"\xe4\xbd").parts == (view.Part("byte", "E4 BD"),)
+    assert view.draw(b"\xe4\xbd").parts == (view.Fragment("byte", "E4 BD"),)
 
 
 def test_pictures_are_text_and_never_html() -> None:

@@ -6,33 +6,26 @@
     >>> tok.decode(ids)
     'another one'
 
-Everything public is named here or in one of the modules `chat`, `corpus`, `distributed`,
-`download`, `errors`, `evaluate`, `explore`, `plan`, `plot`, `reference`, `report`, `sample`,
-`shards` and `view`.
+Everything public is named here or in one of the modules `chat`, `compat`, `corpus`, `distributed`,
+`errors`, `evaluate`, `explore`, `plan`, `plot`, `reference`, `report`, `sample` and `shards`.
+Modules are nouns and functions verbs, so no function has the name of a module.
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from bytepair import _core, errors
 from bytepair._core import PATTERNS, UNICODE_VERSION
-from bytepair.counting import count
-from bytepair.counts import Counts
-
-# These functions have the names of their modules. Imported here once, they stay what the names
-# mean, whoever imports the modules later.
-from bytepair.documents import documents
+from bytepair._internal.lazy import lazy as _lazy
 from bytepair.errors import BytepairError
-from bytepair.late import late as _late
-from bytepair.pipeline import pipeline
 from bytepair.tokenizer import Tokenizer, load
-from bytepair.train import NANOCHAT_SPECIAL_TOKENS, ExhaustedWarning, train
+from bytepair.training import NANOCHAT_SPECIAL_TOKENS, Counts, ExhaustedWarning, count, train
 
 if _TYPE_CHECKING:
     from bytepair import (
         chat,
+        compat,
         corpus,
         distributed,
-        download,
         evaluate,
         explore,
         plan,
@@ -41,18 +34,25 @@ if _TYPE_CHECKING:
         report,
         sample,
         shards,
-        view,
     )
-    from bytepair.grow import Verdict, extend, resume, verify
+    from bytepair.corpus.documents import read_documents
+    from bytepair.corpus.download import download_dataset
+    from bytepair.pipeline import run_pipeline
+    from bytepair.training.grow import Verdict, extend, resume, verify
 
 _MODULES = (
-    "chat", "corpus", "distributed", "download", "evaluate", "explore", "plan", "plot", "reference",
-    "report", "sample", "shards", "view",
+    "chat", "compat", "corpus", "distributed", "evaluate", "explore", "plan", "plot", "reference",
+    "report", "sample", "shards",
 )  # fmt: skip
-_late(
+_lazy(
     __name__,
     {name: f"bytepair.{name}" for name in _MODULES}
-    | dict.fromkeys(("Verdict", "extend", "resume", "verify"), "bytepair.grow"),
+    | dict.fromkeys(("Verdict", "extend", "resume", "verify"), "bytepair.training.grow")
+    | {
+        "download_dataset": "bytepair.corpus.download",
+        "read_documents": "bytepair.corpus.documents",
+        "run_pipeline": "bytepair.pipeline",
+    },
 )
 
 __version__ = _core.VERSION
@@ -68,25 +68,25 @@ __all__ = [
     "Verdict",
     "__version__",
     "chat",
+    "compat",
     "corpus",
     "count",
     "distributed",
-    "documents",
-    "download",
+    "download_dataset",
     "errors",
     "evaluate",
     "explore",
     "extend",
     "load",
-    "pipeline",
     "plan",
     "plot",
+    "read_documents",
     "reference",
     "report",
     "resume",
+    "run_pipeline",
     "sample",
     "shards",
     "train",
     "verify",
-    "view",
 ]

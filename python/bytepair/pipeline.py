@@ -22,20 +22,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from bytepair import _core, corpus
+from bytepair import _core
+from bytepair._internal.progress import Callback
 from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.counting import count
-from bytepair.counts import Counts
-from bytepair.documents import Input, documents, is_url
+from bytepair.corpus.documents import Input, read_documents
+from bytepair.corpus.source import Limits, Source, is_url
 from bytepair.errors import ShardError
-from bytepair.progress import Callback
-from bytepair.tokenizer import FILE_NAME, Tokenizer, load, write_whole
-from bytepair.train import NANOCHAT_SPECIAL_TOKENS, train
-from bytepair.train import Options as Training
+from bytepair.formats.files import FILE_NAME, write_whole
+from bytepair.tokenizer import Tokenizer, load
+from bytepair.training.counting import count
+from bytepair.training.counts import Counts
+from bytepair.training.trainer import NANOCHAT_SPECIAL_TOKENS, TrainOptions, train
 
 if TYPE_CHECKING:
     from bytepair.shards import Report
-    from bytepair.shards.job import Options
+    from bytepair.shards.job import ShardOptions
 
 JOB: Final = "pipeline.json"
 #: What each step leaves, in order; the options of each stand under its name in the job.
@@ -61,8 +62,8 @@ class Result:
     seconds: dict[str, float]
 
 
-def pipeline(
-    source: corpus.Source,
+def run_pipeline(
+    source: Source,
     out: str | os.PathLike[str],
     vocab_size: int = 65536,
     *,
@@ -84,7 +85,7 @@ def pipeline(
     depends on it is made anew, with a warning, and all else is kept.
 
     Args:
-        source: files, as in `bytepair.documents`.
+        source: files, as in `bytepair.read_documents`.
         out: the folder; new, empty, or that of the same pipeline.
         vocab_size: ids of the tokenizer.
         pattern: the split pattern: a name of `bytepair.PATTERNS` or a regular expression.
@@ -108,7 +109,7 @@ def pipeline(
     Example:
         >>> import bytepair, tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     made = bytepair.pipeline(bytepair.sample.paths(), folder, vocab_size=1000)
+        ...     made = bytepair.run_pipeline(bytepair.sample.paths(), folder, vocab_size=1000)
         >>> bool(made.report), made.report.manifest.documents, list(made.seconds)
         (True, 61, ['count', 'train', 'evaluate', 'shard', 'verify'])
     """
@@ -117,15 +118,15 @@ def pipeline(
 
     pattern = _core.pattern(pattern)
     counting = {"pattern": pattern, "max_chars": max_chars, "doc_cap": doc_cap, "column": column}
-    sharding: Options = {
+    sharding: ShardOptions = {
         "format": format, "tokens_per_shard": tokens_per_shard, "bos": bos, "column": column,
         "max_document_bytes": max_document_bytes,
     }  # fmt: skip
-    Training(vocab_size, special_tokens, threads=threads).check(pattern)
+    TrainOptions(vocab_size, special_tokens, threads=threads).check(pattern)
     files = _checked(source, vocab_size, special_tokens, counting, sharding)
     text = source
     if any(is_url(file.name) for file in files):
-        text = documents(source, column, max_document_bytes=max_document_bytes)
+        text = read_documents(source, column, max_document_bytes=max_document_bytes)
     folder = Path(out)
     job = {
         "inputs": [[file.name, file.size] for file in files],
@@ -158,17 +159,17 @@ def pipeline(
 
 
 def _checked(
-    source: corpus.Source,
+    source: Source,
     vocab_size: int,
     special_tokens: Sequence[str],
     counting: dict[str, Any],
-    sharding: Options,
+    sharding: ShardOptions,
 ) -> list[Input]:
     """Fail before the work if an option would fail after it; return the inputs."""
     from bytepair.shards.job import make_job
     from bytepair.shards.layout import layout
 
-    corpus.Limits(counting["max_chars"], counting["doc_cap"])
+    Limits(counting["max_chars"], counting["doc_cap"])
     # The bytes alone with the special tokens stand for the tokenizer that will be trained.
     smallest = 256 + len(special_tokens)
     bare = train([], smallest, pattern=counting["pattern"], special_tokens=special_tokens)
@@ -214,7 +215,7 @@ def _remove(folder: Path, changed: list[str]) -> None:
 
 def _trained(
     folder: Path,
-    source: corpus.Source,
+    source: Source,
     step: Callable[[str, Callable[[], Any]], Any],
     *,
     vocab_size: int,

@@ -12,7 +12,8 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-from bytepair import corpus
+from bytepair.corpus.read import read_batches, strings
+from bytepair.corpus.source import Limits, Source
 from bytepair.errors import PlanError
 from bytepair.tokenizer import Tokenizer
 
@@ -32,7 +33,7 @@ MEASURED_CHARS: Final = 20_000_000
 
 
 @dataclass(frozen=True)
-class Plan:
+class DataPlan:
     """What training a model needs. `str` of it is the table that `bytepair plan` prints.
 
     Attributes:
@@ -98,7 +99,7 @@ class Plan:
         return "\n".join([*lines, *(f"   warning  {text}" for text in self.warnings)])
 
 
-def plan(
+def plan_data(
     params: float | None = None,
     *,
     depth: int | None = None,
@@ -109,7 +110,7 @@ def plan(
     chars_per_second: float = CHARS_PER_SECOND,
     chars_per_shard: int = CHARS_PER_SHARD,
     available: int | None = SHARDS,
-) -> Plan:
+) -> DataPlan:
     """Say what data the training of a model needs.
 
     Args:
@@ -130,7 +131,7 @@ def plan(
 
     Example:
         >>> import bytepair
-        >>> needed = bytepair.plan.plan(561e6)
+        >>> needed = bytepair.plan.plan_data(561e6)
         >>> round(needed.tokens / 1e9, 1), round(needed.chars / 1e9), needed.shards
         (11.2, 54, 216)
     """
@@ -149,7 +150,7 @@ def plan(
         params = model_params(depth, width, vocab_size)
     tokens = params * ratio
     chars = tokens * chars_per_token
-    return Plan(
+    return DataPlan(
         params=params,
         tokens=tokens,
         chars=chars,
@@ -183,7 +184,7 @@ def model_params(depth: int, width: int, vocab_size: int) -> int:
 
 
 def measure(
-    tokenizer: Tokenizer, source: corpus.Source, *, max_chars: int = MEASURED_CHARS
+    tokenizer: Tokenizer, source: Source, *, max_chars: int = MEASURED_CHARS
 ) -> tuple[float, float]:
     """Find how many characters a token has, and how many characters a second are encoded.
 
@@ -207,8 +208,8 @@ def measure(
     """
     chars = tokens = 0
     seconds = 0.0
-    for batch in corpus.batches(source, limits=corpus.Limits(max_chars)):
-        texts = batch if isinstance(batch, list) else corpus.strings(batch)
+    for batch in read_batches(source, limits=Limits(max_chars)):
+        texts = batch if isinstance(batch, list) else strings(batch)
         started = time.perf_counter()
         tokens += sum(map(len, tokenizer.encode_batch(texts)))
         seconds += time.perf_counter() - started

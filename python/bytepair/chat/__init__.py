@@ -19,7 +19,8 @@ The files: `template` (what a template is), `render` (one conversation), `batch`
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from bytepair.chat.parse import (
+from bytepair._internal.lazy import lazy as _lazy
+from bytepair.chat.parser import (
     MessageEnd,
     MessageStart,
     Parser,
@@ -28,19 +29,18 @@ from bytepair.chat.parse import (
     TextDelta,
     parse,
 )
-from bytepair.chat.render import render, render_for_completion
+from bytepair.chat.renderer import render, render_for_completion
 from bytepair.chat.template import CHATML, LLAMA3, NANOCHAT, Part, Role, Special, Template
 from bytepair.chat.view import Html, to_html, visualize
-from bytepair.late import late as _late
 
 if _TYPE_CHECKING:
-    from bytepair.chat.batch import Batch, render_batch
+    from bytepair.chat.batch import RenderedBatch, render_batch
     from bytepair.chat.jinja import JinjaTemplate
 
-_late(
+_lazy(
     __name__,
     {
-        "Batch": "bytepair.chat.batch",
+        "RenderedBatch": "bytepair.chat.batch",
         "JinjaTemplate": "bytepair.chat.jinja",
         "render_batch": "bytepair.chat.batch",
     },
@@ -50,7 +50,6 @@ __all__ = [
     "CHATML",
     "LLAMA3",
     "NANOCHAT",
-    "Batch",
     "Html",
     "JinjaTemplate",
     "MessageEnd",
@@ -59,6 +58,7 @@ __all__ = [
     "Part",
     "PartEnd",
     "PartStart",
+    "RenderedBatch",
     "Role",
     "Special",
     "Template",

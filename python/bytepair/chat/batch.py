@@ -17,13 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
-from bytepair.chat.render import (
-    Conversation,
-    Segments,
-    Truncate,
-    nothing_to_learn,
-    writer,
-)
+from bytepair.chat.renderer import nothing_to_learn, writer
+from bytepair.chat.segments import Conversation, Segments, Truncate
 from bytepair.chat.template import NANOCHAT, Template
 from bytepair.errors import ConversationError, SpecialTokenError
 
@@ -33,14 +28,14 @@ if TYPE_CHECKING:
     from bytepair.chat.jinja import JinjaTemplate
 
 #: Conversations, a path to jsonl or parquet, or an Arrow table or column.
-Source: TypeAlias = "Iterable[Conversation] | str | os.PathLike[str] | Any"
+ConversationSource: TypeAlias = "Iterable[Conversation] | str | os.PathLike[str] | Any"
 
 #: The columns under which a file may hold conversations.
 COLUMNS = ("messages", "conversations", "conversation")
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class RenderedBatch:
     """Rendered conversations.
 
     Ragged, `input_ids` and the others have one dimension, and `offsets` says where each
@@ -103,7 +98,7 @@ class Batch:
 
 def render_batch(
     tokenizer: _core.Tokenizer,
-    conversations: Source,
+    conversations: ConversationSource,
     *,
     template: Template | JinjaTemplate = NANOCHAT,
     max_tokens: int | None = 2048,
@@ -114,7 +109,7 @@ def render_batch(
     pad: str | None = None,
     ignore_index: int | None = None,
     threads: int | None = None,
-) -> Batch:
+) -> RenderedBatch:
     """Render many conversations; `Tokenizer.render_batch` says it all."""
     if pad_to is not None and pack_to is not None:
         raise ValueError("pass pad_to for one conversation a row, or pack_to for several, not both")
@@ -136,7 +131,7 @@ def render_batch(
     ids = ids.view(np.int32)
     if untrained != "keep":
         ids, mask, offsets = _checked(ids, mask, offsets, untrained, max_tokens)
-    batch = Batch(ids, mask, offsets=offsets)
+    batch = RenderedBatch(ids, mask, offsets=offsets)
     if width is not None:
         filler = _pad_id(tokenizer, pad or template.padding())
         batch = _rows(batch, width, filler, packed=pack_to is not None)
@@ -181,7 +176,7 @@ def _pad_id(tokenizer: _core.Tokenizer, name: str | None) -> int:
     return special[name]
 
 
-def _rows(batch: Batch, width: int, filler: int, *, packed: bool) -> Batch:
+def _rows(batch: RenderedBatch, width: int, filler: int, *, packed: bool) -> RenderedBatch:
     """Lay conversations out in rows, each in one of its own or packed."""
     assert batch.offsets is not None
     lengths = np.diff(batch.offsets)
@@ -198,18 +193,20 @@ def _rows(batch: Batch, width: int, filler: int, *, packed: bool) -> Batch:
     ids.ravel()[places] = batch.input_ids
     mask.ravel()[places] = batch.loss_mask
     conversations.ravel()[places] = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
-    return Batch(ids, mask, conversations=conversations)
+    return RenderedBatch(ids, mask, conversations=conversations)
 
 
-def _labelled(batch: Batch, ignore_index: int) -> Batch:
+def _labelled(batch: RenderedBatch, ignore_index: int) -> RenderedBatch:
     labels = np.where(batch.loss_mask == 1, batch.input_ids, np.int32(ignore_index))
-    return Batch(batch.input_ids, batch.loss_mask, labels, batch.offsets, batch.conversations)
+    return RenderedBatch(
+        batch.input_ids, batch.loss_mask, labels, batch.offsets, batch.conversations
+    )
 
 
 # ---------------------------------------------------------------------------- sources
 
 
-def read(source: Source) -> Iterator[Conversation]:
+def read(source: ConversationSource) -> Iterator[Conversation]:
     """The conversations of a source, in order.
 
     Raises:

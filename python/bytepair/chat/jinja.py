@@ -24,7 +24,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from bytepair import _core
-from bytepair.chat.render import Conversation, Segments, messages_of
+from bytepair.chat.segments import Conversation, Segments, messages_of
 from bytepair.errors import ConversationError
 from bytepair.formats.companions import role_tokens
 

@@ -6,19 +6,14 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from bytepair import _core
-from bytepair.chat.parse import parse
-from bytepair.chat.render import (
-    Conversation,
-    Truncate,
-    Untrained,
-    render,
-    render_for_completion,
-)
+from bytepair.chat.parser import parse
+from bytepair.chat.renderer import render, render_for_completion
+from bytepair.chat.segments import Conversation, Truncate, Untrained
 from bytepair.chat.template import NANOCHAT, Template
 from bytepair.chat.view import Html, summary, to_html, visualize
 
 if TYPE_CHECKING:
-    from bytepair.chat.batch import Batch, Source
+    from bytepair.chat.batch import ConversationSource, RenderedBatch
     from bytepair.chat.jinja import JinjaTemplate
 
 
@@ -101,7 +96,7 @@ class ChatMethods(_core.Tokenizer):
 
     def render_batch(
         self,
-        conversations: Source,
+        conversations: ConversationSource,
         *,
         template: Template | JinjaTemplate = NANOCHAT,
         max_tokens: int | None = 2048,
@@ -112,7 +107,7 @@ class ChatMethods(_core.Tokenizer):
         pad: str | None = None,
         ignore_index: int | None = None,
         threads: int | None = None,
-    ) -> Batch:
+    ) -> RenderedBatch:
         """Render a whole data set of conversations, on all threads, into arrays.
 
         Args:
@@ -132,7 +127,8 @@ class ChatMethods(_core.Tokenizer):
             threads: how many threads encode; None means all.
 
         Returns:
-            A `bytepair.chat.Batch`: arrays of `input_ids`, `loss_mask` and, if asked for, `labels`.
+            A `bytepair.chat.RenderedBatch`: arrays of `input_ids`, `loss_mask` and, if asked for,
+            `labels`.
 
         Raises:
             ConversationError: as `render_conversation`; the message also names the conversation.

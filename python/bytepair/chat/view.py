@@ -1,7 +1,7 @@
 """Ids and a mask in, something to look at out: for terminals and for notebooks.
 
-Green is what the model is trained on, red is what it is not. How a token is drawn, `bytepair.view`
-says; special tokens have the colours the other way round, light on dark.
+Green is what the model is trained on, red is what it is not; special tokens have the colours the
+other way round, light on dark. `_internal.drawing` draws each token.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Sequence
 
 from bytepair import _core
-from bytepair.view import Drawn, draw_all
+from bytepair._internal.drawing import Drawn, draw_all
 
 _GREEN, _RED, _GREY, _RESET = "\x1b[92m", "\x1b[91m", "\x1b[90m", "\x1b[0m"
 _REVERSED = "\x1b[1;7m"

@@ -33,6 +33,6 @@ def download(
 
     DATASET: fineweb-edu, or a data set of the Hugging Face Hub (owner/name).
     """
-    files = bytepair.download.download(dataset, n, dir=dir, **options)
+    files = bytepair.download_dataset(dataset, n, dir=dir, **options)
     size = sum(file.stat().st_size for file in files) / 1e6
-    click.echo(f"{len(files):,} files, {size:,.1f} MB: {dir or bytepair.download.folder()}")
+    click.echo(f"{len(files):,} files, {size:,.1f} MB: {dir or bytepair.corpus.download.folder()}")

@@ -114,7 +114,7 @@ def _sources(
             yield _pieces(sys.stdin.buffer, "standard input")
             continue
         if not is_plain_text(path):
-            found = bytepair.documents([path], column, max_document_bytes=max_document_bytes)
+            found = bytepair.read_documents([path], column, max_document_bytes=max_document_bytes)
             batches = (batch.column(0).to_pylist() for batch in found)
             is_text = kind_of(path) == "text"
             yield chain.from_iterable(batches) if is_text else Documents(batches)

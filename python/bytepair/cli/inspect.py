@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 import bytepair
+from bytepair._internal.drawing import readable
 from bytepair.cli import option
-from bytepair.view import readable
 
 
 @option.command(

@@ -203,7 +203,7 @@ def source(names: tuple[str, ...], column: str, max_document_bytes: int) -> Any:
     A dash is standard input, as a text.
     """
     if any("://" in name for name in names):
-        return bytepair.documents(list(names), column, max_document_bytes=max_document_bytes)
+        return bytepair.read_documents(list(names), column, max_document_bytes=max_document_bytes)
     return [_standard_input() if name == "-" else Path(name) for name in names]
 
 

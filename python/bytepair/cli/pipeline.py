@@ -36,7 +36,7 @@ def pipeline(
 
     SOURCE: files, folders, globs or URLs.
     """
-    made = bytepair.pipeline(list(source), out, vocab_size, **options)
+    made = bytepair.run_pipeline(list(source), out, vocab_size, **options)
     for name, seconds in made.seconds.items():
         click.echo(f"{name:>8}  {seconds:,.1f} s")
     click.echo(repr(made.tokenizer))

@@ -79,7 +79,7 @@ def plan(
         source = [Path(name) for name in text] or bytepair.sample.paths()
         chars_per_token, rate = bytepair.plan.measure(tok, source)
         vocab_size = tok.vocab_size
-    needed = bytepair.plan.plan(
+    needed = bytepair.plan.plan_data(
         params,
         depth=depth,
         vocab_size=vocab_size,

@@ -18,11 +18,12 @@ from bytepair.chat.view import visualize
 from bytepair.compat import tiktoken
 from bytepair.errors import ConversationError, FileFormatError, FormatError, VocabularyError
 from bytepair.formats import nanochat
-from bytepair.tokenizer import FILE_NAME, Tokenizer, load
-from bytepair.train import NANOCHAT_SPECIAL_TOKENS, train
+from bytepair.formats.files import FILE_NAME
+from bytepair.tokenizer import Tokenizer, load
+from bytepair.training.trainer import NANOCHAT_SPECIAL_TOKENS, train
 
 if TYPE_CHECKING:
-    from bytepair.chat.render import Conversation
+    from bytepair.chat.segments import Conversation
 
 SPECIAL_TOKENS: Final = list(NANOCHAT_SPECIAL_TOKENS)
 

@@ -25,7 +25,7 @@ MOST_ROWS: Final = 1 << 16
 NOTHING_BYTES: Final = 1 << 20
 
 
-class Source(Protocol):
+class ByteSource(Protocol):
     """An open file."""
 
     def read_at(self, nbytes: int, offset: int, /) -> bytes:
@@ -93,7 +93,7 @@ def rows_at_once(pages: list[Page], batch_bytes: int, most_bytes: int) -> int:
     return max(rows, 1)
 
 
-def pages_of(source: Source, chunk: Chunk) -> Iterator[Page]:
+def pages_of(source: ByteSource, chunk: Chunk) -> Iterator[Page]:
     """The pages of a chunk of a column, as far as their headers can be read.
 
     Args:
@@ -145,7 +145,7 @@ def _empty_header(size: int) -> bytes:
     return bytes([0x15, 2 * INDEX, 0x15, 0, 0x15, *number, doubled >> 21, 0])
 
 
-def _header(source: Source, place: int) -> tuple[dict[int, Any], int]:
+def _header(source: ByteSource, place: int) -> tuple[dict[int, Any], int]:
     """The numbers and structs of a header by their fields, and its length; none if damaged."""
     for size in (1 << 8, 1 << 16):  # statistics may make it long
         try:

@@ -15,14 +15,15 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from bytepair import _core, arrow
+from bytepair import _core
+from bytepair.corpus import arrow
 from bytepair.corpus.bounds import Expansion, blocks, page_too_large
 from bytepair.corpus.pages import (
     DICTIONARY,
     MOST_ROWS,
+    ByteSource,
     Chunk,
     Page,
-    Source,
     nothing,
     pages_of,
     rows_at_once,
@@ -83,7 +84,7 @@ class Footer:
 
 
 @dataclass(frozen=True)
-class Batch:
+class RowBatch:
     """Rows that are read together.
 
     Attributes:
@@ -230,8 +231,8 @@ class File:
 
 
 def parts(
-    source: Source, groups: list[Group], batch_bytes: int, page_bytes: int
-) -> list[Batch] | None:
+    source: ByteSource, groups: list[Group], batch_bytes: int, page_bytes: int
+) -> list[RowBatch] | None:
     """Where the batches are that `File.group` makes of each row group.
 
     Args:
@@ -245,7 +246,7 @@ def parts(
         batches each by itself; if the texts are so different that batches are much smaller than
         they should be; or if the footer speaks of more rows than can be.
     """
-    found: list[Batch] = []
+    found: list[RowBatch] = []
     before = 0
     for unit, group in enumerate(groups):
         rows, usual, _ = _rows_at_once(source, group, batch_bytes, page_bytes)
@@ -259,13 +260,13 @@ def parts(
             return None
         for row in range(0, group.rows, rows):
             count = min(rows, group.rows - row)
-            found.append(Batch(unit, before, before + row, count, size * count // group.rows))
+            found.append(RowBatch(unit, before, before + row, count, size * count // group.rows))
         before += group.rows
     return found
 
 
 def _rows_at_once(
-    source: Source, group: Group, batch_bytes: int, page_bytes: int
+    source: ByteSource, group: Group, batch_bytes: int, page_bytes: int
 ) -> tuple[int, int, list[Page]]:
     """How many rows a batch may have; how many, if all were alike; and the pages, if read."""
     rows = usual = MOST_ROWS
@@ -278,7 +279,7 @@ def _rows_at_once(
     return rows, usual, pages
 
 
-def _pages(source: Source, chunk: Chunk, most: int) -> list[Page]:
+def _pages(source: ByteSource, chunk: Chunk, most: int) -> list[Page]:
     """The pages of a chunk; none if no batch of it can have more bytes than so many."""
     small = chunk.total_uncompressed_size <= most
     if small and _UNREPEATED.issuperset(chunk.encodings):

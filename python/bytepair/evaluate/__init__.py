@@ -18,16 +18,16 @@ it at once), `tables` (to read).
 from bytepair.errors import NotFetchedError
 from bytepair.evaluate.bits import bits_per_byte, nats_and_bytes, save_token_bytes
 from bytepair.evaluate.compression import Compression, compress
+from bytepair.evaluate.evaluation import USUAL_RIVALS, Evaluation, measure
 from bytepair.evaluate.languages import Language, by_language
-from bytepair.evaluate.measure import USUAL_RIVALS, Evaluation, measure
-from bytepair.evaluate.published import PUBLISHED, open_tokenizer, published
-from bytepair.evaluate.sweep import Sweep, sweep
-from bytepair.evaluate.tables import Cell, Table, tables, to_json, to_markdown
+from bytepair.evaluate.rivals import PUBLISHED, open_tokenizer, published
+from bytepair.evaluate.sizes import Sweep, sweep
+from bytepair.evaluate.table import Cell, Table, tables, to_json, to_markdown
 from bytepair.evaluate.terminal import to_terminal
 from bytepair.evaluate.texts import declarations, documents, samples
 from bytepair.evaluate.vocabulary import (
     Use,
-    Vocabulary,
+    VocabularyReport,
     inspect,
     renyi_efficiency,
     unreachable,
@@ -45,7 +45,7 @@ __all__ = [
     "Sweep",
     "Table",
     "Use",
-    "Vocabulary",
+    "VocabularyReport",
     "bits_per_byte",
     "by_language",
     "compress",

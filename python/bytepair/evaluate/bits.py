@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 
 from bytepair.errors import ArgumentError
-from bytepair.tokenizer import Tokenizer, write_whole
+from bytepair.formats.files import write_whole
+from bytepair.tokenizer import Tokenizer
 
 
 def nats_and_bytes(losses: Any, targets: Any, token_bytes: Any) -> tuple[float, int]:

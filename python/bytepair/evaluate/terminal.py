@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
-from bytepair.evaluate.measure import Evaluation
-from bytepair.evaluate.tables import Cell, Table, tables
+from bytepair.evaluate.evaluation import Evaluation
+from bytepair.evaluate.table import Cell, Table, tables
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions

@@ -12,8 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from bytepair import corpus, sample
+from bytepair import sample
 from bytepair.corpus.bounds import DOCUMENT_BYTES
+from bytepair.corpus.read import Column, TextBatch, read_batches
+from bytepair.corpus.source import Limits, Source
 from bytepair.errors import CorpusError
 
 #: The kinds of text that are shipped, in the order in which they are shown.
@@ -43,7 +45,7 @@ def declarations() -> dict[str, str]:
 
 
 def documents(
-    source: corpus.Source,
+    source: Source,
     *,
     column: str = "text",
     max_chars: int | None = 10_000_000,
@@ -65,18 +67,16 @@ def documents(
         >>> documents(["one", "two"])
         ['one', 'two']
     """
-    limits = corpus.Limits(max_chars)
-    batches = corpus.batches(
-        source, column=column, limits=limits, max_document_bytes=max_document_bytes
-    )
-    found = [text for batch in batches for text in _texts(batch)]
+    limits = Limits(max_chars)
+    read = read_batches(source, column=column, limits=limits, max_document_bytes=max_document_bytes)
+    found = [text for batch in read for text in _texts(batch)]
     if not any(found):
         raise CorpusError("the source holds no text to evaluate on")
     return found
 
 
-def _texts(batch: corpus.Batch) -> Iterator[str]:
-    if not isinstance(batch, corpus.Column):
+def _texts(batch: TextBatch) -> Iterator[str]:
+    if not isinstance(batch, Column):
         yield from batch
         return
     for start, end in itertools.pairwise(batch.offsets.tolist()):

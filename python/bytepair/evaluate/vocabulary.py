@@ -27,7 +27,7 @@ NUMBERS: Final = (
 
 
 @dataclass(frozen=True)
-class Vocabulary:
+class VocabularyReport:
     """What is in a vocabulary.
 
     Attributes:
@@ -59,7 +59,7 @@ class Vocabulary:
         return sum(len(group) - 1 for group in self.duplicates)
 
 
-def inspect(tokenizer: Tokenizer, *, longest: int = 20) -> Vocabulary:
+def inspect(tokenizer: Tokenizer, *, longest: int = 20) -> VocabularyReport:
     """Look through the vocabulary of a tokenizer.
 
     Args:
@@ -78,7 +78,7 @@ def inspect(tokenizer: Tokenizer, *, longest: int = 20) -> Vocabulary:
     ranks = tokenizer.mergeable_ranks
     by_length = sorted(ranks.items(), key=lambda item: (-len(item[0]), item[1]))
     numbers = {n: [tokenizer.token_bytes(i) for i in tokenizer.encode(n)] for n in NUMBERS}
-    return Vocabulary(
+    return VocabularyReport(
         size=tokenizer.vocab_size,
         special=len(tokenizer.special_tokens),
         lengths=dict(sorted(Counter(map(len, ranks)).items())),

@@ -14,11 +14,11 @@ from typing import Any, Final
 import numpy as np
 
 from bytepair import chat
+from bytepair._internal.drawing import MARKED
 from bytepair.errors import ConversationError
 from bytepair.evaluate import declarations, samples
 from bytepair.explore.merging import LONGEST_PRETOKEN_BYTES, Tree, merge_steps, merge_tree
 from bytepair.tokenizer import Tokenizer
-from bytepair.view import MARKED
 
 #: How many tokens are named that were built from one.
 MOST_CHILDREN: Final = 40

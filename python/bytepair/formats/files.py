@@ -17,6 +17,9 @@ from typing import Any, TypeVar, cast
 
 from bytepair.errors import FormatError
 
+#: The name of the native file in a folder.
+FILE_NAME = "tokenizer.bytepair"
+
 #: Ids are below this, as the core demands, so that a damaged count cannot ask for all memory.
 MAX_VOCAB_SIZE = (1 << 21) - 2
 

@@ -34,7 +34,7 @@ RANK_FILES: Final = {
 
 
 @dataclass(frozen=True)
-class Encoding:
+class PublishedEncoding:
     """What is published under a name.
 
     Attributes:
@@ -51,19 +51,21 @@ class Encoding:
 _END: Final = "<|endoftext|>"
 
 ENCODINGS: Final = {
-    "gpt2": Encoding("r50k_base", "gpt2", {_END: 50256}),
-    "r50k_base": Encoding("r50k_base", "gpt2", {_END: 50256}),
-    "p50k_base": Encoding("p50k_base", "gpt2", {_END: 50256}),
-    "p50k_edit": Encoding(
+    "gpt2": PublishedEncoding("r50k_base", "gpt2", {_END: 50256}),
+    "r50k_base": PublishedEncoding("r50k_base", "gpt2", {_END: 50256}),
+    "p50k_base": PublishedEncoding("p50k_base", "gpt2", {_END: 50256}),
+    "p50k_edit": PublishedEncoding(
         "p50k_base", "gpt2",
         {_END: 50256, "<|fim_prefix|>": 50281, "<|fim_middle|>": 50282, "<|fim_suffix|>": 50283},
     ),
-    "cl100k_base": Encoding(
+    "cl100k_base": PublishedEncoding(
         "cl100k_base", "gpt4",
         {_END: 100257, "<|fim_prefix|>": 100258, "<|fim_middle|>": 100259,
          "<|fim_suffix|>": 100260, "<|endofprompt|>": 100276},
     ),
-    "o200k_base": Encoding("o200k_base", "gpt4o", {_END: 199999, "<|endofprompt|>": 200018}),
+    "o200k_base": PublishedEncoding(
+        "o200k_base", "gpt4o", {_END: 199999, "<|endofprompt|>": 200018},
+    ),
 }  # fmt: skip
 
 

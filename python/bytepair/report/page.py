@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from bytepair import plot
+from bytepair._internal.drawing import draw_all
 from bytepair.evaluate import Cell, Evaluation, Sweep, Table, samples, tables
-from bytepair.evaluate.tables import Tone
-from bytepair.tokenizer import Tokenizer, write_whole
-from bytepair.view import draw_all
+from bytepair.evaluate.table import Tone
+from bytepair.formats.files import write_whole
+from bytepair.tokenizer import Tokenizer
 
 #: Nothing is loaded and nothing runs; the styles stand in the page.
 #: About how many bytes of each sample text open the page, and how many tokens a list shows.

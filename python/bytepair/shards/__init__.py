@@ -10,10 +10,10 @@
 
 from bytepair.shards.job import TOKENS_PER_SHARD
 from bytepair.shards.layout import LAYOUTS
-from bytepair.shards.manifest import Manifest, Part, Shard
+from bytepair.shards.manifest import Manifest, Shard, ShardPart
 from bytepair.shards.read import Batches, Dataset
-from bytepair.shards.verify import Report, verify
-from bytepair.shards.write import write
+from bytepair.shards.verification import Report, verify
+from bytepair.shards.writer import write
 
 __all__ = [
     "LAYOUTS",
@@ -21,9 +21,9 @@ __all__ = [
     "Batches",
     "Dataset",
     "Manifest",
-    "Part",
     "Report",
     "Shard",
+    "ShardPart",
     "verify",
     "write",
 ]

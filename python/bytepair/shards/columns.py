@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair import _core, arrow
+from bytepair import _core
+from bytepair.corpus import arrow
+from bytepair.corpus.documents import Rows, Skip, capped, read, require
 from bytepair.corpus.read_ahead import ahead
-from bytepair.documents import Rows, Skip, capped, read, require
-from bytepair.shards.job import Encoded, Job, Left, Place
+from bytepair.shards.job import Address, Encoded, Left, ShardJob
 from bytepair.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -36,11 +37,11 @@ class Texts:
     """Columns of documents with their addresses, on their way to the encoder."""
 
     columns: list[Any]
-    places: list[Place]
+    places: list[Address]
 
 
 def encoded(
-    job: Job, start: Place, stop: int, threads: int | None = None
+    job: ShardJob, start: Address, stop: int, threads: int | None = None
 ) -> Generator[Encoded | Left, None, None]:
     """Read and encode the documents from an address on, up to the input of a number."""
     texts = ahead(_gathered(_pieces(job, start, stop)), _large)
@@ -57,7 +58,7 @@ def _large(item: Texts | Encoded | Left) -> bool:
     return size > LARGE_BYTES
 
 
-def _pieces(job: Job, start: Place, stop: int) -> Iterator[tuple[Place, Any] | Left]:
+def _pieces(job: ShardJob, start: Address, stop: int) -> Iterator[tuple[Address, Any] | Left]:
     """The columns of the inputs with their addresses, and what is left out."""
     column, doc_cap = job.values["column"], job.values["doc_cap"]
     limit = job.values["max_document_bytes"]
@@ -69,20 +70,20 @@ def _pieces(job: Job, start: Place, stop: int) -> Iterator[tuple[Place, Any] | L
                 yield {"input": file.name, **asdict(piece)}
             else:
                 rows: Rows = require(file, piece)
-                yield from _portions(Place(number, rows.first), capped(rows.texts, doc_cap))
+                yield from _portions(Address(number, rows.first), capped(rows.texts, doc_cap))
 
 
-def _portions(place: Place, texts: Any) -> Iterator[tuple[Place, Any]]:
+def _portions(place: Address, texts: Any) -> Iterator[tuple[Address, Any]]:
     """A column with its address, in portions that are not too large, unless a document is."""
     ends, start = arrow.offsets(texts), 0
     while start < len(texts):
         found = int(np.searchsorted(ends, ends[start] + MOST_BYTES, side="right")) - 1
         stop = max(found, start + 1)
-        yield Place(place.input, place.row + start), texts[start:stop]
+        yield Address(place.input, place.row + start), texts[start:stop]
         start = stop
 
 
-def _gathered(pieces: Iterator[tuple[Place, Any] | Left]) -> Iterator[Texts | Left]:
+def _gathered(pieces: Iterator[tuple[Address, Any] | Left]) -> Iterator[Texts | Left]:
     """Join small columns, for there may be many small files."""
     held = Texts([], [])
     size = 0
@@ -106,7 +107,7 @@ def _gathered(pieces: Iterator[tuple[Place, Any] | Left]) -> Iterator[Texts | Le
 
 
 def _encode_all(
-    stream: Iterator[Texts | Left], job: Job, threads: int | None
+    stream: Iterator[Texts | Left], job: ShardJob, threads: int | None
 ) -> Iterator[Encoded | Left]:
     import pyarrow as pa
 

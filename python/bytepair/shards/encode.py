@@ -10,13 +10,13 @@ from collections.abc import Callable
 from contextlib import closing
 
 from bytepair.shards import columns, rows
-from bytepair.shards.job import Encoded, Job, Left, Place
+from bytepair.shards.job import Address, Encoded, Left, ShardJob
 
 
 def encode_all(
-    job: Job,
+    job: ShardJob,
     take: Callable[[Encoded | Left], None],
-    start: Place = Place(0, 0),  # noqa: B008 - it is frozen
+    start: Address = Address(0, 0),  # noqa: B008 - it is frozen
     threads: int | None = None,
 ) -> None:
     """Read and encode the documents from an address on.
@@ -38,8 +38,12 @@ def encode_all(
 
 
 def _through_arrow(
-    job: Job, start: Place, stop: int, take: Callable[[Encoded | Left], None], threads: int | None
-) -> Place:
+    job: ShardJob,
+    start: Address,
+    stop: int,
+    take: Callable[[Encoded | Left], None],
+    threads: int | None,
+) -> Address:
     """Read and encode up to the input of a number, and return where that begins."""
     if start.input >= stop:
         return start
@@ -47,4 +51,4 @@ def _through_arrow(
         for item in stream:
             take(item)
             del item  # it should not be held while the next is made
-    return Place(stop, 0)
+    return Address(stop, 0)

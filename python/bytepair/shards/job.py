@@ -11,9 +11,9 @@ from typing import Any, Final, Literal, TypeAlias, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair import corpus
 from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.documents import Input, inputs
+from bytepair.corpus.documents import Input, inputs
+from bytepair.corpus.source import Limits, Source
 from bytepair.errors import ShardError, SpecialTokenError
 from bytepair.shards.layout import Layout, layout
 from bytepair.tokenizer import Tokenizer
@@ -23,7 +23,7 @@ OnError: TypeAlias = Literal["raise", "skip"]
 TOKENS_PER_SHARD: Final = 100_000_000
 
 
-class Options(TypedDict, total=False):
+class ShardOptions(TypedDict, total=False):
     """The options of `write` that decide what the shards are."""
 
     format: str
@@ -37,7 +37,7 @@ class Options(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Job:
+class ShardJob:
     """Everything that decides what the shards are.
 
     Attributes:
@@ -63,7 +63,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Place:
+class Address:
     """The address of a document: the number of its input, and its row there."""
 
     input: int
@@ -86,13 +86,13 @@ class Encoded:
     offsets: NDArray[np.int64]
     text_ends: NDArray[Any]
     starts: NDArray[np.int64]
-    places: list[Place]
+    places: list[Address]
 
-    def place(self, document: int) -> Place:
+    def place(self, document: int) -> Address:
         """The address of a document."""
         run = int(np.searchsorted(self.starts, document, side="right")) - 1
         place = self.places[run]
-        return Place(place.input, place.row + document - int(self.starts[run]))
+        return Address(place.input, place.row + document - int(self.starts[run]))
 
 
 #: Something left out, as it stands in marks and manifests.
@@ -100,7 +100,7 @@ Left: TypeAlias = "dict[str, Any]"
 
 
 def make_job(
-    source: corpus.Source,
+    source: Source,
     tokenizer: Tokenizer,
     *,
     format: str = "bytepair",
@@ -111,13 +111,13 @@ def make_job(
     doc_cap: int | None = None,
     on_error: OnError = "raise",
     max_document_bytes: int = DOCUMENT_BYTES,
-) -> Job:
+) -> ShardJob:
     """Check the options of `write` and gather them with the inputs."""
     if tokens_per_shard < 1:
         raise ShardError(f"tokens_per_shard is {tokens_per_shard}; pass at least 1")
     if on_error not in ("raise", "skip"):
         raise ShardError(f"on_error is {on_error!r}; pass 'raise' or 'skip'")
-    corpus.Limits(doc_cap=doc_cap)
+    Limits(doc_cap=doc_cap)
     files = inputs(source)
     largest = max([tokenizer.vocab_size - 1, *tokenizer.special_tokens.values()])
     values = {
@@ -133,7 +133,7 @@ def make_job(
         "max_document_bytes": max_document_bytes,
         "inputs": [[file.name, file.size] for file in files],
     }
-    return Job(tokenizer, files, values)
+    return ShardJob(tokenizer, files, values)
 
 
 def special_id(tokenizer: Tokenizer, wanted: bool | str, role: str) -> int | None:

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from bytepair.errors import ShardError
 from bytepair.shards.disk import DiskFile
-from bytepair.shards.manifest import Part, Shard, crc_of, partial
+from bytepair.shards.manifest import Shard, ShardPart, crc_of, partial
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -249,7 +249,7 @@ def _mapped(path: Path, dtype: np.dtype[Any], offset: int, count: int) -> NDArra
         raise ShardError(f"{path} is gone or cut off: {error}") from error
 
 
-class Writer:
+class ShardWriter:
     """One shard on its way to disk.
 
     Args:
@@ -298,20 +298,20 @@ class Writer:
             self._path.replace(self._folder / self._name)
         parts = [self._data_part(len(header))]
         if header:
-            head = Part(self._name, 0, len(header), f"{zlib.crc32(header):08x}")
+            head = ShardPart(self._name, 0, len(header), f"{zlib.crc32(header):08x}")
             parts.insert(0, head)
         if self._layout.name != Arrow.name:
             parts.append(self._write_index(lengths))
         return Shard(self._number, self._split, self.tokens, self.documents, parts)
 
-    def _data_part(self, header: int) -> Part:
+    def _data_part(self, header: int) -> ShardPart:
         if self._layout.name == Arrow.name:
             path = self._folder / self._name
-            return Part(self._name, 0, path.stat().st_size, crc_of(path))
+            return ShardPart(self._name, 0, path.stat().st_size, crc_of(path))
         size = self.tokens * self._dtype.itemsize
-        return Part(self._name, self._offset + header, size, f"{self._file.crc:08x}")
+        return ShardPart(self._name, self._offset + header, size, f"{self._file.crc:08x}")
 
-    def _write_index(self, lengths: NDArray[np.int64]) -> Part:
+    def _write_index(self, lengths: NDArray[np.int64]) -> ShardPart:
         data = self._layout.index(lengths, self._dtype)
         name = self._layout.index_name(self._number, self._split)
         path = self._folder / partial(name)
@@ -320,7 +320,7 @@ class Writer:
             file.flush()
             os.fsync(file.fileno())
         path.replace(self._folder / name)
-        return Part(name, 0, len(data), f"{zlib.crc32(data):08x}")
+        return ShardPart(name, 0, len(data), f"{zlib.crc32(data):08x}")
 
     def abandon(self) -> None:
         """Close the file; the next run begins it anew."""

@@ -32,7 +32,7 @@ VERSION: Final = 1
 
 
 @dataclass(frozen=True)
-class Part:
+class ShardPart:
     """A range of bytes of a file, and its CRC-32 (that of zlib) as 8 hexadecimal digits."""
 
     file: str
@@ -57,12 +57,12 @@ class Shard:
     split: Literal["train", "val"]
     tokens: int
     documents: int
-    parts: list[Part]
+    parts: list[ShardPart]
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
         """Make a shard from what `dataclasses.asdict` gave."""
-        found = cls(**{**values, "parts": [Part(**part) for part in values["parts"]]})
+        found = cls(**{**values, "parts": [ShardPart(**part) for part in values["parts"]]})
         _check(found)
         for part in found.parts:
             _check(part)
@@ -74,7 +74,7 @@ def _number(count: int, what: str) -> str:
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
-def _check(found: Part | Shard) -> None:
+def _check(found: ShardPart | Shard) -> None:
     """Check that what a file says is text is text, and that counts are counts.
 
     Raises:
@@ -243,7 +243,7 @@ def _marks(folder: Path) -> Iterator[Mark]:
         number += 1
 
 
-def _check_size(folder: Path, part: Part) -> None:
+def _check_size(folder: Path, part: ShardPart) -> None:
     """A finished shard is still there; the file of shards that share one has another name yet."""
     names = (folder / part.file, folder / partial(part.file))
     path = next((path for path in names if path.exists()), None)

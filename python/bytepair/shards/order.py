@@ -27,7 +27,7 @@ State: TypeAlias = "dict[str, Any]"
 Mapped: TypeAlias = "Callable[[int], tuple[NDArray[Any], NDArray[Any]]]"
 Index: TypeAlias = "NDArray[np.uintp]"
 #: The epoch, the chunk, the row in it.
-Place: TypeAlias = "tuple[int, int, int]"
+TokenAddress: TypeAlias = "tuple[int, int, int]"
 #: Rows of one chunk: the epoch, the chunk, the first row and the end.
 Run: TypeAlias = "tuple[int, int, int, int]"
 
@@ -40,7 +40,7 @@ BUFFER: Final = 1000
 
 
 @dataclass(frozen=True)
-class Plan:
+class EpochPlan:
     """The rows of one chunk, as pieces of shards.
 
     Attributes:
@@ -104,7 +104,7 @@ class Order:
             "data": f"{zlib.crc32(crcs.encode()):08x}",
         }  # fmt: skip
 
-    def place_of(self, state: State) -> Place:
+    def place_of(self, state: State) -> TokenAddress:
         """The place of a state.
 
         Raises:
@@ -117,7 +117,9 @@ class Order:
                 )
         return int(state["epoch"]), int(state["chunk"]), int(state["row"])
 
-    def runs(self, place: Place, rows: int, epochs: int | None) -> tuple[list[Run], Place] | None:
+    def runs(
+        self, place: TokenAddress, rows: int, epochs: int | None
+    ) -> tuple[list[Run], TokenAddress] | None:
         """The next rows, and the place behind them; None if there are not so many."""
         epoch, chunk, row = place
         found: list[Run] = []
@@ -137,7 +139,7 @@ class Order:
             chunk, row = (chunk, end) if end < count else (min(chunk + 1, self._chunks), 0)
         return found, (epoch, chunk, row)
 
-    def _plan(self, epoch: int, chunk: int) -> Plan:
+    def _plan(self, epoch: int, chunk: int) -> EpochPlan:
         """Shuffle the units of a chunk and pack them."""
         shards, starts, lengths = self._chunk_units(epoch, chunk)
         order = shuffled(len(starts), self._seed, epoch, chunk + 1)
@@ -149,7 +151,7 @@ class Order:
             ends = np.arange(1, len(starts) + 1, dtype=np.uintp)
         used, which = np.unique(shards, return_inverse=True)
         sources = [self._mapped(int(s))[0].view(f"u{self.dtype.itemsize}") for s in used]
-        return Plan(sources, which.astype(np.uintp), starts, lengths, ends)
+        return EpochPlan(sources, which.astype(np.uintp), starts, lengths, ends)
 
     def _order_of(self, epoch: int) -> Index:
         return shuffled(int(self._blocks[-1]), self._seed, epoch, 0)

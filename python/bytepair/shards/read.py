@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair.errors import ShardError
+from bytepair.formats.files import FILE_NAME
 from bytepair.shards.layout import layout
 from bytepair.shards.manifest import Manifest, Shard
 from bytepair.shards.order import BUFFER, Order, Packing, State
-from bytepair.tokenizer import FILE_NAME, Tokenizer, load
+from bytepair.tokenizer import Tokenizer, load
 
 #: Shards that are mapped at the same time.
 OPEN: Final = 64

@@ -16,9 +16,9 @@ import numpy as np
 from bytepair import _core
 from bytepair.corpus import parquet
 from bytepair.corpus.bounds import Expansion, most_page_bytes
+from bytepair.corpus.documents import BATCH_BYTES, Input
 from bytepair.corpus.kinds import compression_of, kind_of
-from bytepair.documents import BATCH_BYTES, Input
-from bytepair.shards.job import Encoded, Job, Place
+from bytepair.shards.job import Address, Encoded, ShardJob
 
 #: So many files are open to the threads at once.
 FILES: Final = 64
@@ -28,7 +28,7 @@ PARTS: Final = 1 << 10
 
 
 @dataclass(frozen=True)
-class Part:
+class RowSpan:
     """Rows of an input that are read together.
 
     Attributes:
@@ -36,25 +36,25 @@ class Part:
         batch: as which they are read through Arrow; maybe without the first of it.
     """
 
-    place: Place
-    batch: parquet.Batch
+    place: Address
+    batch: parquet.RowBatch
 
     @property
     def rows(self) -> int:
         """How many they are."""
         return self.batch.first + self.batch.rows - self.place.row
 
-    def behind(self, place: Place) -> Part | None:
+    def behind(self, place: Address) -> RowSpan | None:
         """Those that do not come before an address, if any."""
         if self.place.input > place.input:
             return self
         row = max(self.place.row, place.row)
         is_left = self.place.input == place.input and row < self.batch.first + self.batch.rows
-        return Part(Place(place.input, row), self.batch) if is_left else None
+        return RowSpan(Address(place.input, row), self.batch) if is_left else None
 
 
 @dataclass(frozen=True)
-class Plan:
+class ReadPlan:
     """What the core reads.
 
     Attributes:
@@ -65,7 +65,7 @@ class Plan:
 
     first: int
     paths: list[str]
-    parts: list[Part]
+    parts: list[RowSpan]
 
     @property
     def stop(self) -> int:
@@ -73,9 +73,9 @@ class Plan:
         return self.first + len(self.paths)
 
 
-def plan(job: Job, first: int) -> Plan:
+def plan(job: ShardJob, first: int) -> ReadPlan:
     """The inputs from a number on that the core reads: some, or none."""
-    made = Plan(first, [], [])
+    made = ReadPlan(first, [], [])
     for number, file in enumerate(job.files[first : first + FILES], first):
         parts = _parts(job, file, number)
         if parts is None:
@@ -85,7 +85,7 @@ def plan(job: Job, first: int) -> Plan:
     return made
 
 
-def next_input(job: Job, first: int) -> int:
+def next_input(job: ShardJob, first: int) -> int:
     """The number of an input up to which, from `first` on, the core reads none."""
     looked = 0
     for number in range(first, len(job.files)):
@@ -96,14 +96,14 @@ def next_input(job: Job, first: int) -> int:
     return len(job.files)
 
 
-def _may_be(job: Job, file: Input) -> bool:
+def _may_be(job: ShardJob, file: Input) -> bool:
     """Whether a file could be one that the core reads, by its name."""
     is_here = file.cloud is None and job.values["doc_cap"] is None
     is_plain = compression_of(file.path) is None and kind_of(file.path) == "parquet"
     return is_here and is_plain
 
 
-def _parts(job: Job, file: Input, number: int) -> list[Part] | None:
+def _parts(job: ShardJob, file: Input, number: int) -> list[RowSpan] | None:
     """The parts of an input; None if the core does not read it."""
     if not _may_be(job, file):
         return None
@@ -118,16 +118,16 @@ def _parts(job: Job, file: Input, number: int) -> list[Part] | None:
         return None
     if batches is None:
         return None
-    return [Part(Place(number, batch.first), batch) for batch in batches]
+    return [RowSpan(Address(number, batch.first), batch) for batch in batches]
 
 
 def encode(
-    job: Job,
-    plan: Plan,
-    start: Place,
+    job: ShardJob,
+    plan: ReadPlan,
+    start: Address,
     take: Callable[[Encoded], None],
     threads: int | None = None,
-) -> Place:
+) -> Address:
     """Read and encode the documents of a plan from an address on.
 
     Returns:
@@ -136,7 +136,7 @@ def encode(
     """
     items = list(_joined(part.behind(start) for part in plan.parts))
     waiting = iter(items)
-    left = Place(plan.stop, 0)
+    left = Address(plan.stop, 0)
     expansions = [Expansion(file.name, file.size) for file in job.files[plan.first : plan.stop]]
 
     def took(ids: Any, offsets: Any, text_ends: Any, count: int) -> bool:
@@ -162,15 +162,15 @@ def encode(
     return left if read else start
 
 
-def _of_core(part: Part, plan: Plan) -> tuple[int, int, int, int]:
+def _of_core(part: RowSpan, plan: ReadPlan) -> tuple[int, int, int, int]:
     """A part as the core names it: file, row group, and rows of that."""
     start = part.place.row - part.batch.before
     return part.place.input - plan.first, part.batch.group, start, start + part.rows
 
 
-def _joined(parts: Iterator[Part | None]) -> Iterator[list[Part]]:
+def _joined(parts: Iterator[RowSpan | None]) -> Iterator[list[RowSpan]]:
     """Small parts together, in items."""
-    held: list[Part] = []
+    held: list[RowSpan] = []
     size = 0
     for part in parts:
         if part is None:

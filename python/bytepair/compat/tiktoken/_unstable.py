@@ -9,25 +9,21 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from bytepair import _core
-
-if TYPE_CHECKING:
-    from bytepair.compat.tiktoken.encoding import Encoding
 
 _SPACE = frozenset(b" \n\t")
 
 
-def unstable_length(encoding: Encoding, ids: Sequence[int], length: int) -> int:
+def unstable_length(tokenizer: _core.Tokenizer, ids: Sequence[int], length: int) -> int:
     """How many ids at the end are unstable, given how many the last pretoken has.
 
     White space before white space may be split in another way when more text comes.
     """
+    special = frozenset(tokenizer.special_tokens.values())
 
     def is_space(id: int) -> bool:
-        token = encoding.decode_single_token_bytes(id)
-        return not encoding.is_special_token(id) and _SPACE.issuperset(token)
+        return id not in special and _SPACE.issuperset(tokenizer.token_bytes(id))
 
     if length and is_space(ids[len(ids) - length]):
         while length < len(ids) and is_space(ids[len(ids) - length - 1]):

@@ -300,7 +300,7 @@ class Encoding:
         """The ids before the last pretoken of `text`, with which they end, and the bytes after."""
         pretokens = self._tokenizer.pretokenize(text)
         last = len(self._encode_single_piece(pretokens[-1])) if pretokens else 0
-        stable = ids[: len(ids) - unstable_length(self, ids, last)]
+        stable = ids[: len(ids) - unstable_length(self._tokenizer, ids, last)]
         return stable, self._tokenizer.decode_bytes(ids[len(stable) :])
 
     def _encode_single_piece(self, text_or_bytes: str | bytes) -> list[int]:

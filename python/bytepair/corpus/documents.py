@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from bytepair import arrow, corpus
-from bytepair.corpus import bounds, parquet
+from bytepair.corpus import arrow, bounds, parquet
 from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion
-from bytepair.corpus.kinds import compression_of, is_listed, is_table, kind_of
+from bytepair.corpus.kinds import compression_of, is_listed, kind_of
+from bytepair.corpus.read import check_column, parse_jsonl
 from bytepair.corpus.read_ahead import ahead
+from bytepair.corpus.source import Limits, Source, expand, is_url
 from bytepair.errors import CorpusError
 
 if TYPE_CHECKING:
@@ -86,8 +87,8 @@ class Skip:
     reason: str
 
 
-def documents(
-    source: corpus.Source,
+def read_documents(
+    source: Source,
     column: str = "text",
     split: Split | None = None,
     start: int = 0,
@@ -122,14 +123,14 @@ def documents(
 
     Example:
         >>> import bytepair
-        >>> batches = bytepair.documents(bytepair.sample.paths()[1:])
+        >>> batches = bytepair.read_documents(bytepair.sample.paths()[1:])
         >>> sum(batch.num_rows for batch in batches)
         60
     """
     if start < 0 or step < 1:
         raise CorpusError(f"start is {start} and step {step}; pass at least 0 and 1")
     files = part(inputs(source), split)
-    limits = corpus.Limits(max_chars, doc_cap)
+    limits = Limits(max_chars, doc_cap)
     stream = _strided(files, column, start, step, max_document_bytes)
     return ahead(_record_batches(_limited(stream, limits), column))
 
@@ -150,7 +151,7 @@ def part(files: list[Input], split: Split | None) -> list[Input]:
 # ---------------------------------------------------------------------------- inputs
 
 
-def inputs(source: corpus.Source) -> list[Input]:
+def inputs(source: Source) -> list[Input]:
     """The files that a path, a folder, a glob, a URL, or a list of such, stand for.
 
     Raises:
@@ -167,37 +168,8 @@ def inputs(source: corpus.Source) -> list[Input]:
     return [file for name in names for file in (_remote(name) if is_url(name) else _local(name))]
 
 
-def is_url(name: str) -> bool:
-    """Whether a name is a URL, and not a path."""
-    return re.match(r"[a-z][a-z0-9+.-]+://", name) is not None
-
-
-def are_urls(source: corpus.Source) -> bool:
-    """Whether a source that may also be texts names files of which some have URLs.
-
-    A list of nothing but strings does if all are URLs, one at least of a table or a packed file: it
-    could also be a corpus of addresses.
-
-    Example:
-        >>> from bytepair.documents import are_urls
-        >>> are_urls("s3://bucket/folder"), are_urls(["s3://bucket/a.parquet"])
-        (True, True)
-        >>> are_urls(["https://example.com", "https://example.com/page"])
-        False
-    """
-    if isinstance(source, str):
-        return is_url(source)
-    if not isinstance(source, list | tuple):
-        return False
-    names = [name for name in source if isinstance(name, str)]
-    urls = [name for name in names if is_url(name) and not re.search(r"\s", name)]
-    if len(names) < len(source):
-        return bool(urls) and all(isinstance(name, str | os.PathLike) for name in source)
-    return len(urls) == len(source) and any(is_table(url) for url in urls)
-
-
 def _local(name: str) -> list[Input]:
-    found = corpus.expand(name, "pass paths, folders, globs or URLs of files")
+    found = expand(name, "pass paths, folders, globs or URLs of files")
     return [Input(str(p), p.stat().st_size, None, str(p)) for p in found]
 
 
@@ -321,7 +293,7 @@ def _parquet(
     path = file.path if file.cloud is None and not packed else None
     expansion = Expansion(file.name, file.size)
     with parquet.open_parquet(opened, expansion, packed=packed, path=path) as table:
-        corpus.check_column(column, table.schema, "it")
+        check_column(column, table.schema, "it")
         row = 0
         for unit in range(table.metadata.num_row_groups):
             end = row + table.metadata.row_group(unit).num_rows
@@ -388,7 +360,7 @@ def _parsed(lines: bytes | int, column: str, max_bytes: int) -> Iterator[pa.Arra
         yield bounds.too_long(max_bytes, lines)
         return
     try:
-        yield from corpus.parse_jsonl(lines, column)
+        yield from parse_jsonl(lines, column)
     except pa.ArrowInvalid as error:
         middle = lines.find(b"\n", len(lines) // 2) + 1
         middle = middle if 0 < middle < len(lines) else lines.rfind(b"\n", 0, len(lines) - 1) + 1
@@ -492,7 +464,7 @@ def capped(texts: pa.Array, doc_cap: int | None) -> pa.Array:
     return pc.utf8_slice_codeunits(texts, 0, stop=doc_cap)
 
 
-def _limited(stream: Iterator[pa.Array], limits: corpus.Limits) -> Iterator[pa.Array]:
+def _limited(stream: Iterator[pa.Array], limits: Limits) -> Iterator[pa.Array]:
     total = 0
     for texts in stream:
         texts = capped(texts, limits.doc_cap)

@@ -9,10 +9,10 @@ from pathlib import Path
 from bytepair.errors import NotFetchedError
 from bytepair.evaluate.compression import Compression, compress
 from bytepair.evaluate.languages import Language, by_language
-from bytepair.evaluate.published import open_tokenizer
-from bytepair.evaluate.sweep import Sweep, sweep
+from bytepair.evaluate.rivals import open_tokenizer
+from bytepair.evaluate.sizes import Sweep, sweep
 from bytepair.evaluate.texts import declarations, samples
-from bytepair.evaluate.vocabulary import Use, Vocabulary, inspect, use
+from bytepair.evaluate.vocabulary import Use, VocabularyReport, inspect, use
 from bytepair.tokenizer import Tokenizer
 
 #: What a tokenizer is compared with unless one says otherwise.
@@ -40,7 +40,7 @@ class Evaluation:
     compression: list[Compression]
     languages: list[Language]
     parity: dict[str, dict[str, float]]
-    vocabulary: Vocabulary
+    vocabulary: VocabularyReport
     use: Use
     corpus: str
     sweep: Sweep | None

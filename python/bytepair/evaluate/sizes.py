@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair.errors import VocabularyError
-from bytepair.tokenizer import Tokenizer, write_whole
+from bytepair.formats.files import write_whole
+from bytepair.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)

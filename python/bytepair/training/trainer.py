@@ -6,13 +6,15 @@ import warnings
 from collections.abc import Mapping, Sequence, Set
 from typing import Any, Final, Literal, TypeAlias
 
-from bytepair import _core, corpus
+from bytepair import _core
+from bytepair._internal.progress import Bar, Callback
 from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.counting import Job, opened
-from bytepair.counts import Counts
+from bytepair.corpus.read import Errors
+from bytepair.corpus.source import Limits, Source
 from bytepair.errors import ArgumentError, CorpusError, CountsError, VocabularyError
-from bytepair.progress import Bar, Callback
 from bytepair.tokenizer import Tokenizer
+from bytepair.training.counting import CountJob, opened
+from bytepair.training.counts import Counts
 
 #: Which of several pairs with the same count is merged first; see `bytepair.reference.tie_break`.
 Ties: TypeAlias = Literal["rustbpe", "hf", "first-seen", "bytes-max"]
@@ -36,7 +38,7 @@ class ExhaustedWarning(UserWarning):
 
 
 def train(
-    source: corpus.Source | Counts,
+    source: Source | Counts,
     vocab_size: int = 65536,
     *,
     pattern: str | None = None,
@@ -50,7 +52,7 @@ def train(
     threads: int | None = None,
     progress: bool | Callback | None = None,
     column: str = "text",
-    errors: corpus.Errors = "strict",
+    errors: Errors = "strict",
     memory_limit: int | None = None,
     max_document_bytes: int = DOCUMENT_BYTES,
 ) -> Tokenizer:
@@ -62,7 +64,7 @@ def train(
     Args:
         source: an iterable of `str`, one document each; a path or a list of paths to text files,
             jsonl or parquet, each also `.gz` or `.zst`; a folder of such files; a glob; a URL, as
-            in `bytepair.documents`; Arrow data; or `Counts`, whose pattern is taken.
+            in `bytepair.read_documents`; Arrow data; or `Counts`, whose pattern is taken.
         vocab_size: how many ids the tokenizer has: the 256 bytes, the merges, the special tokens.
         pattern: the split pattern: a name of `bytepair.PATTERNS` or a regular expression; None
             means `nanochat`, or the pattern of the counts.
@@ -107,19 +109,19 @@ def train(
         >>> tok.vocab_size, len(tok.merges), len(tok.special_tokens)
         (270, 5, 9)
     """
-    limits = corpus.Limits(max_chars, doc_cap)
-    options = Options(
+    limits = Limits(max_chars, doc_cap)
+    options = TrainOptions(
         vocab_size, special_tokens, initial_tokens, ties, min_count, max_token_bytes, threads
     )
     if isinstance(source, Counts):
         reading = (limits, column, errors, memory_limit, max_document_bytes)
-        usual = (corpus.Limits(), "text", "strict", None, DOCUMENT_BYTES)
+        usual = (Limits(), "text", "strict", None, DOCUMENT_BYTES)
         _check_counts(source, pattern, reading=reading != usual)
         options.check(source.pattern)
     else:
         regex = _core.pattern("nanochat" if pattern is None else pattern)
         options.check(regex)
-        job = Job(
+        job = CountJob(
             opened(source, column, max_document_bytes), regex, limits, threads, column, errors,
             memory_limit, max_document_bytes=max_document_bytes,
         )  # fmt: skip
@@ -139,7 +141,7 @@ def train(
     return tokenizer
 
 
-class Options:
+class TrainOptions:
     """What training does with counts; the arguments are those of `train`."""
 
     def __init__(
@@ -217,7 +219,7 @@ def _check_counts(counts: Counts, pattern: str | None, *, reading: bool) -> None
         )
 
 
-def _exhausted(tokenizer: Tokenizer, options: Options) -> str:
+def _exhausted(tokenizer: Tokenizer, options: TrainOptions) -> str:
     pairs, way_out = "", "train on more text, or ask for a smaller vocabulary"
     if options.min_count > 1:
         pairs = f" that occur {options.min_count:,} times (min_count)"

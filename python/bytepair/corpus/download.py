@@ -24,8 +24,8 @@ from pathlib import Path
 from threading import Event, Lock
 from typing import Any, Final
 
+from bytepair._internal.progress import Bar, Callback
 from bytepair.errors import DownloadError
-from bytepair.progress import Bar, Callback
 
 #: Names for what people want most: the repository, the name of a file, and how many there are.
 DATASETS: Final = {
@@ -65,7 +65,7 @@ def folder() -> Path:
     return Path("~/.cache/bytepair/base_data").expanduser()
 
 
-def download(
+def download_dataset(
     dataset: str = "fineweb-edu",
     n: int = 8,
     *,
@@ -81,7 +81,7 @@ def download(
         dataset: "fineweb-edu", or the name of any data set of the Hugging Face Hub, such as
             "HuggingFaceFW/fineweb"; the latter needs the extra `hub`.
         n: the first so many files; -1 means all. Of fineweb-edu the last is for validation.
-        dir: the folder; None means `bytepair.download.folder()`.
+        dir: the folder; None means `bytepair.corpus.download.folder()`.
         pattern: which files of a data set of the Hub, as a glob.
         workers: how many files at the same time.
         endpoint: where the Hub is; None means `HF_ENDPOINT`, or else huggingface.co.

@@ -14,13 +14,14 @@ from typing import Final
 
 import numpy as np
 
+from bytepair._internal.progress import Bar, Callback
 from bytepair.errors import FileFormatError, ShardError
-from bytepair.progress import Bar, Callback
+from bytepair.formats.files import FILE_NAME
 from bytepair.shards import manifest
 from bytepair.shards.layout import layout
 from bytepair.shards.manifest import Manifest, Shard
 from bytepair.shards.read import Dataset
-from bytepair.tokenizer import FILE_NAME, Tokenizer, load
+from bytepair.tokenizer import Tokenizer, load
 
 SAMPLE_TOKENS: Final = 60
 BLOCK: Final = 1 << 22

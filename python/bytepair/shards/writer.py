@@ -16,33 +16,34 @@ from typing import Self, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair import corpus
+from bytepair._internal.progress import Bar, Callback, Position
+from bytepair.corpus.documents import Input
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.parquet import rows_of
-from bytepair.documents import Input
+from bytepair.corpus.source import Source
 from bytepair.errors import CorpusError
-from bytepair.progress import Bar, Callback, Position
+from bytepair.formats.files import FILE_NAME, write_whole
 from bytepair.shards import manifest
 from bytepair.shards.encode import encode_all
-from bytepair.shards.job import Encoded, Job, Left, Options, Place, make_job
-from bytepair.shards.layout import Split, Writer
+from bytepair.shards.job import Address, Encoded, Left, ShardJob, ShardOptions, make_job
+from bytepair.shards.layout import ShardWriter, Split
 from bytepair.shards.manifest import Manifest, Mark, Shard
-from bytepair.tokenizer import FILE_NAME, Tokenizer, write_whole
+from bytepair.tokenizer import Tokenizer
 
 
 def write(
-    source: corpus.Source,
+    source: Source,
     tokenizer: Tokenizer,
     out: str | os.PathLike[str],
     *,
     threads: int | None = None,
     progress: bool | Callback | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[ShardOptions],
 ) -> Manifest:
     """Write token shards. The same call continues a run that was interrupted.
 
     Args:
-        source: files, as in `bytepair.documents`.
+        source: files, as in `bytepair.read_documents`.
         tokenizer: encodes them; special tokens in their text are text.
         out: the folder; new, empty, or of a run of the same job.
         threads: how many threads encode; None means all.
@@ -86,7 +87,9 @@ def write(
             return done
         marks = manifest.begin(folder, job.values)
         if not (marks and marks[-1].following is None):
-            start = Place(*marks[-1].following) if marks and marks[-1].following else Place(0, 0)
+            start = (
+                Address(*marks[-1].following) if marks and marks[-1].following else Address(0, 0)
+            )
             read = Read(job, start)
             with Cut(job, folder, marks, bar, read.position) as run:
                 encode_all(job, lambda item: run.take(read.moved(item)), start, threads)
@@ -112,7 +115,7 @@ class Read:
         position: is moved.
     """
 
-    def __init__(self, job: Job, start: Place) -> None:
+    def __init__(self, job: ShardJob, start: Address) -> None:
         self._files, self._column = job.files, job.values["column"]
         self.position = Position(sum(file.size for file in job.files))
         self._input = -1
@@ -173,7 +176,7 @@ class Cut:
     """
 
     def __init__(
-        self, job: Job, folder: Path, marks: list[Mark], bar: Bar, position: Position
+        self, job: ShardJob, folder: Path, marks: list[Mark], bar: Bar, position: Position
     ) -> None:
         self._job, self._folder, self._bar, self._position = job, folder, bar, position
         self._shards = [mark.shard for mark in marks]
@@ -199,13 +202,13 @@ class Cut:
         """How much text was written, all runs together."""
         return self._before + self.writer.text_bytes
 
-    def _open(self) -> Writer:
+    def _open(self) -> ShardWriter:
         """Begin the next shard."""
         layout = self._job.layout
         split: Split = "val" if layout.validation and not self._shards else "train"
         same = [s for s in self._shards if layout.joined and s.split == split]
         offset = sum(shard.tokens for shard in same) * self._job.dtype.itemsize
-        return Writer(layout, self._folder, self.number, split, self._job.dtype, offset)
+        return ShardWriter(layout, self._folder, self.number, split, self._job.dtype, offset)
 
     def take(self, item: Encoded | Left) -> None:
         """Write a batch of documents, or note what is left out."""
@@ -250,7 +253,7 @@ class Cut:
             )
         self.close(None)
 
-    def close(self, following: Place | None) -> None:
+    def close(self, following: Address | None) -> None:
         """Finish a shard; its mark says where the next begins."""
         shard = self.writer.close()
         mark = Mark(
@@ -269,7 +272,7 @@ class Cut:
 # ---------------------------------------------------------------------------- the ends of a run
 
 
-def finished(folder: Path, job: Job) -> Manifest | None:
+def finished(folder: Path, job: ShardJob) -> Manifest | None:
     """The manifest of a folder in which this very job is finished already."""
     if not (folder / manifest.NAME).exists():
         return None
@@ -279,7 +282,7 @@ def finished(folder: Path, job: Job) -> Manifest | None:
     return done
 
 
-def finish(folder: Path, job: Job, marks: list[Mark]) -> Manifest:
+def finish(folder: Path, job: ShardJob, marks: list[Mark]) -> Manifest:
     """Turn the marks of a finished run into the manifest, and leave nothing else behind."""
     for name in {part.file for mark in marks for part in mark.shard.parts}:
         if (folder / manifest.partial(name)).exists():

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bytepair import _core, corpus
-from bytepair.counting import Job
-from bytepair.counts import Counts
+from bytepair import _core
+from bytepair._internal.progress import Bar, Callback
+from bytepair.corpus.source import Source
 from bytepair.errors import CountsError
-from bytepair.progress import Bar, Callback
 from bytepair.tokenizer import Tokenizer
-from bytepair.train import Ties
+from bytepair.training.counting import CountJob
+from bytepair.training.counts import Counts
+from bytepair.training.trainer import Ties
 
 
 def resume(
@@ -73,7 +74,7 @@ def resume(
 
 def extend(
     tokenizer: Tokenizer,
-    source: corpus.Source | Counts,
+    source: Source | Counts,
     extra: int,
     *,
     ties: Ties = "rustbpe",
@@ -120,7 +121,7 @@ def extend(
                 raise CountsError("column says how text is read, and counts hold no text")
             counts = source
         else:
-            counts = Job(source, tokenizer.pattern, threads=threads, column=column).run(bar)
+            counts = CountJob(source, tokenizer.pattern, threads=threads, column=column).run(bar)
         _check_pattern(tokenizer, counts)
         model = _core.extend(
             tokenizer,

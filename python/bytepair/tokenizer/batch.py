@@ -11,9 +11,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from bytepair import _core, arrow, corpus
+from bytepair import _core
+from bytepair.corpus import arrow
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.kinds import is_plain_text
+from bytepair.corpus.read import TextBatch, read_batches
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 #: What special tokens in a text mean; see `Tokenizer.encode`.
-Special: TypeAlias = "Literal['text', 'all', 'error'] | Collection[str] | None"
+SpecialMode: TypeAlias = "Literal['text', 'all', 'error'] | Collection[str] | None"
 Ids: TypeAlias = "NDArray[np.uint16 | np.uint32]"
 
 MOST_IN_LIST_ARRAY = 2**31 - 1
@@ -38,7 +40,7 @@ class BulkMethods(_core.Tokenizer):
         self,
         array: Any,
         *,
-        special: Special = None,
+        special: SpecialMode = None,
         prepend: str | int | None = None,
         append: str | int | None = None,
         threads: int | None = None,
@@ -98,7 +100,7 @@ class BulkMethods(_core.Tokenizer):
         errors: Literal["strict", "replace"] = "strict",
         column: str = "text",
         max_document_bytes: int = DOCUMENT_BYTES,
-        special: Special = None,
+        special: SpecialMode = None,
         prepend: str | int | None = None,
         append: str | int | None = None,
         threads: int | None = None,
@@ -157,7 +159,7 @@ class BulkMethods(_core.Tokenizer):
                     raise ValueError(
                         f"separator is for plain text, and {path} is none; leave it out"
                     )
-                batches = corpus.batches(
+                batches = read_batches(
                     [Path(path)], column=column, errors=errors,
                     max_document_bytes=max_document_bytes,
                 )  # fmt: skip
@@ -172,7 +174,7 @@ class BulkMethods(_core.Tokenizer):
             )  # fmt: skip
 
     def _encode_batches(
-        self, batches: Iterator[corpus.Batch], **options: Any
+        self, batches: Iterator[TextBatch], **options: Any
     ) -> tuple[Ids, NDArray[np.int64]]:
         """Encode documents batch by batch."""
         import numpy as np

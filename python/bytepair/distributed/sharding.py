@@ -17,16 +17,16 @@ from typing import Any, Final, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair import corpus
+from bytepair._internal.progress import Bar, Callback, Position
+from bytepair.corpus.source import Source
 from bytepair.distributed import on_ray, tasks
 from bytepair.distributed.tasks import Task
 from bytepair.errors import InUseError, ShardError
-from bytepair.progress import Bar, Callback, Position
 from bytepair.shards import Manifest, manifest
 from bytepair.shards.disk import DiskFile
 from bytepair.shards.encode import encode_all
-from bytepair.shards.job import Encoded, Job, Left, Options, Place, make_job
-from bytepair.shards.write import Cut, finish, finished
+from bytepair.shards.job import Address, Encoded, Left, ShardJob, ShardOptions, make_job
+from bytepair.shards.writer import Cut, finish, finished
 from bytepair.tokenizer import Tokenizer
 
 PARTS: Final = ".parts"
@@ -35,7 +35,7 @@ DOCUMENTS: Final = 1 << 13
 
 
 def shard(
-    source: corpus.Source,
+    source: Source,
     tokenizer: Tokenizer,
     out: str | os.PathLike[str],
     *,
@@ -45,7 +45,7 @@ def shard(
     threads: int | None = None,
     task_bytes: int = tasks.TASK_BYTES,
     progress: bool | Callback | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[ShardOptions],
 ) -> Manifest | None:
     """Write token shards with many processes; the result is that of `bytepair.shards.write`.
 
@@ -105,7 +105,7 @@ def shard(
     return assemble(Path(out), job, work, progress) if tasks.all_done(root, work) else None
 
 
-def encode_task(task: Task, job: Job, root: Path, threads: int | None) -> None:
+def encode_task(task: Task, job: ShardJob, root: Path, threads: int | None) -> None:
     """Encode the files of a task to a part, unless it is there."""
 
     def work(task: Task, folder: Path) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def encode_task(task: Task, job: Job, root: Path, threads: int | None) -> None:
     tasks.run(root, [task], work)
 
 
-def _write_part(job: Job, folder: Path, threads: int | None) -> dict[str, Any]:
+def _write_part(job: ShardJob, folder: Path, threads: int | None) -> dict[str, Any]:
     """Write ids, and for each document how many ids and how many bytes of text it has."""
     skipped: list[Left] = []
     tokens = documents = 0
@@ -138,7 +138,7 @@ def _write_part(job: Job, folder: Path, threads: int | None) -> dict[str, Any]:
 
 
 def assemble(
-    folder: Path, job: Job, work: list[Task], progress: bool | Callback | None = None
+    folder: Path, job: ShardJob, work: list[Task], progress: bool | Callback | None = None
 ) -> Manifest | None:
     """Cut the parts of all tasks into shards; None if another process is doing so.
 
@@ -154,7 +154,7 @@ def assemble(
                     position = Position(sum(mark["tokens"] for mark in said))
                     with Cut(job, folder, marks, bar, position) as run:
                         position.enter(sum(mark.shard.tokens for mark in marks))
-                        for item in _parts(folder / PARTS, work, Place(*following), job.dtype):
+                        for item in _parts(folder / PARTS, work, Address(*following), job.dtype):
                             if not isinstance(item, dict):
                                 position.enter(len(item.ids))
                                 position.within(1.0)
@@ -169,7 +169,7 @@ def assemble(
 
 
 def _parts(
-    root: Path, work: list[Task], start: Place, dtype: np.dtype[Any]
+    root: Path, work: list[Task], start: Address, dtype: np.dtype[Any]
 ) -> Iterator[Encoded | Left]:
     """The documents of the parts from a place on; after each part what it left out."""
     for task in work[start.input :]:
@@ -182,11 +182,11 @@ def _parts(
         ends = np.concatenate([np.zeros((1, 2), np.int64), np.cumsum(rows, axis=0)])
         first = start.row if task.number == start.input else 0
         for begin in range(first, len(rows), DOCUMENTS):
-            yield _slice(ids, ends[begin : begin + DOCUMENTS + 1], Place(task.number, begin))
+            yield _slice(ids, ends[begin : begin + DOCUMENTS + 1], Address(task.number, begin))
         yield from said["skipped"]
 
 
-def _slice(ids: NDArray[Any], ends: NDArray[np.int64], place: Place) -> Encoded:
+def _slice(ids: NDArray[Any], ends: NDArray[np.int64], place: Address) -> Encoded:
     offsets, text_ends = ends[:, 0], ends[:, 1]
     used = ids[int(offsets[0]) : int(offsets[-1])]
     return Encoded(used, offsets - offsets[0], text_ends, np.zeros(1, np.int64), [place])

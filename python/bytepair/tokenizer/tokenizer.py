@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from bytepair import _core
-from bytepair.bulk import BulkMethods, Special
+from bytepair._internal.drawing import draw_all, terminal
 from bytepair.chat.methods import ChatMethods
 from bytepair.errors import FileFormatError, FormatError, PatternError, VocabularyError
 from bytepair.formats import roles
-from bytepair.formats.files import read_file
-from bytepair.formats.files import write_whole as write_whole
+from bytepair.formats.files import FILE_NAME, read_file, write_whole
 from bytepair.formats.parts import Asked, marks, unspeakable
-from bytepair.view import draw_all, terminal
+from bytepair.tokenizer.batch import BulkMethods, SpecialMode
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-FILE_NAME = "tokenizer.bytepair"
 MAGIC = b"BYTEPAIR"
 
 
@@ -570,7 +568,7 @@ class Tokenizer(BulkMethods, ChatMethods):
         self,
         text: str,
         *,
-        special: Special = None,
+        special: SpecialMode = None,
         color: bool | None = None,
     ) -> str:
         """Show how a text is split: each token on its own background, for a terminal.

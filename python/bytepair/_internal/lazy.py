@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from importlib import import_module
 
 
-def late(package: str, homes: Mapping[str, str]) -> None:
+def lazy(package: str, homes: Mapping[str, str]) -> None:
     """Give a package names that are imported when they are asked for.
 
     Args:

@@ -22,7 +22,7 @@ def plain(array: pa.Array) -> pa.Array:
 
     Example:
         >>> import pyarrow as pa
-        >>> from bytepair.arrow import plain
+        >>> from bytepair.corpus.arrow import plain
         >>> plain(pa.array(["one", "two", "one"]).dictionary_encode()).to_pylist()
         ['one', 'two', 'one']
     """
@@ -44,7 +44,7 @@ def offsets(texts: pa.Array) -> NDArray[Any]:
 
     Example:
         >>> import pyarrow as pa
-        >>> from bytepair.arrow import offsets
+        >>> from bytepair.corpus.arrow import offsets
         >>> offsets(pa.array(["one", "two"])[1:]).tolist()
         [3, 6]
     """
@@ -63,7 +63,7 @@ def data(texts: pa.Array) -> NDArray[np.uint8]:
 
     Example:
         >>> import pyarrow as pa
-        >>> from bytepair.arrow import data
+        >>> from bytepair.corpus.arrow import data
         >>> data(pa.array(["one", "two"])).tobytes()
         b'onetwo'
     """

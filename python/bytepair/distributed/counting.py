@@ -17,14 +17,16 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair import _core, corpus, counting
+from bytepair import _core
 from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.counts import Counts
+from bytepair.corpus.documents import Input, inputs, read, require
+from bytepair.corpus.source import Source, is_url
 from bytepair.distributed import on_ray, tasks
 from bytepair.distributed.tasks import Task
-from bytepair.documents import Input, inputs, is_url, read, require
 from bytepair.errors import CountOverflowError, InUseError, ShardError
 from bytepair.shards import manifest
+from bytepair.training import counting
+from bytepair.training.counts import Counts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,7 +37,7 @@ TASK_BIT: Final = 40
 
 
 def count(
-    source: corpus.Source,
+    source: Source,
     out: str | os.PathLike[str] | None = None,
     *,
     rank: int | None = None,

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from bytepair._internal.drawing import readable
 from bytepair.evaluate.compression import Compression
-from bytepair.evaluate.measure import Evaluation
+from bytepair.evaluate.evaluation import Evaluation
 from bytepair.evaluate.vocabulary import RENYI_ORDER
-from bytepair.view import readable
 
 Tone = Literal["", "good", "bad"]
 

@@ -17,14 +17,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from bytepair import _core, corpus
+from bytepair import _core
+from bytepair._internal.progress import Bar, Callback, Position
 from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion, most_page_bytes
 from bytepair.corpus.kinds import kind_of
 from bytepair.corpus.outputs import check_output_file
 from bytepair.corpus.parquet import rows_of
-from bytepair.counts import Counts
+from bytepair.corpus.read import Errors, TextBatch, batch_size, read_batches
+from bytepair.corpus.source import Limits, Source, files_of
 from bytepair.errors import ArgumentError, CorpusError, CountsError
-from bytepair.progress import Bar, Callback, Position
+from bytepair.training.counts import Counts
 
 #: A checkpoint is written this often, in seconds.
 SAVE_EVERY: Final = 300.0
@@ -39,7 +41,7 @@ _KEY: Final = "bytepair.checkpoint"
 
 
 def count(
-    source: corpus.Source,
+    source: Source,
     *,
     pattern: str = "nanochat",
     max_chars: int | None = None,
@@ -47,7 +49,7 @@ def count(
     threads: int | None = None,
     progress: bool | Callback | None = None,
     column: str = "text",
-    errors: corpus.Errors = "strict",
+    errors: Errors = "strict",
     memory_limit: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     max_document_bytes: int = DOCUMENT_BYTES,
@@ -93,10 +95,10 @@ def count(
         >>> counts.items()
         [(b'one', 1), (b' two', 1), (b' one', 1)]
     """
-    limits = corpus.Limits(max_chars, doc_cap)
+    limits = Limits(max_chars, doc_cap)
     source = opened(source, column, max_document_bytes)
     regex = _core.pattern(pattern)
-    job = Job(
+    job = CountJob(
         source, regex, limits, threads, column, errors, memory_limit, checkpoint,
         max_document_bytes,
     )  # fmt: skip
@@ -104,36 +106,35 @@ def count(
         return job.run(bar)
 
 
-def opened(
-    source: corpus.Source, column: str, max_document_bytes: int = DOCUMENT_BYTES
-) -> corpus.Source:
+def opened(source: Source, column: str, max_document_bytes: int = DOCUMENT_BYTES) -> Source:
     """The source; if it names URLs, the documents there.
 
     Example:
-        >>> from bytepair.counting import opened
+        >>> from bytepair.training.counting import opened
         >>> opened(["one", "two"], "text")
         ['one', 'two']
     """
-    from bytepair.documents import are_urls, documents
+    from bytepair.corpus.documents import read_documents
+    from bytepair.corpus.source import are_urls
 
     if not are_urls(source):
         return source
-    return documents(source, column, max_document_bytes=max_document_bytes)
+    return read_documents(source, column, max_document_bytes=max_document_bytes)
 
 
 @dataclass(frozen=True)
-class Job:
+class CountJob:
     """A count that is to be made; the fields are the arguments of `count`.
 
     Here the pattern is a regular expression and no name.
     """
 
-    source: corpus.Source
+    source: Source
     pattern: str
-    limits: corpus.Limits = field(default_factory=corpus.Limits)
+    limits: Limits = field(default_factory=Limits)
     threads: int | None = None
     column: str = "text"
-    errors: corpus.Errors = "strict"
+    errors: Errors = "strict"
     memory_limit: int | None = None
     checkpoint: str | os.PathLike[str] | None = None
     max_document_bytes: int = DOCUMENT_BYTES
@@ -174,16 +175,16 @@ class Job:
     def _parquet(self) -> list[Path]:
         """The files of a source of parquet files, of which all text is counted without a stop."""
         plain = self._is_unlimited() and self.errors == "strict" and self.checkpoint is None
-        files = (corpus.files(self.source) if plain else None) or []
+        files = (files_of(self.source) if plain else None) or []
         return files if all(kind_of(file) == "parquet" for file in files) else []
 
     def _is_unlimited(self) -> bool:
-        return self.limits == corpus.Limits()
+        return self.limits == Limits()
 
-    def _add_stream(self, source: corpus.Source, progress: _Progress, bar: Bar) -> None:
+    def _add_stream(self, source: Source, progress: _Progress, bar: Bar) -> None:
         """Read a source and count it, batch by batch."""
         named = self.pattern in _core.PATTERNS.values()
-        batches = corpus.batches(
+        batches = read_batches(
             source,
             column=self.column,
             limits=None if self._is_unlimited() else self.limits,
@@ -201,7 +202,7 @@ class Job:
         """What must be the same for a checkpoint to be of this count."""
         limits = (self.limits.max_chars, self.limits.doc_cap)
         options = {"column": self.column, "errors": self.errors, "limits": list(limits)}
-        files = corpus.files(self.source)
+        files = files_of(self.source)
         sizes = None if files is None else [[str(file), file.stat().st_size] for file in files]
         return {**options, "files": sizes}
 
@@ -209,7 +210,7 @@ class Job:
 class _Progress:
     """What is counted so far: what a checkpoint had, and what a counter has seen since."""
 
-    def __init__(self, job: Job, folder: str, position: Position) -> None:
+    def __init__(self, job: CountJob, folder: str, position: Position) -> None:
         self._job, self._folder, self._parts = job, folder, 0
         self.position = position
         self._saved: Counts | None = None
@@ -253,7 +254,7 @@ class _Progress:
                 "name another file, or remove it to count anew"
             )
 
-    def uncounted(self, stream: Iterator[corpus.Batch]) -> Iterator[corpus.Batch]:
+    def uncounted(self, stream: Iterator[TextBatch]) -> Iterator[TextBatch]:
         """The documents behind those that the checkpoint has."""
         skip, size = self._texts, self._bytes
         for batch in stream:
@@ -262,7 +263,7 @@ class _Progress:
                 continue
             head, rest = batch[:skip], batch[skip:]
             skip -= len(head)
-            size -= corpus.size(head)
+            size -= batch_size(head)
             if not skip and size:
                 break
             if len(rest):
@@ -301,7 +302,7 @@ class _Progress:
             self.position.leave()
         return is_read
 
-    def add(self, batch: corpus.Batch) -> None:
+    def add(self, batch: TextBatch) -> None:
         """Count a batch."""
         try:
             if isinstance(batch, list):
@@ -376,9 +377,9 @@ class _Progress:
         return new if self._saved is None else self._saved + new
 
 
-def _size_of(source: corpus.Source) -> int | None:
+def _size_of(source: Source) -> int | None:
     """The bytes of the files that a source names, if it names any."""
-    files = corpus.files(source)
+    files = files_of(source)
     return None if files is None else sum(file.stat().st_size for file in files)
 
 
@@ -388,7 +389,7 @@ def interrupts_held() -> Iterator[list[object]]:
 
     Example:
         >>> import signal
-        >>> from bytepair.counting import interrupts_held
+        >>> from bytepair.training.counting import interrupts_held
         >>> with interrupts_held() as pressed:
         ...     signal.raise_signal(signal.SIGINT)
         >>> len(pressed)
@@ -411,7 +412,7 @@ def memory() -> int:
     0 where the system does not say.
 
     Example:
-        >>> from bytepair.counting import memory
+        >>> from bytepair.training.counting import memory
         >>> memory() >= 0
         True
     """

@@ -52,7 +52,7 @@ _PILL: Final = (
 )
 
 
-class Part(NamedTuple):
+class Fragment(NamedTuple):
     """A part of a token.
 
     Attributes:
@@ -74,7 +74,7 @@ class Drawn(NamedTuple):
         ends_line: whether it ends with the end of a line.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[Fragment, ...]
     special: bool = False
     ends_line: bool = False
 
@@ -107,7 +107,7 @@ class Drawn(NamedTuple):
         return f"<span{written}>{inner}</span>"
 
 
-class Vocabulary(Protocol):
+class TokenSource(Protocol):
     """What has tokens, some of which are special: a `bytepair.Tokenizer`."""
 
     @property
@@ -136,7 +136,7 @@ def draw(token: bytes, *, special: bool = False) -> Drawn:
     return Drawn(tuple(_parts(text)), special, token.endswith(b"\n"))
 
 
-def draw_all(vocabulary: Vocabulary, ids: Iterable[int]) -> list[Drawn]:
+def draw_all(vocabulary: TokenSource, ids: Iterable[int]) -> list[Drawn]:
     """Say how the tokens of some ids are drawn.
 
     Args:
@@ -195,15 +195,15 @@ def terminal(tokens: Iterable[Drawn], *, color: bool | None = None) -> str:
     return ("" if color else "|").join(shown)
 
 
-def _parts(text: str) -> Iterator[Part]:
+def _parts(text: str) -> Iterator[Fragment]:
     for found in _PARTS.finditer(text):
         one = found.group()
         if found.lastgroup == "byte":
-            yield Part("byte", " ".join(f"{ord(c) - 0xDC00:02X}" for c in one))
+            yield Fragment("byte", " ".join(f"{ord(c) - 0xDC00:02X}" for c in one))
         elif found.lastgroup == "mark":
-            yield Part("mark", f"U+{ord(one):04X}")
+            yield Fragment("mark", f"U+{ord(one):04X}")
         else:
-            yield Part("text", "".join(map(_picture, one)))
+            yield Fragment("text", "".join(map(_picture, one)))
 
 
 def _picture(c: str) -> str:
@@ -214,7 +214,7 @@ def _picture(c: str) -> str:
     return "␡" if code == 0x7F else c
 
 
-def _bracketed(part: Part) -> str:
+def _bracketed(part: Fragment) -> str:
     if part.kind == "text":
         return part.shown
     return "".join(f"<{one}>" for one in part.shown.split(" "))

@@ -82,7 +82,7 @@ class Bar:
             a terminal.
 
     Example:
-        >>> from bytepair.progress import Bar
+        >>> from bytepair._internal.progress import Bar
         >>> with Bar(lambda stage, done, total: print(stage, done, total)) as bar:
         ...     bar.update("count", 10, None)
         count 10 None

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FORMAT: Final = b"1"
 _MAGIC: Final = b"PAR1"  # parquet begins with it
 _COLUMNS: Final = frozenset(("pretoken", "count"))
-_KEYS: Final = (b"bytepair.counts", b"bytepair.pattern", b"bytepair.unicode")
+_KEYS: Final = (b"bytepair.training.counts", b"bytepair.pattern", b"bytepair.unicode")
 
 
 class Counts:

@@ -1,78 +1,23 @@
-"""A conversation and a template in, ids and a mask out.
-
-A conversation becomes *segments*: a text, an id, or None where a message ends; and for each of them
-whether it is trained on. Texts stay apart from ids all the way into the core, which encodes them as
-ordinary text. That is why no text can become a special token, whatever it holds.
-"""
+"""A conversation and a template in, segments out, and from them ids and a mask."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bytepair import _core
+from bytepair.chat.segments import Conversation, Segments, Truncate, Untrained, messages_of
 from bytepair.chat.template import NANOCHAT, Part, Piece, Role, Special, Template
 from bytepair.errors import ConversationError, SpecialTokenError
 
 if TYPE_CHECKING:
     from bytepair.chat.jinja import JinjaTemplate
 
-#: A mapping with a list of messages under "messages", or that list.
-Conversation: TypeAlias = "Mapping[str, Any] | Sequence[Mapping[str, Any]]"
-
-#: What truncation may cut: any id, or whole messages only.
-Truncate: TypeAlias = Literal["tokens", "messages"]
-
-#: What happens to a conversation whose mask is all 0 or all 1.
-Untrained: TypeAlias = Literal["error", "keep"]
-
-
-@dataclass(slots=True)
-class Segments:
-    """The segments of one conversation after the other.
-
-    Attributes:
-        items: texts, ids, and None at the end of each message.
-        trained: for each item, 1 if it is trained on, else 0.
-        ends: where in `items` each conversation ends.
-    """
-
-    items: list[str | int | None] = field(default_factory=list)
-    trained: bytearray = field(default_factory=bytearray)
-    ends: list[int] = field(default_factory=list)
-
-    def encode(
-        self,
-        tokenizer: _core.Tokenizer,
-        *,
-        join: bool,
-        max_tokens: int | None,
-        truncate: Truncate,
-        threads: int | None,
-    ) -> tuple[Any, Any, Any]:
-        """Encode on all threads: the ids, the mask, and the offsets of the conversations."""
-        if max_tokens is not None and max_tokens < 0:
-            raise ValueError(f"max_tokens is {max_tokens}; it cannot be negative")
-        if truncate not in ("tokens", "messages"):
-            raise ValueError(f'truncate is {truncate!r}; it must be "tokens" or "messages"')
-        return _core.render(
-            tokenizer,
-            self.items,
-            bytes(self.trained),
-            self.ends,
-            join=join,
-            max_tokens=max_tokens,
-            whole_messages=truncate == "messages",
-            threads=threads,
-        )
-
-
 #: Consecutive segments of a template, ready to be appended: the items and their mask.
 _Frame: TypeAlias = "tuple[list[str | int | None], bytes]"
 
 
-class Writer:
+class TemplateWriter:
     """A template whose special tokens are ids of one tokenizer; it turns messages into segments."""
 
     def __init__(self, tokenizer: _core.Tokenizer, template: Template) -> None:
@@ -154,7 +99,7 @@ class Writer:
 class _Role:
     """One role of a template, its special tokens resolved."""
 
-    def __init__(self, writer: Writer, role: Role) -> None:
+    def __init__(self, writer: TemplateWriter, role: Role) -> None:
         self.open, self.close = writer.frames(role)
         self.trained = role.trained
         self.parts = {
@@ -201,21 +146,6 @@ class _Role:
         return self.parts[kind]
 
 
-def messages_of(conversation: Conversation) -> list[Any]:
-    """The messages of a conversation, which are at least one."""
-    messages = (
-        conversation.get("messages") if isinstance(conversation, dict | Mapping) else conversation
-    )
-    if not isinstance(messages, list | Sequence) or isinstance(messages, str | bytes):
-        raise ConversationError(
-            'a conversation is a mapping with a list under "messages", or that list; this is '
-            f"{type(conversation).__name__}"
-        )
-    if not messages:
-        raise ConversationError("a conversation needs at least one message; this one has none")
-    return list(messages)
-
-
 def _role_of(index: int, message: Any) -> str:
     role = message.get("role") if isinstance(message, dict | Mapping) else None
     if not isinstance(role, str):
@@ -233,18 +163,18 @@ def _text(index: int, content: object) -> str:
 
 
 def writer(tokenizer: _core.Tokenizer, template: Template | JinjaTemplate) -> Any:
-    """What turns conversations into segments under a template: a `Writer` or its like."""
+    """What turns conversations into segments under a template: a `TemplateWriter` or its like."""
     global _last
     if not isinstance(template, Template):
         return template.writer(tokenizer)
     last = _last
     if last is None or last.tokenizer is not tokenizer or last.template is not template:
-        _last = last = Writer(tokenizer, template)
+        _last = last = TemplateWriter(tokenizer, template)
     return last
 
 
 #: The writer that was used last: rendering in a loop makes one, not one for each conversation.
-_last: Writer | None = None
+_last: TemplateWriter | None = None
 
 
 def render(

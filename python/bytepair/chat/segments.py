@@ -1,0 +1,79 @@
+"""Texts and ids in the order of a conversation in, ids and a mask out.
+
+A conversation becomes *segments*: a text, an id, or None where a message ends; and for each of them
+whether it is trained on. Texts stay apart from ids all the way into the core, which encodes them as
+ordinary text. That is why no text can become a special token, whatever it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from bytepair import _core
+from bytepair.errors import ConversationError
+
+#: A mapping with a list of messages under "messages", or that list.
+Conversation: TypeAlias = "Mapping[str, Any] | Sequence[Mapping[str, Any]]"
+
+#: What truncation may cut: any id, or whole messages only.
+Truncate: TypeAlias = Literal["tokens", "messages"]
+
+#: What happens to a conversation whose mask is all 0 or all 1.
+Untrained: TypeAlias = Literal["error", "keep"]
+
+
+@dataclass(slots=True)
+class Segments:
+    """The segments of one conversation after the other.
+
+    Attributes:
+        items: texts, ids, and None at the end of each message.
+        trained: for each item, 1 if it is trained on, else 0.
+        ends: where in `items` each conversation ends.
+    """
+
+    items: list[str | int | None] = field(default_factory=list)
+    trained: bytearray = field(default_factory=bytearray)
+    ends: list[int] = field(default_factory=list)
+
+    def encode(
+        self,
+        tokenizer: _core.Tokenizer,
+        *,
+        join: bool,
+        max_tokens: int | None,
+        truncate: Truncate,
+        threads: int | None,
+    ) -> tuple[Any, Any, Any]:
+        """Encode on all threads: the ids, the mask, and the offsets of the conversations."""
+        if max_tokens is not None and max_tokens < 0:
+            raise ValueError(f"max_tokens is {max_tokens}; it cannot be negative")
+        if truncate not in ("tokens", "messages"):
+            raise ValueError(f'truncate is {truncate!r}; it must be "tokens" or "messages"')
+        return _core.render(
+            tokenizer,
+            self.items,
+            bytes(self.trained),
+            self.ends,
+            join=join,
+            max_tokens=max_tokens,
+            whole_messages=truncate == "messages",
+            threads=threads,
+        )
+
+
+def messages_of(conversation: Conversation) -> list[Any]:
+    """The messages of a conversation, which are at least one."""
+    messages = (
+        conversation.get("messages") if isinstance(conversation, dict | Mapping) else conversation
+    )
+    if not isinstance(messages, list | Sequence) or isinstance(messages, str | bytes):
+        raise ConversationError(
+            'a conversation is a mapping with a list under "messages", or that list; this is '
+            f"{type(conversation).__name__}"
+        )
+    if not messages:
+        raise ConversationError("a conversation needs at least one message; this one has none")
+    return list(messages)

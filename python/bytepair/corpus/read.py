@@ -1,0 +1,498 @@
+"""A source of text in, batches of documents out, ready to be counted.
+
+A source is whatever people have: texts, a file, many files, a folder, a glob, a column of Arrow
+data. A batch is a few megabytes, so that a corpus of any size streams through. Columns of Arrow
+data, and with them parquet and jsonl, stay columns: their bytes reach Rust without becoming Python
+strings.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from bytepair._internal.progress import Position
+from bytepair.corpus import arrow, bounds
+from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion
+from bytepair.corpus.kinds import compression_of, is_table, kind_of
+from bytepair.corpus.parquet import Heavy, open_parquet
+from bytepair.corpus.read_ahead import ahead
+from bytepair.corpus.source import Limits, Source, files_of
+from bytepair.errors import CorpusError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+#: What to do with bytes that are not UTF-8.
+Errors: TypeAlias = Literal["strict", "replace"]
+
+BATCH_CHARS: Final = 1 << 22
+BATCH_TEXTS: Final = 1 << 13
+BATCH_ROWS: Final = 1 << 10
+BATCH_BYTES: Final = 1 << 22
+PIECE_BYTES: Final = 1 << 24
+BLOCK_BYTES: Final = 1 << 20
+
+# A long text may be cut here without changing how a named pattern splits it: a pretoken ends before
+# a space that anything but white space precedes, and between a letter or digit and punctuation or a
+# newline. These are such of those places as bytes tell: white space beyond ASCII has none of the
+# first bytes in the first line, and what has those in the last is a Chinese character.
+_CUT: Final = re.compile(
+    rb"(?:[!-~]|[\xc3-\xe0\xe4-\xf4][\x80-\xbf]+)(?= )"
+    rb"|[A-Za-z0-9](?=[\n.,])"
+    rb"|[\xe5-\xe8][\x80-\xbf]{2}(?=[\n.,]|\xe3\x80[\x81\x82]|\xef\xbc\x8c)"
+)
+
+
+@dataclass(frozen=True)
+class Column:
+    """Documents as Arrow lays out strings.
+
+    Attributes:
+        data: uint8, the UTF-8 of all documents, end to end.
+        offsets: int32 or int64, where each document starts in `data`, and the end of the last.
+        place: where the documents come from, for messages.
+    """
+
+    data: NDArray[np.uint8]
+    offsets: NDArray[np.int32 | np.int64]
+    place: str
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, documents: slice) -> Column:
+        """Some documents that stand together."""
+        start, stop, _ = documents.indices(len(self))
+        return Column(self.data, self.offsets[start : max(start, stop) + 1], self.place)
+
+
+#: Documents that are on their way to be counted.
+TextBatch: TypeAlias = "list[str] | Column"
+
+
+def read_batches(
+    source: Source,
+    *,
+    column: str = "text",
+    limits: Limits | None = None,
+    may_cut: bool = False,
+    errors: Errors = "strict",
+    position: Position | None = None,
+    max_document_bytes: int = DOCUMENT_BYTES,
+) -> Iterator[TextBatch]:
+    """Read a source as batches of documents, in order.
+
+    Args:
+        source: an iterable of `str`, one document each; a path, or a list of paths, to text files
+            (one document a file), jsonl or parquet, each also `.gz` or `.zst`; a folder of such
+            files; a glob; or Arrow data: an array, a table or whatever has the Arrow interface, or
+            an iterable of such, as `bytepair.read_documents` gives.
+        column: the column of a table, or the field of a json object, that holds the text.
+        limits: how much to read; None means all.
+        may_cut: whether a long text file may be read in pieces, which changes nothing for the
+            named split patterns, but might for others.
+        errors: what to do with bytes of files and of Arrow data that are not UTF-8: `"strict"`
+            leaves an error, at the latest to whoever takes the documents; `"replace"` puts U+FFFD
+            in their place, as Python does.
+        position: is told which part of the files is read.
+        max_document_bytes: a longer document of a file is an error. It does not hold for one that
+            may be read in pieces.
+
+    Raises:
+        CorpusError: if there is nothing to read, or a file cannot be read as what its ending says
+            (`bytepair.corpus.kinds`); the message names the file and the place.
+
+    Example:
+        >>> from bytepair.corpus.read import read_batches
+        >>> list(read_batches(["one text", "another"]))
+        [['one text', 'another']]
+    """
+    position = position or Position()
+    how = _How(column, may_cut, errors, max_document_bytes, position)
+    stream = _open(source, how)
+    if errors == "replace":
+        stream = (_replaced(batch) for batch in stream)
+    return stream if limits is None else _limited(stream, limits, position)
+
+
+@dataclass(frozen=True)
+class _How:
+    """How files are read; the fields are the arguments of `batches`."""
+
+    column: str
+    may_cut: bool
+    errors: Errors
+    max_document_bytes: int
+    position: Position
+
+
+def batch_size(batch: TextBatch) -> int:
+    """How many bytes the documents of a batch have.
+
+    Example:
+        >>> from bytepair.corpus.read import batch_size
+        >>> batch_size(["one", "é"])
+        5
+    """
+    if isinstance(batch, Column):
+        return int(batch.offsets[-1] - batch.offsets[0])
+    return sum(len(text.encode("utf-8", "surrogatepass")) for text in batch)
+
+
+def _open(source: Source, how: _How) -> Iterator[TextBatch]:
+    named = files_of(source)
+    if named is not None:
+        return ahead(_read_files(named, how))
+    if isinstance(source, bytes):
+        raise CorpusError("the source is bytes; decode it to str and pass a list of texts")
+    if is_arrow(source):
+        return _read_arrow(source, how.column, "the Arrow data")
+    if not isinstance(source, Iterable):
+        raise CorpusError(f"a {type(source).__name__} is no source of text; see bytepair.corpus")
+    return _read_texts(source, how.column)
+
+
+# ---------------------------------------------------------------------------- texts
+
+
+def _read_texts(texts: Iterable[Any], column: str) -> Iterator[TextBatch]:
+    """Gather texts into batches of a few megabytes; pass on batches of Arrow data."""
+    batch: list[str] = []
+    chars = 0
+    for index, text in enumerate(texts):
+        if is_arrow(text):
+            if batch:
+                yield batch
+                batch, chars = [], 0
+            yield from _read_arrow(text, column, f"item {index} of the source")
+            continue
+        if not isinstance(text, str):
+            raise CorpusError(f"text {index} of the source is {type(text).__name__}, not str")
+        batch.append(text)
+        chars += len(text)
+        if chars >= BATCH_CHARS or len(batch) >= BATCH_TEXTS:
+            yield batch
+            batch, chars = [], 0
+    if batch:
+        yield batch
+
+
+# ---------------------------------------------------------------------------- files
+
+
+def _read_files(named: list[Path], how: _How) -> Iterator[TextBatch]:
+    failures: tuple[type[Exception], ...] = (OSError,)
+    by_arrow = any(is_table(file) for file in named)
+    if by_arrow:
+        import pyarrow as pa
+
+        failures = (OSError, pa.ArrowException)
+    for file in named:
+        try:
+            how.position.enter(file.stat().st_size)
+            match kind_of(file):
+                case "parquet":
+                    yield from _read_parquet(file, how)
+                case "jsonl":
+                    yield from _read_jsonl(file, how)
+                case "text":
+                    yield from _read_text(file, how)
+        except failures as error:
+            raise CorpusError(f"{file}: {error}") from error
+    if by_arrow:  # what comes next needs memory of its own
+        pa.default_memory_pool().release_unused()
+
+
+def _stream(path: Path) -> Any:
+    """A readable stream over a file, decompressed by its ending."""
+    return _stream_of(path)[0]
+
+
+def _stream_of(path: Path) -> tuple[Any, Any]:
+    """A readable stream over a file, decompressed by its ending, and the file below it."""
+    compression = compression_of(path)
+    if compression is None:
+        file = path.open("rb")
+        return file, file
+    import pyarrow as pa
+
+    file = pa.OSFile(str(path))
+    return pa.CompressedInputStream(file, compression), file
+
+
+def _blocks(path: Path, how: _How) -> Iterator[bytes]:
+    """The bytes of a file, decompressed by its ending, a few megabytes at a time."""
+    whole = max(path.stat().st_size, 1)
+    stream, file = _stream_of(path)
+    with stream:
+        for block in bounds.blocks(stream, PIECE_BYTES, Expansion(str(path), whole)):
+            how.position.within(file.tell() / whole)
+            yield block
+
+
+def _read_text(path: Path, how: _How) -> Iterator[TextBatch]:
+    """One text file is one document, in pieces if it is long and may be cut."""
+    if how.may_cut:
+        yield from _read_pieces(path, how)
+        return
+    text = bounds.whole(_blocks(path, how), how.max_document_bytes)
+    if text is None:
+        raise CorpusError(f"{path}: {bounds.too_long(how.max_document_bytes)}")
+    yield [_decode(text, path, 0, how.errors)]
+
+
+def _read_pieces(path: Path, how: _How) -> Iterator[TextBatch]:
+    done, rest = 0, b""
+    for block in _blocks(path, how):
+        piece = rest + block
+        known = max(len(rest) - 8, 0)  # what may be cut before it was cut already
+        cut = _last_cut(piece, known) if len(block) == PIECE_BYTES else len(piece)
+        rest = piece[cut:]
+        if len(rest) > how.max_document_bytes:
+            raise CorpusError(f"{path}: {bounds.too_long(how.max_document_bytes)}")
+        if cut:
+            yield [_decode(piece[:cut], path, done, how.errors)]
+        done += cut
+    if rest or not done:
+        yield [_decode(rest, path, done, how.errors)]
+
+
+def _last_cut(piece: bytes, first: int = 0) -> int:
+    """The last place from `first` on at which a piece may be cut; 0 if there is none."""
+    for start in range(max(0, len(piece) - 4096), max(first - 4096, -1), -4096):
+        cuts = [found.end() for found in _CUT.finditer(piece, start, start + 4098)]
+        if cuts:
+            return cuts[-1]
+    return 0
+
+
+def _decode(piece: bytes, path: Path, before: int, errors: Errors) -> str:
+    try:
+        return piece.decode(errors=errors)
+    except UnicodeDecodeError as error:
+        raise CorpusError(
+            f'{path} is not UTF-8 at byte {before + error.start}; pass errors="replace" to go on'
+        ) from None
+
+
+def _read_parquet(path: Path, how: _How) -> Iterator[TextBatch]:
+    import pyarrow as pa
+
+    packed = compression_of(path) is not None
+    source = _stream(path) if packed else pa.OSFile(str(path))
+    name = None if packed else str(path)
+    expansion = Expansion(str(path), path.stat().st_size)
+    with open_parquet(source, expansion, packed=packed, path=name) as file:
+        check_column(how.column, file.schema, str(path))
+        most, row = bounds.most_page_bytes(how.max_document_bytes), 0
+        for texts in file.batches(how.column, BATCH_BYTES, most):
+            if isinstance(texts, Heavy):
+                raise CorpusError(f"{path}, row {row}: {texts.reason}")
+            how.position.within((row + len(texts)) / max(file.metadata.num_rows, 1))
+            yield _checked(_column(texts, f"{path}, from row {row} on"), path, row, how)
+            row += len(texts)
+
+
+def _read_jsonl(path: Path, how: _How) -> Iterator[TextBatch]:
+    rows = nulls = 0
+    line = 1
+    for lines in bounds.whole_lines(_blocks(path, how), how.max_document_bytes):
+        if isinstance(lines, int):
+            reason = bounds.too_long(how.max_document_bytes, lines)
+            raise CorpusError(f"{path}, line {line}: {reason}")
+        for texts in _parse(lines, line, path, how.column):
+            yield _checked(_column(texts, f"{path}, from object {rows} on"), path, rows, how)
+            rows += len(texts)
+            nulls += texts.null_count
+        line += lines.count(b"\n")
+    if rows and nulls == rows:
+        raise CorpusError(f"{path}: no object has a field {how.column!r} with a text")
+
+
+def _parse(lines: bytes, first: int, path: Path, column: str) -> list[pa.Array]:
+    """The texts of whole lines; an error names the line, where `first` is the first."""
+    import pyarrow as pa
+
+    try:
+        return parse_jsonl(lines, column)
+    except pa.ArrowInvalid as error:
+        for number, line in enumerate(lines.splitlines(), first):
+            try:
+                parse_jsonl(line, column)
+            except pa.ArrowInvalid as reason:
+                what = str(reason).removesuffix(" in row 0")
+                raise CorpusError(f"{path}, line {number}: {what}") from None
+        raise CorpusError(f"{path}, from line {first} on: {error}") from None
+
+
+def _checked(documents: Column, path: Path, first: int, how: _How) -> Column:
+    """Documents of a file, of which none is too long."""
+    import numpy as np
+
+    sizes = np.diff(documents.offsets)
+    for row in np.flatnonzero(sizes > how.max_document_bytes).tolist():
+        reason = bounds.too_long(how.max_document_bytes, int(sizes[row]))
+        raise CorpusError(f"{path}, row {first + row}: {reason}")
+    return documents
+
+
+def parse_jsonl(lines: bytes, column: str) -> list[pa.Array]:
+    """The texts of whole lines of json objects.
+
+    Raises:
+        pyarrow.ArrowInvalid: if a line is no object, or its field no text.
+    """
+    import pyarrow as pa
+    import pyarrow.json as pj
+
+    if not lines or lines.isspace():
+        return []
+    parse = pj.ParseOptions(
+        explicit_schema=pa.schema([(column, pa.string())]), unexpected_field_behavior="ignore"
+    )
+
+    def read(block_size: int) -> list[pa.Array]:
+        options = pj.ReadOptions(block_size=block_size)
+        table = pj.read_json(pa.BufferReader(lines), read_options=options, parse_options=parse)
+        return list(table.column(0).chunks)
+
+    try:
+        return read(BLOCK_BYTES)
+    except pa.ArrowInvalid:  # maybe only an object longer than a block; all as one block will tell
+        return read(len(lines))
+
+
+# ---------------------------------------------------------------------------- Arrow
+
+
+def is_arrow(source: object) -> bool:
+    """Whether an object has the Arrow interface."""
+    return any(hasattr(source, f"__arrow_c_{kind}__") for kind in ("array", "stream"))
+
+
+def _read_arrow(source: Any, column: str, name: str) -> Iterator[TextBatch]:
+    import pyarrow as pa
+
+    if isinstance(source, pa.Array):
+        yield _column(source, name)
+    elif isinstance(source, pa.ChunkedArray):
+        for chunk in source.chunks:
+            yield _column(chunk, name)
+    elif hasattr(source, "__arrow_c_stream__"):
+        yield from _read_stream(source, column, name)
+    else:
+        yield from _read_arrow(_imported(source), column, name)
+
+
+def _read_stream(source: Any, column: str, name: str) -> Iterator[TextBatch]:
+    """A stream of record batches, or of arrays (a column that is no table)."""
+    import pyarrow as pa
+
+    try:
+        reader = pa.RecordBatchReader.from_stream(source)
+    except pa.ArrowInvalid:
+        yield from _read_arrow(pa.chunked_array(source), column, name)
+        return
+    check_column(column, reader.schema, name)
+    for batch in reader:
+        for start in range(0, batch.num_rows, BATCH_ROWS):
+            yield _column(batch.slice(start, BATCH_ROWS).column(column), name)
+
+
+def _imported(source: Any) -> Any:
+    """An array, or a record batch as a table, out of an object with the Arrow interface."""
+    import pyarrow as pa
+
+    imported = pa.array(source)
+    if pa.types.is_struct(imported.type):
+        return pa.Table.from_batches([pa.RecordBatch.from_struct_array(imported)])
+    return imported
+
+
+def check_column(column: str, schema: pa.Schema, place: str) -> None:
+    """Raise a `CorpusError` if a table has no such column, or one that is no text."""
+    import pyarrow as pa
+
+    names = schema.names
+    if column not in names:
+        raise CorpusError(f"{place} has no column {column!r}; it has {', '.join(names) or 'none'}")
+    try:
+        arrow.plain(pa.array([], schema.field(column).type))
+    except TypeError as error:
+        raise CorpusError(f"{place} has no text in its column {column!r}: {error}") from None
+
+
+def _column(array: pa.Array, place: str) -> Column:
+    """The buffers of a string array; a null is an empty document."""
+    try:
+        texts = arrow.plain(array)
+    except TypeError as error:
+        raise CorpusError(f"{place}: {error}") from None
+    texts = texts.fill_null("") if texts.null_count else texts
+    return Column(arrow.data(texts), arrow.offsets(texts), place)
+
+
+# ---------------------------------------------------------------------------- limits
+
+
+def _limited(
+    stream: Iterator[TextBatch], limits: Limits, position: Position
+) -> Iterator[TextBatch]:
+    """Cut documents and stop, by characters."""
+    total = 0
+    for batch in stream:
+        texts = batch if isinstance(batch, list) else strings(batch)
+        texts = texts if limits.doc_cap is None else [text[: limits.doc_cap] for text in texts]
+        for index, text in enumerate(texts):
+            total += len(text)
+            if limits.max_chars is not None and total > limits.max_chars:
+                yield texts[: index + 1]
+                return
+        if limits.max_chars is not None:
+            position.limit(total / limits.max_chars)
+        yield texts
+
+
+def strings(column: Column, errors: Errors = "strict") -> list[str]:
+    """The documents of a column as Python strings.
+
+    Raises:
+        CorpusError: if a document is not UTF-8 and `errors` is `"strict"`.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from bytepair.corpus.read import read_batches, strings
+        >>> [strings(column) for column in read_batches(pa.array(["one", "two"]))]
+        [['one', 'two']]
+    """
+    data, ends = column.data.tobytes(), column.offsets.tolist()
+    texts = []
+    for index, (start, end) in enumerate(itertools.pairwise(ends)):
+        try:
+            texts.append(data[start:end].decode(errors=errors))
+        except UnicodeDecodeError as error:
+            raise CorpusError(
+                f"{column.place}: document {index} is not UTF-8 at its byte {error.start}"
+            ) from None
+    return texts
+
+
+def _replaced(batch: TextBatch) -> TextBatch:
+    """The batch without bytes that are not UTF-8."""
+    if isinstance(batch, list):
+        return batch
+    starts = batch.offsets[:-1][batch.offsets[:-1] < len(batch.data)]
+    within = (batch.data[starts] & 0xC0) == 0x80
+    with contextlib.suppress(UnicodeDecodeError):
+        batch.data[batch.offsets[0] : batch.offsets[-1]].tobytes().decode()
+        if not within.any():
+            return batch
+    return strings(batch, "replace")

@@ -1,0 +1,16 @@
+"""Training: texts to counts, counts to merges, and what comes after.
+
+    >>> import bytepair
+    >>> counts = bytepair.count(["low lower lowest"])
+    >>> bytepair.train(counts, vocab_size=270).encode("lowest")
+    [260, 115, 116]
+
+The files: `counting` (texts to counts), `counts` (what they are), `trainer` (counts to a
+tokenizer), `grow` (resume, extend, and verify merges).
+"""
+
+from bytepair.training.counting import count
+from bytepair.training.counts import Counts
+from bytepair.training.trainer import NANOCHAT_SPECIAL_TOKENS, ExhaustedWarning, train
+
+__all__ = ["NANOCHAT_SPECIAL_TOKENS", "Counts", "ExhaustedWarning", "count", "train"]
