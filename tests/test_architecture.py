@@ -275,12 +275,6 @@ def test_encoding_and_training_load_no_arrays(tmp_path: Path) -> None:
     assert not LARGE & loaded_by(inspect.cleandoc(uses))
 
 
-@pytest.mark.parametrize("name", ["train", "documents", "pipeline"])
-def test_functions_keep_the_names_they_share_with_modules(name: str) -> None:
-    module = importlib.import_module(f"bytepair.{name}")
-    assert module is not getattr(bytepair, name) is getattr(module, name)
-
-
 def test_late_names_are_listed_and_others_refused() -> None:
     assert set(bytepair.__all__) <= set(dir(bytepair))
     assert set(bytepair.chat.__all__) <= set(dir(bytepair.chat))

@@ -35,6 +35,7 @@ if _TYPE_CHECKING:
         sample,
         shards,
     )
+    from bytepair._internal.drawing import readable
     from bytepair.corpus.documents import read_documents
     from bytepair.corpus.download import download_dataset
     from bytepair.pipeline import run_pipeline
@@ -50,6 +51,7 @@ _lazy(
     | dict.fromkeys(("Verdict", "extend", "resume", "verify"), "bytepair.training.grow")
     | {
         "download_dataset": "bytepair.corpus.download",
+        "readable": "bytepair._internal.drawing",
         "read_documents": "bytepair.corpus.documents",
         "run_pipeline": "bytepair.pipeline",
     },
@@ -81,6 +83,7 @@ __all__ = [
     "plan",
     "plot",
     "read_documents",
+    "readable",
     "reference",
     "report",
     "resume",

@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 import bytepair
-from bytepair._internal.drawing import readable
 from bytepair.cli import option
 
 
@@ -65,8 +64,8 @@ def inspect(
 
 def _named(special: str) -> str:
     """The name of a special token, whose characters a terminal must not obey."""
-    return readable(special.encode())
+    return bytepair.readable(special.encode())
 
 
 def _shown(tokens: list[bytes]) -> str:
-    return " ".join(readable(token).replace(" ", "·") for token in tokens)
+    return " ".join(bytepair.readable(token).replace(" ", "·") for token in tokens)
