@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair.corpus import read as reader
-from bytepair.corpus.source import Limits
+from bytepair.corpus.source import Limits, resolve
 from bytepair.errors import CorpusError
 from texts import hard_text
 
@@ -50,7 +50,8 @@ def test_files(folder: Path) -> None:
     assert read(folder / "a.parquet") == TEXTS
     assert read(str(folder / "b.jsonl")) == TEXTS
     assert read([folder / "c.txt", folder / "b.jsonl"]) == ["plain", *TEXTS]
-    assert read([str(folder / "c.txt")]) == ["plain"]
+    assert read(resolve(files=[str(folder / "c.txt")])) == ["plain"]
+    assert read(folder / name for name in ["c.txt"]) == ["plain"]
     assert read(folder) == [*TEXTS, *TEXTS, "plain"]
 
 
@@ -155,7 +156,7 @@ def test_a_long_text_of_any_script_is_read_in_pieces(
     [
         ("no such file", r"pass \[text\]"),
         ("none/*.txt", "no file matches"),
-        (["missing.parquet"], "no file 'missing.parquet'"),
+        (["missing.parquet"], "'missing.parquet' looks like the name of a file"),
         (b"bytes", "decode it to str"),
         (5, "int is no source"),
         ([1, 2], "text 0 of the source is int"),
@@ -193,7 +194,7 @@ def test_an_empty_folder_and_a_list_of_both(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="holds no file of a known kind"):
         read(tmp_path)
     (tmp_path / "a.txt").write_text("x")
-    with pytest.raises(CorpusError, match="both paths of files and other texts"):
+    with pytest.raises(CorpusError, match="looks like the name of a file"):
         read([str(tmp_path / "a.txt"), "some text"])
 
 

@@ -191,7 +191,7 @@ def test_a_command_that_is_pressed_several_times_saves(tmp_path: Path, pause: fl
     source.write_text(line * 5_000, encoding="utf-8")
     words = ["count", str(source), "-o", str(tmp_path / "c.parquet"), "--checkpoint", str(file)]
     program = (
-        "import sys\nfrom bytepair import cli, counting\n"
+        "import sys\nfrom bytepair import cli\nfrom bytepair.training import counting\n"
         "def told(self, bar):\n    print(self._current().texts, flush=True)\n"
         "counting._Progress.report = told\ncli.main()\n"
     )
@@ -275,7 +275,7 @@ def test_parquet_is_counted_as_it_is_read(
     write_tables(tmp_path, WORDS, **SHAPES[shape])
     expected = by_other_means(tmp_path)
     assert len(expected) > 100
-    monkeypatch.setattr(read, "batches", None)
+    monkeypatch.setattr(counting, "read_batches", None)
     for threads in (1, 2, 5):
         assert bytepair.count(tmp_path, threads=threads) == expected
     assert (
@@ -292,7 +292,7 @@ def test_a_large_row_group_is_read_in_parts(
     pq.write_table(pa.table({"text": texts}), file, compression="zstd")
     assert pq.ParquetFile(file).num_row_groups == 1
     expected = bytepair.count(texts)
-    monkeypatch.setattr(read, "batches", None)
+    monkeypatch.setattr(counting, "read_batches", None)
     assert bytepair.count(file, threads=2) == expected
     seen: list[int] = []
     counts = bytepair.count(file, threads=1, progress=lambda _, done, __: seen.append(done))
@@ -458,8 +458,8 @@ def test_urls_are_counted_and_trained_on(tmp_path: Path) -> None:
     expected = bytepair.count(WORDS)
     folder, file = source.as_uri(), (source / "a.parquet").as_uri()
     assert bytepair.count(folder) == expected
-    assert bytepair.count([file, file]) == expected * 2
-    assert bytepair.count([file, source / "a.parquet"]) == expected * 2
+    assert bytepair.count(files=[file, file]) == expected * 2
+    assert bytepair.count(files=[file, source / "a.parquet"]) == expected * 2
     trained = bytepair.train(WORDS, 360)
     assert bytepair.train(f"{folder}/*.parquet", 360) == trained
     assert bytepair.run_pipeline(folder, tmp_path / "made", 360).tokenizer == trained
@@ -467,6 +467,9 @@ def test_urls_are_counted_and_trained_on(tmp_path: Path) -> None:
         bytepair.count((source / "b.parquet").as_uri())
 
 
-def test_texts_that_look_like_urls_are_texts() -> None:
-    for texts in (["https://example.com/a", "https://example.com/b"], ["s3://x.parquet is a name"]):
-        assert bytepair.count(texts).text_bytes == sum(map(len, texts))
+def test_texts_that_look_like_urls_are_texts_if_that_is_said() -> None:
+    urls = ["https://example.com/a", "https://example.com/b"]
+    assert bytepair.count(texts=urls).text_bytes == sum(map(len, urls))
+    with pytest.raises(CorpusError, match=r"looks like the name of a file; pass files=.*texts="):
+        bytepair.count(urls)
+    assert bytepair.count(["s3://x.parquet is a name"]).text_bytes == 24

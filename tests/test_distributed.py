@@ -19,7 +19,7 @@ import pytest
 
 import bytepair
 from bytepair import distributed, shards
-from bytepair.corpus import documents
+from bytepair.corpus import source as source_module
 from bytepair.errors import ShardError
 from bytepair.shards import manifest
 
@@ -197,7 +197,7 @@ def test_jobs_do_not_mix(source: list[Path], trained: bytepair.Tokenizer, tmp_pa
     assert distributed.shard(source, trained, tmp_path / "out", **options) is None
     with pytest.raises(ShardError, match="another tokens_per_shard"):
         distributed.shard(source, trained, tmp_path / "out", tokens_per_shard=7, **options)
-    work = tasks.split(documents.inputs(source), SMALL["task_bytes"])
+    work = tasks.split(source_module.files_of(source), SMALL["task_bytes"])
     with (
         manifest.locked(work[1].folder(tmp_path / "out" / ".parts")),
         pytest.raises(ShardError, match="another run is working"),

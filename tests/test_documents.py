@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import bytepair
 import memory
 from bytepair.corpus import bounds, pages, parquet, read, source
+from bytepair.corpus.source import files_of
 from bytepair.errors import CorpusError
 
 #: The module: `bytepair.read_documents` is the function in it.
@@ -87,7 +88,7 @@ def test_training_on_batches_is_training_on_files(folder: Path) -> None:
 
 
 def pieces(path: Path, **options: Any) -> list[Any]:
-    (file,) = rooms.inputs(path)
+    (file,) = files_of(path)
     return list(rooms.read(file, "text", **options))
 
 
@@ -163,8 +164,8 @@ def test_documents_that_are_no_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ([], "must be files"),
-        (["a", 3], "must be files"),
+        ([], "names no files"),
+        ([3], "must be files"),
         ("no such", "no file or folder 'no such'; pass paths"),
     ],
 )
@@ -277,11 +278,12 @@ def test_memory_does_not_grow_with_row_groups_and_rows(tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "a.parquet", compression="none", use_dictionary=False)
     pq.write_table(pa.table({"text": ["x" * 250_000_000]}), tmp_path / "b.parquet")
     program = """
-        from bytepair.corpus.documents import Skip, inputs, read
-        found = list(read(inputs(sys.argv[1])[0], "text"))[:0]
+        from bytepair.corpus.documents import Skip, read
+        from bytepair.corpus.source import files_of
+        found = list(read(files_of(sys.argv[1])[0], "text"))[:0]
         before = peak_mb()
         rows = 0
-        for file in inputs(sys.argv[2:]):
+        for file in files_of(sys.argv[2:]):
             for piece in read(file, "text", max_bytes=1 << 27):
                 rows += piece.rows if isinstance(piece, Skip) else len(piece.texts)
         print(rows, peak_mb() - before)

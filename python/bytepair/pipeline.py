@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bytepair import _core
 from bytepair._internal.progress import Callback
 from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.corpus.documents import Input, read_documents
-from bytepair.corpus.source import Limits, Source, is_url
+from bytepair.corpus.source import Files, Input, Limits, Source
 from bytepair.errors import ShardError
 from bytepair.formats.files import FILE_NAME, write_whole
 from bytepair.tokenizer import Tokenizer, load
@@ -124,9 +123,6 @@ def run_pipeline(
     }  # fmt: skip
     TrainOptions(vocab_size, special_tokens, threads=threads).check(pattern)
     files = _checked(source, vocab_size, special_tokens, counting, sharding)
-    text = source
-    if any(is_url(file.name) for file in files):
-        text = read_documents(source, column, max_document_bytes=max_document_bytes)
     folder = Path(out)
     job = {
         "inputs": [[file.name, file.size] for file in files],
@@ -145,7 +141,7 @@ def run_pipeline(
     with manifest.locked(folder):
         _begin(folder, job)
         tok = _trained(
-            folder, text, step, vocab_size=vocab_size, special_tokens=special_tokens,
+            folder, files, step, vocab_size=vocab_size, special_tokens=special_tokens,
             progress=progress, threads=threads,
             counting={**counting, "max_document_bytes": max_document_bytes},
         )  # fmt: skip
@@ -215,7 +211,7 @@ def _remove(folder: Path, changed: list[str]) -> None:
 
 def _trained(
     folder: Path,
-    source: Source,
+    files: list[Input],
     step: Callable[[str, Callable[[], Any]], Any],
     *,
     vocab_size: int,
@@ -231,7 +227,7 @@ def _trained(
     path, checkpoint = folder / "counts.parquet", folder / "counts.checkpoint"
     if not path.exists():
         options: dict[str, Any] = {**counting, "threads": threads, "progress": progress}
-        counted = step("count", lambda: count(source, checkpoint=checkpoint, **options))
+        counted = step("count", lambda: count(Files(files), checkpoint=checkpoint, **options))
         counted.save(path)
     checkpoint.unlink(missing_ok=True)
     tok: Tokenizer = step("train", lambda: train(

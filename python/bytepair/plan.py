@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from bytepair.corpus.read import read_batches, strings
-from bytepair.corpus.source import Limits, Source
+from bytepair.corpus.source import Limits, Source, resolve
 from bytepair.errors import PlanError
 from bytepair.tokenizer import Tokenizer
 
@@ -184,13 +185,20 @@ def model_params(depth: int, width: int, vocab_size: int) -> int:
 
 
 def measure(
-    tokenizer: Tokenizer, source: Source, *, max_chars: int = MEASURED_CHARS
+    tokenizer: Tokenizer,
+    source: Source | None = None,
+    *,
+    files: Source | None = None,
+    texts: Iterable[str] | None = None,
+    max_chars: int = MEASURED_CHARS,
 ) -> tuple[float, float]:
     """Find how many characters a token has, and how many characters a second are encoded.
 
     Args:
         tokenizer: the tokenizer.
         source: text like that to be trained on, as in `bytepair.train`.
+        files: see there.
+        texts: see there.
         max_chars: how much of it to encode.
 
     Returns:
@@ -208,12 +216,13 @@ def measure(
     """
     chars = tokens = 0
     seconds = 0.0
-    for batch in read_batches(source, limits=Limits(max_chars)):
-        texts = batch if isinstance(batch, list) else strings(batch)
+    found = resolve(source, files=files, texts=texts)
+    for batch in read_batches(found, limits=Limits(max_chars)):
+        documents = batch if isinstance(batch, list) else strings(batch)
         started = time.perf_counter()
-        tokens += sum(map(len, tokenizer.encode_batch(texts)))
+        tokens += sum(map(len, tokenizer.encode_batch(documents)))
         seconds += time.perf_counter() - started
-        chars += sum(map(len, texts))
+        chars += sum(map(len, documents))
     if not tokens:
         raise PlanError("there is no text to measure")
     return chars / tokens, chars / seconds

@@ -82,7 +82,7 @@ def count(
     if checkpoint is not None and "-" in source:
         raise click.UsageError("--checkpoint needs files: standard input cannot be read again")
     counts = bytepair.count(
-        option.source(source, column, max_document_bytes),
+        files=option.files(source),
         max_chars=max_chars,
         max_document_bytes=max_document_bytes,
         column=column,

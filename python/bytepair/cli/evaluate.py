@@ -135,7 +135,7 @@ def _rivals(against: Sequence[str]) -> list[str]:
 
 def _texts(sources: dict[str, Sequence[str]], **options: Any) -> dict[str, list[str]]:
     return {
-        name: bytepair.evaluate.documents([Path(path) for path in paths], **options)
+        name: bytepair.evaluate.documents(files=paths, **options)
         for name, paths in sources.items()
         if paths
     }

@@ -197,14 +197,9 @@ force = click.option("--force", is_flag=True, help="Replace another tokenizer th
 ray = click.option("--ray", is_flag=True, help="Let a Ray cluster do the work.")
 
 
-def source(names: tuple[str, ...], column: str, max_document_bytes: int) -> Any:
-    """What a command line names: paths, or, where URLs are among them, the documents there.
-
-    A dash is standard input, as a text.
-    """
-    if any("://" in name for name in names):
-        return bytepair.read_documents(list(names), column, max_document_bytes=max_document_bytes)
-    return [_standard_input() if name == "-" else Path(name) for name in names]
+def files(names: tuple[str, ...]) -> list[str | Path]:
+    """The files that a command line names; a dash is standard input, as a text."""
+    return [_standard_input() if name == "-" else name for name in names]
 
 
 def _standard_input() -> Path:

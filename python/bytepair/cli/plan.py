@@ -76,8 +76,8 @@ def plan(
             "rate",
         )
         tok = bytepair.load(tokenizer, pattern=pattern)
-        source = [Path(name) for name in text] or bytepair.sample.paths()
-        chars_per_token, rate = bytepair.plan.measure(tok, source)
+        files = option.files(text) or bytepair.sample.paths()
+        chars_per_token, rate = bytepair.plan.measure(tok, files=files)
         vocab_size = tok.vocab_size
     needed = bytepair.plan.plan_data(
         params,

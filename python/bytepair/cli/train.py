@@ -95,8 +95,8 @@ def train(
     option.with_roles(untrained, roles)  # what is wrong with the roles is said before the training
     started = time.perf_counter()
     tokenizer = bytepair.train(
-        _source(source, column, max_document_bytes),
-        default_size if vocab_size is None else vocab_size,
+        vocab_size=default_size if vocab_size is None else vocab_size,
+        **_source(source),
         special_tokens=names,
         initial_tokens=initial,
         column=column,
@@ -133,13 +133,11 @@ def _saved(tokenizer: bytepair.Tokenizer, out: Path, force: bool) -> Path:
     raise AssertionError("there is always a next number")
 
 
-def _source(names: tuple[str, ...], column: str, max_document_bytes: int) -> Any:
-    """A single parquet file may hold counts instead of text."""
+def _source(names: tuple[str, ...]) -> dict[str, Any]:
+    """What is trained on; a single parquet file may hold counts instead of text."""
     if len(names) == 1 and bytepair.Counts.found_in(names[0]):
-        return bytepair.Counts.load(names[0])
-    if not names:
-        return bytepair.sample.paths()
-    return option.source(names, column, max_document_bytes)
+        return {"source": bytepair.Counts.load(names[0])}
+    return {"files": option.files(names) if names else bytepair.sample.paths()}
 
 
 def _curve(tokenizer: bytepair.Tokenizer) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from bytepair.errors import CorpusError
+
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
@@ -71,3 +73,16 @@ def data(texts: pa.Array) -> NDArray[np.uint8]:
 
     found = texts.buffers()[2] if len(texts) else None
     return np.frombuffer(b"" if found is None else found, np.uint8)
+
+
+def check_column(column: str, schema: pa.Schema, place: str) -> None:
+    """Raise a `CorpusError` if a table has no such column, or one that is no text."""
+    import pyarrow as pa
+
+    names = schema.names
+    if column not in names:
+        raise CorpusError(f"{place} has no column {column!r}; it has {', '.join(names) or 'none'}")
+    try:
+        plain(pa.array([], schema.field(column).type))
+    except TypeError as error:
+        raise CorpusError(f"{place} has no text in its column {column!r}: {error}") from None

@@ -9,19 +9,15 @@ the length that a document may have (`bytepair.corpus.bounds`).
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from bytepair.corpus import arrow, bounds, parquet
+from bytepair.corpus import arrow, bounds, jsonl, parquet
 from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion
-from bytepair.corpus.kinds import compression_of, is_listed, kind_of
-from bytepair.corpus.read import check_column, parse_jsonl
+from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.read_ahead import ahead
-from bytepair.corpus.source import Limits, Source, expand, is_url
+from bytepair.corpus.source import Input, Limits, Source, files_of
 from bytepair.errors import CorpusError
 
 if TYPE_CHECKING:
@@ -31,30 +27,6 @@ Split: TypeAlias = Literal["train", "val"]
 
 #: How much text a batch has, about.
 BATCH_BYTES: Final = 1 << 24
-
-
-@dataclass(frozen=True)
-class Input:
-    """A file with documents.
-
-    Attributes:
-        name: as the user names it.
-        size: bytes.
-        cloud: the Arrow file system in which it lies; None is that of this machine.
-        path: where it lies there.
-    """
-
-    name: str
-    size: int
-    cloud: Any
-    path: str
-
-    @property
-    def system(self) -> Any:
-        """The Arrow file system. Arrow takes a while to import, so this is not said before."""
-        from pyarrow.fs import LocalFileSystem
-
-        return self.cloud or LocalFileSystem()
 
 
 @dataclass(frozen=True)
@@ -129,7 +101,7 @@ def read_documents(
     """
     if start < 0 or step < 1:
         raise CorpusError(f"start is {start} and step {step}; pass at least 0 and 1")
-    files = part(inputs(source), split)
+    files = part(files_of(source), split)
     limits = Limits(max_chars, doc_cap)
     stream = _strided(files, column, start, step, max_document_bytes)
     return ahead(_record_batches(_limited(stream, limits), column))
@@ -148,79 +120,6 @@ def part(files: list[Input], split: Split | None) -> list[Input]:
     return files[-1:] if split == "val" else files[:-1]
 
 
-# ---------------------------------------------------------------------------- inputs
-
-
-def inputs(source: Source) -> list[Input]:
-    """The files that a path, a folder, a glob, a URL, or a list of such, stand for.
-
-    Raises:
-        CorpusError: if there is none, or one does not exist.
-    """
-    if isinstance(source, str | os.PathLike):
-        names = [os.fspath(source)]
-    elif isinstance(source, list | tuple) and source:
-        names = [os.fspath(name) if isinstance(name, str | os.PathLike) else "" for name in source]
-    else:
-        names = [""]
-    if "" in names:
-        raise CorpusError("the source must be files: paths, folders, globs or URLs")
-    return [file for name in names for file in (_remote(name) if is_url(name) else _local(name))]
-
-
-def _local(name: str) -> list[Input]:
-    found = expand(name, "pass paths, folders, globs or URLs of files")
-    return [Input(str(p), p.stat().st_size, None, str(p)) for p in found]
-
-
-def _remote(url: str) -> list[Input]:
-    from pyarrow.fs import FileSelector, FileType, LocalFileSystem
-
-    system, path = _file_system(url)
-    prefix = url[: len(url) - len(path)] if url.endswith(path) else ""
-    try:
-        if any(mark in path for mark in "*?["):
-            base = re.split(r"/[^/]*[*?\[]", path)[0]
-            found = system.get_file_info(FileSelector(base, recursive=True))
-            chosen = [i for i in found if PurePosixPath(i.path).match(path)]
-        else:
-            chosen = [system.get_file_info(path)]
-            if chosen[0].type == FileType.Directory:
-                found = system.get_file_info(FileSelector(path, recursive=True))
-                chosen = [info for info in found if is_listed(info.path)]
-    except Exception as error:  # those of other file systems have no common base
-        raise CorpusError(f"{url}: {error or type(error).__name__}") from error
-    files = sorted((i for i in chosen if i.type == FileType.File), key=lambda info: info.path)
-    if not files:
-        raise CorpusError(f"there is no file at {url}")
-    for info in files:
-        kind_of(info.path)  # which raises if it is not read
-    cloud = None if isinstance(system, LocalFileSystem) else system
-    return [Input(prefix + info.path, info.size, cloud, info.path) for info in files]
-
-
-def _file_system(url: str) -> tuple[Any, str]:
-    """The Arrow file system of a URL, or that of fsspec where Arrow has none."""
-    import pyarrow as pa
-    from pyarrow.fs import FileSystem, FSSpecHandler, PyFileSystem
-
-    try:
-        found: tuple[Any, str] = FileSystem.from_uri(url)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        try:
-            import fsspec
-
-            other, path = fsspec.core.url_to_fs(url)
-        except (ImportError, ValueError) as second:
-            raise CorpusError(f"{url}: {error}; and fsspec says: {second}") from error
-        found = PyFileSystem(FSSpecHandler(other)), path
-    except ImportError as error:  # Arrow asks huggingface_hub for hf://
-        raise ImportError(
-            f"to read {url}, install huggingface_hub: pip install 'bytepair[hub]'"
-        ) from error
-    return found
-
-
 # ---------------------------------------------------------------------------- reading
 
 
@@ -231,6 +130,7 @@ def read(
     first: int = 0,
     wanted: Callable[[int], bool] | None = None,
     max_bytes: int = DOCUMENT_BYTES,
+    replace: bool = False,
 ) -> Iterator[Rows | Skip]:
     """Read one file, in order.
 
@@ -240,6 +140,8 @@ def read(
         first: the row to begin with.
         wanted: says of a row group, by its number, whether to read it; None means all.
         max_bytes: a longer document is skipped.
+        replace: whether U+FFFD is put in the place of bytes that are not UTF-8; otherwise such a
+            document is skipped.
 
     Yields:
         Documents, and what cannot be read. Where batches end does not depend on `first`.
@@ -249,7 +151,7 @@ def read(
     after = 0
     try:
         for item in _raw(file, column, first, wanted, max_bytes):
-            for piece in _checked(item, max_bytes) if isinstance(item, Rows) else [item]:
+            for piece in _checked(item, max_bytes, replace) if isinstance(item, Rows) else [item]:
                 size = piece.rows if isinstance(piece, Skip) else len(piece.texts)
                 after = piece.first + (size or 0)
                 if size is None or after > first:
@@ -293,7 +195,7 @@ def _parquet(
     path = file.path if file.cloud is None and not packed else None
     expansion = Expansion(file.name, file.size)
     with parquet.open_parquet(opened, expansion, packed=packed, path=path) as table:
-        check_column(column, table.schema, "it")
+        arrow.check_column(column, table.schema, "it")
         row = 0
         for unit in range(table.metadata.num_row_groups):
             end = row + table.metadata.row_group(unit).num_rows
@@ -360,7 +262,7 @@ def _parsed(lines: bytes | int, column: str, max_bytes: int) -> Iterator[pa.Arra
         yield bounds.too_long(max_bytes, lines)
         return
     try:
-        yield from parse_jsonl(lines, column)
+        yield from jsonl.parse(lines, column)
     except pa.ArrowInvalid as error:
         middle = lines.find(b"\n", len(lines) // 2) + 1
         middle = middle if 0 < middle < len(lines) else lines.rfind(b"\n", 0, len(lines) - 1) + 1
@@ -381,7 +283,7 @@ def _text(file: Input, max_bytes: int) -> Iterator[Rows | Skip]:
     yield Rows(0, 0, pa.array([data], pa.binary()).view(pa.string()))
 
 
-def _checked(rows: Rows, max_bytes: int) -> Iterator[Rows | Skip]:
+def _checked(rows: Rows, max_bytes: int, replace: bool) -> Iterator[Rows | Skip]:
     """The documents of a column that are UTF-8 and not too long, and the others as skips."""
     import numpy as np
     import pyarrow as pa
@@ -394,7 +296,10 @@ def _checked(rows: Rows, max_bytes: int) -> Iterator[Rows | Skip]:
     try:
         texts.validate(full=True)
     except pa.ArrowInvalid:
-        wrong |= _not_utf8(texts)
+        if replace:
+            texts = _replaced(texts)
+        else:
+            wrong |= _not_utf8(texts)
     start = 0
     for index in sorted(wrong):
         if index > start:
@@ -414,12 +319,24 @@ def _plain(texts: pa.Array) -> pa.Array:
     return texts.fill_null("") if texts.null_count else texts
 
 
-def _not_utf8(texts: pa.Array) -> dict[int, str]:
+def _replaced(texts: pa.Array) -> pa.Array:
+    """The texts with U+FFFD in the place of bytes that are not UTF-8."""
+    import pyarrow as pa
+
+    decoded = [text.as_py().decode(errors="replace") for text in _as_bytes(texts)]
+    return pa.array(decoded, texts.type)
+
+
+def _as_bytes(texts: pa.Array) -> pa.Array:
     import pyarrow as pa
 
     wide = pa.types.is_large_string(texts.type)
+    return texts.view(pa.large_binary() if wide else pa.binary())
+
+
+def _not_utf8(texts: pa.Array) -> dict[int, str]:
     wrong = {}
-    for index, text in enumerate(texts.view(pa.large_binary() if wide else pa.binary())):
+    for index, text in enumerate(_as_bytes(texts)):
         try:
             text.as_py().decode()
         except UnicodeDecodeError as error:

@@ -72,8 +72,8 @@ def is_listed(path: str | Path) -> bool:
     return _ending(path) in _KINDS
 
 
-def is_table(path: str | Path) -> bool:
-    """Whether a name has an ending of its own that no text has: a table's, or a compression's."""
+def is_read_by_arrow(path: str | Path) -> bool:
+    """Whether it takes Arrow to read a file of this name."""
     return compression_of(path) is not None or _KINDS.get(_ending(path), "text") != "text"
 
 
@@ -89,6 +89,17 @@ def is_plain_text(path: str | Path) -> bool:
         (True, False, False)
     """
     return kind_of(path) == "text" and compression_of(path) is None
+
+
+def has_known_ending(path: str | Path) -> bool:
+    """Whether a name ends as the name of a file does that is read, or refused, here.
+
+    Example:
+        >>> from bytepair.corpus.kinds import has_known_ending
+        >>> has_known_ending("a.txt.gz"), has_known_ending("b.csv"), has_known_ending("e.g.")
+        (True, True, False)
+    """
+    return compression_of(path) is not None or _ending(path) in {*_KINDS, *_REFUSED}
 
 
 def listed_endings() -> str:

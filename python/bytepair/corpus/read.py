@@ -17,12 +17,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from bytepair._internal.progress import Position
-from bytepair.corpus import arrow, bounds
+from bytepair.corpus import arrow, bounds, documents, jsonl
 from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion
-from bytepair.corpus.kinds import compression_of, is_table, kind_of
+from bytepair.corpus.kinds import compression_of, is_read_by_arrow, kind_of
 from bytepair.corpus.parquet import Heavy, open_parquet
 from bytepair.corpus.read_ahead import ahead
-from bytepair.corpus.source import Limits, Source, files_of
+from bytepair.corpus.source import (
+    Files,
+    Input,
+    Limits,
+    Resolved,
+    Source,
+    Texts,
+    is_arrow,
+    resolve,
+)
 from bytepair.errors import CorpusError
 
 if TYPE_CHECKING:
@@ -79,7 +88,7 @@ TextBatch: TypeAlias = "list[str] | Column"
 
 
 def read_batches(
-    source: Source,
+    source: Source | Resolved,
     *,
     column: str = "text",
     limits: Limits | None = None,
@@ -91,10 +100,7 @@ def read_batches(
     """Read a source as batches of documents, in order.
 
     Args:
-        source: an iterable of `str`, one document each; a path, or a list of paths, to text files
-            (one document a file), jsonl or parquet, each also `.gz` or `.zst`; a folder of such
-            files; a glob; or Arrow data: an array, a table or whatever has the Arrow interface, or
-            an iterable of such, as `bytepair.read_documents` gives.
+        source: what `bytepair.corpus.source` says a source is.
         column: the column of a table, or the field of a json object, that holds the text.
         limits: how much to read; None means all.
         may_cut: whether a long text file may be read in pieces, which changes nothing for the
@@ -147,33 +153,25 @@ def batch_size(batch: TextBatch) -> int:
     return sum(len(text.encode("utf-8", "surrogatepass")) for text in batch)
 
 
-def _open(source: Source, how: _How) -> Iterator[TextBatch]:
-    named = files_of(source)
-    if named is not None:
-        return ahead(_read_files(named, how))
-    if isinstance(source, bytes):
-        raise CorpusError("the source is bytes; decode it to str and pass a list of texts")
-    if is_arrow(source):
-        return _read_arrow(source, how.column, "the Arrow data")
-    if not isinstance(source, Iterable):
-        raise CorpusError(f"a {type(source).__name__} is no source of text; see bytepair.corpus")
-    return _read_texts(source, how.column)
+def _open(source: Source | Resolved, how: _How) -> Iterator[TextBatch]:
+    found = resolve(source)
+    if isinstance(found, Files):
+        return ahead(_read_files(found.files, how))
+    if isinstance(found, Texts):
+        return _read_texts(found.texts)
+    if is_arrow(found.data):
+        return _read_arrow(found.data, how.column, "the Arrow data")
+    return _read_columns(found.data, how.column)
 
 
 # ---------------------------------------------------------------------------- texts
 
 
-def _read_texts(texts: Iterable[Any], column: str) -> Iterator[TextBatch]:
-    """Gather texts into batches of a few megabytes; pass on batches of Arrow data."""
+def _read_texts(texts: Iterable[Any]) -> Iterator[TextBatch]:
+    """Gather texts into batches of a few megabytes."""
     batch: list[str] = []
     chars = 0
     for index, text in enumerate(texts):
-        if is_arrow(text):
-            if batch:
-                yield batch
-                batch, chars = [], 0
-            yield from _read_arrow(text, column, f"item {index} of the source")
-            continue
         if not isinstance(text, str):
             raise CorpusError(f"text {index} of the source is {type(text).__name__}, not str")
         batch.append(text)
@@ -185,30 +183,54 @@ def _read_texts(texts: Iterable[Any], column: str) -> Iterator[TextBatch]:
         yield batch
 
 
+def _read_columns(columns: Iterable[Any], column: str) -> Iterator[TextBatch]:
+    """The columns of an iterable of Arrow data."""
+    for index, data in enumerate(columns):
+        if not is_arrow(data):
+            raise CorpusError(
+                f"item {index} of the source is {type(data).__name__}, not Arrow data"
+            )
+        yield from _read_arrow(data, column, f"item {index} of the source")
+
+
 # ---------------------------------------------------------------------------- files
 
 
-def _read_files(named: list[Path], how: _How) -> Iterator[TextBatch]:
+def _read_files(files: list[Input], how: _How) -> Iterator[TextBatch]:
     failures: tuple[type[Exception], ...] = (OSError,)
-    by_arrow = any(is_table(file) for file in named)
+    by_arrow = any(is_read_by_arrow(file.path) or file.cloud is not None for file in files)
     if by_arrow:
         import pyarrow as pa
 
         failures = (OSError, pa.ArrowException)
-    for file in named:
+    for file in files:
         try:
-            how.position.enter(file.stat().st_size)
-            match kind_of(file):
-                case "parquet":
-                    yield from _read_parquet(file, how)
-                case "jsonl":
-                    yield from _read_jsonl(file, how)
-                case "text":
-                    yield from _read_text(file, how)
+            how.position.enter(file.size)
+            yield from _read_file(file, how)
         except failures as error:
-            raise CorpusError(f"{file}: {error}") from error
+            raise CorpusError(f"{file.name}: {error}") from error
     if by_arrow:  # what comes next needs memory of its own
         pa.default_memory_pool().release_unused()
+
+
+def _read_file(file: Input, how: _How) -> Iterator[TextBatch]:
+    if file.cloud is not None:
+        return _read_cloud(file, how)
+    path = Path(file.path)
+    match kind_of(path):
+        case "parquet":
+            return _read_parquet(path, how)
+        case "jsonl":
+            return _read_jsonl(path, how)
+        case "text":
+            return _read_text(path, how)
+
+
+def _read_cloud(file: Input, how: _How) -> Iterator[TextBatch]:
+    most, replace = how.max_document_bytes, how.errors == "replace"
+    for piece in documents.read(file, how.column, max_bytes=most, replace=replace):
+        rows = documents.require(file, piece)
+        yield _column(rows.texts, f"{file.name}, from row {rows.first} on")
 
 
 def _stream(path: Path) -> Any:
@@ -291,7 +313,7 @@ def _read_parquet(path: Path, how: _How) -> Iterator[TextBatch]:
     name = None if packed else str(path)
     expansion = Expansion(str(path), path.stat().st_size)
     with open_parquet(source, expansion, packed=packed, path=name) as file:
-        check_column(how.column, file.schema, str(path))
+        arrow.check_column(how.column, file.schema, str(path))
         most, row = bounds.most_page_bytes(how.max_document_bytes), 0
         for texts in file.batches(how.column, BATCH_BYTES, most):
             if isinstance(texts, Heavy):
@@ -322,11 +344,11 @@ def _parse(lines: bytes, first: int, path: Path, column: str) -> list[pa.Array]:
     import pyarrow as pa
 
     try:
-        return parse_jsonl(lines, column)
+        return jsonl.parse(lines, column)
     except pa.ArrowInvalid as error:
         for number, line in enumerate(lines.splitlines(), first):
             try:
-                parse_jsonl(line, column)
+                jsonl.parse(line, column)
             except pa.ArrowInvalid as reason:
                 what = str(reason).removesuffix(" in row 0")
                 raise CorpusError(f"{path}, line {number}: {what}") from None
@@ -344,38 +366,7 @@ def _checked(documents: Column, path: Path, first: int, how: _How) -> Column:
     return documents
 
 
-def parse_jsonl(lines: bytes, column: str) -> list[pa.Array]:
-    """The texts of whole lines of json objects.
-
-    Raises:
-        pyarrow.ArrowInvalid: if a line is no object, or its field no text.
-    """
-    import pyarrow as pa
-    import pyarrow.json as pj
-
-    if not lines or lines.isspace():
-        return []
-    parse = pj.ParseOptions(
-        explicit_schema=pa.schema([(column, pa.string())]), unexpected_field_behavior="ignore"
-    )
-
-    def read(block_size: int) -> list[pa.Array]:
-        options = pj.ReadOptions(block_size=block_size)
-        table = pj.read_json(pa.BufferReader(lines), read_options=options, parse_options=parse)
-        return list(table.column(0).chunks)
-
-    try:
-        return read(BLOCK_BYTES)
-    except pa.ArrowInvalid:  # maybe only an object longer than a block; all as one block will tell
-        return read(len(lines))
-
-
 # ---------------------------------------------------------------------------- Arrow
-
-
-def is_arrow(source: object) -> bool:
-    """Whether an object has the Arrow interface."""
-    return any(hasattr(source, f"__arrow_c_{kind}__") for kind in ("array", "stream"))
 
 
 def _read_arrow(source: Any, column: str, name: str) -> Iterator[TextBatch]:
@@ -401,7 +392,7 @@ def _read_stream(source: Any, column: str, name: str) -> Iterator[TextBatch]:
     except pa.ArrowInvalid:
         yield from _read_arrow(pa.chunked_array(source), column, name)
         return
-    check_column(column, reader.schema, name)
+    arrow.check_column(column, reader.schema, name)
     for batch in reader:
         for start in range(0, batch.num_rows, BATCH_ROWS):
             yield _column(batch.slice(start, BATCH_ROWS).column(column), name)
@@ -415,19 +406,6 @@ def _imported(source: Any) -> Any:
     if pa.types.is_struct(imported.type):
         return pa.Table.from_batches([pa.RecordBatch.from_struct_array(imported)])
     return imported
-
-
-def check_column(column: str, schema: pa.Schema, place: str) -> None:
-    """Raise a `CorpusError` if a table has no such column, or one that is no text."""
-    import pyarrow as pa
-
-    names = schema.names
-    if column not in names:
-        raise CorpusError(f"{place} has no column {column!r}; it has {', '.join(names) or 'none'}")
-    try:
-        arrow.plain(pa.array([], schema.field(column).type))
-    except TypeError as error:
-        raise CorpusError(f"{place} has no text in its column {column!r}: {error}") from None
 
 
 def _column(array: pa.Array, place: str) -> Column:

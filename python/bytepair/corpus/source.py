@@ -1,23 +1,59 @@
-"""A source of text in, what it names out: files, addresses in clouds, or nothing but texts.
+"""What people pass as a source of text in; files, texts or Arrow data out.
 
-A source is whatever people have: texts, a file, many files, a folder, a glob, a URL, or Arrow data.
+The type of a source says what it is, and nothing is guessed:
+
+| source | read as |
+| --- | --- |
+| `str`, `Path` | a path, a folder, a glob or a URL |
+| an iterable of `Path` | files |
+| an iterable of `str` | texts; if they look like paths, an error that names both readings |
+| what has the Arrow interface, or an iterable of such | Arrow data |
+| `files=`, `texts=` | what the keyword says |
 """
 
 from __future__ import annotations
 
 import glob
+import itertools
 import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, TypeAlias
+from pathlib import Path, PurePosixPath
+from typing import Any, Final, TypeAlias
 
-from bytepair.corpus.kinds import is_listed, is_table, kind_of, listed_endings
+from bytepair.corpus.kinds import has_known_ending, is_listed, kind_of, listed_endings
 from bytepair.errors import CorpusError
 
-#: Texts, a path, paths, a folder, a glob, or Arrow data.
+#: What a function that reads text takes; see the table above.
 Source: TypeAlias = "str | os.PathLike[str] | Iterable[str] | Iterable[os.PathLike[str]] | Any"
+
+#: So many items of an iterable are looked at to learn what it holds.
+LOOKED_AT: Final = 64
+
+
+@dataclass(frozen=True)
+class Input:
+    """A file with documents.
+
+    Attributes:
+        name: as the user names it.
+        size: bytes.
+        cloud: the Arrow file system in which it lies; None is that of this machine.
+        path: where it lies there.
+    """
+
+    name: str
+    size: int
+    cloud: Any
+    path: str
+
+    @property
+    def system(self) -> Any:
+        """The Arrow file system. Arrow takes a while to import, so this is not said before."""
+        from pyarrow.fs import LocalFileSystem
+
+        return self.cloud or LocalFileSystem()
 
 
 @dataclass(frozen=True)
@@ -42,54 +78,196 @@ class Limits:
                 raise CorpusError(f"{name} is {value}; pass at least 1, or None for no limit")
 
 
-def files_of(source: Source) -> list[Path] | None:
-    """The files that a source names, in the order in which they are read; None if it names none.
+@dataclass(frozen=True)
+class Files:
+    """A source that names files.
+
+    Attributes:
+        files: in the order in which they are read.
+    """
+
+    files: list[Input]
+
+    @property
+    def size(self) -> int:
+        """Of all files together, in bytes."""
+        return sum(file.size for file in self.files)
+
+    @property
+    def paths(self) -> list[Path] | None:
+        """Where the files lie, if all are on this machine."""
+        is_here = all(file.cloud is None for file in self.files)
+        return [Path(file.path) for file in self.files] if is_here else None
+
+
+@dataclass(frozen=True)
+class Texts:
+    """A source that holds the texts themselves.
+
+    Attributes:
+        texts: one document each.
+    """
+
+    texts: Iterable[str]
+
+
+@dataclass(frozen=True)
+class ArrowData:
+    """A source of columns in memory.
+
+    Attributes:
+        data: has the Arrow interface, or is an iterable of what has.
+    """
+
+    data: Any
+
+
+#: What a source has turned out to be.
+Resolved: TypeAlias = Files | Texts | ArrowData
+
+
+def resolve(source: Source | Resolved = None, *, files: Any = None, texts: Any = None) -> Resolved:
+    """Say what a source is.
+
+    Args:
+        source: see the table above.
+        files: a path, a folder, a glob or a URL, or an iterable of such.
+        texts: an iterable of `str`.
 
     Raises:
-        CorpusError: if a path, a folder or a glob has nothing behind it, or a file that is not
-            read.
+        CorpusError: if a path, a folder, a glob or a URL has nothing behind it, or a file that is
+            not read; if texts look like paths; or if this is no source of text.
+        TypeError: unless exactly one of the three is given.
 
     Example:
         >>> import bytepair
-        >>> from bytepair.corpus.source import files_of
-        >>> files_of(bytepair.sample.paths()) == bytepair.sample.paths()
+        >>> from bytepair.corpus.source import resolve
+        >>> resolve(["one text", "another"])
+        Texts(texts=['one text', 'another'])
+        >>> resolve(bytepair.sample.paths()) == resolve(files=bytepair.sample.paths())
         True
     """
-    if isinstance(source, str):
-        return expand(source, "for a text, and not a path, pass [text]")
-    if isinstance(source, os.PathLike):
-        return expand(os.fspath(source))
-    if isinstance(source, list | tuple) and are_paths(source):
-        return [file for path in source for file in expand(os.fspath(path))]
-    return None
+    if sum(one is not None for one in (source, files, texts)) != 1:
+        raise TypeError("pass one source of text: a source, files= or texts=")
+    if isinstance(source, Files | Texts | ArrowData):
+        return source
+    if texts is not None:
+        if isinstance(texts, str | bytes):
+            raise CorpusError(f"texts is a {type(texts).__name__}; pass a list of texts")
+        return Texts(texts)
+    if files is not None:
+        return Files(files_of(files))
+    if isinstance(source, str | os.PathLike):
+        return Files(files_of(source, "for a text, and not a path, pass [text]"))
+    if isinstance(source, bytes):
+        raise CorpusError("the source is bytes; decode it to str and pass a list of texts")
+    if is_arrow(source):
+        return ArrowData(source)
+    if not isinstance(source, Iterable):
+        raise CorpusError(f"a {type(source).__name__} is no source of text; see bytepair.corpus")
+    return _of_items(source)
 
 
-def are_paths(items: list[Any] | tuple[Any, ...]) -> bool:
-    """Whether a list names files. A list of strings does if every one of them exists."""
-    if not items:
-        return False
-    if all(isinstance(item, os.PathLike) for item in items):
-        return True
-    # Most texts are long or have lines; asking the system about each would take as long as
-    # counting them.
-    short = (item for item in items if isinstance(item, str) and len(item) < 4096)
-    names = [name for name in short if "\n" not in name and "\0" not in name]
-    found = sum(1 for name in names if _exists(name))
-    missing = [name for name in names if is_table(name) and not _exists(name)]
-    if missing and not re.search(r"\s", missing[0]):
-        raise CorpusError(f"there is no file {missing[0]!r}")
-    if found and found < len(items):
+def files_of(
+    names: Source, way_out: str = "pass paths, folders, globs or URLs of files"
+) -> list[Input]:
+    """The files that a path, a folder, a glob or a URL, or an iterable of such, stand for.
+
+    Args:
+        names: what names them.
+        way_out: what an error says that one may do if there is nothing behind a name.
+
+    Raises:
+        CorpusError: if there is nothing behind a name, or a file that is not read.
+    """
+    if isinstance(names, Files):
+        return names.files
+    if isinstance(names, str | os.PathLike):
+        names = [names]
+    if is_arrow(names) or not isinstance(names, Iterable):
+        raise CorpusError("the source must be files: paths, folders, globs or URLs")
+    found = []
+    for name in names:
+        if not isinstance(name, str | os.PathLike) or not os.fspath(name):
+            raise CorpusError("the source must be files: paths, folders, globs or URLs")
+        text = os.fspath(name)
+        found += _remote(text) if is_url(text) else _local(text, way_out)
+    if not found:
+        raise CorpusError("the source names no files")
+    return found
+
+
+def is_arrow(source: object) -> bool:
+    """Whether an object has the Arrow interface."""
+    return any(hasattr(source, f"__arrow_c_{kind}__") for kind in ("array", "stream"))
+
+
+def is_url(name: str) -> bool:
+    """Whether a name is a URL, and not a path."""
+    return re.match(r"[a-z][a-z0-9+.-]+://", name) is not None
+
+
+# ---------------------------------------------------------------------------- iterables
+
+
+def _of_items(items: Iterable[Any]) -> Resolved:
+    """What an iterable holds, by its first items."""
+    rest: Iterable[Any] = items
+    if isinstance(items, list | tuple):
+        first = list(items[:LOOKED_AT])
+    else:
+        stream = iter(items)
+        first = list(itertools.islice(stream, LOOKED_AT))
+        rest = itertools.chain(first, stream)
+    if any(isinstance(item, os.PathLike) for item in first):
+        if all(isinstance(item, os.PathLike) for item in first):
+            return Files(files_of(rest))
         raise CorpusError(
-            "the list holds both paths of files and other texts; pass one or the other"
+            "the source holds both paths and other items; pass files= for names of files, or "
+            "texts= for texts"
         )
-    return found > 0
+    if any(is_arrow(item) for item in first):
+        return ArrowData(rest)
+    _check_texts([item for item in first if isinstance(item, str)])
+    return Texts(rest)
+
+
+def _check_texts(first: list[str]) -> None:
+    """Texts must not look like the names of files.
+
+    Raises:
+        CorpusError: if one of them exists, or all look like paths.
+    """
+    found = next((text for text in first if _may_be_path(text) and _exists(text)), None)
+    if found is None and first and all(map(_looks_like_path, first)):
+        found = first[0]
+    if found is not None:
+        raise CorpusError(
+            f"the source holds str, which are texts, but {found!r} looks like the name of a file; "
+            "pass files=[...] to read the files, or texts=[...] to take the names as texts"
+        )
+
+
+def _may_be_path(text: str) -> bool:
+    """Most texts are long or have lines; to ask the system about each would take too long."""
+    return 0 < len(text) < 4096 and "\n" not in text and "\0" not in text
+
+
+def _looks_like_path(text: str) -> bool:
+    """Whether a text has no white space, and a separator or an ending that files have here."""
+    if not _may_be_path(text) or re.search(r"\s", text):
+        return False
+    return "/" in text or "\\" in text or has_known_ending(text)
 
 
 def _exists(name: str) -> bool:
     return bool(name) and os.path.exists(name)  # noqa: PTH110 - a text may be no valid path
 
 
-def expand(name: str, way_out: str = "look at its name") -> list[Path]:
+# ---------------------------------------------------------------------------- files
+
+
+def _expand(name: str, way_out: str) -> list[Path]:
     """The files that a path, a folder or a glob stands for, in sorted order.
 
     Args:
@@ -129,30 +307,54 @@ def _folder(folder: Path) -> list[Path]:
     return files
 
 
-def is_url(name: str) -> bool:
-    """Whether a name is a URL, and not a path."""
-    return re.match(r"[a-z][a-z0-9+.-]+://", name) is not None
+def _local(name: str, way_out: str) -> list[Input]:
+    found = _expand(name, way_out)
+    return [Input(str(p), p.stat().st_size, None, str(p)) for p in found]
 
 
-def are_urls(source: Source) -> bool:
-    """Whether a source that may also be texts names files of which some have URLs.
+def _remote(url: str) -> list[Input]:
+    from pyarrow.fs import FileSelector, FileType, LocalFileSystem
 
-    A list of nothing but strings does if all are URLs, one at least of a table or a packed file: it
-    could also be a corpus of addresses.
+    system, path = _file_system(url)
+    prefix = url[: len(url) - len(path)] if url.endswith(path) else ""
+    try:
+        if any(mark in path for mark in "*?["):
+            base = re.split(r"/[^/]*[*?\[]", path)[0]
+            found = system.get_file_info(FileSelector(base, recursive=True))
+            chosen = [i for i in found if PurePosixPath(i.path).match(path)]
+        else:
+            chosen = [system.get_file_info(path)]
+            if chosen[0].type == FileType.Directory:
+                found = system.get_file_info(FileSelector(path, recursive=True))
+                chosen = [info for info in found if is_listed(info.path)]
+    except Exception as error:  # those of other file systems have no common base
+        raise CorpusError(f"{url}: {error or type(error).__name__}") from error
+    files = sorted((i for i in chosen if i.type == FileType.File), key=lambda info: info.path)
+    if not files:
+        raise CorpusError(f"there is no file at {url}")
+    for info in files:
+        kind_of(info.path)  # which raises if it is not read
+    cloud = None if isinstance(system, LocalFileSystem) else system
+    return [Input(prefix + info.path, info.size, cloud, info.path) for info in files]
 
-    Example:
-        >>> from bytepair.corpus.source import are_urls
-        >>> are_urls("s3://bucket/folder"), are_urls(["s3://bucket/a.parquet"])
-        (True, True)
-        >>> are_urls(["https://example.com", "https://example.com/page"])
-        False
-    """
-    if isinstance(source, str):
-        return is_url(source)
-    if not isinstance(source, list | tuple):
-        return False
-    names = [name for name in source if isinstance(name, str)]
-    urls = [name for name in names if is_url(name) and not re.search(r"\s", name)]
-    if len(names) < len(source):
-        return bool(urls) and all(isinstance(name, str | os.PathLike) for name in source)
-    return len(urls) == len(source) and any(is_table(url) for url in urls)
+
+def _file_system(url: str) -> tuple[Any, str]:
+    """The Arrow file system of a URL, or that of fsspec where Arrow has none."""
+    import pyarrow as pa
+    from pyarrow.fs import FileSystem, FSSpecHandler, PyFileSystem
+
+    try:
+        found: tuple[Any, str] = FileSystem.from_uri(url)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        try:
+            import fsspec
+
+            other, path = fsspec.core.url_to_fs(url)
+        except (ImportError, ValueError) as second:
+            raise CorpusError(f"{url}: {error}; and fsspec says: {second}") from error
+        found = PyFileSystem(FSSpecHandler(other)), path
+    except ImportError as error:  # Arrow asks huggingface_hub for hf://
+        raise ImportError(
+            f"to read {url}, install huggingface_hub: pip install 'bytepair[hub]'"
+        ) from error
+    return found

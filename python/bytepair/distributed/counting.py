@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from bytepair import _core
 from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.corpus.documents import Input, inputs, read, require
-from bytepair.corpus.source import Source, is_url
+from bytepair.corpus.source import Files, Source, files_of
 from bytepair.distributed import on_ray, tasks
 from bytepair.distributed.tasks import Task
 from bytepair.errors import CountOverflowError, InUseError, ShardError
@@ -104,7 +103,7 @@ def count(
     if ray:
         on_ray.check()
     path = Path(out)
-    files = inputs(source)
+    files = files_of(source)
     options: dict[str, Any] = {
         "pattern": _core.pattern(pattern), "doc_cap": doc_cap, "column": column,
     }  # fmt: skip
@@ -134,8 +133,7 @@ def count_task(task: Task, root: Path, options: dict[str, Any], partitions: int)
     def work(task: Task, folder: Path) -> dict[str, Any]:
         import pyarrow.parquet as pq
 
-        source = _readable(task.files, options["column"], options["max_document_bytes"])
-        counts = counting.count(source, progress=False, **options)
+        counts = counting.count(Files(task.files), progress=False, **options)
         tables = list(divided(counts, task.number, partitions))
         with pq.ParquetWriter(folder / "counts.parquet", tables[0].schema) as writer:
             for table in tables:
@@ -143,17 +141,6 @@ def count_task(task: Task, root: Path, options: dict[str, Any], partitions: int)
         return {"text_bytes": counts.text_bytes, "pattern": counts.pattern}
 
     tasks.run(root, [task], work)
-
-
-def _readable(files: list[Input], column: str, max_bytes: int) -> Any:
-    """Files as paths, if they are here, or else as columns."""
-    if not any(is_url(file.name) for file in files):
-        return [Path(file.path) for file in files]
-    return (
-        require(file, piece).texts
-        for file in files
-        for piece in read(file, column, max_bytes=max_bytes)
-    )
 
 
 def divided(counts: Counts, task: int, partitions: int) -> Iterator[pa.Table]:

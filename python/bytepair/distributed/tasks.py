@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from bytepair.corpus.documents import Input
+from bytepair.corpus.source import Input
 from bytepair.errors import ShardError
 from bytepair.shards import manifest
 
@@ -57,7 +57,7 @@ def split(files: list[Input], task_bytes: int = TASK_BYTES) -> list[Task]:
     """Gather neighbouring files to tasks; this depends on their sizes alone.
 
     Example:
-        >>> from bytepair.corpus.documents import Input
+        >>> from bytepair.corpus.source import Input
         >>> from bytepair.distributed.tasks import split
         >>> files = [Input(name, size, None, name) for name, size in [("a", 5), ("b", 6), ("c", 9)]]
         >>> [[file.name for file in task.files] for task in split(files, 10)]

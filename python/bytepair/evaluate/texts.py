@@ -8,14 +8,14 @@ numbers of tokens compare fairly between languages.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
 from bytepair import sample
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.read import Column, TextBatch, read_batches
-from bytepair.corpus.source import Limits, Source
+from bytepair.corpus.source import Limits, Source, resolve
 from bytepair.errors import CorpusError
 
 #: The kinds of text that are shipped, in the order in which they are shown.
@@ -45,8 +45,10 @@ def declarations() -> dict[str, str]:
 
 
 def documents(
-    source: Source,
+    source: Source | None = None,
     *,
+    files: Source | None = None,
+    texts: Iterable[str] | None = None,
     column: str = "text",
     max_chars: int | None = 10_000_000,
     max_document_bytes: int = DOCUMENT_BYTES,
@@ -55,6 +57,8 @@ def documents(
 
     Args:
         source: as in `bytepair.train`.
+        files: see there.
+        texts: see there.
         column: the column of a table, or the field of a json object, that holds the text.
         max_chars: reading stops with the document that takes the total above so many characters;
             None reads all.
@@ -68,8 +72,11 @@ def documents(
         ['one', 'two']
     """
     limits = Limits(max_chars)
-    read = read_batches(source, column=column, limits=limits, max_document_bytes=max_document_bytes)
-    found = [text for batch in read for text in _texts(batch)]
+    batches = read_batches(
+        resolve(source, files=files, texts=texts), column=column, limits=limits,
+        max_document_bytes=max_document_bytes,
+    )  # fmt: skip
+    found = [text for batch in batches for text in _texts(batch)]
     if not any(found):
         raise CorpusError("the source holds no text to evaluate on")
     return found

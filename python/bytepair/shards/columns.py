@@ -33,7 +33,7 @@ LARGE_BYTES: Final = 1 << 25
 
 
 @dataclass(frozen=True)
-class Texts:
+class TextColumns:
     """Columns of documents with their addresses, on their way to the encoder."""
 
     columns: list[Any]
@@ -48,10 +48,10 @@ def encoded(
     return ahead(_encode_all(texts, job, threads), _large)
 
 
-def _large(item: Texts | Encoded | Left) -> bool:
+def _large(item: TextColumns | Encoded | Left) -> bool:
     """Whether there should be nothing else in memory."""
     size = 0
-    if isinstance(item, Texts):
+    if isinstance(item, TextColumns):
         size = sum(column.nbytes for column in item.columns)
     elif isinstance(item, Encoded):
         size = item.ids.nbytes
@@ -83,15 +83,15 @@ def _portions(place: Address, texts: Any) -> Iterator[tuple[Address, Any]]:
         start = stop
 
 
-def _gathered(pieces: Iterator[tuple[Address, Any] | Left]) -> Iterator[Texts | Left]:
+def _gathered(pieces: Iterator[tuple[Address, Any] | Left]) -> Iterator[TextColumns | Left]:
     """Join small columns, for there may be many small files."""
-    held = Texts([], [])
+    held = TextColumns([], [])
     size = 0
     for piece in pieces:
         small = isinstance(piece, tuple) and size + piece[1].nbytes <= JOIN_BYTES
         if held.places and not (small and len(held.places) < PIECES):
             yield held
-            held, size = Texts([], []), 0
+            held, size = TextColumns([], []), 0
         if isinstance(piece, dict):
             yield piece
             continue
@@ -101,13 +101,13 @@ def _gathered(pieces: Iterator[tuple[Address, Any] | Left]) -> Iterator[Texts | 
         del piece  # what is being worked on should not be held here as well
         if size > JOIN_BYTES:
             yield held
-            held, size = Texts([], []), 0
+            held, size = TextColumns([], []), 0
     if held.places:
         yield held
 
 
 def _encode_all(
-    stream: Iterator[Texts | Left], job: ShardJob, threads: int | None
+    stream: Iterator[TextColumns | Left], job: ShardJob, threads: int | None
 ) -> Iterator[Encoded | Left]:
     import pyarrow as pa
 

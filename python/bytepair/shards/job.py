@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.corpus.documents import Input, inputs
-from bytepair.corpus.source import Limits, Source
+from bytepair.corpus.source import Input, Limits, Source, files_of
 from bytepair.errors import ShardError, SpecialTokenError
 from bytepair.shards.layout import Layout, layout
 from bytepair.tokenizer import Tokenizer
@@ -118,7 +117,7 @@ def make_job(
     if on_error not in ("raise", "skip"):
         raise ShardError(f"on_error is {on_error!r}; pass 'raise' or 'skip'")
     Limits(doc_cap=doc_cap)
-    files = inputs(source)
+    files = files_of(source)
     largest = max([tokenizer.vocab_size - 1, *tokenizer.special_tokens.values()])
     values = {
         "format": format,

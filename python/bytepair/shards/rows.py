@@ -16,8 +16,9 @@ import numpy as np
 from bytepair import _core
 from bytepair.corpus import parquet
 from bytepair.corpus.bounds import Expansion, most_page_bytes
-from bytepair.corpus.documents import BATCH_BYTES, Input
+from bytepair.corpus.documents import BATCH_BYTES
 from bytepair.corpus.kinds import compression_of, kind_of
+from bytepair.corpus.source import Input
 from bytepair.shards.job import Address, Encoded, ShardJob
 
 #: So many files are open to the threads at once.

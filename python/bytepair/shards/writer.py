@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair._internal.progress import Bar, Callback, Position
-from bytepair.corpus.documents import Input
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.parquet import rows_of
-from bytepair.corpus.source import Source
+from bytepair.corpus.source import Input, Source
 from bytepair.errors import CorpusError
 from bytepair.formats.files import FILE_NAME, write_whole
 from bytepair.shards import manifest

@@ -12,8 +12,8 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import InitVar, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,7 +24,7 @@ from bytepair.corpus.kinds import kind_of
 from bytepair.corpus.outputs import check_output_file
 from bytepair.corpus.parquet import rows_of
 from bytepair.corpus.read import Errors, TextBatch, batch_size, read_batches
-from bytepair.corpus.source import Limits, Source, files_of
+from bytepair.corpus.source import Files, Limits, Resolved, Source, resolve
 from bytepair.errors import ArgumentError, CorpusError, CountsError
 from bytepair.training.counts import Counts
 
@@ -41,8 +41,10 @@ _KEY: Final = "bytepair.checkpoint"
 
 
 def count(
-    source: Source,
+    source: Source | None = None,
     *,
+    files: Source | None = None,
+    texts: Iterable[str] | None = None,
     pattern: str = "nanochat",
     max_chars: int | None = None,
     doc_cap: int | None = None,
@@ -57,7 +59,9 @@ def count(
     """Count the pretokens of a source, which streams through.
 
     Args:
-        source: as in `bytepair.train`.
+        source: as in `bytepair.train`; so are `files` and `texts`.
+        files: see there.
+        texts: see there.
         pattern: the split pattern: a name of `bytepair.PATTERNS` or a regular expression.
         max_chars: reading stops with the document that takes the total above so many characters.
         doc_cap: of each document, so many characters are read.
@@ -96,30 +100,13 @@ def count(
         [(b'one', 1), (b' two', 1), (b' one', 1)]
     """
     limits = Limits(max_chars, doc_cap)
-    source = opened(source, column, max_document_bytes)
     regex = _core.pattern(pattern)
     job = CountJob(
         source, regex, limits, threads, column, errors, memory_limit, checkpoint,
-        max_document_bytes,
+        max_document_bytes, files=files, texts=texts,
     )  # fmt: skip
     with Bar(progress) as bar:
         return job.run(bar)
-
-
-def opened(source: Source, column: str, max_document_bytes: int = DOCUMENT_BYTES) -> Source:
-    """The source; if it names URLs, the documents there.
-
-    Example:
-        >>> from bytepair.training.counting import opened
-        >>> opened(["one", "two"], "text")
-        ['one', 'two']
-    """
-    from bytepair.corpus.documents import read_documents
-    from bytepair.corpus.source import are_urls
-
-    if not are_urls(source):
-        return source
-    return read_documents(source, column, max_document_bytes=max_document_bytes)
 
 
 @dataclass(frozen=True)
@@ -129,7 +116,7 @@ class CountJob:
     Here the pattern is a regular expression and no name.
     """
 
-    source: Source
+    source: Source | Resolved | None
     pattern: str
     limits: Limits = field(default_factory=Limits)
     threads: int | None = None
@@ -138,22 +125,28 @@ class CountJob:
     memory_limit: int | None = None
     checkpoint: str | os.PathLike[str] | None = None
     max_document_bytes: int = DOCUMENT_BYTES
+    files: InitVar[Source | None] = None
+    texts: InitVar[Iterable[str] | None] = None
+    resolved: Resolved = field(init=False)
 
-    def __post_init__(self) -> None:
-        """Fail before anything is read."""
+    def __post_init__(self, files: Source | None, texts: Iterable[str] | None) -> None:
+        """Fail before anything is read; the source comes last, since an iterator may be slow."""
         if self.memory_limit is not None and self.memory_limit < 1:
             raise ArgumentError(
                 f"memory_limit is {self.memory_limit}; it must be a positive number of bytes"
             )
         if self.errors not in ("strict", "replace"):
             raise ArgumentError(f'errors is {self.errors!r}; pass "strict" or "replace"')
+        if self.checkpoint is not None:
+            check_output_file(Path(self.checkpoint))
+        object.__setattr__(self, "resolved", resolve(self.source, files=files, texts=texts))
 
     def run(self, bar: Bar) -> Counts:
         """Count, and report to a bar that is shown already."""
         from tempfile import TemporaryDirectory
 
         with TemporaryDirectory(prefix="bytepair-") as folder:
-            position = Position(None if bar.is_silent else _size_of(self.source))
+            position = Position(None if bar.is_silent else _size_of(self.resolved))
             progress = _Progress(self, folder, position)
             try:
                 self._add_all(progress, bar)
@@ -166,22 +159,26 @@ class CountJob:
         """Count the source; parquet files are read by the counting threads, if they can."""
         files = self._parquet()
         if not files:
-            self._add_stream(self.source, progress, bar)
+            self._add_stream(self.resolved, progress, bar)
         for at in range(0, len(files), FILES):
             some = files[at : at + FILES]
             if not progress.add_parquet(some, bar):
-                self._add_stream(some, progress, bar)
+                self._add_stream(resolve(files=some), progress, bar)
 
     def _parquet(self) -> list[Path]:
         """The files of a source of parquet files, of which all text is counted without a stop."""
         plain = self._is_unlimited() and self.errors == "strict" and self.checkpoint is None
-        files = (files_of(self.source) if plain else None) or []
+        files = (self._paths() if plain else None) or []
         return files if all(kind_of(file) == "parquet" for file in files) else []
+
+    def _paths(self) -> list[Path] | None:
+        """The files of a source, if it names files of this machine."""
+        return self.resolved.paths if isinstance(self.resolved, Files) else None
 
     def _is_unlimited(self) -> bool:
         return self.limits == Limits()
 
-    def _add_stream(self, source: Source, progress: _Progress, bar: Bar) -> None:
+    def _add_stream(self, source: Resolved, progress: _Progress, bar: Bar) -> None:
         """Read a source and count it, batch by batch."""
         named = self.pattern in _core.PATTERNS.values()
         batches = read_batches(
@@ -202,8 +199,8 @@ class CountJob:
         """What must be the same for a checkpoint to be of this count."""
         limits = (self.limits.max_chars, self.limits.doc_cap)
         options = {"column": self.column, "errors": self.errors, "limits": list(limits)}
-        files = files_of(self.source)
-        sizes = None if files is None else [[str(file), file.stat().st_size] for file in files]
+        named = self.resolved.files if isinstance(self.resolved, Files) else None
+        sizes = None if named is None else [[file.name, file.size] for file in named]
         return {**options, "files": sizes}
 
 
@@ -216,10 +213,8 @@ class _Progress:
         self._saved: Counts | None = None
         self._texts = self._bytes = 0
         self._described = {} if job.checkpoint is None else job.describe()
-        if job.checkpoint is not None:
-            check_output_file(Path(job.checkpoint))
-            if Path(job.checkpoint).exists():
-                self._load(Path(job.checkpoint))
+        if job.checkpoint is not None and Path(job.checkpoint).exists():
+            self._load(Path(job.checkpoint))
         # What was counted since; None while that is put into a checkpoint.
         self._counter: _core.Counter | None = self._new_counter()
         self._saved_at = time.monotonic()
@@ -377,10 +372,9 @@ class _Progress:
         return new if self._saved is None else self._saved + new
 
 
-def _size_of(source: Source) -> int | None:
+def _size_of(source: Resolved) -> int | None:
     """The bytes of the files that a source names, if it names any."""
-    files = files_of(source)
-    return None if files is None else sum(file.stat().st_size for file in files)
+    return source.size if isinstance(source, Files) else None
 
 
 @contextlib.contextmanager

@@ -92,7 +92,7 @@ def extend(
 
     Args:
         tokenizer: any tokenizer.
-        source: as in `bytepair.train`, or counts.
+        source: as in `bytepair.train`.
         extra: how many tokens to learn at most.
         ties: as in `bytepair.train`.
         min_count: as in `bytepair.train`.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, Final, Literal, TypeAlias
 
 from bytepair import _core
@@ -13,7 +13,7 @@ from bytepair.corpus.read import Errors
 from bytepair.corpus.source import Limits, Source
 from bytepair.errors import ArgumentError, CorpusError, CountsError, VocabularyError
 from bytepair.tokenizer import Tokenizer
-from bytepair.training.counting import CountJob, opened
+from bytepair.training.counting import CountJob
 from bytepair.training.counts import Counts
 
 #: Which of several pairs with the same count is merged first; see `bytepair.reference.tie_break`.
@@ -38,9 +38,11 @@ class ExhaustedWarning(UserWarning):
 
 
 def train(
-    source: Source | Counts,
+    source: Source | Counts | None = None,
     vocab_size: int = 65536,
     *,
+    files: Source | None = None,
+    texts: Iterable[str] | None = None,
     pattern: str | None = None,
     special_tokens: Sequence[str] = NANOCHAT_SPECIAL_TOKENS,
     initial_tokens: Sequence[str] = (),
@@ -62,9 +64,13 @@ def train(
     result is exactly that of `bytepair.reference`, whatever the number of threads.
 
     Args:
-        source: an iterable of `str`, one document each; a path or a list of paths to text files,
-            jsonl or parquet, each also `.gz` or `.zst`; a folder of such files; a glob; a URL, as
-            in `bytepair.read_documents`; Arrow data; or `Counts`, whose pattern is taken.
+        source: an iterable of `str`, one document each; the path of a text file (one document),
+            of jsonl or parquet, each also `.gz` or `.zst`, or of a folder of such files; a glob; a
+            URL of cloud storage; an iterable of `Path`; Arrow data; or `Counts`, whose pattern is
+            taken. Texts that look like paths are an error.
+        files: files by their names, in place of a source: a path, a folder, a glob or a URL, or a
+            list of such.
+        texts: texts, in place of a source, whatever they look like.
         vocab_size: how many ids the tokenizer has: the 256 bytes, the merges, the special tokens.
         pattern: the split pattern: a name of `bytepair.PATTERNS` or a regular expression; None
             means `nanochat`, or the pattern of the counts.
@@ -122,8 +128,8 @@ def train(
         regex = _core.pattern("nanochat" if pattern is None else pattern)
         options.check(regex)
         job = CountJob(
-            opened(source, column, max_document_bytes), regex, limits, threads, column, errors,
-            memory_limit, max_document_bytes=max_document_bytes,
+            source, regex, limits, threads, column, errors, memory_limit,
+            max_document_bytes=max_document_bytes, files=files, texts=texts,
         )  # fmt: skip
     with Bar(progress) as bar:
         counts = source if isinstance(source, Counts) else job.run(bar)
