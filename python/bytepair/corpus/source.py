@@ -168,9 +168,7 @@ def resolve(source: Source | Resolved = None, *, files: Any = None, texts: Any =
     return _of_items(source)
 
 
-def files_of(
-    names: Source, way_out: str = "pass paths, folders, globs or URLs of files"
-) -> list[Input]:
+def files_of(names: Source, way_out: str = "look at its name") -> list[Input]:
     """The files that a path, a folder, a glob or a URL, or an iterable of such, stand for.
 
     Args:
