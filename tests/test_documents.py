@@ -166,7 +166,7 @@ def test_documents_that_are_no_text(tmp_path: Path) -> None:
     [
         ([], "names no files"),
         ([3], "must be files"),
-        ("no such", "no file or folder 'no such'; pass paths"),
+        ("no such", "no file or folder 'no such'; look at its name"),
     ],
 )
 def test_no_source(source: Any, message: str) -> None:

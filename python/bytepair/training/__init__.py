@@ -1,9 +1,9 @@
 """Training: texts to counts, counts to merges, and what comes after.
 
     >>> import bytepair
-    >>> counts = bytepair.count(["low lower lowest"])
-    >>> bytepair.train(counts, vocab_size=270).encode("lowest")
-    [260, 115, 116]
+    >>> counts = bytepair.count(["low low low"])
+    >>> bytepair.train(counts, vocab_size=268).encode("low low")
+    [257, 258]
 
 The files: `counting` (texts to counts), `counts` (what they are), `trainer` (counts to a
 tokenizer), `grow` (resume, extend, and verify merges).
