@@ -1,4 +1,4 @@
-"""Rust sources in, the imports between their files out, read as text.
+"""Rust sources in, the imports between their files and the types they define out, read as text.
 
 An arrow goes from a file to the file that defines what it names: through re-exports, and not for
 `mod`, which only says that a file exists. Tests do not count.
@@ -13,6 +13,10 @@ from pathlib import Path
 Module = tuple[str, ...]
 
 _PATH = re.compile(r"\b(?:crate|super|self)(?:::\w+)+")
+_TYPE = re.compile(
+    r"^(?: *(?:pub(?:\([^)]*\))? )?(?:struct|enum|union|trait)|(?:pub(?:\([^)]*\))? )?type) (\w+)",
+    re.M,
+)
 _USE = re.compile(r"^\s*(?P<public>pub(?:\([^)]*\))? )?use (?P<tree>[^;]+);", re.M)
 
 
@@ -35,6 +39,18 @@ def arrows(source: Path) -> dict[Path, set[Path]]:
     for module, text in texts.items():
         targets = {defined_in(path) for path, _ in _paths(module, text, files)}
         found[files[module]] = {target for target in targets if target} - {files[module]}
+    return found
+
+
+def types(source: Path) -> dict[str, list[Path]]:
+    """For each type name of a crate, tests included, the files that define it.
+
+    Associated types do not count: an indented `type` belongs to a trait.
+    """
+    found: dict[str, list[Path]] = {}
+    for file in sorted(source.rglob("*.rs")):
+        for name in _TYPE.findall(file.read_text("utf-8")):
+            found.setdefault(name, []).append(file)
     return found
 
 

@@ -89,6 +89,23 @@ def test_circles_of_rust_files_are_found(tmp_path: Path) -> None:
     assert rust_imports.circles(found) == [circle]
 
 
+def test_a_rust_type_name_means_one_thing() -> None:
+    found = [rust_imports.types(ROOT / "rust" / crate / "src") for crate in ("core", "binding")]
+    assert all(len(names) > 10 for names in found)
+    names = {*found[0], *found[1]}
+    files = {name: [file for names in found for file in names.get(name, [])] for name in names}
+    assert not {name: files for name, files in files.items() if len(files) > 1}
+
+
+def test_rust_types_are_found(tmp_path: Path) -> None:
+    text = "pub(crate) struct One<T>(T);\nmod tests {\n    enum Two {}\n}\ntype Three = u8;\n"
+    (tmp_path / "a.rs").write_text(text + "impl Deref for One {\n    type Target = u8;\n}\n")
+    (tmp_path / "b.rs").write_text("// struct Four;\npub trait One {}")
+    found = rust_imports.types(tmp_path)
+    assert sorted(found) == ["One", "Three", "Two"]
+    assert found["One"] == [tmp_path / "a.rs", tmp_path / "b.rs"]
+
+
 def imported_rooms(file: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module == "bytepair":

@@ -70,7 +70,7 @@ impl PyTokenizer {
     ///     The ids, a list of int.
     ///
     /// Raises:
-    ///     SpecialTokenError: if a named special token does not exist, or occurs where it is forbidden.
+    ///     SpecialTokenError: if a named special token is unknown, or occurs where it is forbidden.
     ///     SplitError: if the split pattern fails on the text, or no token covers one of its bytes.
     ///
     /// Example:
@@ -299,8 +299,8 @@ impl PyTokenizer {
     ///     append: as in `encode`; it covers nothing, at the end of the text.
     ///
     /// Returns:
-    ///     The ids, a list of int. And two int64 arrays of shape (n, 2), for each id the start and the
-    ///     end of its span: in bytes of the UTF-8 of the text, and in characters, as in `text[a:b]`.
+    ///     The ids, a list of int. And two int64 arrays of shape (n, 2) with the start and the end of
+    ///     each id: in bytes of the text's UTF-8, and in characters, as in `text[a:b]`.
     ///     An id that has only some bytes of a character covers that character, so the spans of
     ///     neighbours in characters may overlap.
     ///
@@ -383,10 +383,10 @@ impl PyTokenizer {
     /// Decode ids into text.
     ///
     /// Args:
-    ///     ids: a list or any iterable of int; or an array: numpy's, or anything that converts to one
+    ///     ids: a list or any iterable of int; or a numpy array, or anything that converts to one
     ///         (Arrow arrays, tensors).
-    ///     errors: what to do with bytes that are not UTF-8: "replace" puts U+FFFD, "strict" raises,
-    ///         or any other of Python's error handlers.
+    ///     errors: the treatment of bytes that are not UTF-8: "replace" by U+FFFD, "strict" raises, or
+    ///         any other of Python's error handlers.
     ///
     /// Returns:
     ///     The text of the tokens, end to end; special tokens as their names.
@@ -416,7 +416,7 @@ impl PyTokenizer {
     /// Decode ids into the bytes of their tokens, end to end, without loss.
     ///
     /// Args:
-    ///     ids: a list or any iterable of int; or an array: numpy's, or anything that converts to one
+    ///     ids: a list or any iterable of int; or a numpy array, or anything that converts to one
     ///         (Arrow arrays, tensors).
     ///
     /// Raises:
@@ -486,7 +486,7 @@ impl PyTokenizer {
     /// Start a stream that decodes ids one by one and never returns part of a character.
     ///
     /// Returns:
-    ///     An object with `push(id) -> str` and `flush() -> str`; their results, concatenated, equal
+    ///     An object with `push(id) -> str` and `flush() -> str`; the concatenated results equal
     ///     `decode` of all ids.
     ///
     /// Example:

@@ -1,4 +1,5 @@
-//! Train a tokenizer on text files: `cargo run --release --example train -- FILES... VOCAB_SIZE OUT`.
+//! Train a tokenizer on text files:
+//! `cargo run --release --example train -- FILES... VOCAB_SIZE OUT`.
 #![expect(clippy::print_stdout, reason = "it shows the result")]
 
 use std::error::Error;

@@ -1,74 +1,74 @@
-//! What can go wrong, one variant for each broken rule.
+//! The errors of this crate, one variant for each broken rule.
 //!
-//! A message names the rule, the value, the place and the way out, so that it can be acted upon
-//! without reading this code.
+//! A message names the rule, the value, the place and the way out, so that the reader can act on it
+//! without this code.
 
 use std::{fmt, io};
 
-/// The result of everything in this crate that can fail.
+/// The result of every fallible function of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// A broken rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// The split pattern is not a regular expression that we can compile.
+    /// The split pattern is not a valid regular expression.
     Pattern {
         /// The pattern as given.
         pattern: String,
-        /// Where the error is, in bytes from the start of the pattern, where it is known.
+        /// The byte offset of the error in the pattern, if known.
         at: Option<usize>,
-        /// What is wrong with it.
+        /// The reason, from the compiler of the expression.
         reason: String,
     },
-    /// A name of a split pattern that there is not.
+    /// An unknown name of a split pattern.
     PatternName {
-        /// The name, the one that may be meant, and those that there are.
+        /// The name, the most similar name, and the existing names.
         reason: String,
     },
-    /// The split pattern gave up on a text, for instance after too much backtracking.
+    /// The split pattern failed on a text, for instance after too much backtracking.
     Split {
-        /// Where the search began that failed, in bytes from the start of the text.
+        /// The byte offset in the text where the failed search started.
         at: usize,
-        /// What the regular-expression engine says.
+        /// The message of the regular-expression engine.
         reason: String,
     },
-    /// The asked vocabulary cannot hold the 256 bytes and the special tokens.
+    /// The requested vocabulary cannot hold the 256 bytes and the special tokens.
     VocabularyTooSmall {
-        /// The size that was asked for.
+        /// The requested size.
         asked: usize,
-        /// The smallest size that works.
+        /// The smallest valid size.
         smallest: usize,
     },
     /// A vocabulary, a merge list or a set of special tokens breaks one of its rules.
     Vocabulary {
-        /// Which rule, with the token or the id that breaks it.
+        /// The rule, with the token or the id that breaks it.
         reason: String,
     },
     /// An id that the vocabulary does not have.
     UnknownId {
-        /// The id, as it was given: it may be a number that no id can be.
+        /// The id as given, which may exceed every integer type.
         id: String,
-        /// How many ids the vocabulary has: valid ids are below.
+        /// The size of the vocabulary: valid ids are below.
         vocab_size: usize,
     },
-    /// Instructions that this processor does not have, or that come too late.
+    /// Vector instructions that this processor does not have, or that were requested too late.
     Simd {
-        /// Their name, and which can be used.
+        /// Their name, and the usable ones.
         reason: String,
     },
-    /// A special token that the vocabulary does not have.
+    /// An unknown special token.
     UnknownSpecial {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
-        /// The names that exist, in the order of their ids.
+        /// The existing names, in id order.
         known: Vec<String>,
     },
     /// The text of a special token occurs where the caller forbade it.
     SpecialInText {
         /// The special token.
         name: String,
-        /// Where it starts, in bytes from the start of the text.
+        /// The byte offset of the special token in the text.
         at: usize,
     },
     /// A byte that no token of the vocabulary covers.
@@ -76,87 +76,87 @@ pub enum Error {
         /// The byte.
         byte: u8,
     },
-    /// Bytes that should be text are not UTF-8.
+    /// Bytes of a text are not UTF-8.
     TextNotUtf8 {
-        /// Which of several texts it is, from 0 on.
+        /// The index of the text.
         document: usize,
-        /// Where the first invalid sequence starts, in bytes from the start of the text.
+        /// The byte offset of the first invalid sequence in the text.
         at: usize,
     },
     /// A text in a parquet file is not UTF-8.
     RowNotUtf8 {
         /// The file.
         path: String,
-        /// The row, from 0 on.
+        /// The row, from 0.
         row: usize,
-        /// Where the first invalid sequence starts, in bytes from the start of the text.
+        /// The byte offset of the first invalid sequence in the text.
         at: usize,
     },
-    /// A text in a parquet file is longer than may be read as one.
+    /// A text in a parquet file is longer than the limit.
     RowTooLong {
         /// The file.
         path: String,
-        /// The row, from 0 on.
+        /// The row, from 0.
         row: usize,
-        /// How many bytes it has.
+        /// The number of bytes of the text.
         bytes: usize,
-        /// How many it may have.
+        /// The limit.
         most: usize,
     },
     /// A text file is not UTF-8.
     FileNotUtf8 {
         /// The file.
         path: String,
-        /// Where the first invalid sequence starts, in bytes from the start of the file.
+        /// The byte offset of the first invalid sequence in the file.
         at: usize,
     },
     /// A text file cannot be read.
     Unreadable {
         /// The file.
         path: String,
-        /// What the system says.
+        /// The message of the system.
         reason: String,
     },
-    /// A conversation does not fit the rows that conversations are packed into.
+    /// A conversation is longer than a row.
     TooLong {
-        /// Which one, counted from 0.
+        /// The index of the conversation.
         conversation: usize,
-        /// How many ids it has.
+        /// Its number of ids.
         length: usize,
-        /// How many ids a row has.
+        /// The number of ids of a row.
         width: usize,
     },
-    /// A count no longer fits 64 bits.
+    /// A count exceeds 64 bits.
     CountOverflow,
     /// A table of counts breaks one of its rules.
     Counts {
-        /// The row, from 0 on.
+        /// The row, from 0.
         row: usize,
-        /// Which rule.
+        /// The rule.
         rule: String,
     },
-    /// Counts that do not fit memory could not be put aside on disk, or read back.
+    /// Counts could not be spilled to disk, or read back.
     Spill {
         /// The file or folder.
         path: String,
-        /// What the system says.
+        /// The message of the system.
         reason: String,
     },
-    /// The distinct pretokens have more bytes than training can hold.
+    /// The distinct pretokens have more bytes than training supports.
     TooManyPretokens,
     /// The bytes of a tokenizer file break its format.
     File {
-        /// Where, in bytes from the start of the file.
+        /// The byte offset in the file.
         at: usize,
-        /// Which rule.
+        /// The rule.
         reason: String,
     },
-    /// The ids of a text do not stand for its bytes: the tables of a tokenizer file contradict its
+    /// The ids of a text do not decode to its bytes: the tables of a tokenizer file contradict its
     /// tokens.
     Contradiction,
-    /// Memory that could not be had.
+    /// Memory could not be allocated.
     OutOfMemory {
-        /// How many bytes.
+        /// The number of bytes.
         bytes: usize,
     },
     /// The caller's progress callback asked to stop.
@@ -205,8 +205,8 @@ impl fmt::Display for Error {
             Self::Counts { row, rule } => write!(f, "the counts are wrong at row {row}: {rule}"),
             Self::Spill { path, reason } => write!(
                 f,
-                "counts could not be put aside in {path}: {reason}; free some space, put temporary \
-                 files elsewhere, or count with a larger memory limit"
+                "counts could not be spilled to {path}: {reason}; free some space, put temporary files \
+                 elsewhere, or count with a larger memory limit"
             ),
             Self::TooManyPretokens => f.write_str(
                 "the distinct pretokens have more than 2^32 bytes; train on a sample, or drop \
@@ -225,13 +225,13 @@ impl fmt::Display for Error {
 }
 
 impl Error {
-    /// The error in an error of input or output, or else what `otherwise` makes of that.
+    /// The error wrapped in an I/O error, or else the result of `otherwise`.
     pub(crate) fn of_io(error: &io::Error, otherwise: impl FnOnce(&io::Error) -> Self) -> Self {
         let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Self>());
         inner.cloned().unwrap_or_else(|| otherwise(error))
     }
 
-    /// The same error of a text before which `bytes` more stand.
+    /// The error with its offset moved by `bytes`, for a text after that many bytes.
     pub(crate) fn behind(mut self, bytes: usize) -> Self {
         if let Self::Split { at, .. } = &mut self {
             *at += bytes;
@@ -239,7 +239,7 @@ impl Error {
         self
     }
 
-    /// What is wrong with a split pattern.
+    /// Write the message of an invalid pattern.
     fn write_about_pattern(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pattern { pattern, at, reason } => write_pattern(f, pattern, *at, reason),
@@ -248,7 +248,7 @@ impl Error {
         }
     }
 
-    /// What is too small or too large.
+    /// Write the message of a size that is too small or too large.
     fn write_about_size(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::VocabularyTooSmall { asked, smallest } => write!(
@@ -265,7 +265,7 @@ impl Error {
         }
     }
 
-    /// What is wrong with a text or a text file as such.
+    /// Write the message of an invalid text or an unreadable file.
     fn write_about_text(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TextNotUtf8 { document, at } => write!(
@@ -310,7 +310,7 @@ impl fmt::Display for Grouped {
     }
 }
 
-/// A pattern with a mark below the place that is wrong, where it is known.
+/// Write a pattern with a mark below the offending place, if known.
 fn write_pattern(
     f: &mut fmt::Formatter<'_>,
     pattern: &str,
@@ -327,7 +327,7 @@ fn write_pattern(
 
 impl std::error::Error for Error {}
 
-/// For readers and writers, which have errors of their own; [`Error::of_io`] is the way back.
+/// Lets readers and writers return this error; [`Error::of_io`] is the inverse.
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         Self::other(error)

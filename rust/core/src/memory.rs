@@ -1,8 +1,8 @@
-//! Memory that may not be there: what grows with the data is reserved here, and what cannot be had is an
-//! [`Error::OutOfMemory`] with its size, never the end of the process.
+//! Fallible allocation: whatever grows with the data is reserved here, and fails with
+//! [`Error::OutOfMemory`] and its size instead of aborting the process.
 //!
-//! The small things beside it (an error, a key of a map, what another library needs) are allocated in the
-//! usual way, which does end the process. So nothing large is taken unless [`SPARE`] is left for them.
+//! Small allocations (errors, map keys, those of other libraries) are ordinary ones, which abort
+//! when memory runs out. So a large allocation succeeds only if [`SPARE`] bytes remain for them.
 
 use std::hash::{BuildHasher, Hash};
 
@@ -11,13 +11,13 @@ use memmap2::MmapMut;
 
 use crate::error::{Error, Result};
 
-/// So many bytes are left for what is small.
+/// Bytes that remain free for small allocations.
 const SPARE: usize = 2 << 20;
 
-/// Less than this (in bytes) is small.
+/// Allocations of fewer bytes are small.
 const LARGE: usize = 1 << 17;
 
-/// Fails if so many bytes more cannot be had. They are not kept.
+/// Fails if `bytes` more cannot be allocated. Nothing stays allocated.
 ///
 /// ```
 /// assert!(bytepair::memory::check(1 << 20).is_ok());
@@ -27,14 +27,14 @@ pub fn check(bytes: usize) -> Result<()> {
     if bytes < LARGE { Ok(()) } else { check_large(bytes) }
 }
 
-/// Memory that nobody touches is only counted: to ask for it and give it back takes two microseconds.
+/// Untouched memory is only address space: mapping and unmapping it takes two microseconds.
 #[cold]
 fn check_large(bytes: usize) -> Result<()> {
     let mapped = MmapMut::map_anon(bytes.saturating_add(SPARE).min(isize::MAX.cast_unsigned()));
     mapped.map(drop).map_err(|_| Error::OutOfMemory { bytes })
 }
 
-/// Make room for so many values more, as [`Vec::reserve`] does.
+/// Reserve capacity for `more` values, as [`Vec::reserve`] does.
 #[inline]
 pub fn reserve<T>(values: &mut Vec<T>, more: usize) -> Result<()> {
     if more <= values.capacity() - values.len() { Ok(()) } else { grow(values, more) }
@@ -43,7 +43,7 @@ pub fn reserve<T>(values: &mut Vec<T>, more: usize) -> Result<()> {
 #[cold]
 fn grow<T>(values: &mut Vec<T>, more: usize) -> Result<()> {
     let before = values.capacity();
-    // A vector at least doubles, which may be more than there is.
+    // A vector at least doubles, which may be more than is available.
     let grown = values.try_reserve(more).or_else(|_| values.try_reserve_exact(more));
     let bytes = |count: usize| count.saturating_mul(size_of::<T>());
     let failed = Error::OutOfMemory { bytes: bytes(values.len().saturating_add(more)) };
@@ -54,7 +54,7 @@ fn grow<T>(values: &mut Vec<T>, more: usize) -> Result<()> {
     check_large(0).map_err(|_| failed)
 }
 
-/// Make room in a text for so many bytes more.
+/// Reserve capacity in a string for `more` bytes.
 pub(crate) fn reserve_text(text: &mut String, more: usize) -> Result<()> {
     let bytes = text.len().saturating_add(more);
     if more <= text.capacity() - text.len() {
@@ -87,7 +87,7 @@ pub(crate) fn push<T>(values: &mut Vec<T>, value: T) -> Result<()> {
     Ok(())
 }
 
-/// An empty vector with room for so many values.
+/// An empty vector with capacity for `count` values.
 pub fn with_room<T>(count: usize) -> Result<Vec<T>> {
     let mut values = Vec::new();
     values.try_reserve_exact(count).map_err(|_| out_of_memory::<T>(count))?;
@@ -98,30 +98,30 @@ pub fn with_room<T>(count: usize) -> Result<Vec<T>> {
     Ok(values)
 }
 
-/// The same with less room, or none, if there is no memory for that much: it was only a guess.
+/// As [`with_room`], but without capacity if there is not enough memory, for estimates.
 pub(crate) fn with_room_for_about<T>(count: usize) -> Vec<T> {
     with_room(count).unwrap_or_default()
 }
 
-/// So many times the same value.
+/// A vector of `count` equal values.
 pub fn filled<T: Clone>(value: T, count: usize) -> Result<Vec<T>> {
     let mut values = with_room(count)?;
     values.resize(count, value);
     Ok(values)
 }
 
-/// So many zeros, which cost address space only until somebody touches them.
+/// A vector of zeros, which costs address space only until it is touched.
 pub fn zeros<T: bytemuck::Zeroable>(count: usize) -> Result<Vec<T>> {
     check(count.saturating_mul(size_of::<T>()))?;
     bytemuck::allocation::try_zeroed_vec(count).map_err(|()| out_of_memory::<T>(count))
 }
 
-/// The values that an iterator gives.
+/// Collect an iterator.
 pub fn collect<T>(from: impl IntoIterator<Item = T>) -> Result<Vec<T>> {
     try_collect(from.into_iter().map(Ok::<T, Error>))
 }
 
-/// The values that an iterator gives, or its first error.
+/// Collect an iterator; fails with its first error.
 pub fn try_collect<T, E: From<Error>>(
     from: impl IntoIterator<Item = std::result::Result<T, E>>,
 ) -> std::result::Result<Vec<T>, E> {
@@ -133,7 +133,7 @@ pub fn try_collect<T, E: From<Error>>(
     Ok(values)
 }
 
-/// Make room for one entry more.
+/// Reserve capacity for one more entry.
 #[inline]
 pub(crate) fn reserve_entry<K: Eq + Hash, V, S: BuildHasher>(
     map: &mut HashMap<K, V, S>,
@@ -141,7 +141,7 @@ pub(crate) fn reserve_entry<K: Eq + Hash, V, S: BuildHasher>(
     if map.len() < map.capacity() { Ok(()) } else { reserve_entries(map, 1) }
 }
 
-/// Make room for so many entries more.
+/// Reserve capacity for `more` entries.
 #[cold]
 pub(crate) fn reserve_entries<K: Eq + Hash, V, S: BuildHasher>(
     map: &mut HashMap<K, V, S>,
@@ -156,7 +156,7 @@ pub(crate) fn reserve_entries<K: Eq + Hash, V, S: BuildHasher>(
     check_large(0).map_err(|_| Error::OutOfMemory { bytes })
 }
 
-/// What is said of values that there is no memory for.
+/// The error for `count` values that cannot be allocated.
 pub(crate) fn out_of_memory<T>(count: usize) -> Error {
     Error::OutOfMemory { bytes: count.saturating_mul(size_of::<T>()) }
 }

@@ -110,7 +110,8 @@ pub struct SourceRange {
 /// ```
 /// use bytepair::shards::{SourceRange, gather};
 /// let mut out = [0; 3];
-/// let pieces = [(1, 0, 1), (0, 1, 2)].map(|(source, start, length)| SourceRange { source, start, length });
+/// let piece = |source, start, length| SourceRange { source, start, length };
+/// let pieces = [piece(1, 0, 1), piece(0, 1, 2)];
 /// assert!(gather(&[&[1, 2, 3], &[9]], &pieces, &mut out).is_some());
 /// assert_eq!(out, [9, 2, 3]);
 /// ```

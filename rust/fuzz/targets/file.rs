@@ -1,6 +1,6 @@
-//! The native file: whatever is in it, an error or a tokenizer that encodes and decodes without harm.
+//! The native file: any contents give an error, or a tokenizer that encodes and decodes safely.
 //!
-//! The input is put over a sound file, piece by piece, and the length and the checksum are put right.
+//! Pieces of the input overwrite a valid file, whose length and checksum are then corrected.
 #![no_main]
 
 use std::sync::LazyLock;

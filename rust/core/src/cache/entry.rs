@@ -1,30 +1,30 @@
-//! A pretoken and its ids in four words: the entry of all tables of the cache.
+//! Cache entries of four words: a pretoken and its ids.
 //!
-//! The first two words are the key of the pretoken, with the number of its ids in the bits that
-//! keys leave free; the other two are up to four ids, or five or six that are packed, or where the
-//! ids are in the overflow. An empty entry is all zeros.
+//! The first two words are the key of the pretoken, with the number of its ids in bits that keys
+//! leave free. The other two hold up to four ids, five or six packed ids, or the location of the
+//! ids in the overflow. An empty entry is all zeros.
 
 use crate::hash::key::Key;
 use crate::vocabulary::MAX_VOCAB_SIZE;
 
-/// How many ids fit an entry as they are, and packed.
+/// The number of ids that fit an entry unpacked, and packed.
 pub(crate) const INLINE: usize = 4;
 pub(crate) const PACKED: usize = 2 * THREE;
 
-/// How many words an entry has.
+/// The number of words of an entry.
 pub(crate) const WORDS: usize = 4;
 
 pub(crate) type Entry = [u64; WORDS];
 
-/// The count of an entry whose last two words say where its ids are in the overflow.
+/// The count of an entry whose last two words locate its ids in the overflow.
 pub(crate) const IN_OVERFLOW: u8 = 7;
 
-/// How many ids a packed word has, and how many bits each takes.
+/// The number of ids in a packed word, and the bits of each.
 pub(crate) const THREE: usize = 3;
 const PACKED_BITS: u32 = 21;
 const _: () = assert!(MAX_VOCAB_SIZE <= 1 << PACKED_BITS);
 
-/// The number of ids is in three of the four highest bits of a key, which are always zero.
+/// The number of ids occupies three of the four highest bits of a key, which are always zero.
 const COUNT: u32 = 60;
 const KEY: u64 = u64::MAX >> 4;
 
@@ -46,7 +46,7 @@ pub(crate) fn pack(ids: &[u32]) -> u64 {
     ids.iter().rev().fold(0, |word, &id| word << PACKED_BITS | u64::from(id))
 }
 
-/// The ids of a word, and zeros behind them.
+/// The ids of a word, padded with zeros.
 #[inline]
 pub(crate) fn unpack(word: u64) -> [u32; THREE] {
     #[expect(clippy::cast_possible_truncation, reason = "what is above is masked")]
@@ -73,26 +73,28 @@ pub(crate) fn key(entry: &Entry) -> Key {
     Key::of_words(entry[0], entry[1] & KEY)
 }
 
-/// How many ids an entry has, or [`IN_OVERFLOW`].
+/// The number of ids of an entry, or [`IN_OVERFLOW`].
 #[inline]
 pub(crate) fn count(entry: &Entry) -> u8 {
     u8::try_from((entry[1] & !HIT) >> COUNT).expect("three bits")
 }
 
-/// The last two words of an entry: its ids, or where they are.
+/// The last two words of an entry: its ids, or their location.
 #[inline]
 pub(crate) fn words(entry: &Entry) -> [u64; 2] {
     [entry[2], entry[3]]
 }
 
-/// The more than [`INLINE`] ids in the last two words of an entry, and perhaps a zero after them.
+/// The ids in the last two words of an entry with more than [`INLINE`] ids, perhaps followed by a
+/// zero.
 #[inline]
 pub(crate) fn packed_ids(words: [u64; 2]) -> [u32; PACKED] {
     let [[first, second, third], [fourth, fifth, sixth]] = words.map(unpack);
     [first, second, third, fourth, fifth, sixth]
 }
 
-/// The at most [`INLINE`] ids in the last two words of an entry; what follows them means nothing.
+/// The ids in the last two words of an entry with at most [`INLINE`] ids, followed by arbitrary
+/// numbers.
 #[inline]
 pub(crate) fn ids(words: [u64; 2]) -> [u32; INLINE] {
     #[expect(clippy::cast_possible_truncation, reason = "the two halves of a word")]
@@ -107,7 +109,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// A entry says the ids that it was made of, and how many there are.
+        /// An entry returns the ids from which it was made, and their number.
         #[test]
         fn a_slot_has_its_ids(ids in prop::collection::vec(0..1u32 << PACKED_BITS, 0..=PACKED)) {
             let key = Key::new(b"abc", 0..3);

@@ -17,22 +17,22 @@ const BITS: u32 = 16;
 /// The table has at least 2 to the power of this many entries.
 const LEAST_BITS: u32 = 1;
 
-/// The words of 2 to the power of `bits` entries, and of one more.
+/// The words of 2 to the power of `bits` entries, and of a spare one.
 fn words(bits: u32) -> usize {
     entry::WORDS * ((1 << bits) + 1)
 }
 
-/// A power of two of entries, and one more that takes what is not to be stored.
+/// A power of two of entries, and a spare one that receives entries that are not to be stored.
 #[derive(Debug, Default)]
 pub(crate) struct HotTable {
     words: AlignedBuffer,
-    /// How many low bits of a hash are not part of an index.
+    /// The number of low bits of a hash that are not part of an index.
     shift: u32,
 }
 
 impl HotTable {
-    /// Grow to 2 to the power of `bits` entries, at most the largest size; growing empties the
-    /// table. Without memory for the larger table, this one stays.
+    /// Grow to 2 to the power of `bits` entries, at most the largest size, which empties the table.
+    /// If there is not enough memory, the table stays as it is.
     #[inline]
     pub(crate) fn grow(&mut self, bits: u32) {
         let bits = bits.min(BITS);
@@ -93,7 +93,7 @@ mod tests {
     }
 
     proptest! {
-        /// A entry is that of the pretoken that was put last, and of no other.
+        /// The entry at an index is that of the pretoken that was stored last.
         #[test]
         fn it_never_answers_for_another(
             pretokens in prop::collection::vec(prop::collection::vec(0u8..2, 1..=15), 1..200),

@@ -1,10 +1,10 @@
-//! Pretokens to ids: a cache that all threads read and fill.
+//! A cache from pretokens to ids, which all threads read and fill.
 //!
-//! Text repeats itself, so the ids of a pretoken are cached, and the next look-up costs one cache
-//! line. The ids are in a [`table`] that all threads share: what one thread has merged no other
-//! merges. A thread that finds the table crowded makes a larger one, while the others go on with
-//! the old one; what they add meanwhile is lost. At full size, entries that were not hit again are
-//! evicted.
+//! Text repeats itself, so the ids of a pretoken are cached, and the next lookup costs one cache
+//! line. The ids are in a [`table`] that all threads share, so a pretoken that one thread has
+//! merged is not merged by another. A thread that finds the table crowded makes a larger one while
+//! the others continue with the old one; entries that they add in that time are lost. At full size,
+//! entries without a recent hit are evicted.
 
 pub(crate) mod entry;
 
@@ -22,18 +22,19 @@ use crate::error::Result;
 use crate::hash::key::Key;
 use entry::Entry;
 
-/// A table has 2 to the power of this many lines at first, and 4 times as many whenever half of it
-/// is taken.
+/// A table starts with 2 to the power of this many lines, and has 4 times as many whenever half of
+/// it is filled.
 const FIRST_BITS: u32 = 7;
 const GROWTH_BITS: u32 = 2;
 
-/// The share in eighths, of the entries and of the overflow, at which a table grows; and at full
-/// size, at which entries are evicted. The overflow may be requested twice over by then: of a text
-/// that is a little too large, read again and again, most stays cached.
+/// The fill level, in eighths of the entries and of the overflow, at which a table grows, or at
+/// full size evicts. By then, requests for the overflow may reach twice its size, so that most of a
+/// text slightly larger than the cache stays cached when it is read repeatedly.
 const HALF: [usize; 2] = [4, 4];
 const FULL: [usize; 2] = [7, 16];
 
-/// Without memory for a larger table, so many requests for one pass before the next try.
+/// After an allocation fails, this many requests for a larger table are ignored before the next
+/// attempt.
 const PATIENCE: usize = 1 << 12;
 
 /// The smallest overflow, in words.
@@ -49,18 +50,18 @@ pub(crate) struct SharedCache<const BITS: u32, const OVERFLOW: usize> {
     latest: Mutex<Arc<CacheTable>>,
     /// The number of the latest table.
     number: AtomicUsize,
-    /// Locked by the thread that makes the next table: how many requests for one pass before the
-    /// next try.
+    /// Locked by the thread that makes the next table: the number of requests to ignore before the
+    /// next attempt.
     renewing: Mutex<usize>,
 }
 
-/// A thread's view of the cache: the latest table when it looked last.
+/// A thread's view of the cache: the latest table that it has seen.
 #[derive(Debug)]
 pub(crate) struct Cache<const BITS: u32, const OVERFLOW: usize> {
     table: Arc<CacheTable>,
-    /// How many entries this thread added that the table does not count yet.
+    /// The number of entries that this thread added and has not yet reported to the table.
     added: usize,
-    /// Whether hits are marked, since the table will soon evict.
+    /// Whether hits are marked, because the table will soon evict.
     marks: bool,
 }
 
@@ -100,9 +101,9 @@ impl<const BITS: u32, const OVERFLOW: usize> SharedCache<BITS, OVERFLOW> {
     }
 
     /// Replace a table by one of 2 to the power of `bits` lines, unless another thread does so or
-    /// has done. Without memory for it, the table stays.
+    /// has done. If there is not enough memory, the table stays.
     ///
-    /// No thread waits for a lock: in a forked process, its owner may be gone.
+    /// No thread waits for a lock: in a forked process, the thread that held it may not exist.
     #[cold]
     fn renew(&self, table: &CacheTable, bits: u32) {
         let Ok(mut pause) = self.renewing.try_lock() else { return };
@@ -130,8 +131,8 @@ impl<const BITS: u32, const OVERFLOW: usize> SharedCache<BITS, OVERFLOW> {
 }
 
 impl<const BITS: u32, const OVERFLOW: usize> Cache<BITS, OVERFLOW> {
-    /// Take the latest table, and have it replaced if it is crowded. What `locate` returned before
-    /// is no longer valid.
+    /// Take the latest table, and have it replaced if it is crowded. Results of earlier calls of
+    /// `locate` become invalid.
     #[inline]
     pub(crate) fn prepare(&mut self, shared: &SharedCache<BITS, OVERFLOW>) {
         if self.added > 0 {
@@ -165,13 +166,13 @@ impl<const BITS: u32, const OVERFLOW: usize> Cache<BITS, OVERFLOW> {
         &self.table
     }
 
-    /// The entry of a pretoken at its line, or another entry and `false`; without a branch.
+    /// The entry of a pretoken in its line, or another entry and `false`; without a branch.
     #[inline]
     pub(crate) fn look(&self, key: Key, line: usize) -> (bool, Entry) {
         self.table.look(key, line, self.marks)
     }
 
-    /// The entry of a pretoken if it is in a line beside its own.
+    /// The entry of a pretoken in the other lines of its group.
     #[inline]
     pub(crate) fn find_beside(&self, key: Key, line: usize) -> Option<Entry> {
         self.table.find_beside(key, line, self.marks)
@@ -184,7 +185,7 @@ impl<const BITS: u32, const OVERFLOW: usize> Cache<BITS, OVERFLOW> {
         if is_here { Some(entry) } else { self.find_beside(key, line) }
     }
 
-    /// Append the ids of a pretoken; false if it is not here.
+    /// Append the ids of a pretoken; returns whether it is cached.
     pub(crate) fn append(
         &self,
         key: Key,
@@ -200,8 +201,8 @@ impl<const BITS: u32, const OVERFLOW: usize> Cache<BITS, OVERFLOW> {
         true
     }
 
-    /// Add the ids of a pretoken of at most [`overflow::LONGEST_KEPT`] bytes that is not here.
-    /// Returns its entry, or `None` if the overflow is full.
+    /// Add the ids of a pretoken that is not cached and has at most [`overflow::LONGEST_KEPT`]
+    /// bytes. Returns its entry, or `None` if the overflow is full.
     pub(crate) fn put(
         &mut self,
         key: Key,
@@ -247,7 +248,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is there is right, whatever was forgotten.
+        /// Entries that are found are right, whatever was evicted.
         #[test]
         fn it_never_answers_for_another(
             puts in prop::collection::vec(
@@ -292,7 +293,7 @@ mod tests {
             cache.get(&pretoken).map(|found| assert_eq!(found, ids)).is_some()
         });
         let kept = kept.count();
-        // Before a table is thinned, many groups are full.
+        // Before eviction, many groups are full.
         assert!(kept > 1 << 13 && lost < 200_000 / 4, "{kept} {lost}");
     }
 
@@ -309,7 +310,7 @@ mod tests {
         assert_eq!(cache.table().number(), 2);
     }
 
-    /// Threads that meet the same pretokens at the same time, while tables grow and are thinned.
+    /// Threads add the same pretokens at the same time, while tables grow and evict.
     #[test]
     fn threads_never_see_half_of_anything() {
         let shared = SharedCache::<9, OVERFLOW>::default();
@@ -334,7 +335,7 @@ mod tests {
         assert!(found.into_iter().all(|found| found > numbers as usize));
     }
 
-    /// Who has a lock may be gone for ever.
+    /// A lock may be held forever.
     #[test]
     fn nobody_waits_for_a_lock() {
         let shared = SharedCache::<9, OVERFLOW>::default();

@@ -1,9 +1,9 @@
-//! The overflow of the cache: more than six ids, and the bytes of pretokens that are longer than a
+//! The overflow of the cache: lists of more than six ids, and the bytes of pretokens longer than a
 //! key.
 //!
-//! It is an arena of words that all threads share. A thread reserves the words that it writes, no
-//! other thread writes them, and nothing is overwritten. An entry that points here is published
-//! after its words are written.
+//! It is an arena of words that all threads share. A thread reserves the words that it writes, and
+//! nothing is overwritten. An entry that points into the arena is published after its words are
+//! written.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
@@ -16,14 +16,14 @@ use crate::parallel::Padded;
 /// Longer pretokens (in bytes) are not cached. A pretoken has at most as many ids as bytes.
 pub(crate) const LONGEST_KEPT: usize = 128;
 
-/// Ids are read into this much room, since three at a time are unpacked from a word.
+/// Ids are read into a buffer of this size, since three at a time are unpacked from a word.
 pub(crate) const ROOM: usize = LONGEST_KEPT.next_multiple_of(THREE);
 
-/// The words: of each item first the bytes of a long pretoken, then the ids, three a word.
+/// For each item, the bytes of a long pretoken, then the ids, three in a word.
 #[derive(Debug)]
 pub(crate) struct Overflow {
     words: AlignedBuffer<AtomicU64>,
-    /// How many are taken, and those that were requested when none were left.
+    /// The number of reserved words, including those that were requested when none were left.
     taken: Padded<AtomicUsize>,
 }
 
@@ -33,14 +33,15 @@ impl Overflow {
         Ok(Self { words: AlignedBuffer::zeros(length)?, taken: Padded::default() })
     }
 
-    /// Whether `eighths` of the words are taken; above eight, whether so many were requested.
+    /// Whether this many eighths of the words are reserved; above eight, whether this many were
+    /// requested.
     #[inline]
     pub(crate) fn is_filled(&self, eighths: usize) -> bool {
         8 * self.taken.0.load(Relaxed) >= eighths * self.words.len()
     }
 
     /// Store the bytes of a long pretoken, or none, and ids. Returns the last two words of the
-    /// entry: the place, and how many bytes and ids there are. `None` if the arena is full.
+    /// entry, which hold the location and both lengths. `None` if the arena is full.
     pub(crate) fn put(&self, long: &[u8], ids: &[u32]) -> Option<[u64; 2]> {
         let named = [0, (long.len() << 16 | ids.len()) as u64];
         self.fill(named, words_of(long).chain(ids.chunks(THREE).map(entry::pack)))
@@ -52,8 +53,7 @@ impl Overflow {
         self.fill(named, entry.iter().map(|word| word.load(Relaxed)))
     }
 
-    /// Copy all of another overflow, which is no larger, to the same places of this one, which is
-    /// empty.
+    /// Copy another overflow, which is not larger, to the same locations of this empty one.
     pub(crate) fn copy(&self, other: &Self) {
         let taken = other.taken.0.load(Relaxed).min(other.words.len());
         for (to, from) in self.words.iter().zip(&other.words[..taken]) {
@@ -62,7 +62,7 @@ impl Overflow {
         self.taken.0.store(taken, Relaxed);
     }
 
-    /// Write words to the next free place.
+    /// Write words to the next free location.
     fn fill(&self, named: [u64; 2], words: impl Iterator<Item = u64>) -> Option<[u64; 2]> {
         let size = size_of_entry(named);
         let start = self.taken.0.fetch_add(size, Relaxed);
@@ -73,7 +73,7 @@ impl Overflow {
         Some([start as u64, named[1]])
     }
 
-    /// Prefetch an item: its first word and its last, which are mostly in two cache lines.
+    /// Prefetch an item: its first and last word, which are usually in two cache lines.
     #[inline]
     pub(crate) fn prefetch(&self, named: [u64; 2]) {
         let start = usize::try_from(named[0]).unwrap_or(0);
@@ -88,8 +88,8 @@ impl Overflow {
         self.words.get(start..start + size_of_entry(named))
     }
 
-    /// Write the ids of a pretoken to the beginning of `room`, perhaps followed by zeros; return
-    /// how many there are, or `None` if the item is that of another pretoken.
+    /// Write the ids of a pretoken to the start of `room`, perhaps followed by zeros; returns their
+    /// number, or `None` if the item belongs to another pretoken.
     #[inline]
     pub(crate) fn read(
         &self,
@@ -108,7 +108,7 @@ impl Overflow {
     }
 }
 
-/// How many bytes of a long pretoken and how many ids an item has.
+/// The number of bytes of a long pretoken, and the number of ids of an item.
 #[inline]
 fn sizes(named: [u64; 2]) -> (usize, usize) {
     let sizes = usize::try_from(named[1]).unwrap_or(0);
@@ -121,7 +121,7 @@ fn size_of_entry(named: [u64; 2]) -> usize {
     words_of_bytes(length) + count.div_ceil(THREE)
 }
 
-/// How many words the bytes of a long pretoken take; no bytes take none.
+/// The number of words that the bytes of a long pretoken take; none without bytes.
 #[inline]
 fn words_of_bytes(length: usize) -> usize {
     if length == 0 { 0 } else { length / 8 + 1 }
@@ -140,8 +140,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// What was put is there, in a copy too, and is of nobody else; what has no room is not
-        /// put.
+        /// Stored items are found, also in a copy, and by no other pretoken; items without room are
+        /// not stored.
         #[test]
         fn what_is_kept_stays(
             puts in prop::collection::vec(

@@ -1,13 +1,13 @@
 //! The hash table of the cache, which threads share without a lock.
 //!
-//! It is made of lines of two entries, each line a cache line. Four lines are a group: a pretoken
-//! takes the first free entry of its own line or else of the others, and none where all are taken.
-//! A filled entry never changes or moves, except for its hit mark, so a thread that sees the key
-//! can read the ids. A thread claims a free entry by its second word, and stores that word again,
-//! with the key, once all others are written.
+//! The table consists of lines of two entries, each one cache line. Four lines form a group: a
+//! pretoken takes the first free entry of its own line, or else of the other lines, and is not
+//! cached if all are filled. A filled entry never changes or moves, except for its hit mark, so a
+//! thread that sees the key can read the ids. A thread claims a free entry by its second word, and
+//! stores that word again, with the key, once all others are written.
 //!
-//! An [`entry`](super::entry) holds up to six ids; more, and the bytes of long pretokens, are in
-//! the [`overflow`](super::overflow).
+//! An [`entry`](super::entry) holds up to six ids; longer lists, and the bytes of long pretokens,
+//! are in the [`overflow`](super::overflow).
 
 use std::hint::select_unpredictable;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -21,17 +21,17 @@ use crate::machine::huge_pages::AlignedBuffer;
 use crate::machine::prefetch::prefetch;
 use crate::parallel::Padded;
 
-/// How many entries a line has, and how many words.
+/// The number of entries of a line, and of words.
 const ENTRIES: usize = 2;
 const LINE: usize = entry::WORDS * ENTRIES;
 
-/// How many lines are a group; their indices differ in the lowest bits.
+/// The number of lines of a group; their indices differ in the lowest bits.
 const GROUP: usize = 4;
 
 /// A table has at least 2 to the power of this many lines.
 pub(crate) const LEAST_BITS: u32 = 2;
 
-/// The second word of an entry that a thread is filling. No key has it.
+/// The second word of an entry that a thread is filling. No key has this word.
 const CLAIMED: u64 = 6 << 60;
 
 /// 2 to the power of some number of lines (of 64 bytes).
@@ -41,20 +41,20 @@ pub(crate) struct CacheTable {
     words: AlignedBuffer<AtomicU64>,
     bits: u32,
     overflow: Overflow,
-    /// How many entries are taken, as far as threads have reported.
+    /// The number of filled entries, as far as threads have reported.
     taken: Padded<AtomicUsize>,
-    /// Its number in the sequence of tables.
+    /// The number of this table in the sequence of tables.
     number: usize,
 }
 
 impl CacheTable {
-    /// A table of 2 to the power of `bits` lines, with so many words of overflow.
+    /// A table of 2 to the power of `bits` lines, with an overflow of this many words.
     pub(crate) fn new(number: usize, bits: u32, overflow: usize) -> Result<Self> {
         let (words, overflow) = (AlignedBuffer::zeros(LINE << bits)?, Overflow::new(overflow)?);
         Ok(Self { words, bits, overflow, taken: Padded::default(), number })
     }
 
-    /// Which one it is of those that came one after the other.
+    /// The number of this table in the sequence of tables.
     #[inline]
     pub(crate) fn number(&self) -> usize {
         self.number
@@ -71,21 +71,21 @@ impl CacheTable {
         self.taken.0.fetch_add(count, Relaxed);
     }
 
-    /// Whether so many eighths of the entries are taken, or of the overflow.
+    /// Whether this many eighths of the entries, or of the overflow, are filled.
     #[inline]
     pub(crate) fn is_filled(&self, [eighths, overflow]: [usize; 2]) -> bool {
         let entries = self.words.len() / entry::WORDS;
         8 * self.taken.0.load(Relaxed) >= eighths * entries || self.overflow.is_filled(overflow)
     }
 
-    /// Where the line of a key begins.
+    /// The index of the first word of a key's line.
     #[inline]
     fn place(&self, key: Key) -> usize {
         let line = usize::try_from(key.hash() >> (u64::BITS - self.bits)).unwrap_or(0);
         line * LINE
     }
 
-    /// Where the line of a key begins; it is prefetched.
+    /// The index of the first word of a key's line, which is prefetched.
     #[inline]
     pub(crate) fn locate(&self, key: Key) -> usize {
         let place = self.place(key);
@@ -128,7 +128,7 @@ impl CacheTable {
         let mut lines = group(place);
         let mut last = lines.next()?;
         for line in lines {
-            // Entries are taken in order, so behind a free one there is nothing.
+            // Entries are filled in order, so after a free one there are none.
             if self.words[last + entry::WORDS + 1].load(Relaxed) == 0 {
                 return None;
             }
@@ -146,7 +146,7 @@ impl CacheTable {
         None
     }
 
-    /// Add the ids of a pretoken that is not here. Returns its entry and whether it was added, or
+    /// Add the ids of a pretoken that is not cached. Returns its entry and whether it was added, or
     /// `None` if the overflow is full.
     pub(crate) fn put(
         &self,
@@ -164,7 +164,7 @@ impl CacheTable {
         Some((entry, self.put_entry(place, entry)))
     }
 
-    /// Fill the first free entry of a group; false if there is none, or if the pretoken is here.
+    /// Fill the first free entry of a group; false if there is none, or if the pretoken is cached.
     fn put_entry(&self, place: usize, entry: Entry) -> bool {
         let key = entry::key(&entry);
         for place in group(place).flat_map(|line| [line, line + entry::WORDS]) {
@@ -180,10 +180,10 @@ impl CacheTable {
         false
     }
 
-    /// Write the ids of an entry with this count and these words to the beginning of `room`,
-    /// perhaps followed by others; return how many there are, or `None` if the entry is that of
-    /// another pretoken, or of none. Not inlined, since most pretokens have few ids: a message
-    /// would take a tenth longer.
+    /// Write the ids of an entry with this count and these words to the start of `room`, perhaps
+    /// followed by other numbers; returns their number, or `None` if the entry belongs to another
+    /// pretoken, or to none. Not inlined, since most pretokens have few ids; inlining makes a
+    /// message a tenth slower.
     #[inline(never)]
     pub(crate) fn read(
         &self,
@@ -210,17 +210,17 @@ impl CacheTable {
         &self.overflow
     }
 
-    /// Copy all of another table, which has no more lines and no more overflow.
+    /// Copy another table, which has at most as many lines and as much overflow.
     pub(crate) fn copy(&self, other: &Self) {
         let taken =
             other.entries().filter(|entry| self.put_entry(self.place(entry::key(entry)), *entry));
         self.count_added(taken.count());
-        // What the entries point to was written before them.
+        // The overflow words were written before the entries that point to them.
         self.overflow.copy(&other.overflow);
     }
 
-    /// Copy the entries of another table that were hit, without their marks, until so many eighths
-    /// of the entries are taken, or of the overflow.
+    /// Copy the entries of another table that were hit, without their marks, until this many
+    /// eighths of the entries, or of the overflow, are filled.
     pub(crate) fn copy_hits(&self, other: &Self, eighths: [usize; 2]) {
         for entry in other.entries().filter(|entry| entry[1] & entry::HIT != 0) {
             if self.is_filled(eighths) {
@@ -249,7 +249,7 @@ impl CacheTable {
     }
 }
 
-/// The first two words of an entry, which are its key. The others can be read after them.
+/// The first two words of an entry, which are its key. The other words may be read after these.
 #[inline]
 fn name(words: &[AtomicU64], at: usize) -> Entry {
     let high = words[at + 1].load(Acquire);
@@ -268,7 +268,7 @@ fn read(words: &[AtomicU64], at: usize) -> Entry {
 fn mark(words: &[AtomicU64], at: usize) {
     let high = words[at + 1].load(Acquire);
     if high & entry::HIT == 0 {
-        // A thread that reads the mark also reads what was written before it.
+        // A thread that reads the mark also reads everything written before it.
         words[at + 1].store(high | entry::HIT, Release);
     }
 }
@@ -288,7 +288,7 @@ fn fill(words: &[AtomicU64; entry::WORDS], entry: Entry) -> bool {
     true
 }
 
-/// Where the lines of a group begin, the one at `own` first.
+/// The start of each line of a group, that at `own` first.
 #[inline]
 fn group(own: usize) -> impl Iterator<Item = usize> {
     (0..GROUP).map(move |beside| own ^ (beside * LINE))

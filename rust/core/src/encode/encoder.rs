@@ -1,9 +1,10 @@
-//! Text in, ids out: everything that encoding needs, in one value.
+//! Encodes text into ids: the vocabulary, the splitter, the merger, the caches and the scratch pool
+//! in one value.
 //!
-//! A text is divided at its special tokens, if the caller asks for that, then at chunks that came
-//! before ([`Repeats`]), and the rest is encoded a window at a time: the splitter finds the ends of
-//! a few hundred pretokens, [`Lookup`] finds their ids in the cache, [`Misses`] finds those of the
-//! others, and all are appended in order.
+//! A text is divided at its special tokens, if the caller asks for that, and then into repeated
+//! chunks ([`Repeats`]). The rest is encoded in batches of pretokens: the splitter finds the ends
+//! of a few hundred pretokens, [`Lookup`] finds their ids in the cache, [`Misses`] resolves the
+//! others, and all ids are appended in order.
 
 use crate::encode::lookup::{self, Lookup, PretokenCache, WINDOW};
 use crate::encode::misses::Misses;
@@ -19,14 +20,14 @@ use crate::merge::queue::MergeScratch;
 use crate::pretokenize::{Pattern, PretokenEnds, Splitter};
 use crate::text::Text;
 
-/// So many bytes of text fill the cache beyond the last size before the largest.
+/// This many bytes of text fill a cache that is one size below the largest.
 const MUCH: usize = 64 << 20;
 
-/// A buffer that grew larger than this, in bytes or ids, is freed after the call.
+/// Buffers that grew beyond this many bytes or ids are freed after the call.
 const KEPT: usize = 1 << 20;
 
-/// A vocabulary with its merge rule and split pattern, ready to encode, and what it has encoded: at
-/// most 48 MiB of pretokens, as much again while that table is made anew, and [`Repeats`].
+/// A vocabulary with its merge rule and split pattern, ready to encode, and the caches: at most 48
+/// MiB of pretokens, as much again while that table is replaced, and [`Repeats`].
 #[derive(Debug)]
 pub(crate) struct Encoder {
     pretokens: PretokenEncoder,
@@ -38,17 +39,17 @@ pub(crate) struct Encoder {
     pool: ScratchPool<Scratch>,
 }
 
-/// The buffers of one call: 3 MiB, and the tables that it saw last of the caches.
+/// The buffers of a call: 3 MiB, and references to the latest tables of the caches.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     window: WindowScratch,
-    /// Ids on their way.
+    /// A buffer of ids.
     block: Vec<u32>,
-    /// A text in UTF-8 that is stored otherwise.
+    /// The UTF-8 of a text in another encoding.
     text: String,
 }
 
-/// What one window after the other reuses.
+/// The buffers that every window reuses.
 #[derive(Debug, Default)]
 struct WindowScratch {
     lookup: Lookup,
@@ -69,15 +70,15 @@ impl Pooled for Scratch {
     }
 }
 
-/// A call of an encoder on one thread: only through it is text encoded, so scratch never meets
-/// another encoder.
+/// A call of an encoder on one thread. Text is encoded only through this type, so scratch is never
+/// used with another encoder.
 pub(crate) struct EncodeCall<'e> {
     encoder: &'e Encoder,
     scratch: ScratchGuard<'e, Scratch>,
     use_repeats: bool,
 }
 
-/// Whether a part of a text is its beginning and its end, where `options` may add ids.
+/// Whether a part of a text includes its start and its end, where `options` may add ids.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Edges {
     pub(crate) first: bool,
@@ -85,7 +86,7 @@ pub(crate) struct Edges {
 }
 
 impl Edges {
-    /// Those of a whole text.
+    /// The edges of a whole text.
     pub(crate) const BOTH: Self = Self { first: true, last: true };
 }
 
@@ -110,7 +111,7 @@ impl Encoder {
         &self.splitter
     }
 
-    /// Prepare for about this many bytes of text, perhaps in many calls: for much text the cache
+    /// Announce about this many bytes of text, possibly in many calls: for much text, the cache
     /// takes its full size at once.
     pub(crate) fn expect(&self, bytes: usize) {
         if bytes >= MUCH {
@@ -118,21 +119,20 @@ impl Encoder {
         }
     }
 
-    /// The same encoder with empty caches, and with repeated chunks of at most `limit` bytes.
+    /// This encoder with empty caches; repeated chunks take at most `limit` bytes.
     pub(crate) fn with_repeats(&self, limit: usize) -> Result<Self> {
         let repeats = Repeats::new(limit);
         Ok(Self { repeats, ..Self::new(self.pretokens.clone(), self.pattern.clone())? })
     }
 
-    /// Begin a call.
+    /// Start a call.
     #[inline]
     pub(crate) fn call(&self) -> EncodeCall<'_> {
         let use_repeats = self.repeats.limit() > 0;
         EncodeCall { encoder: self, scratch: self.pool.borrow(), use_repeats }
     }
 
-    /// Append the ids of the pretokens of the next window of `text`, which begins at `start`;
-    /// return where it ends.
+    /// Append the ids of the next window of pretokens of `text`, from `start`; returns its end.
     #[inline]
     fn encode_window(
         &self,
@@ -145,7 +145,7 @@ impl Encoder {
         self.encode_pretokens(text.as_bytes(), start, scratch, out)
     }
 
-    /// Append the ids of the pretokens between `start` and each of the ends; return the last end.
+    /// Append the ids of the pretokens between `start` and each of the ends; returns the last end.
     fn encode_pretokens(
         &self,
         text: &[u8],
@@ -176,24 +176,24 @@ impl Encoder {
 }
 
 impl EncodeCall<'_> {
-    /// Encode text that hardly comes again, as that of a corpus: without looking for repeats.
+    /// Do not look for repeats, for text that rarely repeats, such as a corpus.
     #[cfg(feature = "parquet")]
     pub(crate) fn without_repeats(mut self) -> Self {
         self.use_repeats = false;
         self
     }
 
-    /// What encodes, a buffer for ids, and one for text.
+    /// The parts of the scratch: what encodes, a buffer for ids, and one for text.
     #[inline]
-    fn split(&mut self) -> (Run<'_>, &mut Vec<u32>, &mut String) {
+    fn split(&mut self) -> (EncodeRun<'_>, &mut Vec<u32>, &mut String) {
         let Scratch { window, block, text } = &mut *self.scratch;
-        (Run { encoder: self.encoder, window, use_repeats: self.use_repeats }, block, text)
+        (EncodeRun { encoder: self.encoder, window, use_repeats: self.use_repeats }, block, text)
     }
 
-    /// Append the ids of a text, as `options` ask.
+    /// Append the ids of a text, with `options`.
     ///
-    /// Fails if the pattern gives up on the text, if no token covers one of its bytes, or if
-    /// `options` forbid a special token in it.
+    /// Fails if the pattern fails on the text, if no token covers one of its bytes, or if the text
+    /// contains a special token that `options` forbid.
     #[inline]
     pub(crate) fn append<T: Id>(
         &mut self,
@@ -205,8 +205,8 @@ impl EncodeCall<'_> {
         run.encode(text.read(buffer)?, options, Edges::BOTH, &mut Append { out, block })
     }
 
-    /// Encode a text; its ids stay until the next call. A short text allocates nothing. Fails as
-    /// [`append`](Self::append) does.
+    /// Encode a text; its ids stay valid until the next call. A short text allocates nothing. Fails
+    /// as [`append`](Self::append) does.
     #[inline]
     pub(crate) fn encode(&mut self, text: &Text<'_>, options: &EncodeOptions) -> Result<&[u32]> {
         let (mut run, block, buffer) = self.split();
@@ -216,7 +216,7 @@ impl EncodeCall<'_> {
         Ok(block)
     }
 
-    /// Call `sink` with the ids of a part of a text, some hundreds at a time. Fails as
+    /// Call `sink` with the ids of a part of a text, a few hundred at a time. Fails as
     /// [`append`](Self::append) does.
     #[inline]
     pub(crate) fn for_each_block(
@@ -230,8 +230,8 @@ impl EncodeCall<'_> {
         run.encode(text.read(buffer)?, options, edges, &mut Blocks { block, call: sink })
     }
 
-    /// The ids of the beginning of a text, at least `enough` of them unless it has fewer. Special
-    /// tokens in it are text.
+    /// The ids of the start of a text, at least `enough` of them unless the text has fewer. The
+    /// text of special tokens is encoded as ordinary text.
     pub(crate) fn encode_beginning(&mut self, text: &str, enough: usize) -> Result<&[u32]> {
         let (run, block, _) = self.split();
         let mut start = 0;
@@ -242,9 +242,10 @@ impl EncodeCall<'_> {
         Ok(block)
     }
 
-    /// The ids of one pretoken, whatever the splitter would make of its bytes.
+    /// The ids of bytes taken as one pretoken, whether or not the splitter would keep them
+    /// together.
     ///
-    /// Fails if no token covers one of them.
+    /// Fails if no token covers one of the bytes.
     pub(crate) fn encode_pretoken(&mut self, pretoken: &[u8]) -> Result<Vec<u32>> {
         let mut ids = memory::with_room(pretoken.len())?;
         if !pretoken.is_empty() {
@@ -256,14 +257,14 @@ impl EncodeCall<'_> {
 }
 
 /// An encoder with the buffers of a call.
-struct Run<'a> {
+struct EncodeRun<'a> {
     encoder: &'a Encoder,
     window: &'a mut WindowScratch,
     use_repeats: bool,
 }
 
-impl Run<'_> {
-    /// Pass the ids of a part of a text to a sink, with those that `options` add at its edges.
+impl EncodeRun<'_> {
+    /// Pass the ids of a part of a text to a sink, with the ids that `options` add at its edges.
     fn encode(
         &mut self,
         text: &str,
@@ -281,9 +282,9 @@ impl Run<'_> {
         options.append.filter(|_| edges.last).map_or(Ok(()), |id| sink.take(&[id]))
     }
 
-    /// The same for ordinary text.
+    /// Pass the ids of ordinary text to a sink.
     fn encode_text(&mut self, text: &str, sink: &mut impl IdSink) -> Result<()> {
-        // A message is shorter than a chunk, and is a tenth slower where chunks are looked for.
+        // Messages are shorter than a chunk, and looking for chunks would make them a tenth slower.
         if !self.use_repeats || text.len() < repeats::LEAST {
             return self.encode_windows(text, sink);
         }
@@ -300,7 +301,7 @@ impl Run<'_> {
         })
     }
 
-    /// Pass the ids of ordinary text to a sink, a window at a time.
+    /// Pass the ids of ordinary text to a sink, window by window.
     #[inline]
     fn encode_windows(&mut self, text: &str, sink: &mut impl IdSink) -> Result<()> {
         let mut start = 0;

@@ -1,16 +1,16 @@
-//! The pretokens of a window, looked up in the cache many at a time.
+//! Looks up the pretokens of a window in the cache, many at a time.
 //!
-//! One look-up is a few instructions and a wait for memory, so it is done in passes whose waits
-//! overlap and whose branches are rare:
+//! A lookup is a few instructions and a wait for memory, so it runs in passes that overlap the
+//! waits and rarely branch:
 //!
-//! 1. for a batch of pretokens, make the keys and prefetch their entries in the [`hot`] table;
-//! 2. read the hot table, and prefetch the others' entries in the [`cache`](crate::cache);
-//! 3. once a window of batches is done, read those entries; where one is elsewhere or its ids are
-//!    in the overflow, prefetch that and read it last.
+//! 1. for a batch of pretokens, compute the keys and prefetch their entries in the [`hot`] table;
+//! 2. read the hot table, and prefetch the entries of the others in the [`cache`](crate::cache);
+//! 3. after all batches of a window, read those entries; if an entry is in another line, or its ids
+//!    are in the overflow, prefetch that and read it last.
 //!
-//! What is in neither table is a [`Miss`]. Misses of a window are listed so that many can be merged
-//! in turns. A pretoken that occurs twice among them is a *duplicate*, and copies the ids of the
-//! first.
+//! A pretoken in neither table is a [`Miss`]. The misses of a window are collected, so that their
+//! merges can be interleaved. A pretoken that occurs twice among them is a *duplicate*, and copies
+//! the ids of the first.
 //!
 //! [`hot`]: crate::cache::hot
 
@@ -25,18 +25,18 @@ use crate::hash::key::{Key, LONGEST};
 use crate::hash::key_batch;
 use crate::pretokenize::PretokenEnds;
 
-/// The most pretokens of a window.
+/// The maximal number of pretokens in a window.
 pub(crate) const WINDOW: usize = PretokenEnds::CAPACITY;
 
-/// The most pretokens of a batch.
+/// The maximal number of pretokens in a batch.
 const BATCH: usize = 256;
 
-/// Room for the ids of a window. Before more than [`INLINE`] ids of one pretoken are added, at most
-/// [`MOST_FILLED`] of them are taken.
+/// Capacity for the ids of a window. Before more than [`INLINE`] ids of one pretoken are added, at
+/// most [`MOST_FILLED`] ids are in use.
 const ROOM: usize = MOST_FILLED + overflow::ROOM + INLINE * WINDOW;
 const MOST_FILLED: usize = 1 << 10;
 
-/// The count of a pretoken whose ids are not known; above all counts of an entry.
+/// The count of a pretoken without known ids; greater than every count of an entry.
 const MISSING: u8 = 16;
 const _: () = assert!(entry::IN_OVERFLOW < MISSING);
 
@@ -44,33 +44,33 @@ const _: () = assert!(entry::IN_OVERFLOW < MISSING);
 const BITS: u32 = 19;
 const OVERFLOW: usize = 10 << 20;
 
-/// The ids of pretokens, shared by all threads.
+/// The ids of pretokens, in a cache that all threads share.
 pub(crate) type PretokenCache = SharedCache<BITS, OVERFLOW>;
 
-/// What one thread needs to look pretokens up.
+/// The state of one thread for looking up pretokens.
 #[derive(Debug, Default)]
 pub(crate) struct Lookup {
     cache: Cache<BITS, OVERFLOW>,
     hot: HotTable,
     batch: Box<Batch>,
     window: Box<Window>,
-    /// The pretokens of the window that are not in the hot table.
+    /// The pretokens of the window that missed the hot table.
     probes: Vec<Probe>,
-    /// The indices in `probes` of those that need a second look.
+    /// The indices in `probes` of those that need a second read.
     second: Vec<usize>,
-    /// The pretokens of the window that are in no table, each once.
+    /// The pretokens of the window that are in no table, without duplicates.
     pub(crate) misses: Vec<Miss>,
     duplicate_finder: Box<DuplicateFinder>,
-    /// The index in the window of each duplicate of a miss, and that of the miss.
+    /// For each duplicate of a miss, its index in the window and that of the miss.
     duplicates: Vec<(usize, usize)>,
 }
 
-/// What the entries of the pretokens of a window say.
+/// The contents of the entries of the pretokens of a window.
 #[derive(Debug)]
 struct Window {
-    /// Up to six ids, or where they are in the overflow.
+    /// Up to six ids, or their location in the overflow.
     words: [[u64; 2]; WINDOW],
-    /// How many ids, [`entry::IN_OVERFLOW`], or [`MISSING`].
+    /// The number of ids, [`entry::IN_OVERFLOW`], or [`MISSING`].
     counts: [u8; WINDOW],
     /// The ids, end to end: [`ROOM`] of them.
     ids: Vec<u32>,
@@ -80,9 +80,9 @@ struct Window {
 #[derive(Debug)]
 struct Batch {
     keys: [Key; BATCH],
-    /// The index of each in the hot table.
+    /// The index of each pretoken in the hot table.
     hot: [usize; BATCH],
-    /// Which of them are not there.
+    /// The indices of the pretokens that missed the hot table.
     missed: [usize; BATCH],
 }
 
@@ -90,28 +90,28 @@ struct Batch {
 #[derive(Debug, Clone, Copy)]
 struct Probe {
     key: Key,
-    /// Its line in the cache.
+    /// The line of the pretoken in the cache.
     line: usize,
-    /// Its index in the window.
+    /// The index of the pretoken in the window.
     index: usize,
 }
 
 /// A pretoken that is in no table.
 #[derive(Debug, Clone)]
 pub(crate) struct Miss {
-    /// Where it is in the text.
+    /// The range of the pretoken in the text.
     pub(crate) range: Range<usize>,
     key: Key,
-    /// Its hash in the vocabulary, and the id of the token that it may be.
+    /// The hash of the pretoken in the vocabulary, and the id of the only token that it may be.
     pub(crate) hash: u64,
     pub(crate) candidate: Option<u32>,
-    /// Its line in the cache.
+    /// The line of the pretoken in the cache.
     line: usize,
-    /// Its index in the window.
+    /// The index of the pretoken in the window.
     index: usize,
 }
 
-/// By some bits of its hash, one more than the index of the latest miss in the list.
+/// For some bits of a hash, the index + 1 of the latest miss with these bits.
 #[derive(Debug)]
 struct DuplicateFinder([u16; Self::SIZE]);
 
@@ -154,7 +154,7 @@ impl Lookup {
     }
 
     /// Read the hot table for a batch whose first pretoken has the index `first` in the window, and
-    /// prefetch the cache lines of those that are not there.
+    /// prefetch the cache lines of its misses.
     #[inline]
     fn read_hot(&mut self, text: &[u8], start: usize, first: usize, ends: &[usize]) {
         let Self { cache, hot, batch, window, probes, .. } = self;
@@ -167,7 +167,7 @@ impl Lookup {
         }));
     }
 
-    /// Read the cache for all probes, then a second time for the few that need it; list the misses.
+    /// Read the cache for all probes, then again for the few that need it, and collect the misses.
     #[inline]
     fn read_cache(&mut self, start: usize, ends: &[usize]) {
         self.misses.clear();
@@ -179,8 +179,9 @@ impl Lookup {
         }
     }
 
-    /// Read the line of each probe without a branch, which would be mispredicted; return how many
-    /// need a second look: they are not in their line, or their ids are in the overflow.
+    /// Read the line of each probe without branches, which would be mispredicted. Returns the
+    /// number of probes that need a second read: their pretoken is not in that line, or its ids are
+    /// in the overflow.
     #[inline]
     fn read_lines(&mut self) -> usize {
         let Self { cache, hot, window, probes, second, .. } = self;
@@ -199,8 +200,8 @@ impl Lookup {
         count
     }
 
-    /// Read the neighbouring lines of a probe; then prefetch its ids in the overflow, or list it as
-    /// a miss or a duplicate.
+    /// Read the other lines of a probe's group; then prefetch its ids in the overflow, or add it to
+    /// the misses or duplicates.
     #[inline]
     fn read_again(&mut self, Probe { key, line, index }: Probe, start: usize, ends: &[usize]) {
         let Self { cache, hot, window, misses, duplicate_finder, duplicates, .. } = self;
@@ -223,8 +224,8 @@ impl Lookup {
         }
     }
 
-    /// Append the ids of the pretokens of the window from `first` on, up to one whose ids are not
-    /// known; return its index, or the number of pretokens. `start` and `ends` are those of
+    /// Append the ids of the pretokens of the window from `first` on, up to one without known ids;
+    /// returns its index, or the number of pretokens. `start` and `ends` are the arguments of
     /// [`look_up`](Self::look_up).
     pub(crate) fn append(
         &mut self,
@@ -241,13 +242,13 @@ impl Lookup {
         window.gather(first..ends.len(), read, out)
     }
 
-    /// Append the ids of one pretoken if the cache has them by now; false if not.
+    /// Append the ids of one pretoken if they are in the cache now; returns whether they are.
     pub(crate) fn append_one(&self, pretoken: &[u8], out: &mut Vec<u32>) -> bool {
         let key = Key::of(pretoken, 0..pretoken.len());
         self.cache.append(key, self.cache.table().locate(key), pretoken, out)
     }
 
-    /// Put the ids of one pretoken into the cache.
+    /// Add the ids of one pretoken to the cache.
     pub(crate) fn put(&mut self, pretoken: &[u8], ids: &[u32]) {
         if pretoken.len() <= LONGEST_KEPT {
             let key = Key::of(pretoken, 0..pretoken.len());
@@ -255,7 +256,7 @@ impl Lookup {
         }
     }
 
-    /// Put the ids of a miss into the cache and the window.
+    /// Add the ids of a miss to the cache and to the window.
     pub(crate) fn resolve(&mut self, miss: &Miss, text: &[u8], ids: &[u32]) {
         let pretoken = &text[miss.range.clone()];
         if let Some(entry) = self.cache.put(miss.key, miss.line, pretoken, ids) {
@@ -272,7 +273,7 @@ impl Lookup {
     }
 }
 
-/// The bytes of a pretoken in the text, where `start` is that of the first.
+/// The range of a pretoken in the text, where `start` is the start of the first pretoken.
 pub(crate) fn range_of(start: usize, ends: &[usize], index: usize) -> Range<usize> {
     let start = index.checked_sub(1).map_or(start, |before| ends[before]);
     start..ends[index]
@@ -281,13 +282,13 @@ pub(crate) fn range_of(start: usize, ends: &[usize], index: usize) -> Range<usiz
 impl DuplicateFinder {
     const SIZE: usize = 1 << 10;
 
-    /// The index in the window of an equal pretoken in the list. If none is found, note `miss`,
-    /// which the caller is about to add.
+    /// The index in the window of an equal pretoken among the misses. If there is none, remember
+    /// `miss`, which the caller then appends.
     #[inline]
     fn find_or_note(&mut self, list: &[Miss], miss: &Miss) -> Option<usize> {
         let at = usize::try_from(miss.key.hash()).unwrap_or_default() % Self::SIZE;
         let noted = usize::from(self.0[at]).checked_sub(1).and_then(|noted| list.get(noted));
-        // The key of a long pretoken is a hash, which another one may share.
+        // The key of a long pretoken is a hash, which another pretoken may share.
         let equal = noted.filter(|one| one.key == miss.key && miss.range.len() <= LONGEST);
         if equal.is_none() {
             self.0[at] = u16::try_from(list.len() + 1).expect("a window is shorter");
@@ -297,15 +298,15 @@ impl DuplicateFinder {
 }
 
 impl Window {
-    /// Note what an entry says of a pretoken.
+    /// Copy the contents of an entry.
     #[inline]
     fn put(&mut self, index: usize, entry: &Entry) {
         (self.words[index], self.counts[index]) = (entry::words(entry), entry::count(entry));
     }
 
-    /// Append the ids of the pretokens in `range`, up to one whose ids are not known; return its
-    /// index, or the end. `read` writes the ids of an entry with more than [`INLINE`] ids, given
-    /// its index, count and words, and returns how many there are.
+    /// Append the ids of the pretokens in `range`, up to one without known ids; returns its index,
+    /// or the end. `read` writes the ids of an entry with more than [`INLINE`] ids, given its
+    /// index, count and words, and returns their number.
     #[inline]
     fn gather(
         &mut self,
@@ -320,7 +321,7 @@ impl Window {
                 if usize::from(count) > INLINE {
                     break;
                 }
-                // To copy four ids is quicker than to branch on how many there are.
+                // Copying four ids is faster than branching on their number.
                 let room = ids[filled..].first_chunk_mut().expect("there is room for all");
                 *room = entry::ids(words);
                 filled += usize::from(count);
@@ -344,7 +345,7 @@ impl Window {
 }
 
 impl Batch {
-    /// Make the keys of the pretokens, and prefetch their entries in the hot table.
+    /// Compute the keys of the pretokens, and prefetch their entries in the hot table.
     #[inline(never)]
     fn locate(&mut self, hot: &HotTable, text: &[u8], start: usize, ends: &[usize]) {
         let (keys, indices) = (&mut self.keys[..ends.len()], &mut self.hot[..ends.len()]);
@@ -352,8 +353,7 @@ impl Batch {
         hot.locate(keys, indices);
     }
 
-    /// Read the entries of the first `all` pretokens, and list those that are not there; return how
-    /// many these are.
+    /// Read the entries of the first `all` pretokens and collect the misses; returns their number.
     #[inline(never)]
     fn read(
         &mut self,

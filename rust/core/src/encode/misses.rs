@@ -1,7 +1,7 @@
-//! The ids of the pretokens of a window that missed the cache.
+//! Resolves the pretokens of a window that missed the cache.
 //!
-//! A miss may be a token as a whole; the others are merged in turns with others of their length
-//! ([`interleave`]). What is found goes into the cache. Long pretokens of several sections are left
+//! A miss may be a token as a whole; the others are merged, interleaved with misses of similar
+//! length ([`interleave`]). The ids go into the cache. Long pretokens of several sections are left
 //! to the caller.
 
 use crate::encode::lookup::{Lookup, Miss};
@@ -13,7 +13,7 @@ use crate::merge::merger::Merger;
 use crate::merge::short::ShortMerge;
 use crate::vocabulary::{self, Vocabulary};
 
-/// Misses by how many places their merge takes.
+/// Misses, grouped by the number of places that their merge takes.
 #[derive(Debug, Default)]
 pub(crate) struct Misses {
     short: Group<16>,
@@ -23,14 +23,14 @@ pub(crate) struct Misses {
     ids: Vec<u32>,
 }
 
-/// Misses that are merged together.
+/// Misses whose merges are interleaved.
 #[derive(Debug, Default)]
 struct Group<const PLACES: usize> {
     merges: Vec<ShortMerge<PLACES>>,
     misses: Vec<Miss>,
 }
 
-/// What a group needs to finish.
+/// The arguments of finishing a group.
 struct Context<'a> {
     merger: &'a Merger,
     text: &'a [u8],
@@ -47,7 +47,7 @@ impl<const PLACES: usize> Group<PLACES> {
         }
     }
 
-    /// Merge all in turns, and put their ids into the cache.
+    /// Merge all, interleaved, and add their ids to the cache.
     fn finish(&mut self, context: &mut Context<'_>) {
         if self.merges.is_empty() {
             return;
@@ -62,7 +62,7 @@ impl<const PLACES: usize> Group<PLACES> {
 }
 
 impl Misses {
-    /// Find the ids of the misses of a window, except long ones of several sections.
+    /// Resolve the misses of a window, except long ones with several sections.
     pub(crate) fn resolve(
         &mut self,
         encoder: &PretokenEncoder,
@@ -102,7 +102,7 @@ impl Misses {
     }
 }
 
-/// Finds the token that each miss may be, and prefetches its bytes.
+/// Finds the only token that each miss may be, and prefetches its bytes.
 struct Candidates<'a> {
     vocabulary: &'a Vocabulary,
     text: &'a [u8],

@@ -1,7 +1,7 @@
-//! Text in, ids out.
+//! Encodes text into ids.
 //!
-//! The text is split into pretokens; each pretoken is either a token as a whole or is merged from
-//! its bytes. Most pretokens are in the cache, where many are looked up at a time.
+//! The text is split into pretokens; each pretoken is a token as a whole, or is merged from its
+//! bytes. Most pretokens are in the cache, where many are looked up at a time.
 //!
 //! ```text
 //! options, special   special tokens are cut out of the text, if the caller asks for it

@@ -1,11 +1,11 @@
-//! What a caller may ask of encoding: special tokens in the text, and ids round it.
+//! The options of encoding: special tokens in the text, and ids before and after it.
 
 use crate::encode::special::{Special, SpecialFinder};
 use crate::error::Result;
 use crate::pretokenize::Pattern;
 use crate::vocabulary::Vocabulary;
 
-/// What to do with special tokens, and which ids go before and after each text.
+/// How special tokens are encoded, and which ids precede and follow each text.
 #[derive(Debug, Clone, Default)]
 pub struct EncodeOptions {
     pub(crate) finder: Option<SpecialFinder>,
@@ -20,9 +20,9 @@ pub(crate) enum TextOrId<'a> {
 }
 
 impl EncodeOptions {
-    /// Prepare the options once for any number of texts.
+    /// Prepare options for any number of texts.
     ///
-    /// Fails if `special` names a special token that the vocabulary does not have.
+    /// Fails if `special` names an unknown special token.
     pub(crate) fn new(
         vocabulary: &Vocabulary,
         pattern: &Pattern,
@@ -43,7 +43,7 @@ impl EncodeOptions {
         let mut done = 0;
         for found in self.finder.iter().flat_map(|finder| finder.find(text)) {
             let found = found?;
-            // A token may begin in white space that the one before has taken.
+            // A token may start in white space that the previous one has taken.
             sink(TextOrId::Text(&text[done..found.start.max(done)]))?;
             sink(TextOrId::Id(found.id))?;
             done = found.end;

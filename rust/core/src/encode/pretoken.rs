@@ -1,7 +1,8 @@
-//! The bytes of one pretoken in, its ids out, without a cache: what every miss comes down to.
+//! Encodes the bytes of one pretoken, without a cache.
 //!
-//! Under most rules a pretoken that is a token is that token; else its bytes are merged. A long
-//! pretoken falls into *sections* that no token crosses ([`SplitPoints`]), each merged alone.
+//! Under most rules, a pretoken that is a token is encoded as that token; otherwise its bytes are
+//! merged. A long pretoken is divided into *sections* that no token crosses ([`SplitPoints`]), and
+//! each is merged separately.
 
 use std::sync::OnceLock;
 
@@ -18,11 +19,11 @@ use crate::vocabulary::{MergeRule, Vocabulary};
 #[derive(Debug, Clone)]
 pub(crate) struct PretokenEncoder {
     pub(crate) vocabulary: Vocabulary,
-    /// Whether a pretoken that is a token wins outright.
+    /// Whether a pretoken that is a token is encoded as that token, without merging.
     pub(crate) whole_first: bool,
-    /// Made when first used, unless the merges are listed: then they are checked at once.
+    /// Built on first use, unless merges are listed, which are checked at once.
     merger: OnceLock<Merger>,
-    /// Made for the first long pretoken.
+    /// Built for the first long pretoken.
     split_points: OnceLock<SplitPoints>,
 }
 
@@ -33,7 +34,7 @@ impl PretokenEncoder {
         Self { vocabulary, whole_first: true, merger, split_points }
     }
 
-    /// Encode with tables that were made before.
+    /// Encode with existing tables.
     pub(crate) fn with_tables(
         vocabulary: Vocabulary,
         rule: MergeRule,
@@ -46,12 +47,12 @@ impl PretokenEncoder {
         Self { vocabulary, whole_first, merger, split_points }
     }
 
-    /// Whether the tables are made.
+    /// Whether the tables exist.
     pub(crate) fn has_tables(&self) -> bool {
         self.merger.get().is_some()
     }
 
-    /// What merges. Fails if it is not made yet and there is no memory for it.
+    /// The merger. Fails if it must be built and there is not enough memory.
     #[inline]
     pub(crate) fn merger(&self) -> Result<&Merger> {
         if let Some(merger) = self.merger.get() {
@@ -61,7 +62,7 @@ impl PretokenEncoder {
         Ok(self.merger.get_or_init(|| merger))
     }
 
-    /// Where a pretoken falls into sections. Fails as [`merger`](Self::merger) does.
+    /// The split points of long pretokens. Fails as [`merger`](Self::merger) does.
     pub(crate) fn split_points(&self) -> Result<&SplitPoints> {
         if let Some(points) = self.split_points.get() {
             return Ok(points);
@@ -70,14 +71,14 @@ impl PretokenEncoder {
         Ok(self.split_points.get_or_init(|| points))
     }
 
-    /// Whether each byte of a pretoken has an id, and it is a single section.
+    /// Whether every byte of a pretoken has an id, and the pretoken is a single section.
     pub(crate) fn is_one_section(&self, pretoken: &[u8]) -> bool {
         let is_whole = |points: &SplitPoints| points.ends(pretoken).next() == Some(pretoken.len());
         self.merger().is_ok_and(|merger| merger.covers(pretoken))
             && (pretoken.len() <= LONGEST || self.split_points().is_ok_and(is_whole))
     }
 
-    /// Append the ids of a pretoken, merged as one section; there is room for them.
+    /// Append the ids of a pretoken, merged as one section, within the capacity of `ids`.
     ///
     /// Fails if no token covers one of its bytes.
     pub(crate) fn encode(

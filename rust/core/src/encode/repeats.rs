@@ -1,17 +1,17 @@
-//! Chunks of text that came before, with their ids.
+//! Caches the ids of repeated chunks of text.
 //!
-//! Prompts begin alike, a conversation is sent again with one message more, a test is run again. To
-//! compare 4 kB with a copy takes a small part of the time of encoding them. So a text is divided,
-//! from its beginning, into chunks of about 4 kB where that changes no id. A chunk that was seen
-//! once not long ago is cached when it is seen again. Text that never repeats costs a checksum and
-//! 32 bits a chunk.
+//! Prompts share a prefix, a conversation is sent again with one more message, a test is run again.
+//! Comparing 4 kB with a copy takes a small fraction of the time of encoding them. So a text is
+//! divided, from its start, into chunks of about 4 kB, at places where a cut changes no id. A chunk
+//! is cached when it is seen for the second time within a while. Text that never repeats costs one
+//! checksum and 32 bits for each chunk.
 //!
-//! The cache keeps copies of users' text, up to a limit of bytes; a limit of 0 switches it off.
-//! Eviction gives each chunk a second chance: the chunk whose turn it is stays if it was used since
-//! its last turn, and the new one is then turned away. So of more text than there is room for, read
-//! again and again in the same order, a part stays cached.
+//! The cache keeps copies of users' text, up to a limit in bytes; a limit of 0 switches it off.
+//! Eviction is by second chance (the clock algorithm): the next chunk in the queue stays if it was
+//! used since its last turn, and then the new chunk is not added. So when more text than fits is
+//! read repeatedly in the same order, part of it stays cached.
 //!
-//! No call waits for a lock: one that does not get it encodes.
+//! No call waits for a lock; without the lock, it encodes.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
@@ -27,24 +27,24 @@ use crate::text::Text;
 
 /// Chunks have at least this many bytes, or end with the text. Fuzzers find short texts.
 const LENGTH: usize = if cfg!(fuzzing) { 1 << 5 } else { 4 << 10 };
-/// Shorter and longer chunks are not looked for.
+/// Shorter and longer chunks are not looked up.
 pub(crate) const LEAST: usize = LENGTH / 4;
-const MOST: usize = 256 << 10;
+const LONGEST: usize = 256 << 10;
 
-/// New chunks that touch are encoded together once they have this many bytes.
-const TOGETHER: usize = 64 << 10;
+/// Adjacent new chunks are encoded as one once they have this many bytes.
+const JOINED: usize = 64 << 10;
 
-/// How many bytes of text and ids are cached unless the caller says otherwise.
+/// The default limit on the bytes of text and ids.
 pub(crate) const DEFAULT_LIMIT: usize = 32 << 20;
 
-/// The clock ticks every 2 to the power of this many new bytes; a chunk is recent for so many
+/// The clock ticks once in 2 to the power of `TICK` new bytes; a chunk is recent for `RECENT`
 /// ticks.
 const TICK: u32 = 23;
 const RECENT: u8 = 4;
 
 /// A part of a text.
 pub(crate) enum Chunk<'a> {
-    /// Its ids are these.
+    /// Cached, with these ids.
     Cached(&'a [u32]),
     /// To be encoded.
     New(&'a str),
@@ -56,7 +56,7 @@ pub(crate) enum Chunk<'a> {
 #[derive(Debug)]
 pub(crate) struct Repeats {
     seen: SeenOnce,
-    /// Whether anything is cached: until then no thread touches the lock's cache line.
+    /// Whether anything is cached; until then, no thread touches the cache line of the lock.
     is_any_cached: AtomicBool,
     cached: RwLock<CachedChunks>,
     limit: usize,
@@ -67,31 +67,31 @@ pub(crate) struct Repeats {
 struct CachedChunk {
     text: Box<[u8]>,
     ids: Box<[u32]>,
-    /// Whether it was used, or added, since its last turn to be evicted.
+    /// Whether the chunk was used or added since its last turn in the queue.
     used: AtomicBool,
 }
 
-/// Chunks that were seen, in sets of two marks, the latest first: two chunks of a text that share a
-/// set do not replace each other. A mark is 24 bits of the checksum, of which other bits give the set,
-/// and the time.
+/// Chunks that were seen once, in sets of two marks, the latest first, so that two chunks of a text
+/// in the same set do not replace each other. A mark holds 24 bits of the checksum, whose other
+/// bits select the set, and the time.
 #[derive(Debug)]
 struct SeenOnce {
-    /// None at all, if there was no memory for them.
+    /// Empty if there was not enough memory.
     marks: Box<[AtomicU32]>,
-    /// How many bytes were new.
+    /// The number of new bytes so far.
     clock: AtomicUsize,
 }
 
-/// What is cached, by length and checksum.
+/// The cached chunks, by length and checksum.
 #[derive(Debug, Default)]
 struct CachedChunks {
     chunks: HashMap<ChunkKey, Arc<CachedChunk>, RandomState>,
-    /// In the order in which they may be evicted.
-    turns: VecDeque<ChunkKey>,
+    /// The eviction queue.
+    queue: VecDeque<ChunkKey>,
     bytes: usize,
 }
 
-/// The length of a chunk and its checksum. Of two that share both, one is cached.
+/// The length of a chunk and its checksum. Of two chunks with the same key, only one is cached.
 type ChunkKey = (usize, u32);
 
 impl Repeats {
@@ -123,13 +123,13 @@ impl Repeats {
             let (chunk, begin) = (&rest[..length], start);
             start += length;
             match self.look_up(chunk) {
-                Found::New if start - new < TOGETHER => continue,
-                Found::New => with(Chunk::New(&text[new..start]))?,
-                Found::Repeated => {
+                ChunkLookup::New if start - new < JOINED => continue,
+                ChunkLookup::New => with(Chunk::New(&text[new..start]))?,
+                ChunkLookup::Repeated => {
                     with(Chunk::New(&text[new..begin]))?;
                     with(Chunk::Repeated(chunk))?;
                 }
-                Found::Cached(cached) => {
+                ChunkLookup::Cached(cached) => {
                     with(Chunk::New(&text[new..begin]))?;
                     with(Chunk::Cached(&cached.ids))?;
                 }
@@ -139,26 +139,26 @@ impl Repeats {
         with(Chunk::New(&text[new..]))
     }
 
-    fn look_up(&self, chunk: &str) -> Found {
-        if chunk.len() > MOST {
-            return Found::New;
+    fn look_up(&self, chunk: &str) -> ChunkLookup {
+        if chunk.len() > LONGEST {
+            return ChunkLookup::New;
         }
         let key = key(chunk);
         let cached =
             if self.is_any_cached.load(Relaxed) { self.cached.try_read().ok() } else { None };
         let Some(cached) = cached.and_then(|cached| cached.chunks.get(&key).cloned()) else {
-            return if self.seen.note(key) { Found::Repeated } else { Found::New };
+            return if self.seen.note(key) { ChunkLookup::Repeated } else { ChunkLookup::New };
         };
         if *cached.text != *chunk.as_bytes() {
-            return Found::New;
+            return ChunkLookup::New;
         }
         if !cached.used.load(Relaxed) {
             cached.used.store(true, Relaxed);
         }
-        Found::Cached(cached)
+        ChunkLookup::Cached(cached)
     }
 
-    /// Cache the ids of a chunk, if there is room and memory.
+    /// Cache the ids of a chunk, if there is enough room and memory.
     pub(crate) fn keep(&self, chunk: &str, ids: &[u32]) {
         let key = key(chunk);
         let copies = memory::copy(chunk.as_bytes()).and_then(|text| Ok((text, memory::copy(ids)?)));
@@ -172,8 +172,8 @@ impl Repeats {
     }
 }
 
-/// What a look-up finds of a chunk.
-enum Found {
+/// The result of looking up a chunk.
+enum ChunkLookup {
     New,
     Repeated,
     Cached(Arc<CachedChunk>),
@@ -193,7 +193,7 @@ impl Default for SeenOnce {
 impl SeenOnce {
     const BITS: u32 = 15;
 
-    /// Note a chunk; return whether it was noted before, not long ago.
+    /// Record a chunk; returns whether it was recorded before, and recently.
     fn note(&self, (length, sum): ChunkKey) -> bool {
         let time = self.clock.fetch_add(length, Relaxed) >> TICK;
         let time = time.to_le_bytes()[0];
@@ -211,21 +211,21 @@ impl SeenOnce {
 }
 
 impl CachedChunks {
-    /// Evict chunks until there is room and add one, unless the chunk whose turn it is stays.
+    /// Evict chunks until there is room, and add one, unless the next chunk in the queue stays.
     fn put(&mut self, key: ChunkKey, chunk: Arc<CachedChunk>, limit: usize) {
         if self.chunks.contains_key(&key) {
             return;
         }
         let bytes = chunk.bytes();
         while self.bytes + bytes > limit {
-            let Some(turn) = self.turns.pop_front() else { return };
+            let Some(turn) = self.queue.pop_front() else { return };
             if self.chunks[&turn].used.swap(false, Relaxed) {
-                return self.turns.push_back(turn);
+                return self.queue.push_back(turn);
             }
             self.bytes -= self.chunks.remove(&turn).map_or(0, |evicted| evicted.bytes());
         }
         self.chunks.insert(key, chunk);
-        self.turns.push_back(key);
+        self.queue.push_back(key);
         self.bytes += bytes;
     }
 }
@@ -242,9 +242,10 @@ mod tests {
     use crate::pretokenize::Pattern;
     use proptest::prelude::*;
 
-    /// A text in repeats, each of which has its bytes for ids, and how many of these were known.
+    /// The concatenation of the chunks, with bytes as ids, and the number of bytes that came from
+    /// the cache.
     fn divide(repeats: &Repeats, splitter: &Splitter, text: &str) -> (Vec<u32>, usize) {
-        let (mut all, mut known) = (Vec::new(), 0);
+        let (mut all, mut cached_bytes) = (Vec::new(), 0);
         let ids = |text: &str| text.bytes().map(u32::from).collect::<Vec<_>>();
         let parts = |part: Chunk<'_>| {
             match part {
@@ -255,16 +256,16 @@ mod tests {
                 }
                 Chunk::Cached(ids) => {
                     all.extend(ids);
-                    known += ids.len();
+                    cached_bytes += ids.len();
                 }
             }
             Ok(())
         };
         repeats.divide(splitter, text, parts).unwrap();
-        (all, known)
+        (all, cached_bytes)
     }
 
-    /// A text of so many numbers, and so many letters without a place to cut.
+    /// A text of `numbers` numbers, then `letters` letters without a place to cut.
     fn example(first: u32, numbers: usize, letters: usize) -> String {
         let numbers = (first..).take(numbers).map(|number| format!("{number} é, "));
         numbers.collect::<String>() + &"x".repeat(letters)
@@ -273,8 +274,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(30))]
 
-        /// The parts of a text are the text, whatever came before; what comes for the third time is
-        /// known, but for its end.
+        /// The chunks of a text, joined, are the text; the third time, all but its end comes from
+        /// the cache.
         #[test]
         fn parts_are_the_text(
             texts in prop::collection::vec((0u32..3, 0usize..4000, 0usize..10_000), 1..12),
@@ -288,22 +289,22 @@ mod tests {
                 for _ in 0..2 {
                     prop_assert_eq!(&divide(&repeats, &splitter, &text).0, &bytes);
                 }
-                let (again, known) = divide(&repeats, &splitter, &text);
+                let (again, cached_bytes) = divide(&repeats, &splitter, &text);
                 prop_assert_eq!(again, bytes);
-                prop_assert!(known + LEAST > text.len());
+                prop_assert!(cached_bytes + LEAST > text.len());
             }
         }
     }
 
     #[test]
-    fn texts_that_begin_alike_share_passages() {
+    fn texts_that_begin_alike_share_chunks() {
         let splitter = Splitter::new(&Pattern::named("gpt4").unwrap()).unwrap();
         let repeats = Repeats::new(DEFAULT_LIMIT);
         let text = example(0, 5000, 0);
         let prompts = [0, 1, 2].map(|end| text.clone() + &example(end, 9, 0));
-        let known = prompts.map(|prompt| divide(&repeats, &splitter, &prompt).1);
-        assert_eq!(known[..2], [0, 0]);
-        assert!(known[2] > text.len() - 2 * LENGTH && known[2] < text.len());
+        let cached_bytes = prompts.map(|prompt| divide(&repeats, &splitter, &prompt).1);
+        assert_eq!(cached_bytes[..2], [0, 0]);
+        assert!(cached_bytes[2] > text.len() - 2 * LENGTH && cached_bytes[2] < text.len());
     }
 
     #[test]
@@ -330,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn of_more_than_there_is_room_for_a_part_stays_until_it_is_met_no_more() {
+    fn of_more_than_there_is_room_for_a_part_stays_until_it_is_not_used() {
         let mut kept = CachedChunks::default();
         let megabyte = |_| CachedChunk {
             text: vec![b'x'; 1 << 20].into(),
@@ -347,7 +348,7 @@ mod tests {
             });
             let known = is_known.count();
             assert!(kept.bytes <= DEFAULT_LIMIT && kept.bytes == kept.chunks.len() << 20);
-            assert_eq!(kept.turns.len(), kept.chunks.len());
+            assert_eq!(kept.queue.len(), kept.chunks.len());
             known
         };
         assert_eq!([come(0..40), come(0..40), come(0..40)], [0, 32, 32]);
@@ -364,7 +365,7 @@ mod tests {
         let there = kept.chunks.remove(&key(&other)).unwrap();
         kept.chunks.insert(key(&one), there);
         drop(kept);
-        assert!(matches!(repeats.look_up(&one), Found::New));
+        assert!(matches!(repeats.look_up(&one), ChunkLookup::New));
     }
 
     #[test]

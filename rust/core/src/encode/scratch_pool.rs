@@ -1,38 +1,38 @@
-//! The scratch of an encoder: the buffers of a call, kept for the next one.
+//! A pool of scratch: the buffers of a call, reused by later calls.
 //!
 //! A short text is encoded in a third of a microsecond, of which a lock takes a noticeable part. So
-//! the first scratch stays in its place and is locked while in use; only calls that come at the
-//! same time take one of the others, and put it back.
+//! the first scratch is locked in place while in use; only concurrent calls take one of the others
+//! from a list, and put it back.
 //!
-//! No call waits for a lock: one that was held while the process forked is never released in the
-//! child, which then uses the others, or new scratch for each call.
+//! No call waits for a lock: a lock that was held when the process forked is never released in the
+//! child, which then uses the other scratch, or new scratch for each call.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard};
 
-/// What a pool holds.
+/// The contents of a pool.
 pub(crate) trait Pooled: Default {
-    /// Free the buffers that a large text made large.
+    /// Free buffers that a large text has enlarged.
     fn trim(&mut self);
 }
 
-/// As many scratches as calls were at work at the same time.
+/// At most as many scratch values as there were concurrent calls.
 #[derive(Debug, Default)]
 pub(crate) struct ScratchPool<S> {
     first: Mutex<S>,
     others: Mutex<Vec<Box<S>>>,
 }
 
-/// Scratch in use; when dropped, it goes back to its pool.
+/// Scratch in use, returned to its pool on drop.
 pub(crate) enum ScratchGuard<'a, S: Pooled> {
-    /// The first, in its place.
+    /// The first scratch, in place.
     First(MutexGuard<'a, S>),
-    /// Another, which is `Some` until it is dropped, and where it goes.
+    /// Another scratch, which is `Some` until dropped, and the list to return it to.
     Other(Option<Box<S>>, &'a Mutex<Vec<Box<S>>>),
 }
 
 impl<S: Pooled> ScratchPool<S> {
-    /// Scratch that an earlier call left, or new scratch.
+    /// Scratch from an earlier call, or new scratch.
     pub(crate) fn borrow(&self) -> ScratchGuard<'_, S> {
         if let Ok(first) = self.first.try_lock() {
             return ScratchGuard::First(first);
@@ -82,7 +82,7 @@ mod tests {
 
     const KEPT: usize = 1 << 10;
 
-    /// Marks say which scratch it is.
+    /// Each scratch holds a mark that identifies it.
     impl Pooled for Vec<u32> {
         fn trim(&mut self) {
             self.shrink_to(KEPT);

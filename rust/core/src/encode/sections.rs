@@ -1,6 +1,6 @@
-//! The ids of a long pretoken that falls into sections, each looked up in a cache of its own.
+//! Encodes a long pretoken section by section, with a cache for sections.
 //!
-//! A long pretoken of Chinese or Thai hardly ever comes again; its sections do.
+//! A long pretoken of Chinese or Thai rarely repeats, but its sections do.
 
 use crate::cache::overflow::LONGEST_KEPT;
 use crate::cache::{Cache, SharedCache};
@@ -14,17 +14,18 @@ pub(crate) type SectionCache = SharedCache<BITS, OVERFLOW>;
 const BITS: u32 = 16;
 const OVERFLOW: usize = 2 << 20;
 
-/// How many sections are looked up together.
+/// The number of sections that are looked up together.
 const BATCH: usize = 16;
 
-/// What one thread needs to encode sections.
+/// The state of one thread for encoding sections.
 #[derive(Debug, Default)]
 pub(crate) struct Sections {
     cache: Cache<BITS, OVERFLOW>,
 }
 
 impl Sections {
-    /// Append the ids of a pretoken that is not in the cache of pretokens; there is room for them.
+    /// Append the ids of a pretoken that missed the cache of pretokens, within the capacity of
+    /// `ids`.
     ///
     /// Fails if no token covers one of its bytes.
     pub(crate) fn encode(
@@ -50,7 +51,7 @@ impl Sections {
         Ok(())
     }
 
-    /// Append the ids of the next few sections; return where they end.
+    /// Append the ids of the next few sections; returns their end.
     fn encode_batch(
         &mut self,
         encoder: &PretokenEncoder,
@@ -60,7 +61,7 @@ impl Sections {
         scratch: &mut MergeScratch,
         ids: &mut Vec<u32>,
     ) -> Result<usize> {
-        // The lines of all are prefetched before the first is read.
+        // All lines are prefetched before the first is read.
         let (mut batch, mut count, mut begin) = ([(0, Key::default(), 0); BATCH], 0, start);
         for (section, end) in batch.iter_mut().zip(ends) {
             let key = Key::of(pretoken, begin..end);

@@ -1,10 +1,9 @@
-//! Where ids go: into a vector as they are made, or a block at a time to whoever asked for them.
+//! Receives ids: appends them to a vector, or passes them on in blocks.
 
 use crate::error::Result;
 use crate::memory;
 
-/// How an id is stored: as `u32`, as `u16` where the vocabulary is small, or as `()` where ids are
-/// only counted.
+/// How an id is stored: as `u32`, as `u16` for small vocabularies, or as `()` for counting only.
 pub trait Id: Copy + Default + Send + Sync {
     /// Store an id, which must fit.
     fn of(id: u32) -> Self;
@@ -28,7 +27,7 @@ impl Id for u32 {
         id
     }
 
-    /// They need no copy.
+    /// No copy is needed.
     fn append<R>(
         ids: &mut Vec<Self>,
         _: &mut Vec<u32>,
@@ -51,16 +50,16 @@ impl Id for () {
 
 /// Takes the ids of a text in order.
 pub(crate) trait IdSink {
-    /// Take what `make` appends to a vector, which may hold ids already.
+    /// Take the ids that `make` appends to a vector, which may already contain ids.
     fn make<R>(&mut self, make: impl FnOnce(&mut Vec<u32>) -> Result<R>) -> Result<R>;
 
-    /// Take ids that are made already.
+    /// Take existing ids.
     fn take(&mut self, ids: &[u32]) -> Result<()> {
         self.make(|room| memory::extend(room, ids))
     }
 }
 
-/// Appends to a vector. `block` is a buffer, for ids that are stored otherwise than they are made.
+/// Appends to a vector. `block` is a buffer for ids whose type differs from `u32`.
 pub(crate) struct Append<'a, T> {
     pub(crate) out: &'a mut Vec<T>,
     pub(crate) block: &'a mut Vec<u32>,
@@ -73,7 +72,7 @@ impl<T: Id> IdSink for Append<'_, T> {
     }
 }
 
-/// Calls a function with some hundred ids at a time.
+/// Calls a function with a few hundred ids at a time.
 pub(crate) struct Blocks<'a, F> {
     pub(crate) block: &'a mut Vec<u32>,
     pub(crate) call: F,

@@ -1,7 +1,7 @@
-//! Finding special tokens in a text, where the caller allows it.
+//! Finds special tokens in a text.
 //!
-//! The leftmost occurrence counts, and the longest of those that start there. Some special tokens
-//! take the white space beside them, as far as no other has it.
+//! Matches are leftmost-longest. Some special tokens also take the white space beside them, unless
+//! another one has taken it.
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
@@ -9,27 +9,27 @@ use crate::error::{Error, Result};
 use crate::pretokenize::Pattern;
 use crate::vocabulary::Vocabulary;
 
-/// What the text of a special token means when it occurs in a text.
+/// How the text of a special token is encoded.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Special {
-    /// Nothing: it is text like any other.
+    /// As ordinary text.
     #[default]
     Text,
     /// Every special token becomes its id.
     All,
-    /// The named special tokens become their ids; others are text.
+    /// The named special tokens become their ids; others are ordinary text.
     Only(Vec<String>),
-    /// It is an error.
+    /// As an error.
     Error,
 }
 
-/// Finds the special tokens that a [`Special`] cares for.
+/// Finds the special tokens that a [`Special`] selects.
 #[derive(Debug, Clone)]
 pub(crate) struct SpecialFinder {
     automaton: AhoCorasick,
     ids: Vec<u32>,
     names: Vec<String>,
-    /// Which of them take the white space before them, and which the white space that follows.
+    /// For each token, whether it takes the white space before it, and after it.
     strips: [Vec<bool>; 2],
     forbidden: bool,
 }
@@ -43,7 +43,7 @@ pub(crate) struct FoundSpecial {
 }
 
 impl SpecialFinder {
-    /// Prepare the search; `None` if there is nothing to look for.
+    /// Prepare the search; `None` if there is nothing to search for.
     pub(crate) fn new(
         vocabulary: &Vocabulary,
         pattern: &Pattern,
@@ -70,8 +70,8 @@ impl SpecialFinder {
         Ok(Some(Self { automaton, ids, names, strips, forbidden: *special == Special::Error }))
     }
 
-    /// The special tokens of `text` from left to right; the first one is an error if they are
-    /// forbidden.
+    /// The special tokens of `text` from left to right; if they are forbidden, the first is an
+    /// error.
     pub(crate) fn find(&self, text: &str) -> impl Iterator<Item = Result<FoundSpecial>> {
         let [left, right] = &self.strips;
         let mut done = 0;
@@ -94,7 +94,7 @@ impl SpecialFinder {
     }
 }
 
-/// The id of a special token, or an error that lists those that exist.
+/// The id of a special token, or an error that lists the existing ones.
 pub(crate) fn special_id(vocabulary: &Vocabulary, name: &str) -> Result<u32> {
     vocabulary.special(name).ok_or_else(|| Error::UnknownSpecial {
         name: name.to_owned(),

@@ -1,7 +1,7 @@
-//! Rank files, as tiktoken publishes them: one token a line, its bytes in base64, a space, its rank.
+//! Rank files, as tiktoken publishes them: on each line a token in base64, a space, and its rank.
 //!
-//! The rank is also the id. A rank file has no split pattern and no special tokens; the caller says
-//! them. Source: `tiktoken/load.py` of github.com/openai/tiktoken.
+//! The rank is also the id. A rank file has no split pattern and no special tokens; the caller
+//! supplies them. Source: `tiktoken/load.py` of github.com/openai/tiktoken.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,7 +12,7 @@ use crate::tokenizer::Tokenizer;
 use crate::vocabulary::Vocabulary;
 
 impl Tokenizer {
-    /// The tokenizer of the bytes of a rank file.
+    /// Load a tokenizer from the bytes of a rank file.
     ///
     /// Fails with [`Error::File`] at the first line that is not a token and a rank, and as
     /// [`Vocabulary::new`] and [`Tokenizer::from_ranks`] do.

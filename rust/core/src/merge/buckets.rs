@@ -16,7 +16,7 @@ use crate::machine::lanes::Lanes;
 use crate::machine::prefetch::prefetch;
 use crate::vocabulary::MAX_VOCAB_SIZE;
 
-/// How many words a bucket has.
+/// The number of words of a bucket.
 const BUCKET: usize = 8;
 
 const ID_BITS: u32 = 21;
@@ -26,14 +26,14 @@ const PAIR: u64 = (1 << PAIR_BITS) - 1;
 /// Ranks are below.
 pub(crate) const MOST_RANKS: usize = (1 << 22) - 1;
 
-/// What stands to the right of nothing: above all ids, so that its pairs are like no word, whatever
-/// is in the table.
+/// The right neighbour where there is none. It is above all ids, so its pairs equal no word,
+/// whatever the table contains.
 pub(crate) const NO_PART: u32 = 1 << ID_BITS;
 
 const _: () = assert!(MAX_VOCAB_SIZE < NO_PART as usize);
 
-/// A power of two of buckets, in memory or in a file. A word is a pair and, above it, one more than
-/// its rank; zero is an empty word.
+/// A power of two of buckets, in memory or in a file. A word holds a pair, and above it the rank +
+/// 1; an empty word is zero.
 #[derive(Debug, Clone)]
 pub(crate) struct Buckets<W = Array<u64>> {
     words: W,
@@ -41,13 +41,13 @@ pub(crate) struct Buckets<W = Array<u64>> {
 }
 
 impl Buckets<AlignedBuffer> {
-    /// An empty table with room for so many pairs, which fill half of it at most.
+    /// An empty table for `pairs` pairs, which fill at most half of it.
     pub(crate) fn with_room(pairs: usize) -> Result<Self> {
         let words = (2 * pairs + 2).next_power_of_two().max(BUCKET);
         Ok(Self { words: AlignedBuffer::zeros(words)?, max_probe: 1 })
     }
 
-    /// Put a pair into the table, unless it is there already.
+    /// Insert a pair, unless it exists.
     pub(crate) fn insert(&mut self, left: u32, right: u32, rank: u32) {
         let pair = pair(left, right);
         let (mut at, mut max_probe) = (start(pair, self.words.len()), 1);
@@ -72,20 +72,20 @@ impl Buckets<AlignedBuffer> {
 }
 
 impl Buckets {
-    /// The table in an array from any source; `None` if its number of buckets is not a power of two,
-    /// or if `max_probe` is too large.
+    /// The table in an array from any source; `None` if its number of buckets is not a power of
+    /// two, or if `max_probe` is too large.
     pub(crate) fn from_array(words: Array<u64>, max_probe: usize) -> Option<Self> {
         let right =
             words.len() >= BUCKET && words.len().is_power_of_two() && max_probe <= MAX_PROBE;
         right.then_some(Self { words, max_probe })
     }
 
-    /// The array, and how many buckets a look-up reaches.
+    /// The array, and the longest probe sequence in buckets.
     pub(crate) fn array(&self) -> (&Array<u64>, usize) {
         (&self.words, self.max_probe)
     }
 
-    /// All pairs of ids, in order of rank.
+    /// All pairs of ids, in rank order.
     pub(crate) fn in_order(&self) -> Vec<(u32, u32)> {
         let mut words: Vec<u64> = self.words.iter().copied().filter(|&word| word != 0).collect();
         words.sort_unstable_by_key(|word| word >> PAIR_BITS);
@@ -104,7 +104,8 @@ impl<W: Deref<Target = [u64]>> Buckets<W> {
         let mut at = start(pair, self.words.len());
         let bucket = self.words[at..].first_chunk::<BUCKET>().expect("buckets are whole");
         let mut found = lanes.find(bucket, PAIR, pair);
-        // Whether a pair is here is as good as random; that a bucket is full hardly ever happens.
+        // Whether a pair is present is close to random; a full bucket is rare, so this branch is
+        // predicted.
         if bucket[BUCKET - 1] != 0 && found == 0 {
             for _ in 1..self.max_probe {
                 at = (at + BUCKET) & (self.words.len() - 1);
@@ -116,7 +117,7 @@ impl<W: Deref<Target = [u64]>> Buckets<W> {
         above.wrapping_sub(1)
     }
 
-    /// Bring the memory that [`rank`](Self::rank) will look at.
+    /// Prefetch the bucket that [`rank`](Self::rank) reads first.
     #[inline]
     pub(crate) fn prefetch(&self, left: u32, right: u32) {
         prefetch(&self.words, start(pair(left, right), self.words.len()));
@@ -128,7 +129,7 @@ fn pair(left: u32, right: u32) -> u64 {
     u64::from(left) | u64::from(right) << ID_BITS
 }
 
-/// Where the bucket of a pair begins in so many words, a power of two.
+/// The index of the first word of a pair's bucket; `words` is a power of two.
 #[inline]
 fn start(pair: u64, words: usize) -> usize {
     // Fibonacci hashing: the high bits of the product depend on all bits of the pair.
@@ -144,8 +145,8 @@ mod tests {
     use std::collections::HashMap;
 
     proptest! {
-        /// Every pair is found with its first rank, in a table that is as full as can be, and no
-        /// other.
+        /// Every pair is found with its first rank, in a table as full as possible, and nothing
+        /// else is.
         #[test]
         fn what_was_put_is_found(
             pairs in prop::collection::vec((0u32..40, 0u32..40), 1..120),

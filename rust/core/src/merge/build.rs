@@ -1,15 +1,15 @@
-//! Makes the table of the pairs that merge, for either rule.
+//! Builds the table of the pairs that merge, for either rule.
 //!
-//! Under the rule of merges the pairs are listed. Under the rule of ranks there is one pair for
-//! each token: two neighbours merge when their joined bytes are a token, the lowest rank first, and
-//! of the many ways to cut a token in two tokens only one ever occurs. For take a merge that makes
-//! token `t` somewhere in a text. No earlier merge crossed the ends of `t`, since parts only grow;
-//! and each merge within `t` was, at its time, the lowest in the whole text, the leftmost among
-//! equals, and so also in the bytes of `t` alone. Hence these are the merges that the bytes of `t`
-//! go through by themselves, and the pair is what is left before the last of them.
+//! Under the rule of merges, the pairs are listed. Under the rule of ranks, two neighbours merge if
+//! their joined bytes are a token, the lowest rank first. A token may split into two tokens in many
+//! ways, but only one of them ever occurs as a merge. Proof: consider a merge that creates token
+//! `t` anywhere in a text. No earlier merge crossed the ends of `t`, because parts only grow. Each
+//! merge within `t` had, at its time, the lowest rank in the whole text, leftmost among equals, and
+//! therefore also within the bytes of `t`. So these are the same merges as for the bytes of `t`
+//! alone, and the pair consists of the two parts that remain before the last of them.
 //!
-//! So each token is merged by itself, the shorter ones first, since all merges within a token make
-//! shorter ones. Where more than two parts are left, no merge makes the token.
+//! So each token is merged by itself, in order of length, because all merges within a token create
+//! shorter tokens. If more than two parts remain, no merge creates the token.
 
 use crate::error::{Error, Result};
 use crate::memory;
@@ -19,14 +19,14 @@ use crate::merge::queue::{self, MergeScratch};
 use crate::merge::whole;
 use crate::vocabulary::{NO_ID, PairLookup, Vocabulary};
 
-/// The table of the rule of ranks: the pair of each token, with the id of the token as its rank.
+/// The table of the rule of ranks: one pair for each token, with the id of the token as rank.
 pub(crate) fn by_rank(vocabulary: &Vocabulary) -> Result<PairTable> {
     let byte_ids = vocabulary.byte_ids();
     let covered = |token: &[u8]| token.iter().all(|&byte| byte_ids[usize::from(byte)] != NO_ID);
     let tokens = vocabulary.ordinary_tokens();
     let tokens = tokens.filter(|(token, _)| token.len() > 1 && covered(token));
     let mut tokens = memory::collect(tokens)?;
-    // To sort takes as much again, and to merge the longest token what merging takes.
+    // Sorting takes as much memory again, and merging the longest token takes its own.
     memory::check(size_of_val(&*tokens))?;
     tokens.sort_by_key(|(token, _)| token.len());
     queue::check(tokens.last().map_or(0, |(token, _)| token.len()))?;
@@ -47,7 +47,7 @@ pub(crate) fn by_rank(vocabulary: &Vocabulary) -> Result<PairTable> {
     in_order(&pairs, vocabulary)
 }
 
-/// The table of the pairs of all ids, put in in the order of the ids, as the native file has it.
+/// Build the table from the pairs of all ids, inserted in id order as the native file requires.
 fn in_order(pairs: &[Option<(u32, u32)>], vocabulary: &Vocabulary) -> Result<PairTable> {
     let mut building = PairTableBuilder::with_room(pairs.len(), Vec::new())?;
     for (id, pair) in (0..).zip(pairs) {
@@ -58,9 +58,9 @@ fn in_order(pairs: &[Option<(u32, u32)>], vocabulary: &Vocabulary) -> Result<Pai
     Ok(building.finish(vocabulary))
 }
 
-/// The table of the rule of merges: the listed pairs, in the order of their ranks.
+/// The table of the rule of merges: the listed pairs, with their list positions as ranks.
 ///
-/// Fails if a pair names an id that does not exist or makes bytes that are no token.
+/// Fails if a pair names an unknown id, or makes bytes that are not a token.
 pub(crate) fn listed(vocabulary: &Vocabulary, merges: &[(u32, u32)]) -> Result<PairTable> {
     let ids = ids_of_merges(vocabulary, merges)?;
     let mut building = PairTableBuilder::with_room(merges.len(), ids)?;
@@ -70,7 +70,7 @@ pub(crate) fn listed(vocabulary: &Vocabulary, merges: &[(u32, u32)]) -> Result<P
     Ok(building.finish(vocabulary))
 }
 
-/// The id that each listed pair makes: that of the token of its joined bytes.
+/// The id that each listed pair makes.
 fn ids_of_merges(vocabulary: &Vocabulary, merges: &[(u32, u32)]) -> Result<Vec<u32>> {
     if merges.len() > MOST_RANKS {
         let reason = format!("{} merges are too many: {MOST_RANKS} is the most", merges.len());

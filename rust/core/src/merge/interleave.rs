@@ -1,14 +1,15 @@
-//! Several short pretokens merged in turns.
+//! Merges several short pretokens, interleaved.
 //!
-//! Merging one pretoken is a chain of dependent loads: which pairs come next is known only when the
-//! last ones have been looked up. So many pretokens take turns: a turn reads the ranks whose cache
-//! lines it prefetched one round ago, makes a merge, and prefetches those of the two new pairs.
+//! Merging one pretoken is a chain of dependent loads: the next pairs are known only after the
+//! current lookup. So many pretokens are merged in rounds. A step reads the ranks whose cache lines
+//! were prefetched one round earlier, makes a merge, and prefetches the cache lines of the two new
+//! pairs.
 
 use crate::machine::lanes::{self, LaneWork, Lanes};
 use crate::merge::pair_table::Pairs;
 use crate::merge::short::ShortMerge;
 
-/// How many pretokens take turns at most: enough to hide the latency of memory.
+/// The maximal number of interleaved pretokens, enough to hide the latency of memory.
 pub(crate) const MOST: usize = 32;
 
 /// Merge pretokens, at most [`MOST`], until none of them has a pair that merges.

@@ -8,7 +8,7 @@ use crate::merge::streaming::{SIZES, Streaming};
 use crate::merge::{interleave, runs, whole};
 use crate::vocabulary::{ByteIds, NO_ID, Vocabulary};
 
-/// The pairs that merge, and the ids of single bytes that merging begins with.
+/// The pairs that merge, and the ids of single bytes, with which merging starts.
 #[derive(Debug, Clone)]
 pub(crate) struct Merger {
     pairs: PairTable,
@@ -18,7 +18,7 @@ pub(crate) struct Merger {
 }
 
 impl Merger {
-    /// Merge by these pairs of a vocabulary.
+    /// A merger for these pairs of a vocabulary.
     pub(crate) fn new(vocabulary: &Vocabulary, pairs: PairTable) -> Self {
         let byte_ids = vocabulary.byte_ids();
         let covers_all = !byte_ids.contains(&NO_ID);
@@ -39,8 +39,8 @@ impl Merger {
         bytes.iter().copied().find(|&byte| self.byte_ids[usize::from(byte)] == NO_ID)
     }
 
-    /// Append the ids of a pretoken, for which there is room. Fails if no token covers one of its
-    /// bytes, or if there is no memory to merge it.
+    /// Append the ids of a pretoken, within the capacity of `out`. Fails if no token covers one of
+    /// its bytes, or if there is not enough memory to merge it.
     pub(crate) fn merge(
         &self,
         pretoken: &[u8],
@@ -66,7 +66,7 @@ impl Merger {
         ShortMerge::new(&self.pairs, &self.byte_ids, pretoken)
     }
 
-    /// Merge short pretokens in turns, at most [`interleave::MOST`].
+    /// Merge at most [`interleave::MOST`] short pretokens, interleaved.
     pub(crate) fn interleave<const PLACES: usize>(&self, pretokens: &mut [ShortMerge<PLACES>]) {
         interleave::merge(&self.pairs, pretokens);
     }

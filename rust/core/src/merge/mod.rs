@@ -1,16 +1,16 @@
-//! The bytes of ONE pretoken in, ids out: merge the pair of lowest rank until no pair merges.
+//! Merges the bytes of ONE pretoken into ids: the pair of lowest rank first, until no pair merges.
 //!
-//! The plain algorithm, which the tests keep: look at all neighbours, merge the pair of the lowest
-//! rank, the leftmost among equals, and look again. Four faster algorithms give the same ids:
+//! The plain algorithm, which the tests use, looks at all neighbours, merges the pair of lowest
+//! rank, leftmost among equals, and looks again. Four faster algorithms give the same ids:
 //!
-//! 1. [`short`]: up to 63 bytes, the next merge is the minimum of an array. [`interleave`] merges
-//!    many such pretokens in turns, so that their waits for memory overlap.
-//! 2. [`runs`]: where a pretoken is a few runs of equal bytes, a whole run merges in one step.
-//! 3. [`queue`]: places wait in a list for each rank, and the ranks in a queue.
-//! 4. [`streaming`]: beyond 64 KiB, a window at a time, so that memory stays bounded.
+//! 1. [`short`]: up to 63 bytes, the next merge is the minimum of an array. [`interleave`]
+//!    interleaves many such merges, to overlap their waits for memory.
+//! 2. [`runs`]: in a pretoken of a few runs of equal bytes, a whole run merges in one step.
+//! 3. [`queue`]: each rank has a list of places, and the ranks are in a queue.
+//! 4. [`streaming`]: beyond 64 KiB, one window at a time, in bounded memory.
 //!
-//! [`whole`] chooses between the first three. [`pair_table`] says which pairs merge, and [`build`]
-//! makes it. Nothing here knows of text, caches or threads.
+//! [`whole`] chooses among the first three. [`pair_table`] holds the pairs that merge, and
+//! [`build`] builds it. Nothing here depends on text, caches or threads.
 
 pub(crate) mod buckets;
 

@@ -1,8 +1,8 @@
-//! Which two neighbours merge, into what, and how early: both merge rules as one table.
+//! The rank and the result of every pair that merges: one table for both merge rules.
 //!
-//! Under the rule of merges the table holds the listed pairs, under the rule of ranks those that
-//! [`build`](super::build) finds. So merging needs no bytes at all. The pairs of single bytes,
-//! which every merge of a pretoken begins with, have a square of their own.
+//! Under the rule of merges, the table holds the listed pairs; under the rule of ranks, the pairs
+//! that [`build`](super::build) derives. So merging never compares bytes. The pairs of single
+//! bytes, with which every merge of a pretoken starts, have an array of 65,536 ranks.
 
 use std::ops::Deref;
 
@@ -14,21 +14,21 @@ use crate::memory;
 use crate::merge::buckets::Buckets;
 use crate::vocabulary::{MergeRule, NO_ID, Vocabulary};
 
-/// The rank of a pair that does not merge: above all others.
+/// The rank of a pair that does not merge, above all others.
 pub(crate) const NO_MERGE: u32 = u32::MAX;
 
-/// What merging asks.
+/// The lookups of merging.
 pub(crate) trait Pairs {
-    /// How early a pair of ids merges, or [`NO_MERGE`]. Must be `#[inline(always)]`.
+    /// The rank of a pair of ids, or [`NO_MERGE`]. Must be `#[inline(always)]`.
     fn rank(&self, left: u32, right: u32, lanes: impl Lanes) -> u32;
 
-    /// Bring the memory that [`rank`](Self::rank) will look at, without waiting for it.
+    /// Prefetch the memory that [`rank`](Self::rank) reads.
     fn prefetch(&self, left: u32, right: u32);
 
-    /// How early a pair of single bytes merges, or [`NO_MERGE`].
+    /// The rank of a pair of single bytes, or [`NO_MERGE`].
     fn rank_of_bytes(&self, left: u8, right: u8) -> u32;
 
-    /// The id that the merge of a rank makes.
+    /// The id that the merge with this rank creates.
     fn id(&self, rank: u32) -> u32;
 }
 
@@ -38,19 +38,19 @@ pub(crate) struct PairTable<W = Array<u64>, B = Array<u32>> {
     buckets: Buckets<W>,
     /// The rank of each pair of bytes.
     bytes: B,
-    /// The id that the merge of each rank makes; empty where it is the rank itself.
+    /// The id that each merge creates, by rank; empty if ids are ranks.
     ids: Array<u32>,
-    /// Ranks are below.
+    /// All ranks are below this.
     ranks: u32,
-    /// Where the bytes of each id start, and the end of the last one; empty while the table is
-    /// made.
+    /// The start of each id in the arena of the vocabulary, then the end of the last; empty while
+    /// the table is built.
     offsets: Array<u32>,
 }
 
-/// A table that is being made.
+/// A table under construction.
 pub(crate) type PairTableBuilder = PairTable<AlignedBuffer, Vec<u32>>;
 
-/// The arrays of a [`PairTable`], as a file holds them.
+/// The arrays of a [`PairTable`], in the form of a file.
 #[derive(Debug)]
 pub(crate) struct PairArrays {
     pub(crate) buckets: Buckets,
@@ -59,7 +59,7 @@ pub(crate) struct PairArrays {
 }
 
 impl PairTableBuilder {
-    /// No pairs, with room for one a rank. `ids` is empty where a rank is the id that it makes.
+    /// An empty table with capacity for `ranks` pairs. `ids` is empty if ids are ranks.
     pub(crate) fn with_room(ranks: usize, ids: Vec<u32>) -> Result<Self> {
         Ok(Self {
             buckets: Buckets::with_room(ranks)?,
@@ -70,17 +70,17 @@ impl PairTableBuilder {
         })
     }
 
-    /// Add a pair, unless it is there already.
+    /// Insert a pair, unless it exists.
     pub(crate) fn insert(&mut self, left: u32, right: u32, rank: u32) {
         self.buckets.insert(left, right, rank);
     }
 
-    /// Let a pair of single bytes have a rank.
+    /// Set the rank of a pair of single bytes.
     pub(crate) fn insert_bytes(&mut self, left: u8, right: u8, rank: u32) {
         self.bytes[usize::from(left) << 8 | usize::from(right)] = rank;
     }
 
-    /// The finished table, in which single bytes have the ranks of their ids.
+    /// The finished table, with the ranks of single bytes filled in.
     pub(crate) fn finish(mut self, vocabulary: &Vocabulary) -> PairTable {
         let byte_ids = vocabulary.byte_ids();
         for bytes in 0..=u16::MAX {
@@ -97,17 +97,17 @@ impl PairTableBuilder {
 }
 
 impl PairTable {
-    /// The table in a file: `ids` is empty under the rule of ranks.
+    /// The table in the arrays of a file; `ids` is empty under the rule of ranks.
     ///
-    /// Fails if it could give an id that does not exist. Of the pairs this is seen to when they are
-    /// looked up.
+    /// `None` if the arrays could give an id that does not exist. Ranks in the buckets are checked
+    /// at each lookup instead.
     pub(crate) fn from_arrays(
         arrays: PairArrays,
         vocabulary: &Vocabulary,
         rule: MergeRule,
     ) -> Option<Self> {
         let PairArrays { buckets, bytes, ids } = arrays;
-        // To count, without a way out in between, is what vector instructions can do.
+        // Counting without an early exit is vectorized.
         let below = |numbers: &[u32], limit: u32| {
             let wrong = |number: &&u32| **number >= limit && **number != NO_MERGE;
             numbers.iter().filter(wrong).count() == 0
@@ -123,25 +123,25 @@ impl PairTable {
         right.then_some(Self { buckets, bytes, ids, ranks, offsets })
     }
 
-    /// The arrays, as a file holds them.
+    /// The arrays, in the form of a file.
     pub(crate) fn arrays(&self) -> PairArrays {
         let Self { buckets, bytes, ids, .. } = self.clone();
         PairArrays { buckets, bytes, ids }
     }
 
-    /// How many bytes an id has.
+    /// The number of bytes of an id.
     pub(crate) fn length(&self, id: u32) -> usize {
         let id = id as usize;
         self.offsets.get(id..id + 2).map_or(0, |span| (span[1] - span[0]) as usize)
     }
 
-    /// How many bytes the longest id has. This looks at all of them.
+    /// The number of bytes of the longest id, found by a scan of all.
     pub(crate) fn longest(&self) -> usize {
         let lengths = self.offsets.windows(2).map(|span| span[1] - span[0]);
         lengths.max().unwrap_or_default() as usize
     }
 
-    /// All pairs of ids, in order of rank.
+    /// All pairs of ids, in rank order.
     pub(crate) fn in_order(&self) -> Vec<(u32, u32)> {
         self.buckets.in_order()
     }
@@ -152,7 +152,7 @@ impl<W: Deref<Target = [u64]>, B: Deref<Target = [u32]>> Pairs for PairTable<W, 
     #[inline(always)]
     fn rank(&self, left: u32, right: u32, lanes: impl Lanes) -> u32 {
         let rank = self.buckets.rank(left, right, lanes);
-        // A file may hold any.
+        // A file may contain any rank.
         if rank < self.ranks { rank } else { NO_MERGE }
     }
 

@@ -1,9 +1,9 @@
-//! The bytes of a long pretoken in, ids out, in about linear time.
+//! Merges a long pretoken in about linear time.
 //!
-//! To look at all ranks before each merge would take quadratic time. Instead each place waits in
-//! the list of the rank of its pair, and a queue holds the ranks that have a list. All places of
-//! the lowest rank are merged from left to right; a list entry whose place has another rank by now
-//! is stale and skipped. Some ten thousand bytes have few distinct ranks, so the queue stays small.
+//! Comparing all ranks before each merge would take quadratic time. Instead, the places of each
+//! rank are kept in a list, and a queue holds the ranks that have a list. All places of the lowest
+//! rank are merged from left to right; an entry whose place has another rank by now is stale, and
+//! is skipped. Even tens of thousands of bytes have few distinct ranks, so the queue stays small.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,43 +17,42 @@ use crate::memory;
 use crate::merge::pair_table::{NO_MERGE, Pairs};
 use crate::vocabulary::ByteIds;
 
-/// The buffers of a longer pretoken (in bytes) are freed after use.
+/// The buffers of a pretoken longer than this (in bytes) are freed after use.
 const KEPT: usize = 1 << 16;
 
-/// About how many bytes this algorithm takes for each byte of a pretoken.
+/// Approximate memory for each byte of a pretoken.
 const SCRATCH: usize = 32;
 
-/// Fails if there is no memory to merge so many bytes at once.
+/// Fails if there is not enough memory to merge this many bytes.
 #[inline]
 pub(crate) fn check(bytes: usize) -> Result<()> {
     memory::check(bytes.saturating_mul(SCRATCH))
 }
 
-/// The buffers of this algorithm, reused from one pretoken to the next.
+/// The buffers of this algorithm, reused for the next pretoken.
 #[derive(Debug, Default)]
 pub(crate) struct MergeScratch {
     parts: LongParts,
-    waiting: Waiting,
+    places_by_rank: PlacesByRank,
 }
 
 /// The parts of a long pretoken, each at the place of its first byte.
 #[derive(Debug, Default)]
 struct LongParts {
     ids: Vec<u32>,
-    /// The rank of the merge of the part at a place with the part to its right.
+    /// The rank of the part at each place with the part to its right.
     ranks: Vec<u32>,
     /// A bit for each place where a part starts, and one for the end of the pretoken.
     starts: Vec<u64>,
 }
 
-/// Places by the rank of the merge that waits there; out of date where another rank stands there
-/// now.
+/// Places by the rank of their merge; an entry is stale if the place has another rank now.
 #[derive(Debug, Default)]
-struct Waiting {
+struct PlacesByRank {
     places: HashMap<u32, Vec<u32>, FixedState>,
-    /// The ranks that have places.
+    /// The ranks that have a list.
     queue: BinaryHeap<Reverse<u32>>,
-    /// Lists that are empty, for the next rank.
+    /// Empty lists for reuse.
     spare: Vec<Vec<u32>>,
 }
 
@@ -65,21 +64,23 @@ pub(crate) fn merge(
     scratch: &mut MergeScratch,
     out: &mut Vec<u32>,
 ) {
-    let MergeScratch { parts, waiting } = scratch;
+    let MergeScratch { parts, places_by_rank } = scratch;
     parts.fill(pairs, byte_ids, pretoken);
     for (place, &rank) in (0..).zip(&parts.ranks) {
-        waiting.add(rank, place);
+        places_by_rank.add(rank, place);
     }
-    while let Some((rank, places)) = waiting.lowest() {
+    while let Some((rank, places)) = places_by_rank.lowest() {
         let done = places.iter().position(|&place| {
-            // Two new pairs; if one of them goes before the places that are left, these wait again.
-            parts.ranks[place as usize] == rank && parts.apply(pairs, place, rank, waiting) < rank
+            // A merge creates two new pairs; if one of them has a lower rank, the remaining places
+            // are queued again.
+            parts.ranks[place as usize] == rank
+                && parts.apply(pairs, place, rank, places_by_rank) < rank
         });
         let left = done.map_or(&[][..], |done| &places[done + 1..]);
         for &place in left {
-            waiting.add(rank, place);
+            places_by_rank.add(rank, place);
         }
-        waiting.keep(places);
+        places_by_rank.keep(places);
     }
     let mut at = Some(0);
     while let Some(place) = at.filter(|&place| place < pretoken.len()) {
@@ -102,7 +103,7 @@ impl LongParts {
         self.starts.resize(pretoken.len() / 64 + 1, u64::MAX);
     }
 
-    /// The next start behind a place, or the end.
+    /// The next start after a place, or the end.
     #[inline]
     fn next(&self, place: usize) -> Option<usize> {
         let mut word = (place + 1) / 64;
@@ -114,7 +115,7 @@ impl LongParts {
         Some(word * 64 + bits.trailing_zeros() as usize)
     }
 
-    /// The start before a place, if there is one.
+    /// The previous start before a place, if any.
     #[inline]
     fn before(&self, place: usize) -> Option<usize> {
         let mut word = place / 64;
@@ -126,8 +127,15 @@ impl LongParts {
         Some(word * 64 + 63 - bits.leading_zeros() as usize)
     }
 
-    /// Merge the part at `place` with its right neighbour; the lower rank of the two new pairs.
-    fn apply(&mut self, pairs: &impl Pairs, place: u32, rank: u32, waiting: &mut Waiting) -> u32 {
+    /// Merge the part at `place` with its right neighbour; returns the lower rank of the two new
+    /// pairs.
+    fn apply(
+        &mut self,
+        pairs: &impl Pairs,
+        place: u32,
+        rank: u32,
+        places_by_rank: &mut PlacesByRank,
+    ) -> u32 {
         let at = place as usize;
         let right = self.next(at).expect("a pair has two parts");
         self.starts[right / 64] &= !(1 << (right % 64));
@@ -136,16 +144,16 @@ impl LongParts {
         let next = self.next(at).and_then(|next| self.ids.get(next));
         let behind = next.map_or(NO_MERGE, |&id| pairs.rank(self.ids[at], id, Portable));
         self.ranks[at] = behind;
-        waiting.add(behind, place);
+        places_by_rank.add(behind, place);
         let Some(left) = self.before(at) else { return behind };
         let before = pairs.rank(self.ids[left], self.ids[at], Portable);
         self.ranks[left] = before;
-        waiting.add(before, u32::try_from(left).expect("left of a place"));
+        places_by_rank.add(before, u32::try_from(left).expect("left of a place"));
         behind.min(before)
     }
 }
 
-impl Waiting {
+impl PlacesByRank {
     #[inline]
     fn add(&mut self, rank: u32, place: u32) {
         if rank == NO_MERGE {
@@ -159,7 +167,7 @@ impl Waiting {
         places.push(place);
     }
 
-    /// The lowest rank and its places from left to right.
+    /// Remove the lowest rank; returns it with its places from left to right.
     fn lowest(&mut self) -> Option<(u32, Vec<u32>)> {
         let Reverse(rank) = self.queue.pop()?;
         let mut places = self.places.remove(&rank).expect("it is in the queue");
@@ -169,7 +177,7 @@ impl Waiting {
         Some((rank, places))
     }
 
-    /// Keep the memory of a list, if it is not much: of all lists at most 4 MiB.
+    /// Keep a small list for reuse; all kept lists take at most 4 MiB.
     fn keep(&mut self, mut places: Vec<u32>) {
         if places.capacity() <= 1 << 8 && self.spare.len() < 1 << 12 {
             places.clear();

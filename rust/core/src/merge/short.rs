@@ -1,9 +1,9 @@
-//! The parts of one short pretoken while it is merged.
+//! Merges one short pretoken.
 //!
-//! Each part stays at the place of its first byte. A word of 64 bits marks the places where a part
-//! starts, so that neighbours are found by counting zeros and nothing moves, and each merge looks
-//! up two pairs only. The next merge is the minimum of an array of numbers, of which each says both
-//! the rank of a merge and its place: the lowest rank, the leftmost among equals.
+//! Each part stays at the place of its first byte. A word of 64 bits marks the places where parts
+//! start, so neighbours are found by counting zeros, nothing moves, and each merge looks up only
+//! two pairs. The next merge is the minimum of an array whose numbers combine the rank of a merge
+//! with its place: the lowest rank, leftmost among equals.
 
 #![expect(
     clippy::inline_always,
@@ -15,26 +15,26 @@ use crate::merge::buckets::NO_PART;
 use crate::merge::pair_table::{NO_MERGE, Pairs};
 use crate::vocabulary::ByteIds;
 
-/// A number below the rank in a merge: the place.
+/// The low bits of a merge hold its place, the high bits its rank.
 const PLACE_BITS: u32 = 6;
 const PLACE: u32 = (1 << PLACE_BITS) - 1;
-/// The merge of a place where nothing merges is this or more; ranks of pairs are far below.
+/// At least this if a place has no merge; ranks of pairs are far below.
 const NONE: u32 = NO_MERGE << PLACE_BITS;
 
-/// Places for the bytes of a pretoken, of which the last stays free.
+/// Places for the bytes of a pretoken; the last place stays free.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ShortMerge<const PLACES: usize> {
-    /// The id of the part that starts at a place; nothing at the end of the pretoken and behind.
+    /// The id of the part that starts at each place; [`NO_PART`] from the end of the pretoken on.
     ids: [u32; PLACES],
-    /// For each place the rank of the merge of its part with the part to its right, and the place.
+    /// For each place, the rank of its part with the part to its right, combined with the place.
     merges: [u32; PLACES],
-    /// A bit for each place where a part starts, and one at the end of the pretoken.
+    /// A bit for each place where a part starts, and for the end of the pretoken.
     starts: u64,
-    /// The two places whose ranks were asked for.
+    /// The two pairs whose ranks were prefetched.
     pending: [Pending; 2],
 }
 
-/// A place, what stands there, and what stands to its right.
+/// A place with its part and the part to its right.
 #[derive(Debug, Clone, Copy)]
 struct Pending {
     place: usize,
@@ -43,10 +43,11 @@ struct Pending {
 }
 
 impl<const PLACES: usize> ShortMerge<PLACES> {
-    /// The most bytes that fit.
+    /// The maximal number of bytes.
     pub(crate) const MAX_BYTES: usize = PLACES - 1;
 
-    /// The bytes of a pretoken, of which each has an id; at most [`MOST`](Self::MAX_BYTES).
+    /// The bytes of a pretoken, each of which must have an id; at most
+    /// [`MAX_BYTES`](Self::MAX_BYTES).
     #[inline(always)]
     pub(crate) fn new(pairs: &impl Pairs, byte_ids: &ByteIds, pretoken: &[u8]) -> Self {
         let (mut ids, mut merges) = ([NO_PART; PLACES], [NONE; PLACES]);
@@ -62,13 +63,15 @@ impl<const PLACES: usize> ShortMerge<PLACES> {
 
     /// Make the next merge; false if there is none.
     ///
-    /// There is no branch but for the end: which places have neighbours is as good as random.
+    /// Only the end is a branch: which places have neighbours is close to random, so branches on it
+    /// would be mispredicted.
     #[inline(always)]
     pub(crate) fn step(&mut self, pairs: &impl Pairs, lanes: impl Lanes) -> bool {
         let [first, second] = &self.pending;
         let one = merge(pairs.rank(first.left, first.right, lanes), first.place);
         let other = merge(pairs.rank(second.left, second.right, lanes), second.place);
-        // All places are read before one is written: to read them together soon after takes long.
+        // All places are read before one is written: a wide load that follows a narrow store to the
+        // same bytes would stall.
         let lowest = lanes.lowest(&self.merges).min(one).min(other);
         self.merges[first.place] = one;
         self.merges[second.place] = other;
@@ -82,21 +85,21 @@ impl<const PLACES: usize> ShortMerge<PLACES> {
         true
     }
 
-    /// Merge the part at `at` with its right neighbour, and note what is to be asked.
+    /// Merge the part at `at` with its right neighbour, and prepare the lookups of the new pairs.
     #[inline(always)]
     fn merge_at(&mut self, at: usize, id: u32) {
         let right = (self.starts & (!1 << at)).trailing_zeros() as usize & Self::MAX_BYTES;
         self.starts &= !(1 << right);
         self.ids[at] = id;
         let next = (self.starts & (!1 << at)).trailing_zeros() as usize & Self::MAX_BYTES;
-        // Where there is no part before, this is the last place, where nothing stands.
+        // Without a part before, this is the last place, which is empty.
         let parts_before = self.starts & ((1 << at) - 1);
         let before = (parts_before.leading_zeros() ^ 63) as usize & Self::MAX_BYTES;
-        // The merge of the right part goes; those with the new part are not yet known.
+        // The merge of the right part disappears; those of the new part are not known yet.
         for place in [right, at, before] {
             self.merges[place] = NONE;
         }
-        // At an edge there is nothing to ask, always in the same words: so their memory is near.
+        // At an edge, the lookup is always for the same pair of no parts, which stays in the cache.
         let (left, right) = (self.ids[before], self.ids[next]);
         self.pending = [
             Pending { place: at, left: if right == NO_PART { NO_PART } else { id }, right },

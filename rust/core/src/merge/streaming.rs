@@ -1,22 +1,23 @@
-//! A long pretoken, merged a window at a time: however long it is, it takes no more memory.
+//! Merges a very long pretoken in bounded memory, one window at a time.
 //!
-//! What becomes of some bytes depends on what follows them, but hardly ever on what follows far
-//! behind. Here the beginning of a pretoken is a *prefix*, and its ids are those it has when it
-//! stands alone.
+//! The ids of some bytes depend on the bytes that follow, but rarely on bytes that follow far
+//! behind. Below, a *prefix* is the start of the pretoken, and its ids are those of the prefix
+//! encoded alone.
 //!
-//! 1. Where a token of the pretoken ends, the ids up to there are those of the prefix: no merge
-//!    crosses this place, so those before it are made in the same order whether anything follows or
-//!    not.
-//! 2. Of as many places in a row as the longest token has bytes, a token of the pretoken ends at
-//!    one. So what the ids of all the prefixes up to these places begin with, the ids of the
-//!    pretoken begin with.
-//! 3. Ids are those of their bytes if each two neighbours are those of their joined bytes: the
-//!    first merge across a place between two would be, among the bytes of these two, the lowest as
-//!    well. So for a prefix that is one byte longer, the last few tokens are merged again with this
-//!    byte; where the first of them stays as it was, so does all before it.
+//! 1. If a token of the pretoken ends at a place, the ids before this place are those of the prefix
+//!    up to it: no merge crosses the place, so the merges before it are the same and in the same
+//!    order, whatever follows.
+//! 2. Among as many consecutive places as the longest token has bytes, a token of the pretoken ends
+//!    at one. So the ids that all prefixes up to these places start with are the first ids of the
+//!    pretoken.
+//! 3. A sequence of ids is the encoding of its bytes if every two neighbouring ids are the encoding
+//!    of their joined bytes: the first merge across a place between two ids would also have the
+//!    lowest rank among the bytes of these two. So when a prefix grows by a byte, only its last few
+//!    tokens are merged again, with the new byte; if the first of them is unchanged, all ids before
+//!    it are unchanged as well.
 //!
-//! Where it does not stay, however many are taken, the window becomes larger. What stands behind
-//! the last sure token is the beginning of the next window.
+//! If the first of them changes, however many are merged again, the window grows. The next window
+//! starts after the last final token.
 
 use crate::error::Result;
 use crate::merge::pair_table::PairTable;
@@ -24,34 +25,34 @@ use crate::merge::queue::{self, MergeScratch};
 use crate::merge::whole;
 use crate::vocabulary::ByteIds;
 
-/// How long windows are.
+/// The sizes of windows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sizes {
-    /// So many bytes to begin with.
+    /// The initial number of bytes of a window.
     pub(crate) window: usize,
-    /// So many of the last tokens are merged again at first.
+    /// The number of last tokens that are merged again at first.
     pub(crate) few: usize,
 }
 
-/// As fast as any: the buffers fit the caches near the processor, and the last tokens take little
-/// of it.
+/// These measured fastest: the buffers fit the inner caches, and merging the last tokens again
+/// takes little time.
 pub(crate) const SIZES: Sizes = Sizes { window: 1 << 16, few: 4 };
 
-/// So many of the last tokens are merged again at most.
+/// The maximal number of last tokens that are merged again.
 const MOST: usize = 256;
 
-/// The windows of one pretoken.
+/// The state of merging one pretoken.
 pub(crate) struct Streaming<'a> {
     pub(crate) pairs: &'a PairTable,
     pub(crate) byte_ids: &'a ByteIds,
     pub(crate) scratch: &'a mut MergeScratch,
-    /// Append ids here.
+    /// Ids are appended here.
     pub(crate) out: &'a mut Vec<u32>,
     pub(crate) sizes: Sizes,
 }
 
 impl Streaming<'_> {
-    /// Append the ids of a pretoken, for which there is room.
+    /// Append the ids of a pretoken, within the capacity of `out`.
     pub(crate) fn merge(&mut self, pretoken: &[u8]) -> Result<()> {
         let longest = self.pairs.longest();
         let mut window = self.sizes.window.max(longest);
@@ -69,8 +70,7 @@ impl Streaming<'_> {
         Ok(())
     }
 
-    /// Append the ids that are sure after so many bytes of `rest`, and say how many bytes they
-    /// have.
+    /// Append the ids of a window of `rest` that are final; returns the number of their bytes.
     fn merge_sure(&mut self, rest: &[u8], window: usize, longest: usize) -> usize {
         let first = self.out.len();
         whole::merge(self.pairs, self.byte_ids, &rest[..window], self.scratch, self.out);
@@ -83,14 +83,14 @@ impl Streaming<'_> {
                 break;
             }
         }
-        // In a damaged file, tokens may be longer than what they were made of.
+        // In a damaged file, tokens may be longer than the bytes from which they were made.
         let behind = self.bytes_of(sure).min(end);
         self.out.truncate(sure);
         if sure == first { 0 } else { end - behind }
     }
 
-    /// Make the ids behind `first`, those of a prefix but for its last byte, those of the whole
-    /// prefix; say how many of all ids stay, or `None` if too few do.
+    /// Update the ids after `first` from those of the prefix without its last byte to those of the
+    /// prefix. Returns the number of all ids that did not change, or `None` if too few of them.
     fn merge_last(&mut self, first: usize, prefix: &[u8], again: &mut Vec<u32>) -> Option<usize> {
         let mut last = self.sizes.few;
         while last <= MOST {
@@ -108,7 +108,7 @@ impl Streaming<'_> {
         None
     }
 
-    /// How many bytes the ids from a place on have.
+    /// The number of bytes of the ids from an index on.
     fn bytes_of(&self, from: usize) -> usize {
         self.out[from..].iter().map(|&id| self.pairs.length(id)).sum()
     }

@@ -29,7 +29,7 @@ pub enum Text<'a> {
     Utf32(&'a [u32]),
 }
 
-/// How many units are converted together.
+/// The number of units that are converted together.
 const RUN: usize = 16;
 
 /// As [`std::str::from_utf8`], but up to six times as fast on text in many languages.
@@ -64,7 +64,7 @@ impl<'a> Text<'a> {
         matches!(self, Self::Utf8(_) | Self::Bytes(_) | Self::Lossy(_))
     }
 
-    /// How many of the `first` units are not ASCII.
+    /// The number of the `first` units that are not ASCII.
     pub(crate) fn beyond_ascii(&self, first: usize) -> usize {
         fn count<U: Copy + Into<u32>>(units: &[U], first: usize) -> usize {
             units.iter().take(first).filter(|&&unit| unit.into() >= 0x80).count()
@@ -134,7 +134,7 @@ impl<'a> Text<'a> {
     }
 
     /// The first position after `near`, in units, between two characters for which `is` holds, if
-    /// there is one among the next `most` units. Surrogates are passed over.
+    /// there is one among the next `most` units. Surrogates are skipped.
     pub(crate) fn find_boundary(
         &self,
         near: usize,

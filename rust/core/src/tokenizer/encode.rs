@@ -1,4 +1,4 @@
-//! One text in, its ids out.
+//! Encodes a single text.
 
 use crate::encode::encoder::Edges;
 use crate::encode::{EncodeOptions, Special};
@@ -7,10 +7,10 @@ use crate::text::Text;
 use crate::tokenizer::Tokenizer;
 
 impl Tokenizer {
-    /// Prepare options for any number of texts: what special tokens in them mean, and which ids go
-    /// before and after each.
+    /// Prepare options for any number of texts: how the text of special tokens is encoded, and
+    /// which ids precede and follow each text.
     ///
-    /// Fails if `special` names a special token that does not exist.
+    /// Fails if `special` names an unknown special token.
     pub fn options(
         &self,
         special: &Special,
@@ -20,32 +20,32 @@ impl Tokenizer {
         EncodeOptions::new(self.vocabulary(), self.pattern(), special, prepend, append)
     }
 
-    /// Prepare for about this many bytes of text, perhaps in many calls: the cache for much text is
-    /// made at once.
+    /// Announce about this many bytes of text, possibly in many calls, so that the cache starts at
+    /// its final size.
     pub fn expect(&self, bytes: usize) {
         self.encoder().expect(bytes);
     }
 
-    /// Encode one text; special tokens in it are text.
+    /// Encode one text; the text of special tokens is encoded as ordinary text.
     ///
-    /// Fails if the pattern gives up on the text or if no token covers one of its bytes.
+    /// Fails if the pattern fails on the text, or if no token covers one of its bytes.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
         self.encode_with(text, &EncodeOptions::default())
     }
 
-    /// Encode one text as `options` ask.
+    /// Encode one text with `options`.
     ///
-    /// Fails as [`encode`](Self::encode) does, and where a special token is forbidden.
+    /// Fails as [`encode`](Self::encode) does, or if the text contains a forbidden special token.
     pub fn encode_with(&self, text: &str, options: &EncodeOptions) -> Result<Vec<u32>> {
         let mut ids = Vec::new();
         self.encoder().call().append(&Text::Utf8(text), options, &mut ids)?;
         Ok(ids)
     }
 
-    /// Encode one text that is stored in any way, and hand its ids to `then`.
+    /// Encode one text in any representation, and pass its ids to `then`.
     ///
-    /// Nothing is allocated for a short text. Fails as [`encode_with`](Self::encode_with) does, or
-    /// if bytes are not UTF-8.
+    /// Allocates nothing for a short text. Fails as [`encode_with`](Self::encode_with) does, or if
+    /// bytes are not UTF-8.
     pub fn encode_text<R>(
         &self,
         text: &Text<'_>,
@@ -55,7 +55,7 @@ impl Tokenizer {
         Ok(then(self.encoder().call().encode(text, options)?))
     }
 
-    /// How many ids [`encode_text`](Self::encode_text) finds; quicker than encoding.
+    /// The number of ids of [`encode_text`](Self::encode_text); faster than encoding.
     pub fn count(&self, text: &Text<'_>, options: &EncodeOptions) -> Result<usize> {
         let mut count = 0;
         let sink = |ids: &[u32]| {
@@ -66,14 +66,14 @@ impl Tokenizer {
         Ok(count)
     }
 
-    /// Encode the bytes of one pretoken, whatever the split pattern would make of them.
+    /// Encode bytes as one pretoken, whether or not the split pattern would keep them together.
     ///
     /// Fails if no token covers one of the bytes.
     pub fn encode_pretoken(&self, pretoken: &[u8]) -> Result<Vec<u32>> {
         self.encoder().call().encode_pretoken(pretoken)
     }
 
-    /// Fails if normalization changes `text`: then its ids have no places in it.
+    /// Fails if normalization changes `text`, because the ids then have no offsets in it.
     pub(crate) fn check_unchanged(&self, text: &str) -> Result<()> {
         if self.pattern().normalized(text)? == text {
             return Ok(());

@@ -1,38 +1,38 @@
-//! The pairs that merge, in order of rank, and how many times training made each merge.
+//! The pairs that merge, in rank order, and how often training made each merge.
 //!
-//! Both are read by few calls and may be long, so they are made when first asked for: out of the
-//! arrays of a file, or out of the ranks.
+//! Few calls read them and they may be long, so they are computed on first use, from the arrays of
+//! a file or from the ranks.
 
 use std::sync::OnceLock;
 
 use crate::machine::array::Array;
 
-/// Merges and their counts, made lazily.
+/// Merges and their counts, computed lazily.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Merges {
-    /// The arrays of a file: pairs of ids end to end, and counts as [`decode_counts`] reads them.
+    /// The arrays of a file: pairs of ids end to end, and counts in the form of [`decode_counts`].
     file: Option<(Array<u32>, Array<u8>)>,
     pairs: OnceLock<Vec<(u32, u32)>>,
     counts: OnceLock<Vec<u64>>,
 }
 
 impl Merges {
-    /// Merges that are known, with the counts of training, or none.
-    pub(crate) fn known(pairs: Vec<(u32, u32)>, counts: Vec<u64>) -> Self {
+    /// Given merges, with the counts of training, or without.
+    pub(crate) fn given(pairs: Vec<(u32, u32)>, counts: Vec<u64>) -> Self {
         Self { file: None, pairs: OnceLock::from(pairs), counts: OnceLock::from(counts) }
     }
 
     /// Merges in the arrays of a file.
-    pub(crate) fn in_file(pairs: Array<u32>, counts: Array<u8>) -> Self {
+    pub(crate) fn from_file(pairs: Array<u32>, counts: Array<u8>) -> Self {
         Self { file: Some((pairs, counts)), ..Self::default() }
     }
 
-    /// Whether the pairs are listed or made.
-    pub(crate) fn are_known(&self) -> bool {
+    /// Whether the pairs are given or already derived.
+    pub(crate) fn are_ready(&self) -> bool {
         self.file.is_some() || self.pairs.get().is_some()
     }
 
-    /// The pairs of ids in order of rank; `derive` makes them if they are not listed.
+    /// The pairs of ids in rank order; `derive` computes them if they are not given.
     pub(crate) fn pairs(&self, derive: impl FnOnce() -> Vec<(u32, u32)>) -> &[(u32, u32)] {
         self.pairs.get_or_init(|| match &self.file {
             Some((pairs, _)) => as_pairs(pairs),
@@ -40,7 +40,7 @@ impl Merges {
         })
     }
 
-    /// How many times training made each merge, for at most `most` merges.
+    /// How often training made each merge, for at most `most` merges.
     pub(crate) fn counts(&self, most: usize) -> &[u64] {
         self.counts.get_or_init(|| match &self.file {
             Some((_, counts)) => decode_counts(counts, most),
@@ -49,13 +49,13 @@ impl Merges {
     }
 }
 
-/// Ids end to end as pairs.
+/// Consecutive ids as pairs.
 pub(crate) fn as_pairs(ids: &[u32]) -> Vec<(u32, u32)> {
     ids.as_chunks().0.iter().map(|&[left, right]| (left, right)).collect()
 }
 
-/// Counts as LEB128: each in groups of 7 bits, the lowest first, one a byte; the highest bit of a
-/// byte says that another one follows.
+/// Counts in LEB128: groups of 7 bits, the lowest first, one in each byte; the highest bit marks
+/// that another group follows.
 pub(crate) fn encode_counts(counts: &[u64]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for &count in counts {
@@ -69,7 +69,7 @@ pub(crate) fn encode_counts(counts: &[u64]) -> Vec<u8> {
     bytes
 }
 
-/// The counts in such bytes, at most `most` of them; what is above 64 bits is lost.
+/// The counts in LEB128 bytes, at most `most` of them; bits above 64 are dropped.
 fn decode_counts(bytes: &[u8], most: usize) -> Vec<u64> {
     let groups = bytes.split_inclusive(|byte| byte & 0x80 == 0).take(most);
     let count = |group: &[u8]| {

@@ -1,8 +1,8 @@
-//! The finished tokenizer: four values, and what is derived from them.
+//! The finished tokenizer: four values and derived tables.
 //!
-//! The four are the vocabulary with its special tokens, the merge rule, the split pattern (with the
-//! version of Unicode its classes come from), and with them a tokenizer is compared, saved and
-//! fingerprinted. Notes on its origin travel along but do not count.
+//! The four values are the vocabulary, the special tokens, the merge rule and the split pattern
+//! with its Unicode version. They are compared, saved and fingerprinted together. Notes on the
+//! origin of a tokenizer are saved with it, but do not affect equality.
 
 mod encode;
 
@@ -32,14 +32,13 @@ use crate::pretokenize::{Pattern, Splitter, UNICODE_VERSION};
 use crate::vocabulary::{MergeRule, TOKEN, Vocabulary};
 use merges::Merges;
 
-/// What the merges, their counts and the marks take at most for each id, in bytes.
+/// Upper bound in bytes for each id on the merges, their counts and the marks.
 const DERIVED: usize = 32;
 
-/// Tokens of so many bytes together are made between two checks of memory.
+/// Memory is checked once for tokens of this many bytes.
 const CHECKED: usize = 1 << 20;
 
-/// An immutable tokenizer; share it freely between threads. Clones share what is large, and what
-/// they have encoded.
+/// An immutable tokenizer, which threads may share. Clones share the large tables and the caches.
 ///
 /// ```
 /// use bytepair::{Pattern, Tokenizer, Vocabulary};
@@ -58,7 +57,7 @@ pub struct Tokenizer {
     rule: MergeRule,
     merges: Merges,
     notes: BTreeMap<String, String>,
-    /// For each id what it is; see [`token`].
+    /// The mark of each id; see [`token`].
     marks: OnceLock<Array<u32>>,
     fingerprint: OnceLock<String>,
 }
@@ -75,17 +74,17 @@ impl PartialEq for Tokenizer {
 impl Eq for Tokenizer {}
 
 impl Tokenizer {
-    /// A tokenizer that merges by rank. Fails if the pattern does not compile.
+    /// Build a tokenizer that merges by rank. Fails if the pattern does not compile.
     pub fn from_ranks(vocabulary: Vocabulary, pattern: Pattern) -> Result<Self> {
         let encoder = Encoder::new(PretokenEncoder::by_rank(vocabulary), pattern)?;
         Ok(Self::assemble(encoder, MergeRule::Ranks, Merges::default()))
     }
 
-    /// A tokenizer that merges listed pairs of ids, in the order of the list. With `ignore_merges`,
-    /// a pretoken that is a token wins outright.
+    /// Build a tokenizer that merges listed pairs of ids, in list order. With `ignore_merges`, a
+    /// pretoken that is a token is encoded as that token, without merging.
     ///
-    /// Fails if the pattern does not compile, or if a merge names an id that does not exist or
-    /// makes bytes that are no token.
+    /// Fails if the pattern does not compile, or if a merge names an unknown id or makes bytes that
+    /// are not a token.
     pub fn from_merges(
         vocabulary: Vocabulary,
         merges: Vec<(u32, u32)>,
@@ -94,11 +93,11 @@ impl Tokenizer {
     ) -> Result<Self> {
         let rule = MergeRule::Merges { ignore_merges };
         let pairs = build::listed(&vocabulary, &merges)?;
-        let merges = Merges::known(merges, Vec::new());
+        let merges = Merges::given(merges, Vec::new());
         Self::with_tables(vocabulary, rule, pattern, merges, pairs, None)
     }
 
-    /// A tokenizer whose tables were made before. Fails if the pattern does not compile.
+    /// Build a tokenizer from existing tables. Fails if the pattern does not compile.
     pub(crate) fn with_tables(
         vocabulary: Vocabulary,
         rule: MergeRule,
@@ -122,7 +121,7 @@ impl Tokenizer {
         }
     }
 
-    /// The tokens.
+    /// The vocabulary with the special tokens.
     pub fn vocabulary(&self) -> &Vocabulary {
         &self.encoder.pretokens().vocabulary
     }
@@ -132,7 +131,7 @@ impl Tokenizer {
         self.rule
     }
 
-    /// How text is split.
+    /// The split pattern.
     pub fn pattern(&self) -> &Pattern {
         self.encoder.pattern()
     }
@@ -142,90 +141,90 @@ impl Tokenizer {
         self.encoder.splitter()
     }
 
-    /// What encodes.
+    /// The encoder with its tables and caches.
     #[inline]
     pub(crate) fn encoder(&self) -> &Encoder {
         &self.encoder
     }
 
-    /// Where this tokenizer comes from, as keys and values. They do not count when tokenizers are
-    /// compared.
+    /// Notes on the origin of this tokenizer, as keys and values. They do not affect equality.
     pub fn notes(&self) -> &BTreeMap<String, String> {
         &self.notes
     }
 
-    /// The same tokenizer with other notes.
+    /// This tokenizer with other notes.
     #[must_use]
     pub fn with_notes(mut self, notes: BTreeMap<String, String>) -> Self {
         self.notes = notes;
         self
     }
 
-    /// The same tokenizer with one note more.
+    /// This tokenizer with one more note.
     #[must_use]
     pub fn with_note(mut self, key: &str, value: &impl ToString) -> Self {
         self.notes.insert(key.to_owned(), value.to_string());
         self
     }
 
-    /// The same tokenizer with merges, and the counts of training, that are known beside the ranks.
+    /// This tokenizer with the merges of training and their counts.
     #[must_use]
     pub(crate) fn with_merges(mut self, pairs: Vec<(u32, u32)>, counts: Vec<u64>) -> Self {
-        self.merges = Merges::known(pairs, counts);
+        self.merges = Merges::given(pairs, counts);
         self
     }
 
-    /// The same tokenizer with the marks of a file.
+    /// This tokenizer with the marks of a file.
     #[must_use]
     pub(crate) fn with_marks(mut self, marks: Option<Array<u32>>) -> Self {
         self.marks = marks.map_or_else(OnceLock::new, OnceLock::from);
         self
     }
 
-    /// The same tokenizer with empty caches, of which that of repeated text takes at most `bytes`;
-    /// 0 switches it off. It keeps copies of text that was encoded more than once, 32 MiB by
+    /// This tokenizer with empty caches; the cache of repeated text takes at most `bytes`, and 0
+    /// switches it off. That cache keeps copies of text that was encoded more than once, 32 MiB by
     /// default.
     pub fn with_repeats(mut self, bytes: usize) -> Result<Self> {
         self.encoder = Arc::new(self.encoder.with_repeats(bytes)?);
         Ok(self)
     }
 
-    /// Whether the tables for encoding are made.
+    /// Whether the tables for encoding exist.
     pub fn has_tables(&self) -> bool {
         self.encoder.pretokens().has_tables()
     }
 
-    /// The pairs of ids that merge, in order of rank.
+    /// The pairs of ids that merge, in rank order.
     ///
-    /// Those that training chose, or those that a merge list gave; for a vocabulary that came as
-    /// bare ranks, the one pair that ever merges into each token. A token that no merge makes has
-    /// no entry.
+    /// These are the merges that training chose or that a merge list gave. For a vocabulary of bare
+    /// ranks, they are the only pair that ever merges into each token; a token that no merge makes
+    /// has no entry.
     ///
     /// # Panics
     ///
-    /// If there is no memory for the tables that the merges are derived from;
-    /// [`make_tables`](Self::make_tables) makes them before.
+    /// If there is not enough memory for the tables from which merges are derived; call
+    /// [`make_tables`](Self::make_tables) first to get an error instead.
     pub fn merges(&self) -> &[(u32, u32)] {
         self.merges.pairs(|| self.pairs().expect("memory for the tables").in_order())
     }
 
-    /// How many times training made each merge in its text; shorter than the merges, or empty,
-    /// where that is not known.
+    /// How often training made each merge in its corpus; empty, or shorter than the merges, if
+    /// unknown.
     pub fn merge_counts(&self) -> &[u64] {
         self.merges.counts(self.merges().len())
     }
 
-    /// Make the tables that the merges are derived from, unless these are known. Else
-    /// [`merges`](Self::merges) and [`token`](Self::token) make them when first called, and panic
-    /// if there is no memory for them.
+    /// Build the tables from which merges are derived, unless the merges are given. Otherwise
+    /// [`merges`](Self::merges) and [`token`](Self::token) build them on the first call, and panic
+    /// if there is not enough memory.
     pub fn make_tables(&self) -> Result<()> {
-        if !self.merges.are_known() {
+        if !self.merges.are_ready() {
             self.pairs()?;
         }
         memory::check(self.vocabulary().len() * DERIVED)
     }
 
-    /// Which pairs merge, as encoding looks them up. Fails if there is no memory for the table.
+    /// The pairs that merge, in the form that encoding uses. Fails if there is not enough memory
+    /// for the table.
     pub(crate) fn pairs(&self) -> Result<&PairTable> {
         Ok(self.encoder.pretokens().merger()?.pairs())
     }
@@ -261,25 +260,25 @@ impl Tokenizer {
         }
     }
 
-    /// The bytes of `ids`, end to end. Fails at the first id that stands for nothing.
+    /// The bytes of `ids`, end to end. Fails at the first id without a token.
     pub fn decode_bytes<N: Number>(&self, ids: &[N]) -> Result<Vec<u8>> {
         let mut bytes = memory::zeros(decode::decoded_length(self.vocabulary(), ids)?)?;
         decode::write(self.vocabulary(), ids, &mut bytes);
         Ok(bytes)
     }
 
-    /// The id of a special token; the error lists those that exist.
+    /// The id of a special token; the error lists the special tokens of the vocabulary.
     pub fn special_id(&self, name: &str) -> Result<u32> {
         special_id(self.vocabulary(), name)
     }
 
-    /// The bytes of one id; the error names it.
+    /// The bytes of one id.
     pub fn token_bytes(&self, id: u32) -> Result<&[u8]> {
         self.vocabulary().bytes(id).ok_or_else(|| decode::unknown_id(self.vocabulary(), id))
     }
 }
 
-/// The bytes of some tokens, followed by those of the tokens that merges make.
+/// The bytes of the given tokens, followed by those of the tokens that merges make.
 pub(crate) fn tokens_of(merges: &[(u32, u32)], mut tokens: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
     let mut unchecked = 0;
     memory::reserve(&mut tokens, merges.len())?;

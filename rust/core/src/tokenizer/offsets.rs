@@ -1,7 +1,7 @@
-//! Which part of a text each id covers, and texts cut to a number of ids.
+//! Spans of ids in their text, and truncation of a text to a number of ids.
 //!
-//! The bytes of the ids of a text, end to end, are the text. So the span of an id in bytes is a sum
-//! of lengths; its span in characters is that of all characters of which it has a byte.
+//! The bytes of the ids of a text, end to end, are the text. So the byte span of an id follows from
+//! the lengths of the ids before; its character span covers every character of which it has a byte.
 
 use crate::encode::EncodeOptions;
 use crate::error::{Error, Result};
@@ -9,29 +9,29 @@ use crate::memory;
 use crate::text::Text;
 use crate::tokenizer::Tokenizer;
 
-/// The ids of a text and what each covers.
+/// The ids of a text and their spans.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Spans {
     /// The ids.
     pub ids: Vec<u32>,
-    /// Of each id, the first of its bytes and the one behind its last, in the UTF-8 of the text.
+    /// The start and the end of each id, in bytes of the text's UTF-8.
     pub bytes: Vec<[i64; 2]>,
-    /// Of each id, the first of its characters and the one behind its last.
+    /// The start and the end of each id, in characters.
     pub chars: Vec<[i64; 2]>,
 }
 
-/// Which end of a text stays when it is cut.
+/// Which end of a truncated text to keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
-    /// Its beginning.
+    /// The start.
     Start,
-    /// Its end.
+    /// The end.
     End,
 }
 
 impl Tokenizer {
-    /// Encode a text with the spans of the ids. What `options` ask to go before and after covers
-    /// nothing. Fails as [`encode_with`](Self::encode_with) does.
+    /// Encode a text with the spans of its ids. Ids that `options` add before and after the text
+    /// have empty spans. Fails as [`encode_with`](Self::encode_with) does.
     ///
     /// ```
     /// use bytepair::{Pattern, Text, Tokenizer, Vocabulary};
@@ -65,12 +65,11 @@ impl Tokenizer {
         Ok(spans)
     }
 
-    /// Cut a text to at most `most` ids; special tokens in it are text.
+    /// Truncate a text to at most `most` ids; the text of special tokens counts as ordinary text.
     ///
-    /// That is the text of the first (or last) `most` ids of it, without a character of which a
-    /// part is missing. Cut like this, a text may have more ids than before it was cut, because it
-    /// ends where a token does not; then it is cut again in the same way. So the result has `most`
-    /// ids at most.
+    /// The result is the text of the first (or last) `most` ids, without incomplete characters.
+    /// Encoded by itself, that text may have more ids, because it now ends within a token; then it
+    /// is truncated again in the same way. So the result always has at most `most` ids.
     pub fn truncate_text<'t>(&self, mut text: &'t str, most: usize, keep: Keep) -> Result<&'t str> {
         self.check_unchanged(text)?;
         let mut call = self.encoder().call();
@@ -96,29 +95,29 @@ impl Tokenizer {
         }
     }
 
-    /// Fails if the ids of a text of so many bytes have more or fewer: what goes through both
-    /// together would leave the text.
+    /// Fails unless the ids cover exactly `length` bytes; code that walks through both relies on
+    /// it.
     pub(crate) fn check_lengths(&self, ids: &[u32], length: usize) -> Result<()> {
         let sum: usize = ids.iter().map(|&id| self.vocabulary().token_length(id)).sum();
         if sum == length { Ok(()) } else { Err(Error::Contradiction) }
     }
 }
 
-/// The first of these places that is not inside a character.
+/// The first place that is not inside a character.
 fn boundary(mut places: impl Iterator<Item = usize>, text: &str) -> usize {
     places.find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }
 
-/// How far a text has been gone through.
+/// A position in a text.
 #[derive(Default)]
 struct Place {
     bytes: usize,
-    /// How many characters have begun.
+    /// The number of characters that start before the position.
     chars: usize,
 }
 
 impl Place {
-    /// Go on by so many bytes; return the spans of them in bytes and in characters.
+    /// Advance by `length` bytes; returns the span passed, in bytes and in characters.
     fn step(&mut self, text: &[u8], length: usize) -> ([i64; 2], [i64; 2]) {
         let end = self.bytes + length;
         let begins = |byte: &u8| byte & 0xC0 != 0x80;
@@ -141,7 +140,7 @@ mod tests {
     use crate::{Pattern, Vocabulary};
     use proptest::prelude::*;
 
-    /// Tokens that begin and end within characters.
+    /// Tokens that start or end within characters.
     fn tokenizer() -> Tokenizer {
         let bytes = (0..=255u8).map(|byte| vec![byte]);
         let more: [&[u8]; 6] = [b"ab", b"\xa9a", b"\xb8\xad", b"b\xe4\xb8", b" the", b"abab"];
@@ -151,7 +150,7 @@ mod tests {
     }
 
     proptest! {
-        /// For each id all bytes and all characters are asked.
+        /// For each id, look at every character.
         #[test]
         fn spans_are_what_was_covered(text in "[abé中😀 ]{0,30}") {
             let tokenizer = tokenizer();

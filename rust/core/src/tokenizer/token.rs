@@ -1,8 +1,8 @@
-//! What is known of one id: its bytes, and what it is.
+//! The bytes, the rank and the kind of an id.
 //!
-//! Each id has a *mark*, a number of 32 bits: the rank of the merge that makes the token, counted
-//! from 1, in the lower 22 bits, or 0 where no merge does; and the highest bit for special tokens.
-//! So all of it is found by looking at two arrays.
+//! Each id has a *mark* of 32 bits. The low 22 bits hold the rank of the merge that makes the
+//! token, plus 1, or 0 if no merge does; the highest bit marks special tokens. So two array
+//! accesses give everything about an id.
 
 use crate::machine::array::Array;
 use crate::tokenizer::Tokenizer;
@@ -14,20 +14,20 @@ const SPECIAL: u32 = 1 << 31;
 /// The score of a token that no merge makes.
 const NO_SCORE: f32 = -1e6;
 
-/// What an id stands for.
+/// A token of a vocabulary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token<'a> {
-    /// Its bytes; of a special token its name in UTF-8.
+    /// The bytes of the token; for a special token, its name in UTF-8.
     pub bytes: &'a [u8],
-    /// The place, from 0 on, of the merge that makes it in [`Tokenizer::merges`].
+    /// The index in [`Tokenizer::merges`] of the merge that makes the token.
     pub rank: Option<u32>,
     /// Whether it is a special token.
     pub special: bool,
 }
 
 impl Token<'_> {
-    /// By what engines that merge by score find the same ids: the logarithm of one over the rank,
-    /// counted from 1; -1,000,000 where no merge makes the token.
+    /// The score with which engines that merge by score give the same ids: -ln(rank + 1), or
+    /// -1,000,000 if no merge makes the token.
     #[expect(clippy::cast_precision_loss, reason = "ranks are below 2^22")]
     pub fn score(&self) -> f32 {
         self.rank.map_or(NO_SCORE, |rank| -((rank + 1) as f32).ln())
@@ -35,7 +35,7 @@ impl Token<'_> {
 }
 
 impl Tokenizer {
-    /// What an id stands for; `None` for a hole or an id that does not exist.
+    /// The token of an id; `None` for a hole or an unknown id.
     ///
     /// ```
     /// use bytepair::{Pattern, Tokenizer, Vocabulary};
@@ -56,7 +56,7 @@ impl Tokenizer {
         Some(Token { bytes, rank, special: mark & SPECIAL != 0 })
     }
 
-    /// The marks of all ids, made when first used.
+    /// The marks of all ids, computed on first use.
     #[inline]
     pub(crate) fn marks(&self) -> &Array<u32> {
         self.marks.get_or_init(|| self.make_marks())

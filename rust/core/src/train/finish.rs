@@ -1,4 +1,4 @@
-//! The end of training: ordered merges in, a tokenizer out.
+//! Turns the merges of a training into a tokenizer.
 
 use crate::error::{Error, Result};
 use crate::memory;

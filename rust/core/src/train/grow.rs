@@ -125,11 +125,11 @@ pub fn extend(
 /// initial tokens are more than `options.merges`.
 ///
 /// ```
-/// use std::num::NonZeroU64;
-/// use bytepair::{Counts, Pattern, Ties, TrainOptions, train::grow::train_with};
+/// use bytepair::{Counts, Pattern, TrainOptions, train::grow::train_with};
 /// let counts = Counts::new([(&b"aab"[..], 9)]);
-/// let options = TrainOptions { merges: 3, ties: Ties::RustBpe, min_count: NonZeroU64::MIN, max_token_bytes: None, threads: 1 };
-/// let trained = train_with(&["xyz".to_owned()], &counts, &Pattern::new("gpt2")?, &options, &mut |_| Ok(()))?;
+/// let options = TrainOptions { merges: 3, ..TrainOptions::default() };
+/// let (initial, pattern) = (["xyz".to_owned()], Pattern::new("gpt2")?);
+/// let trained = train_with(&initial, &counts, &pattern, &options, &mut |_| Ok(()))?;
 /// let [a, x, y, z] = [b'a', b'x', b'y', b'z'].map(u32::from);
 /// assert_eq!(trained.merges, [(x, y), (256, z), (a, a)]);
 /// # Ok::<(), bytepair::Error>(())

@@ -1,4 +1,4 @@
-//! Counts in, ordered merges out, exactly.
+//! Learns ordered merges from counts, exactly.
 //!
 //! The plain algorithm: count every pair of neighbours in every distinct pretoken, weighted by the
 //! count of the pretoken; merge the most frequent pair everywhere; count again. A named rule breaks
@@ -68,10 +68,9 @@ use trainer::with_trainer;
 /// 2^64 pairs of neighbours, and with any error of `on_progress`.
 ///
 /// ```
-/// use std::num::NonZeroU64;
-/// use bytepair::{Counts, Ties, TrainOptions, train};
+/// use bytepair::{Counts, TrainOptions, train};
 /// let counts = Counts::new([(&b"aaabdaaabac"[..], 1)]);
-/// let options = TrainOptions { merges: 3, ties: Ties::RustBpe, min_count: NonZeroU64::MIN, max_token_bytes: None, threads: 2 };
+/// let options = TrainOptions { merges: 3, ..TrainOptions::default() };
 /// let trained = train(&counts, &options, &mut |_| Ok(()))?;
 /// let (a, b) = (u32::from(b'a'), u32::from(b'b'));
 /// assert_eq!(trained.merges, [(a, a), (a, b), (256, 257)]);

@@ -1,4 +1,4 @@
-//! What a training is asked for, and what it returns.
+//! The options and the result of training.
 
 use std::cmp::Reverse;
 use std::num::NonZeroU64;
@@ -57,8 +57,9 @@ pub struct Trained {
     pub merges: Vec<(u32, u32)>,
     /// The count of the pair of each merge when it was chosen.
     pub counts: Vec<u64>,
-    /// How many occurrences each merge replaced, which is by how many tokens the text got shorter.
-    /// This is the count, except for pairs of two equal tokens, whose occurrences may overlap.
+    /// The number of occurrences that each merge replaced, by which the number of tokens in the
+    /// corpus decreased. This is the count, except for pairs of two equal tokens, whose occurrences
+    /// may overlap.
     pub made: Vec<u64>,
     /// Whether the text ran out of pairs before the requested number of merges.
     pub exhausted: bool,

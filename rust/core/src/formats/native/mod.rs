@@ -204,7 +204,7 @@ fn tokenizer(container: &Container, tables: Tables) -> Result<Tokenizer> {
     let counts = container.has(Kind::MergesMade).then(|| container.array(Kind::MergesMade));
     let counts = counts.unwrap_or_else(|| Ok(Array::new(Vec::new())))?;
     let pattern = Pattern::from_regex(container.text(Kind::Pattern)?);
-    let merges = Merges::in_file(merges, counts);
+    let merges = Merges::from_file(merges, counts);
     let tokenizer = Tokenizer::with_tables(vocabulary, rule, pattern, merges, pairs, split_points)?;
     Ok(tokenizer.with_marks(marks).with_notes(read_notes(container)?))
 }
