@@ -1,6 +1,6 @@
 """Text in, counts out: the part of training that reads the corpus.
 
-The text streams through in batches. Memory is bounded (what does not fit is put aside on disk), and
+The text streams through in batches. Memory is bounded (what does not fit is spilled to disk), and
 if a checkpoint is asked for, a count that was broken off goes on from what it had saved.
 """
 
@@ -71,7 +71,7 @@ def count(
         errors: what to do with bytes that are not UTF-8: `"strict"` is an error that says where,
             `"replace"` puts U+FFFD in their place.
         memory_limit: the counts take about so many bytes at most while counting, whatever the
-            corpus; what does not fit is put aside in a temporary folder (of `TMPDIR`), and the
+            corpus; what does not fit is spilled to a temporary folder (of `TMPDIR`), and the
             result is the same. The limit does not hold for the batch of text that is being
             read, nor for the result: the bytes of the distinct pretokens, and 16 more for each.
             None means half of the memory that the machine, or its container, has.

@@ -37,8 +37,8 @@ pub(crate) fn strings<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py,
 
 /// The number of threads: the argument, else `RAYON_NUM_THREADS`, else all that the process may
 /// use.
-pub(crate) fn threads(asked: Option<usize>) -> PyResult<usize> {
-    match asked {
+pub(crate) fn threads(requested: Option<usize>) -> PyResult<usize> {
+    match requested {
         Some(0) => Err(PyValueError::new_err("threads is 0; pass at least 1, or None for all")),
         Some(threads) => Ok(threads.min(parallel::MAX_THREADS)),
         None => {
@@ -52,11 +52,11 @@ pub(crate) fn threads(asked: Option<usize>) -> PyResult<usize> {
 
 /// The number of threads for these texts. For short texts this is 1 without a system call, which
 /// would take longer than encoding.
-pub(crate) fn threads_for(asked: Option<usize>, texts: &[Text<'_>]) -> PyResult<usize> {
+pub(crate) fn threads_for(requested: Option<usize>, texts: &[Text<'_>]) -> PyResult<usize> {
     let weight = texts.iter().map(Text::len).sum();
-    match asked {
+    match requested {
         None if parallel::worth(usize::MAX, weight) == 1 => Ok(1),
-        asked => threads(asked),
+        requested => threads(requested),
     }
 }
 

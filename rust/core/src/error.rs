@@ -36,7 +36,7 @@ pub enum Error {
     /// The requested vocabulary cannot hold the 256 bytes and the special tokens.
     VocabularyTooSmall {
         /// The requested size.
-        asked: usize,
+        requested: usize,
         /// The smallest valid size.
         smallest: usize,
     },
@@ -159,7 +159,7 @@ pub enum Error {
         /// The number of bytes.
         bytes: usize,
     },
-    /// The caller's progress callback asked to stop.
+    /// The caller's progress callback requested a stop.
     Interrupted,
 }
 
@@ -251,9 +251,9 @@ impl Error {
     /// Write the message of a size that is too small or too large.
     fn write_about_size(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::VocabularyTooSmall { asked, smallest } => write!(
+            Self::VocabularyTooSmall { requested, smallest } => write!(
                 f,
-                "vocab_size {asked} is too small for the 256 bytes and the special tokens; \
+                "vocab_size {requested} is too small for the 256 bytes and the special tokens; \
                  the smallest size is {smallest}"
             ),
             Self::OutOfMemory { bytes } => write!(

@@ -26,13 +26,13 @@ pub const MAX_VOCAB_SIZE: usize = (1 << 21) - 1;
 pub(crate) const TOKEN: usize = 64;
 
 /// Fails if a vocabulary cannot have this number of ids.
-pub(crate) fn check_size(asked: usize) -> Result<()> {
+pub(crate) fn check_size(requested: usize) -> Result<()> {
     let largest = MAX_VOCAB_SIZE - 1;
-    if asked <= largest {
+    if requested <= largest {
         return Ok(());
     }
     let reason = format!(
-        "vocab_size {asked} is too large: a vocabulary has at most {largest} ids; ask for fewer"
+        "vocab_size {requested} is too large: a vocabulary has at most {largest} ids; ask for fewer"
     );
     Err(Error::Vocabulary { reason })
 }

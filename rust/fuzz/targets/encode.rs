@@ -104,8 +104,8 @@ fuzz_target!(|case: Case<'_>| {
 
 /// Cold, warm and from what is kept of it, from other units, counted, and back.
 fn check(tokenizer: &Tokenizer, text: &str, expected: &[u32]) {
-    for met in ["for the first time", "again", "once more"] {
-        assert_eq!(tokenizer.encode(text).unwrap(), expected, "{met}");
+    for time in ["for the first time", "again", "once more"] {
+        assert_eq!(tokenizer.encode(text).unwrap(), expected, "{time}");
     }
     let units: Vec<u16> = text.encode_utf16().collect();
     let count = tokenizer.count(&Text::Utf16(&units), &EncodeOptions::default());

@@ -64,7 +64,7 @@ impl HotTable {
     /// The entry at an index.
     #[inline]
     pub(crate) fn entry(&self, place: usize) -> &Entry {
-        self.words[place..].first_chunk().expect("a place has so many words")
+        self.words[place..].first_chunk().expect("an index is followed by an entry")
     }
 
     /// Store an entry if `is_said`, without a branch, which would be mispredicted. Its ids must be

@@ -323,7 +323,7 @@ mod tests {
                 for number in [number, number / 2, (number + offset) % 50] {
                     let (pretoken, ids) = example(number);
                     match cache.get(&pretoken) {
-                        Some(met) => assert_eq!(met, ids),
+                        Some(found) => assert_eq!(found, ids),
                         None => cache.keep(&pretoken, &ids),
                     }
                     found += usize::from(cache.get(&pretoken).is_some());

@@ -149,22 +149,22 @@ mod tests {
                 1..40,
             ),
         ) {
-            let [aside, copies] = [200, 150].map(|words| Overflow::new(words).unwrap());
+            let [overflow, copies] = [200, 150].map(|words| Overflow::new(words).unwrap());
             let mut put = Vec::new();
             for (is_long, pretoken, ids) in &puts {
-                let is_crowded = aside.is_filled(6);
-                match aside.put(if *is_long { pretoken } else { &[] }, ids) {
+                let is_crowded = overflow.is_filled(6);
+                match overflow.put(if *is_long { pretoken } else { &[] }, ids) {
                     Some(named) => put.push((named, is_long, pretoken, ids)),
                     None => prop_assert!(is_crowded),
                 }
             }
             let mut room = [0; ROOM];
             for &(named, is_long, pretoken, ids) in &put {
-                prop_assert_eq!(aside.read(named, pretoken, &mut room), Some(ids.len()));
+                prop_assert_eq!(overflow.read(named, pretoken, &mut room), Some(ids.len()));
                 prop_assert_eq!(&room[..ids.len()], &ids[..]);
                 let other: Vec<u8> = pretoken.iter().map(|byte| byte ^ 1).collect();
-                prop_assert_eq!(aside.read(named, &other, &mut room).is_none(), *is_long);
-                if let Some(copy) = copies.put_again(&aside, named) {
+                prop_assert_eq!(overflow.read(named, &other, &mut room).is_none(), *is_long);
+                if let Some(copy) = copies.put_again(&overflow, named) {
                     prop_assert_eq!(copies.read(copy, pretoken, &mut room), Some(ids.len()));
                     prop_assert_eq!(&room[..ids.len()], &ids[..]);
                 }

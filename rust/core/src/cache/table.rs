@@ -104,7 +104,7 @@ impl CacheTable {
     /// The words from a place on.
     #[inline]
     fn chunk<const LENGTH: usize>(&self, place: usize) -> &[AtomicU64; LENGTH] {
-        self.words[place..].first_chunk().expect("there are so many words from a place on")
+        self.words[place..].first_chunk().expect("the words are inside the table")
     }
 
     /// The entry of a pretoken at its line, or another entry and `false`; without a branch, which

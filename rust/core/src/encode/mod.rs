@@ -4,14 +4,14 @@
 //! bytes. Most pretokens are in the cache, where many are looked up at a time.
 //!
 //! ```text
-//! options, special   special tokens are cut out of the text, if the caller asks for it
-//! repeats            chunks of text that came before have their ids already
-//! encoder            splits what is left into windows of pretokens
-//! lookup             finds their ids in the cache
-//! misses             merges those that are not there, many in turns
+//! options, special   divide the text at special tokens, if the caller asks for it
+//! repeats            caches the ids of repeated chunks of text
+//! encoder            splits the rest into windows of pretokens
+//! lookup             looks up their ids in the cache
+//! misses             merges the others, many interleaved
 //! sections           looks up long pretokens section by section, cut at split_points
-//! pretoken           the ids of one pretoken, without a cache
-//! sink               takes the ids
+//! pretoken           encodes one pretoken, without a cache
+//! sink               receives the ids
 //! ```
 
 pub(crate) mod encoder;

@@ -38,7 +38,7 @@ impl Id for u32 {
 }
 
 impl Id for u16 {
-    #[expect(clippy::cast_possible_truncation, reason = "the vocabulary was asked for its size")]
+    #[expect(clippy::cast_possible_truncation, reason = "the size of the vocabulary was checked")]
     fn of(id: u32) -> Self {
         id as Self
     }

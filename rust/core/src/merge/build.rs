@@ -61,7 +61,7 @@ fn in_order(pairs: &[Option<(u32, u32)>], vocabulary: &Vocabulary) -> Result<Pai
 /// The table of the rule of merges: the listed pairs, with their list positions as ranks.
 ///
 /// Fails if a pair names an unknown id, or makes bytes that are not a token.
-pub(crate) fn listed(vocabulary: &Vocabulary, merges: &[(u32, u32)]) -> Result<PairTable> {
+pub(crate) fn by_merges(vocabulary: &Vocabulary, merges: &[(u32, u32)]) -> Result<PairTable> {
     let ids = ids_of_merges(vocabulary, merges)?;
     let mut building = PairTableBuilder::with_room(merges.len(), ids)?;
     for (rank, &(left, right)) in (0..).zip(merges) {

@@ -26,7 +26,7 @@ fn vocabulary(tokens: &[Vec<u8>]) -> Vocabulary {
 
 fn pairs(vocabulary: &Vocabulary, listed: MergePairs<'_>) -> PairTable {
     let pairs = listed
-        .map_or_else(|| build::by_rank(vocabulary), |merges| build::listed(vocabulary, merges));
+        .map_or_else(|| build::by_rank(vocabulary), |merges| build::by_merges(vocabulary, merges));
     pairs.unwrap()
 }
 

@@ -1,12 +1,12 @@
-//! A buffer of the ends of pretokens, and what may be known of a position between two characters.
+//! A buffer of the ends of pretokens, and the facts about a position between two characters.
 
-/// What the characters on both sides tell of the position between them, whatever surrounds them.
+/// What the characters on both sides of a position determine about it, for any surrounding text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Boundary {
-    /// A pretoken ends there; so does one if the text ends there.
+    /// A pretoken ends there, and also if the text ends there.
     End,
     /// Neither side changes the matches on the other side, and no match spans the position; but
-    /// text that no match covers may.
+    /// uncovered text may.
     Free,
     /// Nothing.
     Unknown,
@@ -28,10 +28,10 @@ impl Default for PretokenEnds {
 }
 
 impl PretokenEnds {
-    /// How many ends fit; a pattern with steps may give more.
+    /// The number of ends that fit; a pattern with steps may give more.
     pub const CAPACITY: usize = 1024;
 
-    /// The ends, in rising order.
+    /// The ends, in ascending order.
     pub fn as_slice(&self) -> &[usize] {
         if self.more.is_empty() { &self.few[..self.length] } else { &self.more }
     }
@@ -49,13 +49,13 @@ impl PretokenEnds {
         Self::CAPACITY - self.length
     }
 
-    /// Room for `COUNT` more ends, of which [`add`](Self::add) adds the first.
+    /// Capacity for `COUNT` more ends, of which [`add`](Self::add) adds the first.
     #[inline]
     pub(super) fn spare<const COUNT: usize>(&mut self) -> &mut [usize; COUNT] {
-        self.few[self.length..].first_chunk_mut().expect("the caller asked for room")
+        self.few[self.length..].first_chunk_mut().expect("the caller reserved room")
     }
 
-    /// Add `count` ends that were written to the spare room.
+    /// Add the first `count` ends of the spare capacity.
     #[inline]
     pub(super) fn add(&mut self, count: usize) {
         self.length += count;

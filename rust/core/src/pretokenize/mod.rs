@@ -1,4 +1,4 @@
-//! Text in, pretokens out: the pieces of text that a token never crosses.
+//! Splits text into pretokens: the pieces of text that a token never crosses.
 //!
 //! A [`Pattern`] says how to split; a [`Splitter`] does it. There are several ways to split
 //! (*tiers*), which must agree to the byte. Only [`Splitter::new`] chooses among them. A caller can

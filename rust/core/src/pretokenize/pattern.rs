@@ -201,15 +201,15 @@ fn nearest(text: &str) -> Option<&'static str> {
         text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
     };
     let digits = |text: &[char]| -> String { text.iter().filter(|c| c.is_numeric()).collect() };
-    let asked = letters(text);
+    let requested = letters(text);
     let distance = |name: &str| match letters(name) {
-        name if asked.len() > 3 && name.starts_with(&asked) => 0,
-        name if digits(&name) != digits(&asked) => usize::MAX,
-        name => edits(&asked, &name),
+        name if requested.len() > 3 && name.starts_with(&requested) => 0,
+        name if digits(&name) != digits(&requested) => usize::MAX,
+        name => edits(&requested, &name),
     };
     let names = Pattern::names().chain(Pattern::encodings());
     let (least, name) = names.map(|name| (distance(name), name)).min_by_key(|(edits, _)| *edits)?;
-    (least <= 2 && least < asked.len()).then_some(name)
+    (least <= 2 && least < requested.len()).then_some(name)
 }
 
 /// The number of insertions, deletions and replacements that turn one text into the other.

@@ -97,8 +97,8 @@ impl Splitter {
     /// Replace `ends` by the ends of the pretokens from `start` on, until it is full or the text
     /// ends.
     ///
-    /// `start` must be 0 or the last end of the previous call. An end is an offset in bytes from
-    /// the beginning of the text. Fails if the regular-expression engine gives up on the text.
+    /// `start` must be 0 or the last end of the previous call. An end is a byte offset in the text.
+    /// Fails if the regular-expression engine fails on the text.
     pub fn fill(&self, text: &str, start: usize, ends: &mut PretokenEnds) -> Result<()> {
         ends.clear();
         match &self.tier {
@@ -154,7 +154,7 @@ impl Splitter {
         scanners.map(|scanner| Self { tier: Tier::Scan(scanner) }).collect()
     }
 
-    /// A position after `near` where `text` may be cut in two without changing its pretokens, if
+    /// A position after `from` where `text` may be cut in two without changing its pretokens, if
     /// there is one within a few thousand bytes.
     ///
     /// Under the published patterns, such positions are before white space, and between a letter or
@@ -166,17 +166,17 @@ impl Splitter {
     /// assert_eq!(splitter.cut("中文字符，没有空格。", 0), Some("中文字符".len()));
     /// # Ok::<(), bytepair::Error>(())
     /// ```
-    pub fn cut(&self, text: &str, near: usize) -> Option<usize> {
-        self.cut_text(&Text::Utf8(text), near)
+    pub fn cut(&self, text: &str, from: usize) -> Option<usize> {
+        self.cut_text(&Text::Utf8(text), from)
     }
 
     /// As [`cut`](Self::cut), for a text in any encoding, in its units.
-    pub(crate) fn cut_text(&self, text: &Text<'_>, near: usize) -> Option<usize> {
+    pub(crate) fn cut_text(&self, text: &Text<'_>, from: usize) -> Option<usize> {
         let is_cut = |before, at| self.boundary(before, at) == Boundary::End;
-        text.find_boundary(near, CUT_WINDOW, is_cut)
+        text.find_boundary(from, CUT_WINDOW, is_cut)
     }
 
-    /// What is known of the position between two characters.
+    /// The facts about the position between two characters.
     ///
     /// With several steps, a text may be cut where a step ends a pretoken if the position is free
     /// in all earlier steps. These give the same pieces, except that the piece around the position
@@ -197,23 +197,23 @@ impl Splitter {
     /// side.
     pub(crate) fn cut_long(&self, text: &Text<'_>, size: usize) -> Option<usize> {
         let last = text.len().checked_sub(size)?;
-        (size..last).step_by(CUT_WINDOW).find_map(|near| self.cut_text(text, near))
+        (size..last).step_by(CUT_WINDOW).find_map(|from| self.cut_text(text, from))
     }
 
-    /// How many bytes of `text` have pretokens that no continuation of the text can change.
+    /// The number of bytes of `text` whose pretokens no continuation of the text can change.
     ///
     /// Under a published pattern, a continuation changes the last two pretokens at most; the tests
     /// try all short strings. Under other patterns, text before a position for a cut is certain.
     pub(crate) fn certain(&self, text: &str) -> Result<usize> {
-        let mut near = text.len().saturating_sub(2048);
-        if let Some(cut) = self.cut(text, near) {
+        let mut from = text.len().saturating_sub(2048);
+        if let Some(cut) = self.cut(text, from) {
             return Ok(cut);
         }
         let Tier::Scan(_) = self.tier else { return Ok(0) };
         // A cut in the middle of the text saves splitting the first half.
-        near = self.cut(text, text.len() / 2).unwrap_or(0);
-        let mut last = [near; 3];
-        self.for_each(&text[near..], |pretoken| {
+        from = self.cut(text, text.len() / 2).unwrap_or(0);
+        let mut last = [from; 3];
+        self.for_each(&text[from..], |pretoken| {
             last = [last[1], last[2], last[2] + pretoken.len()];
         })?;
         Ok(last[0])

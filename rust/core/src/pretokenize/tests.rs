@@ -7,7 +7,7 @@ use super::*;
 use crate::text::Text;
 use proptest::prelude::*;
 
-/// The named patterns, and variations of them that are recognised.
+/// The named patterns, and recognised variations of them.
 fn patterns() -> Vec<Pattern> {
     let mut patterns: Vec<Pattern> = Pattern::names().filter_map(Pattern::named).collect();
     let llama3 = Pattern::named("llama3").unwrap();
@@ -26,7 +26,7 @@ fn split(splitter: &Splitter, text: &str) -> Vec<usize> {
     all
 }
 
-/// Every faster way to split by each pattern, with the slow one.
+/// All faster splitters of each pattern, with the slow one.
 static SPLITTERS: LazyLock<Vec<(Pattern, Vec<Splitter>, Splitter)>> = LazyLock::new(|| {
     let all = patterns().into_iter().map(|pattern| {
         let mut fast = Splitter::every_scanner(&pattern);
@@ -49,7 +49,7 @@ fn check(text: &str) {
     }
 }
 
-/// One character of every kind that a pattern can tell apart, and twins of other lengths.
+/// One character of every kind that a pattern can tell apart, in every length of UTF-8.
 const KINDS: [char; 28] = [
     'a', 'Z', 'é', 'Ñ', 'ǅ', 'ʰ', '中', '\u{301}', '\u{94D}', '7', '٣', '½', ' ', '\t', '\u{A0}',
     '\u{3000}', '\n', '\r', '\'', 's', 'L', 'v', 'e', 'ſ', '/', '!', '…', '😀',
@@ -57,7 +57,7 @@ const KINDS: [char; 28] = [
 
 #[test]
 fn all_short_strings_of_every_kind() {
-    // Of length three over all kinds; of length four over those that rules are about.
+    // Length three over all kinds; length four over the kinds that the rules concern.
     let few: Vec<char> = "aZ中\u{301}7 \n'sl/!".chars().collect();
     for (kinds, length) in [(&KINDS[..], 3), (&few[..], 4)] {
         for number in 0..kinds.len().pow(length) {
@@ -101,7 +101,7 @@ proptest! {
     }
 }
 
-/// Where a pretoken always ends, the pretokens of two parts are those of the whole.
+/// Where a pretoken always ends, the pretokens of the two parts are those of the whole.
 fn check_cuts(splitter: &Splitter, text: &str) {
     let whole = split(splitter, text);
     let mut characters = text.char_indices().peekable();
@@ -137,8 +137,8 @@ fn a_cut_changes_nothing_in_all_short_strings() {
     }
 }
 
-/// An automaton knows all states in which a place may be met: it says that the cuts of the scanners
-/// are right whatever stands around them.
+/// An automaton covers all states at a position, so it proves that the cuts of the scanners are
+/// right for any surrounding text.
 #[test]
 fn cuts_of_scanners_are_proved_by_automata() {
     let all: Vec<char> = (0..0x11_0000).filter_map(char::from_u32).collect();
@@ -168,7 +168,7 @@ proptest! {
     }
 }
 
-/// Patterns in steps, as some models have them, and others that are hard.
+/// Patterns in steps, as some models have them, and other hard ones.
 const STEPS: [&str; 8] = [
     r"\p{N}{1,3}(?#then)[一-龥぀-ゟ゠-ヿ]+(?#then)[!-/:-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
     r"[\r\n](?#then)\s?\p{L}+(?#then)\s?\p{P}+(?#then)[一-龥]+(?#then)\p{N}",
@@ -213,7 +213,7 @@ fn every_script_has_cuts() {
     }
 }
 
-/// A long text is cut at the first place that may be, also where that is far.
+/// A long text is cut at the first possible position, even if that is far away.
 #[test]
 fn long_texts_are_cut_however_far_the_place_is() {
     let text = ["中".repeat(10_000), "a b".to_owned(), "中".repeat(10_000)].concat();
@@ -225,7 +225,7 @@ fn long_texts_are_cut_however_far_the_place_is() {
     }
 }
 
-/// Of the pretokens of a text, all but the last two stay whatever follows.
+/// All pretokens of a text but the last two stay the same, whatever follows.
 fn check_certain(text: &str) {
     for (pattern, fast, _) in &*SPLITTERS {
         let whole = split(&fast[0], text);
@@ -257,7 +257,7 @@ proptest! {
     }
 }
 
-/// A hard spot at every place of a block, behind words and behind spaces.
+/// A hard case at every position of a block, after words and after spaces.
 #[test]
 fn every_alignment() {
     let spots = [
@@ -300,7 +300,7 @@ fn runs_without_a_split_point_are_linear() {
     }
 }
 
-/// One pretoken for every code point: nothing behaves unlike the representatives of its class.
+/// One pretoken for every code point: each behaves like the representatives of its class.
 #[test]
 fn every_code_point_in_context() {
     let all: Vec<char> = (0..0x11_0000).filter_map(char::from_u32).collect();
@@ -321,7 +321,7 @@ fn other_patterns_are_split_by_an_automaton_or_the_engine() {
     assert_eq!(tier(r"\b\w+"), "regex");
 }
 
-/// Each step splits what the one before left, as if there were nothing else.
+/// Each step splits the pieces of the previous one as separate texts.
 #[test]
 fn patterns_in_steps() {
     let pretokens = |pattern: &str, text: &str| {
@@ -345,8 +345,8 @@ fn patterns_in_steps() {
 
 #[test]
 fn an_automaton_knows_where_a_text_may_be_cut() {
-    let cut = |pattern: &str, text: &str, near| {
-        Splitter::by_table(&Pattern::from_regex(pattern)).unwrap().unwrap().cut(text, near)
+    let cut = |pattern: &str, text: &str, from| {
+        Splitter::by_table(&Pattern::from_regex(pattern)).unwrap().unwrap().cut(text, from)
     };
     let words = r" ?\p{L}+|\p{N}+|\s+(?!\S)|\s";
     assert_eq!(cut(words, "eins zwei drei", 5), Some(9));
@@ -355,12 +355,13 @@ fn an_automaton_knows_where_a_text_may_be_cut() {
     assert_eq!(cut(words, "abc", 3), None);
     assert_eq!(cut(words, "abc", 9), None);
     assert_eq!(cut(r"(?s).+", "eins zwei drei", 0), None);
-    // What nothing matches goes together, and so does what a longer match may need.
+    // Text that nothing matches stays in one pretoken, and so does text that a longer match may
+    // need.
     assert_eq!(cut(r"a+", "a..b..", 1), None);
     assert_eq!(cut(r"ab ab|a|b| ", "ab ab ab", 0), None);
 }
 
-/// Backtracking would take longer than the world has been there.
+/// Backtracking would take longer than the age of the universe.
 #[test]
 fn no_pattern_takes_forever() {
     let text = "a".repeat(50);

@@ -133,32 +133,32 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// The first position after `near`, in units, between two characters for which `is` holds, if
+    /// The first position after `from`, in units, between two characters for which `is` holds, if
     /// there is one among the next `most` units. Surrogates are skipped.
     pub(crate) fn find_boundary(
         &self,
-        near: usize,
+        from: usize,
         most: usize,
         is: impl Fn(char, char) -> bool,
     ) -> Option<usize> {
         fn find<U: Copy + Into<u32>>(
             units: &[U],
-            near: usize,
+            from: usize,
             most: usize,
             is: impl Fn(char, char) -> bool,
         ) -> Option<usize> {
             let character = |unit: U| char::from_u32(unit.into());
-            let mut pairs = units.get(near..)?.windows(2).take(most);
+            let mut pairs = units.get(from..)?.windows(2).take(most);
             let found = pairs
                 .position(|p| character(p[0]).zip(character(p[1])).is_some_and(|(a, b)| is(a, b)));
-            found.map(|at| near + at + 1)
+            found.map(|at| from + at + 1)
         }
         match self {
-            Self::Utf8(text) => find_in_text(text, near, most, is),
-            Self::Bytes(bytes) | Self::Lossy(bytes) => find_in_utf8(bytes, near, most, is),
-            Self::Latin1(bytes) => find(bytes, near, most, is),
-            Self::Utf16(units) => find(units, near, most, is),
-            Self::Utf32(units) => find(units, near, most, is),
+            Self::Utf8(text) => find_in_text(text, from, most, is),
+            Self::Bytes(bytes) | Self::Lossy(bytes) => find_in_utf8(bytes, from, most, is),
+            Self::Latin1(bytes) => find(bytes, from, most, is),
+            Self::Utf16(units) => find(units, from, most, is),
+            Self::Utf32(units) => find(units, from, most, is),
         }
     }
 }
@@ -166,11 +166,11 @@ impl<'a> Text<'a> {
 /// [`Text::find_boundary`] in UTF-8.
 fn find_in_text(
     text: &str,
-    near: usize,
+    from: usize,
     most: usize,
     is: impl Fn(char, char) -> bool,
 ) -> Option<usize> {
-    let start = (near..text.len()).find(|&at| text.is_char_boundary(at))?;
+    let start = (from..text.len()).find(|&at| text.is_char_boundary(at))?;
     let mut characters = text[start..].char_indices().take_while(|(at, _)| *at < most);
     let (_, mut before) = characters.next()?;
     // A repeated character gives the same pair again.
@@ -188,12 +188,12 @@ fn find_in_text(
 /// [`Text::find_boundary`] in bytes that may not be UTF-8: between whole characters.
 fn find_in_utf8(
     bytes: &[u8],
-    near: usize,
+    from: usize,
     most: usize,
     is: impl Fn(char, char) -> bool,
 ) -> Option<usize> {
-    let within = &bytes[..bytes.len().min(near.saturating_add(most))];
-    let mut start = near + within.get(near..)?.iter().take_while(|&&b| b & 0xC0 == 0x80).count();
+    let within = &bytes[..bytes.len().min(from.saturating_add(most))];
+    let mut start = from + within.get(from..)?.iter().take_while(|&&b| b & 0xC0 == 0x80).count();
     for chunk in within[start..].utf8_chunks() {
         if let Some(at) = find_in_text(chunk.valid(), 0, most, &is) {
             return Some(start + at);

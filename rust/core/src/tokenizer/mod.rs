@@ -92,7 +92,7 @@ impl Tokenizer {
         pattern: Pattern,
     ) -> Result<Self> {
         let rule = MergeRule::Merges { ignore_merges };
-        let pairs = build::listed(&vocabulary, &merges)?;
+        let pairs = build::by_merges(&vocabulary, &merges)?;
         let merges = Merges::given(merges, Vec::new());
         Self::with_tables(vocabulary, rule, pattern, merges, pairs, None)
     }

@@ -210,7 +210,7 @@ pub fn merges_for(vocab_size: usize, special: usize) -> Result<usize> {
     let smallest = 256 + special;
     vocab_size
         .checked_sub(smallest)
-        .ok_or(Error::VocabularyTooSmall { asked: vocab_size, smallest })
+        .ok_or(Error::VocabularyTooSmall { requested: vocab_size, smallest })
 }
 
 /// The merges of a tokenizer with the ids of a training: bytes, then one id per merge, then the

@@ -24,7 +24,7 @@ impl<'a> Seed<'a> {
     pub(super) fn new(base: Option<&'a Tokenizer>) -> Result<Self> {
         let Some(tokenizer) = base else { return Ok(Self { base: None }) };
         let vocabulary = tokenizer.vocabulary();
-        let merger = Merger::new(vocabulary, build::listed(vocabulary, tokenizer.merges())?);
+        let merger = Merger::new(vocabulary, build::by_merges(vocabulary, tokenizer.merges())?);
         Ok(Self { base: Some(Base { tokenizer, merger, scratch: MergeScratch::default() }) })
     }
 

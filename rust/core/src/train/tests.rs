@@ -15,7 +15,7 @@ use crate::train::{Mismatch, Ties, TrainOptions, Trained, train, train_more, ver
 
 const ALL: [Ties; 4] = [Ties::RustBpe, Ties::Hf, Ties::FirstSeen, Ties::BytesMax];
 
-/// Recount, take the best pair, replace it everywhere, again.
+/// Recount, merge the best pair everywhere, repeat.
 fn plain(counts: &Counts, options: &TrainOptions) -> Trained {
     let mut words: Vec<(Vec<u32>, u64)> =
         counts.iter().map(|(p, n)| (p.iter().map(|&b| u32::from(b)).collect(), n)).collect();
@@ -90,7 +90,7 @@ fn replace(ids: &[u32], pair: (u32, u32), new: u32) -> Vec<u32> {
     out
 }
 
-/// Threads, floor and size of batches, none of which may change the result.
+/// Threads, floor and batch size, which must not change the result.
 const TUNINGS: [(usize, u64, usize); 6] =
     [(1, 0, 1), (1, 40, 256), (1, u64::MAX, 3), (2, 2, 256), (3, u64::MAX, 256), (8, 0, 256)];
 
@@ -140,7 +140,7 @@ proptest! {
         check(&counts, 60, min_count, longest);
     }
 
-    /// No pair that is merged is below the floor, so that pairs are counted once.
+    /// No merged pair is below the floor, so pairs are counted only once.
     #[test]
     fn the_floor_is_not_too_high(counts in corpus(), merges in 1usize..40) {
         let trained = train(&counts, &options(merges, Ties::RustBpe, 1), &mut |_| Ok(())).unwrap();
@@ -148,7 +148,7 @@ proptest! {
         prop_assert!(trained.exhausted || Tuning::new(&counts, merges).unwrap().floor <= last);
     }
 
-    /// Training on from a shorter one is one long training, and each step of it verifies.
+    /// Continuing a shorter training equals one long training, and each step of it verifies.
     #[test]
     fn going_on_is_one_training(counts in corpus(), cut in 0usize..30) {
         for ties in ALL {
@@ -168,7 +168,7 @@ proptest! {
         }
     }
 
-    /// A list with one wrong merge is found out at that merge, with the right one beside it.
+    /// A list with one wrong merge is rejected at that merge, with the right one named.
     #[test]
     fn a_wrong_merge_is_named(counts in corpus(), step in 0usize..20, wrong in (0u32..256, 0u32..256)) {
         let options = options(20, Ties::RustBpe, 1);

@@ -196,7 +196,7 @@ fn tokenizer(container: &Container, tables: Tables) -> Result<Tokenizer> {
     } else if rule == MergeRule::Ranks {
         build::by_rank(&vocabulary)?
     } else {
-        build::listed(&vocabulary, &as_pairs(&merges))?
+        build::by_merges(&vocabulary, &as_pairs(&merges))?
     };
     let split_points =
         believed(Kind::SplitPoints).then(|| read_split_points(container)).transpose()?;

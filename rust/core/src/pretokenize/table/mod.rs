@@ -40,7 +40,7 @@ pub(super) struct TableSplitter {
     entries: Vec<u32>,
     /// By state: whether a pretoken ends there if the text does.
     ends: Vec<bool>,
-    /// By class and class of the next character: what is known of the position between them.
+    /// By class and class of the next character: the facts about the position between them.
     boundaries: Vec<Boundary>,
 }
 
@@ -177,14 +177,14 @@ impl TableSplitter {
         found.filter(|&end| end > start)
     }
 
-    /// What is known of the position between two characters.
+    /// The facts about the position between two characters.
     pub(super) fn boundary(&self, before: char, at: char) -> Boundary {
         let (before, at) = (self.classes.class_of(before), self.classes.class_of(at));
         self.boundaries[usize::from(before) * self.classes.count() + usize::from(at)]
     }
 
     /// Whether the engine splits some texts in the same way: all short texts of one character per
-    /// class, and some longer ones. Texts on which the engine gives up are ignored.
+    /// class, and some longer ones. Texts on which the engine fails are ignored.
     pub(super) fn agrees(&self, oracle: &RegexSplitter) -> bool {
         let samples: Vec<char> = self.classes.samples.iter().map(|sample| sample[0]).collect();
         let same = |text: &str| same_ends(self, oracle, text);
@@ -238,7 +238,7 @@ fn entry_of(automaton: &Automaton, classes: usize, state: usize, class: usize) -
     Some(to(next)? | bits | if matched { MATCH } else { 0 })
 }
 
-/// What is known of the position between characters of two classes.
+/// The facts about the position between characters of two classes.
 ///
 /// The position is free if, in each state after the first character, nothing continues with the
 /// second, and seeing it is equal to the end of the text. Then no match spans the position, and
@@ -305,7 +305,7 @@ impl Random {
     }
 }
 
-/// Whether both give the same ends, or the engine gives up.
+/// Whether both give the same ends, or the engine fails.
 fn same_ends(table: &TableSplitter, oracle: &RegexSplitter, text: &str) -> bool {
     let (mut ours, mut theirs) = (PretokenEnds::default(), PretokenEnds::default());
     table.fill(text, 0, &mut ours);

@@ -70,7 +70,7 @@ const PUBLISHED: [&str; 5] = [
     r"\p{N}{1,3}|[一-龥぀-ゟ゠-ヿ]+|[!-/:-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
     // A list of punctuation, in the manner of Bloom.
     r" ?[^\s|.,!?…。，、।۔،]+|[.,!?…。，、।۔،]|\s+",
-    // Marks with the letters.
+    // Marks belong to letters.
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
 ];
 
@@ -117,7 +117,7 @@ fn texts(characters: &[char], length: u32) -> impl Iterator<Item = String> {
     })
 }
 
-/// All short texts over the samples, as long as there are not more than `most`, and random ones.
+/// All short texts over the samples, up to `most` of them, and random ones.
 fn check_all(pattern: &str, most: usize) {
     let table = table(pattern).unwrap_or_else(|| panic!("{pattern:?} is refused"));
     let oracle = RegexSplitter::impatient(&Pattern::from_regex(pattern)).unwrap();
@@ -189,7 +189,7 @@ fn long_texts_through_which_a_match_is_sought_in_vain() {
     assert_eq!(ends(r"(?:\d+)+x|(?:\d+)+"), [text.len()]);
 }
 
-/// Random patterns: characters, choices, repetitions of every kind, looking ahead.
+/// Random patterns: characters, choices, repetitions of every kind, lookahead.
 mod random_patterns {
     use super::*;
 
@@ -251,8 +251,8 @@ mod random_patterns {
         }
     }
 
-    /// Wherever a pretoken always ends, the parts have the pretokens of the whole; where the sides
-    /// are free of each other, but for what goes over the place.
+    /// Where a pretoken always ends, the parts have the pretokens of the whole; where a position is
+    /// free, they do too, except for uncovered text that spans it.
     fn check_borders(pattern: &str, table: &TableSplitter, text: &str) {
         let ends = |text: &str| all_ends(text, |start, ends| table.fill(text, start, ends));
         let whole = ends(text);
