@@ -61,7 +61,7 @@ pub mod shards;
 pub mod formats;
 
 #[cfg(feature = "parquet")]
-pub use count::Progress;
+pub use count::column::Progress;
 pub use count::{Counter, Counts};
 pub use encode::{EncodeOptions, Special};
 pub use error::{Error, Result};

@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     let Ok(Some(found)) = JsonTables::parse(data) else { return };
-    for place in &found.places {
+    for place in &found.ranges {
         assert!(std::str::from_utf8(&data[place.clone()]).is_ok());
     }
     for ranks in [false, true] {

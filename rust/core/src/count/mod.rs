@@ -9,7 +9,7 @@
 //! corpus where a pretoken was first seen, and the smallest is kept when tables are added up.
 
 #[cfg(feature = "parquet")]
-mod column;
+pub mod column;
 
 mod counts;
 
@@ -25,8 +25,6 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-#[cfg(feature = "parquet")]
-pub use column::{OnProgress, Progress};
 pub use counts::Counts;
 use table::{CountTable, Limit};
 
