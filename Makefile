@@ -11,7 +11,7 @@ TARGET := encode
 SECONDS := 600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-python test-rust docs-test architecture lint format-check clippy ruff mypy stubtest \
+.PHONY: help setup run test test-python test-rust docs-test architecture lint format-check clippy rustdoc ruff mypy stubtest \
 	spelling format check docs docs-cli bench fuzz clean
 
 help: ## list the targets
@@ -53,13 +53,17 @@ docs-test: setup ## the examples of the documentation and of docstrings, alone
 architecture: setup ## the rules of the house that no other tool checks, alone
 	$(BIN)/python -m pytest tests/test_architecture.py
 
-lint: format-check clippy ruff mypy stubtest spelling ## all linters
+lint: format-check clippy rustdoc ruff mypy stubtest spelling ## all linters
 
 format-check: ## is the Rust code formatted?
 	cargo fmt --all --check
 
 clippy: ## clippy with the lint table of Cargo.toml; warnings are errors
 	cargo clippy --locked --quiet --workspace --all-targets -- -D warnings
+	cargo clippy --locked --quiet -p bytepair --all-targets --no-default-features -- -D warnings
+
+rustdoc: ## does the documentation of the Rust crate build without warnings?
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --quiet --no-deps -p bytepair
 
 ruff: setup ## is the Python code formatted and clean?
 	$(BIN)/ruff format --check .

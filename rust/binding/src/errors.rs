@@ -38,7 +38,9 @@ pub(crate) fn python(error: &Error) -> PyErr {
         | Error::RowNotUtf8 { .. }
         | Error::RowTooLong { .. }
         | Error::FileNotUtf8 { .. } => CorpusError::new_err(text),
-        Error::Unreadable { .. } | Error::Spill { .. } => PyOSError::new_err(text),
+        Error::Unreadable { .. } | Error::Unwritable { .. } | Error::Spill { .. } => {
+            PyOSError::new_err(text)
+        }
         Error::OutOfMemory { .. } => PyMemoryError::new_err(text),
         Error::Interrupted => PyKeyboardInterrupt::new_err(text),
         _ => VocabularyError::new_err(text),

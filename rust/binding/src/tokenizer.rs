@@ -246,7 +246,7 @@ impl PyTokenizer {
     ) -> PyResult<usize> {
         let options = self.options(special, prepend, append)?;
         let text = text_of(text)?;
-        let count = || self.core.count(&text, &options);
+        let count = || self.core.count_text(&text, &options);
         let count = if text.len() < SHORT { count() } else { py.detach(count) };
         count.map_err(|e| errors::python(&e))
     }

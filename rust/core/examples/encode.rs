@@ -5,7 +5,7 @@
 
 use std::error::Error;
 
-use bytepair::{EncodeOptions, Pattern, Text, Tokenizer};
+use bytepair::{EncodeOptions, Pattern, Tokenizer};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     for file in arguments {
         let text = std::fs::read_to_string(&file)?;
-        let tokens = tokenizer.count(&Text::Utf8(&text), &EncodeOptions::default())?;
+        let tokens = tokenizer.count(&text, &EncodeOptions::default())?;
         println!("{tokens:>12} tokens, {:>12} bytes  {file}", text.len());
     }
     Ok(())

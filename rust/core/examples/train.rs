@@ -4,7 +4,6 @@
 
 use std::error::Error;
 
-use bytepair::formats::native::Tables;
 use bytepair::{Counter, Pattern, TrainOptions, train};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -24,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let options = TrainOptions { merges, threads, ..TrainOptions::default() };
     let trained = train(&counter.finish()?, &options, &mut |_| Ok(()))?;
     let tokenizer = trained.to_tokenizer(&special, pattern)?;
-    std::fs::write(out, tokenizer.to_bytes(Tables::With)?)?;
+    tokenizer.save(out)?;
     println!("{} ids, saved to {out}", tokenizer.vocabulary().len());
     Ok(())
 }

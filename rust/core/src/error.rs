@@ -6,9 +6,23 @@
 use std::{fmt, io};
 
 /// The result of every fallible function of this crate.
+///
+/// ```
+/// fn pattern() -> bytepair::Result<bytepair::Pattern> {
+///     bytepair::Pattern::new("gpt4")
+/// }
+/// assert_eq!(pattern()?.name(), Some("gpt4"));
+/// # Ok::<(), bytepair::Error>(())
+/// ```
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// A broken rule.
+///
+/// ```
+/// use bytepair::{Error, Vocabulary};
+/// let twice = Vocabulary::new([(b"a".to_vec(), 0), (b"a".to_vec(), 1)], []);
+/// assert!(matches!(twice, Err(Error::Vocabulary { .. })));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
@@ -117,6 +131,20 @@ pub enum Error {
         /// The message of the system.
         reason: String,
     },
+    /// A file cannot be written.
+    Unwritable {
+        /// The file.
+        path: String,
+        /// What the system says.
+        reason: String,
+    },
+    /// A part of a `tokenizer.json` that is not read here.
+    TokenizerJson {
+        /// Which part.
+        place: &'static str,
+        /// What about it.
+        reason: String,
+    },
     /// A conversation is longer than a row.
     TooLong {
         /// The index of the conversation.
@@ -195,7 +223,8 @@ impl fmt::Display for Error {
             | Self::RowNotUtf8 { .. }
             | Self::RowTooLong { .. }
             | Self::FileNotUtf8 { .. }
-            | Self::Unreadable { .. } => self.write_about_text(f),
+            | Self::Unreadable { .. }
+            | Self::Unwritable { .. } => self.write_about_text(f),
             Self::TooLong { conversation, length, width } => write!(
                 f,
                 "conversation {conversation} has {length} ids and does not fit a row of {width}; \
@@ -212,13 +241,9 @@ impl fmt::Display for Error {
                 "the distinct pretokens have more than 2^32 bytes; train on a sample, or drop \
                  pretokens that occur once",
             ),
-            Self::File { at, reason } => {
-                write!(f, "not a valid tokenizer file, at byte {at}: {reason}")
+            Self::File { .. } | Self::TokenizerJson { .. } | Self::Contradiction => {
+                self.write_about_tokenizer_file(f)
             }
-            Self::Contradiction => f.write_str(
-                "the tokenizer's file contradicts itself: the ids of a text do not stand for its \
-                 bytes; load it with a full check, or save it again from where it came from",
-            ),
             Self::Interrupted => f.write_str("interrupted"),
         }
     }
@@ -265,6 +290,25 @@ impl Error {
         }
     }
 
+    /// Write the message of an invalid tokenizer file.
+    fn write_about_tokenizer_file(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { at, reason } => {
+                write!(f, "not a valid tokenizer file, at byte {at}: {reason}")
+            }
+            Self::TokenizerJson { place, reason } => write!(
+                f,
+                "tokenizer.json: {place}: {reason}; the command `bytepair convert` reads more, and \
+                 writes a native file"
+            ),
+            Self::Contradiction => f.write_str(
+                "the tokenizer's file contradicts itself: the ids of a text do not stand for its \
+                 bytes; load it with a full check, or save it again from where it came from",
+            ),
+            _ => Ok(()),
+        }
+    }
+
     /// Write the message of an invalid text or an unreadable file.
     fn write_about_text(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -291,6 +335,7 @@ impl Error {
                  U+FFFD there"
             ),
             Self::Unreadable { path, reason } => write!(f, "{path} cannot be read: {reason}"),
+            Self::Unwritable { path, reason } => write!(f, "{path} cannot be written: {reason}"),
             _ => Ok(()),
         }
     }
@@ -327,7 +372,7 @@ fn write_pattern(
 
 impl std::error::Error for Error {}
 
-/// Lets readers and writers return this error; [`Error::of_io`] is the inverse.
+/// Lets readers and writers return this error; `Error::of_io` is the inverse.
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         Self::other(error)

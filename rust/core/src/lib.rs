@@ -2,71 +2,93 @@
 //!
 //! # How the crate is built
 //!
-//! The modules stand in the order in which the data flows:
+//! The modules follow the flow of the data, and import only from modules before them:
 //!
 //! ```text
-//! corpus → pretokenize → count → train → vocabulary → encode / decode → batch → shards
+//! error, memory, parallel, machine, hash, text      what all others run on
+//! pretokenize   a text and a pattern to pretokens; no token crosses a border between two
+//! vocabulary    ids and their bytes, checked once and immutable
+//! decode        ids to bytes
+//! corpus        files to documents
+//! count         texts to distinct pretokens and how often each occurs
+//! merge, cache  the bytes of one pretoken to ids, and the cache of what was merged
+//! encode        a text to ids
+//! tokenizer     the four values of a tokenizer together
+//! batch         many texts to ids
+//! train         counts to merges, exactly: the most frequent pair of neighbours, again and again
+//! shards        ids to the rows of a training run
+//! formats       a tokenizer to a file and back
 //! ```
 //!
-//! 1. [`corpus`] reads files.
-//! 2. [`pretokenize`] splits a text into *pretokens* with a regular expression; no token ever
-//!    crosses the border between two pretokens.
-//! 3. [`count`] reduces a corpus to its distinct pretokens and how often each occurs.
-//! 4. [`mod@train`] merges the most frequent pair of neighbours, again and again, and returns the
-//!    merges in order.
-//! 5. [`vocabulary`] is the result: ids and their bytes, checked once and immutable.
-//! 6. [`encode`] applies the merges to new text; [`decode`] joins the bytes of ids.
-//! 7. [`tokenizer`] ties the four values together; [`batch`] encodes many texts.
-//! 8. [`shards`] puts encoded documents into the rows of a training run.
-//! 9. [`formats`] writes and reads tokenizer files.
-//!
-//! [`machine`] and [`parallel`] are what all of them run on.
+//! Modules that are public but not in this documentation are for the Python package; they may
+//! change with every version.
 
-pub mod error;
+mod error;
 
+#[doc(hidden)]
 pub mod memory;
 
+#[doc(hidden)]
 pub mod parallel;
 
+#[doc(hidden)]
 pub mod machine;
 
 mod hash;
 
+#[doc(hidden)]
 pub mod text;
 
+#[doc(hidden)]
 pub mod pretokenize;
 
-pub mod vocabulary;
+mod vocabulary;
 
+#[doc(hidden)]
 pub mod decode;
 
+#[doc(hidden)]
 pub mod corpus;
 
-pub mod count;
+mod count;
 
 mod merge;
 
 mod cache;
 
+#[doc(hidden)]
 pub mod encode;
 
+#[doc(hidden)]
 pub mod tokenizer;
 
+#[doc(hidden)]
 pub mod batch;
 
+#[doc(hidden)]
 pub mod train;
 
+#[doc(hidden)]
 pub mod shards;
 
+#[doc(hidden)]
 pub mod formats;
 
+#[cfg(feature = "parquet")]
+pub use corpus::parquet::{RowRange, TextColumn};
 #[cfg(feature = "parquet")]
 pub use count::column::Progress;
 pub use count::{Counter, Counts};
 pub use encode::{EncodeOptions, Special};
 pub use error::{Error, Result};
-pub use pretokenize::{Pattern, Splitter};
-pub use text::Text;
+pub use pretokenize::Pattern;
 pub use tokenizer::Tokenizer;
-pub use train::{Mismatch, Ties, TrainOptions, Trained, train, train_more, verify};
+pub use train::{Ties, TrainOptions, Trained, train};
 pub use vocabulary::{MergeRule, Vocabulary};
+
+#[doc(hidden)]
+pub use pretokenize::Splitter;
+#[doc(hidden)]
+pub use text::Text;
+#[doc(hidden)]
+pub use train::{Mismatch, train_more, verify};

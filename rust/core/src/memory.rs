@@ -2,7 +2,7 @@
 //! [`Error::OutOfMemory`] and its size instead of aborting the process.
 //!
 //! Small allocations (errors, map keys, those of other libraries) are ordinary ones, which abort
-//! when memory runs out. So a large allocation succeeds only if [`SPARE`] bytes remain for them.
+//! when memory runs out. So a large allocation succeeds only if `SPARE` bytes remain for them.
 
 use std::hash::{BuildHasher, Hash};
 

@@ -20,7 +20,7 @@ use crate::machine::prefetch::prefetch;
 use crate::memory;
 
 /// A vocabulary has fewer ids than this, so that a damaged file cannot ask for all memory.
-pub const MAX_VOCAB_SIZE: usize = (1 << 21) - 1;
+pub(crate) const MAX_VOCAB_SIZE: usize = (1 << 21) - 1;
 
 /// Bytes of memory for a token in a vector of its own, beside its bytes.
 pub(crate) const TOKEN: usize = 64;
@@ -44,6 +44,19 @@ pub(crate) type ByteIds = [u32; 256];
 pub(crate) const NO_ID: u32 = u32::MAX;
 
 /// Which neighbours merge, and in which order.
+///
+/// ```
+/// use bytepair::{MergeRule, Pattern, Tokenizer, Vocabulary};
+/// let tokens = [(b"a".to_vec(), 0), (b"b".to_vec(), 1), (b"ab".to_vec(), 2)];
+/// let vocabulary = Vocabulary::new(tokens, [])?;
+/// let pattern = Pattern::new("gpt2")?;
+/// let ranks = Tokenizer::from_ranks(vocabulary.clone(), pattern.clone())?;
+/// assert_eq!((ranks.rule(), ranks.encode("ab")?), (MergeRule::Ranks, vec![2]));
+/// let merges = Tokenizer::from_merges(vocabulary, vec![], false, pattern)?;
+/// assert_eq!(merges.rule(), MergeRule::Merges { ignore_merges: false });
+/// assert_eq!(merges.encode("ab")?, [0, 1]); // no pair is listed
+/// # Ok::<(), bytepair::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MergeRule {
     /// A pretoken that is a token is encoded as that token. Otherwise, any two neighbours whose

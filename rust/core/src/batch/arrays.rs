@@ -90,8 +90,35 @@ type Encoded<T> = (Vec<T>, Vec<(usize, usize)>);
 
 impl Tokenizer {
     /// Whether every id fits in 16 bits.
+    #[doc(hidden)]
     pub fn fits_u16(&self) -> bool {
         self.vocabulary().len() <= 1 << 16
+    }
+
+    /// Encode texts on up to `threads` threads; the ids of each, in order.
+    ///
+    /// Fails at the first text as [`encode_with`](Self::encode_with) does.
+    ///
+    /// ```
+    /// # use bytepair::{EncodeOptions, Pattern, Tokenizer, Vocabulary};
+    /// # let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
+    /// # let vocabulary = Vocabulary::new(bytes, [])?;
+    /// # let tokenizer = Tokenizer::from_ranks(vocabulary, Pattern::new("gpt2")?)?;
+    /// let ids = tokenizer.encode_batch(&["ab", "", "c"], &EncodeOptions::default(), 2)?;
+    /// assert_eq!(ids, [vec![97, 98], vec![], vec![99]]);
+    /// # Ok::<(), bytepair::Error>(())
+    /// ```
+    pub fn encode_batch(
+        &self,
+        texts: &[impl AsRef<str>],
+        options: &EncodeOptions,
+        threads: usize,
+    ) -> Result<Vec<Vec<u32>>> {
+        let texts: Vec<_> = memory::collect(texts.iter().map(|text| Text::Utf8(text.as_ref())))?;
+        let Arrays { ids, offsets } = self.encode_arrays::<u32>(&texts, options, threads)?;
+        let at = |offset: i64| usize::try_from(offset).expect("offsets are not negative");
+        let of_texts = offsets.windows(2).map(|pair| memory::copy(&ids[at(pair[0])..at(pair[1])]));
+        memory::try_collect(of_texts)
     }
 
     /// Encode texts on up to `threads` threads into one array.
@@ -109,6 +136,7 @@ impl Tokenizer {
     /// assert_eq!((arrays.ids, arrays.offsets), (vec![97, 98, 99], vec![0, 2, 2, 3]));
     /// # Ok::<(), bytepair::Error>(())
     /// ```
+    #[doc(hidden)]
     pub fn encode_arrays<T: Id>(
         &self,
         texts: &[Text<'_>],
@@ -164,6 +192,7 @@ impl Tokenizer {
 
     /// The number of ids of each text; faster than encoding. Fails as
     /// [`encode_arrays`](Self::encode_arrays) does.
+    #[doc(hidden)]
     pub fn count_batch(
         &self,
         texts: &[Text<'_>],

@@ -72,6 +72,7 @@ impl Tokenizer {
     /// assert_eq!(rendered.mask, [0, 0, 0, 1, 1]);
     /// # Ok::<(), bytepair::Error>(())
     /// ```
+    #[doc(hidden)]
     pub fn render(
         &self,
         conversations: &[Range<usize>],

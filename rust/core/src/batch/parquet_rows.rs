@@ -63,6 +63,7 @@ impl Tokenizer {
     /// `sink` receives the result of each item, in order, and `None` now and then while no result
     /// is ready; an error from `sink` ends the call. `T` must hold every id: see
     /// [`fits_u16`](Self::fits_u16).
+    #[doc(hidden)]
     pub fn encode_rows<T: Id>(
         &self,
         job: &Job<'_>,

@@ -86,6 +86,7 @@ impl Tokenizer {
     /// Python's `split`, a file with n separators has n + 1 documents. Fails as
     /// [`encode_arrays`](Self::encode_arrays) does, or if the file cannot be read. The file must
     /// not change meanwhile; otherwise reads are undefined.
+    #[doc(hidden)]
     pub fn encode_file<T: Id>(
         &self,
         path: &Path,

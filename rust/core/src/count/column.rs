@@ -28,7 +28,7 @@ pub struct Progress {
 }
 
 /// Receives the progress of reading a column; its error ends the reading.
-pub type OnProgress<'a> = dyn FnMut(Progress) -> Result<()> + Send + 'a;
+type OnProgress<'a> = dyn FnMut(Progress) -> Result<()> + Send + 'a;
 
 impl Counter {
     /// Split the texts in ranges of rows of parquet files, each text a document of its own, and

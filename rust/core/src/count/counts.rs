@@ -15,6 +15,16 @@ use crate::memory;
 const HASHED: usize = 1 << 16;
 
 /// The distinct pretokens of a corpus and how often each occurs, in order of first occurrence.
+///
+/// ```
+/// use bytepair::Counts;
+/// let counts = Counts::new([(&b"hello"[..], 2), (&b" world"[..], 1)]);
+/// assert_eq!((counts.total()?, counts.text_bytes()), (3, 16));
+/// let twice = counts.plus(&counts)?;
+/// assert_eq!(twice, counts.times(2)?);
+/// assert_eq!(twice.iter().next(), Some((&b"hello"[..], 4)));
+/// # Ok::<(), bytepair::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Counts {
     bytes: Vec<u8>,
@@ -70,6 +80,7 @@ impl Counts {
     ///
     /// Fails if the ends do not fit the bytes, if a pretoken is empty or occurs twice, or if a
     /// count is 0.
+    #[doc(hidden)]
     pub fn from_columns(bytes: Vec<u8>, ends: Vec<usize>, numbers: Vec<u64>) -> Result<Self> {
         let broken = |row: usize, rule: &str| Err(Error::Counts { row, rule: rule.to_owned() });
         if ends.len() != numbers.len() || ends.last().copied().unwrap_or(0) != bytes.len() {
@@ -95,6 +106,7 @@ impl Counts {
     }
 
     /// The columns of a table, as [`from_columns`](Self::from_columns) takes them.
+    #[doc(hidden)]
     pub fn columns(&self) -> (&[u8], &[usize], &[u64]) {
         (&self.bytes, &self.ends, &self.numbers)
     }

@@ -9,7 +9,7 @@
 //! corpus where a pretoken was first seen, and the smallest is kept when tables are added up.
 
 #[cfg(feature = "parquet")]
-pub mod column;
+pub(crate) mod column;
 
 mod counts;
 
@@ -84,6 +84,7 @@ impl Counter {
     /// Split all texts of a batch before any of them is counted, if the pattern may fail, so that
     /// the counter stays usable after such an error.
     #[must_use]
+    #[doc(hidden)]
     pub fn with_care(self) -> Self {
         Self { is_careful: true, ..self }
     }
@@ -124,6 +125,7 @@ impl Counter {
 
     /// Whether the counter has all of each batch of texts, except batches that it refused as a
     /// whole.
+    #[doc(hidden)]
     pub fn is_whole(&self) -> bool {
         self.is_whole
     }

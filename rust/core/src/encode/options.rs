@@ -5,7 +5,9 @@ use crate::error::Result;
 use crate::pretokenize::Pattern;
 use crate::vocabulary::Vocabulary;
 
-/// How special tokens are encoded, and which ids precede and follow each text.
+/// How special tokens are encoded, and which ids precede and follow each text. Made by
+/// [`Tokenizer::options`](crate::Tokenizer::options), which has an example; the default is ordinary
+/// text and no other ids.
 #[derive(Debug, Clone, Default)]
 pub struct EncodeOptions {
     pub(crate) finder: Option<SpecialFinder>,

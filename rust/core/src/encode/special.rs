@@ -10,6 +10,19 @@ use crate::pretokenize::Pattern;
 use crate::vocabulary::Vocabulary;
 
 /// How the text of a special token is encoded.
+///
+/// ```
+/// use bytepair::{Error, Pattern, Special, Tokenizer, Vocabulary};
+/// let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
+/// let vocabulary = Vocabulary::new(bytes, [("<s>".to_owned(), 256)])?;
+/// let tokenizer = Tokenizer::from_ranks(vocabulary, Pattern::new("gpt2")?)?;
+/// let encode = |special| tokenizer.encode_with("<s>", &tokenizer.options(&special, None, None)?);
+/// assert_eq!(encode(Special::Text)?, [60, 115, 62]);
+/// assert_eq!(encode(Special::All)?, [256]);
+/// assert_eq!(encode(Special::Only(vec!["<s>".to_owned()]))?, [256]);
+/// assert!(matches!(encode(Special::Error), Err(Error::SpecialInText { at: 0, .. })));
+/// # Ok::<(), bytepair::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Special {
     /// As ordinary text.

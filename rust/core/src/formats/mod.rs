@@ -1,5 +1,8 @@
 //! How a tokenizer gets to disk and back.
 
+#[cfg(feature = "json")]
+mod document;
+
 pub mod native;
 
 mod ranks;

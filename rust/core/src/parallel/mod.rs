@@ -1,11 +1,11 @@
 //! Work on several threads; no other room creates threads.
 //!
-//! [`run`] runs each job on a thread of its own. [`ordered`] gives results in the order of their
-//! items, in bounded memory. [`team`] runs many short rounds.
+//! `run` runs each job on a thread of its own. `ordered` gives results in the order of their
+//! items, in bounded memory. `team` runs many short rounds.
 //!
 //! Threads are scoped: they start with the call and end with it. There is no pool, so a process can
 //! fork, and nothing runs between calls. Starting a thread costs some tens of microseconds;
-//! [`worth`] says when that pays, and [`shares`] divides the work.
+//! `worth` says when that pays, and `shares` divides the work.
 
 mod ordered;
 

@@ -11,6 +11,18 @@ impl Tokenizer {
     /// which ids precede and follow each text.
     ///
     /// Fails if `special` names an unknown special token.
+    ///
+    /// ```
+    /// # use bytepair::{EncodeOptions, Pattern, Special, Tokenizer, Vocabulary};
+    /// # let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
+    /// # let vocabulary = Vocabulary::new(bytes, [("<s>".to_owned(), 256)])?;
+    /// # let tokenizer = Tokenizer::from_ranks(vocabulary, Pattern::new("gpt2")?)?;
+    /// let begin = tokenizer.options(&Special::Text, Some(256), None)?;
+    /// assert_eq!(tokenizer.encode_with("a", &begin)?, [256, 97]);
+    /// let special = tokenizer.options(&Special::All, None, None)?;
+    /// assert_eq!(tokenizer.encode_with("<s>a", &special)?, [256, 97]);
+    /// # Ok::<(), bytepair::Error>(())
+    /// ```
     pub fn options(
         &self,
         special: &Special,
@@ -22,6 +34,7 @@ impl Tokenizer {
 
     /// Announce about this many bytes of text, possibly in many calls, so that the cache starts at
     /// its final size.
+    #[doc(hidden)]
     pub fn expect(&self, bytes: usize) {
         self.encoder().expect(bytes);
     }
@@ -29,6 +42,15 @@ impl Tokenizer {
     /// Encode one text; the text of special tokens is encoded as ordinary text.
     ///
     /// Fails if the pattern fails on the text, or if no token covers one of its bytes.
+    ///
+    /// ```
+    /// # use bytepair::{Pattern, Tokenizer, Vocabulary};
+    /// # let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
+    /// # let vocabulary = Vocabulary::new(bytes, [])?;
+    /// # let tokenizer = Tokenizer::from_ranks(vocabulary, Pattern::new("gpt2")?)?;
+    /// assert_eq!(tokenizer.encode("abc")?, [97, 98, 99]);
+    /// # Ok::<(), bytepair::Error>(())
+    /// ```
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
         self.encode_with(text, &EncodeOptions::default())
     }
@@ -46,6 +68,7 @@ impl Tokenizer {
     ///
     /// Allocates nothing for a short text. Fails as [`encode_with`](Self::encode_with) does, or if
     /// bytes are not UTF-8.
+    #[doc(hidden)]
     pub fn encode_text<R>(
         &self,
         text: &Text<'_>,
@@ -55,8 +78,15 @@ impl Tokenizer {
         Ok(then(self.encoder().call().encode(text, options)?))
     }
 
-    /// The number of ids of [`encode_text`](Self::encode_text); faster than encoding.
-    pub fn count(&self, text: &Text<'_>, options: &EncodeOptions) -> Result<usize> {
+    /// The number of ids of a text; faster than encoding. Fails as
+    /// [`encode_with`](Self::encode_with) does.
+    pub fn count(&self, text: &str, options: &EncodeOptions) -> Result<usize> {
+        self.count_text(&Text::Utf8(text), options)
+    }
+
+    /// The number of ids of [`encode_text`](Self::encode_text).
+    #[doc(hidden)]
+    pub fn count_text(&self, text: &Text<'_>, options: &EncodeOptions) -> Result<usize> {
         let mut count = 0;
         let sink = |ids: &[u32]| {
             count += ids.len();
@@ -69,6 +99,7 @@ impl Tokenizer {
     /// Encode bytes as one pretoken, whether or not the split pattern would keep them together.
     ///
     /// Fails if no token covers one of the bytes.
+    #[doc(hidden)]
     pub fn encode_pretoken(&self, pretoken: &[u8]) -> Result<Vec<u32>> {
         self.encoder().call().encode_pretoken(pretoken)
     }

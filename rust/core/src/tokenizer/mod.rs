@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest, Sha256};
 
-use crate::decode::{self, Number};
+use crate::decode::{self, Number, TextStream};
 use crate::encode::encoder::Encoder;
 use crate::encode::pretoken::PretokenEncoder;
 use crate::encode::special::special_id;
@@ -84,7 +84,7 @@ impl Tokenizer {
     /// pretoken that is a token is encoded as that token, without merging.
     ///
     /// Fails if the pattern does not compile, or if a merge names an unknown id or makes bytes that
-    /// are not a token.
+    /// are not a token. [`MergeRule`] has an example.
     pub fn from_merges(
         vocabulary: Vocabulary,
         merges: Vec<(u32, u32)>,
@@ -137,6 +137,7 @@ impl Tokenizer {
     }
 
     /// The compiled pattern.
+    #[doc(hidden)]
     pub fn splitter(&self) -> &Splitter {
         self.encoder.splitter()
     }
@@ -160,6 +161,7 @@ impl Tokenizer {
     }
 
     /// This tokenizer with one more note.
+    #[doc(hidden)]
     #[must_use]
     pub fn with_note(mut self, key: &str, value: &impl ToString) -> Self {
         self.notes.insert(key.to_owned(), value.to_string());
@@ -189,6 +191,7 @@ impl Tokenizer {
     }
 
     /// Whether the tables for encoding exist.
+    #[doc(hidden)]
     pub fn has_tables(&self) -> bool {
         self.encoder.pretokens().has_tables()
     }
@@ -258,6 +261,31 @@ impl Tokenizer {
             let flat = self.merges().iter().flat_map(|(left, right)| [*left, *right]);
             part(&flat.flat_map(u32::to_le_bytes).collect::<Vec<_>>());
         }
+    }
+
+    /// The text of `ids`. Bytes that are not UTF-8, such as half a character, become U+FFFD; see
+    /// [`decode_bytes`](Self::decode_bytes). Fails at the first id without a token.
+    ///
+    /// ```
+    /// # use bytepair::{Error, Pattern, Tokenizer, Vocabulary};
+    /// # let tokens = [(b"caf".to_vec(), 0), (b"\xC3".to_vec(), 1), (b"\xA9".to_vec(), 2)];
+    /// # let vocabulary = Vocabulary::new(tokens, [])?;
+    /// # let tokenizer = Tokenizer::from_ranks(vocabulary, Pattern::new("gpt2")?)?;
+    /// assert_eq!(tokenizer.decode(&[0, 1, 2])?, "café");
+    /// assert_eq!(tokenizer.decode(&[0, 1])?, "caf\u{FFFD}");
+    /// assert!(matches!(tokenizer.decode(&[3]), Err(Error::UnknownId { vocab_size: 3, .. })));
+    /// # Ok::<(), bytepair::Error>(())
+    /// ```
+    pub fn decode(&self, ids: &[u32]) -> Result<String> {
+        let bytes = self.decode_bytes(ids)?;
+        String::from_utf8(bytes).or_else(|error| {
+            let mut text = String::new();
+            let mut stream = TextStream::default();
+            memory::reserve_text(&mut text, 3 * error.as_bytes().len())?;
+            stream.push(error.as_bytes(), &mut text);
+            stream.flush(&mut text);
+            Ok(text)
+        })
     }
 
     /// The bytes of `ids`, end to end. Fails at the first id without a token.

@@ -43,6 +43,7 @@ impl Tokenizer {
     /// assert_eq!(spans.chars, [[0, 1], [1, 2], [1, 2]]);
     /// # Ok::<(), bytepair::Error>(())
     /// ```
+    #[doc(hidden)]
     pub fn encode_with_spans(&self, text: &Text<'_>, options: &EncodeOptions) -> Result<Spans> {
         let mut buffer = String::new();
         let text = text.read(&mut buffer)?;
@@ -70,6 +71,7 @@ impl Tokenizer {
     /// The result is the text of the first (or last) `most` ids, without incomplete characters.
     /// Encoded by itself, that text may have more ids, because it now ends within a token; then it
     /// is truncated again in the same way. So the result always has at most `most` ids.
+    #[doc(hidden)]
     pub fn truncate_text<'t>(&self, mut text: &'t str, most: usize, keep: Keep) -> Result<&'t str> {
         self.check_unchanged(text)?;
         let mut call = self.encoder().call();

@@ -49,6 +49,7 @@ impl Tokenizer {
     /// # Ok::<(), bytepair::Error>(())
     /// ```
     #[inline]
+    #[doc(hidden)]
     pub fn token(&self, id: u32) -> Option<Token<'_>> {
         let bytes = self.vocabulary().bytes(id)?;
         let mark = *self.marks().get(id as usize)?;

@@ -8,6 +8,20 @@ use crate::error::Result;
 use crate::memory;
 
 /// Which of several pairs with the same count is merged first.
+///
+/// ```
+/// use bytepair::{Counts, Ties, TrainOptions, train};
+/// let counts = Counts::new([(&b"zyab"[..], 1)]); // zy, ya and ab occur once
+/// let first = |ties| {
+///     let options = TrainOptions { merges: 1, ties, ..TrainOptions::default() };
+///     let (left, right) = train(&counts, &options, &mut |_| Ok(()))?.merges[0];
+///     Ok::<_, bytepair::Error>([left, right].map(|id| char::from(id as u8)))
+/// };
+/// assert_eq!(first(Ties::RustBpe)?, ['a', 'b']);
+/// assert_eq!(first(Ties::FirstSeen)?, ['z', 'y']);
+/// assert_eq!(first(Ties::BytesMax)?, ['z', 'y']);
+/// # Ok::<(), bytepair::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ties {
     /// The smallest pair of ids, as in rustbpe.
@@ -23,6 +37,13 @@ pub enum Ties {
 }
 
 /// What to learn.
+///
+/// ```
+/// use bytepair::{Ties, TrainOptions};
+/// // 32,000 ids: the 256 bytes, 31,743 merges and a special token.
+/// let options = TrainOptions { merges: 32_000 - 256 - 1, threads: 8, ..TrainOptions::default() };
+/// assert_eq!((options.ties, options.min_count.get()), (Ties::RustBpe, 1));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrainOptions {
     /// The largest number of merges to learn.
@@ -51,6 +72,18 @@ impl Default for TrainOptions {
 }
 
 /// What was learnt.
+///
+/// ```
+/// use bytepair::{Counts, Pattern, TrainOptions, train};
+/// let counts = Counts::new([(&b"abab"[..], 3)]);
+/// let trained = train(&counts, &TrainOptions::default(), &mut |_| Ok(()))?;
+/// assert_eq!(trained.merges, [(97, 98), (256, 256)]); // ab, abab
+/// assert_eq!((&trained.counts[..], trained.exhausted), (&[6, 3][..], true));
+/// let tokenizer = trained.to_tokenizer(&["<s>".to_owned()], Pattern::new("gpt2")?)?;
+/// assert_eq!(tokenizer.encode("abab")?, [257]);
+/// assert_eq!(tokenizer.special_id("<s>")?, 258);
+/// # Ok::<(), bytepair::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Trained {
     /// The merges in order: pairs of ids; ids below 256 are bytes, 256 + i is the token of merge i.

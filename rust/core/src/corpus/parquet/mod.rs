@@ -35,7 +35,20 @@ const RANGE: usize = 1 << 24;
 /// Rows of about this many bytes are read at once.
 const READ: usize = 1 << 16;
 
-/// A column of texts in some files.
+/// A column of texts in some parquet files. The features `parquet` and `zstd` bring it.
+///
+/// ```
+/// # #[cfg(feature = "zstd")]
+/// # {
+/// use bytepair::{Counter, Pattern, TextColumn};
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/zstd.parquet");
+/// let column = TextColumn::open(&[path], "text")?; // "low" and "lower"
+/// let mut counter = Counter::new(&Pattern::new("gpt2")?, 2)?;
+/// counter.add_column(&column, &column.ranges()?, &mut |_progress| Ok(()))?;
+/// assert_eq!(counter.texts(), 2);
+/// # }
+/// # Ok::<(), bytepair::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct TextColumn {
     files: Vec<(PathBuf, ParquetMetaData)>,
@@ -217,8 +230,11 @@ impl TextColumn {
     }
 
     /// Call `sink` with each text of a range in order; a null is an empty text. Fails if the file
-    /// cannot be read or is not UTF-8, and with any error of `sink`. Panics if the files do not
-    /// have the range.
+    /// cannot be read or is not UTF-8, and with any error of `sink`.
+    ///
+    /// # Panics
+    ///
+    /// If the files do not have the range: see [`has`](Self::has).
     pub fn for_each(
         &self,
         range: &RowRange,

@@ -21,6 +21,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -134,12 +135,52 @@ impl Tokenizer {
         tokenizer
     }
 
+    /// Save the tokenizer as a native file, which replaces the file of that name at once: it is
+    /// written under a temporary name beside it, synced and renamed.
+    ///
+    /// Fails with [`Error::Unwritable`] if that cannot be done, or if there is not enough memory.
+    ///
+    /// ```no_run
+    /// use bytepair::{Pattern, Tokenizer, Vocabulary};
+    /// let vocabulary = Vocabulary::new([(b"a".to_vec(), 0), (b"b".to_vec(), 1)], [])?;
+    /// let tokenizer = Tokenizer::from_ranks(vocabulary, Pattern::new("gpt2")?)?;
+    /// tokenizer.save("letters.bytepair")?;
+    /// assert_eq!(Tokenizer::open("letters.bytepair")?, tokenizer);
+    /// # Ok::<(), bytepair::Error>(())
+    /// ```
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        let bytes = self.to_bytes(Tables::With)?;
+        let unwritable = |error: std::io::Error| Error::Unwritable {
+            path: path.display().to_string(),
+            reason: error.to_string(),
+        };
+        write_whole(path, &bytes).map_err(unwritable)
+    }
+
     /// The bytes of a native file. Equal tokenizers with equal notes give equal bytes. Fails if
     /// there is not enough memory.
+    #[doc(hidden)]
     pub fn to_bytes(&self, tables: Tables) -> Result<Vec<u8>> {
         let is_large = self.vocabulary().len() >= SMALL;
         write_sections(self, tables == Tables::With && is_large)
     }
+}
+
+/// Write a file under a temporary name, then rename it.
+fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(format!(".{}.tmp", std::process::id()));
+    let written = File::create_new(&temporary).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&temporary, path)
+    });
+    if written.as_ref().is_err_and(|error| error.kind() != std::io::ErrorKind::AlreadyExists) {
+        // What went wrong first is what is reported.
+        let _removed = std::fs::remove_file(&temporary);
+    }
+    written
 }
 
 /// Sections that encoding never reads, or reads only for long pretokens. The other sections stay
