@@ -147,7 +147,7 @@ impl Vocabulary {
         }
         // Ascending ids rule out duplicates, which could make the names longer than the arena.
         if special.windows(2).any(|pair| pair[0] >= pair[1]) {
-            return Err(broken("the ids of the special tokens do not rise"));
+            return Err(broken("the ids of the special tokens are not ascending"));
         }
         let named = special.iter().map(|&id| {
             let name = range(&offsets, id as usize).map(|range| &arena[range]);

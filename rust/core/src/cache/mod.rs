@@ -240,7 +240,7 @@ mod tests {
         }
     }
 
-    /// The ids that a number has, and its pretoken, of which some are long.
+    /// The ids and the pretoken, short or long, for a number.
     fn example(number: u32) -> (Vec<u8>, Vec<u32>) {
         let long = number % 5 * 9 + 4;
         let pretoken = number.to_le_bytes().into_iter().cycle().take(long as usize);

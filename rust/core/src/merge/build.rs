@@ -83,9 +83,9 @@ fn ids_of_merges(vocabulary: &Vocabulary, merges: &[(u32, u32)]) -> Result<Vec<u
             reason: format!("merge {rank}, of the ids {left} and {right}, {what}"),
         };
         let parts = ordinary(left).zip(ordinary(right));
-        let parts = parts.ok_or_else(|| broken("names an id that is no ordinary token"))?;
+        let parts = parts.ok_or_else(|| broken("names an id that is not an ordinary token"))?;
         let token = || [parts.0, parts.1].concat().escape_ascii().to_string();
-        let missing = || broken(&format!("makes b\"{}\", which is no token", token()));
+        let missing = || broken(&format!("makes b\"{}\", which is not a token", token()));
         all.id(left, right).ok_or_else(missing)
     };
     memory::try_collect(merges.iter().enumerate().map(joined))

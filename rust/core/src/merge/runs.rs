@@ -1,30 +1,31 @@
-//! A pretoken of few runs, such as a line of dashes or a megabyte of spaces.
+//! Merges a pretoken of few runs, such as a line of dashes or a megabyte of spaces.
 //!
-//! Equal neighbours are one run, however many they are, and all pairs of a run merge in one step,
-//! so that a run of any length is done in about as many steps as its length has bits.
+//! Equal neighbours form one run of any length, and all pairs of a run merge in one step. So a run
+//! takes about as many steps as its length has bits.
 
 use crate::machine::lanes::Portable;
 use crate::merge::pair_table::{NO_MERGE, Pairs};
 use crate::vocabulary::ByteIds;
 
-/// A pretoken of more runs is merged otherwise.
+/// Pretokens with more runs are left to the other algorithms.
 const MOST: usize = 64;
 
-/// Equal parts that stand side by side.
+/// Equal neighbouring parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Run {
     id: u32,
     count: usize,
 }
 
-/// The next merge: of two parts of a run, or of its last part with the first of the next run.
+/// The next merge: of two parts within a run, or of the last part of a run with the first of the
+/// next run.
 enum Next {
     Within(usize),
-    Behind(usize),
+    Across(usize),
 }
 
-/// Append the ids of a pretoken, of which each byte has an id, and say `true`; or say `false` where
-/// it does not have few runs, or where merging would make many.
+/// Append the ids of a pretoken, each of whose bytes must have an id; returns false, without ids,
+/// if the pretoken has many runs or merging would create many.
 pub(crate) fn merge(
     pairs: &impl Pairs,
     byte_ids: &ByteIds,
@@ -35,7 +36,7 @@ pub(crate) fn merge(
     while let Some((rank, next)) = lowest(pairs, &runs) {
         match next {
             Next::Within(at) => merge_within(pairs, &mut runs, at, rank),
-            Next::Behind(at) => {
+            Next::Across(at) => {
                 runs[at].count -= 1;
                 runs[at + 1].count -= 1;
                 runs.insert(at + 1, Run { id: pairs.id(rank), count: 1 });
@@ -50,7 +51,7 @@ pub(crate) fn merge(
     true
 }
 
-/// The runs of the bytes, if there are few.
+/// The runs of the bytes; `None` if there are many.
 fn runs(byte_ids: &ByteIds, pretoken: &[u8]) -> Option<Vec<Run>> {
     let mut runs = Vec::new();
     for run in pretoken.chunk_by(|left, right| left == right) {
@@ -62,14 +63,14 @@ fn runs(byte_ids: &ByteIds, pretoken: &[u8]) -> Option<Vec<Run>> {
     Some(runs)
 }
 
-/// The lowest rank, and the leftmost place where it is.
+/// The lowest rank and its leftmost merge.
 fn lowest(pairs: &impl Pairs, runs: &[Run]) -> Option<(u32, Next)> {
     let mut lowest = (NO_MERGE, None);
     for (at, run) in runs.iter().enumerate() {
         let within = if run.count > 1 { pairs.rank(run.id, run.id, Portable) } else { NO_MERGE };
         let behind =
             runs.get(at + 1).map_or(NO_MERGE, |next| pairs.rank(run.id, next.id, Portable));
-        for (rank, next) in [(within, Next::Within(at)), (behind, Next::Behind(at))] {
+        for (rank, next) in [(within, Next::Within(at)), (behind, Next::Across(at))] {
             if rank < lowest.0 {
                 lowest = (rank, Some(next));
             }
@@ -78,8 +79,8 @@ fn lowest(pairs: &impl Pairs, runs: &[Run]) -> Option<(u32, Next)> {
     Some((lowest.0, lowest.1?))
 }
 
-/// Merge the pairs of a run from left to right: all, or the first alone if that makes a pair of a
-/// lower rank.
+/// Merge the pairs of a run from left to right: all of them, or only the first if its merge creates
+/// a pair of lower rank.
 fn merge_within(pairs: &impl Pairs, runs: &mut Vec<Run>, at: usize, rank: u32) {
     let (Run { id: old, count }, new) = (runs[at], pairs.id(rank));
     let before = at.checked_sub(1).map(|before| runs[before].id);
@@ -91,7 +92,7 @@ fn merge_within(pairs: &impl Pairs, runs: &mut Vec<Run>, at: usize, rank: u32) {
     runs.insert(at + 1, Run { id: old, count: count - 2 * merges });
 }
 
-/// Take out empty runs, and make equal neighbours one.
+/// Remove empty runs, and join equal neighbours.
 fn tidy(runs: &mut Vec<Run>) {
     runs.retain(|run| run.count > 0);
     runs.dedup_by(|right, left| {

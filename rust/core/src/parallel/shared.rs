@@ -9,7 +9,7 @@ use crate::memory;
 /// A call never uses more threads.
 pub const MAX_THREADS: usize = 1 << 10;
 
-/// What a thread takes in bytes: its stack, and what it works with.
+/// Bytes of memory for a thread: its stack and its buffers.
 const THREAD: usize = 8 << 20;
 
 /// The longest time between two calls of a function that watches.

@@ -157,8 +157,8 @@ fn digits(part: &str, prefix: Prefix) -> Option<Option<u8>> {
 
 /// The alternatives at the top of a pattern, with possessive repetitions made greedy.
 ///
-/// In the recognised parts, what follows a repetition never begins with what is repeated. So there
-/// is nothing to give back, and both mean the same.
+/// In the recognised parts, the text after a repetition never starts with the repeated characters.
+/// So there is nothing to give back, and both mean the same.
 fn alternatives(pattern: &str) -> Vec<String> {
     let (mut parts, mut depth, mut class) = (vec![String::new()], 0, false);
     let mut characters = pattern.chars();

@@ -365,7 +365,7 @@ mod tests {
     }
 
     proptest! {
-        /// Texts of which a byte or two are damaged.
+        /// Texts with one or two damaged bytes.
         #[test]
         fn bytes_are_checked_as_the_standard_library_does(
             text in "[a中文é😀]{0,90}",

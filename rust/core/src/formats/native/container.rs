@@ -84,7 +84,10 @@ impl Container {
             _ => return fail(8, "its version is not 2; a newer bytepair may read it"),
         }
         if number(file, 16, 8) != Some(file.len()) {
-            return fail(16, "the file has another length than its header says: it is cut off");
+            return fail(
+                16,
+                "the header gives another length than the file has: the file is cut off",
+            );
         }
         if number(file, CHECKSUM.start, 4) != usize::try_from(checksum(file)).ok() {
             return fail(CHECKSUM.start, "the checksum does not match: the file is damaged");
@@ -206,7 +209,8 @@ fn section(file: &[u8], at: usize, least: u32, free: usize) -> Result<Section> {
     };
     fits().ok_or_else(|| Error::File {
         at,
-        reason: "a section lies outside the file, or not behind the one before".to_owned(),
+        reason: "a section lies outside the file, or starts before the end of the previous one"
+            .to_owned(),
     })
 }
 

@@ -308,7 +308,7 @@ fn read_pairs(
 fn read_split_points(container: &Container) -> Result<SplitPoints> {
     let split_points = SplitPoints::from_array(container.array(Kind::SplitPoints)?);
     split_points.ok_or_else(|| {
-        container.broken(Kind::SplitPoints, "it does not have a power of two of bits")
+        container.broken(Kind::SplitPoints, "its number of bits is not a power of two")
     })
 }
 

@@ -98,7 +98,7 @@ fn what_a_file_costs_is_bounded_by_its_size() {
     writer.numbers(Kind::TokenOffsets, [0, u32::try_from(LONG).unwrap()]);
     writer.numbers(Kind::SpecialIds, vec![0; 1 << 17]);
     assert!(
-        Tokenizer::from_bytes(&writer.finish()).unwrap_err().to_string().contains("do not rise")
+        Tokenizer::from_bytes(&writer.finish()).unwrap_err().to_string().contains("not ascending")
     );
 }
 

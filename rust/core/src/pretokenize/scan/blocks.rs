@@ -327,7 +327,7 @@ fn digit_groups(number: u64, continuation: u64, most: u8) -> u64 {
     groups
 }
 
-/// As [`digit_groups`], for digits of which some have several bytes.
+/// As [`digit_groups`], where some digits have several bytes.
 #[cold]
 fn wide_digit_groups(number: u64, continuation: u64, most: u8) -> u64 {
     let (mut groups, mut left) = (0, number & !continuation);
