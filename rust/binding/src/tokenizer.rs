@@ -299,7 +299,7 @@ impl PyTokenizer {
     ///     append: as in `encode`; it covers nothing, at the end of the text.
     ///
     /// Returns:
-    ///     The ids, a list of int. And two int64 arrays of shape (n, 2) with the start and the end of
+    ///     The ids, a list of int. And two int64 arrays of shape (n, 2) with the start and end of
     ///     each id: in bytes of the text's UTF-8, and in characters, as in `text[a:b]`.
     ///     An id that has only some bytes of a character covers that character, so the spans of
     ///     neighbours in characters may overlap.
@@ -385,7 +385,7 @@ impl PyTokenizer {
     /// Args:
     ///     ids: a list or any iterable of int; or a numpy array, or anything that converts to one
     ///         (Arrow arrays, tensors).
-    ///     errors: the treatment of bytes that are not UTF-8: "replace" by U+FFFD, "strict" raises, or
+    ///     errors: the treatment of invalid UTF-8: "replace" by U+FFFD, "strict" raises, or
     ///         any other of Python's error handlers.
     ///
     /// Returns:

@@ -1,8 +1,8 @@
 #![expect(clippy::print_stdout, reason = "it reports")]
 //! How fast a text file is split: `cargo bench -p bytepair --bench split -- FILE [PATTERN]`.
 //!
-//! Prints the throughput in MB/s and the construction time of the chosen splitter, the automaton and
-//! the regular-expression engine, and the throughput of a plain loop that hashes every byte.
+//! Prints the throughput in MB/s and the construction time of the chosen splitter, the automaton
+//! and the regular-expression engine, and the throughput of a plain loop that hashes every byte.
 
 use std::time::Instant;
 
