@@ -17,7 +17,7 @@ pub(crate) fn utf8<'a>(string: &'a Bound<'_, PyString>) -> PyResult<Cow<'a, str>
         return Ok(Cow::Borrowed(text));
     }
     let mut buffer = String::new();
-    text(string)?.read(&mut buffer).map_err(|e| errors::python(&e))?;
+    errors::checked(text(string)?.read(&mut buffer))?;
     Ok(Cow::Owned(buffer))
 }
 
@@ -94,10 +94,10 @@ fn affix(
 ) -> PyResult<Option<u32>> {
     let Some(argument) = argument else { return Ok(None) };
     if let Ok(name) = argument.cast::<PyString>() {
-        return tokenizer.special_id(name.to_str()?).map(Some).map_err(|e| errors::python(&e));
+        return errors::checked(tokenizer.special_id(name.to_str()?)).map(Some);
     }
     let id = id(tokenizer, argument)?;
-    tokenizer.token_bytes(id).map_err(|e| errors::python(&e))?;
+    errors::checked(tokenizer.token_bytes(id))?;
     Ok(Some(id))
 }
 

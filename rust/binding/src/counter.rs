@@ -31,9 +31,7 @@ impl PyCounter {
         py: Python<'_>,
         action: impl FnOnce(&mut bytepair::Counter) -> bytepair::Result<T> + Send,
     ) -> PyResult<T> {
-        py.detach(|| self.lock().as_mut().map(action))
-            .ok_or_else(|| PyValueError::new_err("this counter is finished; make a new one"))?
-            .map_err(|e| errors::python(&e))
+        errors::checked(py.detach(|| self.lock().as_mut().map(action)).ok_or_else(finished)?)
     }
 }
 
@@ -48,8 +46,8 @@ impl PyCounter {
         careful: bool,
     ) -> PyResult<Self> {
         let pattern = Pattern::from_regex(pattern);
-        let counter = bytepair::Counter::new(&pattern, arguments::threads(threads)?);
-        let mut counter = counter.map_err(|e| errors::python(&e))?;
+        let mut counter =
+            errors::checked(bytepair::Counter::new(&pattern, arguments::threads(threads)?))?;
         if let Some((bytes, folder)) = memory_limit {
             counter = counter.with_memory_limit(bytes, &folder);
         }
@@ -140,11 +138,13 @@ impl PyCounter {
     /// The counts; the counter cannot be used afterwards.
     fn finish(&self, py: Python<'_>) -> PyResult<PyCounts> {
         let counts = py.detach(|| self.lock().take().map(bytepair::Counter::finish));
-        let counts = counts
-            .ok_or_else(|| PyValueError::new_err("this counter is finished; make a new one"))?
-            .map_err(|e| errors::python(&e))?;
+        let counts = errors::checked(counts.ok_or_else(finished)?)?;
         Ok(PyCounts::new(self.pattern.clone(), counts))
     }
+}
+
+fn finished() -> PyErr {
+    PyValueError::new_err("this counter is finished; make a new one")
 }
 
 /// The documents between the offsets; an error names the document that is not UTF-8, and the byte.

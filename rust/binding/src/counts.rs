@@ -31,8 +31,7 @@ impl PyCounts {
     }
 
     fn with(&self, counts: bytepair::Result<bytepair::Counts>) -> PyResult<Self> {
-        let inner = counts.map_err(|e| errors::python(&e))?;
-        Ok(Self { pattern: self.pattern.clone(), inner })
+        Ok(Self { pattern: self.pattern.clone(), inner: errors::checked(counts)? })
     }
 }
 
@@ -62,7 +61,7 @@ impl PyCounts {
     /// The number of pretokens of the corpus.
     #[getter]
     fn total(&self) -> PyResult<u64> {
-        self.inner.total().map_err(|e| errors::python(&e))
+        errors::checked(self.inner.total())
     }
 
     /// The number of bytes of the corpus.
@@ -126,10 +125,7 @@ impl PyCounts {
         let data = errors::checked(memory::copy(data))?;
         let counts = errors::checked(memory::copy(counts))?;
         let inner = py.detach(|| bytepair::Counts::from_columns(data, ends, counts));
-        Ok(Self {
-            pattern: Pattern::from_regex(pattern),
-            inner: inner.map_err(|e| errors::python(&e))?,
-        })
+        Ok(Self { pattern: Pattern::from_regex(pattern), inner: errors::checked(inner)? })
     }
 
     /// The sums of the counts of two corpora with the same pattern.

@@ -56,7 +56,7 @@ impl PyDecodeStream {
         id: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyString>> {
         let id = arguments::id(&self.tokenizer, id)?;
-        let token = self.tokenizer.token_bytes(id).map_err(|e| errors::python(&e))?;
+        let token = errors::checked(self.tokenizer.token_bytes(id))?;
         let mut text = String::new();
         self.stream.push(token, &mut text);
         Ok(PyString::new(py, &text))

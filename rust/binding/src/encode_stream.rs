@@ -1,11 +1,11 @@
 //! `EncodeStream`: encodes text that arrives in pieces.
 
-use bytepair::encode::Id;
-use bytepair::{Result, Text};
-use numpy::{Element, IntoPyArray};
+use bytepair::Text;
+use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
+use crate::arrays::with_width;
 use crate::errors;
 use crate::text::text;
 use crate::tokenizer::PyTokenizer;
@@ -46,27 +46,14 @@ impl PyEncodeStream {
         py: Python<'py>,
         piece: Option<&Text<'_>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        if self.tokenizer.get().core().fits_u16() {
-            self.step_as::<u16>(py, piece)
-        } else {
-            self.step_as::<u32>(py, piece)
-        }
-    }
-
-    fn step_as<'py, T: Id + Element>(
-        &mut self,
-        py: Python<'py>,
-        piece: Option<&Text<'_>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
         let (tokenizer, stream) = (self.tokenizer.get().core(), &mut self.stream);
-        let ids = py.detach(|| -> Result<Vec<T>> {
-            let mut ids = Vec::new();
-            match piece {
-                Some(piece) => stream.push(tokenizer, piece, &mut ids)?,
-                None => stream.flush(tokenizer, &mut ids)?,
-            }
-            Ok(ids)
-        });
-        Ok(ids.map_err(|e| errors::python(&e))?.into_pyarray(py).into_any())
+        with_width!(tokenizer, Id => {
+            let mut ids = Vec::<Id>::new();
+            errors::checked(py.detach(|| match piece {
+                Some(piece) => stream.push(tokenizer, piece, &mut ids),
+                None => stream.flush(tokenizer, &mut ids),
+            }))?;
+            Ok(ids.into_pyarray(py).into_any())
+        })
     }
 }

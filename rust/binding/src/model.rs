@@ -21,7 +21,7 @@ type Notes = BTreeMap<String, String>;
 
 impl PyModel {
     pub(crate) fn new(tokenizer: Result<bytepair::Tokenizer>) -> PyResult<Self> {
-        tokenizer.map(Self::of).map_err(|e| errors::python(&e))
+        errors::checked(tokenizer).map(Self::of)
     }
 
     pub(crate) fn of(tokenizer: bytepair::Tokenizer) -> Self {
@@ -52,7 +52,7 @@ impl PyModel {
     /// sections.
     #[staticmethod]
     fn verify(py: Python<'_>, data: &[u8]) -> PyResult<()> {
-        py.detach(|| bytepair::formats::native::verify(data)).map_err(|e| errors::python(&e))
+        errors::checked(py.detach(|| bytepair::formats::native::verify(data)))
     }
 
     /// Build a tokenizer from ranks, as tiktoken has them.

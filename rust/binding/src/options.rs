@@ -56,7 +56,7 @@ impl Options {
         }
         let (special, prepend, append) = &values;
         let made = tokenizer.options(special, *prepend, *append);
-        let made = Arc::new(made.map_err(|e| errors::python(&e))?);
+        let made = Arc::new(errors::checked(made)?);
         if let Some(last) = last.as_deref_mut() {
             *last = Some((values, Arc::clone(&made)));
         }

@@ -9,6 +9,6 @@ use crate::errors;
 /// refused.
 #[pyfunction]
 pub(crate) fn pattern(name_or_regex: &str) -> PyResult<String> {
-    let pattern = Pattern::new(name_or_regex).map_err(|error| errors::python(&error))?;
+    let pattern = errors::checked(Pattern::new(name_or_regex))?;
     Ok(pattern.regex().to_owned())
 }

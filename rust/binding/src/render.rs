@@ -73,7 +73,7 @@ pub(crate) fn render<'py>(
         let trained = memory::collect(trained.iter().map(|&trained| trained != 0))?;
         tokenizer.render(&ranges, &segments, &trained, options, threads)
     });
-    let rendered = rendered.map_err(|e| errors::python(&e))?;
+    let rendered = errors::checked(rendered)?;
     let ends = rendered.lengths.iter().scan(0, |end, &length| {
         *end += integer(length);
         Some(*end)
@@ -95,8 +95,8 @@ pub(crate) fn pack<'py>(
     let lengths = lengths.as_array();
     let lengths = lengths.iter().map(|&length| Ok(usize::try_from(length)?));
     let lengths: Vec<usize> = errors::collect(lengths)?;
-    let places = py.detach(|| bytepair::batch::conversations::pack(&lengths, width));
-    let places = places.map_err(|e| errors::python(&e))?;
+    let places =
+        errors::checked(py.detach(|| bytepair::batch::conversations::pack(&lengths, width)))?;
     let rows = errors::collect(places.iter().map(|&(row, _)| Ok(integer(row))))?;
     let columns = errors::collect(places.iter().map(|&(_, column)| Ok(integer(column))))?;
     Ok((rows.into_pyarray(py), columns.into_pyarray(py)))

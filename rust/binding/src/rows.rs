@@ -9,7 +9,7 @@ use bytepair::{Error, Tokenizer};
 use numpy::{Element, IntoPyArray};
 use pyo3::prelude::*;
 
-use crate::{arguments, errors};
+use crate::{arguments, arrays, errors};
 
 /// Larger pages are not decompressed here, because every thread would hold one.
 const PAGE: usize = 1 << 26;
@@ -71,11 +71,7 @@ pub(crate) fn encode_rows<'py>(
     }
     let job = Job { column: &column, items: &items, options: &options };
     let take = take.clone().unbind();
-    if tokenizer.fits_u16() {
-        encode::<u16>(py, tokenizer, &job, threads, &take)
-    } else {
-        encode::<u32>(py, tokenizer, &job, threads, &take)
-    }
+    arrays::with_width!(tokenizer, Id => encode::<Id>(py, tokenizer, &job, threads, &take))
 }
 
 fn encode<T: Id + Element>(

@@ -91,11 +91,11 @@ impl PyTokenizer {
         let text = text_of(text)?;
         if text.len() < SHORT {
             let list = self.core.encode_text(&text, &options, |ids| self.ints.list(py, ids));
-            return list.map_err(|e| errors::python(&e))?;
+            return errors::checked(list)?;
         }
         let list = |ids: &[u32]| Python::attach(|py| Ok(self.ints.list(py, ids)?.unbind()));
         let list = py.detach(|| self.core.encode_text(&text, &options, list));
-        list.map_err(|e| errors::python(&e))?.map(|list: Py<PyList>| list.into_bound(py))
+        errors::checked(list)?.map(|list: Py<PyList>| list.into_bound(py))
     }
 
     /// Encode many texts, each into a list of ids.
@@ -247,8 +247,7 @@ impl PyTokenizer {
         let options = self.options(special, prepend, append)?;
         let text = text_of(text)?;
         let count = || self.core.count_text(&text, &options);
-        let count = if text.len() < SHORT { count() } else { py.detach(count) };
-        count.map_err(|e| errors::python(&e))
+        errors::checked(if text.len() < SHORT { count() } else { py.detach(count) })
     }
 
     /// Count the ids of each of many texts.
@@ -287,7 +286,7 @@ impl PyTokenizer {
         let texts = errors::collect(strings.iter().map(text_of))?;
         let threads = arguments::threads_for(threads, &texts)?;
         let counts = py.detach(|| self.core.count_batch(&texts, &options, threads));
-        Ok(counts.map_err(|e| errors::python(&e))?.into_pyarray(py))
+        Ok(errors::checked(counts)?.into_pyarray(py))
     }
 
     /// Encode one text, with the span of text that each id covers.
@@ -327,8 +326,7 @@ impl PyTokenizer {
     ) -> PyResult<Offsets<'py>> {
         let options = self.options(special, prepend, append)?;
         let text = text_of(text)?;
-        let spans = py.detach(|| self.core.encode_with_spans(&text, &options));
-        let spans = spans.map_err(|e| errors::python(&e))?;
+        let spans = errors::checked(py.detach(|| self.core.encode_with_spans(&text, &options)))?;
         let pairs = |pairs: Vec<[i64; 2]>| {
             let shape = [pairs.len(), 2];
             pairs.into_flattened().into_pyarray(py).reshape(shape)
@@ -377,7 +375,7 @@ impl PyTokenizer {
         };
         let utf8 = arguments::utf8(text)?;
         let cut = py.detach(|| self.core.truncate_text(&utf8, max_tokens, keep));
-        string(py, cut.map_err(|e| errors::python(&e))?)
+        string(py, errors::checked(cut)?)
     }
 
     /// Decode ids into text.
@@ -409,7 +407,7 @@ impl PyTokenizer {
     ) -> PyResult<Bound<'py, PyAny>> {
         let ids = Ids::new(&self.core, ids)?;
         let slice = ids.slice()?;
-        let bytes = py.detach(|| slice.decode(&self.core)).map_err(|e| errors::python(&e))?;
+        let bytes = errors::checked(py.detach(|| slice.decode(&self.core)))?;
         decoded(py, &bytes, errors)
     }
 
@@ -435,7 +433,7 @@ impl PyTokenizer {
         let ids = Ids::new(&self.core, ids)?;
         let slice = ids.slice()?;
         let length = py.detach(|| slice.decoded_length(&self.core));
-        PyBytes::new_with(py, length.map_err(|e| errors::python(&e))?, |room| {
+        PyBytes::new_with(py, errors::checked(length)?, |room| {
             py.detach(|| slice.decode_into(&self.core, room));
             Ok(())
         })
@@ -476,10 +474,8 @@ impl PyTokenizer {
         };
         let shares = parallel::shares(&slices, threads, weight).into_iter();
         let texts = py.detach(|| parallel::run(shares.map(|range| || decode(range))));
-        let texts = texts
-            .into_iter()
-            .flatten()
-            .map(|bytes| decoded(py, &bytes.map_err(|e| errors::python(&e))?, errors));
+        let texts = texts.into_iter().flatten();
+        let texts = texts.map(|bytes| decoded(py, &errors::checked(bytes)?, errors));
         errors::list(py, errors::collect(texts)?)
     }
 
@@ -518,8 +514,7 @@ impl PyTokenizer {
         id: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let id = arguments::id(&self.core, id)?;
-        let token = self.core.token_bytes(id).map_err(|e| errors::python(&e))?;
-        Ok(PyBytes::new(py, token))
+        Ok(PyBytes::new(py, errors::checked(self.core.token_bytes(id))?))
     }
 
     /// The id of an ordinary token; special tokens are in `special_tokens`.
@@ -579,7 +574,7 @@ impl PyTokenizer {
     ///     >>> tok.encode_pretoken(b"\xff")
     ///     [255]
     fn encode_pretoken(&self, py: Python<'_>, pretoken: &[u8]) -> PyResult<Vec<u32>> {
-        py.detach(|| self.core.encode_pretoken(pretoken)).map_err(|e| errors::python(&e))
+        errors::checked(py.detach(|| self.core.encode_pretoken(pretoken)))
     }
 
     /// The bytes of the native format, as `save` writes them.
@@ -761,7 +756,7 @@ impl PyTokenizer {
         };
         let mut lists = errors::checked(memory::with_room(texts.len()))?;
         let mut sink = |arrays: bytepair::Result<Arrays<u32>>| {
-            let arrays = arrays.map_err(|e| errors::python(&e))?;
+            let arrays = errors::checked(arrays)?;
             Python::attach(|py| {
                 for pair in arrays.offsets.windows(2) {
                     let ids = &arrays.ids[arrays::range(pair[0], pair[1])];

@@ -37,8 +37,7 @@ pub(crate) fn train(
     threads: Option<usize>,
     on_progress: Callback,
 ) -> PyResult<PyModel> {
-    let merges = grow::merges_for(vocab_size, special_tokens.len());
-    let merges = merges.map_err(|error| errors::python(&error))?;
+    let merges = errors::checked(grow::merges_for(vocab_size, special_tokens.len()))?;
     let options = options(merges, ties, min_count, max_token_bytes, threads)?;
     let trained = interruptible(py, merges, on_progress.as_ref(), |report| {
         let (counts, pattern) = (&counts.inner, &counts.pattern);
@@ -208,7 +207,7 @@ fn interruptible<T: Send>(
     });
     match stopped {
         Some(error) => Err(error),
-        None => done.map_err(|e| errors::python(&e)),
+        None => errors::checked(done),
     }
 }
 

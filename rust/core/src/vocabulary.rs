@@ -12,7 +12,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use crate::error::{Error, Result};
-use crate::hash::key::{Key, LONGEST, fold};
+use crate::hash::key::{Key, LONGEST, hash_bytes};
 use crate::hash::probe_table::{ProbeTable, ProbeTableBuilder};
 use crate::machine::array::Array;
 use crate::machine::lanes::Lanes;
@@ -198,7 +198,7 @@ impl Vocabulary {
         if token.len() <= LONGEST {
             return self.id_of_key(Key::new(token, 0..token.len()));
         }
-        let hash = hash_of_long(token);
+        let hash = hash_bytes(token);
         let mut ids = candidates(&self.index, hash);
         ids.find(|&id| self.bytes(id) == Some(token))
     }
@@ -369,16 +369,7 @@ fn has_key(arena: &[u8], offsets: &[u32], id: u32, key: Key) -> bool {
 #[inline]
 pub(crate) fn hash(text: &[u8], range: Range<usize>) -> u64 {
     // Pass the text rather than the token: a key is computed faster when more bytes follow.
-    if range.len() <= LONGEST { Key::new(text, range).hash() } else { hash_of_long(&text[range]) }
-}
-
-/// The hash of a token too long for a key: its words, folded in order.
-fn hash_of_long(token: &[u8]) -> u64 {
-    token.chunks(8).fold(token.len() as u64, |hash, chunk| {
-        let mut word = [0; 8];
-        word[..chunk.len()].copy_from_slice(chunk);
-        fold(hash ^ u64::from_le_bytes(word), 0x9E37_79B9_7F4A_7C15)
-    })
+    if range.len() <= LONGEST { Key::new(text, range).hash() } else { hash_bytes(&text[range]) }
 }
 
 /// Build the index of these ids. Fails if two of them have the same bytes.

@@ -7,7 +7,6 @@ use std::hint::select_unpredictable;
 
 use crate::cache::entry::{self, Entry};
 use crate::hash::key::Key;
-use crate::hash::key_batch;
 use crate::machine::huge_pages::AlignedBuffer;
 use crate::machine::prefetch::prefetch;
 
@@ -55,10 +54,17 @@ impl HotTable {
     /// entry.
     #[inline]
     pub(crate) fn locate(&self, keys: &[Key], places: &mut [usize]) {
-        key_batch::write_places::<{ entry::WORDS }>(keys, self.shift, places);
-        for place in places {
+        for (place, &key) in places.iter_mut().zip(keys) {
+            *place = self.place(key);
             prefetch(&self.words, *place);
         }
+    }
+
+    /// The index of a pretoken.
+    #[inline]
+    fn place(&self, key: Key) -> usize {
+        let index = usize::try_from(key.hash() >> self.shift).expect("a table fits memory");
+        index * entry::WORDS
     }
 
     /// The entry at an index.
@@ -72,8 +78,7 @@ impl HotTable {
     #[inline]
     pub(crate) fn put_if(&mut self, is_said: bool, key: Key, entry: &Entry) {
         let nowhere = self.words.len() - entry::WORDS;
-        let own = key.place::<{ entry::WORDS }>(self.shift);
-        let place = select_unpredictable(is_said, own, nowhere);
+        let place = select_unpredictable(is_said, self.place(key), nowhere);
         *self.words.chunk_mut(place) = *entry;
     }
 }

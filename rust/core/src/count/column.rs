@@ -1,13 +1,13 @@
 //! Columns of parquet files in, counted like any other texts: the threads that count also read.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::Sender;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::corpus::parquet::{RowRange, TextColumn};
+use crate::count::Counter;
 use crate::count::table::CountTable;
-use crate::count::{Counter, PIECE, deal};
 use crate::error::{Error, Result};
-use crate::parallel;
+use crate::parallel::{self, lock};
 
 /// The number of positions reserved for a range of rows, whose size is unknown until it was read.
 /// All bytes beyond share the last position; a single thread reads them in order anyway.
@@ -43,22 +43,22 @@ impl Counter {
         ranges: &[RowRange],
         on_progress: &mut OnProgress<'_>,
     ) -> Result<()> {
-        self.wholly(|counter| match ranges {
-            [range] => counter.add_range(column, range, on_progress),
-            _ => counter.add_ranges(column, ranges, on_progress),
-        })
+        self.wholly(|counter| counter.add_ranges(column, ranges, on_progress))
     }
 
-    /// Add several ranges; one thread reads and counts each.
+    /// One thread reads and counts each range.
     fn add_ranges(
         &mut self,
         column: &TextColumn,
         ranges: &[RowRange],
         on_progress: &mut OnProgress<'_>,
     ) -> Result<()> {
-        let (splitter, first, next) = (&self.splitter, self.position, &AtomicUsize::new(0));
+        let (splitter, first, threads) = (&self.splitter, self.position, self.tables.len());
         let shared = &SharedProgress::new(self, column.files());
-        let work = |table: &mut CountTable, number: usize| {
+        let tables = Mutex::new(self.tables.iter_mut().collect::<Vec<_>>());
+        let table = || lock(&tables).pop().expect("there is a table for each thread");
+        #[expect(clippy::mut_mut, reason = "the state of a thread is a table that it borrows")]
+        let work = |table: &mut &mut CountTable, &number: &usize| {
             let RowRange { file, ref rows, .. } = ranges[number];
             let (position, mut offset, mut known) =
                 (first + number as u64 * POSITIONS_PER_RANGE, 0, 0);
@@ -72,60 +72,17 @@ impl Counter {
             })?;
             shared.add(file, rows.len() as u64, offset - known)
         };
-        let jobs = self.tables.iter_mut().map(|table| {
-            move |seen: &Sender<()>| {
-                deal(next, ranges.len(), |number| {
-                    let done = work(table, number);
-                    // The receiver may be gone, which does not matter.
-                    let _watched = seen.send(());
-                    done
-                })
-            }
-        });
-        let mut asked = Ok(());
-        let done = parallel::watched(jobs, || {
-            if asked.is_ok() {
-                asked = on_progress(shared.progress());
-                shared.stop.store(asked.is_err(), Ordering::Relaxed);
-            }
-        });
-        asked?;
-        done.into_iter().collect::<Result<()>>()?;
+        let sink = |done: Option<Result<()>>| {
+            let asked = done.unwrap_or(Ok(())).and_then(|()| on_progress(shared.progress()));
+            shared.stop.store(asked.is_err(), Ordering::Relaxed);
+            asked
+        };
+        let numbers: Vec<usize> = (0..ranges.len()).collect();
+        parallel::ordered(&numbers, threads, usize::MAX, |_| 0, table, work, sink)?;
         let progress = shared.progress();
         (self.texts, self.text_bytes) = (progress.texts, progress.text_bytes);
         self.position += ranges.len() as u64 * POSITIONS_PER_RANGE;
         on_progress(progress)
-    }
-
-    /// Add a single range of rows: one thread reads it, but all share its long texts.
-    fn add_range(
-        &mut self,
-        column: &TextColumn,
-        range: &RowRange,
-        on_progress: &mut OnProgress<'_>,
-    ) -> Result<()> {
-        let (texts, before, mut known) = (self.texts, self.text_bytes, self.text_bytes);
-        let mut of_files = vec![0; column.files()];
-        let mut tell = |texts, text_bytes| {
-            of_files[range.file] = text_bytes - before;
-            on_progress(Progress { texts, text_bytes, of_files: of_files.clone() })
-        };
-        column.for_each(range, &mut |text| {
-            if text.len() > 2 * PIECE {
-                self.add_texts(&[text])?;
-            } else {
-                self.tables[0].add_text(&self.splitter, text, self.position)?;
-                self.text_bytes += text.len() as u64;
-                self.position += text.len() as u64;
-            }
-            if self.text_bytes - known >= TOLD {
-                known = self.text_bytes;
-                tell(texts, known)?;
-            }
-            Ok(())
-        })?;
-        self.texts = texts + range.rows.len() as u64;
-        tell(self.texts, self.text_bytes)
     }
 }
 

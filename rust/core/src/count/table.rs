@@ -366,6 +366,8 @@ impl LongRows {
     }
 }
 
+/// The hash of a long pretoken. With [`hash_bytes`](crate::hash::key::hash_bytes), counting many
+/// languages takes 11 % longer.
 #[inline]
 fn hash(pretoken: &[u8]) -> u64 {
     FixedState::default().hash_one(pretoken)

@@ -71,7 +71,7 @@ impl JsonTables {
             Some((_, listed)) => added(listed)?,
             None => Vec::new(),
         };
-        let VocabEntries(entries) = serde_json::from_str(vocabulary.get()).ok()?;
+        let Object::<u32>(entries) = serde_json::from_str(vocabulary.get()).ok()?;
         let mut ids: IdsByName<'_> = entries.iter().map(|(name, id)| (&*name.0, *id)).collect();
         if ids.len() < entries.len() || !ids_are_sound(&entries) {
             return None;
@@ -289,11 +289,8 @@ fn bytes_of_characters() -> Vec<Option<u8>> {
 /// A string, borrowed from the file unless it contains escapes.
 struct Name<'a>(Cow<'a, str>);
 
-/// An object with unparsed values.
-struct Object<'a>(Vec<(Name<'a>, &'a RawValue)>);
-
-/// The entries of `model.vocab`.
-struct VocabEntries<'a>(Vec<(Name<'a>, u32)>);
+/// The entries of an object, with unparsed values or, in `model.vocab`, ids.
+struct Object<'a, V = &'a RawValue>(Vec<(Name<'a>, V)>);
 
 /// One merge, written as a pair or as a string with a space.
 struct JsonMerge<'a>(Name<'a>, Name<'a>);
@@ -347,13 +344,7 @@ impl<'de, V: Deserialize<'de>> Visitor<'de> for EntriesVisitor<V> {
     }
 }
 
-impl<'de> Deserialize<'de> for Object<'de> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
-        from.deserialize_map(EntriesVisitor(std::marker::PhantomData)).map(Self)
-    }
-}
-
-impl<'de> Deserialize<'de> for VocabEntries<'de> {
+impl<'de, V: Deserialize<'de>> Deserialize<'de> for Object<'de, V> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
         from.deserialize_map(EntriesVisitor(std::marker::PhantomData)).map(Self)
     }

@@ -3,10 +3,7 @@
 //! Most pretokens are shorter than 16 bytes. Such a pretoken and its length fit two words, so
 //! comparing and hashing it takes a few instructions, whatever its length.
 
-use std::hash::BuildHasher;
 use std::ops::Range;
-
-use foldhash::fast::FixedState;
 
 /// Longer pretokens (in bytes) have no key.
 pub(crate) const LONGEST: usize = 15;
@@ -57,8 +54,7 @@ impl Key {
     /// The key of a longer pretoken, which others may share.
     #[cold]
     fn of_long(text: &[u8]) -> Self {
-        let low = FixedState::default().hash_one(&text[..text.len().min(HASHED)]);
-        Self { low, high: u64::MAX >> 4 }
+        Self { low: hash_bytes(&text[..text.len().min(HASHED)]), high: u64::MAX >> 4 }
     }
 
     /// The key with these words.
@@ -79,21 +75,6 @@ impl Key {
         out.extend_from_slice(&word.to_le_bytes()[..length]);
     }
 
-    /// An index in a table of 2^(64 - `shift`) entries of `UNIT` words: the high bits of a sum of
-    /// products (multiply-shift; Thorup 2015, "High Speed Hashing for Integers and Strings").
-    /// Unlike [`hash`](Self::hash), vector instructions can compute it for many keys at once.
-    #[expect(
-        clippy::inline_always,
-        reason = "it must be compiled for the instructions of the caller"
-    )]
-    #[inline(always)]
-    pub(crate) fn place<const UNIT: usize>(self, shift: u32) -> usize {
-        let (low, high) = (self.low.wrapping_mul(ODD), self.high.wrapping_mul(OTHER_ODD));
-        #[expect(clippy::cast_possible_truncation, reason = "tables fit memory")]
-        let place = (low.wrapping_add(high) >> shift) as usize;
-        place * UNIT
-    }
-
     /// A hash that depends on all bits of the key, most of all in its upper bits.
     #[inline]
     pub(crate) fn hash(self) -> u64 {
@@ -101,9 +82,28 @@ impl Key {
     }
 }
 
+/// A hash of any bytes, eight at a time. Files depend on it.
+pub(crate) fn hash_bytes(bytes: &[u8]) -> u64 {
+    let add = |hash, word| fold(hash ^ u64::from_le_bytes(word), ODD);
+    let (words, rest) = bytes.as_chunks();
+    let hash = words.iter().fold(bytes.len() as u64, |hash, &word| add(hash, word));
+    if rest.is_empty() {
+        return hash;
+    }
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    add(hash, last)
+}
+
+/// A hash of a number, most of all in its upper bits.
+#[inline]
+pub(crate) fn hash_number(number: u64) -> u64 {
+    fold(number ^ ODD, OTHER_ODD)
+}
+
 /// The exclusive or of the two halves of a product.
 #[inline]
-pub(crate) fn fold(one: u64, other: u64) -> u64 {
+fn fold(one: u64, other: u64) -> u64 {
     let product = u128::from(one) * u128::from(other);
     #[expect(clippy::cast_possible_truncation, reason = "the two halves of a product")]
     let folded = (product as u64) ^ (product >> 64) as u64;

@@ -1,22 +1,25 @@
-//! Where pretokens end in, their keys out, many at a time; and keys in, their table positions out.
+//! Where pretokens end in, their keys out, many at a time.
 //!
 //! Pretokens are contiguous, and so are the bytes of their keys, with zeros between them. The
 //! expand instruction of AVX-512 inserts these zeros, which makes four keys at once.
 
 use crate::hash::key::Key;
-#[cfg(target_arch = "x86_64")]
 use crate::machine::simd::SimdLevel;
-use crate::machine::simd::Work;
 
 /// Write the key of each pretoken, as [`Key::of`] makes it. The first pretoken begins at `start`,
 /// each ends at the next of the `ends`, and `keys` has the same length.
 #[inline]
 pub(crate) fn write(text: &[u8], start: usize, ends: &[usize], keys: &mut [Key]) {
-    #[cfg(target_arch = "x86_64")]
-    if let Some(level) = SimdLevel::current().avx512() {
-        return avx512::write(text, start, ends, keys, level);
+    write_on(SimdLevel::current(), text, start, ends, keys);
+}
+
+#[inline]
+fn write_on(level: SimdLevel, text: &[u8], start: usize, ends: &[usize], keys: &mut [Key]) {
+    match level {
+        #[cfg(target_arch = "x86_64")]
+        SimdLevel::Avx512(level, _) => avx512::write(text, start, ends, keys, level),
+        _ => write_each(text, start, ends, keys),
     }
-    write_each(text, start, ends, keys);
 }
 
 /// The plain twin of [`write`].
@@ -25,36 +28,6 @@ fn write_each(text: &[u8], mut start: usize, ends: &[usize], keys: &mut [Key]) {
     for (&end, key) in ends.iter().zip(keys) {
         *key = Key::of(text, start..end);
         start = end;
-    }
-}
-
-/// Write the [`place`](Key::place) of each key; `places` has the same length.
-#[inline]
-pub(crate) fn write_places<const UNIT: usize>(keys: &[Key], shift: u32, places: &mut [usize]) {
-    let work = WritePlaces::<UNIT> { keys, shift, places };
-    #[cfg(target_arch = "x86_64")]
-    if let Some(level) = SimdLevel::current().avx512() {
-        return level.run(work);
-    }
-    work.run();
-}
-
-/// Plain code, which the compiler makes use vector instructions where it may.
-struct WritePlaces<'a, const UNIT: usize> {
-    keys: &'a [Key],
-    shift: u32,
-    places: &'a mut [usize],
-}
-
-impl<const UNIT: usize> Work for WritePlaces<'_, UNIT> {
-    type Output = ();
-
-    #[expect(clippy::inline_always, reason = "`Work` asks for it")]
-    #[inline(always)]
-    fn run(self) {
-        for (key, place) in self.keys.iter().zip(self.places) {
-            *place = key.place::<UNIT>(self.shift);
-        }
     }
 }
 
@@ -216,13 +189,12 @@ mod tests {
             let ends: Vec<usize> = ends.collect();
             let mut keys = [Key::default(); 60];
             let mut plain = keys;
-            write(&text, start, &ends, &mut keys[..ends.len()]);
             write_each(&text, start, &ends, &mut plain[..ends.len()]);
-            prop_assert_eq!(keys, plain);
-            let (mut places, mut plain_places) = ([0; 60], [0; 60]);
-            write_places::<4>(&keys, 50, &mut places);
-            WritePlaces::<4> { keys: &keys, shift: 50, places: &mut plain_places }.run();
-            prop_assert_eq!(places, plain_places);
+            for level in SimdLevel::all() {
+                write_on(level, &text, start, &ends, &mut keys[..ends.len()]);
+                prop_assert_eq!(keys, plain, "{}", level.name());
+                keys = [Key::default(); 60];
+            }
         }
     }
 }

@@ -153,6 +153,22 @@ mod tests {
         assert_eq!(Array::new(vec![1_u64, 2])[1], 2);
     }
 
+    /// The plain twin of an owned array is the vector itself.
+    #[test]
+    fn owned_arrays_are_their_vectors_in_any_thread_and_after_any_drop() {
+        let numbers: Vec<u64> = (0..if cfg!(miri) { 100 } else { 100_000 }).collect();
+        let mut words = AlignedBuffer::zeros(numbers.len()).unwrap();
+        words.copy_from_slice(&numbers);
+        for array in [Array::new(numbers.clone()), Array::of_words(words)] {
+            let (clone, empty) = (array.clone(), Array::<u64>::new(Vec::new()));
+            let moved = [array, empty];
+            let there = std::thread::spawn(move || moved[0].to_vec()).join().unwrap();
+            assert!(there == numbers && *clone == *numbers);
+            let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+            assert!(clone.to_bytes() == bytes && Array::copied(&bytes) == Some(clone));
+        }
+    }
+
     #[test]
     fn ranges_outside_or_out_of_alignment_are_refused() {
         let map = map(&[0; 64]);

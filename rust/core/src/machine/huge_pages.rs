@@ -156,7 +156,9 @@ fn advise<T>(memory: &[T]) {
     let skipped = memory.as_ptr().cast::<u8>().align_offset(HUGE);
     let length = size_of_val(memory).saturating_sub(skipped) / HUGE * HUGE;
     if length > 0 {
-        // SAFETY: the advice changes no content, and the range is inside `memory`.
+        // SAFETY: the advice changes no content, and the range is inside `memory`. So it has no
+        // result that a twin could have; the tests compare `HugePages` and `AlignedBuffer` with
+        // plain vectors.
         unsafe {
             let start = memory.as_ptr().cast::<u8>().add(skipped);
             libc::madvise(start.cast_mut().cast(), length, libc::MADV_HUGEPAGE);

@@ -9,8 +9,9 @@
 )]
 
 pub(crate) use crate::machine::simd::Portable;
+use crate::machine::simd::SimdLevel;
 #[cfg(target_arch = "x86_64")]
-use crate::machine::simd::{self, Avx2, SimdLevel};
+use crate::machine::simd::{self, Avx2};
 
 /// Work that uses lanes.
 pub(crate) trait LaneWork {
@@ -36,11 +37,16 @@ pub(crate) trait Lanes: Copy {
 /// Do the work with the widest lanes of the current level.
 #[inline]
 pub(crate) fn run<W: LaneWork>(work: W) -> W::Output {
-    #[cfg(target_arch = "x86_64")]
-    if let Some(avx2) = SimdLevel::current().avx2() {
-        return avx2.run(WithLanes(work, avx2));
+    run_on(SimdLevel::current(), work)
+}
+
+#[inline]
+fn run_on<W: LaneWork>(level: SimdLevel, work: W) -> W::Output {
+    match level {
+        #[cfg(target_arch = "x86_64")]
+        SimdLevel::Avx512(_, avx2) | SimdLevel::Avx2(avx2) => avx2.run(WithLanes(work, avx2)),
+        _ => work.run(Portable),
     }
-    work.run(Portable)
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -199,15 +205,18 @@ mod tests {
             bits in 8u32..60,
             few in prop::array::uniform8(0u32..8),
         ) {
-            prop_assert_eq!(run(Equal(&few, 3, 2)), Portable.equal(&few, 3, 2));
-            prop_assert_eq!(run(Lowest(&numbers)), Portable.lowest(&numbers));
             let mask = (1 << bits) - 1;
             let mut words = words;
             for (number, word) in (0..).zip(&mut words) {
                 *word = *word & !7 | number;
             }
-            for key in [words[at] & mask, 1 << bits] {
-                prop_assert_eq!(run(Find(&words, mask, key)), Portable.find(&words, mask, key));
+            for level in SimdLevel::all() {
+                prop_assert_eq!(run_on(level, Equal(&few, 3, 2)), Portable.equal(&few, 3, 2));
+                prop_assert_eq!(run_on(level, Lowest(&numbers)), Portable.lowest(&numbers));
+                for key in [words[at] & mask, 1 << bits] {
+                    let found = run_on(level, Find(&words, mask, key));
+                    prop_assert_eq!(found, Portable.find(&words, mask, key));
+                }
             }
         }
     }

@@ -102,20 +102,6 @@ impl SimdLevel {
         *REQUESTED.get().unwrap_or_else(|| WIDEST.get_or_init(|| Self::all()[0]))
     }
 
-    /// The instructions of AVX-512, if the level has them.
-    #[cfg(target_arch = "x86_64")]
-    #[inline]
-    pub(crate) fn avx512(self) -> Option<Avx512> {
-        if let Self::Avx512(level, _) = self { Some(level) } else { None }
-    }
-
-    /// The instructions of AVX2, if the level has them.
-    #[cfg(target_arch = "x86_64")]
-    #[inline]
-    pub(crate) fn avx2(self) -> Option<Avx2> {
-        if let Self::Avx512(_, level) | Self::Avx2(level) = self { Some(level) } else { None }
-    }
-
     pub(crate) fn name(self) -> &'static str {
         match self {
             #[cfg(target_arch = "x86_64")]

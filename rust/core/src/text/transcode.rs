@@ -6,9 +6,7 @@
 //! Surrogates and characters above are converted one by one.
 
 use crate::error::Result;
-#[cfg(target_arch = "x86_64")]
-use crate::machine::simd::SimdLevel;
-use crate::machine::simd::{Portable, Work};
+use crate::machine::simd::{Portable, SimdLevel, Work};
 use crate::memory;
 
 /// How many units are converted together.
@@ -26,18 +24,22 @@ const ROOM: usize = 8 * WRITTEN;
 pub(crate) fn write<U: Copy + Into<u32>>(units: &[U], buffer: &mut String) -> Result<()> {
     let mut bytes = std::mem::take(buffer).into_bytes();
     memory::reserve(&mut bytes, units.len() + units.len() / 2 + WRITTEN)?;
-    let written = write_units(units, &mut bytes);
+    let written = write_units(SimdLevel::current(), units, &mut bytes);
     // SAFETY: `Write` appends whole characters in UTF-8 only.
     *buffer = unsafe { String::from_utf8_unchecked(bytes) };
     written
 }
 
-fn write_units<U: Copy + Into<u32>>(units: &[U], bytes: &mut Vec<u8>) -> Result<()> {
-    #[cfg(target_arch = "x86_64")]
-    if let Some(level) = SimdLevel::current().avx512() {
-        return level.run(Write { units, bytes, pack: level });
+fn write_units<U: Copy + Into<u32>>(
+    level: SimdLevel,
+    units: &[U],
+    bytes: &mut Vec<u8>,
+) -> Result<()> {
+    match level {
+        #[cfg(target_arch = "x86_64")]
+        SimdLevel::Avx512(level, _) => level.run(Write { units, bytes, pack: level }),
+        _ => Write { units, bytes, pack: Portable }.run(),
     }
-    Write { units, bytes, pack: Portable }.run()
 }
 
 /// Packs the UTF-8 of a run; all implementations write the same.
@@ -188,32 +190,32 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// All implementations write what the standard library writes.
+        /// Characters of one unit, which are packed, on every level.
         #[test]
         fn characters_of_one_unit_are_packed(
-            run in prop::array::uniform16(prop_oneof![
+            run in prop::collection::vec(prop_oneof![
                 0u32..0x80, 0x80u32..0x800, 0x800u32..0xD800, 0xE000u32..0x1_0000,
-            ]),
+            ], 0..80),
         ) {
             let text: String = run.iter().filter_map(|&unit| char::from_u32(unit)).collect();
-            let mut room = [0xFF; WRITTEN];
-            let length = Portable.pack(&run, &mut room);
-            prop_assert_eq!(&room[..length], text.as_bytes());
-            #[cfg(target_arch = "x86_64")]
-            if let Some(pack) = SimdLevel::current().avx512() {
-                let length = pack.pack(&run, &mut room);
-                prop_assert_eq!(&room[..length], text.as_bytes());
+            for level in SimdLevel::all() {
+                let mut bytes = Vec::new();
+                write_units(level, &run, &mut bytes).unwrap();
+                prop_assert_eq!(&bytes, text.as_bytes(), "{}", level.name());
             }
         }
 
-        /// The plain twin; the tests of `Text::read` run the widest instructions.
+        /// Every level writes what the standard library writes.
         #[test]
-        fn plain_code_writes_what_the_standard_library_writes(
+        fn any_units_are_written_as_the_standard_library_writes_them(
             units in prop::collection::vec(prop_oneof![0u16..0x80, any::<u16>()], 0..80),
         ) {
-            let mut bytes = Vec::new();
-            Write { units: &units, bytes: &mut bytes, pack: Portable }.run().unwrap();
-            prop_assert_eq!(bytes, String::from_utf16_lossy(&units).into_bytes());
+            let expected = String::from_utf16_lossy(&units).into_bytes();
+            for level in SimdLevel::all() {
+                let mut bytes = Vec::new();
+                write_units(level, &units, &mut bytes).unwrap();
+                prop_assert_eq!(&bytes, &expected, "{}", level.name());
+            }
         }
 
         #[test]

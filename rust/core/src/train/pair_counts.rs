@@ -1,6 +1,7 @@
 //! Pairs of neighbouring tokens, and the current count of each in all words.
 
 use crate::error::Result;
+use crate::hash::key::hash_number;
 use crate::hash::row_index::RowIndex;
 use crate::machine::prefetch::prefetch;
 use crate::memory;
@@ -106,9 +107,5 @@ impl PairCounts {
 /// A hash that depends on all bits of the pair, most of all in its upper bits.
 #[inline]
 fn hash((left, right): TokenPair) -> u64 {
-    let pair = u64::from(left) << 32 | u64::from(right);
-    let product = u128::from(pair ^ 0x9E37_79B9_7F4A_7C15) * 0xC2B2_AE3D_27D4_EB4F;
-    #[expect(clippy::cast_possible_truncation, reason = "the two halves of a product")]
-    let folded = (product as u64) ^ (product >> 64) as u64;
-    folded
+    hash_number(u64::from(left) << 32 | u64::from(right))
 }

@@ -22,6 +22,16 @@ pub(super) enum Words {
     Wide(Cells<u32>),
 }
 
+/// Do the same with cells of either width.
+macro_rules! each_width {
+    ($words:expr, $cells:ident => $action:expr) => {
+        match $words {
+            Words::Narrow($cells) => $action,
+            Words::Wide($cells) => $action,
+        }
+    };
+}
+
 impl Words {
     /// For ids below `vocab_size`. Fails if the cells are too many to number in 32 bits, or if the
     /// seed has no ids for a pretoken.
@@ -45,28 +55,19 @@ impl Words {
     /// How many pairs of neighbours the corpus has in these words. Fails beyond 64 bits; otherwise
     /// no count of a pair can overflow later.
     pub(super) fn total_pairs(&self) -> Result<u64> {
-        match self {
-            Self::Narrow(cells) => cells.total_pairs(),
-            Self::Wide(cells) => cells.total_pairs(),
-        }
+        each_width!(self, cells => cells.total_pairs())
     }
 
     /// Call `each` with each word, each of its pairs of neighbours in order, and the count of the
     /// word.
     pub(super) fn for_each_pair(&self, each: impl FnMut(Word, TokenPair, u64)) {
-        match self {
-            Self::Narrow(cells) => cells.for_each_pair(each),
-            Self::Wide(cells) => cells.for_each_pair(each),
-        }
+        each_width!(self, cells => cells.for_each_pair(each));
     }
 
     /// The first position of a pair in a word, as a number that grows from word to word and from
     /// byte to byte. `lengths` has the length in bytes of each token.
     pub(super) fn position(&self, word: Word, pair: TokenPair, lengths: &[u32]) -> Option<u64> {
-        match self {
-            Self::Narrow(cells) => cells.position(word, pair, lengths),
-            Self::Wide(cells) => cells.position(word, pair, lengths),
-        }
+        each_width!(self, cells => cells.position(word, pair, lengths))
     }
 
     /// The count of each pair in these words, in no order, where `ids` ids exist.
@@ -110,10 +111,7 @@ impl Words {
         pair: TokenPair,
         changes: &mut Changes,
     ) -> Result<()> {
-        match self {
-            Self::Narrow(cells) => cells.merge_all(words, pair, changes),
-            Self::Wide(cells) => cells.merge_all(words, pair, changes),
-        }
+        each_width!(self, cells => cells.merge_all(words, pair, changes))
     }
 }
 
@@ -139,29 +137,20 @@ pub(super) trait Cell: Copy + Default + Eq + Into<u32> {
     const BITS: u32;
 }
 
-impl Cell for u16 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "a count is cut into halves; all else fits"
-    )]
-    fn of(number: u64) -> Self {
-        number as Self
-    }
+macro_rules! cell {
+    ($($kind:ty),*) => {$(
+        impl Cell for $kind {
+            #[expect(clippy::cast_possible_truncation, reason = "counts are halved; all else fits")]
+            fn of(number: u64) -> Self {
+                number as Self
+            }
 
-    const BITS: u32 = Self::BITS;
+            const BITS: u32 = Self::BITS;
+        }
+    )*};
 }
 
-impl Cell for u32 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "a count is cut into halves; all else fits"
-    )]
-    fn of(number: u64) -> Self {
-        number as Self
-    }
-
-    const BITS: u32 = Self::BITS;
-}
+cell!(u16, u32);
 
 impl<C: Cell> Cells<C> {
     fn new(counts: &Counts, range: Range<usize>, seed: &mut Seed) -> Result<Self> {

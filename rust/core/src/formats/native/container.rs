@@ -109,9 +109,22 @@ impl Container {
     ///
     /// Checking a mapped file reads all of it, and every page read counts as memory of this
     /// process. Pages that are used again are read from the file again.
-    pub(super) fn release(&self, kinds: &[Kind]) {
-        for section in kinds.iter().filter_map(|&kind| self.find(kind)) {
-            release(&self.map, &section.range);
+    ///
+    /// # Safety
+    ///
+    /// The map must be that of a file: the contents of any other would be lost.
+    #[expect(unsafe_code, reason = "there is no other way to say that memory is not needed")]
+    pub(super) unsafe fn release(&self, kinds: &[Kind]) {
+        for range in kinds.iter().filter_map(|&kind| Some(&self.find(kind)?.range)) {
+            #[cfg(unix)]
+            // SAFETY: the map is backed by a file, as the caller guarantees, and is never written
+            // to, so discarded pages are read from the file again with the same contents.
+            let _only_advice = unsafe {
+                let advice = memmap2::UncheckedAdvice::DontNeed;
+                self.map.unchecked_advise_range(advice, range.start, range.len())
+            };
+            #[cfg(not(unix))]
+            let _kept = range;
         }
     }
 
@@ -173,19 +186,6 @@ impl Container {
         Error::File { at, reason: format!("section {}: {reason}", kind as u32) }
     }
 }
-
-#[cfg(unix)]
-#[expect(unsafe_code, reason = "there is no other way to say that memory is not needed")]
-fn release(map: &Mmap, range: &Range<usize>) {
-    let (wish, start) = (memmap2::UncheckedAdvice::DontNeed, range.start);
-    // SAFETY: the map is backed by a file and is never written to, so discarded pages are read from
-    // the file again with the same contents.
-    let _a_wish = unsafe { map.unchecked_advise_range(wish, start, range.len()) };
-}
-
-/// Other systems keep the pages.
-#[cfg(not(unix))]
-fn release(_map: &Mmap, _range: &Range<usize>) {}
 
 /// CRC-32 of a file, with the four bytes of the checksum taken as 0.
 pub(super) fn checksum(file: &[u8]) -> u32 {

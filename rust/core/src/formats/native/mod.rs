@@ -131,7 +131,8 @@ impl Tokenizer {
         let map = unsafe { Mmap::map(file) }.map_err(|error| unmapped(&error))?;
         let container = Container::open(Arc::new(map))?;
         let tokenizer = tokenizer(&container, Tables::With);
-        container.release(&SELDOM_READ);
+        // SAFETY: the map is that of a file.
+        unsafe { container.release(&SELDOM_READ) };
         tokenizer
     }
 

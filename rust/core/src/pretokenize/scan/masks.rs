@@ -3,7 +3,7 @@
 /// The number of bytes that are classified together.
 pub(super) const BLOCK: usize = 64;
 
-/// The bytes of each class. Bytes after the last whole character are in no mask but `continuation`.
+/// The bytes of each class. Bytes after the last whole character are in no mask but `high` and `continuation`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Masks {
     pub(super) upper: u64,
@@ -19,26 +19,12 @@ pub(super) struct Masks {
     pub(super) blank: u64,
     pub(super) apostrophe: u64,
     pub(super) slash: u64,
+    /// Bytes that are not ASCII.
+    pub(super) high: u64,
     /// Bytes that continue a character.
     pub(super) continuation: u64,
     /// Bytes of whole characters.
     pub(super) valid: u64,
-}
-
-/// What single bytes tell: the classes of ASCII, and which bytes are not ASCII.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Ascii {
-    pub(super) upper: u64,
-    pub(super) lower: u64,
-    pub(super) number: u64,
-    pub(super) space: u64,
-    pub(super) newline: u64,
-    pub(super) blank: u64,
-    pub(super) apostrophe: u64,
-    pub(super) slash: u64,
-    /// Bytes that are not ASCII.
-    pub(super) high: u64,
-    pub(super) continuation: u64,
 }
 
 /// The classes of the characters that are not ASCII.

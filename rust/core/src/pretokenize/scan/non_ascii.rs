@@ -282,10 +282,11 @@ mod tests {
             }
             let valid = u64::MAX >> (BLOCK - length);
             let leads = (0..length).filter(|&at| block[at] >= 0xC0).fold(0, |bits, at| bits | 1 << at);
-            if let Some(level) = SimdLevel::current().avx512() {
+            for level in SimdLevel::all() {
+                let SimdLevel::Avx512(level, _) = level else { continue };
                 let (plain, recent) = (one_by_one(&block, leads, valid), RecentRows::default());
                 let by_rows = || row_by_row(&block, leads, valid, &recent, level);
-                for number in noted {
+                for &number in &noted {
                     recent.note(number);
                 }
                 for rows in [by_rows(), by_rows()] {

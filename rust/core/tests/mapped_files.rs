@@ -1,0 +1,62 @@
+//! Mapped files against their plain twins: the same bytes, read.
+#![expect(unsafe_code, reason = "nobody changes the files of this test while they are mapped")]
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use bytepair::batch::text_file::FileOptions;
+use bytepair::formats::native::Tables;
+use bytepair::{EncodeOptions, Pattern, Text, Tokenizer, Vocabulary};
+
+/// A vocabulary that is large enough for a file with tables.
+fn tokenizer() -> Tokenizer {
+    let pairs = (0..=255u8).flat_map(|left| (0..32u8).map(move |right| vec![left, right]));
+    let tokens = (0..=255).map(|byte| vec![byte]).chain(pairs);
+    let vocabulary =
+        Vocabulary::new(tokens.zip(0..), [("<s>".to_owned(), 9000)]).expect("it is valid");
+    Tokenizer::from_ranks(vocabulary, Pattern::new("gpt4").expect("it is valid"))
+        .expect("it is valid")
+}
+
+fn write(name: &str, bytes: &[u8]) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::write(&path, bytes).expect("it is valid");
+    path
+}
+
+const TEXT: &str =
+    "Any text,\n\t with tabs\nand a pretoken of more than 15 bytes: 中文字符没有空格 é\n";
+
+#[test]
+fn a_mapped_tokenizer_is_the_one_that_is_read_also_when_its_file_is_deleted() {
+    let bytes = tokenizer().to_bytes(Tables::With).unwrap();
+    let path = write("mapped.bytepair", &bytes);
+    // SAFETY: the file is only deleted.
+    let mapped = unsafe { Tokenizer::map(&File::open(&path).unwrap()) }.unwrap();
+    let read = Tokenizer::open(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    assert!(mapped == read && mapped.fingerprint() == read.fingerprint());
+    assert_eq!(mapped.merges(), read.merges());
+    assert_eq!(mapped.encode(TEXT).unwrap(), read.encode(TEXT).unwrap());
+    for id in 0..9001 {
+        assert_eq!(mapped.token(id), read.token(id));
+    }
+    // Tables that were released after the check are those of the file.
+    assert!(mapped.to_bytes(Tables::With).unwrap() == bytes);
+}
+
+#[test]
+fn a_mapped_text_has_the_ids_of_its_bytes() {
+    let (tokenizer, options) = (tokenizer(), EncodeOptions::default());
+    for repeats in [0, 1, 1000] {
+        let text = TEXT.repeat(repeats);
+        let path = write(&format!("mapped-{repeats}.txt"), text.as_bytes());
+        for threads in [1, 2] {
+            let file = FileOptions::default();
+            // SAFETY: nobody writes to the file.
+            let mapped = unsafe { tokenizer.encode_file::<u16>(&path, &file, &options, threads) };
+            let read = tokenizer.encode_arrays::<u16>(&[Text::Utf8(&text)], &options, threads);
+            assert_eq!(mapped.unwrap(), read.unwrap());
+        }
+    }
+}
