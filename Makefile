@@ -42,6 +42,7 @@ test: test-rust test-python ## all tests
 
 test-rust: ## the tests of the Rust core, with its doc examples
 	cargo test --locked --quiet -p bytepair
+	cargo test --locked --quiet -p bytepair --no-default-features --doc
 
 test-python: setup ## the tests of the Python package, with the examples of its documentation
 	$(BIN)/python -m pytest
