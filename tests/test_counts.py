@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bytepair
-from bytepair import reference
+from bytepair import _core, reference
 from bytepair.errors import CorpusError, CountOverflowError, CountsError
 
 some_texts = st.lists(st.text(st.sampled_from("ab 1é中\n"), max_size=40), max_size=10)
@@ -81,6 +81,37 @@ def test_save_and_load(tmp_path: Path) -> None:
     assert [f.name for f in tmp_path.iterdir()] == ["counts.parquet"]
 
 
+def test_arrow_reads_the_file_and_writes_such_files(tmp_path: Path) -> None:
+    file = tmp_path / "counts.parquet"
+    counts = bytepair.count(bytepair.sample.paths())
+    counts.save(file, metadata={"corpus": "é"})
+    table = pq.read_table(file)
+    assert table.schema.names == ["pretoken", "count"]
+    assert list(table.schema.types) == [pa.binary(), pa.uint64()]
+    assert list(zip(*table.to_pydict().values(), strict=True)) == counts.items()
+    assert table.schema.metadata == {
+        b"bytepair.training.counts": b"1", b"bytepair.pattern": counts.pattern.encode(),
+        b"bytepair.unicode": _core.UNICODE_VERSION.encode(), b"corpus": "é".encode(),
+    }  # fmt: skip
+    large = table.set_column(0, "pretoken", table["pretoken"].cast(pa.large_binary()))
+    for codec in ("none", "snappy", "zstd"):
+        for options in ({}, {"use_dictionary": False, "version": "1.0"}, {"row_group_size": 100}):
+            pq.write_table(large, file, compression=codec, **options)
+            assert bytepair.Counts.load(file) == counts
+    pq.write_table(large, file, compression="gzip")
+    with pytest.raises(CountsError, match=r"GZIP.*; use Snappy or zstd"):
+        bytepair.Counts.load(file)
+
+
+def test_counts_are_not_saved_where_nothing_can_be(tmp_path: Path) -> None:
+    counts = bytepair.count(["a"])
+    with pytest.raises(NotADirectoryError, match="there is no folder"):
+        counts.save(tmp_path / "none" / "counts.parquet")
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        counts.save(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
 def test_another_tool_may_make_the_file(tmp_path: Path) -> None:
     file = tmp_path / "made.parquet"
     table = pa.table({"n": [1, 1], "count": pa.array([3, 2], pa.int32()), "pretoken": ["ab", "é"]})
@@ -100,7 +131,7 @@ def test_another_tool_may_make_the_file(tmp_path: Path) -> None:
         ({"pretoken": [b"a", b""], "count": [1, 2]}, "row 1: the pretoken is empty"),
         ({"pretoken": [b"a"], "count": [0]}, "row 0: the count is 0"),
         ({"pretoken": [b"a"], "count": [-1]}, "-1"),
-        ({"pretoken": [b"a"], "count": ["x"]}, "x"),
+        ({"pretoken": [b"a"], "count": ["x"]}, "count must have integers; its type is String"),
         ({"pretoken": [b"a", None], "count": [1, 2]}, "no pretoken"),
         ({"pretoken": [[1]], "count": [1]}, "list"),
     ],
@@ -131,7 +162,7 @@ def test_a_file_that_is_no_parquet_or_of_another_version(tmp_path: Path) -> None
     table = pq.read_table(file)
     metadata = {**table.schema.metadata, b"bytepair.unicode": b"1.0"}
     pq.write_table(table.replace_schema_metadata(metadata), file)
-    with pytest.raises(CountsError, match=r"Unicode b'1\.0'"):
+    with pytest.raises(CountsError, match=r"Unicode '1\.0'"):
         bytepair.Counts.load(file)
     bytepair.count(["a"]).save(file)
     with pytest.raises(CountsError, match="its pattern is"):

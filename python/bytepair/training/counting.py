@@ -26,7 +26,7 @@ from bytepair.corpus.parquet import rows_of
 from bytepair.corpus.read import Errors, TextBatch, batch_size, read_batches
 from bytepair.corpus.source import Files, Limits, Resolved, Source, resolve
 from bytepair.errors import ArgumentError, CorpusError, CountsError
-from bytepair.training.counts import Counts
+from bytepair.training.counts import Counts, metadata_of
 
 #: A checkpoint is written this often, in seconds.
 SAVE_EVERY: Final = 300.0
@@ -233,10 +233,8 @@ class _Progress:
         )
 
     def _load(self, path: Path) -> None:
-        import pyarrow.parquet as pq
-
         self._saved = Counts.load(path, pattern=self._job.pattern)
-        said = (pq.read_schema(path).metadata or {}).get(_KEY.encode())
+        said = metadata_of(path).get(_KEY)
         if said is None:
             raise CountsError(f"{path} holds counts, but is no checkpoint; name another file")
         state = json.loads(said)

@@ -10,19 +10,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from bytepair import _core
+from bytepair.corpus.outputs import check_output_file
 from bytepair.errors import CountsError
-from bytepair.formats.files import write_whole
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-FORMAT: Final = b"1"
-_MAGIC: Final = b"PAR1"  # parquet begins with it
+FORMAT: Final = "1"
 _COLUMNS: Final = frozenset(("pretoken", "count"))
-_KEYS: Final = (b"bytepair.training.counts", b"bytepair.pattern", b"bytepair.unicode")
+_KEYS: Final = ("bytepair.training.counts", "bytepair.pattern", "bytepair.unicode")
 
 
 class Counts:
@@ -75,22 +71,14 @@ class Counts:
             ...     bytepair.Counts.load(file) == counts
             True
         """
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         regex = None if pattern is None else _core.pattern(pattern)
+        file = Path(path)
+        metadata = metadata_of(file)
         try:
-            table = pq.read_table(path)
-        except FileNotFoundError:
-            raise FileNotFoundError(
-                f"there are no counts at {path}; look at the name, or make them with bytepair count"
-            ) from None
-        except (pa.ArrowException, OSError) as error:  # what is damaged is often an OSError
-            raise CountsError(f"{path}: {error}") from error
-        try:
-            found = _pattern_of(table.schema.metadata or {}, regex)
-            return cls(_from_table(table, found))
-        except (CountsError, UnicodeDecodeError, pa.ArrowException) as error:
+            return cls(_core.Counts.load(file, _pattern_of(metadata, regex)))
+        except OSError as error:  # which names the file
+            raise CountsError(str(error)) from error
+        except CountsError as error:
             raise CountsError(f"{path}: {error}") from None
 
     @staticmethod
@@ -106,7 +94,12 @@ class Counts:
             False
         """
         file = Path(path)
-        return file.is_file() and _is_parquet(file) and _columns(file) >= _COLUMNS
+        if not file.is_file():
+            return False
+        try:
+            return _COLUMNS.issubset(_core.counts_footer(file)[0])
+        except OSError:
+            return False
 
     def save(
         self, path: str | os.PathLike[str], *, metadata: Mapping[str, str] | None = None
@@ -116,23 +109,15 @@ class Counts:
         Args:
             path: the file.
             metadata: what else its schema shall say.
-        """
-        import pyarrow as pa
-        import pyarrow.parquet as pq
 
-        data, offsets, counts = self.core.columns()
-        pretokens = pa.LargeBinaryArray.from_buffers(
-            pa.large_binary(), len(counts), [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-        )
-        values = (FORMAT, self.pattern.encode(), _core.UNICODE_VERSION.encode())
-        said = dict(zip(_KEYS, values, strict=True))
-        said |= {key.encode(): value.encode() for key, value in (metadata or {}).items()}
-        fields = [("pretoken", pa.large_binary()), ("count", pa.uint64())]
-        schema = pa.schema(fields, metadata=said)
-        sink = pa.BufferOutputStream()
-        table = pa.Table.from_arrays([pretokens, pa.array(counts)], schema=schema)
-        pq.write_table(table, sink, compression="zstd")
-        write_whole(Path(path), sink.getvalue())
+        Raises:
+            OSError: if the file cannot be written.
+        """
+        file = Path(path)
+        check_output_file(file)
+        values = (FORMAT, self.pattern, _core.UNICODE_VERSION)
+        said = dict(zip(_KEYS, values, strict=True)) | dict(metadata or {})
+        self.core.save(file, list(said.items()))
 
     @property
     def pattern(self) -> str:
@@ -184,61 +169,35 @@ class Counts:
         return f"<bytepair.Counts: {len(self):,} distinct pretokens of {self.total:,}>"
 
 
-def _is_parquet(file: Path) -> bool:
-    """Whether a file begins as parquet does; for what does not, pyarrow need not be imported."""
+def metadata_of(path: Path) -> dict[str, str]:
+    """What the metadata of a file of counts says.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        CountsError: if it is no parquet file.
+    """
+    if not path.exists():
+        raise FileNotFoundError(
+            f"there are no counts at {path}; look at the name, or make them with bytepair count"
+        )
     try:
-        with file.open("rb") as opened:
-            return opened.read(len(_MAGIC)) == _MAGIC
-    except OSError:
-        return False
+        return dict(_core.counts_footer(path)[1])
+    except OSError as error:  # which names the file
+        raise CountsError(str(error)) from error
 
 
-def _columns(file: Path) -> frozenset[str]:
-    """The columns of a parquet file; none if it is damaged."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        return frozenset(pq.read_schema(file).names)
-    except (pa.ArrowException, OSError):
-        return frozenset()
-
-
-def _pattern_of(metadata: dict[bytes, bytes], pattern: str | None) -> str:
+def _pattern_of(metadata: dict[str, str], pattern: str | None) -> str:
     """The pattern that the file says, or else the one that the caller says."""
     version, stored, unicode = (metadata.get(key) for key in _KEYS)
     if stored is None:
         if pattern is None:
             raise CountsError("it does not say its split pattern; pass pattern=")
         return pattern
-    if version != FORMAT or unicode != _core.UNICODE_VERSION.encode():
+    if version != FORMAT or unicode != _core.UNICODE_VERSION:
         raise CountsError(
             f"format {version!r} with Unicode {unicode!r}; this bytepair reads format {FORMAT!r} "
             f"with Unicode {_core.UNICODE_VERSION}"
         )
-    if pattern not in (None, stored.decode()):
-        raise CountsError(f"its pattern is {stored.decode()!r} and not {pattern!r}")
-    return stored.decode()
-
-
-def _from_table(table: pa.Table, pattern: str) -> _core.Counts:
-    import numpy as np
-    import pyarrow as pa
-
-    if not set(table.column_names) >= _COLUMNS:
-        raise CountsError(f"it needs the columns pretoken and count; it has {table.column_names}")
-    try:
-        pretokens = table["pretoken"].cast(pa.large_binary()).combine_chunks()
-        counts = table["count"].cast(pa.uint64()).combine_chunks()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise CountsError(str(error)) from error
-    if pretokens.null_count or counts.null_count:
-        raise CountsError("a row has no pretoken or no count")
-    if not len(counts):
-        return _core.Counts.from_items([], pattern)
-    _, offsets, data = pretokens.buffers()
-    ends = np.frombuffer(offsets, np.int64)[pretokens.offset :][: len(pretokens) + 1]
-    used = np.frombuffer(data if data is not None else b"", np.uint8)[ends[0] : ends[-1]]
-    return _core.Counts.from_columns(
-        used, np.ascontiguousarray(ends - ends[0]), counts.to_numpy(), pattern
-    )
+    if pattern not in (None, stored):
+        raise CountsError(f"its pattern is {stored!r} and not {pattern!r}")
+    return stored

@@ -1,6 +1,8 @@
 //! `Counts`: the distinct pretokens of a corpus, between counting and training.
 
-use bytepair::{Pattern, memory};
+use std::path::PathBuf;
+
+use bytepair::{CountsFile, Pattern, memory};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -12,6 +14,9 @@ use crate::errors::CountsError;
 /// The columns of a table of counts: bytes, offsets, counts.
 type Columns<'py> =
     (Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<u64>>);
+
+/// Keys and values of a file, in order.
+type Metadata = Vec<(String, String)>;
 
 /// Bytes of memory for a Python item beside its bytes. Memory is checked once for every `CHECKED`
 /// bytes.
@@ -128,6 +133,20 @@ impl PyCounts {
         Ok(Self { pattern: Pattern::from_regex(pattern), inner: errors::checked(inner)? })
     }
 
+    /// Read the counts of a parquet file.
+    #[staticmethod]
+    fn load(py: Python<'_>, path: PathBuf, pattern: &str) -> PyResult<Self> {
+        let inner = py.detach(|| CountsFile::open(path)?.counts());
+        let inner = inner.map_err(|e| errors::python(&e))?;
+        Ok(Self { pattern: Pattern::from_regex(pattern), inner })
+    }
+
+    /// Write the counts to a parquet file, with this metadata.
+    fn save(&self, py: Python<'_>, path: PathBuf, metadata: Metadata) -> PyResult<()> {
+        let metadata: Vec<_> = metadata.iter().map(|(key, value)| (&**key, &**value)).collect();
+        py.detach(|| self.inner.save(path, &metadata)).map_err(|e| errors::python(&e))
+    }
+
     /// The sums of the counts of two corpora with the same pattern.
     fn plus(&self, py: Python<'_>, other: &Self) -> PyResult<Self> {
         if self.pattern != other.pattern {
@@ -143,4 +162,12 @@ impl PyCounts {
     fn times(&self, py: Python<'_>, times: u64) -> PyResult<Self> {
         self.with(py.detach(|| self.inner.times(times)))
     }
+}
+
+/// The names of the columns of a parquet file, and its metadata.
+#[pyfunction]
+pub(crate) fn counts_footer(py: Python<'_>, path: PathBuf) -> PyResult<(Vec<String>, Metadata)> {
+    let file = py.detach(|| CountsFile::open(path)).map_err(|e| errors::python(&e))?;
+    let owned = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
+    Ok((file.columns().map(str::to_owned).collect(), file.metadata().map(owned).collect()))
 }

@@ -58,7 +58,7 @@ mod _core {
     #[pymodule_export]
     use crate::counter::PyCounter;
     #[pymodule_export]
-    use crate::counts::PyCounts;
+    use crate::counts::{PyCounts, counts_footer};
     #[pymodule_export]
     use crate::decode_stream::PyDecodeStream;
     #[pymodule_export]

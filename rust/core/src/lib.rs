@@ -17,7 +17,7 @@
 //! batch         many texts to ids
 //! train         counts to merges, exactly: the most frequent pair of neighbours, again and again
 //! shards        ids to the rows of a training run
-//! formats       a tokenizer to a file and back
+//! formats       a tokenizer or counts to a file and back
 //! ```
 //!
 //! Modules that are public but not in this documentation are for the Python package; they may
@@ -81,6 +81,8 @@ pub use count::column::Progress;
 pub use count::{Counter, Counts};
 pub use encode::{EncodeOptions, Special};
 pub use error::{Error, Result};
+#[cfg(feature = "parquet")]
+pub use formats::counts_file::CountsFile;
 pub use pretokenize::Pattern;
 pub use tokenizer::Tokenizer;
 pub use train::{Ties, TrainOptions, Trained, train};

@@ -210,6 +210,12 @@ impl Counts {
         row.checked_sub(1).map_or(0, |before| self.ends[before])
     }
 
+    /// The pretoken of a row.
+    #[cfg(feature = "parquet")]
+    pub(super) fn row(&self, row: usize) -> &[u8] {
+        &self.bytes[self.start(row)..self.ends[row]]
+    }
+
     /// The total length of the pretokens of a range.
     pub(crate) fn bytes_of(&self, range: &Range<usize>) -> usize {
         self.start(range.end) - self.start(range.start)

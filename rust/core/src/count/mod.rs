@@ -13,6 +13,9 @@ pub(crate) mod column;
 
 mod counts;
 
+#[cfg(feature = "parquet")]
+mod distinct_rows;
+
 mod hot;
 
 mod seen;
@@ -26,6 +29,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub use counts::Counts;
+#[cfg(feature = "parquet")]
+pub(crate) use distinct_rows::DistinctRows;
 use table::{CountTable, Limit};
 
 use crate::error::{Error, Result};

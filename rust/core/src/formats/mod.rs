@@ -1,4 +1,7 @@
-//! How a tokenizer gets to disk and back.
+//! How a tokenizer, and the counts it is trained from, get to disk and back.
+
+#[cfg(feature = "parquet")]
+pub mod counts_file;
 
 #[cfg(feature = "json")]
 mod document;
@@ -9,3 +12,5 @@ mod ranks;
 
 #[cfg(feature = "json")]
 pub mod tokenizer_json;
+
+mod whole_file;

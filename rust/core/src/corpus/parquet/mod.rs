@@ -7,7 +7,7 @@
 //! Only the common form is read: a flat column of UTF-8, uncompressed or compressed with Snappy or
 //! zstd. For all others, [`TextColumn::open`] fails, and the caller may read them by other means.
 
-mod pages;
+pub(crate) mod pages;
 
 use std::fs::File;
 use std::io;
@@ -295,17 +295,17 @@ impl TextColumn {
 
 /// Read a file that may be damaged. The parquet crate checks most values in a file; the last line
 /// of defence turns a panic in it into an error.
-fn catch_panic<T>(read: impl FnOnce() -> ParquetResult<T>) -> ParquetResult<T> {
+pub(crate) fn catch_panic<T>(read: impl FnOnce() -> ParquetResult<T>) -> ParquetResult<T> {
     let damaged = |_| Err(general("it is damaged"));
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(damaged)
 }
 
-fn general(reason: impl Into<String>) -> ParquetError {
+pub(crate) fn general(reason: impl Into<String>) -> ParquetError {
     ParquetError::General(reason.into())
 }
 
 /// The error of a file. An error of this crate inside one of the parquet crate stays what it is.
-fn unreadable(path: &Path, error: ParquetError) -> Error {
+pub(crate) fn unreadable(path: &Path, error: ParquetError) -> Error {
     let reason = error.to_string();
     let otherwise = || Error::Unreadable { path: path.display().to_string(), reason };
     let ParquetError::External(inner) = error else { return otherwise() };
@@ -341,7 +341,7 @@ fn is_text(column: &ColumnDescriptor) -> bool {
 
 /// Fails if a chunk is compressed with what is not built in, or its metadata make no sense: the
 /// parquet crate would panic at a negative offset or size.
-fn check_chunk(chunk: &ColumnChunkMetaData) -> ParquetResult<()> {
+pub(crate) fn check_chunk(chunk: &ColumnChunkMetaData) -> ParquetResult<()> {
     let offsets = [chunk.data_page_offset(), chunk.dictionary_page_offset().unwrap_or(0)];
     let sizes = [chunk.compressed_size(), chunk.uncompressed_size(), chunk.num_values()];
     if chunk.file_path().is_some() || offsets.into_iter().chain(sizes).any(|number| number < 0) {
@@ -358,7 +358,7 @@ fn check_chunk(chunk: &ColumnChunkMetaData) -> ParquetResult<()> {
 }
 
 /// How many rows are read at once; fewer if texts are large.
-fn rows_at_once(chunk: &ColumnChunkMetaData) -> usize {
+pub(crate) fn rows_at_once(chunk: &ColumnChunkMetaData) -> usize {
     let row = chunk.uncompressed_size() / chunk.num_values().max(1);
     (READ / usize::try_from(row).unwrap_or(1).max(1)).clamp(1, 1 << 10)
 }

@@ -22,7 +22,7 @@ use crate::error::Grouped;
 use crate::memory;
 
 /// The pages of a column in a row group.
-pub(super) struct Pages {
+pub(crate) struct Pages {
     file: Arc<TrackedFile>,
     reader: SerializedPageReader<TrackedFile>,
     has_dictionary: bool,
@@ -38,7 +38,7 @@ struct TrackedFile {
 impl Pages {
     /// The pages of a chunk of `rows` rows. A page of more than `most_bytes`, decompressed, is an
     /// error.
-    pub(super) fn new(
+    pub(crate) fn new(
         file: File,
         chunk: &ColumnChunkMetaData,
         rows: usize,

@@ -29,6 +29,7 @@ use memmap2::{Mmap, MmapMut};
 
 use crate::encode::split_points::SplitPoints;
 use crate::error::{Error, Result};
+use crate::formats::whole_file;
 use crate::machine::array::Array;
 use crate::memory;
 use crate::merge::build;
@@ -156,7 +157,7 @@ impl Tokenizer {
             path: path.display().to_string(),
             reason: error.to_string(),
         };
-        write_whole(path, &bytes).map_err(unwritable)
+        whole_file::replace(path, |file| file.write_all(&bytes)).map_err(unwritable)
     }
 
     /// The bytes of a native file. Equal tokenizers with equal notes give equal bytes. Fails if
@@ -166,22 +167,6 @@ impl Tokenizer {
         let is_large = self.vocabulary().len() >= SMALL;
         write_sections(self, tables == Tables::With && is_large)
     }
-}
-
-/// Write a file under a temporary name, then rename it.
-fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut temporary = path.as_os_str().to_owned();
-    temporary.push(format!(".{}.tmp", std::process::id()));
-    let written = File::create_new(&temporary).and_then(|mut file| {
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        std::fs::rename(&temporary, path)
-    });
-    if written.as_ref().is_err_and(|error| error.kind() != std::io::ErrorKind::AlreadyExists) {
-        // What went wrong first is what is reported.
-        let _removed = std::fs::remove_file(&temporary);
-    }
-    written
 }
 
 /// Sections that encoding never reads, or reads only for long pretokens. The other sections stay

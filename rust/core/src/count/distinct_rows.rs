@@ -1,0 +1,62 @@
+//! Rows that nobody has checked in, such as those of a file; counts that keep all rules out.
+//!
+//! A row that breaks a rule fails at once, so a file that repeats its rows fails at the first
+//! repetition, however many rows it claims to have.
+
+use std::hash::BuildHasher;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+
+use crate::count::counts::Counts;
+use crate::error::{Error, Result};
+use crate::memory;
+
+/// Builds counts from unchecked rows. Each row is checked as it is appended.
+#[derive(Default)]
+pub(crate) struct DistinctRows {
+    counts: Counts,
+    /// The hash and the number of each row.
+    rows: HashTable<(u64, usize)>,
+    hasher: FixedState,
+}
+
+impl DistinctRows {
+    /// Append a row. Fails if the pretoken is empty or was there before, or if the count is 0.
+    pub(crate) fn push(&mut self, pretoken: &[u8], count: u64) -> Result<()> {
+        let row = self.counts.len();
+        let broken = |rule: &str| Err(Error::Counts { row, rule: rule.to_owned() });
+        if pretoken.is_empty() {
+            return broken("the pretoken is empty");
+        }
+        if count == 0 {
+            return broken("the count is 0");
+        }
+        let hash = self.hasher.hash_one(pretoken);
+        let is_it =
+            |&(other, row): &(u64, usize)| hash == other && self.counts.row(row) == pretoken;
+        if let Some((_, first)) = self.rows.find(hash, is_it) {
+            return broken(&format!("it has the pretoken of row {first}"));
+        }
+        self.reserve()?;
+        self.rows.insert_unique(hash, (hash, row), |&(hash, _)| hash);
+        self.counts.push(pretoken, count)
+    }
+
+    /// Reserve capacity for one more row.
+    fn reserve(&mut self) -> Result<()> {
+        if self.rows.len() < self.rows.capacity() {
+            return Ok(());
+        }
+        let more = self.rows.len().max(1);
+        let bytes = size_of::<(u64, usize)>().saturating_mul(2 * more);
+        memory::check(bytes)?;
+        let reserved = self.rows.try_reserve(more, |&(hash, _)| hash);
+        reserved.map_err(|_| Error::OutOfMemory { bytes })
+    }
+
+    /// The counts.
+    pub(crate) fn finish(self) -> Counts {
+        self.counts
+    }
+}

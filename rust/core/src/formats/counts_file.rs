@@ -1,0 +1,412 @@
+//! Counts to a parquet file and back.
+//!
+//! Each row has a pretoken (the column `pretoken`, bytes) and how often it occurs (`count`, an
+//! integer). Other tools read such files and write them, so a file may have further columns, and
+//! any integer type, page size and encoding. It is read in one pass, a page of each column at a
+//! time, and each row is checked before the next is read: a file that claims more than it has, or
+//! repeats its rows, fails early.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parquet::basic::{Compression, ConvertedType, LogicalType, Repetition, Type};
+use parquet::column::reader::ColumnReaderImpl;
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
+use parquet::errors::{ParquetError, Result as ParquetResult};
+use parquet::file::metadata::{KeyValue, ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::types::{ColumnDescriptor, ColumnPath, Type as SchemaType};
+
+use crate::corpus::parquet::pages::Pages;
+use crate::corpus::parquet::{catch_panic, check_chunk, general, rows_at_once, unreadable};
+use crate::count::{Counts, DistinctRows};
+use crate::error::{Error, Result};
+use crate::formats::whole_file;
+use crate::memory;
+
+const PRETOKEN: &str = "pretoken";
+const COUNT: &str = "count";
+
+/// Rows in a row group, as other writers choose it.
+const GROUP: usize = 1 << 20;
+/// Rows and bytes that are written at once.
+const ROWS: usize = 1 << 14;
+const BYTES: usize = 1 << 20;
+/// A page has at most this many bytes, and a page has whole pretokens.
+const PAGE: usize = i32::MAX as usize - (1 << 20);
+
+// ---------------------------------------------------------------------------- writing
+
+impl Counts {
+    /// Save the counts as a parquet file, which replaces the file of that name at once: it is
+    /// written under a temporary name beside it, synced and renamed. `metadata` has the keys and
+    /// values that the file is to have beside.
+    ///
+    /// Fails with [`Error::Unwritable`] if that cannot be done, or if there is not enough memory.
+    ///
+    /// ```no_run
+    /// use bytepair::{Counts, CountsFile};
+    /// let counts = Counts::new([(&b"hello"[..], 2)]);
+    /// counts.save("counts.parquet", &[("corpus", "news")])?;
+    /// let file = CountsFile::open("counts.parquet")?;
+    /// assert_eq!(file.metadata().next(), Some(("corpus", "news")));
+    /// assert_eq!(file.counts()?, counts);
+    /// # Ok::<(), bytepair::Error>(())
+    /// ```
+    pub fn save(&self, path: impl AsRef<Path>, metadata: &[(&str, &str)]) -> Result<()> {
+        let path = path.as_ref();
+        let written = whole_file::replace(path, |file| {
+            write(self, metadata, file).map_err(|error| match error {
+                ParquetError::External(inner) => match inner.downcast::<io::Error>() {
+                    Ok(inner) => *inner,
+                    Err(inner) => io::Error::other(inner),
+                },
+                other => io::Error::other(other),
+            })
+        });
+        let unwritable = |error: &io::Error| Error::Unwritable {
+            path: path.display().to_string(),
+            reason: error.to_string(),
+        };
+        written.map_err(|error| Error::of_io(&error, unwritable))
+    }
+}
+
+fn write(counts: &Counts, metadata: &[(&str, &str)], file: &mut File) -> ParquetResult<()> {
+    let pair = |&(key, value): &(&str, &str)| KeyValue::new(key.to_owned(), value.to_owned());
+    let pairs = metadata.iter().map(pair).collect();
+    // Pretokens are distinct, so a dictionary of them would only take space.
+    let properties = WriterProperties::builder()
+        .set_compression(compression())
+        .set_column_dictionary_enabled(ColumnPath::from(PRETOKEN), false)
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_offset_index_disabled(true)
+        .set_key_value_metadata(Some(pairs));
+    let mut writer = SerializedFileWriter::new(file, schema()?, Arc::new(properties.build()))?;
+    for start in (0..counts.len()).step_by(GROUP) {
+        let mut group = writer.next_row_group()?;
+        write_group(counts, start..counts.len().min(start + GROUP), &mut group)?;
+        group.close()?;
+    }
+    writer.close().map(drop)
+}
+
+fn compression() -> Compression {
+    #[cfg(feature = "zstd")]
+    return Compression::ZSTD(parquet::basic::ZstdLevel::default());
+    #[cfg(not(feature = "zstd"))]
+    Compression::SNAPPY
+}
+
+/// The columns are optional, as those of Arrow are, but there are no nulls.
+fn schema() -> ParquetResult<Arc<SchemaType>> {
+    let pretoken = SchemaType::primitive_type_builder(PRETOKEN, Type::BYTE_ARRAY)
+        .with_repetition(Repetition::OPTIONAL);
+    let count = SchemaType::primitive_type_builder(COUNT, Type::INT64)
+        .with_repetition(Repetition::OPTIONAL)
+        .with_logical_type(Some(LogicalType::integer(64, false)));
+    let fields = vec![Arc::new(pretoken.build()?), Arc::new(count.build()?)];
+    let schema = SchemaType::group_type_builder("schema").with_fields(fields);
+    Ok(Arc::new(schema.build()?))
+}
+
+fn write_group(
+    counts: &Counts,
+    rows: std::ops::Range<usize>,
+    group: &mut SerializedRowGroupWriter<'_, &mut File>,
+) -> ParquetResult<()> {
+    let missing = || general("a column is missing");
+    let mut column = group.next_column()?.ok_or_else(missing)?;
+    let mut batch = PretokenBatch::default();
+    for (pretoken, _) in counts.range(rows.clone()) {
+        if batch.is_full(pretoken) {
+            batch.write(column.typed())?;
+        }
+        batch.push(pretoken)?;
+    }
+    batch.write(column.typed())?;
+    column.close()?;
+    let mut column = group.next_column()?.ok_or_else(missing)?;
+    let mut numbers = counts.range(rows).map(|(_, count)| count.cast_signed());
+    loop {
+        let values: Vec<i64> = numbers.by_ref().take(ROWS).collect();
+        if values.is_empty() {
+            return column.close();
+        }
+        column.typed::<Int64Type>().write_batch(&values, Some(&DEFINED[..values.len()]), None)?;
+    }
+}
+
+/// The definition levels of values that are not null.
+static DEFINED: [i16; ROWS] = [1; ROWS];
+
+/// Pretokens that are written together, end to end.
+#[derive(Default)]
+struct PretokenBatch {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl PretokenBatch {
+    fn is_full(&self, next: &[u8]) -> bool {
+        self.ends.len() == ROWS || !self.ends.is_empty() && self.bytes.len() + next.len() > BYTES
+    }
+
+    fn push(&mut self, pretoken: &[u8]) -> ParquetResult<()> {
+        if pretoken.len() > PAGE {
+            let bytes = pretoken.len();
+            return Err(general(format!("a pretoken of {bytes} bytes does not fit a page")));
+        }
+        // The pretoken here, in a page, and compressed.
+        memory::check(pretoken.len().saturating_mul(3)).map_err(io::Error::from)?;
+        memory::extend(&mut self.bytes, pretoken).map_err(io::Error::from)?;
+        self.ends.push(self.bytes.len());
+        Ok(())
+    }
+
+    fn write(
+        &mut self,
+        column: &mut parquet::column::writer::ColumnWriterImpl<'_, ByteArrayType>,
+    ) -> ParquetResult<()> {
+        let bytes = Bytes::from(std::mem::take(&mut self.bytes));
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        let values = starts.zip(&self.ends).map(|(start, &end)| bytes.slice(start..end).into());
+        let values: Vec<ByteArray> = values.collect();
+        column.write_batch(&values, Some(&DEFINED[..values.len()]), None)?;
+        self.ends.clear();
+        Ok(())
+    }
+}
+
+// ---------------------------------------------------------------------------- reading
+
+/// A parquet file that may hold counts, of which the footer was read.
+#[derive(Debug)]
+pub struct CountsFile {
+    path: PathBuf,
+    metadata: ParquetMetaData,
+}
+
+impl CountsFile {
+    /// Read the footer of a parquet file. Fails with [`Error::Unreadable`] if it cannot be read or
+    /// is no parquet file.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let metadata = catch_panic(|| footer(path)).map_err(|error| failed(path, error))?;
+        Ok(Self { path: path.to_owned(), metadata })
+    }
+
+    /// The names of its columns.
+    pub fn columns(&self) -> impl Iterator<Item = &str> {
+        self.metadata.file_metadata().schema().get_fields().iter().map(|field| field.name())
+    }
+
+    /// The keys and values that it has beside.
+    pub fn metadata(&self) -> impl Iterator<Item = (&str, &str)> {
+        let pairs = self.metadata.file_metadata().key_value_metadata();
+        let pairs = pairs.into_iter().flatten();
+        pairs.filter_map(|pair| Some((&*pair.key, pair.value.as_deref()?)))
+    }
+
+    /// Read the counts. Fails with [`Error::Unreadable`] if the file is damaged, if it does not have
+    /// the columns `pretoken` (bytes or text) and `count` (integers), if a pretoken is empty or
+    /// occurs twice, if a count is not positive, or if a row lacks one; and if there is not enough
+    /// memory.
+    pub fn counts(&self) -> Result<Counts> {
+        let failed = |error| failed(&self.path, error);
+        let pretoken = self.column(PRETOKEN).map_err(failed)?;
+        let count = self.column(COUNT).map_err(failed)?;
+        let mut rows = DistinctRows::default();
+        for group in 0..self.metadata.num_row_groups() {
+            self.read_group(group, [pretoken, count], &mut rows).map_err(failed)?;
+        }
+        Ok(rows.finish())
+    }
+
+    /// The index of a column, if its values are what it must have.
+    fn column(&self, name: &str) -> ParquetResult<usize> {
+        let metadata = self.metadata.file_metadata();
+        let Some(field) = metadata.schema().get_fields().iter().find(|f| f.name() == name) else {
+            let names: Vec<&str> = self.columns().collect();
+            return Err(general(format!(
+                "it needs the columns pretoken and count; it has {}",
+                names.join(", ")
+            )));
+        };
+        let columns = metadata.schema_descr().columns();
+        let found = columns.iter().position(|column| column.path().parts() == [name]);
+        let is_flat = |&column: &usize| columns[column].max_rep_level() == 0;
+        let Some(index) = found.filter(is_flat) else {
+            let kind = field.get_basic_info().converted_type();
+            return Err(general(format!("the column {name} is nested ({kind}, a list or struct)")));
+        };
+        let (column, wanted) = (&columns[index], if name == COUNT { "integers" } else { "bytes" });
+        if if name == COUNT { is_integer(column) } else { is_bytes(column) } {
+            return Ok(index);
+        }
+        let (logical, physical) = (column.logical_type_ref(), column.physical_type());
+        let kind = logical.map_or_else(|| physical.to_string(), |kind| format!("{kind:?}"));
+        Err(general(format!("the column {name} must have {wanted}; its type is {kind}")))
+    }
+
+    fn read_group(
+        &self,
+        group: usize,
+        [pretoken, count]: [usize; 2],
+        rows: &mut DistinctRows,
+    ) -> ParquetResult<()> {
+        let mut pretokens = self.values::<ByteArrayType>(group, pretoken)?;
+        let mut numbers = Numbers::open(self, group, count)?;
+        let chunk = self.metadata.row_group(group).column(pretoken);
+        let most = rows_at_once(chunk);
+        let mut left = usize::try_from(self.metadata.row_group(group).num_rows())?;
+        while left > 0 {
+            let asked = most.min(left);
+            let counts = numbers.read(asked)?;
+            for (pretoken, count) in pretokens.read(asked)?.iter().zip(counts) {
+                rows.push(pretoken.data(), count).map_err(refused)?;
+            }
+            left -= asked;
+        }
+        Ok(())
+    }
+
+    /// The values of a column in a row group.
+    fn values<T: DataType>(&self, group: usize, column: usize) -> ParquetResult<NonNulls<T>> {
+        let (rows, chunk) = {
+            let group = self.metadata.row_group(group);
+            (group.num_rows(), group.column(column))
+        };
+        check_chunk(chunk)?;
+        if chunk.num_values() != rows {
+            let values = chunk.num_values();
+            return Err(general(format!("a column has {values} values for {rows} rows")));
+        }
+        let file = File::open(&self.path)?;
+        // A page may be as large as its largest pretoken; `Pages` checks that there is memory.
+        let pages = Pages::new(file, chunk, usize::try_from(rows)?, usize::MAX);
+        let pages = catch_panic(|| pages)?;
+        let reader = ColumnReaderImpl::new(chunk.column_descr_ptr(), Box::new(pages));
+        Ok(NonNulls { reader, levels: Vec::new(), values: Vec::new() })
+    }
+}
+
+/// The error of a file; what is wrong by a rule of this module is said as it is.
+fn failed(path: &Path, error: ParquetError) -> Error {
+    let ParquetError::General(reason) = error else { return unreadable(path, error) };
+    Error::Unreadable { path: path.display().to_string(), reason }
+}
+
+/// The error of a row.
+fn refused(error: Error) -> ParquetError {
+    match error {
+        Error::Counts { .. } => general(error.to_string()),
+        other => ParquetError::External(io::Error::from(other).into()),
+    }
+}
+
+fn footer(path: &Path) -> ParquetResult<ParquetMetaData> {
+    let file = File::open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(general("this is not a regular file"));
+    }
+    ParquetMetaDataReader::new().parse_and_finish(&file)
+}
+
+fn is_bytes(column: &ColumnDescriptor) -> bool {
+    let is_plain = matches!(column.logical_type_ref(), None | Some(LogicalType::String));
+    let converted = [ConvertedType::NONE, ConvertedType::UTF8];
+    column.physical_type() == Type::BYTE_ARRAY
+        && is_plain
+        && converted.contains(&column.converted_type())
+}
+
+fn is_integer(column: &ColumnDescriptor) -> bool {
+    let physical = [Type::INT32, Type::INT64].contains(&column.physical_type());
+    let logical = match column.logical_type_ref() {
+        Some(kind) => matches!(kind, LogicalType::Integer(_)),
+        None => column.converted_type() == ConvertedType::NONE || is_converted_integer(column),
+    };
+    physical && logical
+}
+
+fn is_converted_integer(column: &ColumnDescriptor) -> bool {
+    use ConvertedType::{INT_8, INT_16, INT_32, INT_64};
+    is_unsigned(column) || [INT_8, INT_16, INT_32, INT_64].contains(&column.converted_type())
+}
+
+fn is_unsigned(column: &ColumnDescriptor) -> bool {
+    use ConvertedType::{UINT_8, UINT_16, UINT_32, UINT_64};
+    match column.logical_type_ref() {
+        Some(LogicalType::Integer(integer)) => !integer.is_signed,
+        _ => [UINT_8, UINT_16, UINT_32, UINT_64].contains(&column.converted_type()),
+    }
+}
+
+/// Reads the values of a column in a row group, none of them null.
+struct NonNulls<T: DataType> {
+    reader: ColumnReaderImpl<T>,
+    levels: Vec<i16>,
+    values: Vec<T::T>,
+}
+
+impl<T: DataType> NonNulls<T> {
+    /// The values of the next rows, as many as asked for.
+    fn read(&mut self, rows: usize) -> ParquetResult<&[T::T]> {
+        self.levels.clear();
+        self.values.clear();
+        let Self { reader, levels, values } = self;
+        let (read, ..) = catch_panic(|| reader.read_records(rows, Some(levels), None, values))?;
+        if read < rows {
+            return Err(general("a row group has fewer rows than the footer says"));
+        }
+        if self.values.len() < rows {
+            return Err(general("a row has no pretoken or no count"));
+        }
+        Ok(&self.values)
+    }
+}
+
+/// Reads integers of any type as counts.
+struct Numbers {
+    values: Integers,
+    is_unsigned: bool,
+}
+
+enum Integers {
+    Int32(NonNulls<Int32Type>),
+    Int64(NonNulls<Int64Type>),
+}
+
+impl Numbers {
+    fn open(file: &CountsFile, group: usize, column: usize) -> ParquetResult<Self> {
+        let descriptor = file.metadata.file_metadata().schema_descr().column(column);
+        let is_unsigned = is_unsigned(&descriptor);
+        let values = match descriptor.physical_type() {
+            Type::INT32 => Integers::Int32(file.values(group, column)?),
+            _ => Integers::Int64(file.values(group, column)?),
+        };
+        Ok(Self { values, is_unsigned })
+    }
+
+    /// The next counts, as many as asked for. Fails if one is negative.
+    fn read(&mut self, rows: usize) -> ParquetResult<Vec<u64>> {
+        let is_unsigned = self.is_unsigned;
+        let signed = |value: i64| {
+            u64::try_from(value).map_err(|_| general(format!("the count {value} is negative")))
+        };
+        let narrow = |&value: &i32| {
+            if is_unsigned { Ok(value.cast_unsigned().into()) } else { signed(value.into()) }
+        };
+        let wide =
+            |&value: &i64| if is_unsigned { Ok(value.cast_unsigned()) } else { signed(value) };
+        match &mut self.values {
+            Integers::Int32(values) => values.read(rows)?.iter().map(narrow).collect(),
+            Integers::Int64(values) => values.read(rows)?.iter().map(wide).collect(),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+"""What the package does with the three libraries that it needs, and no others."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import bytepair
+
+#: The libraries that the package needs, and those that they need themselves.
+ALLOWED = {
+    "numpy", "click", "rich", "markdown_it", "mdurl", "pygments", "colorama", "bytepair",
+}  # fmt: skip
+
+#: A program that finds no other library begins like this.
+BLOCKED = f"""
+import sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        top = name.partition(".")[0]
+        if top not in {ALLOWED!r} and top not in sys.stdlib_module_names:
+            raise ModuleNotFoundError(f"No module named {{top!r}}: it is blocked", name=top)
+
+sys.meta_path.insert(0, Blocked())
+"""
+
+TEXTS = [f"line {i % 7} of {i % 13}, number {i}: hello hello world, é\n" for i in range(2000)]
+
+
+def run(code: str, folder: Path) -> str:
+    """The output of a program that has only the libraries that are needed."""
+    program = f"{BLOCKED}\n{inspect.cleandoc(code)}"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def cli(words: str, folder: Path) -> str:
+    """The output of a command that has only the libraries that are needed."""
+    argv = ["bytepair", *words.split()]
+    code = f"import sys\nfrom bytepair.cli import main\nsys.argv = {argv!r}\nsys.exit(main())"
+    return run(code, folder)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "a.txt").write_text("".join(TEXTS), encoding="utf-8")
+    pq.write_table(pa.table({"text": TEXTS}), tmp_path / "a.parquet", row_group_size=300)
+    return tmp_path
+
+
+def test_the_block_holds(tmp_path: Path) -> None:
+    code = "import numpy, click, rich.progress\ntry:\n import pyarrow\nexcept ImportError: print(1)"
+    assert run(code, tmp_path) == "1\n"
+
+
+def test_training_encoding_and_saving(folder: Path) -> None:
+    run(
+        """
+        import bytepair
+        texts = open("a.txt", encoding="utf-8").read().splitlines(True)
+        tok = bytepair.train(texts, 300)
+        assert tok.decode(tok.encode("hello é")) == "hello é"
+        tok.save("tok")
+        assert bytepair.load("tok") == tok
+        bytepair.train("a.txt", 300).save("of-text")
+        bytepair.train("a.txt", 300, max_chars=5000, doc_cap=4000).save("limited")
+        bytepair.train("a.parquet", 300).save("of-parquet")
+        """,
+        folder,
+    )
+    text = folder / "a.txt"
+    assert bytepair.load(folder / "tok") == bytepair.train(TEXTS, 300)
+    assert bytepair.load(folder / "of-parquet") == bytepair.train(TEXTS, 300)
+    assert bytepair.load(folder / "of-text") == bytepair.train(text, 300)
+    limited = bytepair.train(text, 300, max_chars=5000, doc_cap=4000)
+    assert bytepair.load(folder / "limited") == limited
+
+
+def test_counts_and_checkpoints(folder: Path) -> None:
+    run(
+        """
+        import bytepair
+        counts = bytepair.count("a.txt", checkpoint="partial")
+        assert bytepair.count("a.txt", checkpoint="partial") == counts
+        (counts * 2 + counts).save("c.parquet", metadata={"corpus": "é"})
+        assert bytepair.Counts.load("c.parquet") == counts * 3
+        assert bytepair.Counts.found_in("c.parquet")
+        assert not bytepair.Counts.found_in("a.parquet")
+        assert not bytepair.Counts.found_in("a.txt")
+        """,
+        folder,
+    )
+    assert bytepair.Counts.load(folder / "c.parquet") == bytepair.count(folder / "a.txt") * 3
+
+
+def test_commands(folder: Path) -> None:
+    size = "--vocab-size 300"
+    assert "c.parquet" in cli("count a.txt -o c.parquet --checkpoint partial", folder)
+    assert not (folder / "partial").exists()
+    cli(f"train c.parquet {size} -o of-counts", folder)
+    cli(f"train a.txt {size} -o of-text", folder)
+    cli(f"train a.parquet {size} -o of-parquet", folder)
+    wanted = bytepair.train(folder / "a.txt", 300)
+    assert bytepair.load(folder / "of-counts") == wanted == bytepair.load(folder / "of-text")
+    assert bytepair.load(folder / "of-parquet") == bytepair.train(TEXTS, 300)
+    shown = cli("encode a.txt -t of-text", folder)
+    assert [int(id) for id in re.findall(r"\d+", shown)][:5]
