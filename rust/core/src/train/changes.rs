@@ -101,41 +101,42 @@ impl Changes {
         self.merge.new
     }
 
-    /// Make room for the changes in a word of this number of ids.
-    #[inline]
-    pub(super) fn reserve(&mut self, ids: usize) -> Result<()> {
-        memory::reserve(&mut self.touched, 2 * ids)?;
-        memory::reserve(&mut self.places, 2 * ids)
-    }
-
     /// The pair is merged between `before`, which is already rewritten, and `after`, which is not.
     #[inline]
-    pub(super) fn add(&mut self, before: Option<u32>, after: Option<u32>, word: Word, count: u64) {
+    pub(super) fn add(
+        &mut self,
+        before: Option<u32>,
+        after: Option<u32>,
+        word: Word,
+        count: u64,
+    ) -> Result<()> {
         let Merge { pair: (left, _), new, .. } = self.merge;
         if let Some(before) = before {
             if before == new {
                 // The previous occurrence counted its right neighbour, which is merged now.
                 self.balances[on_right(left) as usize].created -= count;
-                self.change(on_left(before), 0, count);
+                self.change(on_left(before), 0, count)?;
             } else {
-                self.change(on_left(before), count, count);
+                self.change(on_left(before), count, count)?;
             }
-            self.places.push((on_left(before), word));
+            memory::push(&mut self.places, (on_left(before), word))?;
         }
         if let Some(after) = after {
-            self.change(on_right(after), count, count);
-            self.places.push((on_right(after), word));
+            self.change(on_right(after), count, count)?;
+            memory::push(&mut self.places, (on_right(after), word))?;
         }
+        Ok(())
     }
 
     #[inline]
-    fn change(&mut self, neighbour: Neighbour, removed: u64, created: u64) {
+    fn change(&mut self, neighbour: Neighbour, removed: u64, created: u64) -> Result<()> {
         let balance = &mut self.balances[neighbour as usize];
         if balance.removed == 0 && balance.created == 0 {
-            self.touched.push(neighbour);
+            memory::push(&mut self.touched, neighbour)?;
         }
         balance.removed += removed;
         balance.created += created;
+        Ok(())
     }
 
     /// Sum up the current merge.

@@ -242,7 +242,6 @@ impl<C: Cell> Cells<C> {
     fn merge(&mut self, word: Word, pair: (C, C), changes: &mut Changes) -> Result<()> {
         let Some(first) = find(self.ids(word), pair) else { return Ok(()) };
         let (count, length) = (self.count(word), self.length(word));
-        changes.reserve(length)?;
         let start = word as usize + HEADER;
         let ids = &mut self.cells[start..start + length];
         let new = C::of(u64::from(changes.new_id()));
@@ -251,7 +250,7 @@ impl<C: Cell> Cells<C> {
             if read + 1 < length && (ids[read], ids[read + 1]) == pair {
                 let before = write.checked_sub(1).map(|at| ids[at].into());
                 let after = ids.get(read + 2).map(|&id| id.into());
-                changes.add(before, after, word, count);
+                changes.add(before, after, word, count)?;
                 ids[write] = new;
                 read += 2;
             } else {
