@@ -48,7 +48,7 @@ def ranks(rank_file: str) -> dict[bytes, int]:
     import bytepair
 
     if not rank_file:
-        return bytepair.train(bytepair.sample.paths(), 8192, special_tokens=[]).mergeable_ranks
+        return bytepair.train(bytepair.sample.paths(), 8192, special_tokens=[]).mergeable_ranks()
     lines = Path(rank_file).read_bytes().splitlines()
     return {base64.b64decode(token): int(rank) for token, rank in map(bytes.split, lines)}
 

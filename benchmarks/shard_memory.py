@@ -50,7 +50,7 @@ def work(args: argparse.Namespace) -> None:
     tok = bytepair.load(args.folder)
     with tempfile.TemporaryDirectory() as out:
         made = bytepair.shards.write(
-            args.folder / f"{args.worker}.parquet", tok, out, threads=2, on_error="skip",
+            args.folder / f"{args.worker}.parquet", tok, out, threads=2, errors="skip",
             progress=False, **CASES[args.worker][2],
         )  # fmt: skip
     runs.say({"documents": made.documents, "text_mb": made.text_bytes / 1e6})

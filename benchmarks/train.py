@@ -36,7 +36,7 @@ def with_bytepair(args: argparse.Namespace, source: object = None) -> list[bytes
         ties=args.ties,
         threads=args.threads,
     )
-    return list(tok.mergeable_ranks)
+    return list(tok.mergeable_ranks())
 
 
 def with_bytepair_strings(args: argparse.Namespace) -> list[bytes]:

@@ -201,7 +201,7 @@ def read(format: str, path: Path) -> None:
     """Read a file, and use what comes out; errors that are documented are passed over."""
     try:
         if format == "counts":
-            bytepair.Counts.load(path, pattern="gpt2").total  # noqa: B018
+            bytepair.load_counts(path, pattern="gpt2").total  # noqa: B018
             return
         if format == "shards":
             found = bytepair.shards.Dataset(path, split=None)
@@ -247,7 +247,7 @@ def use(tok: bytepair.Tokenizer) -> None:
 
 TRAINED = bytepair.train(bytepair.sample.paths(), 400, pattern="gpt2", special_tokens=["<|bos|>"])
 LISTED = bytepair.Tokenizer.from_merges(
-    TRAINED.mergeable_ranks, TRAINED.merges, pattern="llama3", ignore_merges=True,
+    TRAINED.mergeable_ranks(), TRAINED.merges(), pattern="llama3", ignore_merges=True,
     special_tokens={"<|endoftext|>": 500},
 )  # fmt: skip
 

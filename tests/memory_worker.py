@@ -83,7 +83,7 @@ PARTS: dict[str, Callable[[Prepared], Any]] = {
     "native": lambda p: p.tok.save(p.folder / "tok"),
     "json": lambda p: p.tok.export(p.folder / "tokenizer.json", "huggingface"),
     "ranks": lambda p: p.tok.export(p.folder / "tok.tiktoken", "tiktoken", lossy=True),
-    "mergeable_ranks": lambda p: p.tok.mergeable_ranks,
+    "mergeable_ranks": lambda p: p.tok.mergeable_ranks(),
 }
 
 
@@ -104,8 +104,8 @@ OPERATIONS: dict[str, Callable[[Prepared], Any]] = {
     "encode_with_offsets": lambda p: p.tok.encode_with_offsets(p.text[:1_000_000]),
     "encode_file": lambda p: p.fresh().encode_file(p.file, threads=2),
     "encode_stream": stream,
-    "count": lambda p: p.fresh().count(p.text),
-    "count_batch": lambda p: p.fresh().count_batch(p.texts, threads=2),
+    "count": lambda p: p.fresh().count_tokens(p.text),
+    "count_tokens_batch": lambda p: p.fresh().count_tokens_batch(p.texts, threads=2),
     "pretokenize": lambda p: p.tok.pretokenize(p.text),
     "truncate_text": lambda p: p.tok.truncate_text(p.text, 100_000),
     "decode": lambda p: p.tok.decode(p.ids),
@@ -125,7 +125,7 @@ OPERATIONS: dict[str, Callable[[Prepared], Any]] = {
     "to_bytes": lambda p: p.tok.to_bytes(),
     "save": lambda p: p.tok.save(p.folder / "again"),
     "export": lambda p: p.tok.export(p.folder / f"{os.getpid()}.json", "gpt2", lossy=True),
-    "merges": lambda p: (p.tok.merges, p.tok.mergeable_ranks),
+    "merges": lambda p: (p.tok.merges(), p.tok.mergeable_ranks()),
     "shards": lambda p: shards.write([p.parquet], p.tok, p.folder / f"shards{os.getpid()}"),
 }
 

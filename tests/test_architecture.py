@@ -222,7 +222,7 @@ def test_every_public_name_is_documented() -> None:
         if isinstance(value, type):
             public = {n: m for n, m in vars(value).items() if not n.startswith("_")}
             fields = getattr(value, "__dataclass_fields__", {})
-            missing = [n for n, m in public.items() if n not in fields and not m.__doc__]
+            missing = [n for n, m in public.items() if n not in fields and not inspect.getdoc(m)]
             assert not missing, (name, missing)
 
 

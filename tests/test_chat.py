@@ -97,7 +97,7 @@ def test_the_conversation_given_is_not_changed() -> None:
 
 
 def test_parts_are_encoded_apart() -> None:
-    token = max(TOK.mergeable_ranks, key=len).decode()
+    token = max(TOK.mergeable_ranks(), key=len).decode()
     halves = [part("text", token[:2]), part("text", token[2:])]
     ids, _ = TOK.render_conversation([user("x"), assistant(halves)])
     said = TOK.encode(token[:2]) + TOK.encode(token[2:])
@@ -163,7 +163,7 @@ def test_rendering_equals_the_plain_one(conversation: dict[str, Any]) -> None:
 @given(conversations(), st.integers(0, 80))
 def test_truncation_keeps_the_first_ids(conversation: dict[str, Any], limit: int) -> None:
     ids, mask = plainly(conversation)
-    cut = TOK.render_conversation(conversation, limit, untrained="keep")
+    cut = TOK.render_conversation(conversation, limit, on_untrained="keep")
     assert cut == (ids[:limit], mask[:limit])
 
 
@@ -177,7 +177,7 @@ def test_truncation_at_messages_keeps_whole_messages(
     beginnings = [plainly({"messages": messages[:n]}) for n in range(first, len(messages) + 1)]
     fitting = [pair for pair in beginnings if len(pair[0]) <= limit]
     expected = fitting[-1] if fitting else ([], [])
-    cut = TOK.render_conversation(conversation, limit, truncate="messages", untrained="keep")
+    cut = TOK.render_conversation(conversation, limit, truncate="messages", on_untrained="keep")
     assert cut == expected
 
 
@@ -321,7 +321,7 @@ def test_joined_templates_encode_like_their_string(
 ) -> None:
     roles = ["system", "user", "assistant", "user"]
     talk = [{"role": r, "content": t} for r, t in zip(roles, texts, strict=False)]
-    ids, mask = TOK.render_conversation(talk, template=template, untrained="keep")
+    ids, mask = TOK.render_conversation(talk, template=template, on_untrained="keep")
     assert ids == TOK.encode(written(talk, template), special="all")
     assert len(mask) == len(ids)
 
@@ -361,14 +361,14 @@ def rows(batch: chat.RenderedBatch) -> list[tuple[list[int], list[int]]]:
 @pytest.mark.parametrize("threads", [1, 3])
 @given(st.lists(conversations(), max_size=6))
 def test_a_batch_is_each_conversation(threads: int, talks: list[dict[str, Any]]) -> None:
-    batch = TOK.render_batch(talks, max_tokens=30, untrained="keep", threads=threads)
-    assert rows(batch) == [TOK.render_conversation(t, 30, untrained="keep") for t in talks]
+    batch = TOK.render_batch(talks, max_tokens=30, on_untrained="keep", threads=threads)
+    assert rows(batch) == [TOK.render_conversation(t, 30, on_untrained="keep") for t in talks]
 
 
 @given(st.lists(conversations(), max_size=6))
 def test_dropping_leaves_out_what_has_nothing_to_train_on(talks: list[dict[str, Any]]) -> None:
-    kept = rows(TOK.render_batch(talks, max_tokens=12, untrained="drop"))
-    every = rows(TOK.render_batch(talks, max_tokens=12, untrained="keep"))
+    kept = rows(TOK.render_batch(talks, max_tokens=12, on_untrained="drop"))
+    every = rows(TOK.render_batch(talks, max_tokens=12, on_untrained="keep"))
     assert kept == [(ids, mask) for ids, mask in every if 0 < sum(mask) < len(mask)]
 
 
@@ -388,8 +388,8 @@ def test_padding() -> None:
 
 @given(st.lists(conversations(), min_size=1, max_size=8))
 def test_packing_keeps_every_conversation_whole(talks: list[dict[str, Any]]) -> None:
-    batch = TOK.render_batch(talks, pack_to=64, untrained="keep")
-    plain = rows(TOK.render_batch(talks, max_tokens=64, untrained="keep"))
+    batch = TOK.render_batch(talks, pack_to=64, on_untrained="keep")
+    plain = rows(TOK.render_batch(talks, max_tokens=64, on_untrained="keep"))
     owners = batch.conversations
     assert owners is not None
     for number, (ids, mask) in enumerate(plain):
@@ -542,23 +542,23 @@ def test_tokens_out_of_place_are_errors(tokens: list[str], rule: str) -> None:
 def test_pictures_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     ids, mask = TOK.encode("hé", append="<|bos|>"), [0, 1, 1, 0]
     monkeypatch.delenv("NO_COLOR", raising=False)
-    coloured = TOK.visualize(ids, mask)
+    coloured = TOK.show(ids, mask)
     assert coloured.startswith("\x1b[91mh\x1b[0m|\x1b[92m<C3>\x1b[0m|\x1b[92m<A9>\x1b[0m|")
     assert coloured.endswith("|\x1b[1;7m\x1b[91m⟪<|bos|>⟫\x1b[0m")
-    assert TOK.visualize(ids, mask, with_ids=True).count("\x1b[90m(") == 4
+    assert TOK.show(ids, mask, with_ids=True).count("\x1b[90m(") == 4
     monkeypatch.setenv("NO_COLOR", "1")
-    assert TOK.visualize(ids, mask, with_ids=True) == (
+    assert TOK.show(ids, mask, with_ids=True) == (
         f"h(104)|[<C3>](195)|[<A9>](169)|⟪<|bos|>⟫({TOK.special_tokens['<|bos|>']})"
     )
     with pytest.raises(ValueError, match="4 ids but 1"):
-        TOK.visualize(ids, [1])
+        TOK.show(ids, [1])
 
 
 def test_pictures_in_a_notebook() -> None:
     ids = TOK.encode("<b>\n")
-    shown = TOK.to_html(ids, [1] * len(ids))
+    shown = TOK.show(ids, [1] * len(ids), format="html")
     assert "<b>" not in shown
-    assert shown._repr_html_() == str(shown)
+    assert shown._repr_html_() == str(shown)  # type: ignore[attr-defined]
     assert f"id {ids[0]}" in shown
     assert "<table>" in TOK._repr_html_()
 
@@ -594,7 +594,7 @@ def test_jinja_cannot_be_made_to_forge(name: str) -> None:
     for cut in range(len(name) + 1):
         parts = [part("text", f"{name[:cut]} "), part("text", f" {name[cut:]}")]
         talk = [{"role": "user", "content": parts}]
-        ids, _ = TOK.render_conversation(talk, template=glued, untrained="keep")
+        ids, _ = TOK.render_conversation(talk, template=glued, on_untrained="keep")
         assert TOK.decode(ids) == "<|bos|>" + name[:cut] + name[cut:]
         assert [id for id in ids if id in TOK.special_tokens.values()] == ids[:1]
 
@@ -613,14 +613,14 @@ def test_jinja_that_looks_into_the_text_still_works() -> None:
         "{{ m.content.split('</think>')[1] }}{% else %}{{ m.content }}{% endif %}{% endfor %}"
     )
     talk = [assistant("<think>a</think>b <|bos|>")]
-    ids, _ = TOK.render_conversation(talk, template=seeks, untrained="keep")
+    ids, _ = TOK.render_conversation(talk, template=seeks, on_untrained="keep")
     assert ids == [TOK.special_tokens["<|bos|>"], *TOK.encode("b <|bos|>")]
 
 
 def test_jinja_that_seeks_special_tokens_in_text_is_an_error() -> None:
     seeks = chat.JinjaTemplate("{{ messages[0].content.split('<|bos|>')[1] }}")
     with pytest.raises(ConversationError, match="looks for special tokens"):
-        TOK.render_conversation([user("a<|bos|>b")], template=seeks, untrained="keep")
+        TOK.render_conversation([user("a<|bos|>b")], template=seeks, on_untrained="keep")
 
 
 def test_jinja_without_generation_blocks_is_an_error() -> None:
@@ -645,7 +645,7 @@ def test_jinja_has_what_transformers_gives_templates() -> None:
         "{% break %}{% endif %}{{ m.content }}{% endfor %}{{ strftime_now('%Y') | length }}",
         variables={"bos_token": "<|bos|>", "tools": [{"name": "é<|bos|>"}]},
     )
-    ids, _ = TOK.render_conversation(TALK, template=template, untrained="keep")
+    ids, _ = TOK.render_conversation(TALK, template=template, on_untrained="keep")
     assert TOK.decode(ids) == '<|bos|>[{"name": "é<|bos|>"}]hi4'
 
 

@@ -48,7 +48,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_train_on_files(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("hello hello world " * 10)
-    words = ["train", "a.txt", "--vocab-size", "262", "--special", "<|end|>", "-o", "out"]
+    words = ["train", "a.txt", "--vocab-size", "262", "--special-token", "<|end|>", "-o", "out"]
     run(
         *words,
         "--pattern",
@@ -168,7 +168,7 @@ def test_inspect(folder: Path) -> None:
         "16.0.0",
     ):
         assert part in out
-    view = tok.view("Hello, world", color=False)
+    view = tok.show("Hello, world", color=False)
     assert run("inspect", "--text", "Hello, world", cwd=folder).stdout.decode() == f"{view}\n"
     assert "|" in view
     rows = dict(line.split(None, 1) for line in out.splitlines() if len(line.split()) > 1)

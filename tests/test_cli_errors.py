@@ -174,7 +174,7 @@ def test_warnings_are_in_the_words_of_the_command(
         ('pass errors="replace" to go on', "pass --errors replace to go on"),
         ("pass vocab_size=300", "pass --vocab-size 300"),
         ("vocab_size 3 is too small", "--vocab-size 3 is too small"),
-        ("pass special_tokens=, {} if none", "pass --special, {} if none"),
+        ("pass special_tokens=, {} if none", "pass --special-token, {} if none"),
         ("pass lossy=True to read it", "pass --lossy of bytepair convert to read it"),
         ("pass pattern= to say it", "pass --pattern of bytepair convert to say it"),
         ("raise vocab_size.", "raise --vocab-size."),
@@ -192,7 +192,7 @@ def test_keywords_become_options(message: str, said: str) -> None:
     train = click.Command(
         "train",
         params=[click.Option(["--errors"]), click.Option(["--vocab-size"]),
-                click.Option(["--special"])],
+                click.Option(["--special-token"])],
     )  # fmt: skip
     lossy = click.Option(["--lossy"], is_flag=True)
     convert = click.Command("convert", params=[lossy, click.Option(["--pattern"])])

@@ -28,7 +28,7 @@ def values() -> dict[str, Any]:
     return {
         "name": "sample",
         "pat_str": bytepair.PATTERNS["gpt4"],
-        "mergeable_ranks": tok.mergeable_ranks,
+        "mergeable_ranks": tok.mergeable_ranks(),
         "special_tokens": SPECIAL,
     }
 

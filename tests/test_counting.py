@@ -24,7 +24,7 @@ from bytepair import _core
 from bytepair.corpus import read
 from bytepair.errors import CorpusError, CountsError, SplitError
 from bytepair.training import counting
-from bytepair.training.trainer import Ties
+from bytepair.training.options import Ties
 from tables import write_tables
 
 TEXTS = [f"text {i % 7} of {i % 13}, number {i}" for i in range(30_000)]
@@ -117,7 +117,7 @@ def test_ctrl_c_saves_all_that_was_counted(tmp_path: Path, moment: int) -> None:
         bytepair.count(TEXTS, checkpoint=file, progress=pressed_at(moment))
     (note,) = caught.value.__notes__
     texts = TEXTS[: moment * read.BATCH_TEXTS]
-    assert bytepair.Counts.load(file) == bytepair.count(texts)
+    assert bytepair.load_counts(file) == bytepair.count(texts)
     size = sum(map(len, texts))
     assert note == (
         f"(what was counted, {size:,} bytes of text, is saved in {file}; "
@@ -168,7 +168,7 @@ def test_ctrl_c_amid_a_batch_or_a_checkpoint(
     if batches:
         assert "goes on behind it" in caught.value.__notes__[0]
         expected = bytepair.count(TEXTS[: batches * read.BATCH_TEXTS])
-        assert bytepair.Counts.load(file) == expected
+        assert bytepair.load_counts(file) == expected
     assert file.exists() == (batches > 0)
     assert bytepair.count(TEXTS, checkpoint=file) == bytepair.count(TEXTS)
 
@@ -180,7 +180,7 @@ def test_a_text_that_the_pattern_fails_on_costs_nothing_that_was_counted(tmp_pat
         bytepair.count(bad, pattern=pattern, checkpoint=file, threads=2)
     counted = 20_000 // read.BATCH_TEXTS * read.BATCH_TEXTS
     assert "goes on behind it" in caught.value.__notes__[0]
-    assert bytepair.Counts.load(file) == bytepair.count(TEXTS[:counted], pattern=pattern)
+    assert bytepair.load_counts(file) == bytepair.count(TEXTS[:counted], pattern=pattern)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs signals")
@@ -406,7 +406,7 @@ def test_every_document_is_unique() -> None:
     assert counts.text_bytes == 64 * len(texts)
     assert counts == bytepair.count(texts, pattern="gpt2", threads=1, memory_limit=1_000_000)
     small = bytepair.train(counts, 1000, special_tokens=[])
-    assert bytepair.verify(small, counts)
+    assert bytepair.verify_merges(small, counts)
 
 
 def test_a_document_of_100_megabytes_without_a_space() -> None:
@@ -423,7 +423,7 @@ def test_a_document_of_100_megabytes_without_a_space() -> None:
 
 
 def digest(tok: bytepair.Tokenizer) -> str:
-    return hashlib.sha256(repr(tok.merges).encode()).hexdigest()
+    return hashlib.sha256(repr(tok.merges()).encode()).hexdigest()
 
 
 @pytest.mark.parametrize("ties", ["rustbpe", "hf", "first-seen", "bytes-max"])
@@ -462,7 +462,10 @@ def test_urls_are_counted_and_trained_on(tmp_path: Path) -> None:
     assert bytepair.count(files=[file, source / "a.parquet"]) == expected * 2
     trained = bytepair.train(WORDS, 360)
     assert bytepair.train(f"{folder}/*.parquet", 360) == trained
-    assert bytepair.run_pipeline(folder, tmp_path / "made", 360).tokenizer == trained
+    assert (
+        bytepair.run_pipeline(folder, tmp_path / "made", bytepair.TrainOptions(360)).tokenizer
+        == trained
+    )
     with pytest.raises(CorpusError, match="there is no file at"):
         bytepair.count((source / "b.parquet").as_uri())
 

@@ -74,7 +74,7 @@ def test_save_and_load(tmp_path: Path) -> None:
     file = tmp_path / "counts.parquet"
     for counts in (bytepair.count(bytepair.sample.paths()), bytepair.count([])):
         counts.save(file)
-        again = bytepair.Counts.load(file)
+        again = bytepair.load_counts(file)
         assert again == counts
         assert again.pattern == counts.pattern
         assert hash(again) == hash(counts)
@@ -117,8 +117,8 @@ def test_another_tool_may_make_the_file(tmp_path: Path) -> None:
     table = pa.table({"n": [1, 1], "count": pa.array([3, 2], pa.int32()), "pretoken": ["ab", "é"]})
     pq.write_table(table, file)
     with pytest.raises(CountsError, match="pass pattern="):
-        bytepair.Counts.load(file)
-    counts = bytepair.Counts.load(file, pattern="gpt2")
+        bytepair.load_counts(file)
+    counts = bytepair.load_counts(file, pattern="gpt2")
     assert counts.items() == [(b"ab", 3), ("é".encode(), 2)]
     assert counts + bytepair.count(["ab"], pattern="gpt2")
 
@@ -142,31 +142,31 @@ def test_what_is_no_table_of_counts_says_why(
     file = tmp_path / "bad.parquet"
     pq.write_table(pa.table(columns), file)
     with pytest.raises(CountsError, match=message):
-        bytepair.Counts.load(file, pattern="gpt2")
+        bytepair.load_counts(file, pattern="gpt2")
 
 
 def test_a_file_that_is_no_parquet_or_of_another_version(tmp_path: Path) -> None:
     file = tmp_path / "bad.parquet"
     file.write_bytes(b"no")
     with pytest.raises(CountsError, match=r"bad\.parquet"):
-        bytepair.Counts.load(file)
+        bytepair.load_counts(file)
     bytepair.count(["a b c"]).save(file)
     good = file.read_bytes()
     for at in range(4, len(good), 7):  # damaged anywhere
         file.write_bytes(good[:at] + bytes([good[at] ^ 0xFF]) + good[at + 1 :])
         with contextlib.suppress(CountsError):
-            bytepair.Counts.load(file)
+            bytepair.load_counts(file)
     with pytest.raises(FileNotFoundError):
-        bytepair.Counts.load(tmp_path / "none.parquet")
+        bytepair.load_counts(tmp_path / "none.parquet")
     bytepair.count(["a"]).save(file)
     table = pq.read_table(file)
     metadata = {**table.schema.metadata, b"bytepair.unicode": b"1.0"}
     pq.write_table(table.replace_schema_metadata(metadata), file)
     with pytest.raises(CountsError, match=r"Unicode '1\.0'"):
-        bytepair.Counts.load(file)
+        bytepair.load_counts(file)
     bytepair.count(["a"]).save(file)
     with pytest.raises(CountsError, match="its pattern is"):
-        bytepair.Counts.load(file, pattern="gpt2")
+        bytepair.load_counts(file, pattern="gpt2")
 
 
 def test_patterns_do_not_mix() -> None:
@@ -179,16 +179,14 @@ def test_patterns_do_not_mix() -> None:
         bytepair.train(one, 300, max_chars=5)
 
 
-def test_weights_are_whole_and_positive_and_fit() -> None:
+def test_weights_are_positive_and_fit() -> None:
     counts = bytepair.count(["a a"])
     with pytest.raises(CountsError, match="weight of 0"):
         counts * 0
-    with pytest.raises(OverflowError):
+    with pytest.raises(CountsError, match="-1 is no number above 0"):
         counts * -1
-    with pytest.raises(TypeError):
-        counts * 1.5  # type: ignore[operator]
     with pytest.raises(CountOverflowError):
-        counts * 2**63 + counts * 2**63
+        counts * (2**63 - 1) + counts * (2**63 - 1) + counts * 2
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def whole(
 ) -> dict[str, bytes]:
     """The shards of one process."""
     folder = tmp_path_factory.mktemp("whole") / "out"
-    shards.write(source, trained, folder, on_error="skip", **OPTIONS)
+    shards.write(source, trained, folder, errors="skip", **OPTIONS)
     return listing(folder)
 
 
@@ -79,7 +79,7 @@ def test_shards_of_ranks(
 ) -> None:  # fmt: skip
     made = [
         distributed.shard(
-            source, trained, tmp_path / "out", rank=rank, world_size=world, on_error="skip",
+            source, trained, tmp_path / "out", rank=rank, world_size=world, errors="skip",
             **OPTIONS, **SMALL,
         )
         for rank in reversed(range(world))
@@ -87,7 +87,7 @@ def test_shards_of_ranks(
     assert [m is not None for m in made] == [False] * (world - 1) + [True]
     assert listing(tmp_path / "out") == whole
     again = distributed.shard(
-        source, trained, tmp_path / "out", rank=0, world_size=world, on_error="skip",
+        source, trained, tmp_path / "out", rank=0, world_size=world, errors="skip",
         **OPTIONS, **SMALL,
     )  # fmt: skip
     assert again == made[-1]
@@ -159,7 +159,7 @@ def test_putting_together_is_continued(
 
         def run(out: Path = out) -> None:
             distributed.shard(
-                source, trained, out, rank=0, world_size=1, on_error="skip", **OPTIONS, **SMALL
+                source, trained, out, rank=0, world_size=1, errors="skip", **OPTIONS, **SMALL
             )
 
         with monkeypatch.context() as patch:
@@ -176,8 +176,8 @@ def test_a_rank_that_is_killed(
     trained.save(tmp_path)
     command = [
         sys.executable, "-m", "bytepair", "shard", *map(str, source), "-t", str(tmp_path),
-        "--tokens-per-shard", "40000", "--bos", "--on-error", "skip", "-o", str(tmp_path / "out"),
-        "--world", "2",
+        "--tokens-per-shard", "40000", "--bos", "--errors", "skip", "-o", str(tmp_path / "out"),
+        "--world-size", "2",
     ]  # fmt: skip
     slurm = {**os.environ, "SLURM_ARRAY_TASK_MIN": "0", "SLURM_ARRAY_TASK_MAX": "1"}
     dead = subprocess.Popen([*command, "--rank", "0"], stderr=subprocess.DEVNULL)
@@ -193,7 +193,7 @@ def test_a_rank_that_is_killed(
 
 
 def test_jobs_do_not_mix(source: list[Path], trained: bytepair.Tokenizer, tmp_path: Path) -> None:
-    options: dict[str, Any] = {"rank": 0, "world_size": 2, "on_error": "skip", **SMALL}
+    options: dict[str, Any] = {"rank": 0, "world_size": 2, "errors": "skip", **SMALL}
     assert distributed.shard(source, trained, tmp_path / "out", **options) is None
     with pytest.raises(ShardError, match="another tokens_per_shard"):
         distributed.shard(source, trained, tmp_path / "out", tokens_per_shard=7, **options)
@@ -240,7 +240,7 @@ def test_a_ray_cluster(
     tmp_path: Path, capfd: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     distributed.shard(
-        source, trained, tmp_path / "out", ray=True, on_error="skip", **OPTIONS, **SMALL
+        source, trained, tmp_path / "out", ray=True, errors="skip", **OPTIONS, **SMALL
     )
     assert "INFO" not in "".join(capfd.readouterr()), "no progress where there is no terminal"
     assert listing(tmp_path / "out") == whole
@@ -272,7 +272,7 @@ def test_a_worker_of_the_cluster_that_dies(
 
     monkeypatch.setattr(shard_room, "encode_task", dying)
     distributed.shard(
-        source, trained, tmp_path / "out", ray=True, on_error="skip", **OPTIONS, **SMALL
+        source, trained, tmp_path / "out", ray=True, errors="skip", **OPTIONS, **SMALL
     )
     assert flag.exists()
     assert listing(tmp_path / "out") == whole

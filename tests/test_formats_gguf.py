@@ -114,7 +114,7 @@ def test_the_rule_that_differs_least_is_named_and_in_what(
 ) -> None:
     tok = small(pattern=pattern)
     assert llamacpp.nearest(tok) == name
-    (lost,) = tok.losses("gguf")
+    (lost,) = tok.export_losses("gguf")
     assert f"its rule {name!r} differs least: " in lost
     assert re.search(said, lost), lost
 
@@ -138,9 +138,9 @@ def test_no_other_rule_differs_less(pattern: str) -> None:
 
 def test_whole_tokens_that_win_or_not_are_told() -> None:
     tok = bytepair.Tokenizer.from_merges(
-        small().mergeable_ranks, small().merges[:1], pattern="gpt2", ignore_merges=True
+        small().mergeable_ranks(), small().merges()[:1], pattern="gpt2", ignore_merges=True
     )
-    (lost, _) = tok.losses("gguf")
+    (lost, _) = tok.export_losses("gguf")
     assert lost == ("how whole tokens are merged: by 'gpt-2' a pretoken that is one does not win")
 
 
@@ -207,9 +207,9 @@ RULES = [(kind, ignore, names.split()[0]) for (kind, ignore), names in llamacpp.
 def test_llama_cpp_finds_the_same_ids(kind: str, ignore: bool, name: str, tmp_path: Path) -> None:
     pytest.importorskip("xllamacpp")
     pytest.importorskip("gguf")
-    merges = [pair for number, pair in enumerate(TOK.merges) if number < 900 or number % 3]
+    merges = [pair for number, pair in enumerate(TOK.merges()) if number < 900 or number % 3]
     tok = bytepair.Tokenizer.from_merges(  # some tokens are only made of whole pretokens
-        TOK.mergeable_ranks, merges, pattern=llamacpp._pattern(kind), ignore_merges=ignore,
+        TOK.mergeable_ranks(), merges, pattern=llamacpp._pattern(kind), ignore_merges=ignore,
         special_tokens=TOK.special_tokens,
     )  # fmt: skip
     path = tok.export(tmp_path / "x.gguf")

@@ -11,7 +11,7 @@ import rustbpe
 import bytepair
 import memory
 from bytepair.errors import CountsError, VocabularyError
-from bytepair.training.trainer import Ties
+from bytepair.training.options import Ties
 
 ALL_TIES: list[Ties] = ["rustbpe", "hf", "first-seen", "bytes-max"]
 
@@ -26,26 +26,31 @@ def test_every_size_is_one_run(counts: bytepair.Counts, ties: Ties, tmp_path: Pa
     large = bytepair.train(counts, 2000, ties=ties)
     for size in (265, 700, 1999, 2000):
         small = bytepair.train(counts, size, ties=ties)
-        cut = large.truncate(size)
+        cut = large.with_vocab_size(size)
         assert cut == small
-        assert cut.merges == small.merges
-        assert np.array_equal(cut.curve, small.curve)
+        assert cut.merges() == small.merges()
+        assert np.array_equal(cut.compression_curve(), small.compression_curve())
         # As a file, too: what resuming needs is kept.
         small.save(tmp_path, overwrite=True)
         resumed = bytepair.resume(bytepair.load(tmp_path), counts, 2000, ties=ties)
         assert resumed == large
-        assert resumed.merges == large.merges
-        assert np.array_equal(resumed.curve, large.curve)
+        assert resumed.merges() == large.merges()
+        assert np.array_equal(resumed.compression_curve(), large.compression_curve())
 
 
 def test_the_curve_is_what_encoding_gives(counts: bytepair.Counts) -> None:
     tok = bytepair.train(counts, 900)
     texts = [path.read_text(encoding="utf-8") for path in bytepair.sample.paths()]
     for merges in (0, 100, 635):
-        small = tok.truncate(265 + merges)
-        assert sum(map(len, small.encode_batch(texts))) == tok.curve[merges]
-    assert len(tok.curve) == 636
-    assert len(bytepair.Tokenizer.from_ranks(tok.mergeable_ranks, pattern="gpt4").curve) == 0
+        small = tok.with_vocab_size(265 + merges)
+        assert sum(map(len, small.encode_batch(texts))) == tok.compression_curve()[merges]
+    assert len(tok.compression_curve()) == 636
+    assert (
+        len(
+            bytepair.Tokenizer.from_ranks(tok.mergeable_ranks(), pattern="gpt4").compression_curve()
+        )
+        == 0
+    )
 
 
 @pytest.mark.parametrize("ties", ALL_TIES)
@@ -54,7 +59,7 @@ def test_extending_keeps_everything(ties: Ties) -> None:
     korean = (Path(bytepair.sample.__file__).parent / "udhr" / "ko.txt").read_text(encoding="utf-8")
     more = bytepair.extend(base, [korean], 100, ties=ties)
     assert more.vocab_size == 700
-    assert more.merges[: len(base.merges)] == base.merges
+    assert more.merges()[: len(base.merges())] == base.merges()
     assert more.special_tokens == base.special_tokens
     assert all(more.token_bytes(i) == base.token_bytes(i) for i in range(600))
     assert len(more.encode(korean)) < 0.8 * len(base.encode(korean))
@@ -70,21 +75,21 @@ def test_extending_a_list_of_merges() -> None:
     more = bytepair.extend(base, ["abab abab"], 1)
     assert more.merge_rule == "merges"
     assert more.ignore_merges
-    assert more.merges == [(b"a", b"b"), (b"ab", b"ab")]
+    assert more.merges() == [(b"a", b"b"), (b"ab", b"ab")]
 
 
 def test_verify_finds_the_first_wrong_merge(counts: bytepair.Counts) -> None:
     tok = bytepair.train(counts, 1000)
-    verdict = bytepair.verify(tok, counts)
+    verdict = bytepair.verify_merges(tok, counts)
     assert verdict
     assert verdict.steps == 735
-    other = bytepair.verify(tok, counts, ties="bytes-max")
+    other = bytepair.verify_merges(tok, counts, ties="bytes-max")
     assert not other
     assert other.listed is not None
     assert other.best is not None
     assert other.listed[1] == other.best[1]  # a tie, broken in another way
-    assert tok.merges[other.steps] == other.listed[0]
-    assert not bytepair.verify(tok, counts + bytepair.count(["zqzq " * 100_000]))
+    assert tok.merges()[other.steps] == other.listed[0]
+    assert not bytepair.verify_merges(tok, counts + bytepair.count(["zqzq " * 100_000]))
 
 
 def test_verify_works_for_what_others_trained(counts: bytepair.Counts) -> None:
@@ -93,24 +98,24 @@ def test_verify_works_for_what_others_trained(counts: bytepair.Counts) -> None:
     theirs.train_from_iterator(iter(texts), 800, pattern=counts.pattern)
     ranks = {bytes(token): rank for token, rank in theirs.get_mergeable_ranks()}
     tok = bytepair.Tokenizer.from_ranks(ranks, pattern=counts.pattern)
-    assert str(bytepair.verify(tok, counts)) == "all 544 merges are the ones to make"
+    assert str(bytepair.verify_merges(tok, counts)) == "all 544 merges are the ones to make"
 
 
 def test_what_cannot_be_done_says_why(counts: bytepair.Counts) -> None:
     tok = bytepair.train(counts, 300)
     with pytest.raises(VocabularyError, match="resume training to get more"):
-        tok.truncate(301)
+        tok.with_vocab_size(301)
     with pytest.raises(VocabularyError, match="smallest size is 265"):
-        tok.truncate(200)
-    with pytest.raises(VocabularyError, match="truncate instead"):
+        tok.with_vocab_size(200)
+    with pytest.raises(VocabularyError, match="cut it down"):
         bytepair.resume(tok, counts, 299)
     foreign = bytepair.Tokenizer.from_ranks(
         {bytes([b]): 255 - b for b in range(256)}, pattern="gpt2"
     )
     with pytest.raises(VocabularyError, match="as bytepair trains it"):
-        foreign.truncate(256)
+        foreign.with_vocab_size(256)
     for call in (
-        lambda: bytepair.verify(foreign, counts),
+        lambda: bytepair.verify_merges(foreign, counts),
         lambda: bytepair.extend(foreign, counts, 1),
     ):
         with pytest.raises(CountsError, match="the counts were made with the pattern"):
@@ -119,7 +124,7 @@ def test_what_cannot_be_done_says_why(counts: bytepair.Counts) -> None:
 
 def test_tokens_may_be_kept_short(counts: bytepair.Counts) -> None:
     tok = bytepair.train(counts, 1500, max_token_bytes=4)
-    assert max(map(len, tok.mergeable_ranks)) == 4
+    assert max(map(len, tok.mergeable_ranks())) == 4
 
 
 @pytest.mark.parametrize("size", [2_097_151, 10**9, 2**40, 2**63 - 1])
@@ -133,7 +138,7 @@ def test_a_vocabulary_beyond_the_largest_is_an_error_in_words(size: int) -> None
     with pytest.raises(VocabularyError, match=most):
         bytepair.extend(tok, few, size)
     with pytest.raises(VocabularyError, match=most):
-        tok.truncate(size)
+        tok.with_vocab_size(size)
 
 
 def test_memory_follows_what_is_learnt() -> None:

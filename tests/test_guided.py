@@ -41,7 +41,7 @@ def test_llguidance() -> None:
 
 def test_outlines_core() -> None:
     core = pytest.importorskip("outlines_core")
-    ids = {token: [id] for token, id in TOK.mergeable_ranks.items()}
+    ids = {token: [id] for token, id in TOK.mergeable_ranks().items()}
     guide = core.Guide(core.Index("[0-9]", core.Vocabulary(TOK.eos_token_id, ids)))
     assert sorted(guide.get_tokens()) == [TOK.token_id(b"%d" % digit) for digit in range(10)]
     assert guide.advance(TOK.token_id(b"7")) == [END]

@@ -57,8 +57,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("inspect --text hi --count 3", "--text and --count contradict each other"),
         ("plan --params 1M --text a.txt", "--text would be ignored: without --tokenizer nothing"),
         (
-            "plan --params 1M -t tokenizer --rate 1M",
-            "--rate would be ignored: the tokenizer says it",
+            "plan --params 1M -t tokenizer --chars-per-second 1M",
+            "--chars-per-second would be ignored: the tokenizer says it",
         ),
         ("plan --params 1M --vocab-size 9", "it has at least the 256 bytes"),
         ("verify tokenizer --ties hf", "--ties would be ignored: without COUNTS"),
@@ -66,7 +66,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("verify tokenizer counts.parquet --samples 3", "--samples would be ignored: COUNTS are"),
         ("verify shards --min-count 2", "--min-count would be ignored: shards holds shards"),
         (
-            "count a.txt --rank 0 --world 1 --memory-limit 1M",
+            "count a.txt --rank 0 --world-size 1 --memory-limit 1M",
             "--memory-limit would be ignored: ranks and Ray read",
         ),
         ("count a.txt --ray --errors strict", "--errors would be ignored: ranks and Ray read all"),
@@ -85,14 +85,14 @@ def test_what_contradicts_or_is_ignored_is_wrong_usage(
     ("words", "message"),
     [
         ("count a.txt --ray --rank 0", "with Ray there are no ranks"),
-        ("shard a.txt -o out --ray --world 2", "with Ray there are no ranks"),
+        ("shard a.txt -o out --ray --world-size 2", "with Ray there are no ranks"),
         ("download fineweb-edu --pattern *.json", "fineweb-edu is a fixed list of files"),
         ("plan --params 1M --depth 2 --width 4", "depth says nothing beside params and width"),
         ("train counts.parquet --max-chars 5", "counts hold no text"),
         ("train counts.parquet --pattern gpt2", "the counts were made with the pattern"),
         ("convert tokenizer x.json --pattern gpt2", "and not \"'(?:[sdmt]"),
         ("convert tokenizer x.json --revision main", "--revision main does not apply"),
-        ("convert tokenizer x.json --special {\"<|x|>\":1}", "the special token '<|x|>' is none"),
+        ("convert tokenizer x.json --special-tokens {\"<x>\":1}", "special token '<x>' is none"),
         ("verify nope", "there is nothing at nope; look at the name"),
         ("verify .", "there is no tokenizer and no shards at .; look at the name"),
         ("verify tokenizer nope.parquet", "there are no counts at nope.parquet; look at the name"),
@@ -136,7 +136,7 @@ def test_a_dash_is_standard_input(folder: Path, tmp_path: Path) -> None:
     run("train", "-", "--vocab-size", "268", "-o", "out", cwd=tmp_path, stdin=text)
     assert bytepair.load(tmp_path / "out") == bytepair.load(folder / "tokenizer")
     run("count", "-", cwd=tmp_path, stdin=text)
-    assert bytepair.Counts.load(tmp_path / "counts.parquet") == bytepair.count([text.decode()])
+    assert bytepair.load_counts(tmp_path / "counts.parquet") == bytepair.count([text.decode()])
     tokenizer = str(folder / "tokenizer")
     twice = run("encode", "-", "-t", tokenizer, cwd=tmp_path, stdin=text).stdout
     assert twice == run("encode", "-t", tokenizer, cwd=tmp_path, stdin=text).stdout != b"\n"
@@ -170,17 +170,15 @@ def test_a_least_count_that_is_too_high_is_said(tmp_path: Path) -> None:
     assert "lower --min-count" in error
 
 
-@pytest.mark.parametrize("call", [bytepair.train, bytepair.run_pipeline])
-def test_the_order_of_special_tokens_is_that_of_their_ids(call: Any, tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("hello")
-    more = [tmp_path / "out"] if call is bytepair.run_pipeline else []
+@pytest.mark.parametrize("call", [bytepair.train, bytepair.TrainOptions])
+def test_the_order_of_special_tokens_is_that_of_their_ids(call: Any) -> None:
+    more = [["hello"]] if call is bytepair.train else []
     for wrong, message in [
         ({"<|bos|>": 0}, "a dict, but training gives the ids"), ({"<|bos|>"}, "has no order"),
-        ("<|bos|>", "is a str"),
+        ("<|bos|>", 'pass "nanochat" or a list of names'),
     ]:  # fmt: skip
         with pytest.raises(TypeError, match=message):
-            call(tmp_path / "a.txt", *more, vocab_size=265, special_tokens=wrong)
-    assert not (tmp_path / "out").exists()
+            call(*more, vocab_size=265, special_tokens=wrong)
 
 
 def test_options_of_training_are_checked_before_the_text_is_read() -> None:

@@ -84,7 +84,7 @@ def test_rows_that_are_missing_are_an_error(
     for error in read_in_all_ways(file, trained, tmp_path / "out"):
         assert isinstance(error, CorpusError)
         assert "rows" in str(error)
-    made = bytepair.shards.write(file, trained, tmp_path / "skip", on_error="skip", progress=False)
+    made = bytepair.shards.write(file, trained, tmp_path / "skip", errors="skip", progress=False)
     assert made.documents == ROWS
     assert [(left["first"], left["rows"]) for left in made.skipped] == [(ROWS, lie - ROWS)]
 

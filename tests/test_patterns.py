@@ -28,7 +28,7 @@ def of_table(pattern: str, folder: Path) -> str:
     """Counts of another tool, which do not say their pattern."""
     file = folder / "counts.parquet"
     pq.write_table(pa.table({"pretoken": [b"one"], "count": [1]}), file)
-    return bytepair.Counts.load(file, pattern=pattern).pattern
+    return bytepair.load_counts(file, pattern=pattern).pattern
 
 
 def of_ranks(pattern: str, folder: Path) -> str:
@@ -44,7 +44,7 @@ def of_rustbpe(pattern: str, folder: Path) -> str:
 def of_pipeline(pattern: str, folder: Path) -> str:
     (folder / "a.txt").write_text("one two")
     return bytepair.run_pipeline(
-        folder / "a.txt", folder / "out", 265, pattern=pattern
+        folder / "a.txt", folder / "out", bytepair.TrainOptions(265), pattern=pattern
     ).tokenizer.pattern
 
 
@@ -61,7 +61,7 @@ def of_ranks_of_a_job(pattern: str, folder: Path) -> str:
 TAKERS: dict[str, Callable[[str, Path], str]] = {
     "train": lambda pattern, _: bytepair.train(["one"], 265, pattern=pattern).pattern,
     "count": lambda pattern, _: bytepair.count(["one"], pattern=pattern).pattern,
-    "Counts.load": of_table,
+    "load_counts": of_table,
     "load": of_ranks,
     "from_ranks": lambda pattern, _: bytepair.Tokenizer.from_ranks(BYTES, pattern=pattern).pattern,
     "from_merges": lambda pattern, _: bytepair.Tokenizer.from_merges(
@@ -89,7 +89,7 @@ def test_a_mistyped_name_is_an_error_everywhere(taker: str, tmp_path: Path) -> N
     [
         ["train", "a.txt"],
         ["count", "a.txt"],
-        ["count", "a.txt", "--rank", "0", "--world", "1"],
+        ["count", "a.txt", "--rank", "0", "--world-size", "1"],
         ["pipeline", "a.txt", "-o", "out"],
         ["convert", "x.tiktoken", "y.bytepair"],
     ],

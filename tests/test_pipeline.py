@@ -15,7 +15,19 @@ import bytepair
 from bytepair.errors import ShardError
 
 room: Any = import_module("bytepair.pipeline")
+TRAINING = set(bytepair.TrainOptions.__annotations__)
+SHARDING = set(bytepair.shards.ShardOptions.__annotations__) - {"doc_cap"}
 OPTIONS: dict[str, Any] = {"vocab_size": 1000, "tokens_per_shard": 60_000}
+
+
+def run(source: Any, out: Path, **options: Any) -> Any:
+    """Run a pipeline, with the options of its steps as keywords."""
+    training = {k: options.pop(k) for k in TRAINING & options.keys()}
+    sharding = {k: options.pop(k) for k in SHARDING & options.keys()}
+    return bytepair.run_pipeline(
+        source, out, bytepair.TrainOptions(**training),
+        bytepair.shards.ShardOptions(**{"bos": True, **sharding}), **options,
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -28,13 +40,13 @@ def listing(folder: Path) -> dict[str, bytes]:
 
 
 def test_the_steps(source: list[Path], tmp_path: Path) -> None:
-    made = bytepair.run_pipeline(source, tmp_path / "out", **OPTIONS)
+    made = run(source, tmp_path / "out", **OPTIONS)
     assert made.tokenizer == bytepair.train(source, 1000)
-    assert bytepair.Counts.load(tmp_path / "out/counts.parquet") == bytepair.count(source)
+    assert bytepair.load_counts(tmp_path / "out/counts.parquet") == bytepair.count(source)
     assert made.report
     assert len(made.report.manifest.shards) > 1
     assert (tmp_path / "out/evaluation.md").read_text(encoding="utf-8").startswith("# ours")
-    again = bytepair.run_pipeline(source, tmp_path / "out", **OPTIONS)
+    again = run(source, tmp_path / "out", **OPTIONS)
     assert again.tokenizer == made.tokenizer
     assert list(again.seconds) == ["shard", "verify"]
 
@@ -47,7 +59,7 @@ class Killed(BaseException):
 def test_a_break_in_any_step_is_continued(
     source: list[Path], tmp_path: Path, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bytepair.run_pipeline(source, tmp_path / "whole", **OPTIONS)
+    run(source, tmp_path / "whole", **OPTIONS)
 
     def dying(*_: Any, **__: Any) -> None:
         raise Killed
@@ -55,19 +67,19 @@ def test_a_break_in_any_step_is_continued(
     with monkeypatch.context() as patch:
         patch.setattr(bytepair.shards if step in ("write", "verify") else room, step, dying)
         with pytest.raises(Killed):
-            bytepair.run_pipeline(source, tmp_path / "out", **OPTIONS)
-    bytepair.run_pipeline(source, tmp_path / "out", **OPTIONS)
+            run(source, tmp_path / "out", **OPTIONS)
+    run(source, tmp_path / "out", **OPTIONS)
     assert listing(tmp_path / "out") == listing(tmp_path / "whole")
 
 
 def test_another_pipeline_is_refused(source: list[Path], tmp_path: Path) -> None:
-    bytepair.run_pipeline(source, tmp_path / "out", **OPTIONS)
+    run(source, tmp_path / "out", **OPTIONS)
     with pytest.raises(ShardError, match="another inputs"):
-        bytepair.run_pipeline(source[1:], tmp_path / "out", **OPTIONS)
+        run(source[1:], tmp_path / "out", **OPTIONS)
     (tmp_path / "full").mkdir()
     (tmp_path / "full/mine").touch()
     with pytest.raises(ShardError, match="is not empty"):
-        bytepair.run_pipeline(source, tmp_path / "full", **OPTIONS)
+        run(source, tmp_path / "full", **OPTIONS)
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["mine"]
 
 
@@ -86,11 +98,11 @@ def test_another_pipeline_is_refused(source: list[Path], tmp_path: Path) -> None
 def test_another_option_redoes_what_depends_on_it(
     source: list[Path], tmp_path: Path, changed: dict[str, Any], steps: list[str]
 ) -> None:
-    bytepair.run_pipeline(source, tmp_path / "out", **OPTIONS)
+    run(source, tmp_path / "out", **OPTIONS)
     with pytest.warns(UserWarning, match="will be made anew"):
-        made = bytepair.run_pipeline(source, tmp_path / "out", **{**OPTIONS, **changed})
+        made = run(source, tmp_path / "out", **{**OPTIONS, **changed})
     assert list(made.seconds) == steps
-    bytepair.run_pipeline(source, tmp_path / "whole", **{**OPTIONS, **changed})
+    run(source, tmp_path / "whole", **{**OPTIONS, **changed})
     assert listing(tmp_path / "out") == listing(tmp_path / "whole")
 
 
@@ -110,11 +122,11 @@ def test_options_are_checked_before_anything_is_made(
     source: list[Path], tmp_path: Path, options: dict[str, Any], error: str
 ) -> None:
     with pytest.raises(ValueError, match=re.escape(error)):
-        bytepair.run_pipeline(source, tmp_path / "out", **options)
+        run(source, tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
     (tmp_path / "file").touch()
     with pytest.raises(NotADirectoryError, match="is a file; name a folder"):
-        bytepair.run_pipeline(source, tmp_path / "file", **OPTIONS)
+        run(source, tmp_path / "file", **OPTIONS)
 
 
 def test_the_command(source: list[Path], tmp_path: Path) -> None:

@@ -110,9 +110,9 @@ def test_merging_ends_at_its_end(size: int) -> None:
     counts = bytepair.count(TEXTS[:4])
     with pytest.warns(bytepair.ExhaustedWarning):
         tok = bytepair.train(counts, size, progress=lambda *told: seen.append(told))
-    assert seen[-1] == ("merge", len(tok.merges), len(tok.merges))
-    bytepair.verify(tok, counts, progress=lambda *told: seen.append(told))
-    assert seen[-1] == ("verify", len(tok.merges), len(tok.merges))
+    assert seen[-1] == ("merge", len(tok.merges()), len(tok.merges()))
+    bytepair.verify_merges(tok, counts, progress=lambda *told: seen.append(told))
+    assert seen[-1] == ("verify", len(tok.merges()), len(tok.merges()))
     small = bytepair.train(counts, 300)
     bytepair.resume(small, counts, 310, progress=lambda *told: seen.append(told))
     assert seen[-1] == ("merge", 10, 10)

@@ -94,7 +94,7 @@ def test_roles_outlive_pickling_saving_and_growing(tmp_path: Path) -> None:
     for other in (
         bytepair.load(tmp_path),
         bytepair.Tokenizer.from_bytes(tok.to_bytes()),
-        tok.truncate(262),
+        tok.with_vocab_size(262),
         bytepair.resume(tok, bytepair.count(["hello hello help"]), 265),
         bytepair.extend(tok, ["world world"], 2),
     ):
@@ -204,7 +204,7 @@ def test_llama_cpp_is_told_what_ends_a_text(
     tok = plain().with_roles(**roles)
     assert gguf_ids(tok.export(tmp_path / "x.gguf", lossy=True)) == ids
     assert bytepair.load(tmp_path / "x.gguf").roles == roles
-    assert bool(tok.losses("gguf")) is not bool(ids)
+    assert bool(tok.export_losses("gguf")) is not bool(ids)
 
 
 def test_without_an_end_it_is_said(tmp_path: Path) -> None:
@@ -215,9 +215,9 @@ def test_without_an_end_it_is_said(tmp_path: Path) -> None:
     ]:
         with pytest.raises(LossError, match=what):
             plain().export(tmp_path / format, format)
-        assert "which token" in " ".join(plain().losses(format))
+        assert "which token" in " ".join(plain().export_losses(format))
         named = plain().with_roles(bos="<start>", eos="<end>")
-        assert "which token " not in " ".join(named.losses(format))
+        assert "which token " not in " ".join(named.export_losses(format))
         assert named.export(tmp_path / format, format, lossy=True).exists()
 
 
@@ -243,7 +243,7 @@ def test_the_command_gives_roles(tmp_path: Path) -> None:
 def test_training_gives_roles(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("hello hello")
     words = ["train", "text", "--vocab-size", "262", "--out", "tok"]
-    words += [word for name in NAMES for word in ("--special", name)]
+    words += [word for name in NAMES for word in ("--special-token", name)]
     run(*words, "--eos-token", "<end>", cwd=tmp_path)
     assert bytepair.load(tmp_path / "tok").roles == {"eos": "<end>"}
     refused = run(*words, "--eos-token", "<no>", cwd=tmp_path, code=1)

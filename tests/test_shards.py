@@ -18,7 +18,7 @@ from contextlib import nullcontext
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 import pyarrow as pa
@@ -68,7 +68,7 @@ def wide() -> bytepair.Tokenizer:
 
 def expected(source: Path, tok: bytepair.Tokenizer, **options: Any) -> list[list[int]]:
     documents = [t for b in bytepair.read_documents(source) for t in b.column(0).to_pylist()]
-    return tok.encode_batch(documents, **options)
+    return [tok.encode(text, **options) for text in documents]
 
 
 def listing(folder: Path) -> dict[str, bytes]:
@@ -376,7 +376,7 @@ def test_what_is_left_out_is_recorded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     options: dict[str, Any] = {
-        "on_error": "skip", "max_document_bytes": 50_000, "tokens_per_shard": 2000,
+        "errors": "skip", "max_document_bytes": 50_000, "tokens_per_shard": 2000,
     }  # fmt: skip
     made = shards.write(damaged, trained, tmp_path / "out", **options)
     places = [(Path(s["input"]).name, s["first"], s["rows"]) for s in made.skipped]
@@ -413,10 +413,10 @@ def test_a_run_that_ended_with_an_error_goes_on_leaving_out(
     with pytest.raises(CorpusError, match="row 20"):
         shards.write(damaged, trained, tmp_path / "out", **options)
     assert (tmp_path / "out" / manifest.PROGRESS / "000000.json").exists()
-    shards.write(damaged, trained, tmp_path / "out", on_error="skip", **options)
-    shards.write(damaged, trained, tmp_path / "whole", on_error="skip", **options)
+    shards.write(damaged, trained, tmp_path / "out", errors="skip", **options)
+    shards.write(damaged, trained, tmp_path / "whole", errors="skip", **options)
     assert listing(tmp_path / "out") == listing(tmp_path / "whole")
-    with pytest.raises(ShardError, match="another on_error"):
+    with pytest.raises(ShardError, match="another errors"):
         shards.write(damaged, trained, tmp_path / "out", **options)
 
 
@@ -450,11 +450,11 @@ def test_a_run_that_leaves_out_all_is_an_error(
     if processes > 1:
         write = partial(bytepair.distributed.shard, rank=0, world_size=1)
     with pytest.raises(CorpusError, match=message):
-        write(tmp_path / name, trained, out, on_error="skip")
+        write(tmp_path / name, trained, out, errors="skip")
     assert not (out / manifest.NAME).exists()
     if processes == 1:
         (tmp_path / "b.txt").write_text("text")
-        made = shards.write([tmp_path / name, tmp_path / "b.txt"], trained, out, on_error="skip")
+        made = shards.write([tmp_path / name, tmp_path / "b.txt"], trained, out, errors="skip")
         assert (made.documents, len(made.skipped)) == (1, 1)
 
 
@@ -472,10 +472,10 @@ def test_a_folder_that_is_refused_stays_as_it_is(
 
 
 def test_options_are_the_same_wherever_they_stand() -> None:
-    options = job.ShardOptions.__annotations__
-    assert list(inspect.signature(job.make_job).parameters)[2:] == list(options)
-    described = inspect.getdoc(write.write) or ""
-    assert all(f"\n    {name}: " in described for name in options)
+    fields = job.ShardOptions.__annotations__
+    assert get_type_hints(job.ShardKeywords) == get_type_hints(job.ShardOptions)
+    described = inspect.getdoc(job.ShardOptions) or ""
+    assert all(f"\n    {name}: " in described for name in fields)
 
 
 def test_options_that_cannot_be(corpus: Path, tmp_path: Path, wide: bytepair.Tokenizer) -> None:
@@ -483,7 +483,7 @@ def test_options_that_cannot_be(corpus: Path, tmp_path: Path, wide: bytepair.Tok
         ({"format": "nanogpt"}, "reads ids as uint16, and this vocabulary goes up to 70,000"),
         ({"format": "x"}, "no format 'x'; there are bytepair, llmc"),
         ({"tokens_per_shard": 0}, "tokens_per_shard is 0"),
-        ({"on_error": "ignore"}, "on_error is 'ignore'"),
+        ({"errors": "ignore"}, "errors is 'ignore'"),
     ]:
         with pytest.raises(ShardError, match=message):
             shards.write(corpus, wide, tmp_path / "out", **options)  # type: ignore[arg-type]
@@ -588,7 +588,7 @@ def test_memory_is_bounded_whatever_the_texts_of_a_row_group(
         tok, source, out = bytepair.load(sys.argv[1]), sys.argv[2], sys.argv[2] + "-out"
         bytepair.shards.write(bytepair.sample.paths(), tok, out + "-small")
         before = peak_mb()
-        options = dict(threads=2, on_error="skip", max_document_bytes=32_000_000)
+        options = dict(threads=2, errors="skip", max_document_bytes=32_000_000)
         made = bytepair.shards.write(source, tok, out, **options)
         print(made.documents, peak_mb() - before)
     """

@@ -108,7 +108,7 @@ def test_ids_of_32_bits(
         pa.table({"text": ["one text " * 100_000, "é <|far|>"]}), tmp_path / "in/e.parquet"
     )
     tok = bytepair.Tokenizer.from_ranks(
-        trained.mergeable_ranks, pattern=trained.pattern, special_tokens={"<|far|>": 1 << 16}
+        trained.mergeable_ranks(), pattern=trained.pattern, special_tokens={"<|far|>": 1 << 16}
     )
     options = {"tokens_per_shard": 20_000, "bos": "<|far|>", "eos": "<|far|>"}
     expected = through_arrow(tmp_path / "in", tok, tmp_path / "slow", **options)
@@ -188,7 +188,7 @@ def test_other_files_come_through_arrow(tmp_path: Path, trained: bytepair.Tokeni
     (tmp_path / "in" / "b5.txt").write_text("between", encoding="utf-8")
     pq.write_table(pa.table({"other": WORDS}), tmp_path / "in" / "d.parquet")
     pq.write_table(pa.table({"text": pa.array([b"a"])}), tmp_path / "in" / "e.parquet")
-    options: dict[str, Any] = {"on_error": "skip", "tokens_per_shard": 10_000}
+    options: dict[str, Any] = {"errors": "skip", "tokens_per_shard": 10_000}
     expected = through_arrow(tmp_path / "in", trained, tmp_path / "slow", **options)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rows, "FILES", 2)
@@ -200,9 +200,9 @@ def test_other_files_come_through_arrow(tmp_path: Path, trained: bytepair.Tokeni
     assert found == expected
 
 
-@pytest.mark.parametrize("on_error", ["raise", "skip"])
+@pytest.mark.parametrize("errors", ["strict", "skip"])
 def test_what_the_core_cannot_read(
-    on_error: str, tmp_path: Path, trained: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch
+    errors: str, tmp_path: Path, trained: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Texts that are too long or not UTF-8, and damage, amid a row group of many parts."""
     texts = [text.encode() for text in WORDS]
@@ -215,13 +215,13 @@ def test_what_the_core_cannot_read(
     data = bytearray((tmp_path / "in" / "b.parquet").read_bytes())
     data[len(data) // 2 : len(data) // 2 + 50] = bytes(50)
     (tmp_path / "in" / "b.parquet").write_bytes(data)
-    options = {"on_error": on_error, "max_document_bytes": 50_000, "tokens_per_shard": 7000}
+    options = {"errors": errors, "max_document_bytes": 50_000, "tokens_per_shard": 7000}
     for size in (3000, 20_000, 10**6):
         monkeypatch.setattr(rows, "BATCH_BYTES", size)
         monkeypatch.setattr(documents, "BATCH_BYTES", size)
         expected = through_arrow(tmp_path / "in", trained, tmp_path / f"slow{size}", **options)
         assert written(tmp_path / "in", trained, tmp_path / f"fast{size}", **options) == expected
-    if on_error == "skip":
+    if errors == "skip":
         reasons = [left["reason"] for left in shards.Manifest.load(tmp_path / "fast3000").skipped]
         assert any("60,000 bytes" in reason for reason in reasons)
         assert len(reasons) > 4
@@ -236,7 +236,7 @@ def test_damage_anywhere(tmp_path: Path, trained: bytepair.Tokenizer) -> None:
         for _ in range(picked.choice([1, 8])):
             other[picked.randrange(len(other) - 3000)] ^= 1 << picked.randrange(8)
         damaged.write_bytes(other)
-        options = {"on_error": "skip", "tokens_per_shard": 9000}
+        options = {"errors": "skip", "tokens_per_shard": 9000}
         expected = through_arrow(damaged, trained, tmp_path / f"slow{number}", **options)
         assert written(damaged, trained, tmp_path / f"fast{number}", **options) == expected
 

@@ -75,14 +75,14 @@ def workers() -> Iterator[dict[str, Worker]]:
 def files(tmp_path_factory: pytest.TempPathFactory, trained: bytepair.Tokenizer) -> list[str]:
     """A tokenizer for each way to split, and one that merges as Hugging Face does."""
     folder = tmp_path_factory.mktemp("simd")
-    ranks = trained.mergeable_ranks
+    ranks = trained.mergeable_ranks()
     patterns = [
         *bytepair.PATTERNS.values(),
         r"\p{L}+|\p{N}{1,2}|[^\p{L}\p{N}]",
         r"\w+(?=\W\W)|\W|\w",
     ]
     made = [bytepair.Tokenizer.from_ranks(ranks, pattern=pattern) for pattern in patterns]
-    made.append(bytepair.Tokenizer.from_merges(ranks, trained.merges, pattern="gpt4"))
+    made.append(bytepair.Tokenizer.from_merges(ranks, trained.merges(), pattern="gpt4"))
     paths = [folder / f"{number}.bytepair" for number in range(len(made))]
     for tok, path in zip(made, paths, strict=True):
         path.write_bytes(tok.to_bytes())

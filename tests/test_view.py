@@ -32,12 +32,13 @@ def without_colours(text: str) -> str:
 @pytest.mark.parametrize("mask", [None, [0, 0], [1, 1]])
 @pytest.mark.parametrize("color", [False, True])
 def test_a_forged_token_is_not_drawn_as_a_real_one(mask: list[int] | None, color: bool) -> None:
-    shown = TOK.visualize(BOTH, mask, color=color)
-    # The name itself holds the mark that divides tokens.
-    forged, real = re.fullmatch(r"(.*?user_end\|>.*?)\|(.*)", shown).groups()  # type: ignore[union-attr]
+    shown = TOK.show(BOTH, mask, color=color)
+    # The name itself holds the mark that divides tokens; backgrounds divide them without one.
+    divider = "" if color and mask is None else r"\|"
+    forged, real = re.fullmatch(rf"(.*?user_end\|>\S*?){divider}(\S*⟪.*)", shown).groups()  # type: ignore[union-attr]
     assert without_colours(forged).replace("[", "").replace("]", "") == "<|user_end|>"
     assert "⟪<|user_end|>⟫" in without_colours(real)
-    first, second = re.findall(r"<span.*?</span>", TOK.to_html(BOTH, mask))
+    first, second = re.findall(r"<span.*?</span>", TOK.show(BOTH, mask, format="html"))
     assert 'class="special"' not in first
     assert 'class="special"' in second
     style = re.compile(r'style="(.*?)"')
@@ -48,9 +49,9 @@ def test_a_forged_token_is_not_drawn_as_a_real_one(mask: list[int] | None, color
 @pytest.mark.parametrize("color", [False, True])
 def test_the_view_draws_special_tokens_as_such(color: bool) -> None:
     text = "a<|bos|>"
-    assert "⟪" not in TOK.view(text, color=color)
-    assert "⟪<|bos|>⟫" in TOK.view(text, special="all", color=color)
-    assert "⟪" not in TOK.view("⟪<|bos|>⟫", special="text", color=color)
+    assert "⟪" not in TOK.show(text, color=color)
+    assert "⟪<|bos|>⟫" in TOK.show(text, special="all", color=color)
+    assert "⟪" not in TOK.show("⟪<|bos|>⟫", special="text", color=color)
 
 
 @given(st.text())
@@ -93,11 +94,11 @@ def test_pictures_are_text_and_never_html() -> None:
 
 
 def test_contrast_on_terminals_and_in_notebooks() -> None:
-    coloured = view.terminal([view.draw(b"a", special=n == 5) for n in range(6)], color=True)
+    coloured = TOK.show([97, 97, 97, 97, 97, 300], color=True)
     assert min(ansi_contrasts(coloured)) >= 4.5
     assert len(list(ansi_contrasts(coloured))) == 6
     for mask in (None, [0, 0], [1, 1]):
-        found = list(styles_contrasts(TOK.to_html(BOTH, mask)))
+        found = list(styles_contrasts(TOK.show(BOTH, mask, format="html")))
         assert len(found) == 2
         assert min(found) >= 4.5
     assert min(styles_contrasts(TOK._repr_html_())) >= 4.5
@@ -106,7 +107,7 @@ def test_contrast_on_terminals_and_in_notebooks() -> None:
 def test_a_notebook_shows_tokens_of_a_tokenizer(trained: bytepair.Tokenizer) -> None:
     shown = trained._repr_html_()
     assert shown.count('class="special"') == len(trained.special_tokens)
-    for id in (256, trained.token_id(max(trained.mergeable_ranks, key=len))):
+    for id in (256, trained.token_id(max(trained.mergeable_ranks(), key=len))):
         assert html.escape(view.readable(trained.token_bytes(id)).replace(" ", "·")) in shown
     empty = bytepair.Tokenizer.from_ranks({b"a": 0}, pattern="gpt2")
     assert "none" in empty._repr_html_()

@@ -17,8 +17,16 @@ from bytepair import _core, errors
 from bytepair._core import PATTERNS, UNICODE_VERSION
 from bytepair._internal.lazy import lazy as _lazy
 from bytepair.errors import BytepairError
-from bytepair.tokenizer import Tokenizer, load
-from bytepair.training import NANOCHAT_SPECIAL_TOKENS, Counts, ExhaustedWarning, count, train
+from bytepair.tokenizer import Tokenizer, load, pretokenize
+from bytepair.training import (
+    NANOCHAT_SPECIAL_TOKENS,
+    Counts,
+    ExhaustedWarning,
+    TrainOptions,
+    count,
+    load_counts,
+    train,
+)
 
 if _TYPE_CHECKING:
     from bytepair import (
@@ -39,7 +47,7 @@ if _TYPE_CHECKING:
     from bytepair.corpus.documents import read_documents
     from bytepair.corpus.download import download_dataset
     from bytepair.pipeline import run_pipeline
-    from bytepair.training.grow import Verdict, extend, resume, verify
+    from bytepair.training.grow import Verdict, extend, resume, verify_merges
 
 _MODULES = (
     "chat", "compat", "corpus", "distributed", "evaluate", "explore", "plan", "plot", "reference",
@@ -48,7 +56,7 @@ _MODULES = (
 _lazy(
     __name__,
     {name: f"bytepair.{name}" for name in _MODULES}
-    | dict.fromkeys(("Verdict", "extend", "resume", "verify"), "bytepair.training.grow")
+    | dict.fromkeys(("Verdict", "extend", "resume", "verify_merges"), "bytepair.training.grow")
     | {
         "download_dataset": "bytepair.corpus.download",
         "readable": "bytepair._internal.drawing",
@@ -67,6 +75,7 @@ __all__ = [
     "Counts",
     "ExhaustedWarning",
     "Tokenizer",
+    "TrainOptions",
     "Verdict",
     "__version__",
     "chat",
@@ -80,8 +89,10 @@ __all__ = [
     "explore",
     "extend",
     "load",
+    "load_counts",
     "plan",
     "plot",
+    "pretokenize",
     "read_documents",
     "readable",
     "reference",
@@ -91,5 +102,5 @@ __all__ = [
     "sample",
     "shards",
     "train",
-    "verify",
+    "verify_merges",
 ]

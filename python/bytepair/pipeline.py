@@ -17,25 +17,25 @@ import os
 import shutil
 import time
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bytepair import _core
 from bytepair._internal.progress import Callback
-from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.source import Files, Input, Limits, Source
 from bytepair.errors import ShardError
 from bytepair.formats.files import FILE_NAME, write_whole
+from bytepair.shards.job import ShardOptions
 from bytepair.tokenizer import Tokenizer, load
 from bytepair.training.counting import count
-from bytepair.training.counts import Counts
-from bytepair.training.trainer import NANOCHAT_SPECIAL_TOKENS, TrainOptions, train
+from bytepair.training.counts import load_counts
+from bytepair.training.options import TrainOptions
+from bytepair.training.trainer import check, train
 
 if TYPE_CHECKING:
     from bytepair.shards import Report
-    from bytepair.shards.job import ShardOptions
 
 JOB: Final = "pipeline.json"
 #: What each step leaves, in order; the options of each stand under its name in the job.
@@ -64,17 +64,13 @@ class Result:
 def run_pipeline(
     source: Source,
     out: str | os.PathLike[str],
-    vocab_size: int = 65536,
+    training: TrainOptions = TrainOptions(),  # noqa: B008 - it is frozen
+    sharding: ShardOptions = ShardOptions(bos=True),  # noqa: B008
     *,
     pattern: str = "nanochat",
-    special_tokens: Sequence[str] = NANOCHAT_SPECIAL_TOKENS,
     max_chars: int | None = None,
     doc_cap: int | None = None,
-    format: str = "bytepair",
-    tokens_per_shard: int = 100_000_000,
-    bos: bool | str = True,
-    column: str = "text",
-    max_document_bytes: int = DOCUMENT_BYTES,
+    memory_limit: int | None = None,
     threads: int | None = None,
     progress: bool | Callback | None = None,
 ) -> Result:
@@ -86,16 +82,13 @@ def run_pipeline(
     Args:
         source: files, as in `bytepair.read_documents`.
         out: the folder; new, empty, or that of the same pipeline.
-        vocab_size: ids of the tokenizer.
+        training: what `bytepair.train` does with the counts.
+        sharding: what `bytepair.shards.write` makes; its `column`, `errors` and
+            `max_document_bytes` hold for counting, too.
         pattern: the split pattern: a name of `bytepair.PATTERNS` or a regular expression.
-        special_tokens: the special tokens of the tokenizer.
         max_chars: of the corpus, so many characters are trained on; all of it is sharded.
         doc_cap: of each document, so many characters are trained on.
-        format: of the shards, as in `bytepair.shards.write`.
-        tokens_per_shard: as there.
-        bos: as there.
-        column: the column or field with the text.
-        max_document_bytes: as in `bytepair.count` and `bytepair.shards.write`.
+        memory_limit: as in `bytepair.count`.
         threads: how many threads to use at most; None means all.
         progress: as in `bytepair.train`.
 
@@ -107,29 +100,29 @@ def run_pipeline(
 
     Example:
         >>> import bytepair, tempfile
+        >>> options = bytepair.TrainOptions(vocab_size=1000)
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     made = bytepair.run_pipeline(bytepair.sample.paths(), folder, vocab_size=1000)
+        ...     made = bytepair.run_pipeline(bytepair.sample.paths(), folder, options)
         >>> bool(made.report), made.report.manifest.documents, list(made.seconds)
         (True, 61, ['count', 'train', 'evaluate', 'shard', 'verify'])
     """
     from bytepair import shards
     from bytepair.shards import manifest
 
-    pattern = _core.pattern(pattern)
-    counting = {"pattern": pattern, "max_chars": max_chars, "doc_cap": doc_cap, "column": column}
-    sharding: ShardOptions = {
-        "format": format, "tokens_per_shard": tokens_per_shard, "bos": bos, "column": column,
-        "max_document_bytes": max_document_bytes,
+    counting = {
+        "pattern": _core.pattern(pattern), "max_chars": max_chars, "doc_cap": doc_cap,
+        "column": sharding.column, "errors": sharding.errors,
     }  # fmt: skip
-    TrainOptions(vocab_size, special_tokens, threads=threads).check(pattern)
-    files = _checked(source, vocab_size, special_tokens, counting, sharding)
+    limits = {"memory_limit": memory_limit, "max_document_bytes": sharding.max_document_bytes}
+    files = _checked(source, training, sharding, counting)
     folder = Path(out)
     job = {
         "inputs": [[file.name, file.size] for file in files],
         "counts": {**counting, "unicode": _core.UNICODE_VERSION},
-        "tokenizer": {"vocab_size": vocab_size, "special_tokens": list(special_tokens)},
-        "shards": sharding,
+        "tokenizer": asdict(training),
+        "shards": asdict(sharding),
     }
+    told: dict[str, Any] = {"threads": threads, "progress": progress}
     seconds: dict[str, float] = {}
 
     def step(name: str, run: Callable[[], Any]) -> Any:
@@ -140,37 +133,30 @@ def run_pipeline(
 
     with manifest.locked(folder):
         _begin(folder, job)
-        tok = _trained(
-            folder, files, step, vocab_size=vocab_size, special_tokens=special_tokens,
-            progress=progress, threads=threads,
-            counting={**counting, "max_document_bytes": max_document_bytes},
-        )  # fmt: skip
+        tok = _trained(folder, files, step, training, {**counting, **limits}, told)
         if not (folder / "evaluation.md").exists():
             step("evaluate", lambda: _evaluate(tok, folder / "evaluation.md"))
         step("shard", lambda: shards.write(
-            source, tok, folder / "shards", threads=threads, progress=progress, **sharding,
+            source, tok, folder / "shards", **told, **asdict(sharding)
         ))  # fmt: skip
         report = step("verify", lambda: shards.verify(folder / "shards", progress=progress))
     return Result(tok, report, seconds)
 
 
 def _checked(
-    source: Source,
-    vocab_size: int,
-    special_tokens: Sequence[str],
-    counting: dict[str, Any],
-    sharding: ShardOptions,
+    source: Source, training: TrainOptions, sharding: ShardOptions, counting: dict[str, Any]
 ) -> list[Input]:
     """Fail before the work if an option would fail after it; return the inputs."""
     from bytepair.shards.job import make_job
     from bytepair.shards.layout import layout
 
     Limits(counting["max_chars"], counting["doc_cap"])
+    check(training, counting["pattern"])
     # The bytes alone with the special tokens stand for the tokenizer that will be trained.
-    smallest = 256 + len(special_tokens)
-    bare = train([], smallest, pattern=counting["pattern"], special_tokens=special_tokens)
-    files = make_job(source, bare, **sharding).files
-    layout(sharding["format"]).dtype(vocab_size - 1)
+    bare = replace(training, vocab_size=training.smallest, initial_tokens=())
+    nothing = _core.Counts.from_items([], counting["pattern"])
+    files = make_job(source, Tokenizer(_core.train(nothing, bare)), sharding).files
+    layout(sharding.format).dtype(training.vocab_size - 1)
     return files
 
 
@@ -213,12 +199,9 @@ def _trained(
     folder: Path,
     files: list[Input],
     step: Callable[[str, Callable[[], Any]], Any],
-    *,
-    vocab_size: int,
-    special_tokens: Sequence[str],
+    training: TrainOptions,
     counting: dict[str, Any],
-    threads: int | None,
-    progress: bool | Callback | None,
+    told: dict[str, Any],
 ) -> Tokenizer:
     """The tokenizer: that of an earlier run, or trained on its counts, or on new ones."""
     home = folder / "tokenizer"
@@ -226,14 +209,12 @@ def _trained(
         return load(home)
     path, checkpoint = folder / "counts.parquet", folder / "counts.checkpoint"
     if not path.exists():
-        options: dict[str, Any] = {**counting, "threads": threads, "progress": progress}
-        counted = step("count", lambda: count(Files(files), checkpoint=checkpoint, **options))
+        found = Files(files)
+        counted = step("count", lambda: count(found, checkpoint=checkpoint, **counting, **told))
         counted.save(path)
     checkpoint.unlink(missing_ok=True)
-    tok: Tokenizer = step("train", lambda: train(
-        Counts.load(path), vocab_size, pattern=counting["pattern"], special_tokens=special_tokens,
-        threads=threads, progress=progress,
-    ))  # fmt: skip
+    counts = load_counts(path, pattern=counting["pattern"])
+    tok: Tokenizer = step("train", lambda: train(counts, **asdict(training), **told))
     tok.save(home, overwrite=True)  # the folder is this pipeline's
     return tok
 

@@ -23,6 +23,7 @@ def texts_become_ids_and_texts_again(tok: bytepair.Tokenizer) -> None:
     assert_type(tok.encode("a text"), list[int])
     assert_type(tok.encode("a text", special={"<|bos|>"}, prepend="<|bos|>"), list[int])
     assert_type(tok.encode_batch(["a", "b"], threads=2), list[list[int]])
+    assert_type(tok.encode_batch(["a"], pad_to=8).attention_mask, NDArray[np.uint8])
     assert_type(tok.decode([1, 2]), str)
     assert_type(tok.decode_bytes([1, 2]), bytes)
     assert_type(tok.decode_batch([[1], [2]]), list[str])
@@ -30,8 +31,8 @@ def texts_become_ids_and_texts_again(tok: bytepair.Tokenizer) -> None:
 
 
 def a_tokenizer_shows_its_values(tok: bytepair.Tokenizer) -> None:
-    assert_type(tok.mergeable_ranks, dict[bytes, int])
-    assert_type(tok.merges, list[tuple[bytes, bytes]])
+    assert_type(tok.mergeable_ranks(), dict[bytes, int])
+    assert_type(tok.merges(), list[tuple[bytes, bytes]])
     assert_type(tok.special_tokens, dict[str, int])
     assert_type(tok.to_tiktoken(), tiktoken.Encoding)
 

@@ -11,7 +11,6 @@ where there are colours it is light on dark. The same brackets in text are drawn
 from __future__ import annotations
 
 import html as markup
-import os
 import re
 from collections.abc import Iterable, Iterator
 from typing import Final, Literal, NamedTuple, Protocol
@@ -171,28 +170,6 @@ def readable(token: bytes, *, special: bool = False) -> str:
         ('<|bos|>', '⟪<|bos|>⟫')
     """
     return draw(token, special=special).plain()
-
-
-def terminal(tokens: Iterable[Drawn], *, color: bool | None = None) -> str:
-    """Show tokens side by side: on backgrounds in turn, or divided by `|` without colours.
-
-    A token that ends a line is followed by the end of the line, so that text keeps its shape.
-
-    Args:
-        tokens: the tokens, as `draw` gives them.
-        color: whether to use colours; None means: unless `NO_COLOR` is set.
-    """
-    if color is None:
-        color = not os.environ.get("NO_COLOR")
-    shown = []
-    for i, token in enumerate(tokens):
-        text = token.plain()
-        if color:
-            ink, back = SPECIAL if token.special else (16, COLORS[i % len(COLORS)])
-            strong = "1;" if token.special else ""
-            text = f"\x1b[{strong}38;5;{ink};48;5;{back}m{text}\x1b[0m"
-        shown.append(text + ("\n" if color and token.ends_line else ""))
-    return ("" if color else "|").join(shown)
 
 
 def _parts(text: str) -> Iterator[Fragment]:

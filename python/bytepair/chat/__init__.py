@@ -9,12 +9,13 @@ writes can become a special token.
     >>> tok = bytepair.train(["hi there, hello"], vocab_size=270)
     >>> talk = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
     >>> ids, mask = tok.render_conversation(talk)
-    >>> print(tok.visualize(ids, mask, color=False))
+    >>> print(tok.show(ids, mask, color=False))
     ⟪<|bos|>⟫|⟪<|user_start|>⟫|hi|⟪<|user_end|>⟫|⟪<|assistant_start|>⟫|[he]|[ll]|[o]|[⟪<|assistant_end|>⟫]
 
-The files: `template` (what a template is), `render` (one conversation), `batch` (whole data sets),
-`parse` (the way back, also while a model writes), `jinja` (templates of Hugging Face), `view`
-(pictures), `methods` (what of it is a method of `Tokenizer`).
+What is done with them are methods of `Tokenizer`; here is what these take and give. The files:
+`template` (what a template is), `renderer` (one conversation to segments), `batch` (whole data
+sets), `parser` (the way back, also while a model writes), `jinja` (templates of Hugging Face),
+`methods` (the methods).
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
@@ -27,14 +28,11 @@ from bytepair.chat.parser import (
     PartEnd,
     PartStart,
     TextDelta,
-    parse,
 )
-from bytepair.chat.renderer import render, render_for_completion
 from bytepair.chat.template import CHATML, LLAMA3, NANOCHAT, Part, Role, Special, Template
-from bytepair.chat.view import Html, to_html, visualize
 
 if _TYPE_CHECKING:
-    from bytepair.chat.batch import RenderedBatch, render_batch
+    from bytepair.chat.batch import RenderedBatch
     from bytepair.chat.jinja import JinjaTemplate
 
 _lazy(
@@ -42,7 +40,6 @@ _lazy(
     {
         "RenderedBatch": "bytepair.chat.batch",
         "JinjaTemplate": "bytepair.chat.jinja",
-        "render_batch": "bytepair.chat.batch",
     },
 )
 
@@ -50,7 +47,6 @@ __all__ = [
     "CHATML",
     "LLAMA3",
     "NANOCHAT",
-    "Html",
     "JinjaTemplate",
     "MessageEnd",
     "MessageStart",
@@ -63,10 +59,4 @@ __all__ = [
     "Special",
     "Template",
     "TextDelta",
-    "parse",
-    "render",
-    "render_batch",
-    "render_for_completion",
-    "to_html",
-    "visualize",
 ]

@@ -11,21 +11,18 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
-from bytepair.chat.renderer import nothing_to_learn, writer
-from bytepair.chat.segments import Conversation, Segments, Truncate
-from bytepair.chat.template import NANOCHAT, Template
+from bytepair.chat.renderer import nothing_to_learn
+from bytepair.chat.segments import Conversation, Segments
 from bytepair.errors import ConversationError, SpecialTokenError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from bytepair.chat.jinja import JinjaTemplate
 
 #: Conversations, a path to jsonl or parquet, or an Arrow table or column.
 ConversationSource: TypeAlias = "Iterable[Conversation] | str | os.PathLike[str] | Any"
@@ -96,77 +93,58 @@ class RenderedBatch:
         return pa.LargeListArray.from_arrays(pa.array(self.offsets), pa.array(values))
 
 
-def render_batch(
-    tokenizer: _core.Tokenizer,
-    conversations: ConversationSource,
-    *,
-    template: Template | JinjaTemplate = NANOCHAT,
-    max_tokens: int | None = 2048,
-    truncate: Truncate = "tokens",
-    untrained: Literal["error", "keep", "drop"] = "error",
-    pad_to: int | None = None,
-    pack_to: int | None = None,
-    pad: str | None = None,
-    ignore_index: int | None = None,
-    threads: int | None = None,
-) -> RenderedBatch:
-    """Render many conversations; `Tokenizer.render_batch` says it all."""
+def row_width(pad_to: int | None, pack_to: int | None) -> int | None:
+    """How many ids a row has; None if there are no rows."""
     if pad_to is not None and pack_to is not None:
         raise ValueError("pass pad_to for one conversation a row, or pack_to for several, not both")
     width = pad_to if pad_to is not None else pack_to
-    if width is not None:
-        if width < 1:
-            raise ValueError(f"rows of {width} ids hold nothing; make them wider")
-        max_tokens = width if max_tokens is None else min(max_tokens, width)
-    write = writer(tokenizer, template)
+    if width is not None and width < 1:
+        raise ValueError(f"rows of {width} ids hold nothing; make them wider")
+    return width
+
+
+def written(writer: Any, conversations: ConversationSource) -> Segments:
+    """The segments of all conversations; an error names the conversation."""
     out = Segments()
     for number, conversation in enumerate(read(conversations)):
         try:
-            write.write(conversation, out)
+            writer.write(conversation, out)
         except ConversationError as error:
             raise ConversationError(f"conversation {number}: {error}") from None
-    ids, mask, offsets = out.encode(
-        tokenizer, join=write.join, max_tokens=max_tokens, truncate=truncate, threads=threads
-    )
-    ids = ids.view(np.int32)
-    if untrained != "keep":
-        ids, mask, offsets = _checked(ids, mask, offsets, untrained, max_tokens)
-    batch = RenderedBatch(ids, mask, offsets=offsets)
-    if width is not None:
-        filler = _pad_id(tokenizer, pad or template.padding())
-        batch = _rows(batch, width, filler, packed=pack_to is not None)
-    return batch if ignore_index is None else _labelled(batch, ignore_index)
+    return out
 
 
-def _checked(
-    ids: NDArray[np.int32],
+def checked(
+    ids: NDArray[np.uint32],
     mask: NDArray[np.uint8],
     offsets: NDArray[np.int64],
-    untrained: str,
+    on_untrained: str,
     max_tokens: int | None,
-) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.int64]]:
-    """Fail at, or drop, conversations whose mask is all 0 or all 1."""
+) -> RenderedBatch:
+    """A ragged batch; fail at, or drop, conversations whose mask is all 0 or all 1."""
+    batch = RenderedBatch(ids.view(np.int32), mask, offsets=offsets)
     lengths = np.diff(offsets)
     some = lengths > 0
     trained = np.zeros(len(lengths), np.int64)
     if some.any():
         trained[some] = np.add.reduceat(mask, offsets[:-1][some], dtype=np.int64)
     bad = (trained == 0) | (trained == lengths)
-    if not bad.any():
-        return ids, mask, offsets
-    if untrained == "error":
+    if on_untrained == "keep" or not bad.any():
+        return batch
+    if on_untrained == "error":
         first = int(np.argmax(bad))
         why = nothing_to_learn(int(trained[first]), int(lengths[first]), max_tokens)
         raise ConversationError(
-            f'conversation {first}: {why}, or untrained="drop" to leave such conversations out '
+            f'conversation {first}: {why}, or on_untrained="drop" to leave such conversations out '
             f"({int(bad.sum())} of {len(bad)})"
         )
     keep = np.repeat(~bad, lengths)
     kept = np.concatenate([[0], np.cumsum(lengths[~bad])]).astype(np.int64)
-    return ids[keep], mask[keep], kept
+    return RenderedBatch(batch.input_ids[keep], mask[keep], offsets=kept)
 
 
-def _pad_id(tokenizer: _core.Tokenizer, name: str | None) -> int:
+def pad_id(tokenizer: _core.Tokenizer, name: str | None) -> int:
+    """The id of the special token that fills rows."""
     special = tokenizer.special_tokens
     if name is None or name not in special:
         raise SpecialTokenError(
@@ -176,7 +154,7 @@ def _pad_id(tokenizer: _core.Tokenizer, name: str | None) -> int:
     return special[name]
 
 
-def _rows(batch: RenderedBatch, width: int, filler: int, *, packed: bool) -> RenderedBatch:
+def laid_out(batch: RenderedBatch, width: int, filler: int, *, packed: bool) -> RenderedBatch:
     """Lay conversations out in rows, each in one of its own or packed."""
     assert batch.offsets is not None
     lengths = np.diff(batch.offsets)
@@ -196,7 +174,8 @@ def _rows(batch: RenderedBatch, width: int, filler: int, *, packed: bool) -> Ren
     return RenderedBatch(ids, mask, conversations=conversations)
 
 
-def _labelled(batch: RenderedBatch, ignore_index: int) -> RenderedBatch:
+def labelled(batch: RenderedBatch, ignore_index: int) -> RenderedBatch:
+    """The batch with labels: the id where it is trained on, else `ignore_index`."""
     labels = np.where(batch.loss_mask == 1, batch.input_ids, np.int32(ignore_index))
     return RenderedBatch(
         batch.input_ids, batch.loss_mask, labels, batch.offsets, batch.conversations

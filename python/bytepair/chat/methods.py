@@ -1,16 +1,16 @@
-"""What of `bytepair.chat` is a method of `Tokenizer`; each calls one function."""
+"""Conversations in, ids and a mask out, and back: what of `bytepair.chat` a `Tokenizer` does."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from bytepair import _core
-from bytepair.chat.parser import parse
-from bytepair.chat.renderer import render, render_for_completion
-from bytepair.chat.segments import Conversation, Truncate, Untrained
+from bytepair.chat.parser import Parser
+from bytepair.chat.renderer import nothing_to_learn, role_of, writer
+from bytepair.chat.segments import Conversation, OnUntrained, Segments, Truncate, messages_of
 from bytepair.chat.template import NANOCHAT, Template
-from bytepair.chat.view import Html, summary, to_html, visualize
+from bytepair.errors import ConversationError
 
 if TYPE_CHECKING:
     from bytepair.chat.batch import ConversationSource, RenderedBatch
@@ -25,11 +25,11 @@ class ChatMethods(_core.Tokenizer):
     def render_conversation(
         self,
         conversation: Conversation,
-        max_tokens: int | None = 2048,
+        max_tokens: int | None = None,
         *,
         template: Template | JinjaTemplate = NANOCHAT,
         truncate: Truncate = "tokens",
-        untrained: Untrained = "error",
+        on_untrained: OnUntrained = "error",
     ) -> tuple[list[int], list[int]]:
         """Render a conversation to train on.
 
@@ -37,11 +37,11 @@ class ChatMethods(_core.Tokenizer):
             conversation: `{"messages": [{"role": ..., "content": ...}, ...]}`, or the list of
                 messages. Under nanochat's template, the content of the assistant may be a list of
                 parts: `{"type": "text" | "python" | "python_output", "text": ...}`.
-            max_tokens: keep so many ids at most; None keeps all.
+            max_tokens: keep so many ids at most; None, the default, keeps all.
             template: how the conversation is written.
             truncate: "tokens" cuts after `max_tokens` ids, as nanochat does; "messages" drops whole
                 messages from the end until it fits.
-            untrained: "error" refuses a mask that is all 0 or all 1, "keep" returns it.
+            on_untrained: "error" refuses a mask that is all 0 or all 1, "keep" returns it.
 
         Returns:
             The ids, and a mask of the same length: 1 where the model is trained on the id.
@@ -59,14 +59,15 @@ class ChatMethods(_core.Tokenizer):
             >>> mask
             [0, 0, 0, 0, 0, 0, 1, 1, 1]
         """
-        return render(
-            self,
-            conversation,
-            template=template,
-            max_tokens=max_tokens,
-            truncate=truncate,
-            untrained=untrained,
+        write, out = writer(self, template), Segments()
+        write.write(conversation, out)
+        ids, mask, _ = out.encode(
+            self, join=write.join, max_tokens=max_tokens, truncate=truncate, threads=1
         )
+        trained = int(mask.sum())
+        if on_untrained == "error" and trained in (0, len(mask)):
+            raise ConversationError(nothing_to_learn(trained, len(mask), max_tokens))
+        return ids.tolist(), mask.tolist()
 
     def render_for_completion(
         self,
@@ -92,16 +93,26 @@ class ChatMethods(_core.Tokenizer):
             >>> tok.decode(ids)
             '<|bos|><|user_start|>hi<|user_end|><|assistant_start|>'
         """
-        return render_for_completion(self, conversation, template=template)
+        messages = messages_of(conversation)
+        if role_of(len(messages) - 1, messages[-1]) == template.prompted:
+            messages = messages[:-1]
+        if not messages:
+            raise ConversationError("there is nothing before the message that is to be completed")
+        fields = conversation if isinstance(conversation, dict | Mapping) else {}
+        write, out = writer(self, template), Segments()
+        write.write({**fields, "messages": messages}, out)
+        write.prime(out)
+        ids, _, _ = out.encode(self, join=write.join, max_tokens=None, truncate="tokens", threads=1)
+        return list(ids.tolist())
 
     def render_batch(
         self,
         conversations: ConversationSource,
         *,
         template: Template | JinjaTemplate = NANOCHAT,
-        max_tokens: int | None = 2048,
+        max_tokens: int | None = None,
         truncate: Truncate = "tokens",
-        untrained: Literal["error", "keep", "drop"] = "error",
+        on_untrained: Literal["error", "keep", "drop"] = "error",
         pad_to: int | None = None,
         pack_to: int | None = None,
         pad: str | None = None,
@@ -115,10 +126,10 @@ class ChatMethods(_core.Tokenizer):
                 conversation or its list of messages) or of a parquet file with a column
                 `messages`; or an Arrow table or column.
             template: how conversations are written.
-            max_tokens: keep so many ids of each at most; None keeps all. Rows limit it too.
+            max_tokens: keep so many ids of each at most; None keeps all that fits a row.
             truncate: what truncation may cut, as in `render_conversation`.
-            untrained: what happens to a conversation whose mask is all 0 or all 1: "error", "keep",
-                or "drop" to leave it out.
+            on_untrained: what happens to a conversation whose mask is all 0 or all 1: "error",
+                "keep", or "drop" to leave it out.
             pad_to: put each conversation in a row of so many ids.
             pack_to: put conversations side by side in rows of so many ids, best fit; none is cut at
                 the end of a row, so each begins with its first id.
@@ -141,21 +152,21 @@ class ChatMethods(_core.Tokenizer):
             >>> tok.render_batch([talk, talk, talk], pack_to=20, ignore_index=-1).labels.shape
             (2, 20)
         """
-        from bytepair.chat.batch import render_batch
+        from bytepair.chat import batch
 
-        return render_batch(
-            self,
-            conversations,
-            template=template,
-            max_tokens=max_tokens,
-            truncate=truncate,
-            untrained=untrained,
-            pad_to=pad_to,
-            pack_to=pack_to,
-            pad=pad,
-            ignore_index=ignore_index,
-            threads=threads,
+        width = batch.row_width(pad_to, pack_to)
+        if width is not None:
+            max_tokens = width if max_tokens is None else min(max_tokens, width)
+        write = writer(self, template)
+        out = batch.written(write, conversations)
+        ids, mask, offsets = out.encode(
+            self, join=write.join, max_tokens=max_tokens, truncate=truncate, threads=threads
         )
+        made = batch.checked(ids, mask, offsets, on_untrained, max_tokens)
+        if width is not None:
+            filler = batch.pad_id(self, pad or template.padding())
+            made = batch.laid_out(made, width, filler, packed=pack_to is not None)
+        return made if ignore_index is None else batch.labelled(made, ignore_index)
 
     def parse_conversation(
         self, ids: Iterable[int], *, template: Template = NANOCHAT
@@ -182,55 +193,8 @@ class ChatMethods(_core.Tokenizer):
             >>> tok.parse_conversation(ids) == {"messages": talk}
             True
         """
-        return parse(ids, self, template=template)
-
-    def visualize(
-        self,
-        ids: Sequence[int],
-        mask: Sequence[int] | None = None,
-        with_ids: bool = False,
-        *,
-        color: bool | None = None,
-    ) -> str:
-        """Show ids as their tokens, divided by `|`, for a terminal.
-
-        Special tokens stand in `⟪` and `⟫`, which no text does, and with colours are reversed.
-
-        Args:
-            ids: the ids.
-            mask: if given, tokens are green where it is 1 and red where it is 0.
-            with_ids: whether each token is followed by its id, in grey.
-            color: whether to use colours; None means: unless `NO_COLOR` is set. Without them,
-                tokens that are trained on stand in square brackets.
-
-        Example:
-            >>> import bytepair
-            >>> tok = bytepair.train(["hi"], vocab_size=265)
-            >>> tok.visualize(tok.encode("hi"), [0, 1], color=False)
-            'h|[i]'
-        """
-        return visualize(self, ids, mask, with_ids=with_ids, color=color)
-
-    def to_html(self, ids: Sequence[int], mask: Sequence[int] | None = None) -> Html:
-        """Show ids as their tokens in a notebook; ids appear when the mouse is over a token.
-
-        Special tokens are light on dark, text is dark on light.
-
-        Args:
-            ids: the ids.
-            mask: if given, tokens are green where it is 1 and red where it is 0.
-
-        Returns:
-            A `str` of HTML that a notebook shows as such.
-
-        Example:
-            >>> import bytepair
-            >>> tok = bytepair.train(["hi"], vocab_size=265)
-            >>> "id 104" in tok.to_html(tok.encode("hi"))
-            True
-        """
-        return to_html(self, ids, mask)
-
-    def _repr_html_(self) -> str:
-        """The values that tell tokenizers apart and some tokens, as a notebook shows them."""
-        return summary(self)
+        parser = Parser(self, template)
+        for id in ids:
+            parser.feed(int(id))
+        parser.finish()
+        return parser.conversation

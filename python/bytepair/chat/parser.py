@@ -7,7 +7,7 @@ loop can act when a tool call is complete. `parse` runs it over ids that are all
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -254,14 +254,3 @@ def _starts(frame: list[_Piece], found: list[_Piece]) -> bool:
     if isinstance(wanted, str) and isinstance(last, str):
         return wanted.startswith(last)
     return wanted == last
-
-
-def parse(
-    ids: Iterable[int], tokenizer: _core.Tokenizer, *, template: Template = NANOCHAT
-) -> dict[str, Any]:
-    """Turn rendered ids back into the conversation; `Tokenizer.parse_conversation` says it all."""
-    parser = Parser(tokenizer, template)
-    for id in ids:
-        parser.feed(int(id))
-    parser.finish()
-    return parser.conversation

@@ -1,4 +1,4 @@
-"""A conversation and a template in, segments out, and from them ids and a mask."""
+"""A conversation and a template in, segments out."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bytepair import _core
-from bytepair.chat.segments import Conversation, Segments, Truncate, Untrained, messages_of
-from bytepair.chat.template import NANOCHAT, Part, Piece, Role, Special, Template
+from bytepair.chat.segments import Conversation, Segments, messages_of
+from bytepair.chat.template import Part, Piece, Role, Special, Template
 from bytepair.errors import ConversationError, SpecialTokenError
 
 if TYPE_CHECKING:
@@ -67,10 +67,10 @@ class TemplateWriter:
         """The messages with their indices, a leading system message joined to the next one."""
         numbered = list(enumerate(messages))
         separator = self.template.merge_system
-        if separator is None or _role_of(0, messages[0]) != "system":
+        if separator is None or role_of(0, messages[0]) != "system":
             return numbered
         first = self.template.alternate[0] if self.template.alternate else "user"
-        if len(messages) < 2 or _role_of(1, messages[1]) != first:
+        if len(messages) < 2 or role_of(1, messages[1]) != first:
             raise ConversationError(
                 f"message 0 is a system message, so message 1 must be from {first!r}: it is "
                 f"{'missing' if len(messages) < 2 else 'from ' + repr(messages[1]['role'])}"
@@ -79,7 +79,7 @@ class TemplateWriter:
         return [(1, {"role": first, "content": system + separator + then}), *numbered[2:]]
 
     def _role(self, index: int, place: int, message: Any) -> _Role:
-        name = _role_of(index, message)
+        name = role_of(index, message)
         turns = self.template.alternate
         if turns and name != turns[place % len(turns)]:
             raise ConversationError(
@@ -146,7 +146,8 @@ class _Role:
         return self.parts[kind]
 
 
-def _role_of(index: int, message: Any) -> str:
+def role_of(index: int, message: Any) -> str:
+    """The role of a message, which is a string."""
     role = message.get("role") if isinstance(message, dict | Mapping) else None
     if not isinstance(role, str):
         raise ConversationError(f'message {index} must be a mapping with a string under "role"')
@@ -177,64 +178,16 @@ def writer(tokenizer: _core.Tokenizer, template: Template | JinjaTemplate) -> An
 _last: TemplateWriter | None = None
 
 
-def render(
-    tokenizer: _core.Tokenizer,
-    conversation: Conversation,
-    *,
-    template: Template | JinjaTemplate = NANOCHAT,
-    max_tokens: int | None = 2048,
-    truncate: Truncate = "tokens",
-    untrained: Untrained = "error",
-) -> tuple[list[int], list[int]]:
-    """Render one conversation; `Tokenizer.render_conversation` says it all."""
-    write = writer(tokenizer, template)
-    out = Segments()
-    write.write(conversation, out)
-    ids, mask, _ = out.encode(
-        tokenizer, join=write.join, max_tokens=max_tokens, truncate=truncate, threads=1
-    )
-    trained = int(mask.sum())
-    if untrained == "error" and trained in (0, len(mask)):
-        raise ConversationError(nothing_to_learn(trained, len(mask), max_tokens))
-    return ids.tolist(), mask.tolist()
-
-
 def nothing_to_learn(trained: int, length: int, max_tokens: int | None) -> str:
     """Why a mask that is all 0 or all 1 is an error."""
     if trained:
         return (
             "the mask is all 1: the template trains on everything, the user's text too; say in the "
-            'template what is trained on, or pass untrained="keep"'
+            'template what is trained on, or pass on_untrained="keep"'
         )
     cut = max_tokens is not None and length >= max_tokens
     why = f"max_tokens={max_tokens} cut off what would be" if cut else "no message has text that is"
     return (
         f"the mask is all 0: {why} trained on; give the conversation a reply within the limit, or "
-        'pass untrained="keep" to have it all the same'
+        'pass on_untrained="keep" to have it all the same'
     )
-
-
-def render_for_completion(
-    tokenizer: _core.Tokenizer,
-    conversation: Conversation,
-    *,
-    template: Template | JinjaTemplate = NANOCHAT,
-) -> list[int]:
-    """Render a prompt; `Tokenizer.render_for_completion` says it all."""
-    messages = messages_of(conversation)
-    last = _role_of(len(messages) - 1, messages[-1])
-    if last == template.prompted:
-        messages = messages[:-1]
-    if not messages:
-        raise ConversationError("there is nothing before the message that is to be completed")
-    write = writer(tokenizer, template)
-    out = Segments()
-    if isinstance(conversation, dict | Mapping):
-        write.write({**conversation, "messages": messages}, out)
-    else:
-        write.write(messages, out)
-    write.prime(out)
-    ids, _, _ = out.encode(
-        tokenizer, join=write.join, max_tokens=None, truncate="tokens", threads=1
-    )
-    return list(ids.tolist())

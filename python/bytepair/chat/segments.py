@@ -21,7 +21,7 @@ Conversation: TypeAlias = "Mapping[str, Any] | Sequence[Mapping[str, Any]]"
 Truncate: TypeAlias = Literal["tokens", "messages"]
 
 #: What happens to a conversation whose mask is all 0 or all 1.
-Untrained: TypeAlias = Literal["error", "keep"]
+OnUntrained: TypeAlias = Literal["error", "keep"]
 
 
 @dataclass(slots=True)

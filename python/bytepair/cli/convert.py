@@ -24,7 +24,7 @@ from bytepair.cli import option
 @click.option("--source-format", help="The format to read.  [default: what the content says]")
 @click.option("--pattern", help="The split pattern, where the source does not hold one.")
 @click.option(
-    "--special",
+    "--special-tokens",
     help='The special tokens, where the source does not: {"<|bos|>": 1000}.',
 )
 @option.roles
@@ -33,7 +33,7 @@ from bytepair.cli import option
     is_flag=True,
     help="Give the tokens the ids that run.c of llama2.c expects; texts are to be encoded again.",
 )
-@option.force
+@option.overwrite
 @click.option("--lossy", is_flag=True, help="Leave out what cannot be read or written.")
 @click.option("--allow-pickle", is_flag=True, help="Read tokenizer.pkl; no code in it is run.")
 @click.option("--revision", help="The commit, tag or branch of owner/name.")
@@ -43,9 +43,9 @@ def convert(
     format: str | None,
     source_format: str | None,
     pattern: str | None,
-    special: str | None,
+    special_tokens: str | None,
     sentencepiece_ids: bool,
-    force: bool,
+    overwrite: bool,
     lossy: bool,
     allow_pickle: bool,
     revision: str | None,
@@ -60,7 +60,7 @@ def convert(
         source,
         source_format,
         pattern=pattern,
-        special_tokens=None if special is None else _special(special),
+        special_tokens=None if special_tokens is None else _special(special_tokens),
         lossy=lossy,
         allow_pickle=allow_pickle,
         revision=revision,
@@ -68,10 +68,10 @@ def convert(
     tokenizer = option.with_roles(tokenizer, roles)
     tokenizer = tokenizer.with_sentencepiece_ids() if sentencepiece_ids else tokenizer
     try:
-        path = tokenizer.export(target, format, lossy=lossy, overwrite=force)
+        path = tokenizer.export(target, format, lossy=lossy, overwrite=overwrite)
     except bytepair.errors.ArgumentError as error:
         raise click.BadParameter(str(error), param_hint="--format") from None
-    for lost in tokenizer.losses(format or target):
+    for lost in tokenizer.export_losses(format or target):
         click.echo(f"bytepair: not kept in {path}: {lost}", err=True)
     click.echo(f"{tokenizer.vocab_size:,} ids written to {path}")
 
@@ -81,7 +81,11 @@ def _special(text: str) -> dict[str, int]:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise click.BadParameter(f"this is no JSON: {error}", param_hint="--special") from None
+        raise click.BadParameter(
+            f"this is no JSON: {error}", param_hint="--special-tokens"
+        ) from None
     if not isinstance(found, dict) or not all(type(id) is int for id in found.values()):
-        raise click.BadParameter("an object of names and ids is expected", param_hint="--special")
+        raise click.BadParameter(
+            "an object of names and ids is expected", param_hint="--special-tokens"
+        )
     return found

@@ -26,11 +26,8 @@ from bytepair.cli import option
 @option.doc_cap
 @option.threads
 @option.column
-@click.option(
-    "--memory-limit",
-    type=option.number,
-    help="Bytes to hold while counting; the rest goes to disk.  [default: half the memory]",
-)
+@option.memory_limit
+@option.weight
 @option.errors
 @option.max_document_bytes
 @click.option(
@@ -39,7 +36,7 @@ from bytepair.cli import option
     help="Save here every few minutes; if it is there, go on from it.",
 )
 @option.rank
-@option.world
+@option.world_size
 @option.ray
 def count(
     source: tuple[str, ...],
@@ -50,8 +47,9 @@ def count(
     memory_limit: int | None,
     errors: Literal["strict", "replace"],
     checkpoint: Path | None,
+    weight: tuple[str, ...],
     rank: int | None,
-    world: int | None,
+    world_size: int | None,
     ray: bool,
     **options: Any,
 ) -> None:
@@ -59,16 +57,16 @@ def count(
 
     SOURCE: files, folders, globs or URLs, or - for text on standard input.
     """
-    if ray or rank is not None or world is not None:
+    if ray or rank is not None or world_size is not None:
         option.refuse(
             "ranks and Ray read all, strictly, and have marks instead of a checkpoint",
-            "max_chars", "errors", "checkpoint", "memory_limit",
+            "max_chars", "errors", "checkpoint", "memory_limit", "weight",
         )  # fmt: skip
         shared = bytepair.distributed.count(
             list(source),
             out,
             rank=rank,
-            world_size=world,
+            world_size=world_size,
             ray=ray,
             column=column,
             max_document_bytes=max_document_bytes,
@@ -81,16 +79,17 @@ def count(
         return
     if checkpoint is not None and "-" in source:
         raise click.UsageError("--checkpoint needs files: standard input cannot be read again")
-    counts = bytepair.count(
-        files=option.files(source),
-        max_chars=max_chars,
-        max_document_bytes=max_document_bytes,
-        column=column,
-        errors=errors,
-        memory_limit=memory_limit,
-        checkpoint=checkpoint,
-        **options,
-    )
+    options |= {
+        "column": column, "errors": errors, "max_chars": max_chars, "memory_limit": memory_limit,
+        "max_document_bytes": max_document_bytes, "checkpoint": checkpoint,
+    }  # fmt: skip
+
+    def counted(*names: str) -> bytepair.Counts:
+        return bytepair.count(files=option.files(names), **options)
+
+    if weight:
+        option.refuse("with --weight each source is counted alone", "max_chars", "checkpoint")
+    counts = option.weighted(source, weight, counted) if weight else counted(*source)
     counts.save(out)
     if checkpoint is not None:
         checkpoint.unlink()

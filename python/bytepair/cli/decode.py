@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from pathlib import Path
 
 import click
 
@@ -21,7 +20,7 @@ from bytepair.cli import option
 @click.option("--lines", is_flag=True, help="Each line is a document; end each with a newline.")
 def decode(
     ids: tuple[str, ...],
-    tokenizer: Path,
+    tokenizer: str,
     pattern: str | None,
     lines: bool,
 ) -> None:

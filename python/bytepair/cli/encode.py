@@ -40,7 +40,7 @@ PIECE_BYTES: Final = 1 << 20
 @click.option("--json", "as_json", is_flag=True, help="Write each as a JSON list.")
 def encode(
     files: tuple[Path, ...],
-    tokenizer: Path,
+    tokenizer: str,
     pattern: str | None,
     column: str,
     max_document_bytes: int,

@@ -18,9 +18,8 @@ measured = option.together(
     click.option(
         "--against",
         multiple=True,
-        help="What to compare with: a folder, a file, a published name "
-        f"({', '.join(bytepair.evaluate.PUBLISHED)}), or none; may be repeated.  "
-        "[default: gpt2, cl100k_base and o200k_base]",
+        help="What to compare with: a folder, a file, a published name such as gpt2, or none; may "
+        "be repeated.  [default: gpt2, cl100k_base and o200k_base]",
     ),
     click.option(
         "--train", multiple=True, help="Files, folders or globs of training text; may be repeated."
@@ -69,7 +68,7 @@ def evaluate(
     option.ending(sizes, ".csv", ".svg")
     option.ending(token_bytes, ".npy", ".pt")
     if token_bytes:  # before measuring, which takes a while: torch may be missing
-        own = bytepair.evaluate.open_tokenizer(options["tokenizer"])
+        own = bytepair.load(options["tokenizer"])
         bytepair.evaluate.save_token_bytes(own, token_bytes)
     found = found_for(**options)
     if sizes:
@@ -106,7 +105,7 @@ def found_for(
     if "none" in against and set(against) != {"none"}:
         raise click.UsageError("--against none contradicts the other --against; give one of them")
     found = bytepair.evaluate.measure(
-        bytepair.evaluate.open_tokenizer(tokenizer),
+        bytepair.load(tokenizer),
         name=_name(tokenizer, against),
         against=_rivals(against),
         texts=_texts(

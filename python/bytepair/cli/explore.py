@@ -60,8 +60,8 @@ def _opened(names: Sequence[str]) -> dict[str, bytepair.Tokenizer]:
     for name in names:
         short = Path(name).resolve().name if Path(name).exists() else name
         try:
-            found[name if short in found else short] = bytepair.evaluate.open_tokenizer(name)
-        except bytepair.evaluate.NotFetchedError as error:
+            found[name if short in found else short] = bytepair.load(name)
+        except bytepair.errors.NotFetchedError as error:
             missing.append(error)
     if missing and not found:
         raise missing[0]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import json
+from typing import Any
 
 import click
 
@@ -15,7 +16,7 @@ from bytepair.cli import option
     "bytepair inspect --text 'Hello world'",
     "bytepair inspect gpt2.tiktoken --pattern gpt2",
 )
-@click.argument("tokenizer", type=option.PATH, default="tokenizer")
+@click.argument("tokenizer", default="tokenizer")
 @option.pattern_of_file
 @click.option("--text", help="Show how this text is split.")
 @click.option(
@@ -24,23 +25,28 @@ from bytepair.cli import option
     default=12,
     help="How many tokens to list of each kind.",
 )
+@click.option("--json", "as_json", is_flag=True, help="Write the values as JSON, without tokens.")
 def inspect(
-    tokenizer: Path,
+    tokenizer: str,
     pattern: str | None,
     text: str | None,
     count: int,
+    as_json: bool,
 ) -> None:
     """Show a tokenizer's values, and its first, last and longest tokens.
 
-    TOKENIZER: the tokenizer folder or file.
+    TOKENIZER: a folder, a file or a published name, such as gpt2.
     """
-    option.one_of("text", "count")
+    option.one_of("text", "count", "as_json")
     tok = bytepair.load(tokenizer, pattern=pattern)
     if text is not None:
-        click.echo(tok.view(text, color=option.colored()))
+        click.echo(tok.show(text, color=option.colored()))
+        return
+    if as_json:
+        click.echo(json.dumps(_values(tok), ensure_ascii=False, indent=1))
         return
     names = [name for name, regex in bytepair.PATTERNS.items() if regex == tok.pattern]
-    merged = [token for token in tok.mergeable_ranks if len(token) > 1]
+    merged = [token for token in tok.mergeable_ranks() if len(token) > 1]
     longest = sorted(merged, key=len, reverse=True)
     rows = {
         "ids": f"{tok.vocab_size:,}",
@@ -60,6 +66,15 @@ def inspect(
     }
     for name, value in rows.items():
         click.echo(f"{name:>11}  {value}")
+
+
+def _values(tok: bytepair.Tokenizer) -> dict[str, Any]:
+    """The values that tell tokenizers apart, and what travels with them, by their Python names."""
+    names = (
+        "vocab_size", "merge_rule", "ignore_merges", "pattern", "unicode_version", "fingerprint",
+        "special_tokens", "roles", "chat_template", "notes",
+    )  # fmt: skip
+    return {name: getattr(tok, name) for name in names} | {"merges": len(tok.merges())}
 
 
 def _named(special: str) -> str:

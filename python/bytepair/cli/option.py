@@ -5,12 +5,15 @@ An option is written once, with its name, its type and its help; a command says 
 
 from __future__ import annotations
 
+import functools
 import inspect
+import operator
 import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, TypeVar
@@ -159,25 +162,62 @@ errors = click.option(
 pattern_of_file = click.option(
     "--pattern", help="The split pattern, where the file of the tokenizer does not hold one."
 )
+TOKENIZER_HELP: Final = "A folder, a file, or a published name such as gpt2."
 tokenizer = together(
-    path("--tokenizer", "-t", default="tokenizer", help="The tokenizer folder or file."),
+    click.option("--tokenizer", "-t", default="tokenizer", help=TOKENIZER_HELP),
     pattern_of_file,
 )
-shard_format = click.option(
-    "--format",
-    type=click.Choice(["bytepair", "llmc", "nanogpt", "megatron", "arrow"]),
-    default="bytepair",
-    help="Who shall read the shards.",
+vocab_size = click.option("--vocab-size", type=size, default=65536, help="Ids in all.")
+merging = together(
+    click.option(
+        "--ties",
+        type=TIES,
+        default="rustbpe",
+        help="Which of equal pairs is merged first. hf gives Hugging Face's merges, not its ids.",
+    ),
+    click.option("--min-count", type=number, default=1, help="Merge pairs that occur this often."),
 )
-tokens_per_shard = click.option(
-    "--tokens-per-shard", type=number, default="100M", help="The most tokens of a shard."
+training = together(
+    click.option(
+        "--special-token",
+        multiple=True,
+        help="A special token; may be repeated.  [default: nanochat's nine]",
+    ),
+    click.option("--no-special-tokens", is_flag=True, help="Train without special tokens."),
+    click.option(
+        "--reserved",
+        type=click.IntRange(min=0),
+        default=0,
+        help="Keep so many ids free for later special tokens.",
+    ),
+    click.option(
+        "--padded-to", type=number, default=1, help="Round the ids up to a multiple of this."
+    ),
+    click.option(
+        "--initial-token",
+        multiple=True,
+        help="A word that shall be a token in any case; may be repeated.",
+    ),
+    merging,
+    click.option("--max-token-bytes", type=number, help="Merge nothing that makes a longer token."),
+)
+memory_limit = click.option(
+    "--memory-limit",
+    type=number,
+    help="Bytes to hold while counting; the rest goes to disk.  [default: half the memory]",
+)
+weight = click.option(
+    "--weight",
+    multiple=True,
+    metavar="SOURCE=NUMBER",
+    help="Count this source so many times, such as code.parquet=2.5; may be repeated.",
 )
 rank = click.option(
     "--rank",
     type=click.IntRange(min=0),
     help="Do the share of this rank.  [default: the job array's]",
 )
-world = click.option("--world", type=number, help="How many ranks share the work.")
+world_size = click.option("--world-size", type=number, help="How many ranks share the work.")
 roles = together(
     click.option("--bos-token", help="The special token that begins a text."),
     click.option("--eos-token", help="The special token that ends a text."),
@@ -189,11 +229,44 @@ roles = together(
         help="A file with the chat template, in Jinja.",
     ),
 )
+
+
+def sharding(*, bos: bool) -> Callable[[Decorated], Decorated]:
+    """What the shards are; `shard_options` takes it."""
+    return together(
+        click.option(
+            "--format",
+            type=click.Choice(["bytepair", "llmc", "nanogpt", "megatron", "arrow"]),
+            default="bytepair",
+            help="Who shall read the shards.",
+        ),
+        click.option(
+            "--tokens-per-shard", type=number, default="100M", help="The most tokens of a shard."
+        ),
+        click.option(
+            "--bos/--no-bos", default=bos, help="Begin each document with the usual special token."
+        ),
+        click.option("--bos-token", help="Begin each document with this special token."),
+        click.option("--eos", is_flag=True, help="End each document with the usual special token."),
+        click.option("--eos-token", help="End each document with this special token."),
+        column,
+        max_document_bytes,
+        click.option(
+            "--errors",
+            type=click.Choice(["strict", "skip"]),
+            default="strict",
+            help="What cannot be read ends the run, or is left out and recorded.",
+        ),
+    )
+
+
 #: The role that each of these options gives a token.
 ROLES: Final = {
     "bos_token": "bos", "eos_token": "eos", "pad_token": "pad", "eot_token": "end_of_turn",
 }  # fmt: skip
-force = click.option("--force", is_flag=True, help="Replace another tokenizer that is there.")
+overwrite = click.option(
+    "--overwrite", is_flag=True, help="Replace another tokenizer that is there."
+)
 ray = click.option("--ray", is_flag=True, help="Let a Ray cluster do the work.")
 
 
@@ -212,6 +285,44 @@ def _standard_input() -> Path:
     with path.open("xb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file, 1 << 20)
     return path
+
+
+def train_options(options: dict[str, Any]) -> bytepair.TrainOptions:
+    """What training does, taken out of the options of a command."""
+    one_of("special_token", "no_special_tokens")
+    names = ("vocab_size", "reserved", "padded_to", "ties", "min_count", "max_token_bytes")
+    special = options.pop("special_token") or "nanochat"
+    return bytepair.TrainOptions(
+        special_tokens=() if options.pop("no_special_tokens") else special,
+        initial_tokens=options.pop("initial_token"),
+        **{name: options.pop(name) for name in names},
+    )
+
+
+def shard_options(options: dict[str, Any], **more: Any) -> bytepair.shards.ShardOptions:
+    """What the shards are, taken out of the options of a command."""
+    for role in ("bos", "eos"):
+        one_of(role, f"{role}_token")
+        usual, named = options.pop(role), options.pop(f"{role}_token")
+        more[role] = named or usual
+    names = ("format", "tokens_per_shard", "column", "max_document_bytes", "errors")
+    return bytepair.shards.ShardOptions(**{name: options.pop(name) for name in names}, **more)
+
+
+def weighted(
+    names: Sequence[str], weights: Sequence[str], count: Callable[[str], bytepair.Counts]
+) -> bytepair.Counts:
+    """The counts of sources, each by itself and times its weight, added up."""
+    known = dict.fromkeys(names, Fraction(1))
+    for said in weights:
+        name, _, value = said.rpartition("=")
+        if name not in known:
+            raise click.BadParameter(f"{name!r} is no SOURCE", param_hint="--weight")
+        if not re.fullmatch(r"[0-9]+(\.[0-9]+|/[1-9][0-9]*)?", value) or not Fraction(value):
+            raise click.BadParameter(f"{value!r} is no number above 0", param_hint="--weight")
+        known[name] = Fraction(value)
+    parts = [count(name).times(weight) for name, weight in known.items()]
+    return functools.reduce(operator.add, parts)
 
 
 def with_roles(tokenizer: bytepair.Tokenizer, options: Mapping[str, Any]) -> bytepair.Tokenizer:

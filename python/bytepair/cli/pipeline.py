@@ -17,26 +17,25 @@ from bytepair.cli import option
 )
 @option.sources
 @option.out_folder
-@click.option("--vocab-size", type=option.size, default=65536, help="Ids of the tokenizer.")
+@option.vocab_size
 @option.pattern
+@option.training
 @click.option("--max-chars", type=option.number, help="Train on so many characters; shard all.")
 @click.option("--doc-cap", type=option.number, help="Train on so many characters of each document.")
-@option.shard_format
-@option.tokens_per_shard
-@option.column
-@option.max_document_bytes
+@option.sharding(bos=True)
+@option.memory_limit
 @option.threads
 def pipeline(
     source: tuple[str, ...],
     out: Path,
-    vocab_size: int,
     **options: Any,
 ) -> None:
     """Count, train, evaluate, save, shard and verify; run it again to continue after a break.
 
     SOURCE: files, folders, globs or URLs.
     """
-    made = bytepair.run_pipeline(list(source), out, vocab_size, **options)
+    training, sharding = option.train_options(options), option.shard_options(options)
+    made = bytepair.run_pipeline(list(source), out, training, sharding, **options)
     for name, seconds in made.seconds.items():
         click.echo(f"{name:>8}  {seconds:,.1f} s")
     click.echo(repr(made.tokenizer))

@@ -26,14 +26,12 @@ from bytepair.cli import option
     "--chars-per-token", default=bytepair.plan.CHARS_PER_TOKEN, help="Characters of a token."
 )
 @click.option(
-    "--rate",
+    "--chars-per-second",
     type=option.number,
     default=f"{bytepair.plan.CHARS_PER_SECOND / 1e6:.0f}M",
     help="Characters encoded in a second.",
 )
-@click.option(
-    "--tokenizer", "-t", type=option.PATH, help="Measure both with this tokenizer instead."
-)
+@click.option("--tokenizer", "-t", help="Measure both with this tokenizer instead.")
 @option.pattern_of_file
 @click.option(
     "--text",
@@ -41,13 +39,13 @@ from bytepair.cli import option
     help="Files to measure on; may be repeated.  [default: the sample text]",
 )
 @click.option(
-    "--shards",
+    "--available",
     type=option.number,
     default=bytepair.plan.SHARDS,
     help="Shards of text that the data set has.",
 )
 @click.option(
-    "--shard-chars", type=option.number, default="250M", help="Characters of a shard of text."
+    "--chars-per-shard", type=option.number, default="250M", help="Characters of a shard of text."
 )
 def plan(
     params: int | None,
@@ -56,12 +54,12 @@ def plan(
     width: int | None,
     ratio: float,
     chars_per_token: float,
-    rate: float,
-    tokenizer: Path | None,
+    chars_per_second: float,
+    tokenizer: str | None,
     pattern: str | None,
     text: tuple[str, ...],
-    shards: int,
-    shard_chars: int,
+    available: int,
+    chars_per_shard: int,
 ) -> None:
     """Say what data the training of a model needs: tokens, text, shards, disk, time."""
     if vocab_size < 256:
@@ -73,11 +71,11 @@ def plan(
             "the tokenizer says it",
             "vocab_size",
             "chars_per_token",
-            "rate",
+            "chars_per_second",
         )
         tok = bytepair.load(tokenizer, pattern=pattern)
         files = option.files(text) or bytepair.sample.paths()
-        chars_per_token, rate = bytepair.plan.measure(tok, files=files)
+        chars_per_token, chars_per_second = bytepair.plan.measure(tok, files=files)
         vocab_size = tok.vocab_size
     needed = bytepair.plan.plan_data(
         params,
@@ -86,8 +84,8 @@ def plan(
         width=width,
         ratio=ratio,
         chars_per_token=chars_per_token,
-        chars_per_second=rate,
-        chars_per_shard=shard_chars,
-        available=shards,
+        chars_per_second=chars_per_second,
+        chars_per_shard=chars_per_shard,
+        available=available,
     )
     click.echo(str(needed))

@@ -7,6 +7,7 @@ import itertools
 import shutil
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ SENTENCE = "Hello, how art thou? 1234 times — 你好，世界! Привет, �
     "bytepair train corpus/ --vocab-size 32768 -o my-tokenizer",
     "bytepair train 'shards/*.parquet' --max-chars 2B --doc-cap 10000",
     "bytepair train counts.parquet  # from what bytepair count wrote",
+    "bytepair train news.parquet code.parquet --weight code.parquet=2.5",
     "cat book.txt | bytepair train - --vocab-size 1k",
 )
 @click.argument("source", nargs=-1)
@@ -35,45 +37,28 @@ SENTENCE = "Hello, how art thou? 1234 times — 你好，世界! Привет, �
     help="Ids in all.  [default: 65536, or 8192 for the sample text]",
 )
 @click.option("--out", "-o", type=option.FOLDER, default="tokenizer", help="The folder to write.")
-@option.force
+@option.overwrite
 @click.option(
     "--pattern", help=f"{option.PATTERN_HELP}  [default: nanochat, or that of the counts]"
 )
-@click.option(
-    "--special",
-    multiple=True,
-    help="A special token; may be repeated.  [default: nanochat's nine]",
-)
-@click.option(
-    "--initial",
-    multiple=True,
-    help="A word that shall be a token in any case; may be repeated.",
-)
+@option.training
 @option.roles
+@option.weight
 @option.max_chars
 @option.doc_cap
-@click.option(
-    "--ties",
-    type=option.TIES,
-    default="rustbpe",
-    help="Which of equal pairs is merged first. hf gives Hugging Face's merges, not its ids.",
-)
-@click.option(
-    "--min-count", type=option.number, default=1, help="Merge pairs that occur this often."
-)
 @option.threads
 @option.column
 @option.errors
+@option.memory_limit
 @option.max_document_bytes
 def train(
     source: tuple[str, ...],
     vocab_size: int | None,
     out: Path,
-    force: bool,
-    special: tuple[str, ...],
-    initial: tuple[str, ...],
-    column: str,
-    max_document_bytes: int,
+    overwrite: bool,
+    weight: tuple[str, ...],
+    threads: int | None,
+    pattern: str | None,
     **options: Any,
 ) -> None:
     """Train a tokenizer on text files, jsonl or parquet (each also .gz or .zst).
@@ -81,34 +66,33 @@ def train(
     SOURCE: files, folders, globs or URLs, or - for text on standard input; the sample text if
     there is none.
     """
-    if (out / "tokenizer.bytepair").exists() and not force:
+    if (out / "tokenizer.bytepair").exists() and not overwrite:
         click.echo(
             f"bytepair: {out} holds a tokenizer; if this training gives another one, that is saved "
-            "beside it (--force replaces it)",
+            "beside it (--overwrite replaces it)",
             err=True,
         )
     default_size = 65536 if source else SAMPLE_VOCAB_SIZE
-    names = special or bytepair.NANOCHAT_SPECIAL_TOKENS
+    options["vocab_size"] = default_size if vocab_size is None else vocab_size
+    training = option.train_options(options)
     roles = {name: options.pop(name) for name in (*option.ROLES, "chat_template")}
-    ids = {name: id for id, name in enumerate(names)}
+    ids = {name: id for id, name in enumerate(training.names)}
     untrained = bytepair.Tokenizer.from_ranks({}, pattern="gpt2", special_tokens=ids)
     option.with_roles(untrained, roles)  # what is wrong with the roles is said before the training
     started = time.perf_counter()
+    found = _source(source, weight, pattern=pattern, threads=threads, **options)
+    if weight:
+        options = {}  # they say how text is read, which is done
     tokenizer = bytepair.train(
-        vocab_size=default_size if vocab_size is None else vocab_size,
-        **_source(source),
-        special_tokens=names,
-        initial_tokens=initial,
-        column=column,
-        max_document_bytes=max_document_bytes,
-        **options,
+        **found, **asdict(training), pattern=pattern, threads=threads, **options
     )
     seconds = time.perf_counter() - started
     tokenizer = option.with_roles(tokenizer, roles)
-    path = _saved(tokenizer, out, force)
-    click.echo(tokenizer.view(SENTENCE, color=option.colored()))
-    if len(tokenizer.curve) > 1 and tokenizer.curve[0]:
-        click.echo(_curve(tokenizer))
+    path = _saved(tokenizer, out, overwrite)
+    click.echo(tokenizer.show(SENTENCE, color=option.colored()))
+    curve = tokenizer.compression_curve()
+    if len(curve) > 1 and curve[0]:
+        click.echo(_curve(curve))
     if not source:
         click.echo(_bytes_per_token(tokenizer))
     size = path.stat().st_size / 1e6
@@ -117,32 +101,40 @@ def train(
     if path.parent != out:
         click.echo(
             f"bytepair: {out} holds another tokenizer, which is kept; the new one is in "
-            f"{path.parent}; --force replaces what is there",
+            f"{path.parent}; --overwrite replaces what is there",
             err=True,
         )
         sys.exit(1)
 
 
-def _saved(tokenizer: bytepair.Tokenizer, out: Path, force: bool) -> Path:
+def _saved(tokenizer: bytepair.Tokenizer, out: Path, overwrite: bool) -> Path:
     """Save into the folder, or beside it if it holds another tokenizer."""
     with contextlib.suppress(bytepair.errors.OverwriteError):
-        return tokenizer.save(out, overwrite=force)
+        return tokenizer.save(out, overwrite=overwrite)
     for number in itertools.count(2):
         with contextlib.suppress(bytepair.errors.OverwriteError):
             return tokenizer.save(out.parent / f"{out.resolve().name}-{number}")
     raise AssertionError("there is always a next number")
 
 
-def _source(names: tuple[str, ...]) -> dict[str, Any]:
-    """What is trained on; a single parquet file may hold counts instead of text."""
-    if len(names) == 1 and bytepair.Counts.found_in(names[0]):
-        return {"source": bytepair.Counts.load(names[0])}
+def _source(names: tuple[str, ...], weight: tuple[str, ...], **reading: Any) -> dict[str, Any]:
+    """The text; or counts, if parquet files hold them, or sources have weights."""
+
+    def counted(name: str) -> bytepair.Counts:
+        if bytepair.Counts.found_in(name):
+            return bytepair.load_counts(name)
+        pattern = reading["pattern"] or "nanochat"
+        return bytepair.count(files=option.files((name,)), **{**reading, "pattern": pattern})
+
+    if weight:
+        option.refuse("with --weight each source is counted alone", "max_chars")
+    if weight or (names and all(map(bytepair.Counts.found_in, names))):
+        return {"source": option.weighted(names, weight, counted)}
     return {"files": option.files(names) if names else bytepair.sample.paths()}
 
 
-def _curve(tokenizer: bytepair.Tokenizer) -> str:
+def _curve(curve: Any) -> str:
     """Bytes per token of the training text at each doubling of the vocabulary, as bars."""
-    curve = tokenizer.curve
     sizes = [merges for merges in (2**n - 256 for n in range(9, 22)) if merges < len(curve) - 1]
     rows = [
         (256 + merges, int(curve[0]) / int(curve[merges])) for merges in [*sizes, len(curve) - 1]

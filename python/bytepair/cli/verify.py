@@ -17,16 +17,10 @@ from bytepair.cli import option
     "bytepair verify my-tokenizer counts.parquet",
     "bytepair verify shards/",
 )
-@click.argument("path", type=option.PATH)
+@click.argument("path")
 @click.argument("counts", type=option.PATH, required=False)
 @option.pattern_of_file
-@click.option(
-    "--ties",
-    type=option.TIES,
-    default="rustbpe",
-    help="Which of equal pairs its trainer merges first.",
-)
-@click.option("--min-count", type=option.number, default=1, help="The least count of a merge.")
+@option.merging
 @click.option(
     "--samples",
     type=click.IntRange(min=0),
@@ -34,7 +28,7 @@ from bytepair.cli import option
     help="Of shards: how many documents to decode.",
 )
 def verify(
-    path: Path,
+    path: str,
     counts: Path | None,
     pattern: str | None,
     ties: Literal["rustbpe", "hf", "first-seen", "bytes-max"],
@@ -43,7 +37,8 @@ def verify(
 ) -> None:
     """Check that a tokenizer is whole, or that every merge was the one to make, or shards.
 
-    PATH: a tokenizer, or a folder of shards. COUNTS: those that the tokenizer was trained on.
+    PATH: a tokenizer (a folder, a file or a published name), or a folder of shards. COUNTS: those
+    that the tokenizer was trained on.
 
     Of a tokenizer file all tables are made anew and compared, so that it may come from a stranger;
     with counts, each merge is compared with the best one there was. Of shards everything that
@@ -52,9 +47,9 @@ def verify(
     verdict: bytepair.Verdict | bytepair.shards.Report
     if counts is not None:
         option.refuse("COUNTS are those of a tokenizer, and not of shards", "samples")
-        tok, known = bytepair.load(path, pattern=pattern, check=True), bytepair.Counts.load(counts)
-        verdict = bytepair.verify(tok, known, ties=ties, min_count=min_count)
-    elif (path / "manifest.json").exists():
+        tok, known = bytepair.load(path, pattern=pattern, check=True), bytepair.load_counts(counts)
+        verdict = bytepair.verify_merges(tok, known, ties=ties, min_count=min_count)
+    elif Path(path, "manifest.json").exists():
         option.refuse(f"{path} holds shards", "ties", "min_count", "pattern")
         verdict = bytepair.shards.verify(path, samples=samples)
     else:
@@ -66,11 +61,13 @@ def verify(
     sys.exit(0 if verdict else 1)
 
 
-def _verify_tokenizer(path: Path, pattern: str | None) -> None:
+def _verify_tokenizer(path: str, pattern: str | None) -> None:
     """Say that a tokenizer is whole; of other formats than ours all is made anew in any case."""
     try:
         tok = bytepair.load(path, pattern=pattern, check=True)
     except FileNotFoundError:
-        there = "there is nothing" if not path.exists() else "there is no tokenizer and no shards"
+        there = (
+            "there is nothing" if not Path(path).exists() else "there is no tokenizer and no shards"
+        )
         raise FileNotFoundError(f"{there} at {path}; look at the name") from None
     click.echo(f"whole, and every table is right: {tok!r}")

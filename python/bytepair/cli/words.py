@@ -15,12 +15,8 @@ import click
 
 #: Keywords of Python functions that an option of another name sets.
 RENAMED: Final = {
-    "special_tokens": "special",
-    "initial_tokens": "initial",
-    "world_size": "world",
-    "overwrite": "force",
-    "chars_per_second": "rate",
-    "chars_per_shard": "shard_chars",
+    "special_tokens": "special_token",
+    "initial_tokens": "initial_token",
 }
 
 #: A keyword with a value, `errors="replace"`, or alone, `vocab_size`; not in quotes or in a path.

@@ -7,3 +7,14 @@
 Each is one file, and only translates. Where a face differs from the original, its docstring says
 so.
 """
+
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from bytepair._internal.lazy import lazy as _lazy
+
+if _TYPE_CHECKING:
+    from bytepair.compat import nanochat, rustbpe, tiktoken
+
+_lazy(__name__, {name: f"bytepair.compat.{name}" for name in ("nanochat", "rustbpe", "tiktoken")})
+
+__all__ = ["nanochat", "rustbpe", "tiktoken"]

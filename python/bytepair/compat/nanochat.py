@@ -14,13 +14,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from bytepair.chat.view import visualize
 from bytepair.compat import tiktoken
 from bytepair.errors import ConversationError, FileFormatError, FormatError, VocabularyError
 from bytepair.formats import nanochat
 from bytepair.formats.files import FILE_NAME
 from bytepair.tokenizer import Tokenizer, load
-from bytepair.training.trainer import NANOCHAT_SPECIAL_TOKENS, train
+from bytepair.tokenizer.display import show
+from bytepair.training import NANOCHAT_SPECIAL_TOKENS, train
 
 if TYPE_CHECKING:
     from bytepair.chat.segments import Conversation
@@ -168,7 +168,7 @@ class RustBPETokenizer:
         self, conversation: Conversation, max_tokens: int = 2048
     ) -> tuple[list[int], list[int]]:
         """Render into ids and a mask; a conversation with nothing to train on is no error."""
-        return self.tokenizer.render_conversation(conversation, max_tokens, untrained="keep")
+        return self.tokenizer.render_conversation(conversation, max_tokens, on_untrained="keep")
 
     def render_for_completion(self, conversation: Conversation) -> list[int]:
         """Render all but the last message, which is the assistant's, and begin the next one."""
@@ -182,7 +182,7 @@ class RustBPETokenizer:
         self, ids: Sequence[int], mask: Sequence[int], with_token_id: bool = False
     ) -> str:
         """Show ids on a terminal, green where the mask is 1 and red where it is 0."""
-        return visualize(self.tokenizer, ids, mask, with_ids=with_token_id, before_id="|")
+        return show(self.tokenizer, ids, mask, with_ids=with_token_id, before_id="|")
 
 
 # ---------------------------------------------------------------------------- pickles

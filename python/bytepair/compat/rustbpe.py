@@ -14,6 +14,7 @@ from typing import Final
 from bytepair import _core
 from bytepair.errors import UnknownIdError, VocabularyError
 from bytepair.tokenizer import Tokenizer as _Tokenizer
+from bytepair.training.options import TrainOptions
 
 #: The pattern of GPT-4 as rustbpe has it.
 GPT4_PATTERN: Final = (
@@ -56,9 +57,8 @@ class Tokenizer:
         counter = _core.Counter(self._pattern)
         for texts in _batches(iter(iterator), buffer_size):
             counter.add(texts)
-        self._tokenizer = _Tokenizer(
-            _core.train(counter.finish(), vocab_size=vocab_size, special_tokens=[])
-        )
+        options = TrainOptions(vocab_size, special_tokens=())
+        self._tokenizer = _Tokenizer(_core.train(counter.finish(), options))
 
     def get_pattern(self) -> str:
         """The split pattern; empty before training."""
@@ -73,7 +73,7 @@ class Tokenizer:
         """The bytes of each token and its rank, in order of rank."""
         if self._tokenizer is None:
             return [(bytes([byte]), byte) for byte in range(256)]
-        return list(self._tokenizer.mergeable_ranks.items())
+        return list(self._tokenizer.mergeable_ranks().items())
 
     def encode(self, text: str) -> list[int]:
         """Encode a text; before training there are no ids."""

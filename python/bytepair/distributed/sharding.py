@@ -25,7 +25,15 @@ from bytepair.errors import InUseError, ShardError
 from bytepair.shards import Manifest, manifest
 from bytepair.shards.disk import DiskFile
 from bytepair.shards.encode import encode_all
-from bytepair.shards.job import Address, Encoded, Left, ShardJob, ShardOptions, make_job
+from bytepair.shards.job import (
+    Address,
+    Encoded,
+    Left,
+    ShardJob,
+    ShardKeywords,
+    ShardOptions,
+    make_job,
+)
 from bytepair.shards.writer import Cut, finish, finished
 from bytepair.tokenizer import Tokenizer
 
@@ -45,7 +53,7 @@ def shard(
     threads: int | None = None,
     task_bytes: int = tasks.TASK_BYTES,
     progress: bool | Callback | None = None,
-    **options: Unpack[ShardOptions],
+    **options: Unpack[ShardKeywords],
 ) -> Manifest | None:
     """Write token shards with many processes; the result is that of `bytepair.shards.write`.
 
@@ -60,8 +68,7 @@ def shard(
             gives each task one core.
         task_bytes: files are gathered to about so many bytes a task.
         progress: as in `bytepair.train`.
-        options: those of `bytepair.shards.write` that decide what the shards are: `format`,
-            `tokens_per_shard`, `bos`, `eos`, `column`, `doc_cap`, `on_error`, `max_document_bytes`.
+        options: the fields of `bytepair.shards.ShardOptions`, as keywords.
 
     Returns:
         The manifest, from the process that finishes last; None from the others.
@@ -88,7 +95,7 @@ def shard(
     tasks.check_ranks(rank, world_size, ray=ray)
     if ray:
         on_ray.check()
-    job = make_job(source, tokenizer, **options)
+    job = make_job(source, tokenizer, ShardOptions(**options))
     if (Path(out) / manifest.NAME).exists() and (done := finished(Path(out), job)):
         return done
     manifest.check_folder(Path(out), job.values, ignore=PARTS)

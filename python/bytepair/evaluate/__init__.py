@@ -9,18 +9,16 @@
 Everything is counted in bytes, and the bytes of a token are those of the vocabulary: nothing is
 decoded to text and encoded again on the way.
 
-The files: `texts` (what is encoded), `published` (what to compare with), `compression` (tokens for
+The files: `texts` (what is encoded), `compression` (tokens for
 each text), `languages` (sixty of them, on a parallel text), `vocabulary` (what is in it and what is
 of use), `sweep` (all sizes from one training), `bits` (losses per byte of text), `measure` (all of
 it at once), `tables` (to read).
 """
 
-from bytepair.errors import NotFetchedError
 from bytepair.evaluate.bits import bits_per_byte, nats_and_bytes, save_token_bytes
 from bytepair.evaluate.compression import Compression, compress
 from bytepair.evaluate.evaluation import USUAL_RIVALS, Evaluation, measure
 from bytepair.evaluate.languages import Language, by_language
-from bytepair.evaluate.rivals import PUBLISHED, open_tokenizer, published
 from bytepair.evaluate.sizes import Sweep, sweep
 from bytepair.evaluate.table import Cell, Table, tables, to_json, to_markdown
 from bytepair.evaluate.terminal import to_terminal
@@ -35,13 +33,11 @@ from bytepair.evaluate.vocabulary import (
 )
 
 __all__ = [
-    "PUBLISHED",
     "USUAL_RIVALS",
     "Cell",
     "Compression",
     "Evaluation",
     "Language",
-    "NotFetchedError",
     "Sweep",
     "Table",
     "Use",
@@ -54,8 +50,6 @@ __all__ = [
     "inspect",
     "measure",
     "nats_and_bytes",
-    "open_tokenizer",
-    "published",
     "renyi_efficiency",
     "samples",
     "save_token_bytes",

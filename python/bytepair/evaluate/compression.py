@@ -53,7 +53,7 @@ def compress(
         documents = [text] if isinstance(text, str) else list(text)
         size = sum(len(document.encode()) for document in documents)
         tokens = {
-            who: int(tokenizer.count_batch(documents).sum())
+            who: int(tokenizer.count_tokens_batch(documents).sum())
             for who, tokenizer in tokenizers.items()
         }
         found.append(Compression(name, size, tokens))

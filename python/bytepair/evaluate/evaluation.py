@@ -9,11 +9,10 @@ from pathlib import Path
 from bytepair.errors import NotFetchedError
 from bytepair.evaluate.compression import Compression, compress
 from bytepair.evaluate.languages import Language, by_language
-from bytepair.evaluate.rivals import open_tokenizer
 from bytepair.evaluate.sizes import Sweep, sweep
 from bytepair.evaluate.texts import declarations, samples
 from bytepair.evaluate.vocabulary import Use, VocabularyReport, inspect, use
-from bytepair.tokenizer import Tokenizer
+from bytepair.tokenizer import Tokenizer, load
 
 #: What a tokenizer is compared with unless one says otherwise.
 USUAL_RIVALS = ("gpt2", "cl100k_base", "o200k_base")
@@ -69,8 +68,9 @@ def measure(
     Args:
         tokenizer: the tokenizer.
         name: what to call it.
-        against: what to compare it with: names of `bytepair.evaluate.PUBLISHED` and paths, or
-            tokenizers by name. A published one that cannot be fetched is left out, and said to be.
+        against: what to compare it with: published names and paths, as `bytepair.load` takes them,
+            or tokenizers by name. A published one that cannot be fetched is left out, and said to
+            be.
         texts: documents of your own by name, such as "train" and "validation"; the last of these
             is also what use of the vocabulary is measured on, and the sweep. Without any, that is
             the sample texts and sixty languages.
@@ -105,7 +105,9 @@ def measure(
         vocabulary=inspect(tokenizer),
         use=use(tokenizer, corpus),
         corpus=list(own)[-1] if own else "the sample texts and sixty languages",
-        sweep=sweep(tokenizer, heldout, width=width) if tokenizer.curve.size else None,
+        sweep=sweep(tokenizer, heldout, width=width)
+        if tokenizer.compression_curve().size
+        else None,
     )
 
 
@@ -119,7 +121,7 @@ def _rivals(
     for rival in against:
         name = Path(rival).resolve().name if Path(rival).exists() else rival
         try:
-            found[rival if name in {ours, *found} else name] = open_tokenizer(rival)
+            found[rival if name in {ours, *found} else name] = load(rival)
         except NotFetchedError as error:
             missing[name] = str(error)
     return found, missing

@@ -92,7 +92,7 @@ def sweep(
         >>> found.sizes[0], found.sizes[-1], round(found.at(1000), 2)
         (np.int64(265), np.int64(1000), 2.04)
     """
-    curve = tokenizer.curve
+    curve = tokenizer.compression_curve()
     if not curve.size:
         raise VocabularyError(
             "the curve of sizes is known for tokenizers that bytepair.train made, not for this one"
@@ -102,7 +102,7 @@ def sweep(
     shown = [s for n in range(points) if (s := tokenizer.vocab_size >> n) > smallest]
     size = sum(len(text.encode()) for text in heldout)
     measured = {
-        s: size / max(int(tokenizer.truncate(s).count_batch(heldout).sum()), 1)
+        s: size / max(int(tokenizer.with_vocab_size(s).count_tokens_batch(heldout).sum()), 1)
         for s in (reversed(shown) if size else ())
     }
     return Sweep(sizes, curve.astype(np.int64), int(curve[0]), width, measured)

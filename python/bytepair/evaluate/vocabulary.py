@@ -75,7 +75,7 @@ def inspect(tokenizer: Tokenizer, *, longest: int = 20) -> VocabularyReport:
         >>> found.numbers["365"]
         [b'3', b'6', b'5']
     """
-    ranks = tokenizer.mergeable_ranks
+    ranks = tokenizer.mergeable_ranks()
     by_length = sorted(ranks.items(), key=lambda item: (-len(item[0]), item[1]))
     numbers = {n: [tokenizer.token_bytes(i) for i in tokenizer.encode(n)] for n in NUMBERS}
     return VocabularyReport(
@@ -103,13 +103,13 @@ def unreachable(tokenizer: Tokenizer) -> list[int]:
         >>> unreachable(bytepair.Tokenizer.from_ranks(ranks, pattern="gpt4"))
         [256]
     """
-    ranks, pattern = tokenizer.mergeable_ranks, tokenizer.pattern
+    ranks, pattern = tokenizer.mergeable_ranks(), tokenizer.pattern
     if tokenizer.merge_rule == "ranks":
         # Without what training noted, the merges are what lower ranks come down to.
         bare = Tokenizer(_core.Model.from_ranks(ranks, pattern, {}))
-        made = {left + right for left, right in bare.merges}
+        made = {left + right for left, right in bare.merges()}
         return [id for token, id in ranks.items() if len(token) > 1 and token not in made]
-    plain = Tokenizer(_core.Model.from_merges(ranks, tokenizer.merges, pattern, {}))
+    plain = Tokenizer(_core.Model.from_merges(ranks, tokenizer.merges(), pattern, {}))
     return [id for token, id in ranks.items() if plain.encode_pretoken(token) != [id]]
 
 
@@ -170,7 +170,7 @@ def use(tokenizer: Tokenizer, texts: Iterable[str]) -> Use:
     texts = list(texts)
     ids, _ = tokenizer.encode_batch_to_numpy(texts)
     counts = np.bincount(ids, minlength=tokenizer.vocab_size)
-    ranks = tokenizer.mergeable_ranks
+    ranks = tokenizer.mergeable_ranks()
     total = max(int(counts.sum()), 1)
     single = {token: int(counts[id]) for token, id in ranks.items() if len(token) == 1}
     return Use(

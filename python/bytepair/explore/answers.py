@@ -48,10 +48,10 @@ class Answers:
     def __init__(self, tokenizers: Mapping[str, Tokenizer]) -> None:
         self.names = list(tokenizers)
         self._tokenizers = list(tokenizers.values())
-        self._ranks = [tok.mergeable_ranks for tok in self._tokenizers]
+        self._ranks = [tok.mergeable_ranks() for tok in self._tokenizers]
         self._tokens = [{id: token for token, id in ranks.items()} for ranks in self._ranks]
         self._parents = [
-            {left + right: (left, right) for left, right in reversed(tok.merges)}
+            {left + right: (left, right) for left, right in reversed(tok.merges())}
             for tok in self._tokenizers
         ]
         self._children = [_children(parents) for parents in self._parents]
@@ -169,7 +169,7 @@ class Answers:
             raise ConversationError(f"there is no template {template!r}")
         tok = self._tokenizers[index]
         ids, mask = tok.render_conversation(
-            conversation, template=TEMPLATES[template], untrained="keep"
+            conversation, template=TEMPLATES[template], on_untrained="keep"
         )
         special = set(tok.special_tokens.values())
         pairs = zip(ids, mask, strict=True)
@@ -204,7 +204,7 @@ class Answers:
         if tok.merge_rule == "ranks":
             return self._ranks[index][token]
         pair = self._parents[index].get(token)
-        return tok.merges.index(pair) if pair else None
+        return tok.merges().index(pair) if pair else None
 
     def _tree_of(self, index: int, token: bytes) -> dict[str, Any] | None:
         if len(token) > LONGEST_PRETOKEN_BYTES:  # a tree that no one can see, as deep as long
@@ -255,7 +255,7 @@ def _fits(tok: Tokenizer, template: chat.Template) -> bool:
     """Whether a tokenizer has the special tokens that a template names."""
     try:
         tok.render_conversation(
-            [{"role": "user", "content": "a"}], template=template, untrained="keep"
+            [{"role": "user", "content": "a"}], template=template, on_untrained="keep"
         )
     except ValueError:
         return False

@@ -69,9 +69,9 @@ def merge_steps(tokenizer: Tokenizer, pretoken: bytes) -> list[Step]:
             f"{LONGEST_PRETOKEN_BYTES}"
         )
     if tokenizer.merge_rule == "ranks":
-        return steps_by_rank(pretoken, tokenizer.mergeable_ranks)
+        return steps_by_rank(pretoken, tokenizer.mergeable_ranks())
     order: dict[tuple[bytes, bytes], int] = {}
-    for rank, pair in enumerate(tokenizer.merges):
+    for rank, pair in enumerate(tokenizer.merges()):
         order.setdefault(pair, rank)
     return steps_by_pair(pretoken, order)
 

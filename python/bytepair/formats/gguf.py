@@ -316,7 +316,7 @@ def _entries(tokenizer: _core.Tokenizer) -> tuple[list[str], list[int]]:
     flags = added_tokens.unusual(tokenizer)
     ids = range(tokenizer.vocab_size)
     entries = {id: (_hole(id), _UNUSED) for id in ids}
-    entries |= {i: (to_characters(t), _NORMAL) for t, i in tokenizer.mergeable_ranks.items()}
+    entries |= {i: (to_characters(t), _NORMAL) for t, i in tokenizer.mergeable_ranks().items()}
     for name, id in tokenizer.special_tokens.items():
         user = flags.get(name, {}).get("special") is False
         entries[id] = (name, _USER_DEFINED if user else _CONTROL)

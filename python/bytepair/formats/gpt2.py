@@ -211,7 +211,7 @@ def _is_comment(left: bytes) -> bool:
 def write(tokenizer: _core.Tokenizer, path: Path) -> None:
     """Write the two files into a folder; the rule of ranks becomes the pair of each token."""
     path.mkdir(parents=True, exist_ok=True)
-    ranks = tokenizer.mergeable_ranks
+    ranks = tokenizer.mergeable_ranks()
     ids = {to_characters(token): id for token, id in ranks.items()}
     ids = tokenizer.special_tokens | ids
     merges = listed_merges(tokenizer)

@@ -276,7 +276,7 @@ def _also_in_vocabulary(tokenizer: _core.Tokenizer) -> list[tuple[str, int]]:
     Otherwise they are numbered after it.
     """
     added = [(token["content"], token["id"]) for token in added_tokens.written(tokenizer)]
-    size = len(tokenizer.mergeable_ranks)
+    size = len(tokenizer.mergeable_ranks())
     return added if any(id != n for (_, id), n in zip(added, count(size), strict=False)) else []
 
 

@@ -189,7 +189,7 @@ def _in_run_c(tokenizer: _core.Tokenizer) -> list[str]:
     """What `run.c` of llama2.c takes for granted and is not so."""
     remedy = "Tokenizer.with_sentencepiece_ids() (--sentencepiece-ids) makes a vocabulary for it"
     lost = ["how a text begins: run.c puts a space before it"]
-    ids, known = tokenizer.mergeable_ranks, tokenizer.special_tokens
+    ids, known = tokenizer.mergeable_ranks(), tokenizer.special_tokens
     if any(ids.get(bytes([byte])) != byte + FIRST_BYTE for byte in range(256)):
         lost.append(
             "characters that are no token: run.c takes the values of their bytes plus "
@@ -219,13 +219,13 @@ def _shown(tokenizer: _core.Tokenizer, *ids: int | str) -> str:
 
 def _is_made(name: str, tokenizer: _core.Tokenizer) -> bool:
     """Whether two tokens make the text of a special one, which the engines do not tell apart."""
-    data, ids = name.encode(), tokenizer.mergeable_ranks
+    data, ids = name.encode(), tokenizer.mergeable_ranks()
     return any(data[:at] in ids and data[at:] in ids for at in range(1, len(data)))
 
 
 def _by_characters(tokenizer: _core.Tokenizer) -> list[str]:
     """Where beginning with whole characters, as the engines do, gives other ids."""
-    across = [token for token in tokenizer.mergeable_ranks if _is_across(token)]
+    across = [token for token in tokenizer.mergeable_ranks() if _is_across(token)]
     if not across:
         return []
     return [
@@ -250,7 +250,7 @@ def scores(tokenizer: _core.Tokenizer) -> dict[bytes, float]:
     Raises:
         LossError: if there are so many that two have the same.
     """
-    made = list(dict.fromkeys(left + right for left, right in tokenizer.merges))
+    made = list(dict.fromkeys(left + right for left, right in tokenizer.merges()))
     values = -np.log(np.arange(1, len(made) + 1)).astype(np.float32)
     if (np.diff(values) >= 0).any():
         raise LossError("llama2c", ["the order of so many merges: two scores are the same"])
@@ -271,7 +271,7 @@ def write(tokenizer: _core.Tokenizer, path: Path, layout: _Layout = LLAMA2C) -> 
     if unsaid := _unsaid(tokenizer, layout):
         raise LossError(layout.name, unsaid)
     names = {id: name.encode() for name, id in tokenizer.special_tokens.items()}
-    tokens = {id: token for token, id in tokenizer.mergeable_ranks.items()} | names
+    tokens = {id: token for token, id in tokenizer.mergeable_ranks().items()} | names
     by_token = scores(tokenizer)
     entries = [tokens.get(id) or hole(id) for id in range(tokenizer.vocab_size)]
     parts = [struct.pack("<I", max(map(len, entries), default=0))]

@@ -106,7 +106,7 @@ def write(tokenizer: _core.Tokenizer, path: Path) -> None:
     if end is None:
         raise LossError("llmc", [_UNSAID])
     names = {id: name.encode() for name, id in special.items()}
-    tokens = {id: token for token, id in tokenizer.mergeable_ranks.items()} | names
+    tokens = {id: token for token, id in tokenizer.mergeable_ranks().items()} | names
     entries = [tokens.get(id) or hole(id) for id in range(tokenizer.vocab_size)]
     longest = max(entries, key=len)
     if len(longest) > 255:

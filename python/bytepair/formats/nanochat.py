@@ -143,7 +143,7 @@ def write_pickle(tokenizer: _core.Tokenizer, path: Path) -> None:
     encoding = Encoding(
         "rustbpe",
         pat_str=tokenizer.pattern,
-        mergeable_ranks=tokenizer.mergeable_ranks,
+        mergeable_ranks=tokenizer.mergeable_ranks(),
         special_tokens=tokenizer.special_tokens,
     )
     write_whole(path, pickle.dumps(encoding))
@@ -159,7 +159,7 @@ def token_bytes(tokenizer: _core.Tokenizer) -> NDArray[np.int32]:
         [2, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0]
     """
     lengths = np.zeros(tokenizer.vocab_size, np.int32)
-    for token, id in tokenizer.mergeable_ranks.items():
+    for token, id in tokenizer.mergeable_ranks().items():
         lengths[id] = len(token)
     return lengths
 

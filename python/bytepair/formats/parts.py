@@ -208,17 +208,17 @@ def pairs_of_ranks(tokens: dict[bytes, int]) -> list[tuple[bytes, bytes]]:
         >>> pairs_of_ranks({b"a": 0, b"b": 1, b"ab": 2, b"abb": 3, b"bb": 4})
         [(b'a', b'b'), (b'ab', b'b'), (b'b', b'b')]
     """
-    return _core.Tokenizer(_core.Model.from_ranks(tokens, r"(?s:.)", {})).merges
+    return _core.Tokenizer(_core.Model.from_ranks(tokens, r"(?s:.)", {})).merges()
 
 
 def listed_merges(tokenizer: _core.Tokenizer) -> list[tuple[bytes, bytes]]:
     """The merges of a tokenizer as a format without the rule of ranks lists them."""
     if tokenizer.merge_rule == "ranks":
-        return pairs_of_ranks(tokenizer.mergeable_ranks)
-    return tokenizer.merges
+        return pairs_of_ranks(tokenizer.mergeable_ranks())
+    return tokenizer.merges()
 
 
 def unmade(tokenizer: _core.Tokenizer) -> list[bytes]:
     """The tokens of more than one byte that no merge makes: only a whole pretoken can be one."""
-    made = {left + right for left, right in tokenizer.merges}
-    return [token for token in tokenizer.mergeable_ranks if len(token) > 1 and token not in made]
+    made = {left + right for left, right in tokenizer.merges()}
+    return [token for token in tokenizer.mergeable_ranks() if len(token) > 1 and token not in made]

@@ -244,7 +244,7 @@ def written() -> str:
 
 
 def losses(tokenizer: _core.Tokenizer, format: str) -> list[str]:
-    """What a format cannot hold of a tokenizer; `Tokenizer.losses` says it all."""
+    """What a format cannot hold of a tokenizer; `Tokenizer.export_losses` says it all."""
     return [] if format == "bytepair" else _format(format).losses(tokenizer)
 
 

@@ -24,7 +24,7 @@ _FIRST: Final = ("<unk>", "<s>", "</s>")
 
 def with_sentencepiece_ids(tokenizer: _core.Tokenizer) -> _core.Model:
     """Number the tokens anew; `Tokenizer.with_sentencepiece_ids` says it all."""
-    tokens = sorted(tokenizer.mergeable_ranks.items(), key=lambda item: item[1])
+    tokens = sorted(tokenizer.mergeable_ranks().items(), key=lambda item: item[1])
     single = sorted(token for token, _ in tokens if len(token) == 1)
     if len(single) < 256:
         raise VocabularyError(
@@ -39,7 +39,7 @@ def with_sentencepiece_ids(tokenizer: _core.Tokenizer) -> _core.Model:
     noted = {NOTES["bos"]: first[1], NOTES["eos"]: first[2]}
     return Parts(
         ids, _pattern(tokenizer, new), new,
-        tokenizer.merges if tokenizer.merge_rule == "merges" else None,
+        tokenizer.merges() if tokenizer.merge_rule == "merges" else None,
         tokenizer.ignore_merges, tokenizer.notes | noted,
     ).model()  # fmt: skip
 

@@ -73,6 +73,21 @@ def roles(tokenizer: _core.Tokenizer) -> dict[str, str]:
     return {role: found[role] for role in NOTES if role in found}
 
 
+def id_of(tokenizer: _core.Tokenizer, role: str) -> int:
+    """The id of the special token with a role.
+
+    Raises:
+        SpecialTokenError: if no token has the role.
+    """
+    special, name = tokenizer.special_tokens, roles(tokenizer).get(role)
+    if name is None:
+        raise SpecialTokenError(
+            f"no special token has the role {role}; with_roles({role}=...) gives it to one of "
+            f"{', '.join(special) or 'none'}"
+        )
+    return special[name]
+
+
 def _usual(special: Mapping[str, int]) -> dict[str, str]:
     """The roles that special tokens have if nobody says otherwise."""
     for known in _PUBLISHED:

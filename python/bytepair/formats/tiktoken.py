@@ -101,7 +101,7 @@ def write(tokenizer: _core.Tokenizer, path: Path) -> None:
     """Write a rank file, in order of rank."""
     lines = [
         base64.b64encode(token) + b" %d\n" % rank
-        for token, rank in tokenizer.mergeable_ranks.items()
+        for token, rank in tokenizer.mergeable_ranks().items()
     ]
     write_whole(path, b"".join(lines))
 

@@ -236,9 +236,9 @@ def useless(found: Evaluation) -> list[int]:
         [b' hello']
     """
     tok, unused = found.tokenizer, set(found.use.unused)
-    ranks = tok.mergeable_ranks
+    ranks = tok.mergeable_ranks()
     steps = {token for token, id in ranks.items() if id not in unused}
-    for left, right in reversed(tok.merges):  # a token comes after all that are built from it
+    for left, right in reversed(tok.merges()):  # a token comes after all that are built from it
         if left + right in steps:
             steps |= {left, right}
     return [

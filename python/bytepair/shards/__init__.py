@@ -8,7 +8,7 @@
 ('bytepair', 'uint16', 61)
 """
 
-from bytepair.shards.job import TOKENS_PER_SHARD
+from bytepair.shards.job import TOKENS_PER_SHARD, ShardOptions
 from bytepair.shards.layout import LAYOUTS
 from bytepair.shards.manifest import Manifest, Shard, ShardPart
 from bytepair.shards.read import Batches, Dataset
@@ -23,6 +23,7 @@ __all__ = [
     "Manifest",
     "Report",
     "Shard",
+    "ShardOptions",
     "ShardPart",
     "verify",
     "write",

@@ -66,7 +66,7 @@ def _pieces(job: ShardJob, start: Address, stop: int) -> Iterator[tuple[Address,
         file = job.files[number]
         first = start.row if number == start.input else 0
         for piece in read(file, column, first=first, max_bytes=limit):
-            if isinstance(piece, Skip) and job.values["on_error"] == "skip":
+            if isinstance(piece, Skip) and job.values["errors"] == "skip":
                 yield {"input": file.name, **asdict(piece)}
             else:
                 rows: Rows = require(file, piece)

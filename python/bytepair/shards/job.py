@@ -5,7 +5,7 @@ With what is handed on while it is done: documents as ids, and their addresses.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, TypeAlias, TypedDict
 
 import numpy as np
@@ -17,13 +17,53 @@ from bytepair.errors import ShardError, SpecialTokenError
 from bytepair.shards.layout import Layout, layout
 from bytepair.tokenizer import Tokenizer
 
-OnError: TypeAlias = Literal["raise", "skip"]
-
 TOKENS_PER_SHARD: Final = 100_000_000
 
 
-class ShardOptions(TypedDict, total=False):
-    """The options of `write` that decide what the shards are."""
+@dataclass(frozen=True)
+class ShardOptions:
+    """What decides what the shards of a corpus and a tokenizer are.
+
+    Attributes:
+        format: "bytepair", "llmc", "nanogpt", "megatron" or "arrow"; see `bytepair.shards.layout`.
+            The first shard is for validation in those of llm.c and nanoGPT.
+        tokens_per_shard: a shard ends before the document that would take it above this.
+        bos: a special token to begin each document with; True means the one that is usual, False
+            none.
+        eos: a special token to end each document with, in the same way.
+        column: the column of a table, or the field of a json object, that holds the text.
+        doc_cap: of each document, so many characters are taken; None means all.
+        errors: what a document or file that cannot be read is: an error ("strict"), or left out and
+            recorded in the manifest ("skip").
+        max_document_bytes: a longer document cannot be read.
+
+    Example:
+        >>> from bytepair.shards import ShardOptions
+        >>> ShardOptions(bos=True).tokens_per_shard
+        100000000
+    """
+
+    format: str = "bytepair"
+    tokens_per_shard: int = TOKENS_PER_SHARD
+    bos: bool | str = False
+    eos: bool | str = False
+    column: str = "text"
+    doc_cap: int | None = None
+    errors: Literal["strict", "skip"] = "strict"
+    max_document_bytes: int = DOCUMENT_BYTES
+
+    def __post_init__(self) -> None:
+        """Fail before anything is read."""
+        if self.tokens_per_shard < 1:
+            raise ShardError(f"tokens_per_shard is {self.tokens_per_shard}; pass at least 1")
+        if self.errors not in ("strict", "skip"):
+            raise ShardError(f'errors is {self.errors!r}; pass "strict" or "skip"')
+        Limits(doc_cap=self.doc_cap)
+        layout(self.format)
+
+
+class ShardKeywords(TypedDict, total=False):
+    """The fields of `ShardOptions`, as keywords of `write`."""
 
     format: str
     tokens_per_shard: int
@@ -31,7 +71,7 @@ class ShardOptions(TypedDict, total=False):
     eos: bool | str
     column: str
     doc_cap: int | None
-    on_error: OnError
+    errors: Literal["strict", "skip"]
     max_document_bytes: int
 
 
@@ -98,38 +138,15 @@ class Encoded:
 Left: TypeAlias = "dict[str, Any]"
 
 
-def make_job(
-    source: Source,
-    tokenizer: Tokenizer,
-    *,
-    format: str = "bytepair",
-    tokens_per_shard: int = TOKENS_PER_SHARD,
-    bos: bool | str = False,
-    eos: bool | str = False,
-    column: str = "text",
-    doc_cap: int | None = None,
-    on_error: OnError = "raise",
-    max_document_bytes: int = DOCUMENT_BYTES,
-) -> ShardJob:
-    """Check the options of `write` and gather them with the inputs."""
-    if tokens_per_shard < 1:
-        raise ShardError(f"tokens_per_shard is {tokens_per_shard}; pass at least 1")
-    if on_error not in ("raise", "skip"):
-        raise ShardError(f"on_error is {on_error!r}; pass 'raise' or 'skip'")
-    Limits(doc_cap=doc_cap)
+def make_job(source: Source, tokenizer: Tokenizer, options: ShardOptions) -> ShardJob:
+    """Gather what decides what the shards are."""
     files = files_of(source)
     largest = max([tokenizer.vocab_size - 1, *tokenizer.special_tokens.values()])
-    values = {
-        "format": format,
-        "dtype": layout(format).dtype(largest).name,
+    values = asdict(options) | {
+        "dtype": layout(options.format).dtype(largest).name,
         "tokenizer": tokenizer.fingerprint,
-        "bos": special_id(tokenizer, bos, "bos"),
-        "eos": special_id(tokenizer, eos, "eos"),
-        "tokens_per_shard": tokens_per_shard,
-        "column": column,
-        "doc_cap": doc_cap,
-        "on_error": on_error,
-        "max_document_bytes": max_document_bytes,
+        "bos": special_id(tokenizer, options.bos, "bos"),
+        "eos": special_id(tokenizer, options.eos, "eos"),
         "inputs": [[file.name, file.size] for file in files],
     }
     return ShardJob(tokenizer, files, values)

@@ -277,11 +277,11 @@ def check_job(folder: Path, known: dict[str, Any], job: dict[str, Any]) -> None:
 def differing(known: dict[str, Any], job: dict[str, Any]) -> list[str]:
     """What differs between the job that was begun and one that is to go on.
 
-    What was done under `on_error="raise"` had no errors, and so is what "skip" would have given.
+    What was done under `errors="strict"` had no errors, and so is what "skip" would have given.
     """
     plain = json.loads(json.dumps(job))
-    if known.get("on_error") == "raise":
-        known = {**known, "on_error": plain.get("on_error")}
+    if known.get("errors") == "strict":
+        known = {**known, "errors": plain.get("errors")}
     return sorted(key for key in {**known, **plain} if known.get(key) != plain.get(key))
 
 

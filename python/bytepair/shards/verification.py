@@ -158,7 +158,7 @@ def _wrong_ids(
 
 def _valid_ids(tok: Tokenizer) -> np.ndarray[tuple[int], np.dtype[np.bool]]:
     """Which numbers are ids."""
-    ids = [*tok.mergeable_ranks.values(), *tok.special_tokens.values()]
+    ids = [*tok.mergeable_ranks().values(), *tok.special_tokens.values()]
     valid = np.zeros(max(ids) + 1, np.bool)
     valid[ids] = True
     return valid

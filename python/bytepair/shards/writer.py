@@ -24,7 +24,15 @@ from bytepair.errors import CorpusError
 from bytepair.formats.files import FILE_NAME, write_whole
 from bytepair.shards import manifest
 from bytepair.shards.encode import encode_all
-from bytepair.shards.job import Address, Encoded, Left, ShardJob, ShardOptions, make_job
+from bytepair.shards.job import (
+    Address,
+    Encoded,
+    Left,
+    ShardJob,
+    ShardKeywords,
+    ShardOptions,
+    make_job,
+)
 from bytepair.shards.layout import ShardWriter, Split
 from bytepair.shards.manifest import Manifest, Mark, Shard
 from bytepair.tokenizer import Tokenizer
@@ -37,7 +45,7 @@ def write(
     *,
     threads: int | None = None,
     progress: bool | Callback | None = None,
-    **options: Unpack[ShardOptions],
+    **options: Unpack[ShardKeywords],
 ) -> Manifest:
     """Write token shards. The same call continues a run that was interrupted.
 
@@ -47,20 +55,7 @@ def write(
         out: the folder; new, empty, or of a run of the same job.
         threads: how many threads encode; None means all.
         progress: as in `bytepair.train`; the stage is "shard", and counts bytes of text.
-        format: "bytepair" (the default), "llmc", "nanogpt", "megatron" or "arrow"; see
-            `bytepair.shards.layout`. The first shard is for validation in those of llm.c and
-            nanoGPT.
-        tokens_per_shard: a shard ends before the document that would take it above this; 100
-            million if not given.
-        bos: a special token to begin each document with; True means the one that is usual, False
-            (the default) none.
-        eos: a special token to end each document with, in the same way.
-        column: the column of a table, or the field of a json object, that holds the text; "text" if
-            not given.
-        doc_cap: of each document, so many characters are taken; None (the default) means all.
-        on_error: what a document or file that cannot be read is: an error ("raise", the default),
-            or left out and recorded in the manifest ("skip").
-        max_document_bytes: a longer document cannot be read; 128 million if not given.
+        options: the fields of `bytepair.shards.ShardOptions`, as keywords.
 
     Returns:
         What is written to `manifest.json`.
@@ -79,7 +74,7 @@ def write(
         ...     made.documents, len(made.shards)
         (61, 1)
     """
-    job = make_job(source, tokenizer, **options)
+    job = make_job(source, tokenizer, ShardOptions(**options))
     folder = Path(out)
     with manifest.locked(folder), Bar(progress) as bar:
         if done := finished(folder, job):

@@ -5,9 +5,11 @@
     >>> tok.decode(tok.encode("another one"))
     'another one'
 
-The files: `tokenizer` (the class, and how one is loaded), `batch` (files, Arrow and iterables).
+The files: `tokenizer` (the class), `loading` (how one is loaded), `batch` (rows, files, Arrow and
+iterables), `special` (special tokens that are added), `display` (pictures).
 """
 
-from bytepair.tokenizer.tokenizer import Tokenizer, load
+from bytepair.tokenizer.loading import load, pretokenize
+from bytepair.tokenizer.tokenizer import Tokenizer
 
-__all__ = ["Tokenizer", "load"]
+__all__ = ["Tokenizer", "load", "pretokenize"]

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, overload
 
 from bytepair import _core
 from bytepair.corpus import arrow
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.kinds import is_plain_text
 from bytepair.corpus.read import TextBatch, read_batches
+from bytepair.formats import roles
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -28,13 +30,111 @@ if TYPE_CHECKING:
 SpecialMode: TypeAlias = "Literal['text', 'all', 'error'] | Collection[str] | None"
 Ids: TypeAlias = "NDArray[np.uint16 | np.uint32]"
 
+#: A special token by name, or any id.
+Affix: TypeAlias = "str | int | None"
+
 MOST_IN_LIST_ARRAY = 2**31 - 1
+
+
+class PaddedBatch(NamedTuple):
+    """Texts as rows of one width.
+
+    Attributes:
+        input_ids: int32, a row for each text: its ids, then the padding token.
+        attention_mask: uint8, 1 where there is an id of the text, else 0.
+    """
+
+    input_ids: NDArray[np.int32]
+    attention_mask: NDArray[np.uint8]
 
 
 class BulkMethods(_core.Tokenizer):
     """The methods of a tokenizer for much text at once."""
 
     __slots__ = ()
+
+    @overload
+    def encode_batch(
+        self,
+        texts: Iterable[str],
+        *,
+        special: SpecialMode = None,
+        prepend: Affix = None,
+        append: Affix = None,
+        max_tokens: int | None = None,
+        pad_to: None = None,
+        threads: int | None = None,
+    ) -> list[list[int]]: ...
+
+    @overload
+    def encode_batch(
+        self,
+        texts: Iterable[str],
+        *,
+        special: SpecialMode = None,
+        prepend: Affix = None,
+        append: Affix = None,
+        max_tokens: int | None = None,
+        pad_to: int | Literal["longest"],
+        threads: int | None = None,
+    ) -> PaddedBatch: ...
+
+    def encode_batch(
+        self,
+        texts: Iterable[str],
+        *,
+        special: SpecialMode = None,
+        prepend: Affix = None,
+        append: Affix = None,
+        max_tokens: int | None = None,
+        pad_to: int | Literal["longest"] | None = None,
+        threads: int | None = None,
+    ) -> list[list[int]] | PaddedBatch:
+        """Encode many texts, each into a list of ids, or all into an array of rows.
+
+        Args:
+            texts: an iterable of str.
+            special: as in `encode`.
+            prepend: as in `encode`, for each text.
+            append: as in `encode`, for each text.
+            max_tokens: of each text, keep the first ids, so that it has at most so many together
+                with those of `prepend` and `append`, which stay. None keeps all.
+            pad_to: put each text in a row of so many ids, or of as many as the longest has, and
+                fill the rest with the padding token (see `roles`).
+            threads: how many threads to use at most; None means `BYTEPAIR_NUM_THREADS`, or else
+                all.
+
+        Returns:
+            A list of ids for each text, in order: the same as `encode` gives one by one. With
+            `pad_to` a `PaddedBatch`: `input_ids`, int32, and `attention_mask`, uint8, 1 where there
+            is an id of the text and 0 where the row is filled.
+
+        Raises:
+            SpecialTokenError: as in `encode`; or if no token has the role to fill rows.
+            SplitError: as in `encode`.
+            ValueError: if a text has more ids than a row and `max_tokens` does not cut it, or
+                `max_tokens` has no room for `prepend` and `append`.
+
+        Example:
+            >>> import bytepair
+            >>> tok = bytepair.train(["hello hello"], 269)
+            >>> tok.encode_batch(["hello", ""])
+            [[259], []]
+            >>> batch = tok.encode_batch(["hello!", "ho ho"], pad_to="longest", max_tokens=3)
+            >>> batch.input_ids.tolist(), batch.attention_mask.tolist()
+            ([[259, 33, 260], [104, 111, 32]], [[1, 1, 0], [1, 1, 1]])
+        """
+        if max_tokens is None and pad_to is None:
+            return super().encode_batch(
+                texts, special=special, prepend=prepend, append=append, threads=threads
+            )
+        before, after = self.encode("", prepend=prepend), self.encode("", append=append)
+        room = None if max_tokens is None else max_tokens - len(before) - len(after)
+        if room is not None and room < 0:
+            raise ValueError(f"max_tokens is {max_tokens}, which prepend and append do not fit")
+        encoded = super().encode_batch(texts, special=special, threads=threads)
+        rows = [[*before, *ids[:room], *after] for ids in encoded]
+        return rows if pad_to is None else _padded(self, rows, pad_to)
 
     def encode_arrow(
         self,
@@ -54,7 +154,7 @@ class BulkMethods(_core.Tokenizer):
             special: as in `encode`.
             prepend: as in `encode`, for each text.
             append: as in `encode`, for each text.
-            threads: how many threads to use at most; None means `RAYON_NUM_THREADS`, or else all.
+            threads: the number of threads at most; None means `BYTEPAIR_NUM_THREADS`, else all.
 
         Returns:
             For each text its ids, for each null a null: a pyarrow array of lists of uint16 if the
@@ -123,7 +223,7 @@ class BulkMethods(_core.Tokenizer):
             special: as in `encode`.
             prepend: as in `encode`, for each document.
             append: as in `encode`, for each document.
-            threads: how many threads to use at most; None means `RAYON_NUM_THREADS`, or else all.
+            threads: the number of threads at most; None means `BYTEPAIR_NUM_THREADS`, else all.
 
         Returns:
             The ids of all documents, end to end: uint16 if the vocabulary has at most 65,536 ids,
@@ -194,7 +294,7 @@ class BulkMethods(_core.Tokenizer):
 
         Special tokens in it are text. Under the named split patterns little more than 64 KiB is
         held. Under one of your own, text is held until a place where it may be cut for sure, and to
-        the end if `splitter` is "regex".
+        the end if `split_engine` is "regex".
 
         Args:
             texts: the pieces, an iterable of str; a piece may end anywhere.
@@ -242,6 +342,27 @@ class BulkMethods(_core.Tokenizer):
         ids = stream.flush()
         if len(ids):
             yield ids
+
+
+def _padded(
+    tokenizer: _core.Tokenizer, rows: list[list[int]], pad_to: int | Literal["longest"]
+) -> PaddedBatch:
+    """Lists of ids as rows of one width."""
+    import numpy as np
+
+    lengths = np.array([len(row) for row in rows], np.int64)
+    longest = int(lengths.max(initial=0))
+    width = longest if pad_to == "longest" else pad_to
+    if width < longest:
+        raise ValueError(
+            f"text {int(lengths.argmax())} has {longest} ids, more than a row of {width} (pad_to) "
+            f"holds; pass max_tokens={width} to cut it"
+        )
+    mask = np.arange(width) < lengths[:, None]
+    filler = 0 if mask.all() else roles.id_of(tokenizer, "pad")
+    ids = np.full((len(rows), width), filler, np.int32)
+    ids[mask] = np.fromiter(chain.from_iterable(rows), np.int32, int(lengths.sum()))
+    return PaddedBatch(ids, mask.astype(np.uint8))
 
 
 def _imported(source: Any) -> pa.Array | pa.ChunkedArray:

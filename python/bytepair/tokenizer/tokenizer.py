@@ -7,27 +7,24 @@ done rarely: files, pickles, other libraries, pictures.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from bytepair import _core
-from bytepair._internal.drawing import draw_all, terminal
 from bytepair.chat.methods import ChatMethods
-from bytepair.errors import FileFormatError, FormatError, PatternError, VocabularyError
 from bytepair.formats import roles
-from bytepair.formats.files import FILE_NAME, read_file, write_whole
-from bytepair.formats.parts import Asked, marks, unspeakable
+from bytepair.formats.files import FILE_NAME, write_whole
+from bytepair.formats.parts import unspeakable
 from bytepair.tokenizer.batch import BulkMethods, SpecialMode
+from bytepair.tokenizer.display import show, summary
+from bytepair.tokenizer.special import added
 
 if TYPE_CHECKING:
     import numpy as np
     import tiktoken
     import tokenizers
     from numpy.typing import NDArray
-
-
-MAGIC = b"BYTEPAIR"
 
 
 class Tokenizer(BulkMethods, ChatMethods):
@@ -184,20 +181,34 @@ class Tokenizer(BulkMethods, ChatMethods):
         return self.with_notes(roles.notes(self, wanted))
 
     @property
-    def bos_token_id(self) -> int | None:
-        """The id of the special token that begins a text (see `roles`), or None.
+    def bos_id(self) -> int:
+        """The id of the special token that begins a text (see `roles`).
+
+        Raises:
+            SpecialTokenError: if no token has the role, so that `prepend=tok.bos_id` never prepends
+                nothing. `bos_token_id`, which other libraries look for, is None then.
 
         Example:
             >>> import bytepair
             >>> tok = bytepair.train(["hi hi"], 260, special_tokens=["<|bos|>", "<|eos|>"])
-            >>> tok.bos_token_id, tok.eos_token_id, tok.pad_token_id
-            (258, 259, None)
+            >>> tok.bos_id, tok.eos_id
+            (258, 259)
         """
-        return self._id_of_role("bos")
+        return roles.id_of(self, "bos")
+
+    @property
+    def eos_id(self) -> int:
+        """The id of the special token that ends a text (see `roles`); else as `bos_id`."""
+        return roles.id_of(self, "eos")
+
+    @property
+    def bos_token_id(self) -> int | None:
+        """The id of the special token that begins a text, or None, as other libraries have it."""
+        return self.special_tokens.get(self.roles.get("bos", ""))
 
     @property
     def eos_token_id(self) -> int | None:
-        """The id of the special token that ends a text (see `roles`), or None.
+        """The id of the special token that ends a text, or None, as other libraries have it.
 
         Libraries that constrain what a model generates stop there. For the answers of a chat model
         this should be the end of a turn: `tok.with_roles(eos=tok.roles["end_of_turn"])`.
@@ -208,22 +219,18 @@ class Tokenizer(BulkMethods, ChatMethods):
             >>> tok.with_roles(eos="<|assistant_end|>").eos_token_id
             261
         """
-        return self._id_of_role("eos")
+        return self.special_tokens.get(self.roles.get("eos", ""))
 
     @property
     def pad_token_id(self) -> int | None:
-        """The id of the special token that fills rows (see `roles`), or None.
+        """The id of the special token that fills rows, or None, as other libraries have it.
 
         Example:
             >>> import bytepair
             >>> bytepair.train(["hi hi"], 266).pad_token_id
             257
         """
-        return self._id_of_role("pad")
-
-    def _id_of_role(self, role: str) -> int | None:
-        name = self.roles.get(role)
-        return None if name is None else self.special_tokens[name]
+        return self.special_tokens.get(self.roles.get("pad", ""))
 
     @property
     def special_token_ids(self) -> list[int]:
@@ -240,13 +247,15 @@ class Tokenizer(BulkMethods, ChatMethods):
     def tokens(self) -> list[bytes]:
         """The bytes of each id: of a special token its name, nothing where no token has the id.
 
+        It is a property because llguidance asks for one; a new list is made each time.
+
         Example:
             >>> import bytepair
             >>> bytepair.train(["hi hi"], 259, special_tokens=["<|bos|>"]).tokens[256:]
             [b'hi', b' hi', b'<|bos|>']
         """
         tokens = [b""] * self.vocab_size
-        for token, id in self.mergeable_ranks.items():
+        for token, id in self.mergeable_ranks().items():
             tokens[id] = token
         for name, id in self.special_tokens.items():
             tokens[id] = name.encode()
@@ -261,6 +270,29 @@ class Tokenizer(BulkMethods, ChatMethods):
             [256, 32, 256]
         """
         return self.encode(text)
+
+    def with_special_tokens(self, names: Sequence[str]) -> Self:
+        """Make a tokenizer with the same tokens and more special tokens.
+
+        All ids stay. A new special token takes the lowest id that is reserved for one (by a name
+        such as `<|reserved_0|>`, as `bytepair.train(..., reserved=16)` makes them, and Llama 3 has
+        them), and if there is none, the id behind the last.
+
+        Args:
+            names: the names, in the order that their ids shall have.
+
+        Raises:
+            SpecialTokenError: if a name is that of a special token, or the text of an ordinary
+                token, or empty.
+            TypeError: if the names have no order.
+
+        Example:
+            >>> import bytepair
+            >>> tok = bytepair.train(["hi hi"], 260, special_tokens=["<|bos|>"], reserved=1)
+            >>> tok.with_special_tokens(["<|tool|>", "<|image|>"]).special_tokens
+            {'<|bos|>': 258, '<|tool|>': 259, '<|image|>': 260}
+        """
+        return type(self)(_core.with_special_tokens(self, added(self, names)))
 
     def with_sentencepiece_ids(self) -> Self:
         """Make a tokenizer with the same tokens and the ids that `run.c` of llama2.c expects.
@@ -416,7 +448,7 @@ class Tokenizer(BulkMethods, ChatMethods):
         self._write(target, overwrite=overwrite)
         return target
 
-    def losses(self, format: str | os.PathLike[str]) -> list[str]:
+    def export_losses(self, format: str | os.PathLike[str]) -> list[str]:
         """Ask what would be lost if the tokenizer were written in a format.
 
         Args:
@@ -433,7 +465,7 @@ class Tokenizer(BulkMethods, ChatMethods):
         Example:
             >>> import bytepair
             >>> tok = bytepair.train(["hello hello"], vocab_size=269)
-            >>> tok.losses("huggingface"), tok.losses("tiktoken")
+            >>> tok.export_losses("huggingface"), tok.export_losses("tiktoken")
             ([], ['the split pattern', 'the special tokens'])
         """
         from bytepair.formats import registry
@@ -441,7 +473,7 @@ class Tokenizer(BulkMethods, ChatMethods):
         named = registry.of_path(Path(format)) if isinstance(format, os.PathLike) else format
         return registry.losses(self, named)
 
-    def truncate(self, vocab_size: int) -> Self:
+    def with_vocab_size(self, vocab_size: int) -> Self:
         """Cut the vocabulary down to what training for fewer ids would have given.
 
         Args:
@@ -453,18 +485,17 @@ class Tokenizer(BulkMethods, ChatMethods):
         Example:
             >>> import bytepair
             >>> large = bytepair.train(["hello hello"], 269)
-            >>> large.truncate(267) == bytepair.train(["hello hello"], 267)
+            >>> large.with_vocab_size(267) == bytepair.train(["hello hello"], 267)
             True
         """
-        return type(self)(_core.truncate(self, vocab_size))._with_roles_of(self)
+        return type(self)(_core.with_vocab_size(self, vocab_size))._with_roles_of(self)
 
     def _with_roles_of(self, other: _core.Tokenizer) -> Self:
         """The same with the roles and the chat template of another."""
         kept = roles.kept(other)
         return self.with_notes(kept) if kept else self
 
-    @property
-    def curve(self) -> NDArray[np.uint64]:
+    def compression_curve(self) -> NDArray[np.uint64]:
         """How many tokens the training text had after each merge, and before the first.
 
         uint64, one more than there are merges; empty if the tokenizer was not made by training. The
@@ -472,14 +503,14 @@ class Tokenizer(BulkMethods, ChatMethods):
 
         Example:
             >>> import bytepair
-            >>> bytepair.train(["hello hello"], 269).curve.tolist()
+            >>> bytepair.train(["hello hello"], 269).compression_curve().tolist()
             [11, 9, 7, 5, 3]
         """
         import numpy as np
 
         size = self.notes.get("text_bytes")
-        made = self.merges_made
-        if size is None or len(made) != len(self.merges):
+        made = self.merge_counts()
+        if size is None or len(made) != len(self.merges()):
             return np.empty(0, np.uint64)
         fallen = np.concatenate([np.zeros(1, np.uint64), np.cumsum(made, dtype=np.uint64)])
         return np.uint64(int(size)) - fallen
@@ -500,7 +531,7 @@ class Tokenizer(BulkMethods, ChatMethods):
         import numpy as np
 
         lengths = np.zeros(self.vocab_size, np.int32)
-        for token, id in self.mergeable_ranks.items():
+        for token, id in self.mergeable_ranks().items():
             lengths[id] = len(token)
         return lengths
 
@@ -536,7 +567,7 @@ class Tokenizer(BulkMethods, ChatMethods):
         return tiktoken.Encoding(
             name,
             pat_str=self.pattern,
-            mergeable_ranks=self.mergeable_ranks,
+            mergeable_ranks=self.mergeable_ranks(),
             special_tokens=self.special_tokens,
         )
 
@@ -564,35 +595,56 @@ class Tokenizer(BulkMethods, ChatMethods):
 
         return to_huggingface(self, special=special)
 
-    def view(
+    def show(
         self,
-        text: str,
+        text_or_ids: str | Iterable[int],
+        mask: Sequence[int] | None = None,
         *,
+        format: Literal["terminal", "html"] = "terminal",
         special: SpecialMode = None,
+        with_ids: bool = False,
         color: bool | None = None,
     ) -> str:
-        """Show how a text is split: each token on its own background, for a terminal.
+        """Show how a text is split, or ids as their tokens, for a terminal or a notebook.
 
         Args:
-            text: the text.
-            special: as in `encode`: which special tokens in the text are their ids.
-            color: whether to use colours; None means: unless `NO_COLOR` is set. Without colours
-                tokens are divided by `|`.
+            text_or_ids: a text, which is encoded, or ids.
+            mask: if given, for each id whether a model is trained on it: its token is green where
+                it is 1 and red where it is 0. Else each token has its own background.
+            format: "terminal", or "html" for what a notebook shows as such; there, the id of a
+                token appears when the mouse is over it.
+            special: of a text, as in `encode`: which special tokens in it are their ids.
+            with_ids: whether each token is followed by its id.
+            color: of a terminal, whether to use colours; None means: unless `NO_COLOR` is set.
+                Without, tokens are divided by `|`, and stand in brackets where the mask is 1.
 
         Returns:
-            The text with marks. Bytes that are no whole character are shown as `<E4>`, characters
-            that cannot be seen as `<U+200D>`, special tokens as `⟪<|bos|>⟫`.
+            The tokens. Bytes that are no whole character are shown as `<E4>`, characters that
+            cannot be seen as `<U+200D>`, special tokens as `⟪<|bos|>⟫`, which no text is.
 
         Raises:
+            ValueError: if there are more or fewer entries of the mask than ids, or there is no such
+                format.
             SpecialTokenError: as in `encode`.
+            UnknownIdError: if an id stands for nothing.
 
         Example:
             >>> import bytepair
             >>> tok = bytepair.train(["hello hello"], vocab_size=270)
-            >>> print(tok.view("hello hell", color=False))
+            >>> print(tok.show("hello hell", color=False))
             hello| |hel|l
+            >>> print(tok.show([259, 261], mask=[0, 1], with_ids=True, color=False))
+            hello(259)|[⟪<|bos|>⟫](261)
+            >>> "id 259" in tok.show("hello", format="html")
+            True
         """
-        return terminal(draw_all(self, self.encode(text, special=special)), color=color)
+        return show(
+            self, text_or_ids, mask, format=format, special=special, with_ids=with_ids, color=color
+        )
+
+    def _repr_html_(self) -> str:
+        """The values that tell tokenizers apart and some tokens, as a notebook shows them."""
+        return summary(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as the native bytes, with tables, since it is to be used at once."""
@@ -606,124 +658,3 @@ class Tokenizer(BulkMethods, ChatMethods):
             f"<bytepair.Tokenizer: {self.vocab_size:,} ids, {len(self.special_tokens)} of them "
             f"special, pattern {pattern}, rule {self.merge_rule}, {self.fingerprint[:12]}>"
         )
-
-
-def load(
-    source: str | os.PathLike[str] | tiktoken.Encoding | tokenizers.Tokenizer | Any,
-    format: str | None = None,
-    *,
-    pattern: str | None = None,
-    special_tokens: Mapping[str, int] | None = None,
-    allow_pickle: bool = False,
-    lossy: bool = False,
-    revision: str | None = None,
-    check: bool = False,
-    repeats: int | None = None,
-) -> Tokenizer:
-    """Load a tokenizer, whatever it is kept in.
-
-    Our own file is mapped into memory, which takes less than a millisecond and no memory of its
-    own. It must not be written to while it is in use, but may be replaced, as `save` does.
-
-    A file of a stranger is read with care: it cannot run code, and it cannot take more memory than
-    its size allows. What it asks for is done exactly, or it is an error that names the field.
-
-    Args:
-        source: a folder or a file: our own, `tokenizer.json`, a rank file, or another format of
-            `docs/formats.md`; or a `tiktoken.Encoding`, or a tokenizer of `tokenizers` or
-            `transformers`; or the name of an encoding of tiktoken, such as `cl100k_base`; or of a
-            repository of the hub, such as `owner/name` (extra `hub`).
-        format: which format the file has, if its content does not say it: `bytepair`, or a name of
-            the table in `docs/formats.md`.
-        pattern: the split pattern, for formats that do not hold one: a name of
-            `bytepair.PATTERNS` or a regular expression.
-        special_tokens: the special tokens and their ids, for formats that do not name them.
-        allow_pickle: whether the values of an encoding may be taken out of nanochat's
-            `tokenizer.pkl`; no code in it is run.
-        lossy: whether to leave out what cannot be done exactly, and read the rest.
-        revision: the commit, tag or branch of a repository of the hub.
-        check: of our own format, whether to make all tables of the file anew and compare. Damage is
-            found in any case; this finds a file that somebody made up, for which encoding would be
-            wrong. It takes up to some tenths of a second.
-        repeats: the limit in bytes of the cache of repeated text, which holds text that was encoded
-            more than once and its ids, so that prompts that begin alike cost little; 0 switches it
-            off. None means 32 MiB.
-
-    Raises:
-        ValueError: if `repeats` is negative.
-        FileNotFoundError: if there is no such file.
-        FileFormatError: if the file is damaged or of another kind; the message says where.
-        FormatError: if it contradicts the pattern, the special tokens or the format that are asked
-            for, or is in no repository and there is a revision.
-        UnsupportedError: if it asks for what cannot be done exactly.
-
-    Example:
-        >>> import bytepair, tempfile
-        >>> tok = bytepair.train(["hello"], vocab_size=265)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = tok.save(folder)
-        ...     bytepair.load(path) == tok
-        True
-        >>> bytepair.load(tok.to_tiktoken()) == tok
-        True
-    """
-    if repeats is not None and repeats < 0:
-        raise ValueError(f"repeats is {repeats}; it must be a number of bytes, 0 for none")
-    regex = None if pattern is None else _core.pattern(pattern)
-    asked = Asked(regex, special_tokens, allow_pickle, lossy)
-    own = _own_file(source, format)
-    if own is not None and revision is None:
-        tok = _mapped(own, check=check)
-    else:
-        from bytepair.formats import registry
-
-        parts = registry.read(source, format, asked, revision)
-        tok = Tokenizer(registry.model(parts, source, asked))
-    _check_asked(tok, asked, str(source))
-    return tok if repeats is None else Tokenizer(_core.with_repeats(tok, repeats))
-
-
-def _check_asked(tok: Tokenizer, asked: Asked, place: str) -> None:
-    """What the caller says beside the file, the file must not contradict."""
-    if asked.pattern is not None and marks(tok.pattern).rest != marks(asked.pattern).rest:
-        raise FormatError(
-            place,
-            f"the split pattern is {tok.pattern!r}, and not {asked.pattern!r} as asked; "
-            "leave out pattern=",
-        )
-    for name, id in (asked.special_tokens or {}).items():
-        if tok.special_tokens.get(name) != id:
-            there = (
-                f"has the id {tok.special_tokens[name]}"
-                if name in tok.special_tokens
-                else "is none"
-            )
-            raise FormatError(
-                place,
-                f"the special token {name!r} {there}, and not {id} as asked; "
-                "leave out special_tokens=",
-            )
-
-
-def _mapped(path: Path, *, check: bool) -> Tokenizer:
-    """The tokenizer of our own file."""
-    if path.exists() and not path.is_file():
-        raise FileFormatError(f"{path}: this is not a regular file")
-    try:
-        if check:
-            _core.Model.verify(path.read_bytes())
-        return Tokenizer(_core.Model.map(path))
-    except (FileFormatError, VocabularyError, PatternError) as error:
-        raise FileFormatError(f"{path}: {error}") from None
-
-
-def _own_file(source: Any, format: str | None) -> Path | None:
-    """The path of a file in our own format, or None if it is something else."""
-    if not isinstance(source, str | os.PathLike):
-        return None
-    path = Path(source) / FILE_NAME if Path(source).is_dir() else Path(source)
-    if format == "bytepair":
-        return path
-    if format is not None or not path.exists():
-        return None
-    return path if path.name == FILE_NAME or read_file(path, 8) == MAGIC else None

@@ -5,12 +5,22 @@
     >>> bytepair.train(counts, vocab_size=268).encode("low low")
     [257, 258]
 
-The files: `counting` (texts to counts), `counts` (what they are), `trainer` (counts to a
-tokenizer), `grow` (resume, extend, and verify merges).
+The files: `counting` (texts to counts), `counts` (what they are), `options` (what
+training does), `trainer` (counts to a tokenizer), `grow` (resume, extend and verify
+merges).
 """
 
 from bytepair.training.counting import count
-from bytepair.training.counts import Counts
-from bytepair.training.trainer import NANOCHAT_SPECIAL_TOKENS, ExhaustedWarning, train
+from bytepair.training.counts import Counts, load_counts
+from bytepair.training.options import NANOCHAT_SPECIAL_TOKENS, TrainOptions
+from bytepair.training.trainer import ExhaustedWarning, train
 
-__all__ = ["NANOCHAT_SPECIAL_TOKENS", "Counts", "ExhaustedWarning", "count", "train"]
+__all__ = [
+    "NANOCHAT_SPECIAL_TOKENS",
+    "Counts",
+    "ExhaustedWarning",
+    "TrainOptions",
+    "count",
+    "load_counts",
+    "train",
+]

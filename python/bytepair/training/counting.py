@@ -26,7 +26,7 @@ from bytepair.corpus.parquet import rows_of
 from bytepair.corpus.read import Errors, TextBatch, batch_size, read_batches
 from bytepair.corpus.source import Files, Limits, Resolved, Source, resolve
 from bytepair.errors import ArgumentError, CorpusError, CountsError
-from bytepair.training.counts import Counts, metadata_of
+from bytepair.training.counts import Counts, load_counts, metadata_of
 
 #: A checkpoint is written this often, in seconds.
 SAVE_EVERY: Final = 300.0
@@ -233,7 +233,7 @@ class _Progress:
         )
 
     def _load(self, path: Path) -> None:
-        self._saved = Counts.load(path, pattern=self._job.pattern)
+        self._saved = load_counts(path, pattern=self._job.pattern)
         said = metadata_of(path).get(_KEY)
         if said is None:
             raise CountsError(f"{path} holds counts, but is no checkpoint; name another file")

@@ -8,24 +8,28 @@ one; the pattern and the version of Unicode stand in its metadata.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
+from fractions import Fraction
+from math import gcd, inf, lcm
 from pathlib import Path
 from typing import Final
 
 from bytepair import _core
 from bytepair.corpus.outputs import check_output_file
-from bytepair.errors import CountsError
+from bytepair.errors import CountOverflowError, CountsError
 
 FORMAT: Final = "1"
 _COLUMNS: Final = frozenset(("pretoken", "count"))
+_DENOMINATOR: Final = "bytepair.denominator"
 _KEYS: Final = ("bytepair.training.counts", "bytepair.pattern", "bytepair.unicode")
 
 
 class Counts:
     """The distinct pretokens of a corpus, in order of first occurrence, and how often each occurs.
 
-    `bytepair.count` and `Counts.load` make them. Counts of one pattern can be added, and multiplied
-    by a whole number, which is how corpora are mixed with weights.
+    `bytepair.count` and `bytepair.load_counts` make them. Counts of one pattern can be added and
+    weighted (`times`), which is how corpora are mixed.
 
     Example:
         >>> import bytepair
@@ -36,50 +40,15 @@ class Counts:
         [(b'one', 4), (b' =', 3)]
     """
 
-    __slots__ = ("_counts",)
+    __slots__ = {
+        "core": "The counts in Rust.",
+        "denominator": "The unit of the numbers is one over this; 1, unless a weight is not whole.",
+    }
 
-    def __init__(self, core: _core.Counts) -> None:
-        self._counts = core
-
-    @property
-    def core(self) -> _core.Counts:
-        """The counts in Rust."""
-        return self._counts
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], *, pattern: str | None = None) -> Counts:
-        """Read counts that `save` wrote, or that another tool made.
-
-        Args:
-            path: a parquet file with the columns `pretoken` (binary or string) and `count`
-                (integers).
-            pattern: the split pattern, needed where the file does not say it: a name of
-                `bytepair.PATTERNS` or a regular expression.
-
-        Raises:
-            FileNotFoundError: if there is no such file.
-            CountsError: if the file is no table of counts: columns are missing, a pretoken is empty
-                or stands there twice, a count is not positive, the pattern is not known, or the
-                version of Unicode or of the format is another one.
-
-        Example:
-            >>> import bytepair, tempfile, pathlib
-            >>> counts = bytepair.count(["one two one"])
-            >>> with tempfile.TemporaryDirectory() as folder:
-            ...     file = pathlib.Path(folder) / "counts.parquet"
-            ...     counts.save(file)
-            ...     bytepair.Counts.load(file) == counts
-            True
-        """
-        regex = None if pattern is None else _core.pattern(pattern)
-        file = Path(path)
-        metadata = metadata_of(file)
-        try:
-            return cls(_core.Counts.load(file, _pattern_of(metadata, regex)))
-        except OSError as error:  # which names the file
-            raise CountsError(str(error)) from error
-        except CountsError as error:
-            raise CountsError(f"{path}: {error}") from None
+    def __init__(self, core: _core.Counts, denominator: int = 1) -> None:
+        common = core.divisor(denominator) if denominator > 1 else 1
+        self.core = core.divided(common) if common > 1 else core
+        self.denominator = denominator // common
 
     @staticmethod
     def found_in(path: str | os.PathLike[str]) -> bool:
@@ -117,6 +86,8 @@ class Counts:
         check_output_file(file)
         values = (FORMAT, self.pattern, _core.UNICODE_VERSION)
         said = dict(zip(_KEYS, values, strict=True)) | dict(metadata or {})
+        if self.denominator > 1:
+            said[_DENOMINATOR] = str(self.denominator)
         self.core.save(file, list(said.items()))
 
     @property
@@ -126,12 +97,12 @@ class Counts:
 
     @property
     def total(self) -> int:
-        """How many pretokens the corpus has."""
+        """How many pretokens the corpus has, in the unit of the numbers (see `denominator`)."""
         return self.core.total
 
     @property
     def text_bytes(self) -> int:
-        """How many bytes the corpus has."""
+        """How many bytes the corpus has, in the unit of the numbers (see `denominator`)."""
         return self.core.text_bytes
 
     def items(self) -> list[tuple[bytes, int]]:
@@ -146,20 +117,58 @@ class Counts:
     def __len__(self) -> int:
         return len(self.core)
 
+    def times(self, weight: int | float | Fraction) -> Counts:
+        """Weight the corpus, as if it were there so many times.
+
+        A weight that is not whole stays exact: the numbers are multiplied by its numerator, and
+        `denominator` by its denominator, in lowest terms. So nothing is rounded, weights can be
+        given in any order, and a mixture is trained as its proportions say; `min_count` of training
+        is in whole occurrences.
+
+        Args:
+            weight: above 0. A float means the decimal number that it is written as: 0.1 is 1/10.
+
+        Raises:
+            CountsError: if the weight is not above 0.
+            CountOverflowError: if a number exceeds 64 bits.
+
+        Example:
+            >>> import bytepair
+            >>> news, code = bytepair.count(["one two"]), bytepair.count(["one"])
+            >>> mixture = news.times(2.5) + code
+            >>> mixture.items(), mixture.denominator
+            ([(b'one', 7), (b' two', 5)], 2)
+            >>> mixture.times(2) == news.times(5) + code.times(2)
+            True
+        """
+        if not 0 < weight < inf:
+            raise CountsError(
+                f"the weight {weight} is no number above 0; leave the corpus out instead of a "
+                "weight of 0"
+            )
+        exact = Fraction(str(float(weight)) if isinstance(weight, float) else weight)
+        common = gcd(exact.numerator, self.denominator)
+        unit = self.denominator // common * exact.denominator
+        if max(unit, exact.numerator) >= 10**18:
+            raise CountOverflowError(f"the weight {exact} needs more than 64 bits; round it")
+        return Counts(self.core.times(exact.numerator // common), unit)
+
     def __add__(self, other: Counts) -> Counts:
         if not isinstance(other, Counts):
             return NotImplemented
-        return Counts(self.core.plus(other.core))
+        unit = lcm(self.denominator, other.denominator)
+        one, two = (counts.core.times(unit // counts.denominator) for counts in (self, other))
+        return Counts(one.plus(two), unit)
 
-    def __mul__(self, times: int) -> Counts:
-        if not isinstance(times, int):
-            return NotImplemented
-        return Counts(self.core.times(times))
+    def __mul__(self, weight: float | Fraction) -> Counts:
+        return self.times(weight) if isinstance(weight, int | float | Fraction) else NotImplemented
 
     __rmul__ = __mul__
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Counts) and self.core == other.core
+        if not isinstance(other, Counts):
+            return False
+        return self.denominator == other.denominator and self.core == other.core
 
     def __hash__(self) -> int:
         return hash(self.core)
@@ -167,6 +176,42 @@ class Counts:
     def __repr__(self) -> str:
         """Say how much was counted."""
         return f"<bytepair.Counts: {len(self):,} distinct pretokens of {self.total:,}>"
+
+
+def load_counts(path: str | os.PathLike[str], *, pattern: str | None = None) -> Counts:
+    """Read counts that `Counts.save` wrote, or that another tool made.
+
+    Args:
+        path: a parquet file with the columns `pretoken` (binary or string) and `count`
+            (integers).
+        pattern: the split pattern, needed where the file does not say it: a name of
+            `bytepair.PATTERNS` or a regular expression.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        CountsError: if the file is no table of counts: columns are missing, a pretoken is empty
+            or stands there twice, a count is not positive, the pattern is not known, or the
+            version of Unicode or of the format is another one.
+
+    Example:
+        >>> import bytepair, tempfile, pathlib
+        >>> counts = bytepair.count(["one two one"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = pathlib.Path(folder) / "counts.parquet"
+        ...     counts.save(file)
+        ...     bytepair.load_counts(file) == counts
+        True
+    """
+    regex = None if pattern is None else _core.pattern(pattern)
+    file = Path(path)
+    metadata = metadata_of(file)
+    try:
+        core = _core.Counts.load(file, _pattern_of(metadata, regex))
+        return Counts(core, _denominator_of(metadata))
+    except OSError as error:  # which names the file
+        raise CountsError(str(error)) from error
+    except CountsError as error:
+        raise CountsError(f"{path}: {error}") from None
 
 
 def metadata_of(path: Path) -> dict[str, str]:
@@ -201,3 +246,11 @@ def _pattern_of(metadata: dict[str, str], pattern: str | None) -> str:
     if pattern not in (None, stored):
         raise CountsError(f"its pattern is {stored!r} and not {pattern!r}")
     return stored
+
+
+def _denominator_of(metadata: dict[str, str]) -> int:
+    """The unit that the file says; 1 if it says none."""
+    said = metadata.get(_DENOMINATOR, "1")
+    if not re.fullmatch("[0-9]{1,18}", said) or not int(said):
+        raise CountsError(f"its denominator is {said!r}; it must be a whole number above 0")
+    return int(said)

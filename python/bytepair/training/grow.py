@@ -2,8 +2,8 @@
 
 Training makes one merge after another, so it can go on where it stopped. `resume` goes on with the
 same counts and gives what a single run would have given. `extend` goes on with other text and keeps
-every id. `verify` follows the merges of a vocabulary, whoever trained it, and checks each.
-(`Tokenizer.truncate` goes the other way.)
+every id. `verify_merges` follows the merges of a vocabulary, whoever trained it, and checks each.
+(`Tokenizer.with_vocab_size` goes the other way.)
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from bytepair.errors import CountsError
 from bytepair.tokenizer import Tokenizer
 from bytepair.training.counting import CountJob
 from bytepair.training.counts import Counts
-from bytepair.training.trainer import Ties
+from bytepair.training.options import Ties, TrainOptions
+from bytepair.training.trainer import with_denominator
 
 
 def resume(
@@ -56,14 +57,14 @@ def resume(
         True
     """
     _check_pattern(tokenizer, counts)
+    options = TrainOptions(
+        vocab_size, ties=ties, min_count=min_count, max_token_bytes=max_token_bytes
+    )
     with Bar(progress) as bar:
         model = _core.resume(
             tokenizer,
             counts.core,
-            vocab_size,
-            ties=ties,
-            min_count=min_count,
-            max_token_bytes=max_token_bytes,
+            with_denominator(options, counts),
             on_progress=lambda done, total: bar.update("merge", done, total, "merges"),
         )
         grown = Tokenizer(model)
@@ -115,6 +116,7 @@ def extend(
         >>> more.token_bytes(272)
         b' wor'
     """
+    options = TrainOptions(ties=ties, min_count=min_count, max_token_bytes=max_token_bytes)
     with Bar(progress) as bar:
         if isinstance(source, Counts):
             if column != "text":
@@ -127,9 +129,7 @@ def extend(
             tokenizer,
             counts.core,
             extra,
-            ties=ties,
-            min_count=min_count,
-            max_token_bytes=max_token_bytes,
+            with_denominator(options, counts),
             on_progress=lambda done, total: bar.update("merge", done, total, "merges"),
         )
         grown = Tokenizer(model)
@@ -140,7 +140,7 @@ def extend(
 
 @dataclass(frozen=True)
 class Verdict:
-    """What `verify` found.
+    """What `verify_merges` found.
 
     Attributes:
         steps: how many merges were right, from the first one on.
@@ -167,7 +167,7 @@ class Verdict:
         return said + f"{self.best[0]}, of count {self.best[1]:,}, goes first"
 
 
-def verify(
+def verify_merges(
     tokenizer: Tokenizer,
     counts: Counts,
     *,
@@ -196,19 +196,19 @@ def verify(
         >>> import bytepair
         >>> counts = bytepair.count(["hello hello help"])
         >>> tok = bytepair.train(counts, 269)
-        >>> print(bytepair.verify(tok, counts))
+        >>> print(bytepair.verify_merges(tok, counts))
         all 4 merges are the ones to make
-        >>> print(bytepair.verify(tok, counts, ties="bytes-max"))
+        >>> print(bytepair.verify_merges(tok, counts, ties="bytes-max"))
         merge 0 is (b'e', b'l'), of count 3, but (b'h', b'e'), of count 3, goes first
     """
     _check_pattern(tokenizer, counts)
-    merges = tokenizer.merges
+    merges = tokenizer.merges()
+    options = TrainOptions(ties=ties, min_count=min_count)
     with Bar(progress) as bar:
-        found = _core.verify(
+        found = _core.verify_merges(
             merges,
             counts.core,
-            ties=ties,
-            min_count=min_count,
+            with_denominator(options, counts),
             on_progress=lambda done, total: bar.update("verify", done, total, "merges"),
         )
         steps = len(merges) if found is None else found[0]

@@ -3,34 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence, Set
-from typing import Any, Final, Literal, TypeAlias
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from bytepair import _core
 from bytepair._internal.progress import Bar, Callback
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.read import Errors
 from bytepair.corpus.source import Limits, Source
-from bytepair.errors import ArgumentError, CorpusError, CountsError, VocabularyError
+from bytepair.errors import CorpusError, CountsError
 from bytepair.tokenizer import Tokenizer
+from bytepair.tokenizer.special import padding
 from bytepair.training.counting import CountJob
 from bytepair.training.counts import Counts
-
-#: Which of several pairs with the same count is merged first; see `bytepair.reference.tie_break`.
-Ties: TypeAlias = Literal["rustbpe", "hf", "first-seen", "bytes-max"]
-
-#: The special tokens of nanochat, in the order of their ids.
-NANOCHAT_SPECIAL_TOKENS: Final[tuple[str, ...]] = (
-    "<|bos|>",
-    "<|user_start|>",
-    "<|user_end|>",
-    "<|assistant_start|>",
-    "<|assistant_end|>",
-    "<|python_start|>",
-    "<|python_end|>",
-    "<|output_start|>",
-    "<|output_end|>",
-)
+from bytepair.training.options import Ties, TrainOptions
 
 
 class ExhaustedWarning(UserWarning):
@@ -44,7 +30,9 @@ def train(
     files: Source | None = None,
     texts: Iterable[str] | None = None,
     pattern: str | None = None,
-    special_tokens: Sequence[str] = NANOCHAT_SPECIAL_TOKENS,
+    special_tokens: Sequence[str] = "nanochat",
+    reserved: int = 0,
+    padded_to: int = 1,
     initial_tokens: Sequence[str] = (),
     max_chars: int | None = None,
     doc_cap: int | None = None,
@@ -71,11 +59,16 @@ def train(
         files: files by their names, in place of a source: a path, a folder, a glob or a URL, or a
             list of such.
         texts: texts, in place of a source, whatever they look like.
-        vocab_size: how many ids the tokenizer has: the 256 bytes, the merges, the special tokens.
+        vocab_size: how many ids the tokenizer has: the 256 bytes, the merges, the special tokens
+            and what is reserved.
         pattern: the split pattern: a name of `bytepair.PATTERNS` or a regular expression; None
             means `nanochat`, or the pattern of the counts.
-        special_tokens: the names of the special tokens; they get the ids after the last merge, in
-            this order.
+        special_tokens: the names of the special tokens, which get the ids after the last merge, in
+            this order; "nanochat" (the default) means the nine of nanochat, () none.
+        reserved: so many ids behind them are kept free for special tokens that
+            `Tokenizer.with_special_tokens` adds later: `<|reserved_0|>`, ...
+        padded_to: the number of ids is rounded up to a multiple of this, such as 64, with more
+            reserved ids: models pad their embeddings.
         initial_tokens: words that shall be tokens whatever the text, each a single pretoken (a
             leading space counts). The merges that make them come first and count among the ids.
         max_chars: reading stops with the document that takes the total above so many characters.
@@ -85,7 +78,8 @@ def train(
             Hugging Face, not its ids: there special tokens come first, and bytes in another order.
         min_count: pairs that occur fewer times than this are not merged.
         max_token_bytes: pairs whose token would be longer than this are not merged.
-        threads: how many threads count and merge; None means `RAYON_NUM_THREADS`, or else all.
+        threads: how many threads count and merge; None means
+            `BYTEPAIR_NUM_THREADS`, or else all.
         progress: True for a bar, False for none, None for a bar on a terminal, or a function of
             the stage ("count", "merge"), what is done, and the total or None: bytes of text, of
             which files let the total be estimated, and merges.
@@ -112,21 +106,22 @@ def train(
     Example:
         >>> import bytepair
         >>> tok = bytepair.train(["hello hello hello world"], vocab_size=270)
-        >>> tok.vocab_size, len(tok.merges), len(tok.special_tokens)
+        >>> tok.vocab_size, len(tok.merges()), len(tok.special_tokens)
         (270, 5, 9)
     """
     limits = Limits(max_chars, doc_cap)
     options = TrainOptions(
-        vocab_size, special_tokens, initial_tokens, ties, min_count, max_token_bytes, threads
-    )
+        vocab_size, special_tokens, reserved, padded_to, initial_tokens, ties, min_count,
+        max_token_bytes,
+    )  # fmt: skip
     if isinstance(source, Counts):
         reading = (limits, column, errors, memory_limit, max_document_bytes)
         usual = (Limits(), "text", "strict", None, DOCUMENT_BYTES)
         _check_counts(source, pattern, reading=reading != usual)
-        options.check(source.pattern)
+        check(options, source.pattern)
     else:
         regex = _core.pattern("nanochat" if pattern is None else pattern)
-        options.check(regex)
+        check(options, regex)
         job = CountJob(
             source, regex, limits, threads, column, errors, memory_limit,
             max_document_bytes=max_document_bytes, files=files, texts=texts,
@@ -139,76 +134,30 @@ def train(
                 "there is no text to train on: the source has no documents, or empty ones only; "
                 "look at the path and the column, or whether an iterator was used up before"
             )
-        tokenizer = Tokenizer(options.run(counts.core, bar))
+        model = _core.train(
+            counts.core, with_denominator(options, counts), threads=threads,
+            on_progress=lambda done, total: bar.update("merge", done, total, "merges"),
+        )  # fmt: skip
+        tokenizer = Tokenizer(model)
         learnt = tokenizer.vocab_size - options.smallest
         bar.update("merge", learnt, learnt, "merges")
     if tokenizer.exhausted:
         warnings.warn(_exhausted(tokenizer, options), ExhaustedWarning, stacklevel=2)
+    if tokenizer.vocab_size % options.padded_to:
+        special = padding(tokenizer, options.padded_to)
+        tokenizer = Tokenizer(_core.with_special_tokens(tokenizer, special))
     return tokenizer
 
 
-class TrainOptions:
-    """What training does with counts; the arguments are those of `train`."""
-
-    def __init__(
-        self,
-        vocab_size: int,
-        special_tokens: Sequence[str],
-        initial_tokens: Sequence[str] = (),
-        ties: Ties = "rustbpe",
-        min_count: int = 1,
-        max_token_bytes: int | None = None,
-        threads: int | None = None,
-    ) -> None:
-        self.vocab_size, self.min_count = vocab_size, min_count
-        self._special = _in_order("special_tokens", special_tokens)
-        self._named: dict[str, Any] = {
-            "initial_tokens": _in_order("initial_tokens", initial_tokens), "ties": ties,
-            "min_count": min_count, "max_token_bytes": max_token_bytes, "threads": threads,
-        }  # fmt: skip
-
-    @property
-    def smallest(self) -> int:
-        """The size of a vocabulary without a merge."""
-        return 256 + len(self._special)
-
-    def check(self, regex: str) -> None:
-        """Fail before the corpus is read: training on no text fails as it would on any."""
-        if self.vocab_size < self.smallest:
-            raise VocabularyError(
-                f"vocab_size {self.vocab_size} is too small for the 256 bytes and the "
-                f"{len(self._special)} special tokens; the smallest size is {self.smallest}"
-            )
-        if self.min_count < 1:
-            raise ArgumentError(
-                f"min_count is {self.min_count}; pass at least 1, which merges every pair"
-            )
-        longest = self._named["max_token_bytes"]
-        if longest is not None and longest < 2:
-            raise ValueError(f"max_token_bytes is {longest}; a merge makes 2 bytes or more")
-        nothing = _core.Counts.from_items([], regex)
-        _core.train(nothing, self.vocab_size, self._special, **self._named)
-
-    def run(self, counts: _core.Counts, bar: Bar) -> _core.Model:
-        """Train, and report to a bar that is shown already."""
-        return _core.train(
-            counts, self.vocab_size, self._special, **self._named,
-            on_progress=lambda done, total: bar.update("merge", done, total, "merges"),
-        )  # fmt: skip
+def check(options: TrainOptions, regex: str) -> None:
+    """Fail before the corpus is read: training on no text fails as it would on any."""
+    options.check_size()
+    _core.train(_core.Counts.from_items([], regex), options)
 
 
-def _in_order(option: str, names: Sequence[str]) -> list[str]:
-    """The names as a list; their order is that of their ids."""
-    if isinstance(names, str):
-        raise TypeError(f"{option} is a str; pass a list of names")
-    if isinstance(names, Mapping):
-        raise TypeError(
-            f"{option} is a dict, but training gives the ids: the special tokens get those behind "
-            "the last merge; pass a list of names, in the order that the ids shall have"
-        )
-    if isinstance(names, Set):
-        raise TypeError(f"{option} is a set, which has no order; pass a list of names")
-    return list(names)
+def with_denominator(options: TrainOptions, counts: Counts) -> TrainOptions:
+    """The options in the unit of the counts."""
+    return replace(options, min_count=options.min_count * counts.denominator)
 
 
 def _check_counts(counts: Counts, pattern: str | None, *, reading: bool) -> None:

@@ -6,10 +6,25 @@ use bytepair::{Error, Special, Text, parallel};
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 
 use crate::errors;
 use crate::text::text;
+
+/// A text, which is a `str`.
+pub(crate) fn string<'a, 'py>(text: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, PyString>> {
+    text.cast::<PyString>().or_else(|_| {
+        let way_out = if text.is_instance_of::<PyBytes>() {
+            "pass data.decode(), or data.decode(errors=\"replace\")"
+        } else if text.is_instance_of::<PyList>() || text.is_instance_of::<PyTuple>() {
+            "for many texts there is encode_batch"
+        } else {
+            "pass a str"
+        };
+        let kind = text.get_type().name()?;
+        Err(PyTypeError::new_err(format!("a text is a str, not {kind}; {way_out}")))
+    })
+}
 
 /// The UTF-8 of a `str`, borrowed where possible.
 pub(crate) fn utf8<'a>(string: &'a Bound<'_, PyString>) -> PyResult<Cow<'a, str>> {
@@ -35,19 +50,28 @@ pub(crate) fn strings<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py,
     errors::collect(texts.try_iter()?.enumerate().map(place))
 }
 
-/// The number of threads: the argument, else `RAYON_NUM_THREADS`, else all that the process may
-/// use.
+/// The number of threads: the argument, else what the environment says, else all that the
+/// process may use.
 pub(crate) fn threads(requested: Option<usize>) -> PyResult<usize> {
     match requested {
         Some(0) => Err(PyValueError::new_err("threads is 0; pass at least 1, or None for all")),
         Some(threads) => Ok(threads.min(parallel::MAX_THREADS)),
         None => {
-            let set = std::env::var("RAYON_NUM_THREADS").ok().and_then(|text| text.parse().ok());
-            let set: Option<usize> = set;
-            let threads = set.filter(|&threads| threads > 0).unwrap_or_else(parallel::available);
+            let threads = threads_of_environment().unwrap_or_else(parallel::available);
             Ok(threads.min(parallel::MAX_THREADS))
         }
     }
+}
+
+/// `BYTEPAIR_NUM_THREADS`; or one if `TOKENIZERS_PARALLELISM` is false, as Hugging Face has it; or
+/// `RAYON_NUM_THREADS`. What is no positive number is passed over.
+fn threads_of_environment() -> Option<usize> {
+    let number = |name| std::env::var(name).ok()?.parse().ok().filter(|&threads| threads > 0);
+    let parallel = std::env::var("TOKENIZERS_PARALLELISM").unwrap_or_default().to_lowercase();
+    let one = matches!(&*parallel, "off" | "false" | "f" | "no" | "n" | "0");
+    number("BYTEPAIR_NUM_THREADS")
+        .or_else(|| one.then_some(1))
+        .or_else(|| number("RAYON_NUM_THREADS"))
 }
 
 /// The number of threads for these texts. For short texts this is 1 without a system call, which

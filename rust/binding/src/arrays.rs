@@ -1,13 +1,16 @@
-//! Encodes into numpy arrays without a copy.
+//! Encodes into numpy arrays without a copy, and into lists.
 
 use std::ops::Range;
 
+use bytepair::batch::arrays::Arrays;
 use bytepair::encode::Id;
-use bytepair::{EncodeOptions, Text, Tokenizer};
+use bytepair::{EncodeOptions, Text, Tokenizer, memory, parallel};
 use numpy::{Element, IntoPyArray, PyArray1};
 use pyo3::prelude::*;
+use pyo3::types::PyList;
 
 use crate::errors;
+use crate::ints::Ints;
 
 /// Ids of 16 or 32 bits; the start of each text in them, then the end of the last text.
 pub(crate) type NumpyArrays<'py> = (Bound<'py, PyAny>, Bound<'py, PyArray1<i64>>);
@@ -52,4 +55,43 @@ pub(crate) fn into_numpy<T: Id + Element>(
 pub(crate) fn range(start: i64, end: i64) -> Range<usize> {
     let place = |offset| usize::try_from(offset).unwrap_or(0);
     place(start)..place(end)
+}
+
+/// Lists are created for chunks of texts of about this many characters.
+const CHUNK: usize = 1 << 17;
+
+/// A list of ids for each text. Threads encode chunks of texts; this thread creates the lists.
+pub(crate) fn lists(
+    core: &Tokenizer,
+    ints: &Ints,
+    texts: &[Text<'_>],
+    options: &EncodeOptions,
+    threads: usize,
+) -> PyResult<Vec<Py<PyList>>> {
+    let total: usize = texts.iter().map(Text::len).sum();
+    core.expect(total);
+    let chunks = parallel::shares(texts, 1 + total / CHUNK, |text| text.len() + 1);
+    let encode = |(): &mut (), range: &Range<usize>| {
+        core.encode_arrays::<u32>(&texts[range.clone()], options, 1)
+    };
+    let mut lists = errors::checked(memory::with_room(texts.len()))?;
+    let mut sink = |arrays: bytepair::Result<Arrays<u32>>| {
+        let arrays = errors::checked(arrays)?;
+        Python::attach(|py| {
+            for pair in arrays.offsets.windows(2) {
+                let ids = &arrays.ids[range(pair[0], pair[1])];
+                lists.push(ints.list(py, ids)?.unbind());
+            }
+            PyResult::Ok(())
+        })
+    };
+    let threads = parallel::worth(threads, total);
+    if threads == 1 {
+        chunks.iter().try_for_each(|range| sink(encode(&mut (), range)))?;
+    } else {
+        let weight = |range: &Range<usize>| texts[range.clone()].iter().map(Text::len).sum();
+        let sink = |arrays: Option<_>| arrays.map_or(Ok(()), &mut sink);
+        parallel::ordered(&chunks, threads, 4 * threads * CHUNK, weight, || (), encode, sink)?;
+    }
+    Ok(lists)
 }

@@ -162,6 +162,16 @@ impl PyCounts {
     fn times(&self, py: Python<'_>, times: u64) -> PyResult<Self> {
         self.with(py.detach(|| self.inner.times(times)))
     }
+
+    /// Every count divided by a number that divides all of them.
+    fn divided(&self, py: Python<'_>, by: u64) -> PyResult<Self> {
+        self.with(py.detach(|| self.inner.divided(by)))
+    }
+
+    /// The greatest number that divides `of` and every count.
+    fn divisor(&self, py: Python<'_>, of: u64) -> u64 {
+        py.detach(|| self.inner.divisor(of))
+    }
 }
 
 /// The names of the columns of a parquet file, and its metadata.

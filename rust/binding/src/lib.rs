@@ -62,7 +62,7 @@ mod _core {
     #[pymodule_export]
     use crate::decode_stream::PyDecodeStream;
     #[pymodule_export]
-    use crate::derived::{with_notes, with_repeats};
+    use crate::derived::{with_notes, with_repeats, with_special_tokens};
     #[pymodule_export]
     use crate::encode_stream::PyEncodeStream;
     #[pymodule_export]
@@ -80,7 +80,7 @@ mod _core {
     #[pymodule_export]
     use crate::tokenizer::PyTokenizer;
     #[pymodule_export]
-    use crate::training::{extend, resume, train, truncate, verify};
+    use crate::training::{extend, resume, train, verify_merges, with_vocab_size};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -51,7 +51,7 @@ impl PyModel {
     /// Check that the tables in a file of the native format equal those rebuilt from its other
     /// sections.
     #[staticmethod]
-    fn verify(py: Python<'_>, data: &[u8]) -> PyResult<()> {
+    fn check(py: Python<'_>, data: &[u8]) -> PyResult<()> {
         errors::checked(py.detach(|| bytepair::formats::native::verify(data)))
     }
 

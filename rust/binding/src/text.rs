@@ -6,12 +6,12 @@
 //! determined first, and the characters are written into their final storage.
 #![expect(unsafe_code, reason = "Python tells how a str is stored only through pointers")]
 
-use bytepair::text::{CharUnit, measure, spread};
+use bytepair::text::{CharUnit, from_utf8, measure, spread};
 use bytepair::{Text, memory};
-use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
 use pyo3::types::string::PyStringData;
+use pyo3::types::{PyBytes, PyString};
+use pyo3::{ffi, intern};
 
 use crate::errors;
 
@@ -69,4 +69,20 @@ fn new<'py, U: CharUnit>(
     };
     spread(text, units);
     Ok(string.cast_into()?)
+}
+
+/// Bytes as a `str`. Python's own decoder handles every value of `errors`.
+pub(crate) fn decoded<'py>(
+    py: Python<'py>,
+    bytes: &[u8],
+    errors: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    match from_utf8(bytes) {
+        Ok(text) => Ok(string(py, text)?.into_any()),
+        Err(_) => PyBytes::new_with(py, bytes.len(), |room| {
+            room.copy_from_slice(bytes);
+            Ok(())
+        })?
+        .call_method1(intern!(py, "decode"), ("utf-8", errors)),
+    }
 }

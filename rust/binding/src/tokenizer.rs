@@ -5,14 +5,11 @@ use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
-use bytepair::batch::arrays::Arrays;
 use bytepair::formats::native::Tables;
-use bytepair::text::from_utf8;
 use bytepair::tokenizer::offsets::Keep;
 use bytepair::{EncodeOptions, MergeRule, Text, memory, parallel};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
-use pyo3::exceptions::{PyKeyError, PyValueError};
-use pyo3::intern;
+use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
@@ -21,7 +18,7 @@ use crate::ids::{Ids, Slice};
 use crate::ints::Ints;
 use crate::model::PyModel;
 use crate::options::{Options, Prepared};
-use crate::text::{string, text as text_of};
+use crate::text::{decoded, string, text as text_of};
 use crate::{arguments, arrays, errors};
 
 /// Ids, and the span of each in bytes and in characters.
@@ -30,8 +27,6 @@ type Offsets<'py> = (Bound<'py, PyList>, Bound<'py, PyArray2<i64>>, Bound<'py, P
 /// For texts of fewer characters the interpreter lock is kept: releasing it would take as long as
 /// encoding.
 const SHORT: usize = 1 << 12;
-/// Lists are made from chunks of texts of about this many characters.
-const CHUNK: usize = 1 << 17;
 
 /// Bytes of memory for a merge or a token in Python, and for a pretoken.
 const MERGE: usize = 300;
@@ -48,12 +43,29 @@ pub(crate) struct PyTokenizer {
 #[pymethods]
 impl PyTokenizer {
     #[new]
-    fn new(py: Python<'_>, model: &PyModel) -> Self {
-        let core = Arc::clone(&model.0);
+    #[pyo3(signature = (model=None))]
+    fn new(py: Python<'_>, model: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let model = model.and_then(|model| model.cast::<PyModel>().ok());
+        let core = model.map(|model| Arc::clone(&model.get().0)).ok_or_else(|| {
+            PyTypeError::new_err(
+                "a Tokenizer is made by bytepair.train(texts), bytepair.load(path), \
+                 Tokenizer.from_ranks(...) or Tokenizer.from_merges(...)",
+            )
+        })?;
         let ints = Ints::new(core.vocabulary().len());
         let tokenizer = Self { core, ints, options: Options::default() };
         tokenizer.warm_up(py);
-        tokenizer
+        Ok(tokenizer)
+    }
+
+    fn __len__(&self) -> usize {
+        self.vocab_size()
+    }
+
+    /// A tokenizer is true, also one without ids.
+    #[expect(clippy::unused_self, reason = "a method in Python")]
+    fn __bool__(&self) -> bool {
+        true
     }
 
     /// Encode one text into a list of ids.
@@ -82,13 +94,13 @@ impl PyTokenizer {
     fn encode<'py>(
         &self,
         py: Python<'py>,
-        text: &Bound<'py, PyString>,
+        text: &Bound<'py, PyAny>,
         special: Option<&Bound<'py, PyAny>>,
         prepend: Option<&Bound<'py, PyAny>>,
         append: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyList>> {
         let options = self.options(special, prepend, append)?;
-        let text = text_of(text)?;
+        let text = text_of(arguments::string(text)?)?;
         if text.len() < SHORT {
             let list = self.core.encode_text(&text, &options, |ids| self.ints.list(py, ids));
             return errors::checked(list)?;
@@ -98,26 +110,11 @@ impl PyTokenizer {
         errors::checked(list)?.map(|list: Py<PyList>| list.into_bound(py))
     }
 
-    /// Encode many texts, each into a list of ids.
-    ///
-    /// Args:
-    ///     texts: an iterable of str.
-    ///     special: as in `encode`.
-    ///     prepend: as in `encode`, for each text.
-    ///     append: as in `encode`, for each text.
-    ///     threads: the number of threads at most; None means `RAYON_NUM_THREADS`, else all.
-    ///
-    /// Returns:
-    ///     A list of ids for each text, in order: the same as `encode` gives one by one.
-    ///
-    /// Raises:
-    ///     SpecialTokenError: as in `encode`.
-    ///     SplitError: as in `encode`.
+    /// Encode many texts, each into a list of ids; the method of `bytepair.Tokenizer` says more.
     ///
     /// Example:
     ///     >>> import bytepair
-    ///     >>> tok = bytepair.train(["hello hello"], 269)
-    ///     >>> tok.encode_batch(["hello", ""])
+    ///     >>> bytepair.train(["hello hello"], 269).encode_batch(["hello", ""])
     ///     [[259], []]
     #[pyo3(signature = (texts, *, special=None, prepend=None, append=None, threads=None))]
     fn encode_batch<'py>(
@@ -133,7 +130,8 @@ impl PyTokenizer {
         let strings = arguments::strings(texts)?;
         let texts = errors::collect(strings.iter().map(text_of))?;
         let threads = arguments::threads_for(threads, &texts)?;
-        let lists = py.detach(|| self.lists(&texts, &options, threads))?;
+        let lists =
+            py.detach(|| arrays::lists(&self.core, &self.ints, &texts, &options, threads))?;
         errors::list(py, lists)
     }
 
@@ -147,7 +145,7 @@ impl PyTokenizer {
     ///     special: as in `encode`.
     ///     prepend: as in `encode`.
     ///     append: as in `encode`.
-    ///     threads: the number of threads at most; None means `RAYON_NUM_THREADS`, else all.
+    ///     threads: the number of threads at most; None means `BYTEPAIR_NUM_THREADS`, else all.
     ///
     /// Returns:
     ///     The ids: uint16 if the vocabulary has at most 65,536 ids, else uint32.
@@ -165,14 +163,14 @@ impl PyTokenizer {
     fn encode_to_numpy<'py>(
         &self,
         py: Python<'py>,
-        text: &Bound<'py, PyString>,
+        text: &Bound<'py, PyAny>,
         special: Option<&Bound<'py, PyAny>>,
         prepend: Option<&Bound<'py, PyAny>>,
         append: Option<&Bound<'py, PyAny>>,
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let options = self.options(special, prepend, append)?;
-        let texts = [text_of(text)?];
+        let texts = [text_of(arguments::string(text)?)?];
         let threads = arguments::threads_for(threads, &texts)?;
         Ok(arrays::encode(py, &self.core, &texts, &options, threads)?.0)
     }
@@ -184,7 +182,7 @@ impl PyTokenizer {
     ///     special: as in `encode`.
     ///     prepend: as in `encode`, for each text.
     ///     append: as in `encode`, for each text.
-    ///     threads: the number of threads at most; None means `RAYON_NUM_THREADS`, else all.
+    ///     threads: the number of threads at most; None means `BYTEPAIR_NUM_THREADS`, else all.
     ///
     /// Returns:
     ///     The ids of all texts, end to end: uint16 if the vocabulary has at most 65,536 ids, else
@@ -233,19 +231,19 @@ impl PyTokenizer {
     /// Example:
     ///     >>> import bytepair
     ///     >>> tok = bytepair.train(["hello hello"], 269)
-    ///     >>> tok.count("hello!")
+    ///     >>> tok.count_tokens("hello!")
     ///     2
     #[pyo3(signature = (text, *, special=None, prepend=None, append=None))]
-    fn count(
+    fn count_tokens(
         &self,
         py: Python<'_>,
-        text: &Bound<'_, PyString>,
+        text: &Bound<'_, PyAny>,
         special: Option<&Bound<'_, PyAny>>,
         prepend: Option<&Bound<'_, PyAny>>,
         append: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<usize> {
         let options = self.options(special, prepend, append)?;
-        let text = text_of(text)?;
+        let text = text_of(arguments::string(text)?)?;
         let count = || self.core.count_text(&text, &options);
         errors::checked(if text.len() < SHORT { count() } else { py.detach(count) })
     }
@@ -257,7 +255,7 @@ impl PyTokenizer {
     ///     special: as in `encode`.
     ///     prepend: as in `encode`, for each text; it counts.
     ///     append: as in `encode`, for each text; it counts.
-    ///     threads: the number of threads at most; None means `RAYON_NUM_THREADS`, else all.
+    ///     threads: the number of threads at most; None means `BYTEPAIR_NUM_THREADS`, else all.
     ///
     /// Returns:
     ///     int64, one for each text.
@@ -269,10 +267,10 @@ impl PyTokenizer {
     /// Example:
     ///     >>> import bytepair
     ///     >>> tok = bytepair.train(["hello hello"], 269)
-    ///     >>> tok.count_batch(["hello!", ""]).tolist()
+    ///     >>> tok.count_tokens_batch(["hello!", ""]).tolist()
     ///     [2, 0]
     #[pyo3(signature = (texts, *, special=None, prepend=None, append=None, threads=None))]
-    fn count_batch<'py>(
+    fn count_tokens_batch<'py>(
         &self,
         py: Python<'py>,
         texts: &Bound<'py, PyAny>,
@@ -319,13 +317,13 @@ impl PyTokenizer {
     fn encode_with_offsets<'py>(
         &self,
         py: Python<'py>,
-        text: &Bound<'py, PyString>,
+        text: &Bound<'py, PyAny>,
         special: Option<&Bound<'py, PyAny>>,
         prepend: Option<&Bound<'py, PyAny>>,
         append: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Offsets<'py>> {
         let options = self.options(special, prepend, append)?;
-        let text = text_of(text)?;
+        let text = text_of(arguments::string(text)?)?;
         let spans = errors::checked(py.detach(|| self.core.encode_with_spans(&text, &options)))?;
         let pairs = |pairs: Vec<[i64; 2]>| {
             let shape = [pairs.len(), 2];
@@ -339,7 +337,7 @@ impl PyTokenizer {
     /// The result is the text of the first (or last) `max_tokens` ids of `encode(text)`, without
     /// incomplete characters. If that text has more ids when encoded by itself, because it now ends
     /// within a token, it is truncated again in the same way. So
-    /// `count(truncate_text(text, n)) <= n` always holds. A text that fits is returned unchanged.
+    /// `count_tokens(truncate_text(text, n)) <= n` always holds. A text that fits is returned unchanged.
     ///
     /// Args:
     ///     text: as in `encode`; special tokens in it are text.
@@ -361,7 +359,7 @@ impl PyTokenizer {
     fn truncate_text<'py>(
         &self,
         py: Python<'py>,
-        text: &Bound<'py, PyString>,
+        text: &Bound<'py, PyAny>,
         max_tokens: usize,
         keep: &str,
     ) -> PyResult<Bound<'py, PyString>> {
@@ -373,7 +371,7 @@ impl PyTokenizer {
                 return Err(PyValueError::new_err(message));
             }
         };
-        let utf8 = arguments::utf8(text)?;
+        let utf8 = arguments::utf8(arguments::string(text)?)?;
         let cut = py.detach(|| self.core.truncate_text(&utf8, max_tokens, keep));
         string(py, errors::checked(cut)?)
     }
@@ -444,7 +442,7 @@ impl PyTokenizer {
     /// Args:
     ///     batch: an iterable of ids as in `decode`.
     ///     errors: as in `decode`.
-    ///     threads: the number of threads at most; None means `RAYON_NUM_THREADS`, else all.
+    ///     threads: the number of threads at most; None means `BYTEPAIR_NUM_THREADS`, else all.
     ///
     /// Raises:
     ///     UnknownIdError: as in `decode`.
@@ -520,17 +518,23 @@ impl PyTokenizer {
     /// The id of an ordinary token; special tokens are in `special_tokens`.
     ///
     /// Args:
-    ///     token: its bytes.
+    ///     token: its bytes, or its text.
     ///
     /// Raises:
-    ///     KeyError: if there is no such token.
+    ///     KeyError: if there is no such token; the message says so if it is a special one.
     ///
     /// Example:
     ///     >>> import bytepair
     ///     >>> tok = bytepair.train(["hello hello"], 269)
-    ///     >>> tok.token_id(b"hello")
-    ///     259
-    fn token_id(&self, token: &[u8]) -> PyResult<u32> {
+    ///     >>> tok.token_id("hello"), tok.token_id(b"hello")
+    ///     (259, 259)
+    fn token_id(&self, token: &Bound<'_, PyAny>) -> PyResult<u32> {
+        if let Ok(text) = token.cast::<PyString>() {
+            let text = arguments::utf8(text)?;
+            let unknown = || PyKeyError::new_err(self.unknown_token(&text));
+            return self.core.vocabulary().id(text.as_bytes()).ok_or_else(unknown);
+        }
+        let token: &[u8] = token.extract()?;
         self.core.vocabulary().id(token).ok_or_else(|| {
             PyKeyError::new_err(format!("b\"{}\" is not a token", token.escape_ascii()))
         })
@@ -546,9 +550,9 @@ impl PyTokenizer {
     fn pretokenize<'py>(
         &self,
         py: Python<'py>,
-        text: &Bound<'_, PyString>,
+        text: &Bound<'_, PyAny>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let text = arguments::utf8(text)?;
+        let text = arguments::utf8(arguments::string(text)?)?;
         let text = errors::checked(self.core.pattern().normalized(&text))?;
         let pretokens = py.detach(|| {
             let (mut pretokens, mut room) = (Vec::new(), Ok(()));
@@ -627,8 +631,12 @@ impl PyTokenizer {
         self.core.pattern().regex()
     }
 
-    /// The pairs of tokens that merge, in order.
-    #[getter]
+    /// The pairs of tokens that merge, in order; a new list at each call.
+    ///
+    /// Example:
+    ///     >>> import bytepair
+    ///     >>> bytepair.train(["hello hello"], 267).merges()
+    ///     [(b'e', b'l'), (b'h', b'el')]
     fn merges<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         errors::checked(memory::check(self.core.vocabulary().len() * MERGE))?;
         errors::checked(py.detach(|| self.core.make_tables()))?;
@@ -639,8 +647,13 @@ impl PyTokenizer {
         errors::list(py, errors::collect(pairs)?)
     }
 
-    /// The ordinary tokens with their ranks, as tiktoken has them.
-    #[getter]
+    /// The ordinary tokens with their ranks, as tiktoken has them; a new dict at each call.
+    ///
+    /// Example:
+    ///     >>> import bytepair
+    ///     >>> tok = bytepair.train(["hello hello"], 267)
+    ///     >>> len(tok.mergeable_ranks()), tok.mergeable_ranks()[b"hel"]
+    ///     (258, 257)
     fn mergeable_ranks<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         errors::checked(memory::check(self.core.vocabulary().len() * MERGE))?;
         let dict = PyDict::new(py);
@@ -651,8 +664,15 @@ impl PyTokenizer {
     }
 
     /// How often training made each merge in its corpus; empty if unknown.
-    #[getter]
-    fn merges_made<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    ///
+    /// Returns:
+    ///     uint64, one for each of the first merges: those whose counts are known.
+    ///
+    /// Example:
+    ///     >>> import bytepair
+    ///     >>> bytepair.train(["hello hello"], 269).merge_counts().tolist()
+    ///     [2, 2, 2, 2]
+    fn merge_counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u64>>> {
         errors::checked(self.core.make_tables())?;
         let counts = errors::checked(memory::copy(self.core.merge_counts()))?;
         Ok(counts.into_pyarray(py))
@@ -695,7 +715,7 @@ impl PyTokenizer {
 
     /// The implementation that splits text, the faster or the slower.
     #[getter]
-    fn splitter(&self) -> &'static str {
+    fn split_engine(&self) -> &'static str {
         self.core.splitter().tier()
     }
 
@@ -726,6 +746,14 @@ impl PyTokenizer {
         drop(list);
     }
 
+    /// Why a text has no id.
+    fn unknown_token(&self, text: &str) -> String {
+        match self.core.vocabulary().special(text) {
+            Some(id) => format!("{text:?} is a special token, id {id} (see special_tokens)"),
+            None => format!("{text:?} is not a token; encode gives the ids of any text"),
+        }
+    }
+
     /// The tokenizer of the core.
     pub(crate) fn core(&self) -> &bytepair::Tokenizer {
         &self.core
@@ -739,52 +767,5 @@ impl PyTokenizer {
         append: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Prepared<'_>> {
         self.options.prepare(&self.core, special, prepend, append)
-    }
-
-    /// A list of ids for each text. Threads encode chunks of texts; this thread creates the lists.
-    fn lists(
-        &self,
-        texts: &[Text<'_>],
-        options: &EncodeOptions,
-        threads: usize,
-    ) -> PyResult<Vec<Py<PyList>>> {
-        let total: usize = texts.iter().map(Text::len).sum();
-        self.core.expect(total);
-        let chunks = parallel::shares(texts, 1 + total / CHUNK, |text| text.len() + 1);
-        let encode = |(): &mut (), range: &Range<usize>| {
-            self.core.encode_arrays::<u32>(&texts[range.clone()], options, 1)
-        };
-        let mut lists = errors::checked(memory::with_room(texts.len()))?;
-        let mut sink = |arrays: bytepair::Result<Arrays<u32>>| {
-            let arrays = errors::checked(arrays)?;
-            Python::attach(|py| {
-                for pair in arrays.offsets.windows(2) {
-                    let ids = &arrays.ids[arrays::range(pair[0], pair[1])];
-                    lists.push(self.ints.list(py, ids)?.unbind());
-                }
-                PyResult::Ok(())
-            })
-        };
-        let threads = parallel::worth(threads, total);
-        if threads == 1 {
-            chunks.iter().try_for_each(|range| sink(encode(&mut (), range)))?;
-        } else {
-            let weight = |range: &Range<usize>| texts[range.clone()].iter().map(Text::len).sum();
-            let sink = |arrays: Option<_>| arrays.map_or(Ok(()), &mut sink);
-            parallel::ordered(&chunks, threads, 4 * threads * CHUNK, weight, || (), encode, sink)?;
-        }
-        Ok(lists)
-    }
-}
-
-/// Bytes as a `str`. Python's own decoder handles every value of `errors`.
-fn decoded<'py>(py: Python<'py>, bytes: &[u8], errors: &str) -> PyResult<Bound<'py, PyAny>> {
-    match from_utf8(bytes) {
-        Ok(text) => Ok(string(py, text)?.into_any()),
-        Err(_) => PyBytes::new_with(py, bytes.len(), |room| {
-            room.copy_from_slice(bytes);
-            Ok(())
-        })?
-        .call_method1(intern!(py, "decode"), ("utf-8", errors)),
     }
 }

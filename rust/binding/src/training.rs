@@ -19,32 +19,59 @@ const REPORT_EVERY: Duration = Duration::from_millis(50);
 /// Called with the number of finished merges and the total number.
 type Callback = Option<Py<PyAny>>;
 
-/// Learn a vocabulary of `vocab_size` ids, including special and initial tokens, from counts.
-#[pyfunction]
-#[pyo3(signature = (counts, vocab_size, special_tokens, *, initial_tokens=Vec::new(),
-                    ties="rustbpe", min_count=1, max_token_bytes=None, threads=None,
-                    on_progress=None))]
-#[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python function")]
-pub(crate) fn train(
-    py: Python<'_>,
-    counts: &PyCounts,
+/// What training does with counts: the fields of `bytepair.TrainOptions` in Python.
+struct Options {
     vocab_size: usize,
     special_tokens: Vec<String>,
     initial_tokens: Vec<String>,
-    ties: &str,
+    ties: String,
     min_count: u64,
     max_token_bytes: Option<usize>,
+}
+
+impl Options {
+    fn new(value: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(Self {
+            vocab_size: value.getattr("vocab_size")?.extract()?,
+            special_tokens: value.getattr("names")?.extract()?,
+            initial_tokens: value.getattr("initial_tokens")?.extract()?,
+            ties: value.getattr("ties")?.extract()?,
+            min_count: value.getattr("min_count")?.extract()?,
+            max_token_bytes: value.getattr("max_token_bytes")?.extract()?,
+        })
+    }
+
+    /// The same for the core, to learn so many merges.
+    fn learning(&self, merges: usize, threads: Option<usize>) -> PyResult<TrainOptions> {
+        let min_count = NonZeroU64::new(self.min_count)
+            .ok_or_else(|| PyValueError::new_err("min_count is 0; it must be at least 1"))?;
+        let (ties, threads) = (tie_rule(&self.ties)?, arguments::threads(threads)?);
+        let max_token_bytes = self.max_token_bytes;
+        Ok(TrainOptions { merges, ties, min_count, max_token_bytes, threads })
+    }
+}
+
+/// Learn a vocabulary from counts.
+#[pyfunction]
+#[pyo3(signature = (counts, options, *, threads=None, on_progress=None))]
+pub(crate) fn train(
+    py: Python<'_>,
+    counts: &PyCounts,
+    options: &Bound<'_, PyAny>,
     threads: Option<usize>,
     on_progress: Callback,
 ) -> PyResult<PyModel> {
-    let merges = errors::checked(grow::merges_for(vocab_size, special_tokens.len()))?;
-    let options = options(merges, ties, min_count, max_token_bytes, threads)?;
+    let options = Options::new(options)?;
+    let special = &options.special_tokens;
+    let merges = errors::checked(grow::merges_for(options.vocab_size, special.len()))?;
+    let learning = options.learning(merges, threads)?;
     let trained = interruptible(py, merges, on_progress.as_ref(), |report| {
         let (counts, pattern) = (&counts.inner, &counts.pattern);
-        let trained = grow::train_with(&initial_tokens, counts, pattern, &options, report)?;
-        trained.to_tokenizer(&special_tokens, pattern.clone())
+        let initial = &options.initial_tokens;
+        let trained = grow::train_with(initial, counts, pattern, &learning, report)?;
+        trained.to_tokenizer(special, pattern.clone())
     })?;
-    Ok(noted(py, trained, counts, ties, min_count))
+    Ok(noted(py, trained, counts, &options))
 }
 
 /// Add notes about the corpus and the options.
@@ -52,8 +79,7 @@ fn noted(
     py: Python<'_>,
     tokenizer: bytepair::Tokenizer,
     counts: &PyCounts,
-    ties: &str,
-    min_count: u64,
+    options: &Options,
 ) -> PyModel {
     let counts = &counts.inner;
     PyModel::of(
@@ -61,58 +87,51 @@ fn noted(
             .with_note(grow::TEXT_BYTES, &counts.text_bytes())
             .with_note("pretokens", &counts.len())
             .with_note("counts", &py.detach(|| counts.fingerprint()))
-            .with_note("ties", &ties)
-            .with_note("min_count", &min_count),
+            .with_note("ties", &options.ties)
+            .with_note("min_count", &options.min_count),
     )
 }
 
 /// The tokenizer that training for `vocab_size` ids would have given.
 #[pyfunction]
-pub(crate) fn truncate(tokenizer: &PyTokenizer, vocab_size: usize) -> PyResult<PyModel> {
+pub(crate) fn with_vocab_size(tokenizer: &PyTokenizer, vocab_size: usize) -> PyResult<PyModel> {
     PyModel::new(grow::truncate(tokenizer.core(), vocab_size))
 }
 
-/// Continue training up to `vocab_size` ids, as if it had not stopped.
+/// Continue training up to `options.vocab_size` ids, as if it had not stopped.
 #[pyfunction]
-#[pyo3(signature = (tokenizer, counts, vocab_size, *, ties="rustbpe", min_count=1,
-                    max_token_bytes=None, on_progress=None))]
-#[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python function")]
+#[pyo3(signature = (tokenizer, counts, options, *, on_progress=None))]
 pub(crate) fn resume(
     py: Python<'_>,
     tokenizer: &PyTokenizer,
     counts: &PyCounts,
-    vocab_size: usize,
-    ties: &str,
-    min_count: u64,
-    max_token_bytes: Option<usize>,
+    options: &Bound<'_, PyAny>,
     on_progress: Callback,
 ) -> PyResult<PyModel> {
+    let options = Options::new(options)?;
+    let vocab_size = options.vocab_size;
     let merges = vocab_size.saturating_sub(tokenizer.core().vocabulary().len());
-    let options = options(merges, ties, min_count, max_token_bytes, None)?;
+    let learning = options.learning(merges, None)?;
     let resumed = interruptible(py, merges, on_progress.as_ref(), |report| {
-        grow::resume(tokenizer.core(), &counts.inner, vocab_size, &options, report)
+        grow::resume(tokenizer.core(), &counts.inner, vocab_size, &learning, report)
     })?;
-    Ok(noted(py, resumed, counts, ties, min_count))
+    Ok(noted(py, resumed, counts, &options))
 }
 
 /// Learn up to `extra` tokens from other counts; existing ids do not change.
 #[pyfunction]
-#[pyo3(signature = (tokenizer, counts, extra, *, ties="rustbpe", min_count=1,
-                    max_token_bytes=None, on_progress=None))]
-#[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python function")]
+#[pyo3(signature = (tokenizer, counts, extra, options, *, on_progress=None))]
 pub(crate) fn extend(
     py: Python<'_>,
     tokenizer: &PyTokenizer,
     counts: &PyCounts,
     extra: usize,
-    ties: &str,
-    min_count: u64,
-    max_token_bytes: Option<usize>,
+    options: &Bound<'_, PyAny>,
     on_progress: Callback,
 ) -> PyResult<PyModel> {
-    let options = options(extra, ties, min_count, max_token_bytes, None)?;
+    let learning = Options::new(options)?.learning(extra, None)?;
     let extended = interruptible(py, extra, on_progress.as_ref(), |report| {
-        grow::extend(tokenizer.core(), &counts.inner, &options, report)
+        grow::extend(tokenizer.core(), &counts.inner, &learning, report)
     })?;
     Ok(PyModel::of(extended))
 }
@@ -123,16 +142,15 @@ type Counted = ((Vec<u8>, Vec<u8>), u64);
 /// The first merge of a list that training would not have made: its index, its pair, and the pair
 /// that training would have merged instead, if any.
 #[pyfunction]
-#[pyo3(signature = (merges, counts, *, ties="rustbpe", min_count=1, on_progress=None))]
-pub(crate) fn verify(
+#[pyo3(signature = (merges, counts, options, *, on_progress=None))]
+pub(crate) fn verify_merges(
     py: Python<'_>,
     merges: Vec<(Vec<u8>, Vec<u8>)>,
     counts: &PyCounts,
-    ties: &str,
-    min_count: u64,
+    options: &Bound<'_, PyAny>,
     on_progress: Callback,
 ) -> PyResult<Option<(usize, Counted, Option<Counted>)>> {
-    let options = options(merges.len(), ties, min_count, None, None)?;
+    let options = Options::new(options)?.learning(merges.len(), None)?;
     let (pairs, tokens) = numbered(merges).map_err(errors::CountsError::new_err)?;
     let total = pairs.len();
     let found = interruptible(py, total, on_progress.as_ref(), |report| {
@@ -169,19 +187,6 @@ fn numbered(merges: Vec<(Vec<u8>, Vec<u8>)>) -> Result<Numbered, String> {
         tokens.push(token);
     }
     Ok((pairs, tokens))
-}
-
-fn options(
-    merges: usize,
-    ties: &str,
-    min_count: u64,
-    max_token_bytes: Option<usize>,
-    threads: Option<usize>,
-) -> PyResult<TrainOptions> {
-    let min_count = NonZeroU64::new(min_count)
-        .ok_or_else(|| PyValueError::new_err("min_count is 0; it must be at least 1"))?;
-    let threads = arguments::threads(threads)?;
-    Ok(TrainOptions { merges, ties: tie_rule(ties)?, min_count, max_token_bytes, threads })
 }
 
 /// Run `work` without the interpreter lock, with a regular check for Ctrl-C and a progress report.

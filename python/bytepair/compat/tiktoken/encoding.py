@@ -87,7 +87,7 @@ class Encoding:
         return cls(
             name,
             pat_str=tokenizer.pattern,
-            mergeable_ranks=tokenizer.mergeable_ranks,
+            mergeable_ranks=tokenizer.mergeable_ranks(),
             special_tokens=tokenizer.special_tokens,
         )
 

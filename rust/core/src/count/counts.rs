@@ -151,6 +151,33 @@ impl Counts {
         Ok(all)
     }
 
+    /// Every count divided by a number that divides all of them; see [`divisor`](Self::divisor).
+    /// Fails if it does not.
+    ///
+    /// ```
+    /// use bytepair::Counts;
+    /// let counts = Counts::new([(&b"a"[..], 6), (&b"b"[..], 4)]);
+    /// assert_eq!(counts.divisor(12), 2);
+    /// assert_eq!(counts.divided(2)?, Counts::new([(&b"a"[..], 3), (&b"b"[..], 2)]));
+    /// # Ok::<(), bytepair::Error>(())
+    /// ```
+    pub fn divided(&self, by: u64) -> Result<Self> {
+        let mut all = self.copy()?;
+        for (row, number) in all.numbers.iter_mut().enumerate() {
+            if by == 0 || *number % by != 0 {
+                let rule = format!("{by} does not divide the count {number}");
+                return Err(Error::Counts { row, rule });
+            }
+            *number /= by;
+        }
+        Ok(all)
+    }
+
+    /// The greatest number that divides `of` and every count.
+    pub fn divisor(&self, of: u64) -> u64 {
+        self.numbers.iter().fold(of, |divisor, &number| greatest_common(divisor, number))
+    }
+
     /// The same counts once more, if there is memory for them.
     fn copy(&self) -> Result<Self> {
         Ok(Self {
@@ -245,4 +272,12 @@ impl Counts {
     pub fn text_bytes(&self) -> u128 {
         self.iter().map(|(pretoken, n)| pretoken.len() as u128 * u128::from(n)).sum()
     }
+}
+
+/// The greatest number that divides both.
+fn greatest_common(mut one: u64, mut two: u64) -> u64 {
+    while two != 0 {
+        (one, two) = (two, one % two);
+    }
+    one
 }

@@ -168,6 +168,34 @@ impl Tokenizer {
         self
     }
 
+    /// A tokenizer with the same ordinary tokens and other special tokens. Fails if one has the id or
+    /// the name of another token.
+    ///
+    /// ```
+    /// use bytepair::{Pattern, Tokenizer, Vocabulary};
+    /// let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
+    /// let plain = Tokenizer::from_ranks(Vocabulary::new(bytes, [])?, Pattern::new("gpt2")?)?;
+    /// let more = plain.with_special_tokens(vec![("<|end|>".to_owned(), 256)])?;
+    /// assert_eq!((more.special_id("<|end|>")?, more.encode("a")?), (256, vec![97]));
+    /// # Ok::<(), bytepair::Error>(())
+    /// ```
+    pub fn with_special_tokens(&self, special: Vec<(String, u32)>) -> Result<Self> {
+        self.make_tables()?;
+        let tokens = self.vocabulary().ordinary_tokens().map(|(token, id)| (token.to_vec(), id));
+        let vocabulary = Vocabulary::new(tokens, special)?;
+        let (pattern, merges) = (self.pattern().clone(), memory::copy(self.merges())?);
+        let made = match self.rule {
+            MergeRule::Ranks => {
+                let counts = memory::copy(self.merge_counts())?;
+                Self::from_ranks(vocabulary, pattern)?.with_merges(merges, counts)
+            }
+            MergeRule::Merges { ignore_merges } => {
+                Self::from_merges(vocabulary, merges, ignore_merges, pattern)?
+            }
+        };
+        Ok(made.with_notes(self.notes.clone()))
+    }
+
     /// This tokenizer with the merges of training and their counts.
     #[must_use]
     pub(crate) fn with_merges(mut self, pairs: Vec<(u32, u32)>, counts: Vec<u64>) -> Self {

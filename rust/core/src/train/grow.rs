@@ -62,7 +62,7 @@ pub fn resume(
     let wanted = merges_for(vocab_size, special.len())?;
     let more = wanted.checked_sub(merges.len()).ok_or_else(|| Error::Vocabulary {
         reason: format!(
-            "vocab_size {vocab_size} is smaller than the {} ids there are; truncate instead",
+            "vocab_size {vocab_size} is smaller than the {} ids there are; cut it down (with_vocab_size)",
             tokenizer.vocabulary().len()
         ),
     })?;

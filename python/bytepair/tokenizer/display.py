@@ -1,7 +1,7 @@
-"""Ids and a mask in, something to look at out: for terminals and for notebooks.
+"""A text or ids in, something to look at out: for terminals and for notebooks.
 
-Green is what the model is trained on, red is what it is not; special tokens have the colours the
-other way round, light on dark. `_internal.drawing` draws each token.
+Without a mask tokens stand on backgrounds in turn. With one, green is what a model is trained on
+and red is what it is not. Special tokens are light on dark. `_internal.drawing` draws each token.
 """
 
 from __future__ import annotations
@@ -9,9 +9,13 @@ from __future__ import annotations
 import html
 import os
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from bytepair import _core
-from bytepair._internal.drawing import Drawn, draw_all
+from bytepair._internal.drawing import COLORS, SPECIAL, Drawn, draw_all
+
+if TYPE_CHECKING:
+    from bytepair.tokenizer.batch import SpecialMode
 
 _GREEN, _RED, _GREY, _RESET = "\x1b[92m", "\x1b[91m", "\x1b[90m", "\x1b[0m"
 _REVERSED = "\x1b[1;7m"
@@ -26,6 +30,9 @@ _SPECIAL_ALONE = "background:#3b2a6e;color:#fff"
 #: How many tokens of each kind a notebook shows of a tokenizer.
 _MOST_SHOWN = 12
 
+#: The id of a token, how it is drawn, and whether it is trained on; None without a mask.
+_Shown: TypeAlias = "tuple[int, Drawn, bool | None]"
+
 
 class Html(str):
     """HTML that notebooks show as such."""
@@ -36,51 +43,54 @@ class Html(str):
         return str(self)
 
 
-def _with_mask(
-    tokenizer: _core.Tokenizer, ids: Sequence[int], mask: Sequence[int] | None
-) -> list[tuple[int, Drawn, bool | None]]:
-    """Each id, how its token is drawn, and whether it is trained on; None without a mask."""
-    if mask is not None and len(ids) != len(mask):
-        raise ValueError(f"there are {len(ids)} ids but {len(mask)} entries of the mask")
-    numbers = [int(id) for id in ids]
-    trained = [None] * len(ids) if mask is None else [bool(one) for one in mask]
-    return list(zip(numbers, draw_all(tokenizer, numbers), trained, strict=True))
-
-
-def visualize(
+def show(
     tokenizer: _core.Tokenizer,
-    ids: Sequence[int],
+    text_or_ids: str | Iterable[int],
     mask: Sequence[int] | None = None,
     *,
+    format: Literal["terminal", "html"] = "terminal",
+    special: SpecialMode = None,
     with_ids: bool = False,
-    before_id: str = "",
     color: bool | None = None,
+    before_id: str = "",
 ) -> str:
-    """Show tokens on a terminal; `Tokenizer.visualize` says it all.
+    """Show a text or ids; `Tokenizer.show` says it all. `before_id` stands before each id."""
+    if isinstance(text_or_ids, str):
+        ids = tokenizer.encode(text_or_ids, special=special)
+    else:
+        ids = [int(id) for id in text_or_ids]
+    if mask is not None and len(ids) != len(mask):
+        raise ValueError(f"there are {len(ids)} ids but {len(mask)} entries of the mask")
+    if format not in ("terminal", "html"):
+        raise ValueError(f'format is {format!r}; it must be "terminal" or "html"')
+    trained = [None] * len(ids) if mask is None else [bool(one) for one in mask]
+    tokens = list(zip(ids, draw_all(tokenizer, ids), trained, strict=True))
+    if format == "html":
+        return _html(tokenizer, tokens, with_ids=with_ids)
+    color = not os.environ.get("NO_COLOR") if color is None else color
+    before = f"{before_id}{_GREY}(" if color else f"{before_id}("
+    shown = [
+        (_colored(index, token, mark) if color else f"[{token.plain()}]" if mark else token.plain())
+        + (f"{before}{id}){_RESET if color else ''}" if with_ids else "")
+        + ("\n" if color and mask is None and token.ends_line else "")
+        for index, (id, token, mark) in enumerate(tokens)
+    ]
+    return ("" if color and mask is None else "|").join(shown)
 
-    `before_id` stands between a token and its id.
-    """
-    if color is None:
-        color = not os.environ.get("NO_COLOR")
+
+def _colored(index: int, token: Drawn, trained: bool | None) -> str:
+    """A token in the colours of its place in the text, or of what the mask says of it."""
+    if trained is not None:
+        ink = _GREEN if trained else _RED
+        return f"{_REVERSED if token.special else ''}{ink}{token.plain()}{_RESET}"
+    front, back = SPECIAL if token.special else (16, COLORS[index % len(COLORS)])
+    strong = "1;" if token.special else ""
+    return f"\x1b[{strong}38;5;{front};48;5;{back}m{token.plain()}{_RESET}"
+
+
+def _html(tokenizer: _core.Tokenizer, tokens: Iterable[_Shown], *, with_ids: bool) -> Html:
     shown = []
-    for id, token, trained in _with_mask(tokenizer, ids, mask):
-        text = token.plain()
-        if color and (token.special or trained is not None):
-            ink = "" if trained is None else _GREEN if trained else _RED
-            text = f"{_REVERSED if token.special else ''}{ink}{text}{_RESET}"
-        elif trained:
-            text = f"[{text}]"
-        number = f"{_GREY}({id}){_RESET}" if color else f"({id})"
-        shown.append(text + before_id + number if with_ids else text)
-    return "|".join(shown)
-
-
-def to_html(
-    tokenizer: _core.Tokenizer, ids: Sequence[int], mask: Sequence[int] | None = None
-) -> Html:
-    """Show tokens in a notebook or on a page; `Tokenizer.to_html` says it all."""
-    shown = []
-    for index, (id, token, trained) in enumerate(_with_mask(tokenizer, ids, mask)):
+    for index, (id, token, trained) in enumerate(tokens):
         if token.special:
             style = _SPECIAL_ALONE if trained is None else _SPECIAL[trained]
         else:
@@ -89,13 +99,14 @@ def to_html(
         state = "" if trained is None else ", trained on" if trained else ", not trained on"
         size = len(tokenizer.token_bytes(id))
         title = f"{kind}id {id:,}, {size:,} byte{'' if size == 1 else 's'}{state}"
-        shown.append(token.html(style=style, title=title) + "\n" * token.ends_line)
+        number = f"<sub>{id}</sub>" if with_ids else ""
+        shown.append(token.html(style=style, title=title) + number + "\n" * token.ends_line)
     return Html(f'<div style="{_FRAME}">{"".join(shown)}</div>')
 
 
 def summary(tokenizer: _core.Tokenizer) -> Html:
     """Show the values that tell tokenizers apart, and some tokens, as a table of HTML."""
-    ordinary = [id for token, id in tokenizer.mergeable_ranks.items() if len(token) > 1]
+    ordinary = [id for token, id in tokenizer.mergeable_ranks().items() if len(token) > 1]
     by_length = sorted(ordinary, key=lambda id: -len(tokenizer.token_bytes(id)))
     special = list(tokenizer.special_tokens.values())
     rows = {

@@ -1,0 +1,79 @@
+"""The names of special tokens in, their ids out: in the room that was kept for them, or behind.
+
+Models pad their embeddings, and special tokens are often added late. So a vocabulary may reserve
+ids: special tokens with names such as `<|reserved_0|>`, which a later special token takes over.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence, Set
+from typing import Final
+
+from bytepair import _core
+from bytepair.errors import SpecialTokenError
+
+#: Ids that are reserved: as here, and as Llama 3 names them.
+_RESERVED: Final = re.compile(r"<\|reserved_(?:special_token_)?([0-9]+)\|>")
+
+
+def in_order(option: str, names: Sequence[str]) -> list[str]:
+    """The names as a list; their order is that of their ids.
+
+    Raises:
+        TypeError: if they have no order, or ids already.
+    """
+    if isinstance(names, str):
+        raise TypeError(f"{option} is a str; pass a list of names")
+    if isinstance(names, Mapping):
+        raise TypeError(
+            f"{option} is a dict, but training gives the ids: the special tokens get those behind "
+            "the last merge; pass a list of names, in the order that the ids shall have"
+        )
+    if isinstance(names, Set):
+        raise TypeError(f"{option} is a set, which has no order; pass a list of names")
+    return list(names)
+
+
+def reserved(number: int, known: Sequence[str] = ()) -> list[str]:
+    """Names for so many ids that are kept free, behind those that there are.
+
+    Example:
+        >>> from bytepair.tokenizer.special import reserved
+        >>> reserved(2, ["<|bos|>", "<|reserved_0|>"])
+        ['<|reserved_1|>', '<|reserved_2|>']
+    """
+    taken = [int(found[1]) for name in known if (found := _RESERVED.fullmatch(name))]
+    first = max(taken, default=-1) + 1
+    return [f"<|reserved_{first + index}|>" for index in range(number)]
+
+
+def added(tokenizer: _core.Tokenizer, names: Sequence[str]) -> dict[str, int]:
+    """All special tokens of a tokenizer that has some more; `with_special_tokens` says it all."""
+    ids = tokenizer.special_tokens
+    room = [name for name in ids if _RESERVED.fullmatch(name)]
+    behind = tokenizer.vocab_size
+    for name in in_order("names", names):
+        if not name or name in ids:
+            what = f"{name!r} is a special token already" if name else "a name is empty"
+            raise SpecialTokenError(f"{what}; leave it out")
+        try:
+            known = tokenizer.token_id(name)
+        except KeyError:
+            pass
+        else:
+            raise SpecialTokenError(
+                f"{name!r} is an ordinary token, id {known}; choose a name that no text makes"
+            )
+        if room:
+            ids[name] = ids.pop(room.pop(0))
+        else:
+            ids[name], behind = behind, behind + 1
+    return ids
+
+
+def padding(tokenizer: _core.Tokenizer, multiple: int) -> dict[str, int]:
+    """All special tokens of a tokenizer whose number of ids is rounded up to a multiple."""
+    ids, first = tokenizer.special_tokens, tokenizer.vocab_size
+    names = reserved(-first % multiple, list(ids))
+    return ids | {name: first + index for index, name in enumerate(names)}

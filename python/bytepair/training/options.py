@@ -1,0 +1,99 @@
+"""What training does with counts, as one value.
+
+`bytepair.train` takes its fields as keywords; the pipeline and the core take it whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from bytepair.errors import ArgumentError, VocabularyError
+from bytepair.tokenizer.special import in_order, reserved
+
+#: Which of several pairs with the same count is merged first; see `bytepair.reference.tie_break`.
+Ties: TypeAlias = Literal["rustbpe", "hf", "first-seen", "bytes-max"]
+
+#: The special tokens of nanochat, in the order of their ids.
+NANOCHAT_SPECIAL_TOKENS: Final[tuple[str, ...]] = (
+    "<|bos|>",
+    "<|user_start|>",
+    "<|user_end|>",
+    "<|assistant_start|>",
+    "<|assistant_end|>",
+    "<|python_start|>",
+    "<|python_end|>",
+    "<|output_start|>",
+    "<|output_end|>",
+)
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """What training does with counts; `bytepair.train` says what the fields mean.
+
+    Attributes:
+        vocab_size: how many ids the tokenizer has.
+        special_tokens: the names of the special tokens, or "nanochat".
+        reserved: how many ids are kept free for later special tokens.
+        padded_to: the number of ids is rounded up to a multiple of it.
+        initial_tokens: words that shall be tokens whatever the text.
+        ties: which of several pairs with the same count is merged first.
+        min_count: pairs that occur fewer times than this are not merged.
+        max_token_bytes: pairs whose token would be longer than this are not merged.
+
+    Example:
+        >>> import bytepair
+        >>> options = bytepair.TrainOptions(vocab_size=300, special_tokens=["<|bos|>"], reserved=2)
+        >>> options.names
+        ['<|bos|>', '<|reserved_0|>', '<|reserved_1|>']
+    """
+
+    vocab_size: int = 65536
+    special_tokens: Sequence[str] = "nanochat"
+    reserved: int = 0
+    padded_to: int = 1
+    initial_tokens: Sequence[str] = ()
+    ties: Ties = "rustbpe"
+    min_count: int = 1
+    max_token_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        """Fail before the corpus is read."""
+        names = self.special_tokens
+        if isinstance(names, str) and names != "nanochat":
+            raise TypeError(f'special_tokens is {names!r}; pass "nanochat" or a list of names')
+        names = NANOCHAT_SPECIAL_TOKENS if names == "nanochat" else names
+        object.__setattr__(self, "special_tokens", in_order("special_tokens", names))
+        object.__setattr__(self, "initial_tokens", in_order("initial_tokens", self.initial_tokens))
+        for name, value, least in (
+            ("reserved", self.reserved, 0), ("padded_to", self.padded_to, 1),
+            ("min_count", self.min_count, 1), ("max_token_bytes", self.max_token_bytes, 2),
+        ):  # fmt: skip
+            if value is not None and value < least:
+                why = {"min_count": ", which merges every pair",
+                       "max_token_bytes": ", which a merge makes"}.get(name, "")  # fmt: skip
+                raise ArgumentError(f"{name} is {value}; pass at least {least}{why}")
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the special tokens, with those that are reserved."""
+        return [*self.special_tokens, *reserved(self.reserved, self.special_tokens)]
+
+    @property
+    def smallest(self) -> int:
+        """The size of a vocabulary without a merge."""
+        return 256 + len(self.special_tokens) + self.reserved
+
+    def check_size(self) -> None:
+        """Fail if there is no room for the bytes and the special tokens.
+
+        Raises:
+            VocabularyError: if so.
+        """
+        if self.vocab_size < self.smallest:
+            raise VocabularyError(
+                f"vocab_size {self.vocab_size} is too small for the 256 bytes and the "
+                f"{self.smallest - 256} special tokens; the smallest size is {self.smallest}"
+            )

@@ -1,0 +1,429 @@
+"""The names, values and words that users meet: one word a thing, in Python and in the commands."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bytepair
+from bytepair.cli import COMMANDS, command
+from bytepair.errors import ArgumentError, CountOverflowError, CountsError, SpecialTokenError
+
+TEXT = (
+    "hello hello help, the theme of the hour; others helped each other, "
+    "another one hoped there was hope"
+)
+
+
+def small(**options: Any) -> bytepair.Tokenizer:
+    return bytepair.train([TEXT * 3], **{"vocab_size": 280, **options})
+
+
+# ---------------------------------------------------------------------------- special tokens
+
+
+def test_special_tokens_are_nanochats_or_a_list_or_none() -> None:
+    assert small() == small(special_tokens="nanochat")
+    assert list(small().special_tokens) == list(bytepair.NANOCHAT_SPECIAL_TOKENS)
+    assert small(special_tokens=()).special_tokens == {}
+    assert list(small(special_tokens=["<|a|>", "<|b|>"]).special_tokens) == ["<|a|>", "<|b|>"]
+    with pytest.raises(TypeError, match='pass "nanochat" or a list of names'):
+        small(special_tokens="<|a|>")
+
+
+def test_reserved_ids_are_room_for_special_tokens() -> None:
+    tok = small(special_tokens=["<|bos|>"], reserved=2)
+    assert tok.special_tokens == {"<|bos|>": 277, "<|reserved_0|>": 278, "<|reserved_1|>": 279}
+    more = tok.with_special_tokens(["<|tool|>"]).with_special_tokens(["<|image|>", "<|x|>"])
+    assert more.special_tokens == {"<|bos|>": 277, "<|tool|>": 278, "<|image|>": 279, "<|x|>": 280}
+    assert more.encode(TEXT) == tok.encode(TEXT)
+    assert more.encode("a<|x|>", special="all") == [97, 280]
+    assert more.merges() == tok.merges()
+    assert more.merge_counts().tolist() == tok.merge_counts().tolist()
+    assert more.compression_curve().tolist() == tok.compression_curve().tolist()
+    assert more.notes == tok.notes
+    assert pickle.loads(pickle.dumps(more)) == more
+    with pytest.raises(ArgumentError, match="reserved is -1; pass at least 0"):
+        small(reserved=-1)
+
+
+def test_the_room_that_llama_keeps_is_used() -> None:
+    names = {"<|begin_of_text|>": 256, "<|reserved_special_token_3|>": 257}
+    bytes_ = {bytes([byte]): byte for byte in range(256)}
+    tok = bytepair.Tokenizer.from_ranks(bytes_, pattern="llama3", special_tokens=names)
+    assert tok.with_special_tokens(["<|tool|>"]).special_tokens["<|tool|>"] == 257
+
+
+def test_a_merge_list_keeps_its_rule_with_more_special_tokens() -> None:
+    tok = small(special_tokens=())
+    listed = bytepair.Tokenizer.from_merges(
+        tok.mergeable_ranks(), tok.merges()[::-1], pattern="gpt4", ignore_merges=True
+    )
+    more = listed.with_special_tokens(["<|x|>"])
+    assert (more.merge_rule, more.ignore_merges) == ("merges", True)
+    assert more.merges() == listed.merges()
+    assert more.encode(TEXT) == listed.encode(TEXT)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["<|bos|>"], "'<|bos|>' is a special token already"),
+        (["<|x|>", "<|x|>"], "'<|x|>' is a special token already"),
+        (["he"], "'he' is an ordinary token, id"), ([""], "a name is empty"),
+    ],
+)  # fmt: skip
+def test_names_that_are_taken_are_errors(names: list[str], message: str) -> None:
+    with pytest.raises(SpecialTokenError) as wrong:
+        small(special_tokens=["<|bos|>"]).with_special_tokens(names)
+    assert message in str(wrong.value)
+
+
+@pytest.mark.filterwarnings("ignore:the text has no more pairs")
+@pytest.mark.parametrize("vocab_size", [265, 270, 320, 100_000])
+def test_the_number_of_ids_is_rounded_up(vocab_size: int) -> None:
+    plain = bytepair.train(bytepair.count([TEXT]), vocab_size)
+    tok = bytepair.train(bytepair.count([TEXT]), vocab_size, padded_to=64)
+    assert len(tok) % 64 == 0
+    assert len(plain) <= len(tok) < len(plain) + 64
+    assert tok.mergeable_ranks() == plain.mergeable_ranks()
+    assert list(tok.special_tokens.items())[:9] == list(plain.special_tokens.items())
+
+
+# ---------------------------------------------------------------------------- looking things up
+
+
+def test_the_length_is_the_number_of_ids() -> None:
+    assert len(small()) == small().vocab_size == 280
+    empty = bytepair.Tokenizer.from_ranks({}, pattern="gpt2")
+    assert len(empty) == 0
+    assert empty  # a tokenizer is no container
+
+
+def test_a_token_has_its_id_by_bytes_and_by_text() -> None:
+    tok = small()
+    assert tok.token_id("he") == tok.token_id(b"he") == tok.mergeable_ranks()[b"he"]
+    with pytest.raises(KeyError, match="is a special token, id 271"):
+        tok.token_id("<|bos|>")
+    with pytest.raises(KeyError, match="is not a token; encode gives"):
+        tok.token_id("no such token")
+
+
+def test_bos_and_eos_are_ids_or_errors() -> None:
+    tok = small(special_tokens=["<|bos|>", "<|eos|>"])
+    assert (tok.bos_id, tok.eos_id) == (tok.bos_token_id, tok.eos_token_id) == (278, 279)
+    bare = small(special_tokens=())
+    assert bare.bos_token_id is None
+    assert bare.eos_token_id is None
+    for name in ("bos", "eos"):
+        with pytest.raises(SpecialTokenError, match=rf"no special token has the role {name}"):
+            getattr(bare, f"{name}_id")
+
+
+@given(st.text(), st.sampled_from(["nanochat", "gpt2", "gpt4", "gpt4o", r"\w+|\s+"]))
+def test_text_is_split_without_a_tokenizer(text: str, pattern: str) -> None:
+    tok = bytepair.Tokenizer.from_ranks({}, pattern=pattern)
+    assert bytepair.pretokenize(text, pattern=pattern) == tok.pretokenize(text)
+
+
+def test_what_costs_more_than_a_look_up_is_a_method() -> None:
+    tok = small()
+    for name in ("mergeable_ranks", "merges", "merge_counts", "compression_curve"):
+        assert callable(getattr(tok, name))
+    assert tok.merge_counts().sum() == tok.compression_curve()[0] - tok.compression_curve()[-1]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda tok: tok.encode(b"bytes"), "a text is a str, not bytes; pass data.decode()"),
+        (lambda tok: tok.count_tokens(b"bytes"), "a text is a str, not bytes"),
+        (lambda tok: tok.encode(["a"]), "a text is a str, not list; for many .* encode_batch"),
+        (lambda tok: tok.encode(None), "a text is a str, not NoneType; pass a str"),
+        (lambda _: bytepair.Tokenizer(), r"made by bytepair.train\(texts\), bytepair.load\(path\)"),
+        (lambda tok: type(tok)("gpt2"), "made by bytepair.train"),
+    ],
+)  # fmt: skip
+def test_a_wrong_type_says_what_to_do(call: Callable[[Any], Any], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        call(small())
+
+
+def test_the_faces_are_there_without_an_import_of_their_own() -> None:
+    code = "import bytepair; bytepair.compat.nanochat; bytepair.compat.rustbpe.Tokenizer"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# ---------------------------------------------------------------------------- rows of ids
+
+
+@given(
+    st.lists(st.text(max_size=30), max_size=6), st.integers(2, 12),
+    st.sampled_from([None, "<|bos|>"]), st.sampled_from([None, "<|bos|>"]),
+)  # fmt: skip
+def test_texts_in_rows(
+    texts: list[str], limit: int, prepend: str | None, append: str | None
+) -> None:
+    tok = small()
+    rows = tok.encode_batch(texts, max_tokens=limit, prepend=prepend, append=append)
+    room = limit - (prepend is not None) - (append is not None)
+    assert rows == [
+        tok.encode("", prepend=prepend) + tok.encode(text)[:room] + tok.encode("", append=append)
+        for text in texts
+    ]
+    for width in (limit, "longest"):
+        ids, mask = tok.encode_batch(
+            texts, max_tokens=limit, prepend=prepend, append=append, pad_to=width
+        )
+        assert (str(ids.dtype), str(mask.dtype), ids.shape) == ("int32", "uint8", mask.shape)
+        assert [row[:n].tolist() for row, n in zip(ids, mask.sum(1), strict=True)] == rows
+        assert (ids[mask == 0] == tok.pad_token_id).all()
+        assert all((row[:-1] >= row[1:]).all() for row in mask)
+
+
+def test_rows_cut_nothing_by_themselves() -> None:
+    tok = small()
+    with pytest.raises(ValueError, match=r"more than a row of 2 \(pad_to\) holds; pass max_token"):
+        tok.encode_batch(["a", "a b c d"], pad_to=2)
+    with pytest.raises(ValueError, match="max_tokens is 0, which prepend and append do not fit"):
+        tok.encode_batch(["a"], max_tokens=0, prepend="<|bos|>")
+    bare = small(special_tokens=())
+    assert bare.encode_batch(["ab", "cd"], pad_to=2).input_ids.tolist() == [[97, 98], [99, 100]]
+    with pytest.raises(SpecialTokenError, match="no special token has the role pad"):
+        bare.encode_batch(["a", "cd"], pad_to=2)
+
+
+def test_conversations_are_cut_only_where_one_says_so() -> None:
+    talk = [{"role": "user", "content": "a b " * 6000}, {"role": "assistant", "content": "c"}]
+    tok = small()
+    ids, _ = tok.render_conversation(talk)
+    assert len(ids) > 10_000
+    assert len(tok.render_batch([talk]).input_ids) == len(ids)
+    assert len(tok.render_conversation(talk, 2048, on_untrained="keep")[0]) == 2048
+    face = bytepair.compat.nanochat.RustBPETokenizer(tok, "<|bos|>")
+    assert len(face.render_conversation({"messages": talk})[0]) == 2048
+
+
+# ---------------------------------------------------------------------------- pictures
+
+
+def test_one_function_shows_texts_and_ids() -> None:
+    tok = small()
+    ids = tok.encode("help me")
+    assert tok.show("help me", color=False) == tok.show(ids, color=False)
+    assert tok.show("help me", color=True) == tok.show(np.array(ids), color=True)
+    numbered = tok.show(ids, with_ids=True, color=False)
+    assert numbered.split("|")[0] == f"{tok.decode(ids[:1])}({ids[0]})"
+    page = tok.show(ids, [1] * len(ids), format="html", with_ids=True)
+    assert page._repr_html_() == str(page)  # type: ignore[attr-defined]
+    assert f"<sub>{ids[0]}</sub>" in page
+    with pytest.raises(ValueError, match='format is \'pdf\'; it must be "terminal" or "html"'):
+        tok.show(ids, format="pdf")  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------------------- weights of counts
+
+WEIGHTS = st.fractions(Fraction(1, 9), 9, max_denominator=9)
+
+
+@given(WEIGHTS, WEIGHTS)
+def test_weights_are_exact_and_have_no_order(one: Fraction, two: Fraction) -> None:
+    a, b = bytepair.count(["one two one"]), bytepair.count(["two three"])
+    assert a.times(one).times(two) == a.times(two).times(one) == a.times(one * two)
+    mixed = a.times(one) + b.times(two)
+    other = b.times(two) + a.times(one)
+    assert dict(mixed.items()) == dict(other.items())
+    assert mixed.denominator == other.denominator
+    exact = {word: n * one for word, n in a.items()}
+    for word, n in b.items():
+        exact[word] = exact.get(word, Fraction()) + n * two
+    assert {word: Fraction(n, mixed.denominator) for word, n in mixed.items()} == exact
+
+
+def test_a_mixture_is_trained_as_its_proportions_say(tmp_path: Path) -> None:
+    a, b = bytepair.count([TEXT] * 3), bytepair.count(["other words, the others"] * 2)
+    mixture, whole = a.times(2.5) + b, a.times(5) + b.times(2)
+    assert (mixture.denominator, mixture.items()) == (2, whole.items())
+    for least in (1, 3, 7):
+        assert bytepair.train(mixture, 290, min_count=least).merges() == (
+            bytepair.train(whole, 290, min_count=2 * least).merges()
+        )
+    small = bytepair.train(mixture, 270, min_count=3)
+    assert bytepair.resume(small, mixture, 280, min_count=3).merges() == (
+        bytepair.train(mixture, 280, min_count=3).merges()
+    )
+    assert bytepair.verify_merges(small, mixture, min_count=3)
+    mixture.save(tmp_path / "counts.parquet")
+    assert bytepair.load_counts(tmp_path / "counts.parquet") == mixture
+
+
+def test_weights_that_cannot_be() -> None:
+    counts = bytepair.count(["one"])
+    for weight in (0, -1, -0.5, float("nan"), float("inf")):
+        with pytest.raises(CountsError, match="is no number above 0"):
+            counts.times(weight)
+    for weight in (1e-300, 1e300, 1 << 70):
+        with pytest.raises(CountOverflowError, match="64 bits"):
+            counts.times(weight)
+    assert counts.times(0.1).denominator == 10
+    with pytest.raises(TypeError):
+        counts * "2"  # type: ignore[operator]
+
+
+# ---------------------------------------------------------------------------- threads
+
+
+@pytest.mark.parametrize(
+    ("set", "threads"),
+    [
+        ({"BYTEPAIR_NUM_THREADS": "3", "RAYON_NUM_THREADS": "2"}, 3),
+        ({"RAYON_NUM_THREADS": "2"}, 2),
+        ({"BYTEPAIR_NUM_THREADS": "no", "RAYON_NUM_THREADS": "2"}, 2),
+        ({"TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "2"}, 1),
+        ({"TOKENIZERS_PARALLELISM": "false", "BYTEPAIR_NUM_THREADS": "2"}, 2),
+        ({"TOKENIZERS_PARALLELISM": "true", "RAYON_NUM_THREADS": "2"}, 2),
+    ],
+)
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
+def test_the_environment_says_the_number_of_threads(set: dict[str, str], threads: int) -> None:
+    """While many texts are encoded, so many threads run: the pool of this process is the twin."""
+    code = (
+        "import os, threading, numpy, bytepair\n"
+        "tok = bytepair.train(['hello hello'], 266, threads=1)\n"
+        "texts, seen, done = ['hello there ' * 2000] * 400, [0], []\n"
+        "def look():\n"
+        "    while not done: seen.append(len(os.listdir('/proc/self/task')))\n"
+        "looker = threading.Thread(target=look); looker.start()\n"
+        "before = len(os.listdir('/proc/self/task'))\n"
+        "for _ in range(5): tok.encode_batch_to_numpy(texts)\n"
+        "done.append(1); looker.join(); print(max(seen) - before + 1)\n"
+    )
+    names = ("BYTEPAIR_NUM_THREADS", "RAYON_NUM_THREADS", "TOKENIZERS_PARALLELISM")
+    env = {name: value for name, value in os.environ.items() if name not in names}
+    run = subprocess.run(
+        [sys.executable, "-c", code], env={**env, **set}, capture_output=True, text=True, check=True
+    )
+    assert int(run.stdout) in (threads, threads + (threads > 1))
+
+
+# ---------------------------------------------------------------------------- commands
+
+
+def run(*words: str, cwd: Path, code: int = 0) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "bytepair", *words], cwd=cwd, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    cwd = tmp_path_factory.mktemp("words")
+    (cwd / "a.txt").write_text(TEXT * 9)
+    (cwd / "b.txt").write_text("other words, the others " * 9)
+    bytepair.count(cwd / "a.txt").save(cwd / "a.parquet")
+    small().save(cwd / "tokenizer")
+    return cwd
+
+
+def options_of(name: str) -> set[str]:
+    found = command.get_command(None, name)  # type: ignore[arg-type]
+    assert found is not None
+    return {param.name or "" for param in found.params}
+
+
+def test_commands_have_the_words_of_python() -> None:
+    training = {field.name for field in dataclasses.fields(bytepair.TrainOptions)}
+    training = training - {"special_tokens", "initial_tokens"} | {
+        "special_token", "no_special_tokens", "initial_token",
+    }  # fmt: skip
+    sharding = {field.name for field in dataclasses.fields(bytepair.shards.ShardOptions)}
+    pipeline = set(inspect.signature(bytepair.run_pipeline).parameters)
+    assert training | {"errors", "memory_limit", "max_document_bytes"} <= options_of("train")
+    assert sharding | {"world_size", "rank", "threads"} <= options_of("shard")
+    assert training | sharding | pipeline - {"training", "sharding", "progress"} <= (
+        options_of("pipeline")
+    )
+    assert {"memory_limit", "weight", "world_size"} <= options_of("count")
+    reading = set(inspect.signature(bytepair.count).parameters) - {"progress"}
+    assert reading <= options_of("count")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_takes_whatever_load_takes(name: str, tmp_path: Path) -> None:
+    """No option or argument that names a tokenizer is a path that must be there."""
+    found = command.get_command(None, name)  # type: ignore[arg-type]
+    assert found is not None
+    for param in found.params:
+        if param.name in ("tokenizer", "tokenizers"):
+            assert param.type.name == "text"
+
+
+def test_commands_take_a_published_name(shared: Path, tmp_path: Path) -> None:
+    env = {**os.environ, "TIKTOKEN_CACHE_DIR": str(shared / "vocabularies")}
+    for words in (
+        ["encode", "-t", "gpt2", "--text", "hi"], ["decode", "-t", "gpt2", "5303"],
+        ["inspect", "gpt2", "--text", "hi"], ["verify", "gpt2"],
+        ["plan", "--params", "1M", "-t", "gpt2"],
+    ):  # fmt: skip
+        words = [sys.executable, "-m", "bytepair", *words]
+        done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+
+def test_the_values_as_json(folder: Path) -> None:
+    said = json.loads(run("inspect", "--json", cwd=folder))
+    tok = bytepair.load(folder / "tokenizer")
+    assert said["special_tokens"] == tok.special_tokens
+    assert said["roles"] == tok.roles
+    assert (said["vocab_size"], said["merges"]) == (280, len(tok.merges()))
+    assert said["fingerprint"] == tok.fingerprint
+
+
+def test_training_takes_special_tokens_room_and_weights(folder: Path) -> None:
+    words = ["train", "a.txt", "b.txt", "--vocab-size", "280"]
+    run(*words, "--no-special-tokens", "--padded-to", "64", "-o", "none", cwd=folder)
+    tok = bytepair.load(folder / "none")
+    assert (len(tok), next(iter(tok.special_tokens))) == (320, "<|reserved_0|>")
+    run(*words, "--special-token", "<|a|>", "--reserved", "1", "-o", "one", cwd=folder)
+    assert list(bytepair.load(folder / "one").special_tokens) == ["<|a|>", "<|reserved_0|>"]
+    run(*words, "--special-token", "<|a|>", "--no-special-tokens", cwd=folder, code=2)
+    run(*words, "--max-token-bytes", "2", "-o", "short", cwd=folder)
+    assert max(map(len, bytepair.load(folder / "short").mergeable_ranks())) == 2
+    a, b = (bytepair.count(folder / name) for name in ("a.txt", "b.txt"))
+    mixed = bytepair.train(a.times(2.5) + b, 280)
+    for source in ("a.txt", "a.parquet"):
+        weight = ("--weight", f"{source}=2.5", "-o", f"mixed-{source}")
+        run("train", source, "b.txt", "--vocab-size", "280", *weight, cwd=folder)
+        assert bytepair.load(folder / f"mixed-{source}") == mixed
+    run("count", "a.txt", "b.txt", "--weight", "b.txt=3", "-o", "c.parquet", cwd=folder)
+    assert bytepair.load_counts(folder / "c.parquet") == a + b.times(3)
+    for wrong in ("c.txt=2", "a.txt", "a.txt=0", "a.txt=-1", "a.txt=x"):
+        run("count", "a.txt", "--weight", wrong, cwd=folder, code=2)
+
+
+def test_the_pipeline_takes_what_its_steps_take(folder: Path) -> None:
+    words = ["--vocab-size", "280", "--special-token", "<|a|>", "--reserved", "3", "--no-bos"]
+    words += ["--eos-token", "<|a|>", "--max-token-bytes", "3", "--memory-limit", "1M"]
+    run("pipeline", "a.txt", "-o", "made", *words, cwd=folder)
+    tok = bytepair.load(folder / "made/tokenizer")
+    options = {"special_tokens": ["<|a|>"], "reserved": 3, "max_token_bytes": 3}
+    assert tok == bytepair.train(folder / "a.txt", 280, **options)  # type: ignore[arg-type]
+    job = json.loads((folder / "made/shards/manifest.json").read_text())["job"]
+    assert (job["bos"], job["eos"]) == (None, tok.special_tokens["<|a|>"])
