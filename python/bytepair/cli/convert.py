@@ -42,30 +42,21 @@ def convert(
     target: Path,
     format: str | None,
     source_format: str | None,
-    pattern: str | None,
     special_tokens: str | None,
     sentencepiece_ids: bool,
     overwrite: bool,
     lossy: bool,
-    allow_pickle: bool,
-    revision: str | None,
-    **roles: Any,
+    **options: Any,
 ) -> None:
     """Convert a tokenizer: bytepair, huggingface, tiktoken, gpt2, nanochat, gguf, llama2c, ...
 
     SOURCE: a file, a folder, an encoding of tiktoken, or owner/name. TARGET: the file or folder to
     write.
     """
-    tokenizer = bytepair.load(
-        source,
-        source_format,
-        pattern=pattern,
-        special_tokens=None if special_tokens is None else _special(special_tokens),
-        lossy=lossy,
-        allow_pickle=allow_pickle,
-        revision=revision,
-    )
-    tokenizer = option.with_roles(tokenizer, roles)
+    special = None if special_tokens is None else _special(special_tokens)
+    reading = {name: options.pop(name) for name in ("pattern", "allow_pickle", "revision")}
+    tokenizer = bytepair.load(source, source_format, special_tokens=special, lossy=lossy, **reading)
+    tokenizer = option.with_roles(tokenizer, options)
     tokenizer = tokenizer.with_sentencepiece_ids() if sentencepiece_ids else tokenizer
     try:
         path = tokenizer.export(target, format, lossy=lossy, overwrite=overwrite)

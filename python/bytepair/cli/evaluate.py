@@ -94,10 +94,8 @@ def found_for(
     against: Sequence[str],
     train: Sequence[str],
     val: Sequence[str],
-    max_chars: int,
-    column: str,
-    max_document_bytes: int,
     width: int,
+    **reading: Any,
 ) -> bytepair.evaluate.Evaluation:
     """Evaluate as the options say, and tell on standard error what was left out."""
     if not train and not val:
@@ -108,12 +106,7 @@ def found_for(
         bytepair.load(tokenizer),
         name=_name(tokenizer, against),
         against=_rivals(against),
-        texts=_texts(
-            {"train": train, "validation": val},
-            column=column,
-            max_chars=max_chars,
-            max_document_bytes=max_document_bytes,
-        ),
+        texts=_texts({"train": train, "validation": val}, **reading),
         width=width,
     )
     for reason in found.missing.values():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 import bytepair
@@ -45,45 +47,17 @@ from bytepair.cli import option
 @click.option(
     "--chars-per-shard", type=option.number, default="250M", help="Characters of a shard of text."
 )
-def plan(
-    params: int | None,
-    depth: int | None,
-    vocab_size: int,
-    width: int | None,
-    ratio: float,
-    chars_per_token: float,
-    chars_per_second: float,
-    tokenizer: str | None,
-    pattern: str | None,
-    text: tuple[str, ...],
-    available: int,
-    chars_per_shard: int,
-) -> None:
+def plan(tokenizer: str | None, pattern: str | None, text: tuple[str, ...], **options: Any) -> None:
     """Say what data the training of a model needs: tokens, text, shards, disk, time."""
-    if vocab_size < 256:
+    if options["vocab_size"] < 256:
         raise click.BadParameter("it has at least the 256 bytes", param_hint="--vocab-size")
     if tokenizer is None:
         option.refuse("without --tokenizer nothing is measured", "text", "pattern")
     else:
-        option.refuse(
-            "the tokenizer says it",
-            "vocab_size",
-            "chars_per_token",
-            "chars_per_second",
-        )
+        said = ("vocab_size", "chars_per_token", "chars_per_second")
+        option.refuse("the tokenizer says it", *said)
         tok = bytepair.load(tokenizer, pattern=pattern)
         files = option.files(text) or bytepair.sample.paths()
-        chars_per_token, chars_per_second = bytepair.plan.measure(tok, files=files)
-        vocab_size = tok.vocab_size
-    needed = bytepair.plan.plan_data(
-        params,
-        depth=depth,
-        vocab_size=vocab_size,
-        width=width,
-        ratio=ratio,
-        chars_per_token=chars_per_token,
-        chars_per_second=chars_per_second,
-        chars_per_shard=chars_per_shard,
-        available=available,
-    )
-    click.echo(str(needed))
+        measured = bytepair.plan.measure(tok, files=files)
+        options |= dict(zip(said, (tok.vocab_size, *measured), strict=True))
+    click.echo(str(bytepair.plan.plan_data(**options)))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -128,10 +129,16 @@ def chat_template(tokenizer: _core.Tokenizer) -> str | None:
     """How conversations are written, in Jinja; `Tokenizer.chat_template` says it all."""
     noted = tokenizer.notes.get(TEMPLATE)
     if noted is None and "<|assistant_end|>" in tokenizer.special_tokens:
-        nanochat = Path(__file__).with_name("nanochat.jinja").read_text(encoding="utf-8")
+        nanochat = _nanochat()
         if tokenizer.special_tokens.keys() >= set(re.findall(r"<\|\w+\|>", nanochat)):
             return nanochat
     return noted or None
+
+
+@cache
+def _nanochat() -> str:
+    """The template of nanochat."""
+    return Path(__file__).with_name("nanochat.jinja").read_text(encoding="utf-8")
 
 
 def kept(tokenizer: _core.Tokenizer) -> dict[str, str]:

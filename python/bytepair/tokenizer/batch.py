@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict, Unpack, overload
 
 from bytepair import _core
 from bytepair.corpus import arrow
@@ -36,6 +36,16 @@ Affix: TypeAlias = "str | int | None"
 MOST_IN_LIST_ARRAY = 2**31 - 1
 
 
+class BatchKeywords(TypedDict, total=False):
+    """The keywords of `encode_batch` beside `pad_to`, which says what comes out."""
+
+    special: SpecialMode
+    prepend: Affix
+    append: Affix
+    max_tokens: int | None
+    threads: int | None
+
+
 class PaddedBatch(NamedTuple):
     """Texts as rows of one width.
 
@@ -55,15 +65,7 @@ class BulkMethods(_core.Tokenizer):
 
     @overload
     def encode_batch(
-        self,
-        texts: Iterable[str],
-        *,
-        special: SpecialMode = None,
-        prepend: Affix = None,
-        append: Affix = None,
-        max_tokens: int | None = None,
-        pad_to: None = None,
-        threads: int | None = None,
+        self, texts: Iterable[str], *, pad_to: None = None, **options: Unpack[BatchKeywords]
     ) -> list[list[int]]: ...
 
     @overload
@@ -71,12 +73,8 @@ class BulkMethods(_core.Tokenizer):
         self,
         texts: Iterable[str],
         *,
-        special: SpecialMode = None,
-        prepend: Affix = None,
-        append: Affix = None,
-        max_tokens: int | None = None,
         pad_to: int | Literal["longest"],
-        threads: int | None = None,
+        **options: Unpack[BatchKeywords],
     ) -> PaddedBatch: ...
 
     def encode_batch(

@@ -20,7 +20,7 @@ const REPORT_EVERY: Duration = Duration::from_millis(50);
 type Callback = Option<Py<PyAny>>;
 
 /// What training does with counts: the fields of `bytepair.TrainOptions` in Python.
-struct Options {
+struct LearnOptions {
     vocab_size: usize,
     special_tokens: Vec<String>,
     initial_tokens: Vec<String>,
@@ -29,7 +29,7 @@ struct Options {
     max_token_bytes: Option<usize>,
 }
 
-impl Options {
+impl LearnOptions {
     fn new(value: &Bound<'_, PyAny>) -> PyResult<Self> {
         Ok(Self {
             vocab_size: value.getattr("vocab_size")?.extract()?,
@@ -61,7 +61,7 @@ pub(crate) fn train(
     threads: Option<usize>,
     on_progress: Callback,
 ) -> PyResult<PyModel> {
-    let options = Options::new(options)?;
+    let options = LearnOptions::new(options)?;
     let special = &options.special_tokens;
     let merges = errors::checked(grow::merges_for(options.vocab_size, special.len()))?;
     let learning = options.learning(merges, threads)?;
@@ -79,7 +79,7 @@ fn noted(
     py: Python<'_>,
     tokenizer: bytepair::Tokenizer,
     counts: &PyCounts,
-    options: &Options,
+    options: &LearnOptions,
 ) -> PyModel {
     let counts = &counts.inner;
     PyModel::of(
@@ -108,7 +108,7 @@ pub(crate) fn resume(
     options: &Bound<'_, PyAny>,
     on_progress: Callback,
 ) -> PyResult<PyModel> {
-    let options = Options::new(options)?;
+    let options = LearnOptions::new(options)?;
     let vocab_size = options.vocab_size;
     let merges = vocab_size.saturating_sub(tokenizer.core().vocabulary().len());
     let learning = options.learning(merges, None)?;
@@ -129,7 +129,7 @@ pub(crate) fn extend(
     options: &Bound<'_, PyAny>,
     on_progress: Callback,
 ) -> PyResult<PyModel> {
-    let learning = Options::new(options)?.learning(extra, None)?;
+    let learning = LearnOptions::new(options)?.learning(extra, None)?;
     let extended = interruptible(py, extra, on_progress.as_ref(), |report| {
         grow::extend(tokenizer.core(), &counts.inner, &learning, report)
     })?;
@@ -150,7 +150,7 @@ pub(crate) fn verify_merges(
     options: &Bound<'_, PyAny>,
     on_progress: Callback,
 ) -> PyResult<Option<(usize, Counted, Option<Counted>)>> {
-    let options = Options::new(options)?.learning(merges.len(), None)?;
+    let options = LearnOptions::new(options)?.learning(merges.len(), None)?;
     let (pairs, tokens) = numbered(merges).map_err(errors::CountsError::new_err)?;
     let total = pairs.len();
     let found = interruptible(py, total, on_progress.as_ref(), |report| {
