@@ -9,9 +9,10 @@
 Everything is counted in bytes, and the bytes of a token are those of the vocabulary: nothing is
 decoded to text and encoded again on the way.
 
-The files: `texts` (what is encoded), `compression` (tokens for each text), `languages` (sixty of them,
-on a parallel text), `vocabulary` (what is in it and what is of use), `sizes` (all sizes from one
-training), `bits` (losses per byte of text), `evaluation` (all of it at once), `table` (to read).
+The files: `texts` (what is encoded), `compression` (tokens for each text), `languages` (sixty of
+them, on a parallel text), `vocabulary` (what is in it and what is of use), `sizes` (all sizes from
+one training), `bits` (losses per byte of text), `evaluation` (all of it at once), `table` (to
+read).
 """
 
 from bytepair.evaluate.bits import bits_per_byte, nats_and_bytes, save_token_bytes

@@ -32,12 +32,12 @@ struct LearnOptions {
 impl LearnOptions {
     fn new(value: &Bound<'_, PyAny>) -> PyResult<Self> {
         Ok(Self {
-            vocab_size: value.getattr("vocab_size")?.extract()?,
-            special_tokens: value.getattr("names")?.extract()?,
-            initial_tokens: value.getattr("initial_tokens")?.extract()?,
-            ties: value.getattr("ties")?.extract()?,
-            min_count: value.getattr("min_count")?.extract()?,
-            max_token_bytes: value.getattr("max_token_bytes")?.extract()?,
+            vocab_size: field(value, "vocab_size")?,
+            special_tokens: field(value, "names")?,
+            initial_tokens: field(value, "initial_tokens")?,
+            ties: field(value, "ties")?,
+            min_count: field(value, "min_count")?,
+            max_token_bytes: field(value, "max_token_bytes")?,
         })
     }
 
@@ -49,6 +49,17 @@ impl LearnOptions {
         let max_token_bytes = self.max_token_bytes;
         Ok(TrainOptions { merges, ties, min_count, max_token_bytes, threads })
     }
+}
+
+/// A field of the options; the error of a value that does not fit names it, as PyO3 names arguments.
+fn field<'py, T: for<'a> FromPyObject<'a, 'py, Error = PyErr>>(
+    value: &Bound<'py, PyAny>,
+    name: &str,
+) -> PyResult<T> {
+    value.getattr(name)?.extract().map_err(|error: PyErr| {
+        let note = (format!("while processing '{name}'"),);
+        error.value(value.py()).call_method1("add_note", note).err().unwrap_or(error)
+    })
 }
 
 /// Learn a vocabulary from counts.
