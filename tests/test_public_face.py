@@ -20,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bytepair
+from bytepair import _core
 from bytepair.cli import COMMANDS, command
 from bytepair.errors import ArgumentError, CountOverflowError, CountsError, SpecialTokenError
 
@@ -298,26 +299,16 @@ def test_weights_that_cannot_be() -> None:
         ({"TOKENIZERS_PARALLELISM": "true", "RAYON_NUM_THREADS": "2"}, 2),
     ],
 )
-@pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
-def test_the_environment_says_the_number_of_threads(set: dict[str, str], threads: int) -> None:
-    """While many texts are encoded, so many threads run: the pool of this process is the twin."""
-    code = (
-        "import os, threading, numpy, bytepair\n"
-        "tok = bytepair.train(['hello hello'], 266, threads=1)\n"
-        "texts, seen, done = ['hello there ' * 2000] * 400, [0], []\n"
-        "def look():\n"
-        "    while not done: seen.append(len(os.listdir('/proc/self/task')))\n"
-        "looker = threading.Thread(target=look); looker.start()\n"
-        "before = len(os.listdir('/proc/self/task'))\n"
-        "for _ in range(5): tok.encode_batch_to_numpy(texts)\n"
-        "done.append(1); looker.join(); print(max(seen) - before + 1)\n"
-    )
-    names = ("BYTEPAIR_NUM_THREADS", "RAYON_NUM_THREADS", "TOKENIZERS_PARALLELISM")
-    env = {name: value for name, value in os.environ.items() if name not in names}
-    run = subprocess.run(
-        [sys.executable, "-c", code], env={**env, **set}, capture_output=True, text=True, check=True
-    )
-    assert int(run.stdout) in (threads, threads + (threads > 1))
+def test_the_environment_says_the_number_of_threads(
+    set: dict[str, str], threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("BYTEPAIR_NUM_THREADS", "RAYON_NUM_THREADS", "TOKENIZERS_PARALLELISM"):
+        monkeypatch.delenv(name, raising=False)
+    assert _core.threads() >= 1
+    for name, value in set.items():
+        monkeypatch.setenv(name, value)
+    assert _core.threads() == threads
+    assert _core.threads(5) == 5
 
 
 # ---------------------------------------------------------------------------- commands

@@ -18,6 +18,7 @@ _Special: TypeAlias = Literal["text", "all", "error"] | Collection[str]
 _Ids: TypeAlias = Iterable[int] | NDArray[np.integer]
 
 def pattern(name_or_regex: str) -> str: ...
+def threads(requested: int | None = None) -> int: ...
 
 @final
 class Counter:

@@ -52,6 +52,8 @@ pub(crate) fn strings<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py,
 
 /// The number of threads: the argument, else what the environment says, else all that the
 /// process may use.
+#[pyfunction]
+#[pyo3(signature = (requested=None))]
 pub(crate) fn threads(requested: Option<usize>) -> PyResult<usize> {
     match requested {
         Some(0) => Err(PyValueError::new_err("threads is 0; pass at least 1, or None for all")),

@@ -54,6 +54,8 @@ mod _core {
     const UNICODE_VERSION: &str = bytepair::pretokenize::UNICODE_VERSION;
 
     #[pymodule_export]
+    use crate::arguments::threads;
+    #[pymodule_export]
     use crate::columns::{encode_file, encode_utf8};
     #[pymodule_export]
     use crate::counter::PyCounter;
