@@ -95,14 +95,14 @@ def test_counts_and_checkpoints(folder: Path) -> None:
         counts = bytepair.count("a.txt", checkpoint="partial")
         assert bytepair.count("a.txt", checkpoint="partial") == counts
         (counts * 2 + counts).save("c.parquet", metadata={"corpus": "é"})
-        assert bytepair.Counts.load("c.parquet") == counts * 3
+        assert bytepair.load_counts("c.parquet") == counts * 3
         assert bytepair.Counts.found_in("c.parquet")
         assert not bytepair.Counts.found_in("a.parquet")
         assert not bytepair.Counts.found_in("a.txt")
         """,
         folder,
     )
-    assert bytepair.Counts.load(folder / "c.parquet") == bytepair.count(folder / "a.txt") * 3
+    assert bytepair.load_counts(folder / "c.parquet") == bytepair.count(folder / "a.txt") * 3
 
 
 def test_commands(folder: Path) -> None:
