@@ -77,6 +77,7 @@ def test_training_encoding_and_saving(folder: Path) -> None:
         bytepair.train("a.txt", 300).save("of-text")
         bytepair.train("a.txt", 300, max_chars=5000, doc_cap=4000).save("limited")
         bytepair.train("a.parquet", 300).save("of-parquet")
+        bytepair.train("a.parquet", 300, max_chars=50_000, doc_cap=40).save("of-less")
         """,
         folder,
     )
@@ -84,6 +85,8 @@ def test_training_encoding_and_saving(folder: Path) -> None:
     assert bytepair.load(folder / "tok") == bytepair.train(TEXTS, 300)
     assert bytepair.load(folder / "of-parquet") == bytepair.train(TEXTS, 300)
     assert bytepair.load(folder / "of-text") == bytepair.train(text, 300)
+    less = bytepair.train(TEXTS, 300, max_chars=50_000, doc_cap=40)
+    assert bytepair.load(folder / "of-less") == less
     limited = bytepair.train(text, 300, max_chars=5000, doc_cap=4000)
     assert bytepair.load(folder / "limited") == limited
 
@@ -94,6 +97,9 @@ def test_counts_and_checkpoints(folder: Path) -> None:
         import bytepair
         counts = bytepair.count("a.txt", checkpoint="partial")
         assert bytepair.count("a.txt", checkpoint="partial") == counts
+        for _ in range(2):
+            rows = bytepair.count("a.parquet", checkpoint="rows", errors="replace")
+            assert rows == bytepair.count("a.parquet")
         (counts * 2 + counts).save("c.parquet", metadata={"corpus": "é"})
         assert bytepair.load_counts("c.parquet") == counts * 3
         assert bytepair.Counts.found_in("c.parquet")
@@ -103,6 +109,23 @@ def test_counts_and_checkpoints(folder: Path) -> None:
         folder,
     )
     assert bytepair.load_counts(folder / "c.parquet") == bytepair.count(folder / "a.txt") * 3
+
+
+def test_a_file_that_needs_more_says_so(folder: Path) -> None:
+    pq.write_table(pa.table({"text": TEXTS}), folder / "b.parquet", compression="gzip")
+    run(
+        """
+        import bytepair
+        for name, said in (("b.parquet", "GZIP"), ("a.parquet", "no column")):
+            try:
+                bytepair.count(name, column="text" if name[0] == "b" else "body")
+            except bytepair.errors.CorpusError as error:
+                assert said in str(error) and "pip install 'bytepair[data]'" in str(error), error
+            else:
+                raise AssertionError(name)
+        """,
+        folder,
+    )
 
 
 def test_commands(folder: Path) -> None:

@@ -6,6 +6,7 @@ strings, views and dictionaries of strings, and columns of nothing but nulls.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from bytepair.errors import CorpusError
@@ -86,3 +87,25 @@ def check_column(column: str, schema: pa.Schema, place: str) -> None:
         plain(pa.array([], schema.field(column).type))
     except TypeError as error:
         raise CorpusError(f"{place} has no text in its column {column!r}: {error}") from None
+
+
+def is_installed() -> bool:
+    """Whether pyarrow can be imported, which is an extra."""
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def failures() -> tuple[type[Exception], ...]:
+    """What reading a file may raise, by Arrow too if that is in use."""
+    if sys.modules.get("pyarrow"):
+        return (OSError, sys.modules["pyarrow"].ArrowException)
+    return (OSError,)
+
+
+def release_memory() -> None:
+    """Give back the memory that Arrow holds for its next use."""
+    if sys.modules.get("pyarrow"):
+        sys.modules["pyarrow"].default_memory_pool().release_unused()

@@ -72,11 +72,6 @@ def is_listed(path: str | Path) -> bool:
     return _ending(path) in _KINDS
 
 
-def is_read_by_arrow(path: str | Path) -> bool:
-    """Whether it takes Arrow to read a file of this name."""
-    return compression_of(path) is not None or _KINDS.get(_ending(path), "text") != "text"
-
-
 def is_plain_text(path: str | Path) -> bool:
     """Whether the bytes of a file are those of its one document.
 

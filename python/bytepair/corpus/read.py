@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from bytepair import _core
 from bytepair._internal.progress import Position
 from bytepair.corpus import arrow, bounds, documents, jsonl
 from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion
-from bytepair.corpus.kinds import compression_of, is_read_by_arrow, kind_of
+from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.parquet import Heavy, open_parquet
 from bytepair.corpus.read_ahead import ahead
 from bytepair.corpus.source import (
@@ -197,20 +198,19 @@ def _read_columns(columns: Iterable[Any], column: str) -> Iterator[TextBatch]:
 
 
 def _read_files(files: list[Input], how: _How) -> Iterator[TextBatch]:
-    failures: tuple[type[Exception], ...] = (OSError,)
-    by_arrow = any(is_read_by_arrow(file.path) or file.cloud is not None for file in files)
-    if by_arrow:
-        import pyarrow as pa
-
-        failures = (OSError, pa.ArrowException)
     for file in files:
         try:
             how.position.enter(file.size)
             yield from _read_file(file, how)
-        except failures as error:
-            raise CorpusError(f"{file.name}: {error}") from error
-    if by_arrow:  # what comes next needs memory of its own
-        pa.default_memory_pool().release_unused()
+        except arrow.failures() as error:
+            raise CorpusError(_named(file, error)) from error
+    arrow.release_memory()  # what comes next needs memory of its own
+
+
+def _named(file: Input, error: Exception) -> str:
+    """What is wrong with a file; the core names the file itself."""
+    said = str(error)
+    return said if said.startswith(file.name) else f"{file.name}: {said}"
 
 
 def _read_file(file: Input, how: _How) -> Iterator[TextBatch]:
@@ -306,6 +306,28 @@ def _decode(piece: bytes, path: Path, before: int, errors: Errors) -> str:
 
 
 def _read_parquet(path: Path, how: _How) -> Iterator[TextBatch]:
+    """Most files are read by the core, the others by Arrow."""
+    most = bounds.most_page_bytes(how.max_document_bytes)
+    try:
+        found = _core.TextRows(path, how.column, batch_bytes=BATCH_BYTES, most_page_bytes=most)
+    except OSError as error:
+        if not arrow.is_installed():
+            raise CorpusError(f"{error}; pip install 'bytepair[data]' reads more") from error
+        return _read_parquet_by_arrow(path, how)
+    return _read_rows(found, path, how)
+
+
+def _read_rows(found: _core.TextRows, path: Path, how: _How) -> Iterator[TextBatch]:
+    expansion, row = Expansion(str(path), path.stat().st_size), 0
+    for data, offsets in found:
+        expansion.add(len(data))
+        batch = Column(data, offsets, f"{path}, from row {row} on")
+        how.position.within((row + len(batch)) / max(len(found), 1))
+        yield _checked(batch, path, row, how)
+        row += len(batch)
+
+
+def _read_parquet_by_arrow(path: Path, how: _How) -> Iterator[TextBatch]:
     import pyarrow as pa
 
     packed = compression_of(path) is not None

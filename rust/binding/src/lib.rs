@@ -28,6 +28,7 @@ mod render;
 mod rows;
 mod shards;
 mod text;
+mod text_rows;
 mod tokenizer;
 mod training;
 
@@ -79,6 +80,8 @@ mod _core {
     use crate::rows::{encode_rows, parquet_footer};
     #[pymodule_export]
     use crate::shards::{best_fit, crc32, gather};
+    #[pymodule_export]
+    use crate::text_rows::PyTextRows;
     #[pymodule_export]
     use crate::tokenizer::PyTokenizer;
     #[pymodule_export]

@@ -9,6 +9,7 @@
 
 pub(crate) mod pages;
 
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -26,6 +27,7 @@ use parquet::file::metadata::{
 use parquet::schema::types::ColumnDescriptor;
 
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::text::from_utf8;
 use pages::Pages;
 
@@ -240,39 +242,26 @@ impl TextColumn {
         range: &RowRange,
         sink: &mut dyn FnMut(&str) -> Result<()>,
     ) -> Result<()> {
-        let RowRange { file, group, rows } = range;
-        let path = &self.files[*file].0;
-        let unreadable = |error| unreadable(path, error);
-        let chunk = self.chunk(*file, *group);
-        let pages = Box::new(self.pages(*file, *group).map_err(unreadable)?);
-        let mut column = ColumnReaderImpl::<ByteArrayType>::new(chunk.column_descr_ptr(), pages);
-        catch_panic(|| column.skip_records(rows.start)).map_err(unreadable)?;
-        let most = rows_at_once(chunk);
-        let (mut at, mut levels, mut texts) = (rows.start, Vec::new(), Vec::new());
-        while at < rows.end {
-            levels.clear();
-            texts.clear();
-            let asked = most.min(rows.end - at);
-            let read =
-                catch_panic(|| column.read_records(asked, Some(&mut levels), None, &mut texts));
-            let (count, ..) = read.map_err(unreadable)?;
-            let missing = || {
-                unreadable(general(format!("there are {at} rows in its row group instead of more")))
-            };
-            if count == 0 {
-                return Err(missing());
-            }
-            let mut found = texts.iter();
-            for row in 0..count {
-                let is_null = levels.get(row) == Some(&0);
-                let text = if is_null { None } else { Some(found.next().ok_or_else(missing)?) };
-                let text = text.map_or(&[][..], ByteArray::data);
-                let row = || self.first_row(*file, *group) + at + row;
-                sink(self.checked(text, path, row)?)?;
-            }
-            at += count;
+        let path = &self.files[range.file].0;
+        let first = self.first_row(range.file, range.group);
+        let mut reader = RowReader::open(self, range)?;
+        while let Some((row, text)) = reader.next(self)? {
+            sink(self.checked(text, path, || first + row)?)?;
         }
         Ok(())
+    }
+
+    /// All row groups, each as one range.
+    pub fn groups(&self) -> Result<Vec<RowRange>> {
+        let mut groups = Vec::new();
+        for (file, (path, metadata)) in self.files.iter().enumerate() {
+            for group in 0..metadata.num_row_groups() {
+                let rows = usize::try_from(self.chunk(file, group).num_values());
+                let rows = rows.map_err(|error| unreadable(path, error.into()))?;
+                memory::push(&mut groups, RowRange { file, group, rows: 0..rows })?;
+            }
+        }
+        Ok(groups)
     }
 
     /// The text, if it is UTF-8 and not too long.
@@ -290,6 +279,87 @@ impl TextColumn {
     fn first_row(&self, file: usize, group: usize) -> usize {
         let values = |group| self.chunk(file, group).num_values();
         (0..group).map(|group| usize::try_from(values(group)).unwrap_or(0)).sum()
+    }
+}
+
+/// Reads the rows of a range, one after another.
+pub struct RowReader {
+    /// The rows that are not decoded yet.
+    range: RowRange,
+    column: ColumnReaderImpl<ByteArrayType>,
+    /// The definition levels of the decoded rows, and the texts of those that are not null.
+    levels: Vec<i16>,
+    texts: Vec<ByteArray>,
+    /// The number of decoded rows, of those that were returned, and of their texts.
+    decoded: usize,
+    returned: usize,
+    returned_texts: usize,
+}
+
+impl RowReader {
+    /// Fails if the file cannot be read.
+    ///
+    /// # Panics
+    ///
+    /// If the files do not have the range: see [`TextColumn::has`].
+    pub fn open(of: &TextColumn, range: &RowRange) -> Result<Self> {
+        let RowRange { file, group, rows } = range;
+        let unreadable = |error| unreadable(&of.files[*file].0, error);
+        let pages = Box::new(of.pages(*file, *group).map_err(unreadable)?);
+        let chunk = of.chunk(*file, *group);
+        let mut column = ColumnReaderImpl::new(chunk.column_descr_ptr(), pages);
+        catch_panic(|| column.skip_records(rows.start)).map_err(unreadable)?;
+        let (range, levels, texts) = (range.clone(), Vec::new(), Vec::new());
+        Ok(Self { range, column, levels, texts, decoded: 0, returned: 0, returned_texts: 0 })
+    }
+
+    /// The next row of the column that was opened, and its bytes; a null has none. Fails if the
+    /// file cannot be read.
+    pub fn next(&mut self, of: &TextColumn) -> Result<Option<(usize, &[u8])>> {
+        let path = &of.files[self.range.file].0;
+        if self.returned == self.decoded {
+            if Range::is_empty(&self.range.rows) {
+                return Ok(None);
+            }
+            self.decode(of).map_err(|error| unreadable(path, error))?;
+        }
+        let row = self.range.rows.start - self.decoded + self.returned;
+        let is_null = self.levels.get(self.returned) == Some(&0);
+        self.returned += 1;
+        if is_null {
+            return Ok(Some((row, &[])));
+        }
+        self.returned_texts += 1;
+        match self.texts.get(self.returned_texts - 1) {
+            Some(text) => Ok(Some((row, text.data()))),
+            None => Err(unreadable(path, missing(row))),
+        }
+    }
+
+    /// Decode the next rows.
+    fn decode(&mut self, of: &TextColumn) -> ParquetResult<()> {
+        let Self { range: RowRange { file, group, rows }, column, levels, texts, .. } = self;
+        levels.clear();
+        texts.clear();
+        let asked = rows_at_once(of.chunk(*file, *group)).min(rows.len());
+        let (count, ..) = catch_panic(|| column.read_records(asked, Some(levels), None, texts))?;
+        if count == 0 {
+            return Err(missing(rows.start));
+        }
+        rows.start += count;
+        (self.decoded, self.returned, self.returned_texts) = (count, 0, 0);
+        Ok(())
+    }
+}
+
+/// The error of a row group that ends early.
+fn missing(rows: usize) -> ParquetError {
+    general(format!("there are {rows} rows in its row group instead of more"))
+}
+
+impl fmt::Debug for RowReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RowReader").field("range", &self.range).finish_non_exhaustive()
     }
 }
 
