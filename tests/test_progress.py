@@ -62,13 +62,13 @@ def test_counting_many_files_knows_the_share_of_each(tmp_path: Path) -> None:
     seen: Seen = []
     for number in range(8):
         _text(tmp_path / f"{number}.txt")
-    bytepair.count(tmp_path, progress=lambda *told: seen.append(told))
-    assert len(seen) == 8
+    counts = bytepair.count(tmp_path, progress=lambda *told: seen.append(told))
     whole = 8 * sum(map(len, TEXTS))
-    for number, (_, done, total) in enumerate(seen, 1):
-        assert done == number * whole // 8
+    assert counts.text_bytes == whole
+    assert seen == sorted(seen, key=lambda told: told[1])
+    for _, done, total in seen:
         assert total is not None
-        assert total <= whole  # the reader is ahead of the count by a file at most
+        assert done <= total <= whole  # the reader is ahead of the count by some files at most
     assert seen[-1][1:] == (whole, whole)
 
 

@@ -15,6 +15,13 @@ UNICODE_VERSION: Final[str]
 VERSION: Final[str]
 
 _Special: TypeAlias = Literal["text", "all", "error"] | Collection[str]
+# A path, "text" or "jsonl", and "gzip", "zstd" or None.
+_File: TypeAlias = tuple[PathLike[str] | str, str, str | None]
+# The file, the byte in it, the lines and the documents before that, and the characters counted.
+_Place: TypeAlias = tuple[int, int, int, int, int]
+# The bytes of a block and of the longest document; a file that becomes larger than so many bytes,
+# and so many times as large as it is, is reported.
+_Bounds: TypeAlias = tuple[int, int, int, int]
 _Ids: TypeAlias = Iterable[int] | NDArray[np.integer]
 
 def pattern(name_or_regex: str) -> str: ...
@@ -41,6 +48,22 @@ class Counter:
         most_page_bytes: int = ...,
         most_document_bytes: int = ...,
     ) -> bool: ...
+    def add_files(
+        self,
+        files: Sequence[_File],
+        field: str,
+        on_progress: Callable[
+            [int, int, int, int, list[tuple[int, int]], list[tuple[int, int, str]]], object
+        ],
+        *,
+        start: _Place = ...,
+        max_chars: int | None = ...,
+        doc_cap: int | None = ...,
+        errors: str = ...,
+        bounds: _Bounds,
+    ) -> None: ...
+    @property
+    def reached(self) -> _Place: ...
     @property
     def is_whole(self) -> bool: ...
     @property
@@ -78,6 +101,27 @@ class Counts:
     def divisor(self, of: int) -> int: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
+
+@final
+class DocumentReader:
+    def __new__(
+        cls,
+        files: Sequence[_File],
+        field: str,
+        *,
+        errors: str = ...,
+        doc_cap: int | None = ...,
+        bounds: _Bounds,
+        source: object = ...,
+        size: int = ...,
+    ) -> Self: ...
+    def __iter__(self) -> Self: ...
+    def __next__(
+        self,
+    ) -> tuple[int, int, int, NDArray[np.uint8], NDArray[np.int64], list[tuple[int, str]]]: ...
+    @property
+    def packed(self) -> int: ...
+    def take_expanded(self) -> list[tuple[int, int]]: ...
 
 @final
 class DecodeStream:

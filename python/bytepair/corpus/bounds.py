@@ -17,6 +17,8 @@ from bytepair.corpus.read_ahead import check_stopped
 DOCUMENT_BYTES: Final = 128_000_000
 #: A page of a parquet file may have so many bytes, however short documents must be.
 PAGE_BYTES: Final = 192_000_000
+#: A thread works on so many bytes of a file at a time.
+BLOCK_BYTES: Final = 1 << 20
 #: A file that becomes so many times as large is named in a warning,
 MOST_TIMES: Final = 1000
 #: unless it becomes no larger than this.
@@ -61,6 +63,21 @@ def most_page_bytes(document_bytes: int) -> int:
         384000000
     """
     return max(PAGE_BYTES, document_bytes * 3 // 2)
+
+
+def block_bounds(document_bytes: int, block_bytes: int | None = None) -> tuple[int, int, int, int]:
+    """The bounds as the core takes them.
+
+    Args:
+        document_bytes: how long a document may be.
+        block_bytes: how much of a file a thread works on at a time; None means `BLOCK_BYTES`.
+
+    Example:
+        >>> from bytepair.corpus.bounds import block_bounds
+        >>> block_bounds(1000)
+        (1048576, 1000, 67108864, 1000)
+    """
+    return block_bytes or BLOCK_BYTES, document_bytes, HARMLESS_BYTES, MOST_TIMES
 
 
 class Expansion:

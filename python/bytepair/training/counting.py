@@ -7,6 +7,7 @@ if a checkpoint is asked for, a count that was broken off goes on from what it h
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -19,8 +20,8 @@ from typing import Any, Final
 
 from bytepair import _core
 from bytepair._internal.progress import Bar, Callback, Position
-from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion, most_page_bytes
-from bytepair.corpus.kinds import kind_of
+from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion, block_bounds, most_page_bytes
+from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.outputs import check_output_file
 from bytepair.corpus.parquet import rows_of
 from bytepair.corpus.read import Errors, TextBatch, batch_size, read_batches
@@ -36,6 +37,9 @@ SHARE_OF_MEMORY: Final = 0.5
 
 #: So many parquet files are open to the counting threads at once.
 FILES: Final = 64
+
+#: The place before the first byte of the first file, as the core names it.
+_START: Final = (0, 0, 0, 0, 0)
 
 _KEY: Final = "bytepair.checkpoint"
 
@@ -156,20 +160,25 @@ class CountJob:
                 raise
 
     def _add_all(self, progress: _Progress, bar: Bar) -> None:
-        """Count the source; parquet files are read by the counting threads, if they can."""
-        files = self._parquet()
-        if not files:
+        """Count the source; the counting threads read files, where they can."""
+        files = self._paths()
+        if files and not any(_is_parquet(file) for file in files):
+            progress.add_files(files, bar)
+        elif files and self._is_unlimited() and self.checkpoint is None:
+            for is_parquet, some in itertools.groupby(files, _is_parquet):
+                if is_parquet:
+                    self._add_parquet(list(some), progress, bar)
+                else:
+                    progress.add_files(list(some), bar)
+        else:
             self._add_stream(self.resolved, progress, bar)
+
+    def _add_parquet(self, files: list[Path], progress: _Progress, bar: Bar) -> None:
+        """Count parquet files, of which all text is counted without a stop."""
         for at in range(0, len(files), FILES):
             some = files[at : at + FILES]
-            if not progress.add_parquet(some, bar):
+            if self.errors != "strict" or not progress.add_parquet(some, bar):
                 self._add_stream(resolve(files=some), progress, bar)
-
-    def _parquet(self) -> list[Path]:
-        """The files of a source of parquet files, of which all text is counted without a stop."""
-        plain = self._is_unlimited() and self.errors == "strict" and self.checkpoint is None
-        files = (self._paths() if plain else None) or []
-        return files if all(kind_of(file) == "parquet" for file in files) else []
 
     def _paths(self) -> list[Path] | None:
         """The files of a source, if it names files of this machine."""
@@ -212,6 +221,8 @@ class _Progress:
         self.position = position
         self._saved: Counts | None = None
         self._texts = self._bytes = 0
+        # Where the core goes on in the files.
+        self._reached = _START
         self._described = {} if job.checkpoint is None else job.describe()
         if job.checkpoint is not None and Path(job.checkpoint).exists():
             self._load(Path(job.checkpoint))
@@ -239,6 +250,7 @@ class _Progress:
             raise CountsError(f"{path} holds counts, but is no checkpoint; name another file")
         state = json.loads(said)
         self._texts, self._bytes = state["texts"], state["bytes"]
+        self._reached = tuple(state["reached"])
         wanted = self._described.items()
         differing = [name for name, value in wanted if state["job"].get(name) != value]
         if differing:
@@ -266,6 +278,51 @@ class _Progress:
                 f"the checkpoint {self._job.checkpoint} has other text than the source; "
                 "remove it to count anew"
             )
+
+    def add_files(self, files: list[Path], bar: Bar) -> None:
+        """Count text and jsonl files."""
+        sizes = [file.stat().st_size for file in files]
+        self.position.enter(max(sum(sizes), 1))
+        while True:
+            try:
+                self._add_files(files, sizes, bar)
+                break
+            except _SaveDueError:
+                self.save_if_due()
+        if self._job.checkpoint is None:
+            self._reached = _START
+
+    def _add_files(self, files: list[Path], sizes: list[int], bar: Bar) -> None:
+        """Count text and jsonl files from where the counting is, until a checkpoint is due."""
+        job, counter = self._job, self._current()
+        before, whole, most = sum(sizes[: self._reached[0]]), sum(sizes), job.limits.max_chars
+
+        def report(
+            _texts: int,
+            size: int,
+            packed: int,
+            chars: int,
+            expanded: list[tuple[int, int]],
+            _skipped: list[tuple[int, int, str]],
+        ) -> None:
+            for number, total in expanded:
+                Expansion(str(files[number]), sizes[number]).reach(total)
+            self.position.within((before + packed) / max(whole, 1))
+            if most is not None:
+                self.position.limit(chars / most)
+            self._show(bar, size)
+            if size and self._is_save_due() and before + packed < whole:
+                raise _SaveDueError
+
+        try:
+            counter.add_files(
+                [(file, kind_of(file), compression_of(file)) for file in files],
+                job.column, report,
+                start=self._reached, max_chars=most, doc_cap=job.limits.doc_cap,
+                errors=job.errors, bounds=block_bounds(job.max_document_bytes),
+            )  # fmt: skip
+        finally:
+            self._reached = counter.reached
 
     def add_parquet(self, files: list[Path], bar: Bar) -> bool:
         """Count parquet files that the core can read; False if it cannot."""
@@ -323,8 +380,12 @@ class _Progress:
 
     def save_if_due(self) -> None:
         """Save now and then."""
-        if self._job.checkpoint is not None and time.monotonic() - self._saved_at > SAVE_EVERY:
+        if self._job.checkpoint is not None and self._is_save_due():
             self._save(self._job.checkpoint)
+
+    def _is_save_due(self) -> bool:
+        is_late = time.monotonic() - self._saved_at > SAVE_EVERY
+        return self._job.checkpoint is not None and is_late
 
     def save_rest(self, error: BaseException) -> None:
         """Save what there is before an error ends everything; the error says where it goes on."""
@@ -333,7 +394,7 @@ class _Progress:
             return
         with interrupts_held():
             # A counter that has half of a batch cannot be used: what was saved before stays.
-            if counter is not None and counter.is_whole and counter.texts:
+            if counter is not None and counter.is_whole and (counter.texts or counter.text_bytes):
                 self._put_by(checkpoint, counter)
         if self._texts:
             error.add_note(
@@ -354,7 +415,8 @@ class _Progress:
         texts, size = self._texts + counter.texts, self._bytes + counter.text_bytes
         saved = self._saved = self._sum(counter)
         self._counter = None
-        state = {"texts": texts, "bytes": size, "job": self._described}
+        state: dict[str, Any] = {"texts": texts, "bytes": size, "job": self._described}
+        state["reached"] = self._reached
         saved.save(checkpoint, metadata={_KEY: json.dumps(state)})
         self._texts, self._bytes, self._saved_at = texts, size, time.monotonic()
         return saved
@@ -368,6 +430,14 @@ class _Progress:
         """What was saved, and what a counter has, which is used up."""
         new = Counts(counter.finish())
         return new if self._saved is None else self._saved + new
+
+
+class _SaveDueError(Exception):
+    """It is time for a checkpoint."""
+
+
+def _is_parquet(file: Path) -> bool:
+    return kind_of(file) == "parquet"
 
 
 def _size_of(source: Resolved) -> int | None:

@@ -5,13 +5,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytepair::corpus::parquet::TextColumn;
 use bytepair::text::from_utf8;
-use bytepair::{Error, Pattern, Progress, memory};
+use bytepair::{Error, FileCountOptions, FileProgress, Pattern, Progress, Reached, memory};
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::counts::PyCounts;
-use crate::{arguments, errors};
+use crate::{arguments, errors, files};
 
 /// Counts the pretokens of a stream of texts.
 #[pyclass(frozen, name = "Counter", module = "bytepair._core")]
@@ -19,6 +19,8 @@ pub(crate) struct PyCounter {
     pattern: Pattern,
     /// `None` once finished.
     inner: Mutex<Option<bytepair::Counter>>,
+    /// Where the last counting of files ended.
+    reached: Mutex<Reached>,
 }
 
 impl PyCounter {
@@ -55,7 +57,7 @@ impl PyCounter {
             counter = counter.with_care();
         }
         let inner = Mutex::new(Some(counter));
-        Ok(Self { pattern, inner })
+        Ok(Self { pattern, inner, reached: Mutex::default() })
     }
 
     /// Count the texts of a list of `str`; each is a document of its own.
@@ -115,6 +117,57 @@ impl PyCounter {
             counter.add_column(&column, &parts, &mut reported)
         });
         stopped.map_or(done, Err).map(|()| true)
+    }
+
+    /// Count the documents of files, from a place on; see [`files`](crate::files).
+    ///
+    /// `on_progress` is called now and then with the number of texts so far, their bytes, the bytes
+    /// of the files that were read, the characters, and the new files that became much larger
+    /// (file, bytes) and documents that were left out (file, row, reason).
+    #[pyo3(signature = (files, field, on_progress, *, start=(0, 0, 0, 0, 0), max_chars=None,
+                        doc_cap=None, errors="strict", bounds))]
+    #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
+    fn add_files(
+        &self,
+        py: Python<'_>,
+        files: Vec<files::FileTuple>,
+        field: String,
+        on_progress: &Bound<'_, PyAny>,
+        start: files::PlaceTuple,
+        max_chars: Option<u64>,
+        doc_cap: Option<usize>,
+        errors: &str,
+        bounds: files::BoundsTuple,
+    ) -> PyResult<()> {
+        let files = files::corpus_files(files)?;
+        let documents = files::options(field, errors, doc_cap, bounds)?;
+        let options = FileCountOptions { documents, max_chars };
+        let on_progress = on_progress.clone().unbind();
+        let (mut stopped, mut reached) = (None, files::reached(start));
+        let done = self.with(py, |counter| {
+            let mut reported = |progress: FileProgress| {
+                let FileProgress { texts, text_bytes, packed, chars, expanded, skipped } = progress;
+                let skipped: Vec<_> =
+                    skipped.into_iter().map(|skip| (skip.file, skip.row, skip.reason)).collect();
+                let report = |py: Python<'_>| {
+                    py.check_signals()?;
+                    on_progress.call1(py, (texts, text_bytes, packed, chars, expanded, skipped))
+                };
+                Python::attach(report).map(drop).map_err(|error| {
+                    stopped = Some(error);
+                    Error::Interrupted
+                })
+            };
+            counter.add_files(&files, &mut reached, &options, &mut reported)
+        });
+        *self.reached.lock().unwrap_or_else(PoisonError::into_inner) = reached;
+        stopped.map_or(done, Err)
+    }
+
+    /// Where the last `add_files` ended, and how many characters were counted until there.
+    #[getter]
+    fn reached(&self) -> files::PlaceTuple {
+        files::place(*self.reached.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The number of texts counted.

@@ -37,6 +37,7 @@ pub(crate) fn python(error: &Error) -> PyErr {
         Error::TextNotUtf8 { .. }
         | Error::RowNotUtf8 { .. }
         | Error::RowTooLong { .. }
+        | Error::Document { .. }
         | Error::FileNotUtf8 { .. } => CorpusError::new_err(text),
         Error::Unreadable { .. } | Error::Unwritable { .. } | Error::Spill { .. } => {
             PyOSError::new_err(text)

@@ -18,6 +18,7 @@ mod decode_stream;
 mod derived;
 mod encode_stream;
 mod errors;
+mod files;
 mod ids;
 mod ints;
 mod json_tables;
@@ -68,6 +69,8 @@ mod _core {
     use crate::derived::{with_notes, with_repeats, with_special_tokens};
     #[pymodule_export]
     use crate::encode_stream::PyEncodeStream;
+    #[pymodule_export]
+    use crate::files::PyDocumentReader;
     #[pymodule_export]
     use crate::json_tables::{PyJsonTables, json_texts};
     #[pymodule_export]

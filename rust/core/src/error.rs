@@ -124,6 +124,15 @@ pub enum Error {
         /// The byte offset of the first invalid sequence in the file.
         at: usize,
     },
+    /// A document of a file cannot be read.
+    Document {
+        /// The file.
+        path: String,
+        /// The line, counted from 1, if the file has lines.
+        line: Option<u64>,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A text file cannot be read.
     Unreadable {
         /// The file.
@@ -223,6 +232,7 @@ impl fmt::Display for Error {
             | Self::RowNotUtf8 { .. }
             | Self::RowTooLong { .. }
             | Self::FileNotUtf8 { .. }
+            | Self::Document { .. }
             | Self::Unreadable { .. }
             | Self::Unwritable { .. } => self.write_about_text(f),
             Self::TooLong { conversation, length, width } => write!(
@@ -334,6 +344,10 @@ impl Error {
                 "{path} is not UTF-8 at byte {at}; repair it, or pass errors=\"replace\" to read \
                  U+FFFD there"
             ),
+            Self::Document { path, line: Some(line), reason } => {
+                write!(f, "{path}, line {line}: {reason}")
+            }
+            Self::Document { path, line: None, reason } => write!(f, "{path}: {reason}"),
             Self::Unreadable { path, reason } => write!(f, "{path} cannot be read: {reason}"),
             Self::Unwritable { path, reason } => write!(f, "{path} cannot be written: {reason}"),
             _ => Ok(()),

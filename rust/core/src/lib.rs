@@ -89,6 +89,8 @@ pub use train::{Ties, TrainOptions, Trained, train};
 pub use vocabulary::{MergeRule, Vocabulary};
 
 #[doc(hidden)]
+pub use count::files::{FileCountOptions, FileProgress, Reached};
+#[doc(hidden)]
 pub use pretokenize::Splitter;
 #[doc(hidden)]
 pub use text::Text;

@@ -1,4 +1,22 @@
 //! Reads documents from files.
+//!
+//! [`FileKind`] and [`Compression`] say how a file is read. A file is read block by block, so that
+//! memory is bounded and any thread may work on the next block; [`DocumentReader`] gives the
+//! documents of all blocks in order, and `Counter::add_files` counts them on all threads.
+
+mod blocks;
+
+mod documents;
+
+mod jsonl;
 
 #[cfg(feature = "parquet")]
 pub mod parquet;
+
+mod stream;
+
+pub(crate) use blocks::{BlockReader, FileBlock};
+pub use blocks::{Bounds, CorpusFile, FileKind, FilePlace};
+pub(crate) use documents::FieldTally;
+pub use documents::{DocumentOptions, DocumentReader, Documents, OnError, Skipped};
+pub use stream::Compression;

@@ -16,6 +16,8 @@ mod counts;
 #[cfg(feature = "parquet")]
 mod distinct_rows;
 
+pub(crate) mod files;
+
 mod hot;
 
 mod seen;

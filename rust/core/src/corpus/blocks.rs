@@ -1,0 +1,408 @@
+//! Files in, blocks of their bytes out, in order: what one thread works on at a time.
+//!
+//! A block of lines ends with a line. A block of a text file ends where the text may be cut
+//! without changing its pretokens, or else with the file. Blocks do not depend on where reading
+//! began, so that their numbers are addresses.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use memchr::{memchr, memchr_iter, memrchr};
+
+use crate::corpus::jsonl::lines;
+use crate::corpus::stream::{Compression, Source, Stream};
+use crate::error::{Error, Result};
+use crate::memory;
+use crate::pretokenize::Splitter;
+use crate::text::Text;
+
+/// The search for a place to cut goes back by so many bytes at a time.
+const CUT_WINDOW: usize = 4096;
+
+/// How the documents of a file are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    /// The file is one document of plain text.
+    Text,
+    /// Each line is a JSON object with the document in one of its fields.
+    Jsonl,
+}
+
+/// A file with documents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CorpusFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// How its documents are stored.
+    pub kind: FileKind,
+    /// How its bytes are compressed.
+    pub compression: Compression,
+}
+
+impl CorpusFile {
+    /// The error of this file that the system, or its compression, reports.
+    fn unreadable(&self, error: &io::Error) -> Error {
+        let path = self.path.display().to_string();
+        let reason = format!("it cannot be read: {error}");
+        Error::of_io(error, |_| Error::Document { path, line: None, reason })
+    }
+}
+
+/// A place in the files: that of a line, or of a part of a text.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FilePlace {
+    /// The number of the file.
+    pub file: usize,
+    /// The offset in the bytes of the file, decompressed.
+    pub byte: u64,
+    /// The number of lines before it.
+    pub line: u64,
+    /// The number of documents of the file before it.
+    pub row: u64,
+}
+
+/// The bounds that hold while files are read.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// A block has about so many bytes, at least 1.
+    pub block_bytes: usize,
+    /// A longer line, or text that cannot be cut, is not read.
+    pub document_bytes: usize,
+    /// A file that becomes larger than this many bytes,
+    pub harmless_bytes: u64,
+    /// and more than so many times its size, is reported.
+    pub harmless_times: u64,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        let (block_bytes, document_bytes) = (1 << 20, 128_000_000);
+        Self { block_bytes, document_bytes, harmless_bytes: 1 << 26, harmless_times: 1000 }
+    }
+}
+
+/// A part of a file.
+#[derive(Debug)]
+pub(crate) struct FileBlock {
+    /// The number of the block.
+    pub(crate) order: u64,
+    /// Its position in the corpus. The position of the next one is larger by three times its
+    /// bytes or more, since a byte that is not UTF-8 becomes three.
+    pub(crate) position: u64,
+    /// Where it begins.
+    pub(crate) start: FilePlace,
+    /// The number of the block in its file.
+    pub(crate) unit: u64,
+    /// Whether it ends the file.
+    pub(crate) is_last: bool,
+    /// Whether it begins with a line, or is a text, that is too long; it has no bytes then.
+    pub(crate) is_too_long: bool,
+    /// Its bytes.
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// Reads files block by block.
+pub(crate) struct BlockReader {
+    files: Vec<CorpusFile>,
+    bounds: Bounds,
+    open: Option<OpenFile>,
+    /// Where the next block begins, and the number of the block in its file.
+    place: FilePlace,
+    unit: u64,
+    order: u64,
+    position: u64,
+    /// The compressed bytes of the files that are done.
+    packed: u64,
+    expanded: Vec<(usize, u64)>,
+}
+
+impl BlockReader {
+    /// Read `files` from a place on, whose position in the corpus is `position`.
+    pub(crate) fn new(
+        files: Vec<CorpusFile>,
+        bounds: Bounds,
+        place: FilePlace,
+        position: u64,
+    ) -> Self {
+        let (open, expanded) = (None, Vec::new());
+        Self { files, bounds, open, place, unit: 0, order: 0, position, packed: 0, expanded }
+    }
+
+    /// Read one file, whose bytes, of this number as they are compressed, `source` gives.
+    pub(crate) fn from_source(
+        file: CorpusFile,
+        size: u64,
+        source: Source,
+        bounds: Bounds,
+    ) -> Result<Self> {
+        let stream = Stream::new(source, file.compression, 0);
+        let stream = stream.map_err(|error| file.unreadable(&error))?;
+        let reader = Self::new(vec![file], bounds, FilePlace::default(), 0);
+        Ok(Self { open: Some(OpenFile::new(stream, size, 0)), ..reader })
+    }
+
+    /// The files.
+    pub(crate) fn files(&self) -> &[CorpusFile] {
+        &self.files
+    }
+
+    /// Where the next block begins.
+    pub(crate) fn place(&self) -> FilePlace {
+        self.place
+    }
+
+    /// The number of the next block.
+    pub(crate) fn order(&self) -> u64 {
+        self.order
+    }
+
+    /// The position of the next block.
+    pub(crate) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// How many bytes of the files were read, compressed as they are.
+    pub(crate) fn packed(&self) -> u64 {
+        self.packed + self.open.as_ref().map_or(0, |open| open.stream.packed())
+    }
+
+    /// The files that became much larger since the last call, and how large.
+    pub(crate) fn take_expanded(&mut self) -> Vec<(usize, u64)> {
+        std::mem::take(&mut self.expanded)
+    }
+
+    /// Read no more.
+    pub(crate) fn close(&mut self) {
+        self.open = None;
+        self.place = FilePlace { file: self.files.len(), ..FilePlace::default() };
+    }
+
+    /// The next block, in the memory of `bytes`; `None` behind the last file. Texts are cut for
+    /// `splitter`, if there is one. Ends with [`Error::Interrupted`] soon after `stop` is set.
+    ///
+    /// After another error, the next block is the first one of the next file.
+    pub(crate) fn next(
+        &mut self,
+        splitter: Option<&Splitter>,
+        stop: &AtomicBool,
+        mut bytes: Vec<u8>,
+    ) -> Result<Option<FileBlock>> {
+        if self.place.file >= self.files.len() {
+            return Ok(None);
+        }
+        bytes.clear();
+        let found = self.read(splitter, stop, &mut bytes).map_err(|error| {
+            let error = self.files[self.place.file].unreadable(&error);
+            if error != Error::Interrupted {
+                self.next_file();
+            }
+            error
+        })?;
+        self.report_expansion();
+        let block = FileBlock {
+            order: self.order,
+            position: self.position,
+            start: found.start,
+            unit: self.unit,
+            is_last: found.is_last,
+            is_too_long: found.is_too_long,
+            bytes,
+        };
+        self.order += 1;
+        self.unit += 1;
+        self.position += 3 * block.bytes.len() as u64 + 1;
+        if block.is_last {
+            self.next_file();
+        }
+        Ok(Some(block))
+    }
+
+    /// Read a block into `bytes`.
+    fn read(
+        &mut self,
+        splitter: Option<&Splitter>,
+        stop: &AtomicBool,
+        bytes: &mut Vec<u8>,
+    ) -> io::Result<Found> {
+        let file = &self.files[self.place.file];
+        let open = match &mut self.open {
+            Some(open) => open,
+            open => open.insert(OpenFile::open(file, self.place.byte)?),
+        };
+        let (how, place) = (&Filling { bounds: &self.bounds, stop }, &mut self.place);
+        match file.kind {
+            FileKind::Text => open.text(place, splitter, how, bytes),
+            FileKind::Jsonl => open.lines(place, how, bytes),
+        }
+    }
+
+    fn next_file(&mut self) {
+        self.packed = self.packed();
+        self.open = None;
+        self.unit = 0;
+        self.place = FilePlace { file: self.place.file + 1, ..FilePlace::default() };
+    }
+
+    /// Note if the open file has become much larger.
+    fn report_expansion(&mut self) {
+        let Some(open) = &mut self.open else { return };
+        let Bounds { harmless_bytes, harmless_times, .. } = self.bounds;
+        let most = open.size.saturating_mul(harmless_times).max(harmless_bytes);
+        if open.unpacked > most && !std::mem::replace(&mut open.is_reported, true) {
+            self.expanded.push((self.place.file, open.unpacked));
+        }
+    }
+}
+
+/// How a file is read on.
+struct Filling<'a> {
+    bounds: &'a Bounds,
+    stop: &'a AtomicBool,
+}
+
+/// What is known of a block.
+struct Found {
+    start: FilePlace,
+    is_too_long: bool,
+    is_last: bool,
+}
+
+/// A file that is being read.
+struct OpenFile {
+    stream: Stream,
+    /// Its size, compressed as it is.
+    size: u64,
+    /// How many bytes were read, decompressed.
+    unpacked: u64,
+    is_reported: bool,
+    /// What was read and is in no block yet.
+    rest: Vec<u8>,
+    /// Whether all was read.
+    is_ended: bool,
+    /// How many bytes were read of a line that is too long, while it is not passed over.
+    long_bytes: u64,
+}
+
+impl OpenFile {
+    fn open(file: &CorpusFile, start: u64) -> io::Result<Self> {
+        let size = file.path.metadata()?.len();
+        Ok(Self::new(Stream::open(&file.path, file.compression, start)?, size, start))
+    }
+
+    fn new(stream: Stream, size: u64, unpacked: u64) -> Self {
+        let (is_reported, rest, is_ended, long_bytes) = (false, Vec::new(), false, 0);
+        Self { stream, size: size.max(1), unpacked, is_reported, rest, is_ended, long_bytes }
+    }
+
+    /// Append what is read next to `bytes`.
+    fn fill(&mut self, bytes: &mut Vec<u8>, fill: &Filling<'_>) -> io::Result<()> {
+        if fill.stop.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted.into());
+        }
+        let most = fill.bounds.block_bytes.max(1);
+        let count = if self.is_ended { 0 } else { self.stream.fill(bytes, most)? };
+        self.is_ended = count < most;
+        self.unpacked += count as u64;
+        Ok(())
+    }
+
+    /// The next part of a text, which ends where it may be cut.
+    fn text(
+        &mut self,
+        place: &mut FilePlace,
+        splitter: Option<&Splitter>,
+        fill: &Filling<'_>,
+        bytes: &mut Vec<u8>,
+    ) -> io::Result<Found> {
+        memory::extend(bytes, &self.rest)?;
+        self.rest.clear();
+        let (most, mut searched) = (fill.bounds.document_bytes, 0);
+        loop {
+            self.fill(bytes, fill)?;
+            let is_needed = !self.is_ended || bytes.len() > most;
+            let cut = splitter.filter(|_| is_needed).and_then(|s| last_cut(s, bytes, searched));
+            let is_too_long = cut.is_none() && bytes.len() > most;
+            if is_too_long {
+                bytes.clear();
+            } else if let Some(cut) = cut.filter(|_| !self.is_ended) {
+                memory::extend(&mut self.rest, &bytes[cut..])?;
+                bytes.truncate(cut);
+            } else if !self.is_ended {
+                searched = bytes.len().saturating_sub(CUT_WINDOW);
+                continue;
+            }
+            let (start, is_last) = (*place, self.is_ended || is_too_long);
+            place.byte += bytes.len() as u64;
+            return Ok(Found { start, is_too_long, is_last });
+        }
+    }
+
+    /// The next lines.
+    fn lines(
+        &mut self,
+        place: &mut FilePlace,
+        fill: &Filling<'_>,
+        bytes: &mut Vec<u8>,
+    ) -> io::Result<Found> {
+        if self.long_bytes > 0 {
+            self.skip_line(place, fill)?;
+        }
+        memory::extend(bytes, &self.rest)?;
+        self.rest.clear();
+        loop {
+            let before = bytes.len();
+            self.fill(bytes, fill)?;
+            let cut = memrchr(b'\n', &bytes[before..]).map(|at| before + at + 1);
+            let is_too_long = cut.is_none() && bytes.len() > fill.bounds.document_bytes;
+            if let Some(cut) = cut {
+                memory::extend(&mut self.rest, &bytes[cut..])?;
+                bytes.truncate(cut);
+            } else if !is_too_long && !self.is_ended {
+                continue;
+            }
+            let start = *place;
+            if is_too_long {
+                self.long_bytes = bytes.len() as u64;
+                bytes.clear();
+            }
+            place.byte += bytes.len() as u64;
+            place.row += lines(bytes, start.byte == 0).count() as u64;
+            place.line += memchr_iter(b'\n', bytes).count() as u64;
+            let is_last = self.is_ended && self.rest.is_empty() && !is_too_long;
+            return Ok(Found { start, is_too_long, is_last });
+        }
+    }
+
+    /// Pass over the rest of a line that is too long. The place changes when all of it is read.
+    fn skip_line(&mut self, place: &mut FilePlace, fill: &Filling<'_>) -> io::Result<()> {
+        let mut rest = std::mem::take(&mut self.rest);
+        let end = loop {
+            match memchr(b'\n', &rest) {
+                Some(end) => break end + 1,
+                None if self.is_ended => break rest.len(),
+                None => self.long_bytes += rest.len() as u64,
+            }
+            rest.clear();
+            self.fill(&mut rest, fill)?;
+        };
+        place.byte += std::mem::take(&mut self.long_bytes) + end as u64;
+        (place.line, place.row) = (place.line + 1, place.row + 1);
+        rest.drain(..end);
+        self.rest = rest;
+        Ok(())
+    }
+}
+
+/// The last place but some at which a text may be cut, behind `searched`, if there is one.
+fn last_cut(splitter: &Splitter, bytes: &[u8], searched: usize) -> Option<usize> {
+    let mut near = bytes.len();
+    while near > searched {
+        near = near.saturating_sub(CUT_WINDOW).max(searched);
+        let cut = splitter.cut_text(&Text::Bytes(bytes), near);
+        if cut.is_some() {
+            return cut;
+        }
+    }
+    None
+}

@@ -1,0 +1,540 @@
+//! A line of JSON in, the text of one of its fields out.
+//!
+//! The line must be one JSON object; all of it is checked, but only the text is decoded. `NaN`,
+//! `Infinity` and `-Infinity` are accepted as values, since Python writes them. Nesting takes no
+//! recursion, so its depth is bounded by the line alone.
+
+use std::fmt;
+use std::ops::Range;
+
+use memchr::memchr_iter;
+
+use crate::error::Error;
+use crate::memory;
+
+/// What is wrong with a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Flaw {
+    /// It is not one JSON object.
+    Syntax { at: usize, expected: &'static str },
+    /// The field is not a string, but something of this kind.
+    NotText(&'static str),
+    /// The field occurs twice.
+    Twice,
+    /// There is no memory to check it.
+    Memory(Error),
+}
+
+impl fmt::Display for Flaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Syntax { at, expected } => {
+                write!(f, "the line is not a JSON object: {expected} is expected at its byte {at}")
+            }
+            Self::NotText(kind) => write!(f, "the field is {kind}, not a string"),
+            Self::Twice => f.write_str("the object has the field twice"),
+            Self::Memory(error) => error.fmt(f),
+        }
+    }
+}
+
+/// What is found in a line, or what is wrong with it.
+pub(super) type Scan<T> = std::result::Result<T, Flaw>;
+
+impl From<Error> for Flaw {
+    fn from(error: Error) -> Self {
+        Self::Memory(error)
+    }
+}
+
+/// U+FEFF in UTF-8, which some programs write at the beginning of a file.
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// The lines that are not blank, without their ends, and how many lines stand before each.
+pub(super) fn lines(block: &[u8], begins_file: bool) -> impl Iterator<Item = (u64, &[u8])> {
+    let mark = if begins_file { BYTE_ORDER_MARK } else { &[] };
+    let block = block.strip_prefix(mark).unwrap_or(block);
+    let ends = memchr_iter(b'\n', block).chain(std::iter::once(block.len()));
+    let lines = ends.scan(0, |start, end| {
+        let line = &block[*start..end];
+        *start = end + 1;
+        Some(line)
+    });
+    (0..).zip(lines).filter(|(_, line)| !is_blank(line))
+}
+
+/// Whether a line has nothing but white space.
+fn is_blank(line: &[u8]) -> bool {
+    line.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r'))
+}
+
+/// Append the text in a field to `out`; returns false if the object does not have the field, or
+/// `null` in it. After an error, a part of the text may have been appended.
+///
+/// Bytes that are not UTF-8 are text. An escaped half of a surrogate pair becomes U+FFFD if `lossy`,
+/// and else three bytes that are not UTF-8.
+pub(super) fn read_field(line: &[u8], field: &[u8], lossy: bool, out: &mut Vec<u8>) -> Scan<bool> {
+    memory::reserve(out, line.len())?;
+    let mut scanner = LineScanner { line, at: 0, open: Vec::new() };
+    scanner.expect(b'{', "'{'")?;
+    let (mut has_text, mut has_field) = (false, false);
+    scanner.skip_space();
+    let mut goes_on = scanner.peek() != Some(b'}');
+    scanner.at += usize::from(!goes_on);
+    while goes_on {
+        if scanner.key()?.is(line, field)? {
+            if std::mem::replace(&mut has_field, true) {
+                return Err(Flaw::Twice);
+            }
+            has_text = scanner.text(lossy, out)?;
+        } else {
+            scanner.value()?;
+        }
+        goes_on = scanner.goes_on(b'}', "',' or '}'")?;
+    }
+    scanner.skip_space();
+    if scanner.at < line.len() {
+        Err(scanner.expected("the end of the line"))
+    } else {
+        Ok(has_text)
+    }
+}
+
+/// How many bytes of a string stand before the first one that is not plain text: a quotation mark,
+/// a backslash or a control character.
+#[inline]
+fn plain_length(bytes: &[u8]) -> usize {
+    const ONES: u64 = u64::MAX / 0xFF;
+    // The high bit of each byte that is below `most`; those above the first such byte may be wrong.
+    let below =
+        |word: u64, most: u8| word.wrapping_sub(ONES * u64::from(most)) & !word & (ONES * 0x80);
+    let is = |word: u64, byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+    let (words, _) = bytes.as_chunks::<8>();
+    for (number, &word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(word);
+        let found = is(word, b'"') | is(word, b'\\') | below(word, b' ');
+        if found != 0 {
+            return 8 * number + found.trailing_zeros() as usize / 8;
+        }
+    }
+    let is_plain = |byte: &&u8| !matches!(**byte, b'"' | b'\\' | 0..b' ');
+    8 * words.len() + bytes[8 * words.len()..].iter().take_while(is_plain).count()
+}
+
+/// Append the character of a valid escape; returns how many bytes the escape has.
+fn unescape(raw: &[u8], lossy: bool, out: &mut Vec<u8>) -> usize {
+    let byte = match raw[1] {
+        b'b' => 0x08,
+        b'f' => 0x0C,
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        b'u' => return unescape_unicode(raw, lossy, out),
+        other => other,
+    };
+    out.push(byte);
+    2
+}
+
+fn unescape_unicode(raw: &[u8], lossy: bool, out: &mut Vec<u8>) -> usize {
+    let first = unit(&raw[2..6]);
+    let second = raw[6..].strip_prefix(b"\\u").and_then(|rest| rest.get(..4)).map_or(0, unit);
+    let (code, length) = match (first, second) {
+        (0xD800..0xDC00, 0xDC00..0xE000) => {
+            (0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00), 12)
+        }
+        _ => (first, 6),
+    };
+    match char::from_u32(code) {
+        Some(character) => push(character, out),
+        None if lossy => push(char::REPLACEMENT_CHARACTER, out),
+        None => out.extend(surrogate(code)),
+    }
+    length
+}
+
+fn push(character: char, out: &mut Vec<u8>) {
+    out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+}
+
+/// Half of a surrogate pair as UTF-8 would have it, if it were a character.
+fn surrogate(code: u32) -> impl Iterator<Item = u8> {
+    let bits = |shift: u32, mask: u32| u8::try_from(code >> shift & mask).unwrap_or(0);
+    [0xE0 | bits(12, 0xF), 0x80 | bits(6, 0x3F), 0x80 | bits(0, 0x3F)].into_iter()
+}
+
+/// The number that four hexadecimal digits stand for; 0 if they are none.
+fn unit(digits: &[u8]) -> u32 {
+    let digit = |&byte: &u8| char::from(byte).to_digit(16);
+    digits.iter().try_fold(0, |unit, byte| Some(unit << 4 | digit(byte)?)).unwrap_or(0)
+}
+
+/// A key: its range between the quotation marks.
+struct FieldName(Range<usize>);
+
+impl FieldName {
+    /// Whether it is this name.
+    fn is(&self, line: &[u8], name: &[u8]) -> Scan<bool> {
+        let raw = &line[self.0.clone()];
+        if !raw.contains(&b'\\') {
+            return Ok(raw == name);
+        }
+        let (mut plain, quoted) = (Vec::new(), &line[self.0.start - 1..=self.0.end]);
+        LineScanner { line: quoted, at: 0, open: Vec::new() }.text(false, &mut plain)?;
+        Ok(plain == name)
+    }
+}
+
+/// Goes through a line.
+struct LineScanner<'a> {
+    line: &'a [u8],
+    at: usize,
+    /// The brackets that are open within the value that is passed over.
+    open: Vec<u8>,
+}
+
+impl LineScanner<'_> {
+    fn expected(&self, expected: &'static str) -> Flaw {
+        Flaw::Syntax { at: self.at, expected }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.line.get(self.at).copied()
+    }
+
+    fn skip_space(&mut self) {
+        let rest = &self.line[self.at..];
+        let space = |byte: &&u8| matches!(**byte, b' ' | b'\t' | b'\r' | b'\n');
+        self.at += rest.iter().take_while(space).count();
+    }
+
+    /// Pass over white space and this byte.
+    fn expect(&mut self, byte: u8, name: &'static str) -> Scan<()> {
+        self.skip_space();
+        if self.peek() != Some(byte) {
+            return Err(self.expected(name));
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    /// Pass over a key and the colon after it.
+    fn key(&mut self) -> Scan<FieldName> {
+        self.skip_space();
+        if self.peek() != Some(b'"') {
+            return Err(self.expected("a key"));
+        }
+        let name = FieldName(self.string()?);
+        self.expect(b':', "':'")?;
+        Ok(name)
+    }
+
+    /// The value of the field: append a string to `out`, or return false for `null`.
+    fn text(&mut self, lossy: bool, out: &mut Vec<u8>) -> Scan<bool> {
+        self.skip_space();
+        let kind = match self.peek() {
+            Some(b'"') => return self.string_into(lossy, out).map(|()| true),
+            Some(b'n') => return self.literal("null").map(|()| false),
+            Some(b'{') => "an object",
+            Some(b'[') => "a list",
+            Some(b't' | b'f') => "true or false",
+            _ => "a number",
+        };
+        self.value()?;
+        Err(Flaw::NotText(kind))
+    }
+
+    /// Whether another item follows, or the bracket closes; both are passed over.
+    fn goes_on(&mut self, close: u8, expected: &'static str) -> Scan<bool> {
+        self.skip_space();
+        let next = self.peek();
+        if next != Some(b',') && next != Some(close) {
+            return Err(self.expected(expected));
+        }
+        self.at += 1;
+        Ok(next == Some(b','))
+    }
+
+    /// Pass over a value of any kind.
+    fn value(&mut self) -> Scan<()> {
+        loop {
+            self.skip_space();
+            let is_open = match self.peek() {
+                Some(bracket @ (b'{' | b'[')) => self.enter(bracket)?,
+                Some(b'"') => self.string().map(|_| false)?,
+                Some(b'-' | b'0'..=b'9') => self.number().map(|()| false)?,
+                Some(b't') => self.literal("true").map(|()| false)?,
+                Some(b'f') => self.literal("false").map(|()| false)?,
+                Some(b'n') => self.literal("null").map(|()| false)?,
+                Some(b'N') => self.literal("NaN").map(|()| false)?,
+                Some(b'I') => self.literal("Infinity").map(|()| false)?,
+                _ => return Err(self.expected("a value")),
+            };
+            if !is_open && !self.leave()? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Pass over a bracket; returns whether a value follows, and does not close it at once.
+    fn enter(&mut self, bracket: u8) -> Scan<bool> {
+        self.at += 1;
+        self.skip_space();
+        // '{' and '}', '[' and ']' are two apart.
+        if self.peek() == Some(bracket + 2) {
+            self.at += 1;
+            return Ok(false);
+        }
+        memory::push(&mut self.open, bracket)?;
+        if bracket == b'{' {
+            self.key()?;
+        }
+        Ok(true)
+    }
+
+    /// Pass over what follows a value, up to the next one; returns whether there is one.
+    fn leave(&mut self) -> Scan<bool> {
+        while let Some(&bracket) = self.open.last() {
+            let expected = if bracket == b'{' { "',' or '}'" } else { "',' or ']'" };
+            if self.goes_on(bracket + 2, expected)? {
+                if bracket == b'{' {
+                    self.key()?;
+                }
+                return Ok(true);
+            }
+            self.open.pop();
+        }
+        Ok(false)
+    }
+
+    /// Pass over a string, and append its text to `out`.
+    fn string_into(&mut self, lossy: bool, out: &mut Vec<u8>) -> Scan<()> {
+        self.at += 1;
+        memory::reserve(out, self.line.len() - self.at)?;
+        loop {
+            let rest = &self.line[self.at..];
+            let plain = plain_length(rest);
+            out.extend_from_slice(&rest[..plain]);
+            self.at += plain;
+            if !self.escapes()? {
+                return Ok(());
+            }
+            self.at += unescape(&rest[plain..], lossy, out);
+        }
+    }
+
+    /// Pass over a string; returns the range between its quotation marks.
+    fn string(&mut self) -> Scan<Range<usize>> {
+        let start = self.at + 1;
+        self.at = start;
+        loop {
+            self.at += plain_length(&self.line[self.at..]);
+            if !self.escapes()? {
+                return Ok(start..self.at - 1);
+            }
+            // The second byte of an escape is no end of the string; the digits are plain.
+            self.at += 2;
+        }
+    }
+
+    /// Behind plain text: whether an escape follows, which must be valid, or the string ends, which
+    /// is passed over.
+    fn escapes(&mut self) -> Scan<bool> {
+        match self.line[self.at..] {
+            [b'"', ..] => {
+                self.at += 1;
+                Ok(false)
+            }
+            [b'\\', b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => Ok(true),
+            [b'\\', b'u', a, b, c, d, ..] if [a, b, c, d].iter().all(u8::is_ascii_hexdigit) => {
+                Ok(true)
+            }
+            [b'\\', ..] => Err(self.expected("a valid escape")),
+            [] => Err(self.expected("'\"'")),
+            _ => Err(self.expected("an escape instead of a control character")),
+        }
+    }
+
+    fn literal(&mut self, name: &'static str) -> Scan<()> {
+        if !self.line[self.at..].starts_with(name.as_bytes()) {
+            return Err(self.expected("a value"));
+        }
+        self.at += name.len();
+        Ok(())
+    }
+
+    fn number(&mut self) -> Scan<()> {
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+            if self.peek() == Some(b'I') {
+                return self.literal("Infinity");
+            }
+        }
+        if self.peek() == Some(b'0') {
+            self.at += 1;
+        } else {
+            self.digits()?;
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if let Some(b'e' | b'E') = self.peek() {
+            self.at += 1;
+            if let Some(b'+' | b'-') = self.peek() {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        Ok(())
+    }
+
+    /// Pass over one digit or more.
+    fn digits(&mut self) -> Scan<()> {
+        let count = self.line[self.at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        if count == 0 {
+            return Err(self.expected("a digit"));
+        }
+        self.at += count;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn text_of(line: &str) -> Scan<Option<Vec<u8>>> {
+        let mut out = Vec::new();
+        Ok(read_field(line.as_bytes(), b"text", false, &mut out)?.then_some(out))
+    }
+
+    #[test]
+    fn a_field_of_an_object() {
+        let found = |line| text_of(line).unwrap();
+        for line in ["{}", " { } \r", r#"{"a":{"text":"no"},"b":[{"text":1}]}"#, r#"{"text":null}"#]
+        {
+            assert_eq!(found(line), None, "{line}");
+        }
+        let every = r#"{"a": [1, -2.5e+7, true, false, null, NaN, -Infinity, [], {}, "\u00e9"],
+                        "te\u0078t" : "\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00", "b": {"c": {"d": []}}}"#;
+        assert_eq!(found(every).unwrap(), "\"\\/\u{8}\u{c}\n\r\té😀".as_bytes());
+        let deep = format!(r#"{{"a":{}{},"text":"x"}}"#, "[".repeat(100_000), "]".repeat(100_000));
+        assert_eq!(found(&deep).unwrap(), b"x");
+        assert_eq!(found(r#"{"text":"\ud800x"}"#).unwrap(), b"\xED\xA0\x80x");
+        assert_eq!(found(r#"{"text":"\udc00\ud800"}"#).unwrap(), b"\xED\xB0\x80\xED\xA0\x80");
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_line() {
+        for (line, wrong) in [
+            ("[1]", "'{' is expected at its byte 0"),
+            ("null", "'{' is expected at its byte 0"),
+            ("{oops", "a key is expected at its byte 1"),
+            (r#"{"a" 1}"#, "':' is expected at its byte 5"),
+            (r#"{"a":01}"#, "',' or '}' is expected at its byte 6"),
+            (r#"{"a":[1 2]}"#, "',' or ']' is expected at its byte 8"),
+            (r#"{"a":1,}"#, "a key is expected at its byte 7"),
+            (r#"{"a":-}"#, "a digit is expected at its byte 6"),
+            (r#"{"a":tru}"#, "a value is expected at its byte 5"),
+            (r#"{"a":"x"#, "'\"' is expected at its byte 7"),
+            (r#"{"a":"\x"}"#, "a valid escape is expected at its byte 6"),
+            (r#"{"a":"\u00g0"}"#, "a valid escape is expected at its byte 6"),
+            ("{\"a\":\"b\tc\"}", "an escape instead of a control character"),
+            (r#"{"a":1} {}"#, "the end of the line is expected at its byte 8"),
+            (r#"{"text":5}"#, "the field is a number, not a string"),
+            (r#"{"text":[{}]}"#, "the field is a list, not a string"),
+            (r#"{"text":"a","text":"b"}"#, "the object has the field twice"),
+        ] {
+            let error = text_of(line).unwrap_err().to_string();
+            assert!(error.contains(wrong), "{line}: {error}");
+        }
+    }
+
+    /// Pieces of JSON in any order: mostly not valid, but near it.
+    fn pieces() -> impl Strategy<Value = String> {
+        let piece = prop::sample::select(vec![
+            "{",
+            "}",
+            "[",
+            "]",
+            ",",
+            ":",
+            " ",
+            "\"text\"",
+            "\"a\"",
+            "\"\\u00e9\\n\"",
+            "\"é😀\"",
+            "null",
+            "true",
+            "12",
+            "-0.5e3",
+            "0",
+            "\"\\ud83d\\ude00\"",
+            "\\",
+            "\"",
+            "{\"text\":",
+            "\"b\"}",
+        ]);
+        prop::collection::vec(piece, 0..14).prop_map(|pieces| pieces.concat())
+    }
+
+    /// A valid object of any shape.
+    fn object() -> impl Strategy<Value = String> {
+        let leaf = prop_oneof![
+            Just("null".to_owned()),
+            any::<i64>().prop_map(|n| n.to_string()),
+            any::<String>().prop_map(|text| serde_json::to_string(&text).unwrap()),
+        ];
+        let value = leaf.prop_recursive(4, 20, 4, |inner| {
+            let list = prop::collection::vec(inner.clone(), 0..4);
+            let map = prop::collection::btree_map("[a-d]", inner, 0..4);
+            prop_oneof![
+                list.prop_map(|items| format!("[{}]", items.join(", "))),
+                map.prop_map(|map| {
+                    let fields =
+                        map.into_iter().map(|(name, value)| format!("\"{name}\" : {value}"));
+                    format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
+                }),
+            ]
+        });
+        (any::<Option<String>>(), value).prop_map(|(text, other)| {
+            let text = serde_json::to_string(&text).unwrap();
+            format!("{{\"other\": {other}, \"text\":{text}}}")
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn plain_text_ends_where_it_does(
+            bytes in prop::collection::vec(
+                prop_oneof![6 => 0x20u8..=0xFF, 1 => any::<u8>(), 1 => Just(b'"')], 0..60,
+            ),
+        ) {
+            let special = |&byte: &u8| byte < b' ' || byte == b'"' || byte == b'\\';
+            let plain = bytes.iter().position(special).unwrap_or(bytes.len());
+            prop_assert_eq!(plain_length(&bytes), plain);
+        }
+
+        /// As another parser of JSON has it.
+        #[test]
+        fn equals_serde_json(line in prop_oneof![pieces(), object()]) {
+            let ours = text_of(&line);
+            let value = serde_json::from_str::<serde_json::Value>(&line);
+            match value {
+                Ok(serde_json::Value::Object(fields)) => match fields.get("text") {
+                    Some(serde_json::Value::String(text)) => prop_assert!(
+                        ours == Err(Flaw::Twice) || ours == Ok(Some(text.clone().into_bytes()))
+                    ),
+                    None | Some(serde_json::Value::Null) => prop_assert!(
+                        ours == Err(Flaw::Twice) || ours == Ok(None)
+                    ),
+                    Some(_) => prop_assert!(matches!(ours, Err(Flaw::Twice | Flaw::NotText(_)))),
+                },
+                _ => prop_assert!(ours.is_err(), "{line}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,708 @@
+//! Files of texts in, counts out: the threads that count also read.
+//!
+//! A shared reader gives each thread the next block of the files. The thread finds the documents in
+//! it and counts them, so one large file, many small ones and compressed ones all keep all threads
+//! busy. The order of first occurrence is exact, since a block says its position in the corpus.
+//!
+//! Where the result depends on what earlier blocks have (a limit in characters, or a count that is
+//! to be whole after an error), a thread waits for its turn after it found the documents of its
+//! block, and before it counts them.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+
+use crate::corpus::{
+    BlockReader, CorpusFile, DocumentOptions, Documents, FieldTally, FileBlock, FilePlace, OnError,
+    Skipped,
+};
+use crate::count::Counter;
+use crate::count::table::CountTable;
+use crate::error::{Error, Result};
+use crate::parallel::{self, lock};
+use crate::pretokenize::Splitter;
+
+/// How files are counted.
+#[derive(Debug, Clone, Default)]
+pub struct FileCountOptions {
+    /// How their documents are read.
+    pub documents: DocumentOptions,
+    /// Reading stops with the document that takes the total above so many characters.
+    pub max_chars: Option<u64>,
+}
+
+/// How far the counting of files is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reached {
+    /// Where it goes on.
+    pub place: FilePlace,
+    /// The characters that were counted, if there is a limit.
+    pub chars: u64,
+}
+
+/// The progress of counting files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileProgress {
+    /// The number of documents in the counter.
+    pub texts: u64,
+    /// The number of bytes of these documents.
+    pub text_bytes: u64,
+    /// The number of bytes of the files that were read, compressed as they are.
+    pub packed: u64,
+    /// The characters that were counted, if there is a limit.
+    pub chars: u64,
+    /// The files that became much larger since the last call, and how large.
+    pub expanded: Vec<(usize, u64)>,
+    /// The documents that were left out since the last call.
+    pub skipped: Vec<Skipped>,
+}
+
+/// A function that is told the progress of counting files; its error ends the counting.
+pub(crate) type OnFileProgress<'a> = dyn FnMut(FileProgress) -> Result<()> + Send + 'a;
+
+impl Counter {
+    /// Split the documents of files, and count their pretokens, from a place on. `on_progress` is
+    /// called from time to time.
+    ///
+    /// A text file is one document. Where the pattern allows it and all of the text is counted, it
+    /// is read in pieces. What cannot be read is an error, the same whatever the threads: the first
+    /// one in the order of the files.
+    ///
+    /// Afterwards, `reached` says where the counting ended. If `on_progress` fails, all before that
+    /// place is counted. After other errors this holds if the counter
+    /// [takes care](Self::with_care), and [`is_whole`](Self::is_whole) is true.
+    pub fn add_files(
+        &mut self,
+        files: &[CorpusFile],
+        reached: &mut Reached,
+        options: &FileCountOptions,
+        on_progress: &mut OnFileProgress<'_>,
+    ) -> Result<()> {
+        if options.max_chars.is_some_and(|most| reached.chars > most) {
+            return Ok(());
+        }
+        let threads = parallel::worth(self.tables.len(), total_size(files));
+        let work = FileWork::new(files, *reached, options, self.position, &self.splitter);
+        let in_turns = self.is_careful || options.max_chars.is_some();
+        let work = &work.with_turns(in_turns, self.is_careful);
+        let (texts, text_bytes) = (self.texts, self.text_bytes);
+        let progress = || {
+            let new = work.progress();
+            let (texts, text_bytes) = (texts + new.texts, text_bytes + new.text_bytes);
+            FileProgress { texts, text_bytes, ..new }
+        };
+        let tables = Mutex::new(self.tables[..threads].iter_mut().collect::<Vec<_>>());
+        let table = || lock(&tables).pop();
+        let run = |table: &mut Option<&mut CountTable>, (): &()| {
+            if let Some(table) = table {
+                work.run(table);
+            }
+        };
+        let report = |_| {
+            let asked = on_progress(progress());
+            work.stop.store(asked.is_err(), Ordering::Relaxed);
+            asked
+        };
+        let asked = parallel::ordered(&vec![(); threads], threads, 0, |()| 0, table, run, report);
+        let last = progress();
+        (self.texts, self.text_bytes) = (last.texts, last.text_bytes);
+        let (position, place) = work.end();
+        self.position = position;
+        *reached = Reached { place, chars: last.chars };
+        if let Some(failure) = lock(&work.failure).take() {
+            self.is_whole &= failure.is_clean && work.turns.is_some();
+            reached.place = failure.place;
+            work.check_fields(failure.order)?;
+            return Err(failure.error);
+        }
+        asked?;
+        work.check_fields(u64::MAX)?;
+        on_progress(last)
+    }
+}
+
+/// The size of files, decompressed, if they are compressed as text mostly is.
+fn total_size(files: &[CorpusFile]) -> usize {
+    let size = |file: &CorpusFile| file.path.metadata().map_or(0, |metadata| metadata.len());
+    let sizes = files.iter().map(|file| usize::try_from(size(file)).unwrap_or(usize::MAX));
+    sizes.fold(0, usize::saturating_add).saturating_mul(4)
+}
+
+/// What the threads share.
+struct FileWork<'a> {
+    files: &'a [CorpusFile],
+    options: &'a FileCountOptions,
+    splitter: &'a Splitter,
+    /// Whether texts may be cut.
+    cuts: bool,
+    /// Whether documents are split once before they are counted.
+    splits_first: bool,
+    blocks: Mutex<BlockReader>,
+    turns: Option<Turns>,
+    failure: Mutex<Option<Failure>>,
+    fields: Mutex<BTreeMap<usize, FieldTally>>,
+    texts: AtomicU64,
+    text_bytes: AtomicU64,
+    packed: AtomicU64,
+    chars: AtomicU64,
+    expanded: Mutex<Vec<(usize, u64)>>,
+    skipped: Mutex<Vec<Skipped>>,
+    stop: AtomicBool,
+}
+
+/// The first error in the order of the blocks.
+struct Failure {
+    order: u64,
+    /// Where its block begins.
+    place: FilePlace,
+    error: Error,
+    /// Whether no part of the block was counted.
+    is_clean: bool,
+}
+
+impl<'a> FileWork<'a> {
+    fn new(
+        files: &'a [CorpusFile],
+        start: Reached,
+        options: &'a FileCountOptions,
+        position: u64,
+        splitter: &'a Splitter,
+    ) -> Self {
+        let DocumentOptions { on_error, doc_cap, bounds, .. } = options.documents;
+        let is_limited = doc_cap.is_some() || options.max_chars.is_some();
+        Self {
+            files,
+            options,
+            splitter,
+            cuts: !is_limited && on_error != OnError::Skip,
+            splits_first: false,
+            blocks: Mutex::new(BlockReader::new(files.to_vec(), bounds, start.place, position)),
+            turns: None,
+            failure: Mutex::default(),
+            fields: Mutex::default(),
+            texts: AtomicU64::new(0),
+            text_bytes: AtomicU64::new(0),
+            packed: AtomicU64::new(0),
+            chars: AtomicU64::new(start.chars),
+            expanded: Mutex::default(),
+            skipped: Mutex::default(),
+            stop: AtomicBool::new(false),
+        }
+    }
+
+    /// Count blocks in turns, and split documents first if the pattern may fail.
+    fn with_turns(self, in_turns: bool, is_careful: bool) -> Self {
+        let splits_first = is_careful && self.splitter.may_fail();
+        Self { turns: in_turns.then(Turns::default), splits_first, ..self }
+    }
+
+    /// Count one block after another.
+    fn run(&self, table: &mut CountTable) {
+        let mut documents = Documents::default();
+        while let Some(mut block) = self.next(&mut documents) {
+            let (order, place) = (block.order, block.start);
+            let found = self.find(&mut documents, &mut block);
+            let done = match found {
+                Ok(()) if self.is_turn(&block, &mut documents) => {
+                    self.count(table, &documents, &block).map_err(|error| (error, false))
+                }
+                Ok(()) => return,
+                Err(error) => Err((error, true)),
+            };
+            if let Err((error, is_clean)) = done {
+                self.fail(Failure { order, place, error, is_clean });
+                return;
+            }
+        }
+    }
+
+    /// The next block, if there is one.
+    fn next(&self, documents: &mut Documents) -> Option<FileBlock> {
+        let bytes = documents.take_memory(&self.options.documents.bounds);
+        let splitter = self.cuts.then_some(self.splitter);
+        let mut blocks = lock(&self.blocks);
+        let place = blocks.place();
+        let found = blocks.next(splitter, &self.stop, bytes);
+        self.packed.store(blocks.packed(), Ordering::Relaxed);
+        lock(&self.expanded).extend(blocks.take_expanded());
+        let order = blocks.order();
+        drop(blocks);
+        found.unwrap_or_else(|error| {
+            if error != Error::Interrupted {
+                self.fail(Failure { order, place, error, is_clean: true });
+            }
+            None
+        })
+    }
+
+    /// Find the documents of a block.
+    fn find(&self, documents: &mut Documents, block: &mut FileBlock) -> Result<()> {
+        documents.read(block, &self.files[block.start.file], &self.options.documents)?;
+        if self.splits_first {
+            for (_, text) in documents.texts()? {
+                self.splitter.for_each(text, |_| ())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Wait until all earlier blocks had their turn, if there are turns, and leave out the documents
+    /// beyond the limit. Returns whether the block is to be counted.
+    fn is_turn(&self, block: &FileBlock, documents: &mut Documents) -> bool {
+        let Some(turns) = &self.turns else { return true };
+        let mut is_over = false;
+        let is_turn = turns.take(block.order, || {
+            if let Some(most) = self.options.max_chars {
+                let before = self.chars.load(Ordering::Relaxed);
+                let chars = before + documents.limit(most - before);
+                self.chars.store(chars, Ordering::Relaxed);
+                is_over = chars > most;
+            }
+            !is_over
+        });
+        if is_over {
+            lock(&self.blocks).close();
+        }
+        is_turn
+    }
+
+    fn count(
+        &self,
+        table: &mut CountTable,
+        documents: &Documents,
+        block: &FileBlock,
+    ) -> Result<()> {
+        for (start, text) in documents.texts()? {
+            table.add_text(self.splitter, text, block.position + start as u64)?;
+        }
+        let texts = documents.ends.len() - usize::from(documents.is_continued);
+        self.texts.fetch_add(texts as u64, Ordering::Relaxed);
+        self.text_bytes.fetch_add(documents.bytes.len() as u64, Ordering::Relaxed);
+        lock(&self.skipped).extend_from_slice(&documents.skipped);
+        let mut fields = lock(&self.fields);
+        let tally = fields.entry(block.start.file).or_default();
+        tally.add(documents, block);
+        Ok(())
+    }
+
+    /// Note an error, and read no more.
+    fn fail(&self, failure: Failure) {
+        lock(&self.blocks).close();
+        if let Some(turns) = &self.turns {
+            turns.end_before(failure.order);
+        }
+        let mut first = lock(&self.failure);
+        if first.as_ref().is_none_or(|first| failure.order < first.order) {
+            *first = Some(failure);
+        }
+    }
+
+    /// Fails if the objects of a file that was read to its end, before a block, lack the field.
+    fn check_fields(&self, end: u64) -> Result<()> {
+        let field = &self.options.documents.field;
+        let fields = lock(&self.fields);
+        let mut done = fields.iter().filter(|(_, tally)| tally.is_complete_before(end));
+        done.try_for_each(|(&file, tally)| tally.check(&self.files[file], field))
+    }
+
+    /// The position behind the last block, and its place.
+    fn end(&self) -> (u64, FilePlace) {
+        let blocks = lock(&self.blocks);
+        (blocks.position(), blocks.place())
+    }
+
+    fn progress(&self) -> FileProgress {
+        let number = |number: &AtomicU64| number.load(Ordering::Relaxed);
+        FileProgress {
+            texts: number(&self.texts),
+            text_bytes: number(&self.text_bytes),
+            packed: number(&self.packed),
+            chars: number(&self.chars),
+            expanded: std::mem::take(&mut lock(&self.expanded)),
+            skipped: std::mem::take(&mut lock(&self.skipped)),
+        }
+    }
+}
+
+/// Lets blocks pass one after another, whatever threads have them.
+struct Turns {
+    state: Mutex<Turn>,
+    changed: Condvar,
+}
+
+struct Turn {
+    /// The block whose turn it is.
+    next: u64,
+    /// No block from this one on has a turn.
+    end: u64,
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self { state: Mutex::new(Turn { next: 0, end: u64::MAX }), changed: Condvar::new() }
+    }
+}
+
+impl Turns {
+    /// Wait for the turn of a block, and call `action`, which says whether another block may follow.
+    /// Returns whether the block had a turn.
+    fn take(&self, order: u64, action: impl FnOnce() -> bool) -> bool {
+        let waits = |turn: &mut Turn| turn.next < order && order < turn.end;
+        let waited = self.changed.wait_while(lock(&self.state), waits);
+        let mut turn = waited.unwrap_or_else(PoisonError::into_inner);
+        if order >= turn.end {
+            return false;
+        }
+        if !action() {
+            turn.end = order + 1;
+        }
+        turn.next = order + 1;
+        self.changed.notify_all();
+        true
+    }
+
+    /// Let no block from this one on pass.
+    fn end_before(&self, order: u64) {
+        let mut turn = lock(&self.state);
+        turn.end = turn.end.min(order);
+        self.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::env;
+    use std::io::Write;
+    use std::path::{Path, PathBuf};
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::corpus::{Bounds, Compression, FileKind};
+    use crate::{Counts, Pattern};
+
+    /// A folder of its own, removed at the end.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new() -> Self {
+            static NUMBER: AtomicU64 = AtomicU64::new(0);
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let name = format!("bytepair-files-{}-{number}", std::process::id());
+            let path = env::temp_dir().join(name);
+            std::fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+
+        fn file(
+            &self,
+            name: &str,
+            kind: FileKind,
+            content: &[u8],
+            packing: Compression,
+        ) -> CorpusFile {
+            let path = self.0.join(name);
+            let packed = match packing {
+                Compression::None => content.to_vec(),
+                Compression::Gzip => {
+                    let level = flate2::Compression::fast();
+                    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
+                    encoder.write_all(content).unwrap();
+                    encoder.finish().unwrap()
+                }
+                #[cfg(feature = "zstd")]
+                Compression::Zstd => zstd::stream::encode_all(content, 1).unwrap(),
+                #[cfg(not(feature = "zstd"))]
+                Compression::Zstd => return self.file(name, kind, content, Compression::Gzip),
+            };
+            std::fs::write(&path, packed).unwrap();
+            CorpusFile { path, kind, compression: packing }
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _removed = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn options(block_bytes: usize) -> FileCountOptions {
+        let bounds = Bounds { block_bytes, ..Bounds::default() };
+        let field = "text".to_owned();
+        let documents = DocumentOptions { field, bounds, ..DocumentOptions::default() };
+        FileCountOptions { documents, max_chars: None }
+    }
+
+    fn counter(threads: usize) -> Counter {
+        Counter::new(&Pattern::new("gpt2").unwrap(), threads).unwrap()
+    }
+
+    fn count(files: &[CorpusFile], options: &FileCountOptions, threads: usize) -> Result<Counts> {
+        let mut counter = counter(threads);
+        counter.add_files(files, &mut Reached::default(), options, &mut |_| Ok(()))?;
+        counter.finish()
+    }
+
+    /// The slow twin: documents in memory, one after another.
+    fn plain(texts: &[String]) -> Counts {
+        let mut counter = counter(1);
+        counter.add(&texts.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+        counter.finish().unwrap()
+    }
+
+    fn text() -> impl Strategy<Value = String> {
+        prop_oneof![
+            "[a-c é\n\"\\\\]{0,40}",
+            any::<String>(),
+            "(word |two, |x){0,60}",
+            "[中文字，。]{0,30}",
+            "a{0,90}",
+        ]
+    }
+
+    fn packing() -> impl Strategy<Value = Compression> {
+        prop::sample::select(vec![Compression::None, Compression::Gzip, Compression::Zstd])
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(60))]
+
+        /// Any cut into blocks, any threads, any compression.
+        #[test]
+        fn files_are_counted_as_their_documents(
+            files in prop::collection::vec(
+                (any::<bool>(), prop::collection::vec(text(), 1..6), packing()), 0..5,
+            ),
+            blank in prop::sample::select(vec!["", "\n", " \r\n\n", "\t\n"]),
+            block in prop::sample::select(vec![1, 5, 30, 200, 5000]),
+            threads in 1usize..5,
+            is_careful: bool,
+        ) {
+            let folder = Folder::new();
+            let mut documents: Vec<String> = Vec::new();
+            let make = |(number, (is_text, texts, packing)): (usize, (bool, Vec<String>, _))| {
+                let (name, mut content) = (number.to_string(), String::new());
+                if is_text {
+                    documents.push(texts.concat());
+                    return folder.file(&name, FileKind::Text, texts.concat().as_bytes(), packing);
+                }
+                for text in &texts {
+                    let text = serde_json::to_string(text).unwrap();
+                    content = format!("{content}{blank}{{\"a\":[1],\"text\": {text}}}\r\n");
+                }
+                content.truncate(content.len() - number % 2);
+                documents.extend(texts);
+                folder.file(&name, FileKind::Jsonl, content.as_bytes(), packing)
+            };
+            let files: Vec<CorpusFile> = files.into_iter().enumerate().map(make).collect();
+            let mut counter = counter(threads);
+            if is_careful {
+                counter = counter.with_care();
+            }
+            let last = &mut None;
+            let report = &mut |progress| { *last = Some(progress); Ok(()) };
+            let mut reached = Reached::default();
+            counter.add_files(&files, &mut reached, &options(block), report).unwrap();
+            let size: usize = documents.iter().map(String::len).sum();
+            prop_assert_eq!(counter.texts(), documents.len() as u64);
+            prop_assert_eq!(counter.text_bytes(), size as u64);
+            prop_assert_eq!(reached.place.file, files.len());
+            let packed: u64 = files.iter().map(|f| f.path.metadata().unwrap().len()).sum();
+            prop_assert_eq!(last.as_ref().unwrap().packed, packed);
+            prop_assert_eq!(counter.finish().unwrap(), plain(&documents));
+        }
+
+        /// What is broken off goes on where it ended.
+        #[test]
+        fn counting_goes_on(
+            texts in prop::collection::vec(text(), 1..30),
+            block in prop::sample::select(vec![1, 30, 200]),
+            moment in 0usize..5,
+            threads in 1usize..4,
+            packing in packing(),
+        ) {
+            let folder = Folder::new();
+            let lines: Vec<String> = texts
+                .iter()
+                .map(|text| serde_json::json!({"text": text}).to_string() + "\n")
+                .collect();
+            let files = [
+                folder.file("a", FileKind::Text, "é one. two ".repeat(300).as_bytes(), packing),
+                folder.file("b", FileKind::Jsonl, lines.concat().as_bytes(), packing),
+            ];
+            let (mut reached, mut counts) = (Reached::default(), Vec::new());
+            for round in 0.. {
+                let mut counter = counter(threads);
+                let mut calls = 0;
+                let done = counter.add_files(&files, &mut reached, &options(block), &mut |_| {
+                    calls += 1;
+                    if round < 3 && calls > moment { Err(Error::Interrupted) } else { Ok(()) }
+                });
+                prop_assert!(counter.is_whole());
+                counts.push(counter.finish().unwrap());
+                if done.is_ok() {
+                    break;
+                }
+            }
+            let all = counts.iter().flat_map(Counts::iter).fold(
+                BTreeMap::<Vec<u8>, u64>::new(),
+                |mut all, (pretoken, count)| {
+                    *all.entry(pretoken.to_vec()).or_default() += count;
+                    all
+                },
+            );
+            let documents: Vec<String> = [vec!["é one. two ".repeat(300)], texts].concat();
+            let expected: BTreeMap<Vec<u8>, u64> =
+                plain(&documents).iter().map(|(p, n)| (p.to_vec(), n)).collect();
+            prop_assert_eq!(all, expected);
+        }
+
+        /// Limits in characters do not depend on blocks and threads.
+        #[test]
+        fn limits_are_exact(
+            texts in prop::collection::vec(text(), 1..20),
+            cap in prop::option::of(1usize..30),
+            most in prop::option::of(1u64..200),
+            block in prop::sample::select(vec![1, 30, 5000]),
+            threads in 1usize..4,
+        ) {
+            let folder = Folder::new();
+            let line = |text: &String| serde_json::json!({"text": text}).to_string() + "\n";
+            let content: String = texts.iter().map(line).collect();
+            let files = [folder.file("a", FileKind::Jsonl, content.as_bytes(), Compression::None)];
+            let (mut expected, mut chars) = (Vec::new(), 0);
+            for text in &texts {
+                let text: String = text.chars().take(cap.unwrap_or(usize::MAX)).collect();
+                chars += text.chars().count() as u64;
+                expected.push(text);
+                if most.is_some_and(|most| chars > most) {
+                    break;
+                }
+            }
+            let mut options = options(block);
+            options.documents.doc_cap = cap;
+            options.max_chars = most;
+            prop_assert_eq!(count(&files, &options, threads).unwrap(), plain(&expected));
+        }
+    }
+
+    fn error_of(folder: &Folder, name: &str) -> String {
+        let (content, kind): (&[u8], _) = match name {
+            "utf8.txt" => (b"one two\xFF", FileKind::Text),
+            "bad.jsonl" => (b"{\"text\":\"a\"}\n\n{\"text\":\"b\"}\n{oops\n[]", FileKind::Jsonl),
+            "utf8.jsonl" => (b"{\"text\":\"a\"}\n{\"text\":\"b\xFF\"}\n{oops", FileKind::Jsonl),
+            "number.jsonl" => (b"{\"text\":\"a\"}\n{\"text\":5}", FileKind::Jsonl),
+            "other.jsonl" => (b"{\"body\":\"a\"}\n{}\n", FileKind::Jsonl),
+            "long.jsonl" => {
+                (b"{\"text\":\"a\"}\n{\"text\":\"aaaaaaaaaaaaaaaaaaaaaaaa\"}", FileKind::Jsonl)
+            }
+            _ => (b"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", FileKind::Text),
+        };
+        let file = folder.file(name, kind, content, Compression::None);
+        let damaged = folder.file("z", FileKind::Text, b"one", Compression::None);
+        let damaged = CorpusFile { compression: Compression::Gzip, ..damaged };
+        let mut errors = Vec::new();
+        for (threads, block) in [(1, 1), (1, 500), (3, 1), (3, 13), (4, 500)] {
+            let mut options = options(block);
+            options.documents.bounds.document_bytes = 30;
+            let files = [file.clone(), damaged.clone(), file.clone()];
+            errors.push(count(&files, &options, threads).unwrap_err().to_string());
+        }
+        errors.dedup();
+        assert_eq!(errors.len(), 1, "{errors:?}");
+        errors[0].replace(folder.0.to_str().unwrap(), "")
+    }
+
+    #[test]
+    fn the_first_error_is_reported_whatever_the_threads() {
+        let folder = Folder::new();
+        for (name, wrong) in [
+            ("utf8.txt", "utf8.txt is not UTF-8 at byte 7"),
+            ("bad.jsonl", "bad.jsonl, line 4: the line is not a JSON object: a key is expected"),
+            ("utf8.jsonl", "utf8.jsonl, line 2: the document is not UTF-8 at its byte 1"),
+            ("number.jsonl", "number.jsonl, line 2: the field is a number, not a string"),
+            ("other.jsonl", "other.jsonl: no object has a field 'text' with a text"),
+            ("long.jsonl", "long.jsonl, line 2: the line has more than the 30 bytes"),
+            ("long.txt", "long.txt: the document has more than the 30 bytes"),
+        ] {
+            let error = error_of(&folder, name);
+            assert!(error[1..].starts_with(wrong), "{name}: {error}");
+        }
+    }
+
+    #[test]
+    fn documents_that_cannot_be_read_are_left_out() {
+        let folder = Folder::new();
+        let long = "x".repeat(100);
+        let lines =
+            format!("{{\"text\":\"a\"}}\n{{oops\n\n{{\"text\":\"{long}\"}}\n{{\"text\":\"b\"}}");
+        let files = [
+            folder.file("a", FileKind::Jsonl, lines.as_bytes(), Compression::None),
+            folder.file("b", FileKind::Text, b"\xFF", Compression::None),
+            folder.file("c", FileKind::Text, long.as_bytes(), Compression::None),
+            folder.file("d", FileKind::Text, b"d", Compression::None),
+        ];
+        for (threads, block) in [(1, 1), (1, 500), (3, 1), (3, 13)] {
+            let mut options = options(block);
+            options.documents.bounds.document_bytes = 60;
+            options.documents.on_error = OnError::Skip;
+            let (mut counter, mut skipped) = (counter(threads), Vec::new());
+            let report = &mut |progress: FileProgress| {
+                skipped.extend(progress.skipped);
+                Ok(())
+            };
+            counter.add_files(&files, &mut Reached::default(), &options, report).unwrap();
+            skipped.sort_by_key(|skip| (skip.file, skip.row));
+            let places: Vec<_> = skipped.iter().map(|skip| (skip.file, skip.row)).collect();
+            assert_eq!(places, [(0, 1), (0, 2), (1, 0), (2, 0)]);
+            assert!(skipped[1].reason.starts_with("the line has more than the 60 bytes"));
+            let texts = ["a", "b", "d"].map(str::to_owned);
+            assert_eq!(counter.finish().unwrap(), plain(&texts));
+        }
+    }
+
+    #[test]
+    fn a_careful_counter_is_whole_after_an_error() {
+        let folder = Folder::new();
+        let line = "{\"text\":\"one two\"}\n";
+        let content = line.repeat(50) + "{oops\n" + &line.repeat(50);
+        let files = [folder.file("a", FileKind::Jsonl, content.as_bytes(), Compression::None)];
+        for (threads, block) in [(1, 1), (3, 20), (3, 1000)] {
+            let mut counter = counter(threads).with_care();
+            let mut reached = Reached::default();
+            let done = counter.add_files(&files, &mut reached, &options(block), &mut |_| Ok(()));
+            assert!(done.is_err() && counter.is_whole());
+            let FilePlace { line, row, .. } = reached.place;
+            assert!(line == row && line <= 50 && (block > 1 || line == 50));
+            let counts = counter.finish().unwrap();
+            assert_eq!(counts, plain(&vec!["one two".to_owned(); usize::try_from(row).unwrap()]));
+        }
+    }
+
+    #[test]
+    fn what_a_file_expands_to_is_reported_once() {
+        let folder = Folder::new();
+        let content = "ab, cd. ".repeat(100_000);
+        let file = folder.file("a", FileKind::Text, content.as_bytes(), Compression::Gzip);
+        let mut options = options(1000);
+        options.documents.bounds.harmless_bytes = 10_000;
+        options.documents.bounds.harmless_times = 10;
+        let mut expanded = Vec::new();
+        let report = &mut |progress: FileProgress| {
+            expanded.extend(progress.expanded);
+            Ok(())
+        };
+        let files = [file.clone(), file];
+        counter(2).add_files(&files, &mut Reached::default(), &options, report).unwrap();
+        let files: Vec<usize> = expanded.iter().map(|(file, _)| *file).collect();
+        assert_eq!(files, [0, 1]);
+    }
+
+    #[test]
+    fn a_missing_file_is_an_error() {
+        let path = Path::new("/no/such/file.txt").to_owned();
+        let file = CorpusFile { path, kind: FileKind::Text, compression: Compression::None };
+        let error = count(&[file], &options(10), 2).unwrap_err().to_string();
+        assert!(error.starts_with("/no/such/file.txt: it cannot be read: "), "{error}");
+    }
+}

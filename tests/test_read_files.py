@@ -1,0 +1,122 @@
+"""Files that the core reads, against the plain way: lines by `json.loads`, pretokens by a regex."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bytepair
+from bytepair import reference
+from bytepair.corpus import bounds
+from bytepair.errors import CorpusError
+from bytepair.training import counting
+
+GPT2 = bytepair.PATTERNS["gpt2"]
+
+value = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=6,
+)
+text = st.none() | st.text(max_size=40) | st.text('ab \n\t"\\é中\ud83d\ude00\udc00', max_size=40)
+line = st.fixed_dictionaries({"id": value}, optional={"text": text, "é": value})
+
+
+def plain(lines: bytes) -> list[str]:
+    """The texts of lines; half of a surrogate pair is U+FFFD."""
+    texts = [json.loads(line).get("text") or "" for line in lines.splitlines() if line.strip()]
+    return [text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for text in texts]
+
+
+@given(
+    objects=st.lists(line, min_size=1, max_size=12),
+    ascii_only=st.booleans(),
+    end=st.sampled_from(["\n", "\r\n", "\n \n", "\n\n\t\r\n"]),
+    mark=st.sampled_from([b"", b"\xef\xbb\xbf"]),
+    block=st.sampled_from([1, 7, 50, 1 << 20]),
+    threads=st.integers(1, 3),
+    pack=st.sampled_from(["", ".gz", ".zst"]),
+)
+@settings(max_examples=150, deadline=None)
+def test_jsonl_equals_json_loads(
+    tmp_path_factory: pytest.TempPathFactory,
+    objects: list[dict[str, Any]],
+    ascii_only: bool,
+    end: str,
+    mark: bytes,
+    block: int,
+    threads: int,
+    pack: str,
+) -> None:
+    content = "".join(json.dumps(item, ensure_ascii=ascii_only) + end for item in objects)
+    data = content.encode("utf-8", "replace")
+    texts = plain(data)
+    path = tmp_path_factory.mktemp("jsonl") / f"a.jsonl{pack}"
+    packed: dict[str, Callable[[bytes], bytes]] = {"": bytes, ".gz": gzip.compress, ".zst": zstd}
+    path.write_bytes(packed[pack](mark + data))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bounds, "BLOCK_BYTES", block)
+        if not any("text" in item and item["text"] is not None for item in objects):
+            with pytest.raises(CorpusError, match="no object has a field 'text'"):
+                bytepair.count(path, pattern="gpt2", threads=threads)
+            return
+        counts = bytepair.count(path, pattern="gpt2", threads=threads, errors="replace")
+    assert dict(counts.items()) == reference.count(texts, GPT2)
+    assert counts.items() == bytepair.count(texts=texts, pattern="gpt2", threads=1).items()
+
+
+def zstd(data: bytes) -> bytes:
+    return bytes(pa.compress(data, "zstd", asbytes=True))
+
+
+def test_half_of_a_surrogate_pair_is_not_utf8(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"text": "good"}\n{"text": "b\\ud800"}\n')
+    with pytest.raises(CorpusError, match=r"a\.jsonl, line 2: .* not UTF-8 at its byte 1"):
+        bytepair.count(path)
+    assert bytepair.count(path, errors="replace") == bytepair.count(["good", "b\ufffd"])
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstd])
+def test_members_follow_each_other_and_a_part_is_an_error(tmp_path: Path, pack: Any) -> None:
+    path = tmp_path / ("a.txt.gz" if pack is gzip.compress else "a.txt.zst")
+    path.write_bytes(pack(b"one two ") + pack(b"") + pack(b"three"))
+    assert bytepair.count(path) == bytepair.count(["one two three"])
+    path.write_bytes(pack(b"one two " * 1000)[:-3])
+    with pytest.raises(CorpusError, match=r"a\.txt\.(gz|zst): it cannot be read"):
+        bytepair.count(path)
+
+
+@pytest.mark.parametrize("save_every", [0.0, 1e9])
+def test_a_count_of_files_goes_on_from_its_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, save_every: float
+) -> None:
+    monkeypatch.setattr(counting, "SAVE_EVERY", save_every)
+    monkeypatch.setattr(bounds, "BLOCK_BYTES", 1000)
+    folder, file = tmp_path / "in", tmp_path / "partial.parquet"
+    folder.mkdir()
+    words = " ".join(f"word{number}" for number in range(3000))
+    (folder / "a.txt").write_text(words)
+    (folder / "b.jsonl.gz").write_bytes(
+        gzip.compress(b"".join(b'{"text": "%d and more"}\n' % n for n in range(5000)))
+    )
+    expected = bytepair.count(folder)
+
+    def broken(_stage: str, done: int, _total: int | None) -> None:
+        if done and not file.exists():
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        bytepair.count(folder, checkpoint=file, progress=broken)
+    if file.exists():
+        assert bytepair.load_counts(file).text_bytes <= expected.text_bytes
+    assert bytepair.count(folder, checkpoint=file) == expected
+    assert bytepair.count(folder, checkpoint=file) == expected
