@@ -1,0 +1,58 @@
+"""The name of an optional package in, the package out, or an error that says how to install it.
+
+    from bytepair._internal.extras import pyarrow as pa
+
+imports pyarrow where the line stands, and no sooner. What a plain `pip install bytepair` brings
+(numpy, click, rich) is imported as usual.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import huggingface_hub as huggingface_hub
+    import jinja2 as jinja2
+    import pyarrow as pyarrow
+    import pyarrow.compute as pyarrow_compute
+    import pyarrow.fs as pyarrow_fs
+    import pyarrow.json as pyarrow_json
+    import pyarrow.parquet as pyarrow_parquet
+    import ray as ray
+    import regex as regex
+    import tiktoken as tiktoken
+    import tokenizers as tokenizers
+
+#: For each package the extra of bytepair that brings it.
+_EXTRAS: Final = {
+    "huggingface_hub": "hub",
+    "jinja2": "chat",
+    "pyarrow": "data",
+    "ray": "ray",
+    "regex": "reference",
+    "tiktoken": "tiktoken",
+    "tokenizers": "hf",
+    "torch": "torch",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a package; `pyarrow_parquet` is `pyarrow.parquet`.
+
+    Raises:
+        ImportError: if the package is not installed.
+    """
+    module = name.replace("pyarrow_", "pyarrow.")
+    package = module.partition(".")[0]
+    if package not in _EXTRAS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != package:
+            raise
+        raise ImportError(
+            f"this needs the package {package}: pip install 'bytepair[{_EXTRAS[package]}]'",
+            name=package,
+        ) from error
