@@ -14,11 +14,17 @@ import sys
 #: So many more objects than there were make the collector look for garbage.
 OBJECTS = 100_000
 
+#: glibc gives blocks of some megabytes back to the system when they are freed, until it has seen a
+#: larger one freed; this is the largest that it learns from ("dynamic mmap threshold", mallopt(3)).
+#: Readers ask for such blocks again and again, and each would be cleared and mapped anew.
+KEPT_BYTES = (32 << 20) - (64 << 10)
+
 
 def main() -> None:
     """Import the command and run it."""
     gc.set_threshold(OBJECTS)
     atexit.register(gc.freeze)
+    bytes(KEPT_BYTES)  # zeros that nobody touches cost nothing
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         from bytepair.cli import main as run
