@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import inspect
+import json
 import re
 import subprocess
 import sys
@@ -140,3 +142,59 @@ def test_commands(folder: Path) -> None:
     assert bytepair.load(folder / "of-parquet") == bytepair.train(TEXTS, 300)
     shown = cli("encode a.txt -t of-text", folder)
     assert [int(id) for id in re.findall(r"\d+", shown)][:5]
+
+
+@pytest.mark.parametrize(
+    ("extra", "code"),
+    [
+        ("data", "bytepair.train(['hi hi'], 257, special_tokens=()).encode_arrow([])"),
+        ("data", "next(bytepair.read_documents('a.txt'))"),
+        ("data", "bytepair.count('s3://bucket/a.parquet')"),
+        ("tiktoken", "bytepair.train(['hi hi'], 265).to_tiktoken()"),
+        ("hf", "bytepair.train(['hi hi'], 265).to_huggingface()"),
+        ("hub", "bytepair.download_dataset('owner/name')"),
+        ("chat", "bytepair.chat.JinjaTemplate('x', name='x').writer(bytepair.train(['hi'], 265))"),
+        ("reference", "bytepair.reference.split('a b', 'gpt2')"),
+    ],
+)
+def test_what_needs_an_extra_names_it(extra: str, code: str, folder: Path) -> None:
+    said = run(
+        f"""
+        import bytepair
+        try:
+            {code}
+        except ImportError as error:
+            print(error)
+        """,
+        folder,
+    )
+    assert f"pip install 'bytepair[{extra}]'" in said
+
+
+def test_chats_reports_and_the_page(folder: Path) -> None:
+    run(
+        """
+        import json, pathlib, urllib.request, bytepair
+        tok = bytepair.train("a.txt", 300)
+        talk = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]
+        ids, mask = tok.render_conversation(talk)
+        assert tok.parse_conversation(ids) == {"messages": talk}
+        pathlib.Path("chats.jsonl").write_text(json.dumps(talk) + "\\n")
+        assert len(tok.render_batch("chats.jsonl")) == 1
+        assert "<html" in bytepair.report.to_html(bytepair.evaluate.measure(tok, against=[]))
+        with bytepair.explore.Server({"mine": tok}) as server:
+            assert b"<html" in urllib.request.urlopen(server.url).read()
+        """,
+        folder,
+    )
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.txt.gz"])
+def test_training_on_lines_and_compressed_files(name: str, folder: Path) -> None:
+    lines = "".join(json.dumps({"text": text}) + "\n" for text in TEXTS)
+    data = (lines if "jsonl" in name else "".join(TEXTS)).encode()
+    (folder / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+    run(f"import bytepair\nbytepair.train({name!r}, 300).save('made')", folder)
+    run(f"import bytepair\nbytepair.train({name!r}, 300, max_chars=9000).save('limited')", folder)
+    assert bytepair.load(folder / "made") == bytepair.train(folder / name, 300)
+    assert bytepair.load(folder / "limited") == bytepair.train(folder / name, 300, max_chars=9000)

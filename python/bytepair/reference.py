@@ -36,7 +36,7 @@ def split(text: str, pattern: str) -> list[bytes]:
     The pattern is a name of `bytepair.PATTERNS` or a regular expression. Needs the third-party
     package `regex`, whose classes come from its own version of Unicode.
     """
-    import regex
+    from bytepair._internal.extras import regex
 
     pattern = PATTERNS.get(pattern, pattern)
     if pattern.startswith("(?#NF"):

@@ -15,10 +15,6 @@ if TYPE_CHECKING:
     import huggingface_hub as huggingface_hub
     import jinja2 as jinja2
     import pyarrow as pyarrow
-    import pyarrow.compute as pyarrow_compute
-    import pyarrow.fs as pyarrow_fs
-    import pyarrow.json as pyarrow_json
-    import pyarrow.parquet as pyarrow_parquet
     import ray as ray
     import regex as regex
     import tiktoken as tiktoken

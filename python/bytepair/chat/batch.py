@@ -74,7 +74,7 @@ class RenderedBatch:
 
     def to_arrow(self) -> pa.Table:
         """The same as a table of list columns: one row a conversation, or one a row."""
-        import pyarrow as pa
+        from bytepair._internal.extras import pyarrow as pa
 
         columns: dict[str, NDArray[Any] | None] = {
             "input_ids": self.input_ids,
@@ -86,7 +86,7 @@ class RenderedBatch:
         return pa.table({name: self._lists(values) for name, values in present.items()})
 
     def _lists(self, values: NDArray[Any]) -> pa.Array:
-        import pyarrow as pa
+        from bytepair._internal.extras import pyarrow as pa
 
         if self.offsets is None:
             return pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), values.shape[1])
@@ -202,7 +202,7 @@ def read(source: ConversationSource) -> Iterator[Conversation]:
 
 def _read_file(path: Path) -> Iterator[Conversation]:
     if path.suffix == ".parquet":
-        import pyarrow.parquet as pq
+        from bytepair._internal.extras import pyarrow_parquet as pq
 
         return _read_arrow(pq.read_table(path), str(path))
     if path.suffix in (".jsonl", ".ndjson", ".json"):
@@ -233,7 +233,7 @@ def _unwrapped(value: Any) -> Conversation:
 
 
 def _read_arrow(source: Any, place: str) -> Iterator[Conversation]:
-    import pyarrow as pa
+    from bytepair._internal.extras import pyarrow as pa
 
     if isinstance(source, pa.Array | pa.ChunkedArray):
         column = source

@@ -130,7 +130,7 @@ class JinjaWriter:
         )
 
     def _run(self, variables: dict[str, Any], prompt: bool) -> str:
-        import jinja2
+        from bytepair._internal.extras import jinja2
 
         try:
             return self._compiled.render(**variables, add_generation_prompt=prompt)
@@ -231,10 +231,8 @@ def _deep(value: Any, change: Callable[[str], str], key: object = None) -> Any:
 @lru_cache(maxsize=16)
 def _compiled(source: str) -> jinja2.Template:
     """The template in an environment as transformers has it."""
-    try:
-        import jinja2
-    except ImportError:
-        raise ImportError("Jinja templates need the package jinja2: pip install jinja2") from None
+    from bytepair._internal.extras import jinja2
+
     try:
         template: jinja2.Template = _environment().from_string(source)
     except jinja2.TemplateSyntaxError as error:

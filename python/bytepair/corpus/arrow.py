@@ -29,7 +29,7 @@ def plain(array: pa.Array) -> pa.Array:
         >>> plain(pa.array(["one", "two", "one"]).dictionary_encode()).to_pylist()
         ['one', 'two', 'one']
     """
-    import pyarrow as pa
+    from bytepair._internal.extras import pyarrow as pa
 
     types, kind = pa.types, array.type
     inner = kind.value_type if types.is_dictionary(kind) else kind
@@ -52,7 +52,8 @@ def offsets(texts: pa.Array) -> NDArray[Any]:
         [3, 6]
     """
     import numpy as np
-    import pyarrow as pa
+
+    from bytepair._internal.extras import pyarrow as pa
 
     if not len(texts):
         return np.zeros(1, np.int32)
@@ -78,7 +79,7 @@ def data(texts: pa.Array) -> NDArray[np.uint8]:
 
 def check_column(column: str, schema: pa.Schema, place: str) -> None:
     """Raise a `CorpusError` if a table has no such column, or one that is no text."""
-    import pyarrow as pa
+    from bytepair._internal.extras import pyarrow as pa
 
     names = schema.names
     if column not in names:

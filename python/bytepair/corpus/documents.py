@@ -146,7 +146,7 @@ def read(
     Yields:
         Documents, and what cannot be read. Where batches end does not depend on `first`.
     """
-    import pyarrow as pa
+    from bytepair._internal.extras import pyarrow as pa
 
     after = 0
     try:
@@ -208,7 +208,7 @@ def _row_group(
     table: parquet.File, column: str, unit: int, row: int, max_bytes: int
 ) -> Iterator[Rows | Skip]:
     """The documents of a row group, which begins at a row."""
-    import pyarrow as pa
+    from bytepair._internal.extras import pyarrow as pa
 
     end = row + table.metadata.row_group(unit).num_rows
     try:
@@ -256,7 +256,7 @@ def _jsonl(
 
 def _parsed(lines: bytes | int, column: str, max_bytes: int) -> Iterator[pa.Array | str]:
     """The texts of lines, or what is wrong with one of them; bad lines are found by halving."""
-    import pyarrow as pa
+    from bytepair._internal.extras import pyarrow as pa
 
     if isinstance(lines, int):
         yield bounds.too_long(max_bytes, lines)
@@ -274,7 +274,7 @@ def _parsed(lines: bytes | int, column: str, max_bytes: int) -> Iterator[pa.Arra
 
 
 def _text(file: Input, max_bytes: int) -> Iterator[Rows | Skip]:
-    import pyarrow as pa
+    from bytepair._internal.extras import pyarrow as pa
 
     data = bounds.whole(_blocks(file), max_bytes)
     if data is None:
@@ -286,7 +286,8 @@ def _text(file: Input, max_bytes: int) -> Iterator[Rows | Skip]:
 def _checked(rows: Rows, max_bytes: int, replace: bool) -> Iterator[Rows | Skip]:
     """The documents of a column that are UTF-8 and not too long, and the others as skips."""
     import numpy as np
-    import pyarrow as pa
+
+    from bytepair._internal.extras import pyarrow as pa
 
     texts = _plain(rows.texts)
     sizes = np.diff(arrow.offsets(texts))
@@ -321,14 +322,14 @@ def _plain(texts: pa.Array) -> pa.Array:
 
 def _replaced(texts: pa.Array) -> pa.Array:
     """The texts with U+FFFD in the place of bytes that are not UTF-8."""
-    import pyarrow as pa
+    from bytepair._internal.extras import pyarrow as pa
 
     decoded = [text.as_py().decode(errors="replace") for text in _as_bytes(texts)]
     return pa.array(decoded, texts.type)
 
 
 def _as_bytes(texts: pa.Array) -> pa.Array:
-    import pyarrow as pa
+    from bytepair._internal.extras import pyarrow as pa
 
     wide = pa.types.is_large_string(texts.type)
     return texts.view(pa.large_binary() if wide else pa.binary())
@@ -376,7 +377,7 @@ def capped(texts: pa.Array, doc_cap: int | None) -> pa.Array:
     """Documents cut to so many characters."""
     if doc_cap is None:
         return texts
-    import pyarrow.compute as pc
+    from bytepair._internal.extras import pyarrow_compute as pc
 
     return pc.utf8_slice_codeunits(texts, 0, stop=doc_cap)
 
@@ -398,7 +399,8 @@ def _limited(stream: Iterator[pa.Array], limits: Limits) -> Iterator[pa.Array]:
 def within(texts: pa.Array, max_chars: int) -> tuple[int, int]:
     """How many documents to take until one takes the total above, and their characters."""
     import numpy as np
-    import pyarrow.compute as pc
+
+    from bytepair._internal.extras import pyarrow_compute as pc
 
     sums = np.cumsum(pc.utf8_length(texts).to_numpy(zero_copy_only=False), dtype=np.int64)
     taken = min(int(np.searchsorted(sums, max_chars, side="right")) + 1, len(texts))
@@ -406,7 +408,7 @@ def within(texts: pa.Array, max_chars: int) -> tuple[int, int]:
 
 
 def _record_batches(stream: Iterator[pa.Array], column: str) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
+    from bytepair._internal.extras import pyarrow as pa
 
     for texts in stream:
         yield pa.RecordBatch.from_arrays([texts], [column])

@@ -16,8 +16,8 @@ def parse(lines: bytes, column: str) -> list[pa.Array]:
     Raises:
         pyarrow.ArrowInvalid: if a line is no object, or its field no text.
     """
-    import pyarrow as pa
-    import pyarrow.json as pj
+    from bytepair._internal.extras import pyarrow as pa
+    from bytepair._internal.extras import pyarrow_json as pj
 
     if not lines or lines.isspace():
         return []

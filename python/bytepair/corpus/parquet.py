@@ -123,7 +123,7 @@ def open_parquet(
         packed: whether the file as a whole was compressed; it is unpacked on disk then.
         path: where it lies, if on this machine and as it is.
     """
-    import pyarrow as pa
+    from bytepair._internal.extras import pyarrow as pa
 
     with ExitStack() as opened:
         opened.enter_context(source)
@@ -164,7 +164,7 @@ class File:
     def __init__(
         self, source: pa.NativeFile, expansion: Expansion, path: str | None = None
     ) -> None:
-        import pyarrow as pa
+        from bytepair._internal.extras import pyarrow as pa
 
         self._source, self._expansion, self._path = source, expansion, path
         self._footers: dict[str, Footer | None] = {}
@@ -191,7 +191,7 @@ class File:
             batch_bytes: how large a batch should be, about.
             page_bytes: a page that is larger when unpacked is `Heavy`.
         """
-        import pyarrow as pa
+        from bytepair._internal.extras import pyarrow as pa
 
         asked = self.row_group(unit, column)
         rows, _, pages = _rows_at_once(self._source, asked, batch_bytes, page_bytes)
@@ -216,7 +216,7 @@ class File:
 
     def row_group(self, unit: int, column: str) -> Group:
         """What the footer says of a row group and a column."""
-        import pyarrow as pa
+        from bytepair._internal.extras import pyarrow as pa
 
         if self._path is not None:
             if column not in self._footers:
@@ -293,7 +293,7 @@ def _pages(source: ByteSource, chunk: Chunk, most: int) -> list[Page]:
 
 def _opened(source: Any) -> pq.ParquetFile:
     """With a reader's own threads, or no buffer of fixed size, a row group would be in memory."""
-    import pyarrow.parquet as pq
+    from bytepair._internal.extras import pyarrow_parquet as pq
 
     return pq.ParquetFile(source, pre_buffer=False, buffer_size=BLOCK_BYTES)
 

@@ -244,7 +244,7 @@ def _stream_of(path: Path) -> tuple[Any, Any]:
     if compression is None:
         file = path.open("rb")
         return file, file
-    import pyarrow as pa
+    from bytepair._internal.extras import pyarrow as pa
 
     file = pa.OSFile(str(path))
     return pa.CompressedInputStream(file, compression), file
@@ -328,7 +328,7 @@ def _read_rows(found: _core.TextRows, path: Path, how: _How) -> Iterator[TextBat
 
 
 def _read_parquet_by_arrow(path: Path, how: _How) -> Iterator[TextBatch]:
-    import pyarrow as pa
+    from bytepair._internal.extras import pyarrow as pa
 
     packed = compression_of(path) is not None
     source = _stream(path) if packed else pa.OSFile(str(path))
@@ -363,7 +363,7 @@ def _read_jsonl(path: Path, how: _How) -> Iterator[TextBatch]:
 
 def _parse(lines: bytes, first: int, path: Path, column: str) -> list[pa.Array]:
     """The texts of whole lines; an error names the line, where `first` is the first."""
-    import pyarrow as pa
+    from bytepair._internal.extras import pyarrow as pa
 
     try:
         return jsonl.parse(lines, column)
@@ -392,7 +392,7 @@ def _checked(documents: Column, path: Path, first: int, how: _How) -> Column:
 
 
 def _read_arrow(source: Any, column: str, name: str) -> Iterator[TextBatch]:
-    import pyarrow as pa
+    from bytepair._internal.extras import pyarrow as pa
 
     if isinstance(source, pa.Array):
         yield _column(source, name)
@@ -407,7 +407,7 @@ def _read_arrow(source: Any, column: str, name: str) -> Iterator[TextBatch]:
 
 def _read_stream(source: Any, column: str, name: str) -> Iterator[TextBatch]:
     """A stream of record batches, or of arrays (a column that is no table)."""
-    import pyarrow as pa
+    from bytepair._internal.extras import pyarrow as pa
 
     try:
         reader = pa.RecordBatchReader.from_stream(source)
@@ -422,7 +422,7 @@ def _read_stream(source: Any, column: str, name: str) -> Iterator[TextBatch]:
 
 def _imported(source: Any) -> Any:
     """An array, or a record batch as a table, out of an object with the Arrow interface."""
-    import pyarrow as pa
+    from bytepair._internal.extras import pyarrow as pa
 
     imported = pa.array(source)
     if pa.types.is_struct(imported.type):

@@ -51,9 +51,9 @@ class Input:
     @property
     def system(self) -> Any:
         """The Arrow file system. Arrow takes a while to import, so this is not said before."""
-        from pyarrow.fs import LocalFileSystem
+        from bytepair._internal.extras import pyarrow_fs as fs
 
-        return self.cloud or LocalFileSystem()
+        return self.cloud or fs.LocalFileSystem()
 
 
 @dataclass(frozen=True)
@@ -311,38 +311,38 @@ def _local(name: str, way_out: str) -> list[Input]:
 
 
 def _remote(url: str) -> list[Input]:
-    from pyarrow.fs import FileSelector, FileType, LocalFileSystem
+    from bytepair._internal.extras import pyarrow_fs as fs
 
     system, path = _file_system(url)
     prefix = url[: len(url) - len(path)] if url.endswith(path) else ""
     try:
         if any(mark in path for mark in "*?["):
             base = re.split(r"/[^/]*[*?\[]", path)[0]
-            found = system.get_file_info(FileSelector(base, recursive=True))
+            found = system.get_file_info(fs.FileSelector(base, recursive=True))
             chosen = [i for i in found if PurePosixPath(i.path).match(path)]
         else:
             chosen = [system.get_file_info(path)]
-            if chosen[0].type == FileType.Directory:
-                found = system.get_file_info(FileSelector(path, recursive=True))
+            if chosen[0].type == fs.FileType.Directory:
+                found = system.get_file_info(fs.FileSelector(path, recursive=True))
                 chosen = [info for info in found if is_listed(info.path)]
     except Exception as error:  # those of other file systems have no common base
         raise CorpusError(f"{url}: {error or type(error).__name__}") from error
-    files = sorted((i for i in chosen if i.type == FileType.File), key=lambda info: info.path)
+    files = sorted((i for i in chosen if i.type == fs.FileType.File), key=lambda info: info.path)
     if not files:
         raise CorpusError(f"there is no file at {url}")
     for info in files:
         kind_of(info.path)  # which raises if it is not read
-    cloud = None if isinstance(system, LocalFileSystem) else system
+    cloud = None if isinstance(system, fs.LocalFileSystem) else system
     return [Input(prefix + info.path, info.size, cloud, info.path) for info in files]
 
 
 def _file_system(url: str) -> tuple[Any, str]:
     """The Arrow file system of a URL, or that of fsspec where Arrow has none."""
-    import pyarrow as pa
-    from pyarrow.fs import FileSystem, FSSpecHandler, PyFileSystem
+    from bytepair._internal.extras import pyarrow as pa
+    from bytepair._internal.extras import pyarrow_fs as fs
 
     try:
-        found: tuple[Any, str] = FileSystem.from_uri(url)
+        found: tuple[Any, str] = fs.FileSystem.from_uri(url)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         try:
             import fsspec
@@ -350,7 +350,7 @@ def _file_system(url: str) -> tuple[Any, str]:
             other, path = fsspec.core.url_to_fs(url)
         except (ImportError, ValueError) as second:
             raise CorpusError(f"{url}: {error}; and fsspec says: {second}") from error
-        found = PyFileSystem(FSSpecHandler(other)), path
+        found = fs.PyFileSystem(fs.FSSpecHandler(other)), path
     except ImportError as error:  # Arrow asks huggingface_hub for hf://
         raise ImportError(
             f"to read {url}, install huggingface_hub: pip install 'bytepair[hub]'"

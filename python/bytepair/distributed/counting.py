@@ -131,7 +131,7 @@ def count_task(task: Task, root: Path, options: dict[str, Any], partitions: int)
     """Count the files of a task, unless that is done; write a row group for each partition."""
 
     def work(task: Task, folder: Path) -> dict[str, Any]:
-        import pyarrow.parquet as pq
+        from bytepair._internal.extras import pyarrow_parquet as pq
 
         counts = counting.count(Files(task.files), progress=False, **options)
         tables = list(divided(counts, task.number, partitions))
@@ -145,7 +145,7 @@ def count_task(task: Task, root: Path, options: dict[str, Any], partitions: int)
 
 def divided(counts: Counts, task: int, partitions: int) -> Iterator[pa.Table]:
     """The rows of counts by partition, each with the place where its pretoken was first seen."""
-    import pyarrow as pa
+    from bytepair._internal.extras import pyarrow as pa
 
     data, offsets, numbers = counts.core.columns()
     pretokens = pa.LargeBinaryArray.from_buffers(
@@ -189,7 +189,7 @@ def _put_together(
 
 def _reduced(root: Path, work: list[Task], partitions: int, *, ray: bool) -> Counts:
     """Add up the partitions and put the rows in order."""
-    import pyarrow as pa
+    from bytepair._internal.extras import pyarrow as pa
 
     said = list(tasks.marks(root, work))
     numbers = range(partitions)
@@ -210,8 +210,8 @@ def _reduced(root: Path, work: list[Task], partitions: int, *, ray: bool) -> Cou
 
 def reduce_partition(partition: int, root: Path, numbers: list[int]) -> pa.Table:
     """Add up one partition of all tasks."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    from bytepair._internal.extras import pyarrow as pa
+    from bytepair._internal.extras import pyarrow_parquet as pq
 
     pieces = [
         pq.ParquetFile(root / f"{number:06}" / "counts.parquet").read_row_group(partition)

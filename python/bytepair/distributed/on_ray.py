@@ -35,7 +35,7 @@ def check() -> None:
         ConnectionError: if the cluster that Ray would go to does not answer.
     """
     try:
-        import ray
+        from bytepair._internal.extras import ray
     except ImportError as error:
         raise ImportError("to use a cluster, install Ray: pip install 'bytepair[ray]'") from error
     if not ray.is_initialized():
@@ -52,7 +52,7 @@ def results(
         ConnectionError: if the cluster that Ray would go to does not answer.
     """
     check()
-    import ray
+    from bytepair._internal.extras import ray
 
     packed = [{"number": number, "item": pickle.dumps(item)} for number, item in enumerate(items)]
     if not packed:

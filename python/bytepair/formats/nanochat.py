@@ -138,9 +138,9 @@ def write(tokenizer: _core.Tokenizer, path: Path) -> None:
 
 def write_pickle(tokenizer: _core.Tokenizer, path: Path) -> None:
     """Write the pickle of a `tiktoken.Encoding`."""
-    from tiktoken import Encoding
+    from bytepair._internal.extras import tiktoken
 
-    encoding = Encoding(
+    encoding = tiktoken.Encoding(
         "rustbpe",
         pat_str=tokenizer.pattern,
         mergeable_ranks=tokenizer.mergeable_ranks(),

@@ -73,7 +73,7 @@ def is_name(name: str) -> bool:
     """Whether there is an encoding of that name, here or in tiktoken."""
     if name in ENCODINGS:
         return True
-    import tiktoken
+    from bytepair._internal.extras import tiktoken
 
     return name in tiktoken.list_encoding_names()
 
@@ -88,7 +88,7 @@ def of_name(name: str) -> Parts:
     """
     if (found := _on_this_machine(name)) is not None:
         return found
-    import tiktoken as library
+    from bytepair._internal.extras import tiktoken as library
 
     try:
         return tiktoken.of_encoding(library.get_encoding(name))

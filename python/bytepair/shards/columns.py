@@ -109,7 +109,7 @@ def _gathered(pieces: Iterator[tuple[Address, Any] | Left]) -> Iterator[TextColu
 def _encode_all(
     stream: Iterator[TextColumns | Left], job: ShardJob, threads: int | None
 ) -> Iterator[Encoded | Left]:
-    import pyarrow as pa
+    from bytepair._internal.extras import pyarrow as pa
 
     options = {"bos": job.values["bos"], "eos": job.values["eos"], "threads": threads}
     for item in stream:
@@ -129,7 +129,7 @@ def _encode_all(
 
 def _joined(columns: list[Any]) -> Any:
     """Columns of strings, small and large, as one."""
-    import pyarrow as pa
+    from bytepair._internal.extras import pyarrow as pa
 
     if len(columns) == 1:
         return columns[0]

@@ -192,7 +192,7 @@ class Arrow(Layout):
 
     def finish(self, written: Path, lengths: NDArray[np.int64], dtype: np.dtype[Any]) -> None:
         """Write the ids again, from a map of the file, as one batch of lists."""
-        import pyarrow as pa
+        from bytepair._internal.extras import pyarrow as pa
 
         ids = _mapped(written, dtype, 0, int(lengths.sum()))
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
@@ -216,7 +216,7 @@ class Arrow(Layout):
 
 
 def _lists(path: Path) -> pa.LargeListArray:
-    import pyarrow as pa
+    from bytepair._internal.extras import pyarrow as pa
 
     try:
         stream = pa.ipc.open_stream(pa.memory_map(str(path)))

@@ -171,7 +171,7 @@ class BulkMethods(_core.Tokenizer):
             >>> tok.encode_arrow(pyarrow.array(["hello!", None, ""])).to_pylist()
             [[259, 33], None, []]
         """
-        import pyarrow as pa
+        from bytepair._internal.extras import pyarrow as pa
 
         texts = _imported(array)
         chunks = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
@@ -365,7 +365,7 @@ def _padded(
 
 def _imported(source: Any) -> pa.Array | pa.ChunkedArray:
     """An array, or a chunked one, out of an object with the Arrow interface."""
-    import pyarrow as pa
+    from bytepair._internal.extras import pyarrow as pa
 
     if isinstance(source, pa.Array | pa.ChunkedArray):
         return source
@@ -395,7 +395,8 @@ def _lists(
 ) -> pa.ListArray | pa.LargeListArray:
     """An array of lists; where a text is not valid, a null, which has no ids."""
     import numpy as np
-    import pyarrow as pa
+
+    from bytepair._internal.extras import pyarrow as pa
 
     mask = None
     if valid is not None:

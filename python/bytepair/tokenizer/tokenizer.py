@@ -555,7 +555,7 @@ class Tokenizer(BulkMethods, ChatMethods):
             >>> tok.to_tiktoken().encode_ordinary("hello") == tok.encode("hello")
             True
         """
-        import tiktoken
+        from bytepair._internal.extras import tiktoken
 
         if asks := unspeakable(self.pattern):
             raise ValueError(f"tiktoken does not do what the pattern asks for: {asks}")

@@ -310,7 +310,7 @@ class Encoding:
 
     def _encode_only_native_bpe(self, text: str) -> list[int]:
         """Encode, split by the package `regex` instead of the core."""
-        import regex
+        from bytepair._internal.extras import regex
 
         pretokens = regex.findall(self._pat_str, text)
         return [id for pretoken in pretokens for id in self._encode_single_piece(pretoken)]
