@@ -438,7 +438,7 @@ mod tests {
             (r#"{"a":[1 2]}"#, "',' or ']' is expected at its byte 8"),
             (r#"{"a":1,}"#, "a key is expected at its byte 7"),
             (r#"{"a":-}"#, "a digit is expected at its byte 6"),
-            (r#"{"a":tru}"#, "a value is expected at its byte 5"),
+            (r#"{"a":trial}"#, "a value is expected at its byte 5"),
             (r#"{"a":"x"#, "'\"' is expected at its byte 7"),
             (r#"{"a":"\x"}"#, "a valid escape is expected at its byte 6"),
             (r#"{"a":"\u00g0"}"#, "a valid escape is expected at its byte 6"),
