@@ -75,9 +75,15 @@ def test_wrong_usage_is_one_line(
         ("convert tokenizer x --source-format foo", "there is no format 'foo'; there are bytepair"),
         ("convert tokenizer x.tiktoken", "Pass --lossy to write it all the same"),
         ("download --endpoint notaurl --dir d", "the endpoint 'notaurl' is no URL, such as http"),
-        ("train bad.txt -o new", "bad.txt is not UTF-8 at byte 1; repair it, or pass --errors replace"),
+        (
+            "train bad.txt -o new",
+            "bad.txt is not UTF-8 at byte 1; repair it, or pass --errors replace",
+        ),
         ("train --vocab-size 9 -o new", "--vocab-size 9 is too small"),
-        ("evaluate --against none --val bad.txt", "bytepair: bad.txt is not UTF-8 at byte 1\n"),
+        (
+            "evaluate --against none --val bad.txt",
+            "bytepair: bad.txt is not UTF-8 at byte 1; repair it\n",
+        ),
         ("encode missing.txt", "bytepair: missing.txt: No such file or directory\n"),
     ],
 )

@@ -187,8 +187,10 @@ def test_a_text_that_the_pattern_fails_on_costs_nothing_that_was_counted(tmp_pat
 @pytest.mark.parametrize("pause", [0.0, 0.01, 0.03])
 def test_a_command_that_is_pressed_several_times_saves(tmp_path: Path, pause: float) -> None:
     source, file = tmp_path / "text.jsonl", tmp_path / "partial.parquet"
-    line = '{"text": "' + " ".join(f"word{i}" for i in range(2000)) + '"}\n'
-    source.write_text(line * 5_000, encoding="utf-8")
+    # Words that are all new take the longest to count.
+    every = map("".join, itertools.product("abcdefgh", repeat=7))
+    lines = (" ".join(itertools.islice(every, 4096)) for _ in range(512))
+    source.write_text("".join(f'{{"text": "{line}"}}\n' for line in lines), encoding="utf-8")
     words = ["count", str(source), "-o", str(tmp_path / "c.parquet"), "--checkpoint", str(file)]
     program = (
         "import sys\nfrom bytepair import cli\nfrom bytepair.training import counting\n"

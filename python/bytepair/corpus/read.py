@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +17,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.progress import Position
-from bytepair.corpus import arrow, bounds, documents, jsonl
+from bytepair.corpus import arrow, bounds, documents
 from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.parquet import Heavy, open_parquet
-from bytepair.corpus.read_ahead import ahead
+from bytepair.corpus.read_ahead import ahead, check_stopped
 from bytepair.corpus.source import (
     Files,
     Input,
@@ -47,18 +46,6 @@ BATCH_CHARS: Final = 1 << 22
 BATCH_TEXTS: Final = 1 << 13
 BATCH_ROWS: Final = 1 << 10
 BATCH_BYTES: Final = 1 << 22
-PIECE_BYTES: Final = 1 << 24
-BLOCK_BYTES: Final = 1 << 20
-
-# A long text may be cut here without changing how a named pattern splits it: a pretoken ends before
-# a space that anything but white space precedes, and between a letter or digit and punctuation or a
-# newline. These are such of those places as bytes tell: white space beyond ASCII has none of the
-# first bytes in the first line, and what has those in the last is a Chinese character.
-_CUT: Final = re.compile(
-    rb"(?:[!-~]|[\xc3-\xe0\xe4-\xf4][\x80-\xbf]+)(?= )"
-    rb"|[A-Za-z0-9](?=[\n.,])"
-    rb"|[\xe5-\xe8][\x80-\xbf]{2}(?=[\n.,]|\xe3\x80[\x81\x82]|\xef\xbc\x8c)"
-)
 
 
 @dataclass(frozen=True)
@@ -93,7 +80,6 @@ def read_batches(
     *,
     column: str = "text",
     limits: Limits | None = None,
-    may_cut: bool = False,
     errors: Errors = "strict",
     position: Position | None = None,
     max_document_bytes: int = DOCUMENT_BYTES,
@@ -104,14 +90,11 @@ def read_batches(
         source: what `bytepair.corpus.source` says a source is.
         column: the column of a table, or the field of a json object, that holds the text.
         limits: how much to read; None means all.
-        may_cut: whether a long text file may be read in pieces, which changes nothing for the
-            named split patterns, but might for others.
         errors: what to do with bytes of files and of Arrow data that are not UTF-8: `"strict"`
             leaves an error, at the latest to whoever takes the documents; `"replace"` puts U+FFFD
             in their place, as Python does.
         position: is told which part of the files is read.
-        max_document_bytes: a longer document of a file is an error. It does not hold for one that
-            may be read in pieces.
+        max_document_bytes: a longer document of a file is an error.
 
     Raises:
         CorpusError: if there is nothing to read, or a file cannot be read as what its ending says
@@ -123,7 +106,7 @@ def read_batches(
         [['one text', 'another']]
     """
     position = position or Position()
-    how = _How(column, may_cut, errors, max_document_bytes, position)
+    how = _How(column, errors, max_document_bytes, position)
     stream = _open(source, how)
     if errors == "replace":
         stream = (_replaced(batch) for batch in stream)
@@ -135,7 +118,6 @@ class _How:
     """How files are read; the fields are the arguments of `batches`."""
 
     column: str
-    may_cut: bool
     errors: Errors
     max_document_bytes: int
     position: Position
@@ -217,13 +199,7 @@ def _read_file(file: Input, how: _How) -> Iterator[TextBatch]:
     if file.cloud is not None:
         return _read_cloud(file, how)
     path = Path(file.path)
-    match kind_of(path):
-        case "parquet":
-            return _read_parquet(path, how)
-        case "jsonl":
-            return _read_jsonl(path, how)
-        case "text":
-            return _read_text(path, how)
+    return (_read_parquet if kind_of(path) == "parquet" else _read_by_core)(path, how)
 
 
 def _read_cloud(file: Input, how: _How) -> Iterator[TextBatch]:
@@ -233,76 +209,19 @@ def _read_cloud(file: Input, how: _How) -> Iterator[TextBatch]:
         yield _column(rows.texts, f"{file.name}, from row {rows.first} on")
 
 
-def _stream(path: Path) -> Any:
-    """A readable stream over a file, decompressed by its ending."""
-    return _stream_of(path)[0]
-
-
-def _stream_of(path: Path) -> tuple[Any, Any]:
-    """A readable stream over a file, decompressed by its ending, and the file below it."""
-    compression = compression_of(path)
-    if compression is None:
-        file = path.open("rb")
-        return file, file
-    from bytepair._internal.extras import pyarrow as pa
-
-    file = pa.OSFile(str(path))
-    return pa.CompressedInputStream(file, compression), file
-
-
-def _blocks(path: Path, how: _How) -> Iterator[bytes]:
-    """The bytes of a file, decompressed by its ending, a few megabytes at a time."""
-    whole = max(path.stat().st_size, 1)
-    stream, file = _stream_of(path)
-    with stream:
-        for block in bounds.blocks(stream, PIECE_BYTES, Expansion(str(path), whole)):
-            how.position.within(file.tell() / whole)
-            yield block
-
-
-def _read_text(path: Path, how: _How) -> Iterator[TextBatch]:
-    """One text file is one document, in pieces if it is long and may be cut."""
-    if how.may_cut:
-        yield from _read_pieces(path, how)
-        return
-    text = bounds.whole(_blocks(path, how), how.max_document_bytes)
-    if text is None:
-        raise CorpusError(f"{path}: {bounds.too_long(how.max_document_bytes)}")
-    yield [_decode(text, path, 0, how.errors)]
-
-
-def _read_pieces(path: Path, how: _How) -> Iterator[TextBatch]:
-    done, rest = 0, b""
-    for block in _blocks(path, how):
-        piece = rest + block
-        known = max(len(rest) - 8, 0)  # what may be cut before it was cut already
-        cut = _last_cut(piece, known) if len(block) == PIECE_BYTES else len(piece)
-        rest = piece[cut:]
-        if len(rest) > how.max_document_bytes:
-            raise CorpusError(f"{path}: {bounds.too_long(how.max_document_bytes)}")
-        if cut:
-            yield [_decode(piece[:cut], path, done, how.errors)]
-        done += cut
-    if rest or not done:
-        yield [_decode(rest, path, done, how.errors)]
-
-
-def _last_cut(piece: bytes, first: int = 0) -> int:
-    """The last place from `first` on at which a piece may be cut; 0 if there is none."""
-    for start in range(max(0, len(piece) - 4096), max(first - 4096, -1), -4096):
-        cuts = [found.end() for found in _CUT.finditer(piece, start, start + 4098)]
-        if cuts:
-            return cuts[-1]
-    return 0
-
-
-def _decode(piece: bytes, path: Path, before: int, errors: Errors) -> str:
-    try:
-        return piece.decode(errors=errors)
-    except UnicodeDecodeError as error:
-        raise CorpusError(
-            f'{path} is not UTF-8 at byte {before + error.start}; pass errors="replace" to go on'
-        ) from None
+def _read_by_core(path: Path, how: _How) -> Iterator[TextBatch]:
+    """The documents of a text or jsonl file, plain or compressed."""
+    size = max(path.stat().st_size, 1)
+    reader = _core.DocumentReader(
+        [(path, kind_of(path), compression_of(path))], how.column, errors=how.errors,
+        bounds=bounds.block_bounds(how.max_document_bytes, BATCH_BYTES),
+    )  # fmt: skip
+    for _, _, row, data, offsets, _ in reader:
+        check_stopped()
+        for _, total in reader.take_expanded():
+            Expansion(str(path), size).reach(total)
+        how.position.within(reader.packed / size)
+        yield Column(data, offsets, f"{path}, from row {row} on")
 
 
 def _read_parquet(path: Path, how: _How) -> Iterator[TextBatch]:
@@ -330,8 +249,10 @@ def _read_rows(found: _core.TextRows, path: Path, how: _How) -> Iterator[TextBat
 def _read_parquet_by_arrow(path: Path, how: _How) -> Iterator[TextBatch]:
     from bytepair._internal.extras import pyarrow as pa
 
-    packed = compression_of(path) is not None
-    source = _stream(path) if packed else pa.OSFile(str(path))
+    compression = compression_of(path)
+    packed, source = compression is not None, pa.OSFile(str(path))
+    if packed:
+        source = pa.CompressedInputStream(source, compression)
     name = None if packed else str(path)
     expansion = Expansion(str(path), path.stat().st_size)
     with open_parquet(source, expansion, packed=packed, path=name) as file:
@@ -343,38 +264,6 @@ def _read_parquet_by_arrow(path: Path, how: _How) -> Iterator[TextBatch]:
             how.position.within((row + len(texts)) / max(file.metadata.num_rows, 1))
             yield _checked(_column(texts, f"{path}, from row {row} on"), path, row, how)
             row += len(texts)
-
-
-def _read_jsonl(path: Path, how: _How) -> Iterator[TextBatch]:
-    rows = nulls = 0
-    line = 1
-    for lines in bounds.whole_lines(_blocks(path, how), how.max_document_bytes):
-        if isinstance(lines, int):
-            reason = bounds.too_long(how.max_document_bytes, lines)
-            raise CorpusError(f"{path}, line {line}: {reason}")
-        for texts in _parse(lines, line, path, how.column):
-            yield _checked(_column(texts, f"{path}, from object {rows} on"), path, rows, how)
-            rows += len(texts)
-            nulls += texts.null_count
-        line += lines.count(b"\n")
-    if rows and nulls == rows:
-        raise CorpusError(f"{path}: no object has a field {how.column!r} with a text")
-
-
-def _parse(lines: bytes, first: int, path: Path, column: str) -> list[pa.Array]:
-    """The texts of whole lines; an error names the line, where `first` is the first."""
-    from bytepair._internal.extras import pyarrow as pa
-
-    try:
-        return jsonl.parse(lines, column)
-    except pa.ArrowInvalid as error:
-        for number, line in enumerate(lines.splitlines(), first):
-            try:
-                jsonl.parse(line, column)
-            except pa.ArrowInvalid as reason:
-                what = str(reason).removesuffix(" in row 0")
-                raise CorpusError(f"{path}, line {number}: {what}") from None
-        raise CorpusError(f"{path}, from line {first} on: {error}") from None
 
 
 def _checked(documents: Column, path: Path, first: int, how: _How) -> Column:

@@ -189,12 +189,10 @@ class CountJob:
 
     def _add_stream(self, source: Resolved, progress: _Progress, bar: Bar) -> None:
         """Read a source and count it, batch by batch."""
-        named = self.pattern in _core.PATTERNS.values()
         batches = read_batches(
             source,
             column=self.column,
             limits=None if self._is_unlimited() else self.limits,
-            may_cut=self._is_unlimited() and named,
             errors=self.errors,
             position=progress.position,
             max_document_bytes=self.max_document_bytes,
