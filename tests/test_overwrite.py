@@ -87,7 +87,7 @@ def test_train_keeps_what_is_there_and_what_it_made(tmp_path: Path) -> None:
         assert bytepair.load(tmp_path / "tokenizer") == first
         assert bytepair.load(tmp_path / "tokenizer-2").vocab_size == 267
     assert "tokenizer-3" in run(*words, "268", cwd=tmp_path, code=1)
-    assert run(*words, "268", "--overwrite", cwd=tmp_path) == ""
+    assert run(*words, "268", "--force", cwd=tmp_path) == ""
     assert bytepair.load(tmp_path / "tokenizer").vocab_size == 268
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "a.txt", "tokenizer", "tokenizer-2", "tokenizer-3"
@@ -102,10 +102,10 @@ def test_convert_asks(tmp_path: Path) -> None:
     error = run("convert", "other.bytepair", "tokenizer.json", cwd=tmp_path, code=1)
     assert error == (
         "bytepair: tokenizer.json holds something else than this tokenizer, which would be lost; "
-        "pass --overwrite to replace it, or choose another place\n"
+        "pass --force to replace it, or choose another place\n"
     )
     assert bytepair.load(tmp_path / "tokenizer.json") == ONE
-    run("convert", "other.bytepair", "tokenizer.json", "--overwrite", cwd=tmp_path)
+    run("convert", "other.bytepair", "tokenizer.json", "--force", cwd=tmp_path)
     assert bytepair.load(tmp_path / "tokenizer.json") == OTHER
 
 

@@ -33,7 +33,7 @@ from bytepair.cli import option
     is_flag=True,
     help="Give the tokens the ids that run.c of llama2.c expects; texts are to be encoded again.",
 )
-@option.overwrite
+@option.force
 @click.option("--lossy", is_flag=True, help="Leave out what cannot be read or written.")
 @click.option("--allow-pickle", is_flag=True, help="Read tokenizer.pkl; no code in it is run.")
 @click.option("--revision", help="The commit, tag or branch of owner/name.")

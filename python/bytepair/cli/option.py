@@ -264,8 +264,8 @@ def sharding(*, bos: bool) -> Callable[[Decorated], Decorated]:
 ROLES: Final = {
     "bos_token": "bos", "eos_token": "eos", "pad_token": "pad", "eot_token": "end_of_turn",
 }  # fmt: skip
-overwrite = click.option(
-    "--overwrite", is_flag=True, help="Replace another tokenizer that is there."
+force = click.option(
+    "--force", "overwrite", is_flag=True, help="Replace another tokenizer that is there."
 )
 ray = click.option("--ray", is_flag=True, help="Let a Ray cluster do the work.")
 

@@ -37,7 +37,7 @@ SENTENCE = "Hello, how art thou? 1234 times — 你好，世界! Привет, �
     help="Ids in all.  [default: 65536, or 8192 for the sample text]",
 )
 @click.option("--out", "-o", type=option.FOLDER, default="tokenizer", help="The folder to write.")
-@option.overwrite
+@option.force
 @click.option(
     "--pattern", help=f"{option.PATTERN_HELP}  [default: nanochat, or that of the counts]"
 )
@@ -69,7 +69,7 @@ def train(
     if (out / "tokenizer.bytepair").exists() and not overwrite:
         click.echo(
             f"bytepair: {out} holds a tokenizer; if this training gives another one, that is saved "
-            "beside it (--overwrite replaces it)",
+            "beside it (--force replaces it)",
             err=True,
         )
     default_size = 65536 if source else SAMPLE_VOCAB_SIZE
@@ -101,7 +101,7 @@ def train(
     if path.parent != out:
         click.echo(
             f"bytepair: {out} holds another tokenizer, which is kept; the new one is in "
-            f"{path.parent}; --overwrite replaces what is there",
+            f"{path.parent}; --force replaces what is there",
             err=True,
         )
         sys.exit(1)
