@@ -8,7 +8,9 @@ every id. `verify_merges` follows the merges of a vocabulary, whoever trained it
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from bytepair import _core
 from bytepair._internal.progress import Bar, Callback
@@ -60,17 +62,9 @@ def resume(
     options = TrainOptions(
         vocab_size, ties=ties, min_count=min_count, max_token_bytes=max_token_bytes
     )
+    options = with_denominator(options, counts)
     with Bar(progress) as bar:
-        model = _core.resume(
-            tokenizer,
-            counts.core,
-            with_denominator(options, counts),
-            on_progress=lambda done, total: bar.update("merge", done, total, "merges"),
-        )
-        grown = Tokenizer(model)
-        learnt = grown.vocab_size - tokenizer.vocab_size
-        bar.update("merge", learnt, learnt, "merges")
-    return grown._with_roles_of(tokenizer)
+        return _grown(tokenizer, partial(_core.resume, tokenizer, counts.core, options), bar)
 
 
 def extend(
@@ -125,16 +119,16 @@ def extend(
         else:
             counts = CountJob(source, tokenizer.pattern, threads=threads, column=column).run(bar)
         _check_pattern(tokenizer, counts)
-        model = _core.extend(
-            tokenizer,
-            counts.core,
-            extra,
-            with_denominator(options, counts),
-            on_progress=lambda done, total: bar.update("merge", done, total, "merges"),
-        )
-        grown = Tokenizer(model)
-        learnt = grown.vocab_size - tokenizer.vocab_size
-        bar.update("merge", learnt, learnt, "merges")
+        options = with_denominator(options, counts)
+        return _grown(tokenizer, partial(_core.extend, tokenizer, counts.core, extra, options), bar)
+
+
+def _grown(tokenizer: Tokenizer, learn: Callable[..., _core.Model], bar: Bar) -> Tokenizer:
+    """The tokenizer with more merges, and the roles that it had."""
+    model = learn(on_progress=lambda done, total: bar.update("merge", done, total, "merges"))
+    grown = Tokenizer(model)
+    learnt = grown.vocab_size - tokenizer.vocab_size
+    bar.update("merge", learnt, learnt, "merges")
     return grown._with_roles_of(tokenizer)
 
 
