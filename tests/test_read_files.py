@@ -120,3 +120,26 @@ def test_a_count_of_files_goes_on_from_its_checkpoint(
         assert bytepair.load_counts(file).text_bytes <= expected.text_bytes
     assert bytepair.count(folder, checkpoint=file) == expected
     assert bytepair.count(folder, checkpoint=file) == expected
+
+
+def test_files_of_a_cloud_are_read_as_those_of_this_machine(tmp_path: Path) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    contents = {
+        "a.txt": b"one two",
+        "b.jsonl": b'{"text": "three"}\n{"text": "four"}\n',
+        "c.jsonl.gz": gzip.compress(b'{"text": "five"}\n'),
+        "d.txt": b"broken \xff",
+    }
+    memory = fsspec.filesystem("memory")
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+        memory.pipe(f"/here/{name}", content)
+    whole = [f"memory://here/{name}" for name in contents]
+    local = [tmp_path / name for name in contents]
+    counted = bytepair.count(files=whole, pattern="gpt2", errors="replace")
+    assert counted.items() == bytepair.count(local, pattern="gpt2", errors="replace").items()
+    with pytest.raises(CorpusError, match=r"^memory://here/d\.txt .* at byte 7"):
+        bytepair.count(files=whole, pattern="gpt2")
+    memory.pipe("/here/e.jsonl", b'{"text": "a"}\n\n\n7\n')
+    with pytest.raises(CorpusError, match=r"^memory://here/e\.jsonl, line 4: .* not a JSON object"):
+        bytepair.count("memory://here/e.jsonl", pattern="gpt2")

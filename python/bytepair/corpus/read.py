@@ -108,8 +108,6 @@ def read_batches(
     position = position or Position()
     how = _How(column, errors, max_document_bytes, position)
     stream = _open(source, how)
-    if errors == "replace":
-        stream = (_replaced(batch) for batch in stream)
     return stream if limits is None else _limited(stream, limits, position)
 
 
@@ -143,8 +141,10 @@ def _open(source: Source | Resolved, how: _How) -> Iterator[TextBatch]:
     if isinstance(found, Texts):
         return _read_texts(found.texts)
     if is_arrow(found.data):
-        return _read_arrow(found.data, how.column, "the Arrow data")
-    return _read_columns(found.data, how.column)
+        columns = _read_arrow(found.data, how.column, "the Arrow data")
+    else:
+        columns = _read_columns(found.data, how.column)
+    return (_repaired(column, how) for column in columns)
 
 
 # ---------------------------------------------------------------------------- texts
@@ -166,7 +166,7 @@ def _read_texts(texts: Iterable[Any]) -> Iterator[TextBatch]:
         yield batch
 
 
-def _read_columns(columns: Iterable[Any], column: str) -> Iterator[TextBatch]:
+def _read_columns(columns: Iterable[Any], column: str) -> Iterator[Column]:
     """The columns of an iterable of Arrow data."""
     for index, data in enumerate(columns):
         if not is_arrow(data):
@@ -196,10 +196,9 @@ def _named(file: Input, error: Exception) -> str:
 
 
 def _read_file(file: Input, how: _How) -> Iterator[TextBatch]:
-    if file.cloud is not None:
-        return _read_cloud(file, how)
-    path = Path(file.path)
-    return (_read_parquet if kind_of(path) == "parquet" else _read_by_core)(path, how)
+    if kind_of(file.path) != "parquet":
+        return _read_by_core(file, how)
+    return _read_parquet(Path(file.path), how) if file.cloud is None else _read_cloud(file, how)
 
 
 def _read_cloud(file: Input, how: _How) -> Iterator[TextBatch]:
@@ -209,19 +208,22 @@ def _read_cloud(file: Input, how: _How) -> Iterator[TextBatch]:
         yield _column(rows.texts, f"{file.name}, from row {rows.first} on")
 
 
-def _read_by_core(path: Path, how: _How) -> Iterator[TextBatch]:
-    """The documents of a text or jsonl file, plain or compressed."""
-    size = max(path.stat().st_size, 1)
+def _read_by_core(file: Input, how: _How) -> Iterator[TextBatch]:
+    """The documents of a text or jsonl file, plain or compressed, here or in a cloud."""
+    name, source = file.path, None
+    if file.cloud is not None:
+        name, source = file.name, file.cloud.open_input_stream(file.path, compression=None)
     reader = _core.DocumentReader(
-        [(path, kind_of(path), compression_of(path))], how.column, errors=how.errors,
+        [(name, kind_of(file.path), compression_of(file.path))], how.column, errors=how.errors,
         bounds=bounds.block_bounds(how.max_document_bytes, BATCH_BYTES),
+        source=source, size=file.size,
     )  # fmt: skip
     for _, _, row, data, offsets, _ in reader:
         check_stopped()
         for _, total in reader.take_expanded():
-            Expansion(str(path), size).reach(total)
-        how.position.within(reader.packed / size)
-        yield Column(data, offsets, f"{path}, from row {row} on")
+            Expansion(name, file.size).reach(total)
+        how.position.within(reader.packed / max(file.size, 1))
+        yield Column(data, offsets, f"{name}, from row {row} on")
 
 
 def _read_parquet(path: Path, how: _How) -> Iterator[TextBatch]:
@@ -266,21 +268,21 @@ def _read_parquet_by_arrow(path: Path, how: _How) -> Iterator[TextBatch]:
             row += len(texts)
 
 
-def _checked(documents: Column, path: Path, first: int, how: _How) -> Column:
-    """Documents of a file, of which none is too long."""
+def _checked(documents: Column, path: Path, first: int, how: _How) -> TextBatch:
+    """Documents of a file, of which none is too long, repaired if that is asked for."""
     import numpy as np
 
     sizes = np.diff(documents.offsets)
     for row in np.flatnonzero(sizes > how.max_document_bytes).tolist():
         reason = bounds.too_long(how.max_document_bytes, int(sizes[row]))
         raise CorpusError(f"{path}, row {first + row}: {reason}")
-    return documents
+    return _repaired(documents, how)
 
 
 # ---------------------------------------------------------------------------- Arrow
 
 
-def _read_arrow(source: Any, column: str, name: str) -> Iterator[TextBatch]:
+def _read_arrow(source: Any, column: str, name: str) -> Iterator[Column]:
     from bytepair._internal.extras import pyarrow as pa
 
     if isinstance(source, pa.Array):
@@ -294,7 +296,7 @@ def _read_arrow(source: Any, column: str, name: str) -> Iterator[TextBatch]:
         yield from _read_arrow(_imported(source), column, name)
 
 
-def _read_stream(source: Any, column: str, name: str) -> Iterator[TextBatch]:
+def _read_stream(source: Any, column: str, name: str) -> Iterator[Column]:
     """A stream of record batches, or of arrays (a column that is no table)."""
     from bytepair._internal.extras import pyarrow as pa
 
@@ -374,14 +376,14 @@ def strings(column: Column, errors: Errors = "strict") -> list[str]:
     return texts
 
 
-def _replaced(batch: TextBatch) -> TextBatch:
-    """The batch without bytes that are not UTF-8."""
-    if isinstance(batch, list):
-        return batch
-    starts = batch.offsets[:-1][batch.offsets[:-1] < len(batch.data)]
-    within = (batch.data[starts] & 0xC0) == 0x80
+def _repaired(column: Column, how: _How) -> TextBatch:
+    """The column with U+FFFD in the place of bytes that are not UTF-8, if that is asked for."""
+    if how.errors == "strict":
+        return column
+    starts = column.offsets[:-1][column.offsets[:-1] < len(column.data)]
+    within = (column.data[starts] & 0xC0) == 0x80
     with contextlib.suppress(UnicodeDecodeError):
-        batch.data[batch.offsets[0] : batch.offsets[-1]].tobytes().decode()
+        column.data[column.offsets[0] : column.offsets[-1]].tobytes().decode()
         if not within.any():
-            return batch
-    return strings(batch, "replace")
+            return column
+    return strings(column, "replace")
