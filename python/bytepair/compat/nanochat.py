@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bytepair.compat import tiktoken
-from bytepair.errors import ConversationError, FileFormatError, FormatError, VocabularyError
+from bytepair.errors import ConversationError, VocabularyError
 from bytepair.formats import nanochat
-from bytepair.formats.files import FILE_NAME
 from bytepair.tokenizer import Tokenizer, load
 from bytepair.tokenizer.display import show
 from bytepair.training import NANOCHAT_SPECIAL_TOKENS, train
@@ -76,7 +75,7 @@ class RustBPETokenizer:
     def from_directory(
         cls, tokenizer_dir: str | os.PathLike[str], *, allow_pickle: bool = False
     ) -> RustBPETokenizer:
-        """Read a tokenizer from a folder.
+        """Read a tokenizer from a folder, as `bytepair.load` does.
 
         Args:
             tokenizer_dir: the folder.
@@ -87,20 +86,7 @@ class RustBPETokenizer:
             FileFormatError: if there is only a pickle and it is not allowed, or holds other things
                 than an encoding.
         """
-        folder = Path(tokenizer_dir)
-        if (folder / FILE_NAME).exists():
-            return cls(load(folder), "<|bos|>")
-        if not (folder / PICKLE_NAME).exists():
-            raise FileNotFoundError(
-                f"there is no tokenizer in {folder}; train one and save it there"
-            )
-        if not allow_pickle:
-            raise FileFormatError(
-                f"{folder} holds only {PICKLE_NAME}; pass allow_pickle=True to take the values of "
-                "the encoding out of it (no code in it is run), and save it to have them in a file "
-                "of their own"
-            )
-        return cls(read_pickle(folder / PICKLE_NAME), "<|bos|>")
+        return cls(load(Path(tokenizer_dir), allow_pickle=allow_pickle), "<|bos|>")
 
     @classmethod
     def from_pretrained(cls, tiktoken_name: str) -> RustBPETokenizer:
@@ -183,24 +169,6 @@ class RustBPETokenizer:
     ) -> str:
         """Show ids on a terminal, green where the mask is 1 and red where it is 0."""
         return show(self.tokenizer, ids, mask, with_ids=with_token_id, before_id="|")
-
-
-# ---------------------------------------------------------------------------- pickles
-
-
-def read_pickle(path: str | os.PathLike[str]) -> tiktoken.Encoding:
-    """Take the values of an encoding out of a pickle that nanochat wrote.
-
-    Raises:
-        FileFormatError: if the pickle holds anything else; none of it is run.
-    """
-    try:
-        values = nanochat.values(Path(path).read_bytes())
-    except FormatError as error:
-        raise FormatError(str(path), error.reason) from None
-    if isinstance(values, str):
-        return tiktoken.get_encoding(values)
-    return tiktoken.Encoding(**values)
 
 
 # ---------------------------------------------------------------------------- folders

@@ -30,16 +30,10 @@ Token: TypeAlias = dict[str, Any]
 
 
 def read(document: dict[str, Any], asked: Asked) -> dict[str, Token]:
-    """The added tokens of a document by their text.
-
-    Raises:
-        FormatError: if a rule is broken.
-        UnsupportedError: if they would not be found in the same places here.
-    """
+    """The added tokens of a document by their text."""
     found: dict[str, Token] = {}
     listed = document.get("added_tokens")
-    entries = typed([] if listed is None else listed, list, "added_tokens")
-    for number, entry in enumerate(entries):
+    for number, entry in enumerate(typed([] if listed is None else listed, list, "added_tokens")):
         place = f"added_tokens[{number}]"
         token = typed(entry, dict, place)
         name = typed(token.get("content"), str, f"{place}.content")
@@ -97,20 +91,16 @@ def check_ids(added: dict[str, Token], ids: dict[str, int], size: int) -> None:
         added: the added tokens.
         ids: the ids of those of them that the vocabulary has.
         size: how many entries the vocabulary has.
-
-    Raises:
-        FormatError: if one has another id.
     """
-    largest = -1
+    following = size
     for number, (name, token) in enumerate(added.items()):
-        id = token["id"]
-        given = ids.get(name, max(size, largest + 1))
+        id, given = token["id"], ids.get(name, following)
         if given != id:
             raise FormatError(
                 f"added_tokens[{number}].id",
                 f"{name!r} has the id {id} here, and would be given {given}",
             )
-        largest = max(largest, id)
+        following = max(following, id + 1)
 
 
 def note(added: dict[str, Token]) -> dict[str, str]:

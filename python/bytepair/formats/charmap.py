@@ -47,11 +47,11 @@ def to_bytes(characters: str) -> bytes | None:
 
 def lookalikes(tokenizer: _core.Tokenizer) -> list[str]:
     """The special tokens whose names an ordinary token has, when it is written as characters."""
-    return [name for name in tokenizer.special_tokens if _is_token(to_bytes(name), tokenizer)]
+    ranks = tokenizer.mergeable_ranks()
+    return [name for name in tokenizer.special_tokens if to_bytes(name) in ranks]
 
 
-def _is_token(token: bytes | None, tokenizer: _core.Tokenizer) -> bool:
-    try:
-        return token is not None and tokenizer.token_id(token) >= 0
-    except KeyError:
-        return False
+def lost_twins(tokenizer: _core.Tokenizer) -> list[str]:
+    """That there are such, in the words of `Tokenizer.export_losses`."""
+    twins = lookalikes(tokenizer)
+    return [f"special tokens that look like ordinary ones, such as {twins[0]!r}"] if twins else []

@@ -30,12 +30,7 @@ NOTE: Final = "huggingface.config"
 
 
 def read(folder: Path, parts: Parts, asked: Asked) -> dict[str, str]:
-    """Notes of the files in a folder; those that are not there say nothing.
-
-    Raises:
-        FormatError: if one breaks a rule.
-        UnsupportedError: if the configuration adds tokens that `tokenizer.json` does not have.
-    """
+    """Notes of the files in a folder; those that are not there say nothing."""
     notes = _roles(_object(folder, MAP), MAP)
     if (folder / CONFIG).is_file():
         config = _object(folder, CONFIG)
@@ -59,9 +54,8 @@ def read(folder: Path, parts: Parts, asked: Asked) -> dict[str, str]:
 
 def _object(folder: Path, name: str) -> dict[str, Any]:
     """The object in a file; an empty one if there is no file."""
-    if not (folder / name).is_file():
-        return {}
-    return typed(parse_json(read_file(folder / name), name), dict, name)
+    file = folder / name
+    return typed(parse_json(read_file(file), name), dict, name) if file.is_file() else {}
 
 
 def _roles(config: dict[str, Any], file: str) -> dict[str, str]:
@@ -77,29 +71,23 @@ def _roles(config: dict[str, Any], file: str) -> dict[str, str]:
 
 def _check(config: dict[str, Any], parts: Parts, asked: Asked) -> None:
     """`transformers` adds the tokens that are listed here; they must be those we have."""
-    place = f"{CONFIG}: added_tokens_decoder"
-    listed = typed(config.get("added_tokens_decoder") or {}, dict, place)
+    decoder = f"{CONFIG}: added_tokens_decoder"
+    listed = typed(config.get("added_tokens_decoder") or {}, dict, decoder)
     strips = marks(parts.pattern).strips
     for id, entry in listed.items():
-        token = typed(entry, dict, f"{place}[{id}]")
+        place = f"{decoder}[{id}]"
+        token = typed(entry, dict, place)
+        if asked.lossy:
+            continue
         name = token.get("content")
-        if isinstance(name, str) and str(parts.special_tokens.get(name)) == id:
-            added_tokens.check_alone(name, token, f"{place}[{id}]", asked)
-            _check_strips(int(id), token, strips, f"{place}[{id}]", asked)
-        elif not asked.lossy:
-            raise UnsupportedError(
-                f"{place}[{id}]", f"{name!r} is not in tokenizer.json with this id"
-            )
-
-
-def _check_strips(
-    id: int, token: dict[str, Any], strips: dict[str, list[int]], place: str, asked: Asked
-) -> None:
-    """`transformers` takes these flags; they must be those of `tokenizer.json`."""
-    for side in STRIPS:
-        here = token.get(side)
-        if here is not None and bool(here) != (id in strips.get(side, [])) and not asked.lossy:
-            raise UnsupportedError(f"{place}.{side}", f"it is {here!r}, unlike in tokenizer.json")
+        if not isinstance(name, str) or str(parts.special_tokens.get(name)) != id:
+            raise UnsupportedError(place, f"{name!r} is not in tokenizer.json with this id")
+        added_tokens.check_alone(name, token, place, asked)
+        for side in STRIPS:
+            here = token.get(side)
+            if here is not None and bool(here) != (int(id) in strips.get(side, [])):
+                why = f"it is {here!r}, unlike in tokenizer.json"
+                raise UnsupportedError(f"{place}.{side}", why)
 
 
 # ---------------------------------------------------------------------------- writing

@@ -10,6 +10,7 @@ from __future__ import annotations
 import filecmp
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -34,11 +35,13 @@ def check(
     Raises:
         OverwriteError: if a file would be replaced that is not of the same tokenizer.
     """
-    if not path.exists():
+    replaced = _replaced(path, write) if path.exists() else None
+    if replaced is None:
         return
-    replaced = _replaced(path, write)
-    if replaced is not None and not _is_same(tokenizer, path, read):
-        raise OverwriteError(replaced)
+    with suppress(ValueError, OSError):  # what cannot be read is another one
+        if _core.Tokenizer(read(path)).fingerprint == tokenizer.fingerprint:
+            return
+    raise OverwriteError(replaced)
 
 
 def _replaced(path: Path, write: Callable[[Path], object]) -> Path | None:
@@ -53,11 +56,3 @@ def _replaced(path: Path, write: Callable[[Path], object]) -> Path | None:
             if old.exists() and not (old.is_file() and filecmp.cmp(file, old, shallow=False)):
                 return old
     return None
-
-
-def _is_same(tokenizer: _core.Tokenizer, path: Path, read: Callable[[Path], _core.Model]) -> bool:
-    """Whether the tokenizer that is there is equal; what cannot be read is another one."""
-    try:
-        return _core.Tokenizer(read(path)).fingerprint == tokenizer.fingerprint
-    except (ValueError, OSError):
-        return False

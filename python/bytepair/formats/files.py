@@ -1,8 +1,8 @@
 """Files in and out: nothing that a stranger wrote is trusted, nothing is written by halves.
 
-Reading takes a whole regular file, or numbers and strings from its bytes one by one; a length that
-goes beyond the end is an error with the offset. Writing goes to another name, which is synced and
-renamed.
+Reading takes a whole regular file, or numbers and strings from its bytes one by one. What breaks a
+rule is a `FormatError` with its place, such as the offset of a length that goes beyond the end.
+Writing goes to another name, which is synced and renamed.
 """
 
 from __future__ import annotations
@@ -27,11 +27,7 @@ _T = TypeVar("_T")
 
 
 def read_file(path: Path, most: int = -1) -> bytes:
-    """Read a regular file, or its beginning; pipes and devices, which may never end, are refused.
-
-    Raises:
-        FormatError: if it is something else than a file.
-    """
+    """Read a regular file, or its beginning; pipes and devices may never end, and are refused."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise FormatError(str(path), "this is not a regular file")
     with path.open("rb") as file:
@@ -39,11 +35,7 @@ def read_file(path: Path, most: int = -1) -> bytes:
 
 
 def parse_json(data: bytes, place: str) -> Any:
-    """Parse JSON strictly: UTF-8, no name twice in an object, no depth that breaks the parser.
-
-    Raises:
-        FormatError: if a rule is broken.
-    """
+    """Parse JSON strictly: UTF-8, no name twice in an object, no depth that breaks the parser."""
     try:
         return json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_number)
     except RecursionError:
@@ -68,11 +60,7 @@ def _number(name: str) -> Any:
 
 
 def typed(value: Any, kind: type[_T], place: str) -> _T:
-    """A value from JSON, of one type; a bool is no int.
-
-    Raises:
-        FormatError: if it is of another type, or text that cannot be UTF-8.
-    """
+    """A value from JSON, of one type; a bool is no int, and a text can be UTF-8."""
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         found = type(value).__name__
         raise FormatError(place, f"{kind.__name__} is expected, not {found}")
@@ -85,11 +73,7 @@ def typed(value: Any, kind: type[_T], place: str) -> _T:
 
 
 def id_of(value: Any, place: str) -> int:
-    """A value from JSON as an id.
-
-    Raises:
-        FormatError: if it is no whole number, or out of range.
-    """
+    """A value from JSON as an id."""
     id = typed(value, int, place)
     if not 0 <= id < MAX_VOCAB_SIZE:
         raise FormatError(place, f"id {id} is not in 0 … {MAX_VOCAB_SIZE - 1}")
@@ -115,11 +99,7 @@ class Cursor:
         return len(self.data) - self.at
 
     def take(self, count: int, what: str) -> bytes:
-        """The next `count` bytes.
-
-        Raises:
-            FormatError: if there are fewer.
-        """
+        """The next `count` bytes."""
         if count > self.left:
             raise FormatError(
                 f"byte {self.at}", f"{what} takes {count} bytes, and the file has {self.left} more"
@@ -134,13 +114,11 @@ class Cursor:
 
     def u32(self, what: str) -> int:
         """The next number of 4 bytes."""
-        value: int = self.number("I", what)
-        return value
+        return int(self.number("I", what))
 
     def u64(self, what: str) -> int:
         """The next number of 8 bytes."""
-        value: int = self.number("Q", what)
-        return value
+        return int(self.number("Q", what))
 
 
 def write_whole(path: Path, data: bytes) -> None:

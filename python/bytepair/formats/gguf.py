@@ -11,17 +11,22 @@ from __future__ import annotations
 import json
 import mmap
 import struct
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
 from bytepair import _core
 from bytepair.errors import FormatError, LossError, UnsupportedError
 from bytepair.formats import added_tokens, companions, llamacpp, roles
-from bytepair.formats.charmap import lookalikes, to_characters
+from bytepair.formats.charmap import lost_twins, to_characters
 from bytepair.formats.files import MAX_VOCAB_SIZE, Cursor, typed, write_whole
-from bytepair.formats.gpt2 import check_merges, quick_merges, read_pair, read_vocabulary
-from bytepair.formats.parts import Asked, Parts, is_rule_of_ranks, listed_merges, marks
+from bytepair.formats.gpt2 import (
+    check_merges,
+    merge_lines,
+    quick_merges,
+    read_pair,
+    read_vocabulary,
+)
+from bytepair.formats.parts import Asked, Parts, is_rule_of_ranks, marks
 
 MAGIC: Final = b"GGUF"
 VERSIONS: Final = (2, 3)
@@ -60,12 +65,7 @@ def is_one(head: bytes) -> bool:
 
 
 def read(path: Path, asked: Asked) -> Parts:
-    """Read the tokenizer of a GGUF file; of a model, nothing else is looked at.
-
-    Raises:
-        FormatError: if the file breaks a rule.
-        UnsupportedError: if its tokenizer is of another kind, or its pattern is not one we have.
-    """
+    """Read the tokenizer of a GGUF file; of a model, nothing else is looked at."""
     with path.open("rb") as file:
         try:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -93,8 +93,12 @@ def _values(cursor: Cursor) -> dict[str, Any]:
         if key in values:
             raise FormatError(f"byte {at}", f"the key {key!r} stands twice")
         kind = cursor.u32("a kind")
-        wanted = key.startswith(("tokenizer.", "bytepair."))
-        values[key] = _array(cursor, wanted) if kind == _ARRAY else _scalar(cursor, kind)
+        if kind == _ARRAY:
+            values[key] = _array(cursor, key.startswith(("tokenizer.", "bytepair.")))
+        elif kind == _STRING:
+            values[key] = _string(cursor)
+        else:
+            values[key] = cursor.number(_number(kind, cursor.at - 4), "a number")
     return values
 
 
@@ -107,12 +111,11 @@ def _string(cursor: Cursor) -> str:
         raise FormatError(f"byte {at}", "a text is not UTF-8") from None
 
 
-def _scalar(cursor: Cursor, kind: int) -> Any:
-    if kind == _STRING:
-        return _string(cursor)
+def _number(kind: int, at: int) -> str:
+    """The code of a number in the module `struct`."""
     if kind not in _NUMBERS:
-        raise FormatError(f"byte {cursor.at - 4}", f"{kind} is no kind of value")
-    return cursor.number(_NUMBERS[kind], "a number")
+        raise FormatError(f"byte {at}", f"{kind} is no kind of value")
+    return _NUMBERS[kind]
 
 
 def _array(cursor: Cursor, wanted: bool) -> list[Any] | None:
@@ -125,9 +128,7 @@ def _array(cursor: Cursor, wanted: bool) -> list[Any] | None:
         if count > cursor.left // 8:
             raise FormatError(f"byte {at}", f"{count} texts do not fit {cursor.left} bytes")
         return [_string(cursor) for _ in range(count)]
-    if kind not in _NUMBERS:
-        raise FormatError(f"byte {at}", f"{kind} is no kind of value")
-    layout = struct.Struct("<" + _NUMBERS[kind])
+    layout = struct.Struct("<" + _number(kind, at))
     data = cursor.take(count * layout.size, "an array")
     return [value for (value,) in layout.iter_unpack(data)] if wanted else None
 
@@ -142,7 +143,11 @@ def _parts(values: dict[str, Any], asked: Asked) -> Parts:
     names = _list(values, "tokenizer.ggml.tokens", str)
     if len(names) > MAX_VOCAB_SIZE:
         raise FormatError("tokenizer.ggml.tokens", f"there are more than {MAX_VOCAB_SIZE}")
-    kinds = _kinds(values, len(names))
+    kinds = [_NORMAL] * len(names)
+    if (key := "tokenizer.ggml.token_type") in values:
+        kinds = _list(values, key, int)
+        if len(kinds) != len(names):
+            raise FormatError(key, f"there are {len(kinds)} kinds of {len(names)} tokens")
     ids, special = _ids(names, kinds)
     tokens = read_vocabulary(ids, "tokenizer.ggml.tokens", asked)
     lines = _list(values, "tokenizer.ggml.merges", str)
@@ -181,16 +186,6 @@ def _splitting(values: dict[str, Any], asked: Asked) -> tuple[str, bool]:
             "which one to use",
         )
     return known
-
-
-def _kinds(values: dict[str, Any], count: int) -> list[int]:
-    key = "tokenizer.ggml.token_type"
-    if key not in values:
-        return [_NORMAL] * count
-    kinds = _list(values, key, int)
-    if len(kinds) != count:
-        raise FormatError(key, f"there are {len(kinds)} kinds of {count} tokens")
-    return kinds
 
 
 def _ids(names: list[str], kinds: list[int]) -> tuple[dict[str, int], dict[str, int]]:
@@ -233,14 +228,12 @@ def _notes(
 
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
     """What a GGUF file cannot hold."""
-    lost = llamacpp.losses(tokenizer)
+    lost = [*llamacpp.losses(tokenizer), *lost_twins(tokenizer)]
     found = marks(tokenizer.pattern)
     if found.form:
         lost.append(f"that texts are normalized to {found.form}, which llama.cpp does not")
     if found.strips:
         lost.append("that special tokens take the white space beside them")
-    if twins := lookalikes(tokenizer):
-        lost.append(f"special tokens that look like ordinary ones, such as {twins[0]!r}")
     if "eos_token" not in _role_ids(tokenizer):
         lost.append(
             f"which token ends a text, since none has the role: llama.cpp takes id {_DEFAULT_END} "
@@ -270,11 +263,7 @@ def _role_ids(tokenizer: _core.Tokenizer) -> dict[str, int]:
 
 
 def write(tokenizer: _core.Tokenizer, path: Path) -> None:
-    """Write a file without tensors.
-
-    Raises:
-        LossError: if a special token looks like an ordinary one, which llama.cpp does not load.
-    """
+    """Write a file without tensors; llama.cpp loads none in which two ids have one text."""
     values = _keys(tokenizer)
     header = struct.pack("<4sIQQ", MAGIC, 3, 0, len(values))
     body = [_text(key) + struct.pack("<I", kind) + data for key, (kind, data) in values.items()]
@@ -283,21 +272,15 @@ def write(tokenizer: _core.Tokenizer, path: Path) -> None:
 
 def _keys(tokenizer: _core.Tokenizer) -> dict[str, tuple[int, bytes]]:
     names, kinds = _entries(tokenizer)
-    lines = [
-        f"{to_characters(left)} {to_characters(right)}" for left, right in listed_merges(tokenizer)
-    ]
-    config = companions.noted(tokenizer)
+    adds_bos = companions.noted(tokenizer).get("add_bos_token") is True
     values = {
         "general.architecture": (_STRING, _text("llama")),
         "tokenizer.ggml.model": (_STRING, _text("gpt2")),
         "tokenizer.ggml.pre": (_STRING, _text(llamacpp.nearest(tokenizer))),
         "tokenizer.ggml.tokens": (_ARRAY, _texts(names)),
-        "tokenizer.ggml.token_type": (
-            _ARRAY,
-            struct.pack(f"<IQ{len(kinds)}i", _I32, len(kinds), *kinds),
-        ),
-        "tokenizer.ggml.merges": (_ARRAY, _texts(lines)),
-        "tokenizer.ggml.add_bos_token": (_BOOL, bytes([config.get("add_bos_token") is True])),
+        "tokenizer.ggml.token_type": (_ARRAY, kinds),
+        "tokenizer.ggml.merges": (_ARRAY, _texts(merge_lines(tokenizer))),
+        "tokenizer.ggml.add_bos_token": (_BOOL, bytes([adds_bos])),
         "tokenizer.ggml.add_space_prefix": (_BOOL, b"\0"),
         _PATTERN_KEY: (_STRING, _text(tokenizer.pattern)),
         _RULE_KEY: (_STRING, _text(tokenizer.merge_rule)),
@@ -311,8 +294,8 @@ def _keys(tokenizer: _core.Tokenizer) -> dict[str, tuple[int, bytes]]:
     return values
 
 
-def _entries(tokenizer: _core.Tokenizer) -> tuple[list[str], list[int]]:
-    """The text and the kind of each id; where there is no token, a name that is not used."""
+def _entries(tokenizer: _core.Tokenizer) -> tuple[list[str], bytes]:
+    """The texts of all ids, and their kinds; where there is no token, a name that is not used."""
     flags = added_tokens.unusual(tokenizer)
     ids = range(tokenizer.vocab_size)
     entries = {id: (_hole(id), _UNUSED) for id in ids}
@@ -324,7 +307,8 @@ def _entries(tokenizer: _core.Tokenizer) -> tuple[list[str], list[int]]:
     if len(set(names)) < len(names):
         twin = next(name for name in names if names.count(name) > 1)
         raise LossError("gguf", [f"that two ids have the text {twin!r}"])
-    return names, [entries[id][1] for id in ids]
+    kinds = [entries[id][1] for id in ids]
+    return names, struct.pack(f"<IQ{len(kinds)}i", _I32, len(kinds), *kinds)
 
 
 def _hole(id: int) -> str:
@@ -336,6 +320,5 @@ def _text(text: str) -> bytes:
     return struct.pack("<Q", len(data)) + data
 
 
-def _texts(texts: Iterable[str]) -> bytes:
-    listed = list(texts)
-    return struct.pack("<IQ", _STRING, len(listed)) + b"".join(map(_text, listed))
+def _texts(texts: list[str]) -> bytes:
+    return struct.pack("<IQ", _STRING, len(texts)) + b"".join(map(_text, texts))

@@ -12,7 +12,7 @@ from typing import Any
 
 from bytepair import _core
 from bytepair.errors import FormatError, UnsupportedError
-from bytepair.formats.charmap import lookalikes, to_bytes, to_characters
+from bytepair.formats.charmap import lost_twins, to_bytes, to_characters
 from bytepair.formats.files import (
     MAX_VOCAB_SIZE,
     id_of,
@@ -33,20 +33,15 @@ END_OF_TEXT = "<|endoftext|>"
 
 def find(path: Path) -> tuple[Path, Path] | None:
     """The two files in a folder, by their new or their first names."""
-    found = []
-    for name, other in _OTHER_NAMES.items():
-        files = [path / name, path / other]
-        found.append(next((file for file in files if file.is_file()), None))
-    vocabulary, merges = found
+    vocabulary, merges = (
+        next((path / name for name in names if (path / name).is_file()), None)
+        for names in _OTHER_NAMES.items()
+    )
     return (vocabulary, merges) if vocabulary and merges else None
 
 
 def read(path: Path, asked: Asked) -> Parts:
-    """Read the pair of files in a folder, or beside the one that is named.
-
-    Raises:
-        FormatError: if one of the two is missing or breaks a rule.
-    """
+    """Read the pair of files in a folder, or beside the one that is named."""
     files = find(path if path.is_dir() else path.parent)
     if files is None:
         raise FormatError(str(path), f"there are no {VOCABULARY} and {MERGES} beside each other")
@@ -56,12 +51,8 @@ def read(path: Path, asked: Asked) -> Parts:
     special = _special(ids, merges, asked)
     ordinary = {name: id for name, id in ids.items() if name not in special}
     tokens = read_vocabulary(ordinary, VOCABULARY, asked)
-    return Parts(
-        tokens,
-        asked.pattern or _core.PATTERNS["gpt2"],
-        special,
-        check_merges(merges, tokens, MERGES),
-    )
+    pattern = asked.pattern or _core.PATTERNS["gpt2"]
+    return Parts(tokens, pattern, special, check_merges(merges, tokens, MERGES))
 
 
 def _special(
@@ -80,11 +71,7 @@ def _special(
 
 
 def check_ids(ids: dict[str, Any], place: str) -> None:
-    """Check that the values of a vocabulary are ids.
-
-    Raises:
-        FormatError: if one is no whole number, or out of range.
-    """
+    """Check that the values of a vocabulary are ids."""
     if not all(type(id) is int and 0 <= id < MAX_VOCAB_SIZE for id in ids.values()):
         for name, id in ids.items():
             id_of(id, f"{place}[{name!r}]")
@@ -127,20 +114,16 @@ def parse_merges(data: bytes) -> list[tuple[bytes, bytes]]:
         lines = data.decode().split("\n")
     except UnicodeDecodeError as error:
         raise FormatError(f"{MERGES}, byte {error.start}", "the file is not UTF-8") from None
-    pairs = []
-    for number, line in enumerate(lines, 1):
-        pair = line.removesuffix("\r")
-        if pair and not pair.startswith("#version"):
-            pairs.append(read_pair(pair.split(" "), f"{MERGES}, line {number}"))
-    return pairs
+    numbered = enumerate((line.removesuffix("\r") for line in lines), 1)
+    return [
+        read_pair(line.split(" "), f"{MERGES}, line {number}")
+        for number, line in numbered
+        if line and not line.startswith("#version")
+    ]
 
 
 def read_pair(parts: list[str], place: str) -> tuple[bytes, bytes]:
-    """Two tokens as characters into two tokens as bytes.
-
-    Raises:
-        FormatError: if there are not two, or a character stands for no byte.
-    """
+    """Two tokens as characters into two tokens as bytes."""
     if len(parts) != 2:
         raise FormatError(place, f"a merge is two tokens, not {len(parts)}")
     left, right = to_bytes(parts[0]), to_bytes(parts[1])
@@ -175,11 +158,7 @@ def quick_merges(
 def check_merges(
     merges: list[tuple[bytes, bytes]], tokens: dict[bytes, int], place: str
 ) -> list[tuple[bytes, bytes]]:
-    """Check that parts and results are tokens; of a pair that stands twice the last one counts.
-
-    Raises:
-        FormatError: if a part or the result of a merge is no token.
-    """
+    """Check that parts and results are tokens; of a pair that stands twice the last one counts."""
     for number, (left, right) in enumerate(merges):
         for token in (left, right, left + right):
             if token not in tokens:
@@ -189,32 +168,29 @@ def check_merges(
 
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
     """What the two files cannot hold."""
-    lost = []
+    lost = lost_twins(tokenizer)
     if tokenizer.pattern != _core.PATTERNS["gpt2"]:
         lost.append("the split pattern: readers take GPT-2's")
     others = [name for name in tokenizer.special_tokens if name != END_OF_TEXT]
     if others:
         lost.append(f"that {', '.join(map(repr, others))} are special tokens")
-    if twins := lookalikes(tokenizer):
-        lost.append(f"special tokens that look like ordinary ones, such as {twins[0]!r}")
-    if any(_is_comment(left) for left, _ in listed_merges(tokenizer)):
+    if any(left.startswith(b"#version") for left, _ in listed_merges(tokenizer)):
         lost.append("merges that begin with #version, which readers take for a comment")
     if tokenizer.ignore_merges or (tokenizer.merge_rule == "ranks" and unmade(tokenizer)):
         lost.append("that a pretoken which is a token wins outright, before any merge")
     return lost
 
 
-def _is_comment(left: bytes) -> bool:
-    return left.startswith(b"#version")
-
-
 def write(tokenizer: _core.Tokenizer, path: Path) -> None:
     """Write the two files into a folder; the rule of ranks becomes the pair of each token."""
     path.mkdir(parents=True, exist_ok=True)
-    ranks = tokenizer.mergeable_ranks()
-    ids = {to_characters(token): id for token, id in ranks.items()}
-    ids = tokenizer.special_tokens | ids
+    ids = {to_characters(token): id for token, id in tokenizer.mergeable_ranks().items()}
+    write_whole(path / VOCABULARY, to_json(tokenizer.special_tokens | ids, indent=None))
+    lines = ["#version: 0.2", *merge_lines(tokenizer), ""]
+    write_whole(path / MERGES, "\n".join(lines).encode())
+
+
+def merge_lines(tokenizer: _core.Tokenizer) -> list[str]:
+    """The merges as they are listed: two tokens as characters, with a space between them."""
     merges = listed_merges(tokenizer)
-    lines = [f"{to_characters(left)} {to_characters(right)}\n" for left, right in merges]
-    write_whole(path / VOCABULARY, to_json(ids, indent=None))
-    write_whole(path / MERGES, ("#version: 0.2\n" + "".join(lines)).encode())
+    return [f"{to_characters(left)} {to_characters(right)}" for left, right in merges]

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -25,7 +26,7 @@ import numpy as np
 from bytepair import _core
 from bytepair.errors import FormatError, LossError, UnsupportedError
 from bytepair.formats.files import MAX_VOCAB_SIZE, Cursor, read_file, write_whole
-from bytepair.formats.parts import Asked, Parts, all_pairs
+from bytepair.formats.parts import Asked, Parts, all_pairs, all_tokens
 from bytepair.formats.renumber import FIRST_BYTE
 from bytepair.formats.roles import roles
 
@@ -60,21 +61,10 @@ def is_one(data: bytes, layout: _Layout) -> bool:
 
 
 def read(path: Path, asked: Asked, layout: _Layout = LLAMA2C) -> Parts:
-    """Read a file, with the pattern and the special tokens that the caller names.
-
-    Raises:
-        FormatError: if the file breaks a rule, or what it does not say is not named.
-        UnsupportedError: if it is not a vocabulary of bytes, or its scores are no order.
-    """
+    """Read a file, with the pattern and the special tokens that the caller names."""
     entries, header = _entries(read_file(path), layout)
-    if asked.pattern is None:
-        raise FormatError("split pattern", "the file does not say how text is split; pass pattern=")
-    ids: dict[bytes, int] = {}
-    for id, (_, token) in enumerate(entries):
-        if token and token != hole(id):
-            if token in ids:
-                raise FormatError(f"id {id}", f"the token {token!r} has the id {ids[token]} too")
-            ids[token] = id
+    pattern = asked.named_pattern()
+    ids = ids_of(token for _, token in entries)
     missing = [byte for byte in range(256) if bytes([byte]) not in ids]
     if missing:
         raise UnsupportedError(
@@ -82,14 +72,19 @@ def read(path: Path, asked: Asked, layout: _Layout = LLAMA2C) -> Parts:
         )
     scores = {token: entries[id][0] for token, id in ids.items()}
     special = _special(ids, scores, asked)
-    tokens = {token: id for token, id in ids.items() if special.get(_text(token)) != id}
-    notes = {}
-    for role, field in (("bos_token", "begin"), ("eos_token", "end")):
-        for name, id in special.items():
-            if header.get(field) == id:
-                notes[role] = name
-    merges = _merges(tokens, scores)
-    return Parts(tokens, asked.pattern, special, merges, notes=notes)
+    named = {id: name for name, id in special.items()}
+    tokens = {token: id for token, id in ids.items() if id not in named}
+    notes = {f"{_ROLES[field]}_token": named[id] for field, id in header.items() if id in named}
+    return Parts(tokens, pattern, special, _merges(tokens, scores), notes=notes)
+
+
+def ids_of(tokens: Iterable[bytes]) -> dict[bytes, int]:
+    """The ids of tokens that are listed in their order, but for those that stand for no token."""
+    ids: dict[bytes, int] = {}
+    for id, token in enumerate(tokens):
+        if token and token != _hole(id) and ids.setdefault(token, id) != id:
+            raise FormatError(f"id {id}", f"the token {token!r} has the id {ids[token]} too")
+    return ids
 
 
 def _entries(data: bytes, layout: _Layout) -> tuple[list[tuple[float, bytes]], dict[str, int]]:
@@ -128,14 +123,8 @@ def _special(ids: dict[bytes, int], scores: dict[bytes, float], asked: Asked) ->
                 f"{len(unmade)} of them, such as {unmade[0]!r}; pass special_tokens=, {{}} if none",
             )
         return {}
-    for name, id in asked.special_tokens.items():
-        if ids.get(name.encode()) != id:
-            raise FormatError(f"id {id}", f"it is not {name!r}, as special_tokens= says")
+    asked.check_special(ids)
     return dict(asked.special_tokens)
-
-
-def _text(token: bytes) -> str:
-    return token.decode("utf-8", "replace")
 
 
 def _merges(
@@ -154,9 +143,7 @@ def _merges(
     if by_score == sorted(scored, key=tokens.__getitem__):
         return None
     order = {token: rank for rank, token in enumerate(by_score)}
-    order |= {token: len(order) for token in tokens if token not in order}
-    pairs = all_pairs(tokens)
-    return sorted(pairs, key=lambda pair: order[pair[0] + pair[1]])
+    return sorted(all_pairs(tokens), key=lambda pair: order.get(pair[0] + pair[1], len(order)))
 
 
 # ---------------------------------------------------------------------------- writing
@@ -164,10 +151,8 @@ def _merges(
 
 def losses(tokenizer: _core.Tokenizer, layout: _Layout = LLAMA2C) -> list[str]:
     """What the file cannot hold, and what the engines do in another way."""
-    lost = [
-        *_unsaid(tokenizer, layout),
-        "the split pattern: the engines merge across pretokens too",
-    ]
+    lost = _unsaid(tokenizer, layout)
+    lost.append("the split pattern: the engines merge across pretokens too")
     if tokenizer.special_tokens:
         lost.append("which tokens are special")
     if made := [name for name in tokenizer.special_tokens if _is_made(name, tokenizer)]:
@@ -175,7 +160,13 @@ def losses(tokenizer: _core.Tokenizer, layout: _Layout = LLAMA2C) -> list[str]:
     if tokenizer.merge_rule == "merges":
         lost.append("the list of merges: any two neighbours merge that make a token")
     lost += _in_run_c(tokenizer) if layout is LLAMA2C else [_DROPPED]
-    return lost + _by_characters(tokenizer)
+    if across := [token for token in tokenizer.mergeable_ranks() if _is_across(token)]:
+        lost.append(
+            f"{len(across)} tokens that hold a part of one character beside another, such as "
+            f"{across[0]!r}: the engines begin with whole characters, so text beyond ASCII may get "
+            "other ids"
+        )
+    return lost
 
 
 #: What the engines after qwen3.c do with text beyond the vocabulary.
@@ -223,18 +214,6 @@ def _is_made(name: str, tokenizer: _core.Tokenizer) -> bool:
     return any(data[:at] in ids and data[at:] in ids for at in range(1, len(data)))
 
 
-def _by_characters(tokenizer: _core.Tokenizer) -> list[str]:
-    """Where beginning with whole characters, as the engines do, gives other ids."""
-    across = [token for token in tokenizer.mergeable_ranks() if _is_across(token)]
-    if not across:
-        return []
-    return [
-        f"{len(across)} tokens that hold a part of one character beside another, such as "
-        f"{across[0]!r}: the engines begin with whole characters, so text beyond ASCII may get "
-        "other ids"
-    ]
-
-
 def _is_across(token: bytes) -> bool:
     """Whether a token has a part of a character, and does not lie within one."""
     try:
@@ -257,28 +236,27 @@ def scores(tokenizer: _core.Tokenizer) -> dict[bytes, float]:
     return dict(zip(made, values.tolist(), strict=True))
 
 
-def hole(id: int) -> bytes:
+def _hole(id: int) -> bytes:
     """What stands for an id that has no token: ids are counted, so each needs an entry."""
     return b"<|hole_%d|>" % id
 
 
-def write(tokenizer: _core.Tokenizer, path: Path, layout: _Layout = LLAMA2C) -> None:
-    """Write a file.
+def entries_of(tokenizer: _core.Tokenizer) -> list[bytes]:
+    """What is written for each id."""
+    return [token or _hole(id) for id, token in enumerate(all_tokens(tokenizer))]
 
-    Raises:
-        LossError: if the header asks for a token that nobody named.
-    """
+
+def write(tokenizer: _core.Tokenizer, path: Path, layout: _Layout = LLAMA2C) -> None:
+    """Write a file, if all is named that the header asks for."""
     if unsaid := _unsaid(tokenizer, layout):
         raise LossError(layout.name, unsaid)
-    names = {id: name.encode() for name, id in tokenizer.special_tokens.items()}
-    tokens = {id: token for token, id in tokenizer.mergeable_ranks().items()} | names
-    by_token = scores(tokenizer)
-    entries = [tokens.get(id) or hole(id) for id in range(tokenizer.vocab_size)]
-    parts = [struct.pack("<I", max(map(len, entries), default=0))]
-    special, ends = tokenizer.special_tokens, _ends(tokenizer)
-    parts += [struct.pack("<I", special[ends[field]]) for field in layout.fields]
+    entries, by_token = entries_of(tokenizer), scores(tokenizer)
+    ids, ends = tokenizer.special_tokens, _ends(tokenizer)
+    header = [max(map(len, entries), default=0), *(ids[ends[field]] for field in layout.fields)]
+    parts = [struct.pack(f"<{len(header)}I", *header)]
+    special = set(ids.values())
     for id, token in enumerate(entries):
-        score = NO_MERGE if id in names else by_token.get(token, NO_MERGE)
+        score = NO_MERGE if id in special else by_token.get(token, NO_MERGE)
         parts += [struct.pack("<fI", score, len(token)), token]
     write_whole(path, b"".join(parts))
 

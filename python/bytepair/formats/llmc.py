@@ -14,7 +14,7 @@ from typing import Final
 from bytepair import _core
 from bytepair.errors import FormatError, LossError
 from bytepair.formats.files import MAX_VOCAB_SIZE, Cursor, read_file, write_whole
-from bytepair.formats.llama2c import hole
+from bytepair.formats.llama2c import entries_of, ids_of
 from bytepair.formats.parts import Asked, Parts
 from bytepair.formats.roles import roles
 
@@ -34,34 +34,21 @@ def is_one(head: bytes) -> bool:
 
 
 def read(path: Path, asked: Asked) -> Parts:
-    """Read a file, with the pattern that the caller names; ids are taken as ranks.
-
-    Raises:
-        FormatError: if the file breaks a rule, or no pattern is named.
-    """
+    """Read a file, with the pattern that the caller names; ids are taken as ranks."""
     tokens, end = _tokens(read_file(path))
-    if asked.pattern is None:
-        raise FormatError("split pattern", "the file does not say how text is split; pass pattern=")
-    special = asked.special_tokens
+    pattern, special = asked.named_pattern(), asked.special_tokens
     if special is None:
         try:
-            special = {tokens[end].decode(): end} if end in tokens else {}
+            special = {tokens[end].decode(): end} if end < len(tokens) else {}
         except UnicodeDecodeError:
             raise FormatError(f"id {end}", "the token that ends a text is not UTF-8") from None
-    for name, id in special.items():
-        if tokens.get(id) != name.encode():
-            raise FormatError(f"id {id}", f"it is not {name!r}, as special_tokens= says")
-    ids: dict[bytes, int] = {}
-    for id, token in tokens.items():
-        if id in special.values() or token == hole(id):
-            continue
-        if token in ids:
-            raise FormatError(f"id {id}", f"the token {token!r} has the id {ids[token]} too")
-        ids[token] = id
-    return Parts(ids, asked.pattern, dict(special))
+    named = {id: tokens[id] for id in special.values() if 0 <= id < len(tokens)}
+    asked.check_special({token: id for id, token in named.items()})
+    ids = ids_of(b"" if id in named else token for id, token in enumerate(tokens))
+    return Parts(ids, pattern, dict(special))
 
 
-def _tokens(data: bytes) -> tuple[dict[int, bytes], int]:
+def _tokens(data: bytes) -> tuple[list[bytes], int]:
     """The bytes of each id, and the id that ends a text."""
     cursor = Cursor(data)
     magic, version, count, end = (cursor.u32("the header") for _ in range(4))
@@ -72,12 +59,12 @@ def _tokens(data: bytes) -> tuple[dict[int, bytes], int]:
         raise FormatError("byte 4", f"version {version} is neither 1 nor 2")
     if count > min(cursor.left // 2, MAX_VOCAB_SIZE):
         raise FormatError("byte 8", f"{count} tokens do not fit {cursor.left} bytes")
-    tokens = {}
+    tokens = []
     for id in range(count):
         length = cursor.take(1, "a length")[0]
         if length == 0:
             raise FormatError(f"byte {cursor.at - 1}", f"the token of id {id} is empty")
-        tokens[id] = cursor.take(length, "a token")
+        tokens.append(cursor.take(length, "a token"))
     if cursor.left:
         raise FormatError(f"byte {cursor.at}", f"{cursor.left} bytes follow the last token")
     if version == 2 and end >= count:
@@ -97,21 +84,15 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
 
 
 def write(tokenizer: _core.Tokenizer, path: Path) -> None:
-    """Write a file of version 2.
-
-    Raises:
-        LossError: if a token has more than 255 bytes, or none ends a text.
-    """
-    special, end = tokenizer.special_tokens, _end(tokenizer)
+    """Write a file of version 2, whose tokens have at most 255 bytes."""
+    end = _end(tokenizer)
     if end is None:
         raise LossError("llmc", [_UNSAID])
-    names = {id: name.encode() for name, id in special.items()}
-    tokens = {id: token for token, id in tokenizer.mergeable_ranks().items()} | names
-    entries = [tokens.get(id) or hole(id) for id in range(tokenizer.vocab_size)]
+    entries = entries_of(tokenizer)
     longest = max(entries, key=len)
     if len(longest) > 255:
         raise LossError("llmc", [f"tokens of more than 255 bytes, such as {longest[:20]!r}…"])
-    header = [MAGIC, 2, len(entries), special[end]]
+    header = [MAGIC, 2, len(entries), tokenizer.special_tokens[end]]
     parts = [struct.pack(f"<{HEADER_NUMBERS}I", *header, *[0] * (HEADER_NUMBERS - len(header)))]
     parts += [bytes([len(token)]) + token for token in entries]
     write_whole(path, b"".join(parts))

@@ -63,12 +63,8 @@ class _Unpickler(pickle.Unpickler):
         )
 
 
-def values(data: bytes) -> str | dict[str, Any]:
-    """What a pickle says of an encoding: the name of a published one, or its values.
-
-    Raises:
-        FormatError: if the pickle holds anything else; none of it is run.
-    """
+def _values(data: bytes) -> str | dict[str, Any]:
+    """What a pickle says of an encoding: the name of a published one, or its values."""
     try:
         for opcode, argument, _ in pickletools.genops(data):
             if opcode.name not in _OPCODES:
@@ -87,18 +83,14 @@ def values(data: bytes) -> str | dict[str, Any]:
 
 
 def read(path: Path, asked: Asked) -> Parts:
-    """Read the folder, or the pickle itself, if the caller allows that.
-
-    Raises:
-        FormatError: if pickles are not allowed, or this one holds anything else than an encoding.
-    """
+    """Read the folder, or the pickle itself, if the caller allows that."""
     if not asked.allow_pickle:
         raise FormatError(
             PICKLE_NAME,
             "pass allow_pickle=True to take the values of the encoding out of it (no code in it is "
             "run), and save it to have them in a file of their own",
         )
-    held = values(read_file(path / PICKLE_NAME if path.is_dir() else path))
+    held = _values(read_file(path / PICKLE_NAME if path.is_dir() else path))
     if isinstance(held, str):
         return published.of_name(held)
     ranks, special = held["mergeable_ranks"], held.get("special_tokens", {})
@@ -121,12 +113,9 @@ def _check(mapping: Any, kind: type) -> None:
 
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
     """What a `tiktoken.Encoding` cannot hold."""
-    lost = []
-    if tokenizer.merge_rule == "merges":
-        lost.append("the list of merges: tiktoken merges by rank, and a few ids may differ")
-    if asks := unspeakable(tokenizer.pattern):
-        lost.append(f"that the pattern asks {asks}")
-    return lost
+    lost = tiktoken.lost_merges(tokenizer)
+    asks = unspeakable(tokenizer.pattern)
+    return [*lost, f"that the pattern asks {asks}"] if asks else lost
 
 
 def write(tokenizer: _core.Tokenizer, path: Path) -> None:
@@ -138,26 +127,13 @@ def write(tokenizer: _core.Tokenizer, path: Path) -> None:
 
 def write_pickle(tokenizer: _core.Tokenizer, path: Path) -> None:
     """Write the pickle of a `tiktoken.Encoding`."""
-    from bytepair._internal.extras import tiktoken
+    from bytepair._internal.extras import tiktoken as library
 
-    encoding = tiktoken.Encoding(
-        "rustbpe",
-        pat_str=tokenizer.pattern,
-        mergeable_ranks=tokenizer.mergeable_ranks(),
-        special_tokens=tokenizer.special_tokens,
-    )
-    write_whole(path, pickle.dumps(encoding))
+    write_whole(path, pickle.dumps(library.Encoding("rustbpe", **tiktoken.values(tokenizer))))
 
 
 def token_bytes(tokenizer: _core.Tokenizer) -> NDArray[np.int32]:
-    """How many bytes each id stands for; 0 for special tokens and ids that stand for nothing.
-
-    Example:
-        >>> import bytepair
-        >>> tok = bytepair.train(["hello hello"], vocab_size=269)
-        >>> token_bytes(tok)[-11:].tolist()
-        [2, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0]
-    """
+    """How many bytes each id stands for; `Tokenizer.bytes_per_token_array` says it all."""
     lengths = np.zeros(tokenizer.vocab_size, np.int32)
     for token, id in tokenizer.mergeable_ranks().items():
         lengths[id] = len(token)
@@ -195,33 +171,3 @@ def tensor_file(numbers: NDArray[np.int32]) -> bytes:
         for name, data in files.items():
             archive.writestr(zipfile.ZipInfo(f"token_bytes/{name}"), data)
     return sink.getvalue()
-
-
-def read_tensor_file(data: bytes) -> NDArray[np.int32]:
-    """Read what `tensor_file` or `torch.save` wrote of such a tensor; no pickle is run.
-
-    Raises:
-        FormatError: if it is not a zip with one list of numbers of 4 bytes.
-    """
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            entries = [info for info in archive.infolist() if info.filename.endswith("/data/0")]
-            if len(entries) != 1 or entries[0].file_size > len(data):
-                raise FormatError(TOKEN_BYTES_NAME, "it does not hold one tensor")
-            if entries[0].compress_type != zipfile.ZIP_STORED:
-                raise FormatError(TOKEN_BYTES_NAME, "its numbers are compressed")
-            raw = archive.read(entries[0])
-    except (
-        zipfile.BadZipFile,
-        EOFError,
-        NotImplementedError,
-        RuntimeError,
-        ValueError,
-        OSError,
-    ) as e:
-        if isinstance(e, FormatError):
-            raise
-        raise FormatError(TOKEN_BYTES_NAME, f"it is no zip file: {e}") from None
-    if len(raw) % 4:
-        raise FormatError(TOKEN_BYTES_NAME, f"{len(raw)} bytes are no numbers of 4 bytes")
-    return np.frombuffer(raw, "<i4")

@@ -99,7 +99,11 @@ def from_oniguruma(regex: str, place: str) -> str:
     while at < len(regex):
         token = _TOKEN.match(regex, at)
         if token is None:
-            raise UnsupportedError(place, _unknown(regex, at))
+            raise UnsupportedError(
+                place,
+                f"the pattern has {regex[at : at + 12]!r} at character {at}, which may mean "
+                "something else to another engine",
+            )
         at = token.end()
         _take(groups, token.lastgroup or "", token[0])
         if not groups:
@@ -107,12 +111,12 @@ def from_oniguruma(regex: str, place: str) -> str:
     if len(groups) > 1:
         raise UnsupportedError(place, "the pattern has a ( that is not closed")
     pattern = "".join(groups[0])
-    for folded in re.findall(r"\(\?i:((?:[^()]|\\[()])*)\)", pattern):
+    without_case = re.findall(r"\(\?i:((?:[^()]|\\[()])*)\)", pattern)
+    for folded in without_case:
         if _ONE_OR_TWO.search(folded) or not folded.isascii():
-            raise UnsupportedError(
-                place, f"letter case in {folded!r} may turn one into two letters"
-            )
-    if pattern.count("(?i:") != len(re.findall(r"\(\?i:(?:[^()]|\\[()])*\)", pattern)):
+            why = f"letter case in {folded!r} may turn one into two letters"
+            raise UnsupportedError(place, why)
+    if pattern.count("(?i:") != len(without_case):
         raise UnsupportedError(place, "a group without letter case holds other groups")
     return pattern
 
@@ -124,23 +128,13 @@ def _take(groups: list[list[str]], kind: str, token: str) -> None:
         groups.append([token])
     elif kind == "close":
         groups.pop()
-        if groups:
-            groups[-1].append(_closed(inner))
+        if not groups:
+            return
+        if len(inner) == 3 and inner[0] == "(?>" and re.fullmatch(r"\{[\d,]*\}", inner[2]):
+            groups[-1].append(inner[1] + inner[2] + "+")  # which makes a count possessive
+        else:
+            groups[-1].append("".join(inner) + ")")
     elif token == "+" and len(inner) > 1 and re.fullmatch(r"\{[\d,]*\}", inner[-1]):
         inner[-2:] = [f"(?:{inner[-2]}{inner[-1]})", "+"]
     else:
         inner.append(_FROM.get(token, token))
-
-
-def _closed(group: list[str]) -> str:
-    """A group as text; one that makes a count possessive is written as ours."""
-    if len(group) == 3 and group[0] == "(?>" and re.fullmatch(r"\{[\d,]*\}", group[2]):
-        return group[1] + group[2] + "+"
-    return "".join(group) + ")"
-
-
-def _unknown(regex: str, at: int) -> str:
-    return (
-        f"the pattern has {regex[at : at + 12]!r} at character {at}, which may mean something else "
-        "to another engine"
-    )

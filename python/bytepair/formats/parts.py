@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from bytepair import _core
-from bytepair.errors import UnsupportedError
+from bytepair.errors import FormatError, UnsupportedError
 
 #: A pattern that begins with one of these marks is for texts that are normalized before they are
 #: split.
@@ -126,28 +126,14 @@ class Parts:
             VocabularyError: if the tokens, merges or special tokens break a rule.
             PatternError: if the pattern is not a regular expression.
         """
-        if isinstance(self.tokens, _core.JsonTables):
-            return self.tokens.model(
-                self.pattern,
-                self.special_tokens,
-                ranks=self.may_be_ranks,
-                ignore_merges=self.ignore_merges,
-                notes=self.notes,
-            )
-        if self.merges is None or (
-            self.may_be_ranks and is_rule_of_ranks(self.tokens, self.merges)
-        ):
-            return _core.Model.from_ranks(
-                self.tokens, self.pattern, self.special_tokens, self.notes
-            )
-        return _core.Model.from_merges(
-            self.tokens,
-            self.merges,
-            self.pattern,
-            self.special_tokens,
-            self.ignore_merges,
-            self.notes,
-        )
+        tokens, merges, ignore = self.tokens, self.merges, self.ignore_merges
+        named = (self.pattern, self.special_tokens)
+        if isinstance(tokens, _core.JsonTables):
+            ranks = self.may_be_ranks
+            return tokens.model(*named, ranks=ranks, ignore_merges=ignore, notes=self.notes)
+        if merges is None or (self.may_be_ranks and is_rule_of_ranks(tokens, merges)):
+            return _core.Model.from_ranks(tokens, *named, self.notes)
+        return _core.Model.from_merges(tokens, merges, *named, ignore, self.notes)
 
 
 @dataclass(frozen=True)
@@ -165,6 +151,32 @@ class Asked:
     special_tokens: Mapping[str, int] | None = None
     allow_pickle: bool = False
     lossy: bool = False
+
+    def named_pattern(self, what: str = "the file") -> str:
+        """The pattern, which must be named where a file does not say it."""
+        if self.pattern is None:
+            raise FormatError(
+                "split pattern",
+                f"{what} does not say how text is split; pass pattern=, one of "
+                f"{', '.join(_core.PATTERNS)}, or a regular expression",
+            )
+        return self.pattern
+
+    def check_special(self, ids: Mapping[bytes, int]) -> None:
+        """Check the special tokens that are named against the ids that a file has for them."""
+        for name, id in (self.special_tokens or {}).items():
+            if ids.get(name.encode()) != id:
+                raise FormatError(f"id {id}", f"it is not {name!r}, as special_tokens= says")
+
+
+def all_tokens(tokenizer: _core.Tokenizer) -> list[bytes]:
+    """The bytes of each id: of a special token its name, nothing where no token has the id."""
+    tokens = [b""] * tokenizer.vocab_size
+    for token, id in tokenizer.mergeable_ranks().items():
+        tokens[id] = token
+    for name, id in tokenizer.special_tokens.items():
+        tokens[id] = name.encode()
+    return tokens
 
 
 def all_pairs(tokens: dict[bytes, int]) -> list[tuple[bytes, bytes]]:

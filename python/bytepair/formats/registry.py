@@ -48,8 +48,10 @@ class Format:
     """One format: what reads it, and what writes it, if anything does.
 
     Attributes:
-        read: makes parts of a path.
-        write: writes a tokenizer to a path.
+        read: makes parts of a path. It raises a `FormatError` if the file breaks a rule, or does
+            not say what the caller does not say either; and an `UnsupportedError` if the file asks
+            for what is not done exactly.
+        write: writes a tokenizer to a path. It raises a `LossError` for what no program could read.
         losses: says what of a tokenizer the format cannot hold.
         suffixes: how the names of its files end.
     """
@@ -58,10 +60,6 @@ class Format:
     write: _Write | None
     losses: _Losses
     suffixes: tuple[str, ...] = ()
-
-
-def _nothing(tokenizer: _core.Tokenizer) -> list[str]:
-    return []
 
 
 FORMATS: Final[dict[str, Format]] = {
@@ -80,7 +78,7 @@ FORMATS: Final[dict[str, Format]] = {
     ),
     "gguf": Format(gguf.read, gguf.write, gguf.losses, (".gguf",)),
     "llmc": Format(llmc.read, llmc.write, llmc.losses),
-    "tekken": Format(tekken.read, None, _nothing, ("tekken.json",)),
+    "tekken": Format(tekken.read, None, lambda _: [], ("tekken.json",)),
 }
 
 #: The files that a folder may hold, the best first.
@@ -206,14 +204,11 @@ def _of_content(path: Path, head: bytes) -> str:
             "and cross the borders of words, which a byte-level tokenizer does not do",
         )
     data = read_file(path)
-    layouts = [layout.name for layout in _LAYOUTS if llama2c.is_one(data, layout)]
+    layouts = [one.name for one in (llama2c.LLAMA2C, llama2c.QWEN3) if llama2c.is_one(data, one)]
     if len(layouts) == 1:
         return layouts[0]
     what = f"it may be any of {', '.join(layouts)}" if layouts else "it is of no format we know"
     raise FormatError(str(path), f"{what}; name its format, one of {', '.join(FORMATS)}")
-
-
-_LAYOUTS: Final = (llama2c.LLAMA2C, llama2c.QWEN3)
 
 
 # ---------------------------------------------------------------------------- writing

@@ -35,11 +35,7 @@ def is_one(head: bytes) -> bool:
 
 
 def read(path: Path, asked: Asked) -> Parts:
-    """Read a `tekken.json`, or the one in a folder; its merge rule is that of ranks.
-
-    Raises:
-        FormatError: if the file breaks a rule.
-    """
+    """Read a `tekken.json`, or the one in a folder; its merge rule is that of ranks."""
     file = path / FILE if path.is_dir() else path
     document = typed(parse_json(read_file(file), FILE), dict, FILE)
     config = typed(document.get("config"), dict, "config")
@@ -77,20 +73,16 @@ def _token(entry: dict[str, Any], rank: int) -> bytes:
 
 def _special(listed: Any, first: int) -> dict[str, int]:
     """The special tokens: those that are listed, the others by a name with their number."""
-    names: dict[int, str] = {}
-    if listed:
-        for number, entry in enumerate(typed(listed, list, "special_tokens")):
-            place = f"special_tokens[{number}]"
-            entry = typed(entry, dict, place)
-            id = id_of(entry.get("rank"), f"{place}.rank")
-            if id != number or id >= first:
-                raise UnsupportedError(
-                    f"{place}.rank", f"{id} is not {number}, or not below {first}"
-                )
-            names[id] = typed(entry.get("token_str"), str, f"{place}.token_str")
-    else:
-        names = dict(enumerate(_FIRST[:first]))
-    every = {names.get(id, f"<SPECIAL_{id}>"): id for id in range(first)}
+    names: list[str] = [] if listed else _FIRST[:first]
+    for number, entry in enumerate(typed(listed or [], list, "special_tokens")):
+        place = f"special_tokens[{number}]"
+        entry = typed(entry, dict, place)
+        id = id_of(entry.get("rank"), f"{place}.rank")
+        if id != number or id >= first:
+            raise UnsupportedError(f"{place}.rank", f"{id} is not {number}, or not below {first}")
+        names.append(typed(entry.get("token_str"), str, f"{place}.token_str"))
+    names += [f"<SPECIAL_{id}>" for id in range(len(names), first)]
+    every = {name: id for id, name in enumerate(names)}
     if len(every) < first:
         raise FormatError("special_tokens", "a name is given twice")
     return every

@@ -16,7 +16,7 @@ from typing import Any, Final
 from bytepair import _core
 from bytepair.errors import FormatError, UnsupportedError
 from bytepair.formats.files import MAX_VOCAB_SIZE, read_file, write_whole
-from bytepair.formats.parts import Asked, Parts, plain
+from bytepair.formats.parts import Asked, Parts, plain, unspeakable
 
 _LINE = re.compile(rb"([A-Za-z0-9+/]*={0,2})[ \t]+([0-9]{1,10})")
 
@@ -27,20 +27,9 @@ def is_rank_file(data: bytes) -> bool:
 
 
 def read(path: Path, asked: Asked) -> Parts:
-    """Read a rank file, with the pattern and the special tokens that the caller names.
-
-    Raises:
-        FormatError: if a line is not a token and a rank, a token or rank stands twice, or no
-            pattern is named.
-    """
+    """Read a rank file, with the pattern and the special tokens that the caller names."""
     tokens = read_ranks(read_file(path), lossy=asked.lossy)
-    if asked.pattern is None:
-        raise FormatError(
-            "split pattern",
-            "a rank file does not say how text is split; pass pattern=, one of "
-            f"{', '.join(_core.PATTERNS)}, or a regular expression",
-        )
-    return Parts(tokens, asked.pattern, dict(asked.special_tokens or {}))
+    return Parts(tokens, asked.named_pattern("a rank file"), dict(asked.special_tokens or {}))
 
 
 def read_ranks(data: bytes, *, lossy: bool = False) -> dict[bytes, int]:
@@ -89,12 +78,15 @@ def _line(line: bytes, place: str) -> tuple[bytes, int]:
 
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
     """What a rank file cannot hold."""
-    lost = ["the split pattern"]
-    if tokenizer.special_tokens:
-        lost.append("the special tokens")
-    if tokenizer.merge_rule == "merges":
-        lost.append("the list of merges: tiktoken merges by rank, and a few ids may differ")
-    return lost
+    special = ["the special tokens"] if tokenizer.special_tokens else []
+    return ["the split pattern", *special, *lost_merges(tokenizer)]
+
+
+def lost_merges(tokenizer: _core.Tokenizer) -> list[str]:
+    """That tiktoken does not have the merge rule, if so."""
+    if tokenizer.merge_rule == "ranks":
+        return []
+    return ["the list of merges: tiktoken merges by rank, and a few ids may differ"]
 
 
 def write(tokenizer: _core.Tokenizer, path: Path) -> None:
@@ -116,6 +108,31 @@ ENCODING_CLASSES: Final = (
 def is_encoding(value: Any) -> bool:
     """Whether this is a `tiktoken.Encoding`, or one of our face of it."""
     return (type(value).__module__, type(value).__name__) in ENCODING_CLASSES
+
+
+def values(tokenizer: _core.Tokenizer) -> dict[str, Any]:
+    """The values that an `Encoding` is made of."""
+    return {
+        "pat_str": tokenizer.pattern,
+        "mergeable_ranks": tokenizer.mergeable_ranks(),
+        "special_tokens": tokenizer.special_tokens,
+    }
+
+
+def exact_values(tokenizer: _core.Tokenizer) -> dict[str, Any]:
+    """The same, if the encoding gives the same ids.
+
+    Raises:
+        ValueError: if it does not.
+    """
+    if asks := unspeakable(tokenizer.pattern):
+        raise ValueError(f"tiktoken does not do what the pattern asks for: {asks}")
+    if tokenizer.merge_rule != "ranks":
+        raise ValueError(
+            "tiktoken merges by rank, this tokenizer by a list of merges; a few ids would "
+            "differ, so there is no tiktoken.Encoding of it"
+        )
+    return values(tokenizer)
 
 
 def of_encoding(encoding: Any) -> Parts:

@@ -15,7 +15,7 @@ from bytepair import _core
 from bytepair.chat.methods import ChatMethods
 from bytepair.formats import roles
 from bytepair.formats.files import FILE_NAME, write_whole
-from bytepair.formats.parts import unspeakable
+from bytepair.formats.parts import all_tokens
 from bytepair.tokenizer.batch import BulkMethods, SpecialMode
 from bytepair.tokenizer.display import show, summary
 from bytepair.tokenizer.special import added
@@ -254,12 +254,7 @@ class Tokenizer(BulkMethods, ChatMethods):
             >>> bytepair.train(["hi hi"], 259, special_tokens=["<|bos|>"]).tokens[256:]
             [b'hi', b' hi', b'<|bos|>']
         """
-        tokens = [b""] * self.vocab_size
-        for token, id in self.mergeable_ranks().items():
-            tokens[id] = token
-        for name, id in self.special_tokens.items():
-            tokens[id] = name.encode()
-        return tokens
+        return all_tokens(self)
 
     def __call__(self, text: str) -> list[int]:
         """The ids of a text, as `encode` gives them, for libraries that call a tokenizer.
@@ -528,12 +523,9 @@ class Tokenizer(BulkMethods, ChatMethods):
             >>> bytepair.train(["hello hello"], 269).bytes_per_token_array()[255:].tolist()
             [1, 2, 3, 2, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0]
         """
-        import numpy as np
+        from bytepair.formats.nanochat import token_bytes
 
-        lengths = np.zeros(self.vocab_size, np.int32)
-        for token, id in self.mergeable_ranks().items():
-            lengths[id] = len(token)
-        return lengths
+        return token_bytes(self)
 
     def to_tiktoken(self, name: str = "bytepair") -> tiktoken.Encoding:
         """Hand the vocabulary to tiktoken.
@@ -556,20 +548,9 @@ class Tokenizer(BulkMethods, ChatMethods):
             True
         """
         from bytepair._internal.extras import tiktoken
+        from bytepair.formats.tiktoken import exact_values
 
-        if asks := unspeakable(self.pattern):
-            raise ValueError(f"tiktoken does not do what the pattern asks for: {asks}")
-        if self.merge_rule != "ranks":
-            raise ValueError(
-                "tiktoken merges by rank, this tokenizer by a list of merges; a few ids would "
-                "differ, so there is no tiktoken.Encoding of it"
-            )
-        return tiktoken.Encoding(
-            name,
-            pat_str=self.pattern,
-            mergeable_ranks=self.mergeable_ranks(),
-            special_tokens=self.special_tokens,
-        )
+        return tiktoken.Encoding(name, **exact_values(self))
 
     def to_huggingface(self, *, special: bool = True) -> tokenizers.Tokenizer:
         """Hand the vocabulary to Hugging Face; for `transformers`, wrap what comes out.

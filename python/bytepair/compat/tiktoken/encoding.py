@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from bytepair.compat.tiktoken._unstable import completions, unstable_length
 from bytepair.errors import UnknownIdError
-from bytepair.formats.parts import unspeakable
+from bytepair.formats.tiktoken import exact_values
 from bytepair.tokenizer import Tokenizer
 
 Allowed: TypeAlias = Literal["all"] | AbstractSet[str]
@@ -75,21 +75,8 @@ class Encoding:
 
     @classmethod
     def from_tokenizer(cls, tokenizer: Tokenizer, name: str = "bytepair") -> Encoding:
-        """The tiktoken face of a tokenizer that merges by rank.
-
-        Raises:
-            ValueError: if the merge rule is that of merges, which tiktoken does not have.
-        """
-        if tokenizer.merge_rule != "ranks":
-            raise ValueError("tiktoken merges by rank, this tokenizer by a list of merges")
-        if asks := unspeakable(tokenizer.pattern):
-            raise ValueError(f"tiktoken does not do what the pattern asks for: {asks}")
-        return cls(
-            name,
-            pat_str=tokenizer.pattern,
-            mergeable_ranks=tokenizer.mergeable_ranks(),
-            special_tokens=tokenizer.special_tokens,
-        )
+        """The tiktoken face of a tokenizer; see `Tokenizer.to_tiktoken`."""
+        return cls(name, **exact_values(tokenizer))
 
     def __repr__(self) -> str:
         return f"<Encoding {self.name!r}>"
