@@ -22,12 +22,13 @@ makes it fast.
 """
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bytepair._core import PATTERNS
 
 Pair = tuple[int, int]
+Step = tuple[list[bytes], int | None, int | None]
 
 
 def split(text: str, pattern: str) -> list[bytes]:
@@ -143,22 +144,37 @@ def vocabulary(merges: Iterable[Pair]) -> list[bytes]:
     return tokens
 
 
+def steps(pretoken: bytes, rank: Callable[[bytes, bytes], int | None]) -> Iterator[Step]:
+    """Merge the bytes of one pretoken, pair by pair: the lowest rank first, the leftmost of equals.
+
+    `rank` says the rank of two neighbours, or None if they do not merge. Yields the bytes, and the
+    parts after each merge, with the place of what it made and its rank.
+
+    >>> list(steps(b"low", lambda left, right: 7 if left + right == b"ow" else None))
+    [([b'l', b'o', b'w'], None, None), ([b'l', b'ow'], 1, 7)]
+    """
+    parts = [pretoken[i : i + 1] for i in range(len(pretoken))]
+    yield parts, None, None
+    while True:
+        ranks = [rank(left, right) for left, right in itertools.pairwise(parts)]
+        found = [(n, i) for i, n in enumerate(ranks) if n is not None]
+        if not found:
+            return
+        n, i = min(found)
+        parts = [*parts[:i], parts[i] + parts[i + 1], *parts[i + 2 :]]
+        yield parts, i, n
+
+
 def encode(pretoken: bytes, ranks: Mapping[bytes, int]) -> list[int]:
     """Encode one pretoken by the rule of ranks, which is tiktoken's.
 
     A pretoken that is a token wins outright. Otherwise any two neighbours whose joined bytes are a
-    token merge: the lowest rank first, the leftmost among equals.
+    token merge.
     """
     if pretoken in ranks:
         return [ranks[pretoken]]
-    parts = [pretoken[i : i + 1] for i in range(len(pretoken))]
-    while True:
-        joined = [left + right for left, right in itertools.pairwise(parts)]
-        found = [(ranks[token], i) for i, token in enumerate(joined) if token in ranks]
-        if not found:
-            return [ranks[part] for part in parts]
-        _, i = min(found)
-        parts[i : i + 2] = [joined[i]]
+    *_, (parts, _, _) = steps(pretoken, lambda left, right: ranks.get(left + right))
+    return [ranks[part] for part in parts]
 
 
 def encode_merges(
@@ -169,22 +185,15 @@ def encode_merges(
 ) -> list[int]:
     """Encode one pretoken by the rule of merges, which is that of Hugging Face tokenizers.
 
-    Only listed pairs merge, in the order of the list, the leftmost among equals. With
-    `ignore_merges` a pretoken that is a token wins outright.
+    Only listed pairs merge, in the order of the list. With `ignore_merges` a pretoken that is a
+    token wins outright.
     """
     if ignore_merges and pretoken in ids:
         return [ids[pretoken]]
-    order: dict[tuple[bytes, bytes], int] = {}
-    for rank, pair in enumerate(merges):
-        order.setdefault(pair, rank)
-    parts = [pretoken[i : i + 1] for i in range(len(pretoken))]
-    while True:
-        pairs = list(itertools.pairwise(parts))
-        found = [(order[pair], i) for i, pair in enumerate(pairs) if pair in order]
-        if not found:
-            return [ids[part] for part in parts]
-        _, i = min(found)
-        parts[i : i + 2] = [parts[i] + parts[i + 1]]
+    # Of a pair that is listed twice the first counts.
+    order = {pair: rank for rank, pair in reversed(list(enumerate(merges)))}
+    *_, (parts, _, _) = steps(pretoken, lambda left, right: order.get((left, right)))
+    return [ids[part] for part in parts]
 
 
 def decode(ids: Iterable[int], tokens: Sequence[bytes] | Mapping[int, bytes]) -> bytes:

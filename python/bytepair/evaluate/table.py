@@ -14,7 +14,9 @@ from typing import Any, Literal, NamedTuple
 from bytepair._internal.drawing import readable
 from bytepair.evaluate.compression import Compression
 from bytepair.evaluate.evaluation import Evaluation
+from bytepair.evaluate.languages import Language
 from bytepair.evaluate.vocabulary import RENYI_ORDER
+from bytepair.tokenizer import Tokenizer
 
 Tone = Literal["", "good", "bad"]
 
@@ -78,13 +80,18 @@ def _comparison(found: Evaluation, ours: str, theirs: str) -> Table:
     ]
     rows = []
     for one in found.compression:
-        saved = one.difference(ours, theirs)
-        tone: Tone = "good" if saved > 0 else "bad" if saved < 0 else ""
-        better = {"good": ours, "bad": theirs, "": "equal"}[tone]
+        saved = saved_of(one, ours, theirs)
+        better = {"good": ours, "bad": theirs, "": "equal"}[saved.tone]
         row = [Cell(one.text), Cell(f"{one.bytes:,}"), *_counted(one, theirs), *_counted(one, ours)]
-        rows.append([*row, Cell(f"{saved:+.1%}", tone), Cell(better, tone)])
+        rows.append([*row, saved, Cell(better, saved.tone)])
     note = f"Saved is the share of {theirs}'s tokens that {ours} does without."
     return Table(f"Compression, against {theirs}", note, [*head, "saved", "better"], rows)
+
+
+def saved_of(one: Compression, ours: str, theirs: str) -> Cell:
+    """What share of their tokens we save."""
+    saved = one.difference(ours, theirs)
+    return Cell(f"{saved:+.1%}", "good" if saved > 0 else "bad" if saved < 0 else "")
 
 
 def _counted(one: Compression, who: str) -> list[Cell]:
@@ -92,19 +99,23 @@ def _counted(one: Compression, who: str) -> list[Cell]:
 
 
 def _languages(found: Evaluation) -> Table:
-    rows = []
-    for one in (found.languages[0], *reversed(found.languages[-10:])):
-        fertility = "–" if one.fertility is None else f"{one.fertility:.2f}"
-        numbers = [f"{one.tokens:,}", f"{one.bytes_per_token:.2f}", fertility]
-        others = [f"{found.parity[who][one.code]:.2f}" for who in found.tokenizers]
-        rows.append([Cell(one.name), *map(Cell, [*numbers, *others])])
     parities = [one.parity for one in found.languages]
     note = (
         f"English and the ten that cost most, of {len(parities)}. Parity is tokens relative to "
         f"English for the same content; its mean is {sum(parities) / len(parities):.2f}."
     )
     head = ["language", "tokens", "bytes per token", "tokens per word"]
-    return Table("Languages", note, [*head, *(f"parity, {who}" for who in found.tokenizers)], rows)
+    head += [f"parity, {who}" for who in found.tokenizers]
+    shown = (found.languages[0], *reversed(found.languages[-10:]))
+    return Table("Languages", note, head, [language_row(found, one) for one in shown])
+
+
+def language_row(found: Evaluation, one: Language) -> list[Cell]:
+    """The figures of one language."""
+    fertility = "–" if one.fertility is None else f"{one.fertility:.2f}"
+    numbers = [f"{one.tokens:,}", f"{one.bytes_per_token:.2f}", fertility]
+    parities = [f"{found.parity[who][one.code]:.2f}" for who in found.tokenizers]
+    return [Cell(text) for text in (one.name, *numbers, *parities)]
 
 
 def _use(found: Evaluation) -> Table:
@@ -144,15 +155,14 @@ def _vocabulary(found: Evaluation) -> Table:
 
 
 def _numbers(found: Evaluation) -> Table:
-    names = list(found.tokenizers)
-    rows = []
-    for number in found.vocabulary.numbers:
-        splits = (
-            "|".join(mark(tok.token_bytes(i)) for i in tok.encode(number))
-            for tok in found.tokenizers.values()
-        )
-        rows.append([Cell(number), *map(Cell, splits)])
-    return Table("Numbers", "How digits are split.", ["number", *names], rows)
+    def split(tok: Tokenizer, number: str) -> Cell:
+        return Cell("|".join(mark(tok.token_bytes(id)) for id in tok.encode(number)))
+
+    rows = [
+        [Cell(number), *(split(tok, number) for tok in found.tokenizers.values())]
+        for number in found.vocabulary.numbers
+    ]
+    return Table("Numbers", "How digits are split.", ["number", *found.tokenizers], rows)
 
 
 def _sizes(found: Evaluation) -> Table:
@@ -207,7 +217,7 @@ def _escape(text: str) -> str:
 
 def to_json(found: Evaluation) -> str:
     """Write every number of an evaluation as JSON; the bytes of tokens as `readable` shows them."""
-    tok, one, used = found.tokenizer, found.vocabulary, found.use
+    tok, one, used, sweep = found.tokenizer, found.vocabulary, found.use, found.sweep
 
     def named(ids: Sequence[int]) -> list[dict[str, Any]]:
         return [{"id": id, "token": readable(tok.token_bytes(id))} for id in ids]
@@ -245,20 +255,15 @@ def to_json(found: Evaluation) -> str:
             "broken_bytes": used.broken_bytes,
             "renyi_efficiency": used.renyi,
         },
-        "sweep": _sweep_numbers(found),
+        "sweep": None
+        if sweep is None
+        else {
+            "knee": sweep.knee,
+            "width": sweep.width,
+            "text_bytes": sweep.text_bytes,
+            "smallest": int(sweep.sizes[0]),
+            "tokens": sweep.tokens.tolist(),
+            "heldout_bytes_per_token": sweep.heldout,
+        },
     }
     return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
-
-
-def _sweep_numbers(found: Evaluation) -> dict[str, Any] | None:
-    sweep = found.sweep
-    if sweep is None:
-        return None
-    return {
-        "knee": sweep.knee,
-        "width": sweep.width,
-        "text_bytes": sweep.text_bytes,
-        "smallest": int(sweep.sizes[0]),
-        "tokens": sweep.tokens.tolist(),
-        "heldout_bytes_per_token": sweep.heldout,
-    }

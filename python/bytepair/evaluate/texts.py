@@ -7,14 +7,13 @@ numbers of tokens compare fairly between languages.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 from bytepair import sample
 from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.corpus.read import Column, TextBatch, read_batches
+from bytepair.corpus.read import read_batches, strings
 from bytepair.corpus.source import Limits, Source, resolve
 from bytepair.errors import CorpusError
 
@@ -76,15 +75,7 @@ def documents(
         resolve(source, files=files, texts=texts), column=column, limits=limits,
         max_document_bytes=max_document_bytes,
     )  # fmt: skip
-    found = [text for batch in batches for text in _texts(batch)]
+    found = [text for b in batches for text in (b if isinstance(b, list) else strings(b))]
     if not any(found):
         raise CorpusError("the source holds no text to evaluate on")
     return found
-
-
-def _texts(batch: TextBatch) -> Iterator[str]:
-    if not isinstance(batch, Column):
-        yield from batch
-        return
-    for start, end in itertools.pairwise(batch.offsets.tolist()):
-        yield batch.data[start:end].tobytes().decode()

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
+from bytepair.formats.parts import pairs_of_ranks
 from bytepair.tokenizer import Tokenizer
 
 #: The order of the Rényi entropy that was found to predict how well models translate.
@@ -105,9 +106,7 @@ def unreachable(tokenizer: Tokenizer) -> list[int]:
     """
     ranks, pattern = tokenizer.mergeable_ranks(), tokenizer.pattern
     if tokenizer.merge_rule == "ranks":
-        # Without what training noted, the merges are what lower ranks come down to.
-        bare = Tokenizer(_core.Model.from_ranks(ranks, pattern, {}))
-        made = {left + right for left, right in bare.merges()}
+        made = {left + right for left, right in pairs_of_ranks(ranks)}
         return [id for token, id in ranks.items() if len(token) > 1 and token not in made]
     plain = Tokenizer(_core.Model.from_merges(ranks, tokenizer.merges(), pattern, {}))
     return [id for token, id in ranks.items() if plain.encode_pretoken(token) != [id]]

@@ -49,7 +49,7 @@ class Answers:
         self.names = list(tokenizers)
         self._tokenizers = list(tokenizers.values())
         self._ranks = [tok.mergeable_ranks() for tok in self._tokenizers]
-        self._tokens = [{id: token for token, id in ranks.items()} for ranks in self._ranks]
+        self._tokens = [tok.tokens for tok in self._tokenizers]
         self._parents = [
             {left + right: (left, right) for left, right in reversed(tok.merges())}
             for tok in self._tokenizers
@@ -90,9 +90,8 @@ class Answers:
 
     def vocabulary(self, index: int) -> bytes:
         """The bytes of all tokens: how many ids, how long each, and all bytes end to end."""
-        lengths = self._lengths(index)
-        tokens = (self._bytes(index, id) for id in range(len(lengths)))
-        return b"".join([np.array([len(lengths)], "<u4").tobytes(), lengths.tobytes(), *tokens])
+        tokens, lengths = self._tokens[index], self._lengths(index)
+        return b"".join([np.array([len(tokens)], "<u4").tobytes(), lengths.tobytes(), *tokens])
 
     def token(self, index: int, id: int) -> dict[str, Any]:
         """One token: how it was built, what was built from it, and who is near.
@@ -103,15 +102,18 @@ class Answers:
         tok = self._tokenizers[index]
         token = tok.token_bytes(id)
         special = id in tok.special_tokens.values()
-        near = [n for n in range(id - 4, id + 5) if n != id and self._bytes(index, n)]
+        near = range(max(id - 4, 0), min(id + 5, tok.vocab_size))
         children = [] if special else self._children[index][token]
+        tree = None
+        if not special and len(token) <= LONGEST_PRETOKEN_BYTES:  # no one can see a larger one
+            tree = self._tree(index, merge_tree(token, self._parents[index]))
         return {
             "id": id,
             "hex": token.hex(),
             "special": special,
             "rank": None if special else self._rank(index, token),
-            "tree": None if special else self._tree_of(index, token),
-            "near": [self._named(index, n) for n in near],
+            "tree": tree,
+            "near": [self._named(index, n) for n in near if n != id and self._tokens[index][n]],
             "alike": [] if special else self._alike(index, token),
             "children": [
                 self._named(index, self._ranks[index][c]) for c in children[:MOST_CHILDREN]
@@ -183,20 +185,10 @@ class Answers:
     # ------------------------------------------------------------------ parts of answers
 
     def _lengths(self, index: int) -> Any:
-        lengths = self._tokenizers[index].bytes_per_token_array().astype("<u4")
-        for name, id in self._tokenizers[index].special_tokens.items():
-            lengths[id] = len(name.encode())
-        return lengths
-
-    def _bytes(self, index: int, id: int) -> bytes:
-        found = self._tokens[index].get(id)
-        if found is not None:
-            return found
-        names = self._tokenizers[index].special_tokens.items()
-        return next((name.encode() for name, i in names if i == id), b"")
+        return np.array([len(token) for token in self._tokens[index]], "<u4")
 
     def _named(self, index: int, id: int) -> dict[str, Any]:
-        return {"id": id, "hex": self._bytes(index, id).hex()}
+        return {"id": id, "hex": self._tokens[index][id].hex()}
 
     def _rank(self, index: int, token: bytes) -> int | None:
         """The rank of the merge that makes a token: its id under the rule of ranks."""
@@ -205,11 +197,6 @@ class Answers:
             return self._ranks[index][token]
         pair = self._parents[index].get(token)
         return tok.merges().index(pair) if pair else None
-
-    def _tree_of(self, index: int, token: bytes) -> dict[str, Any] | None:
-        if len(token) > LONGEST_PRETOKEN_BYTES:  # a tree that no one can see, as deep as long
-            return None
-        return self._tree(index, merge_tree(token, self._parents[index]))
 
     def _tree(self, index: int, tree: Tree) -> dict[str, Any]:
         node: dict[str, Any] = {"hex": tree.token.hex(), "id": self._ranks[index].get(tree.token)}

@@ -1,22 +1,20 @@
 """How tokens are built: the merges of a pretoken one by one, and the tree of a single token.
 
-Both are for looking at. They follow `bytepair.reference` in plain Python and cost the square of the
+Both are for looking at. The steps are those of `bytepair.reference`, which cost the square of the
 length, so they take short pretokens only.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from bytepair import reference
 from bytepair.tokenizer import Tokenizer
 
 #: Longer pretokens are not taken apart: nobody looks at so many steps.
 LONGEST_PRETOKEN_BYTES: Final = 400
-
-Pairs = Mapping[tuple[bytes, bytes], int]
 
 
 @dataclass(frozen=True)
@@ -68,40 +66,14 @@ def merge_steps(tokenizer: Tokenizer, pretoken: bytes) -> list[Step]:
             f"the pretoken has {len(pretoken)} bytes; steps are shown for at most "
             f"{LONGEST_PRETOKEN_BYTES}"
         )
-    if tokenizer.merge_rule == "ranks":
-        return steps_by_rank(pretoken, tokenizer.mergeable_ranks())
-    order: dict[tuple[bytes, bytes], int] = {}
-    for rank, pair in enumerate(tokenizer.merges()):
-        order.setdefault(pair, rank)
-    return steps_by_pair(pretoken, order)
+    ranks = tokenizer.mergeable_ranks()
+    order = {pair: rank for rank, pair in reversed(list(enumerate(tokenizer.merges())))}
 
+    def rank(left: bytes, right: bytes) -> int | None:
+        by_rank = tokenizer.merge_rule == "ranks"
+        return ranks.get(left + right) if by_rank else order.get((left, right))
 
-def steps_by_rank(pretoken: bytes, ranks: Mapping[bytes, int]) -> list[Step]:
-    """The steps under the rule of ranks: neighbours merge whose joined bytes are a token."""
-    parts = [pretoken[i : i + 1] for i in range(len(pretoken))]
-    steps = [Step(parts)]
-    while True:
-        joined = [left + right for left, right in itertools.pairwise(parts)]
-        found = [(ranks[token], i) for i, token in enumerate(joined) if token in ranks]
-        if not found:
-            return steps
-        rank, i = min(found)
-        parts = [*parts[:i], joined[i], *parts[i + 2 :]]
-        steps.append(Step(parts, i, rank))
-
-
-def steps_by_pair(pretoken: bytes, order: Pairs) -> list[Step]:
-    """The steps under the rule of merges: only listed pairs merge."""
-    parts = [pretoken[i : i + 1] for i in range(len(pretoken))]
-    steps = [Step(parts)]
-    while True:
-        pairs = list(itertools.pairwise(parts))
-        found = [(order[pair], i) for i, pair in enumerate(pairs) if pair in order]
-        if not found:
-            return steps
-        rank, i = min(found)
-        parts = [*parts[:i], parts[i] + parts[i + 1], *parts[i + 2 :]]
-        steps.append(Step(parts, i, rank))
+    return [Step(*step) for step in reference.steps(pretoken, rank)]
 
 
 def merge_tree(token: bytes, parents: Mapping[bytes, tuple[bytes, bytes]]) -> Tree:

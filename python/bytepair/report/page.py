@@ -12,7 +12,7 @@ import numpy as np
 from bytepair import plot
 from bytepair._internal.drawing import draw_all
 from bytepair.evaluate import Cell, Evaluation, Sweep, Table, samples, tables
-from bytepair.evaluate.table import Tone
+from bytepair.evaluate.table import language_row, saved_of
 from bytepair.formats.files import write_whole
 from bytepair.tokenizer import Tokenizer
 
@@ -145,9 +145,7 @@ def _side_by_side(found: Evaluation) -> Table:
     for one in found.compression:
         row = [Cell(one.text), Cell(f"{one.bytes:,}"), Cell(f"{one.tokens[ours]:,}")]
         for rival in rivals:
-            saved = one.difference(ours, rival)
-            tone: Tone = "good" if saved > 0 else "bad" if saved < 0 else ""
-            row += [Cell(f"{one.tokens[rival]:,}"), Cell(f"{saved:+.1%}", tone)]
+            row += [Cell(f"{one.tokens[rival]:,}"), saved_of(one, ours, rival)]
         rows.append(row)
     note = f"Saved is the share of the other's tokens that {ours} does without."
     return Table("Compression", note if rivals else "", head, rows)
@@ -161,12 +159,7 @@ def _languages(found: Evaluation, table: Table) -> str:
         unit="parity",
         strong=[one.name for one in others[-10:]],
     )
-    rows = []
-    for one in found.languages:
-        fertility = "–" if one.fertility is None else f"{one.fertility:.2f}"
-        parities = [f"{found.parity[who][one.code]:.2f}" for who in found.tokenizers]
-        texts = [f"{one.tokens:,}", f"{one.bytes_per_token:.2f}", fertility, *parities]
-        rows.append([Cell(one.name), *map(Cell, texts)])
+    rows = [language_row(found, one) for one in found.languages]
     every = _table(Table("Languages", "", table.head, rows))
     folded = f"<details><summary>All {len(rows)} languages</summary>{every}</details>"
     words = (
@@ -179,15 +172,17 @@ def _languages(found: Evaluation, table: Table) -> str:
 def _use(found: Evaluation, table: Table) -> str:
     counts = np.sort(found.use.counts[found.use.counts > 0])[::-1]
     words = "How often tokens occur: the most frequent first, on scales of powers."
-    if len(counts) < 2:
-        return _section("Use", words, "", _table(table))
-    picture = plot.lines(
-        {"use": (np.arange(1, len(counts) + 1), counts)},
-        title="How often each token occurs, by its place in order of frequency",
-        x="place of the token",
-        y="times it occurs",
-        log_x=True,
-        log_y=True,
+    picture = (
+        ""
+        if len(counts) < 2
+        else plot.lines(
+            {"use": (np.arange(1, len(counts) + 1), counts)},
+            title="How often each token occurs, by its place in order of frequency",
+            x="place of the token",
+            y="times it occurs",
+            log_x=True,
+            log_y=True,
+        )
     )
     return _section("Use", words, picture, _table(table))
 
