@@ -360,7 +360,7 @@ def tensor(path: Path) -> list[int]:
     """The numbers of a file that holds one tensor of int32."""
     with zipfile.ZipFile(path) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith("/data/0"))
-        return np.frombuffer(archive.read(name), "<i4").tolist()
+        return list(np.frombuffer(archive.read(name), "<i4"))
 
 
 def test_nanochat_loads_its_folder(tmp_path: Path) -> None:
