@@ -18,20 +18,27 @@ use crate::errors;
 /// The characters of a `str`. Surrogates are treated as in tiktoken: a pair becomes its character,
 /// a lone one becomes U+FFFD.
 pub(crate) fn text<'a>(string: &'a Bound<'_, PyString>) -> PyResult<Text<'a>> {
-    // SAFETY: the pointer is to a live `str`.
-    if unsafe { ffi::PyUnicode_IS_ASCII(string.as_ptr()) } != 0 {
-        return Ok(Text::Utf8(string.to_str()?)); // its storage is UTF-8 and is lent as it is
-    }
     // SAFETY: the storage of a live `str` neither moves nor changes, and the borrow keeps it alive;
     // a `str` under construction is not visible to other code.
     Ok(match unsafe { string.data() }? {
+        // The storage of ASCII is UTF-8 and is lent as it is.
+        PyStringData::Ucs1(bytes) if is_ascii(string, bytes)? => Text::Utf8(string.to_str()?),
         PyStringData::Ucs1(bytes) => Text::Latin1(bytes),
         PyStringData::Ucs2(units) => Text::Utf16(units),
         PyStringData::Ucs4(units) => Text::Utf32(units),
     })
 }
 
-/// Texts of fewer bytes are left to Python.
+/// Whether a `str` of one byte a character is ASCII. A long one is not read: a bit of it says so,
+/// for which Python 3.14 and later have to be called.
+fn is_ascii(string: &Bound<'_, PyString>, bytes: &[u8]) -> PyResult<bool> {
+    if bytes.len() < SHORT {
+        return Ok(bytes.is_ascii());
+    }
+    string.call_method0(intern!(string.py(), "isascii"))?.is_truthy()
+}
+
+/// Texts of fewer bytes are left to Python, or cost less to read than a call.
 const SHORT: usize = 256;
 
 /// A new `str`.

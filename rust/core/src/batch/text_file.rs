@@ -9,7 +9,7 @@ use std::ops::Deref;
 use std::path::Path;
 
 use aho_corasick::AhoCorasick;
-use memmap2::{Advice, Mmap};
+use memmap2::Mmap;
 
 use crate::batch::arrays::{Arrays, Size};
 use crate::encode::{EncodeOptions, Id};
@@ -52,8 +52,9 @@ impl Content {
         }
         // SAFETY: the caller guarantees that the file does not change.
         let Ok(map) = (unsafe { Mmap::map(&file) }) else { return Self::read(file) };
-        // Only advice: if it is ignored, reading is slower.
-        let _taken = map.advise(Advice::Sequential);
+        // Only advice, which Unix alone takes: if it is ignored, reading is slower.
+        #[cfg(unix)]
+        let _taken = map.advise(memmap2::Advice::Sequential);
         Ok(Self::Mapped(map))
     }
 

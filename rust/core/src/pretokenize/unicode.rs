@@ -60,10 +60,13 @@ pub(super) const fn class_of(code_point: u32) -> Class {
     Class::ALL[(TABLE[BLOCKS + (block << 8) + (code_point & 0xFF) as usize] & 7) as usize]
 }
 
-/// The number of characters in a row: those whose UTF-8 differs in the last byte alone.
+/// The number of characters in a row: those whose UTF-8 differs in the last byte alone. Only AVX-512
+/// looks up rows.
+#[cfg(target_arch = "x86_64")]
 pub(super) const ROW: usize = 64;
 
 /// The classes of a row. Its number is a code point divided by [`ROW`].
+#[cfg(target_arch = "x86_64")]
 #[inline]
 pub(super) const fn row(number: usize) -> &'static [u8; ROW] {
     let start = BLOCKS + TABLE[number / 4] as usize * 256 + number % 4 * ROW;
