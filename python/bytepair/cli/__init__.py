@@ -17,6 +17,7 @@ from typing import Any, Final, TextIO
 import click
 
 from bytepair import BytepairError, __version__
+from bytepair.cli.output import is_closed_pipe, use_output
 from bytepair.cli.words import in_words_of
 
 #: The commands in the order of `--help`: each is the function in the file of its name.
@@ -53,11 +54,7 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run one, and end as the class says."""
         try:
-            return super().invoke(ctx)
-        except BrokenPipeError:
-            # Python would complain when it closes stdout at its end.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            ctx.exit(0)
+            return self._invoke_to_closed_pipe(ctx)
         except KeyboardInterrupt as error:
             if ctx.invoked_subcommand != "explore":  # which ends in no other way
                 more = "; the same command goes on from here"
@@ -70,6 +67,19 @@ class Commands(click.Group):
         except Exception as error:
             _debug()
             raise click.ClickException(_in_words(_reason(error))) from None
+
+    def _invoke_to_closed_pipe(self, ctx: click.Context) -> Any:
+        """Run one; that nobody reads its output any more is no failure."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except OSError as error:
+            if not is_closed_pipe(error):
+                raise
+            # Python would complain when it closes stdout at its end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(0)
+        return result
 
 
 @click.group(
@@ -89,6 +99,8 @@ def command() -> None:
 def main() -> None:
     """Run the command and leave with its exit code."""
     warnings.showwarning = _one_line
+    use_output(sys.stdout)
+    use_output(sys.stderr)
     try:
         sys.exit(command.main(prog_name="bytepair", standalone_mode=False))
     except click.exceptions.NoArgsIsHelpError as error:

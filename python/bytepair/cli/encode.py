@@ -142,14 +142,14 @@ def _pieces(file: BinaryIO, name: str) -> Iterator[str]:
 
 
 def _lines(pieces: Iterable[str]) -> Iterator[str]:
-    """The lines of a text without their ends."""
+    """The lines of a text without their ends, which may be those of Windows."""
     rest: list[str] = []
     for piece in pieces:
         first, *others = piece.split("\n")
         rest.append(first)
         if others:
-            yield "".join(rest)
-            yield from others[:-1]
+            yield "".join(rest).removesuffix("\r")
+            yield from (line.removesuffix("\r") for line in others[:-1])
             rest = [others[-1]]
     if last := "".join(rest):
         yield last

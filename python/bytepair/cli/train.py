@@ -15,6 +15,7 @@ import click
 
 import bytepair
 from bytepair.cli import option
+from bytepair.cli.output import can_write
 
 #: Enough for the sample text, which is small.
 SAMPLE_VOCAB_SIZE = 8192
@@ -141,8 +142,9 @@ def _curve(curve: Any) -> str:
     ]
     widest = max(ratio for _, ratio in rows)
     longest = max(min(40, shutil.get_terminal_size().columns - 16), 0)
+    block = "█" if can_write("█", sys.stdout) else "#"
     bars = (
-        f"{size:>9,} {ratio:5.2f} {'█' * round(longest * ratio / widest)}" for size, ratio in rows
+        f"{size:>9,} {ratio:5.2f} {block * round(longest * ratio / widest)}" for size, ratio in rows
     )
     return "\n".join(["bytes per token of the training text, by size of the vocabulary", *bars])
 

@@ -25,6 +25,7 @@ from threading import Event, Lock
 from typing import Any, Final
 
 from bytepair._internal.progress import Bar, Callback
+from bytepair._internal.system import sync
 from bytepair.errors import DownloadError
 
 #: Names for what people want most: the repository, the name of a file, and how many there are.
@@ -324,7 +325,8 @@ class _Transfer:
     def _promised(self) -> tuple[int | None, str | None]:
         """The size and the hash that the server tells before anything is loaded."""
         try:
-            headers = _opened(self._file.url, "HEAD", {}, self._timeout, follow=False)[1]
+            answer, headers, _ = _opened(self._file.url, "HEAD", {}, self._timeout, follow=False)
+            answer.close()
         except (OSError, http.client.HTTPException):
             return None, None
         tag = (headers.get("X-Linked-Etag") or "").strip('"')
@@ -361,7 +363,7 @@ class _Transfer:
                     out.write(block)
                     self._on_bytes(len(block))
                 out.flush()
-                os.fsync(out.fileno())
+                sync(out.fileno())
         if end is not None and self.size < end:
             raise _AgainError(f"the connection ended after {self.size:,} of {end:,} bytes")
 
@@ -377,13 +379,15 @@ class _Transfer:
     def _remember(self, headers: Any, total: int | None) -> None:
         """Keep what identifies this version of the file, to continue it and no other."""
         tag = headers.get("ETag") or headers.get("Last-Modified") or ""
-        self._tag.write_text(f"{total or 0} {'' if tag.startswith('W/') else tag}")
+        self._tag.write_text(
+            f"{total or 0} {'' if tag.startswith('W/') else tag}", encoding="utf-8"
+        )
 
     def _remembered(self) -> tuple[int, str]:
         """The size and the tag of the version that is here in part; 0 and nothing if not known."""
         if not self._tag.exists():
             return 0, ""
-        total, _, tag = self._tag.read_text().partition(" ")
+        total, _, tag = self._tag.read_text(encoding="utf-8").partition(" ")
         return int(total) if total.isdigit() else 0, tag
 
     def _check(self) -> None:

@@ -11,6 +11,7 @@ import os
 import pickle
 import socket
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -79,7 +80,8 @@ def _expect_an_answer() -> None:
     named, origin = os.environ.get("RAY_ADDRESS", "auto"), "RAY_ADDRESS"
     if named == "auto":
         note = _note()
-        named, origin = (note.read_text().strip() if note.is_file() else ""), str(note)
+        origin = str(note)
+        named = note.read_text(encoding="utf-8").strip() if note.is_file() else ""
     host, _, port = named.rpartition("://")[2].rpartition(":")
     if not host or not port.isdecimal():
         return
@@ -98,7 +100,8 @@ def _note() -> Path:
     folder = os.environ.get("RAY_TMPDIR")
     if folder is None and sys.platform == "linux":
         folder = os.environ.get("TMPDIR")
-    return Path(folder or "/tmp", "ray", "ray_current_cluster")
+    usual = tempfile.gettempdir() if sys.platform == "win32" else "/tmp"
+    return Path(folder or usual, "ray", "ray_current_cluster")
 
 
 @contextmanager

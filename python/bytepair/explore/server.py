@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -30,6 +32,9 @@ from bytepair.tokenizer import Tokenizer
 
 #: Larger requests are refused: text of this size is not for looking at.
 MOST_BYTES: Final = 64 << 20
+
+#: In seconds.
+DAY: Final = 86_400
 
 _PAGE: Final = Path(__file__).parent / "page"
 _KINDS: Final = {
@@ -199,6 +204,8 @@ class Server(ThreadingHTTPServer):
     """
 
     daemon_threads = True
+    #: On Windows, two servers would share a port; elsewhere the port of one that ended is free.
+    allow_reuse_address = sys.platform != "win32"
 
     def __init__(
         self, tokenizers: Mapping[str, Tokenizer], host: str = "127.0.0.1", port: int = 0
@@ -256,4 +263,5 @@ def serve(
     """
     with Server(tokenizers, host, port) as server:
         ready(server.url)
-        threading.Event().wait()
+        while True:
+            time.sleep(DAY)  # which Ctrl-C ends on every system

@@ -15,6 +15,7 @@ import struct
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from bytepair._internal.system import sync, sync_folder
 from bytepair.errors import FormatError
 
 #: The name of the native file in a folder.
@@ -128,17 +129,12 @@ def write_whole(path: Path, data: bytes) -> None:
         with temporary.open("xb") as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            sync(file.fileno())
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    if hasattr(os, "O_DIRECTORY"):
-        folder = os.open(path.parent, os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    sync_folder(path.parent)
 
 
 def to_json(value: Any, *, indent: int | None = 2) -> bytes:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
+from bytepair._internal.system import sync
 
 #: The bytes of a write.
 BUFFER_BYTES: Final = 1 << 22
@@ -101,7 +102,7 @@ class DiskFile:
         self._write()
         self._file.seek(self._offset)
         self._file.write(header)
-        os.fsync(self._file.fileno())
+        sync(self._file.fileno())
         self.close()
 
     def close(self) -> None:
@@ -113,8 +114,6 @@ def _buffer() -> mmap.mmap:
     """A buffer that lies as disks want it."""
     try:
         return mmap.mmap(-1, BUFFER_BYTES)
-    except OSError as error:
-        if error.errno != errno.ENOMEM:
-            raise
+    except OSError as error:  # whatever its number is on this system
         message = f"out of memory: {BUFFER_BYTES} bytes could not be reserved for a file"
         raise MemoryError(message) from error

@@ -16,7 +16,6 @@ An `.ends` file has one little-endian uint64 for each document: where it ends in
 
 from __future__ import annotations
 
-import os
 import struct
 import warnings
 import zlib
@@ -26,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from bytepair._internal.system import sync, sync_folder
 from bytepair.errors import ShardError
 from bytepair.shards.disk import DiskFile
 from bytepair.shards.manifest import Shard, ShardPart, crc_of, partial
@@ -192,18 +192,11 @@ class Arrow(Layout):
 
     def finish(self, written: Path, lengths: NDArray[np.int64], dtype: np.dtype[Any]) -> None:
         """Write the ids again, from a map of the file, as one batch of lists."""
-        from bytepair._internal.extras import pyarrow as pa
-
-        ids = _mapped(written, dtype, 0, int(lengths.sum()))
-        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-        lists = pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(ids))
-        batch = pa.RecordBatch.from_arrays([lists], ["input_ids"])
         other = written.with_name(f"{written.name}.arrow")
-        with pa.OSFile(str(other), "wb") as sink, pa.ipc.new_stream(sink, batch.schema) as writer:
-            writer.write_batch(batch)
-        with other.open("rb") as file:
-            os.fsync(file.fileno())
-        other.replace(written)
+        _write_lists(other, _mapped(written, dtype, 0, int(lengths.sum())), lengths)
+        with other.open("r+b") as file:
+            sync(file.fileno())
+        other.replace(written)  # which is mapped no more: Windows would refuse
 
     def open(self, folder: Path, shard: Shard, dtype: np.dtype[Any]) -> tuple[Ids, NDArray[Any]]:
         """Map the file; its one batch has the ids end to end."""
@@ -213,6 +206,16 @@ class Arrow(Layout):
         if (len(ids), len(ends)) != (shard.tokens, shard.documents) or ids.dtype != dtype:
             raise ShardError(f"{folder / shard.parts[0].file} is not what the manifest says")
         return ids, ends
+
+
+def _write_lists(path: Path, ids: Ids, lengths: NDArray[np.int64]) -> None:
+    from bytepair._internal.extras import pyarrow as pa
+
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    lists = pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(ids))
+    batch = pa.RecordBatch.from_arrays([lists], ["input_ids"])
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
 
 
 def _lists(path: Path) -> pa.LargeListArray:
@@ -302,6 +305,7 @@ class ShardWriter:
             parts.insert(0, head)
         if self._layout.name != Arrow.name:
             parts.append(self._write_index(lengths))
+        sync_folder(self._folder)  # before a mark says that the shard is there
         return Shard(self._number, self._split, self.tokens, self.documents, parts)
 
     def _data_part(self, header: int) -> ShardPart:
@@ -318,7 +322,7 @@ class ShardWriter:
         with path.open("wb") as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            sync(file.fileno())
         path.replace(self._folder / name)
         return ShardPart(name, 0, len(data), f"{zlib.crc32(data):08x}")
 

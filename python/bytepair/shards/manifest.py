@@ -12,7 +12,7 @@ import os
 import re
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, Self
@@ -20,6 +20,7 @@ from typing import Any, Final, Literal, Self
 import numpy as np
 
 from bytepair import _core
+from bytepair._internal import system
 from bytepair.corpus.outputs import check_output_folder
 from bytepair.errors import InUseError, ShardError
 from bytepair.formats.files import write_whole
@@ -300,36 +301,12 @@ def locked(folder: Path) -> Iterator[None]:
     """
     check_output_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / LOCK
-    handle = _hold(path, folder)
-    try:
+    with ExitStack() as held:
         try:
-            yield
-        finally:
-            path.unlink(missing_ok=True)
-    finally:
-        os.close(handle)
-
-
-def _hold(path: Path, folder: Path) -> int:
-    """Open and lock a file, which must still be there then: who held it before has removed it."""
-    while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            import fcntl
-
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if path.exists() and path.stat().st_ino == os.fstat(handle).st_ino:
-                return handle
-        except ImportError:  # there are no such locks on this system
-            return handle
+            held.enter_context(system.locked(folder / LOCK))
         except BlockingIOError:
-            os.close(handle)
             raise InUseError(f"another run is working on {folder}; wait for it") from None
-        except OSError:
-            os.close(handle)
-            raise
-        os.close(handle)
+        yield
 
 
 def crc_of(path: Path, offset: int = 0, size: int | None = None) -> str:

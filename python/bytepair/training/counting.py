@@ -11,6 +11,7 @@ import itertools
 import json
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -20,6 +21,7 @@ from typing import Any, Final
 
 from bytepair import _core
 from bytepair._internal.progress import Bar, Callback, Position
+from bytepair._internal.system import memory
 from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion, block_bounds, most_page_bytes
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.outputs import check_output_file
@@ -149,7 +151,9 @@ class CountJob:
         """Count, and report to a bar that is shown already."""
         from tempfile import TemporaryDirectory
 
-        with TemporaryDirectory(prefix="bytepair-") as folder:
+        # Windows removes no file that a counter, which an error keeps alive, has open.
+        left = sys.platform == "win32"
+        with TemporaryDirectory(prefix="bytepair-", ignore_cleanup_errors=left) as folder:
             position = Position(None if bar.is_silent else _size_of(self.resolved))
             progress = _Progress(self, folder, position)
             try:
@@ -464,22 +468,3 @@ def interrupts_held() -> Iterator[list[object]]:
         yield pressed
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def memory() -> int:
-    """How many bytes of memory the machine has, or its container if that has less.
-
-    0 where the system does not say.
-
-    Example:
-        >>> from bytepair.training.counting import memory
-        >>> memory() >= 0
-        True
-    """
-    try:
-        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return 0
-    with contextlib.suppress(OSError, ValueError):
-        total = min(total, int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
-    return total

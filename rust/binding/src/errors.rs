@@ -77,5 +77,10 @@ pub(crate) fn list<'py, T: IntoPyObject<'py>>(
 pub(crate) fn file(path: &Path, error: &io::Error) -> PyErr {
     let text = error.to_string();
     let reason = text.split(" (os error").next().unwrap_or(&text).to_owned();
-    PyOSError::new_err((error.raw_os_error(), reason, path.to_path_buf()))
+    let (code, path) = (error.raw_os_error(), path.to_path_buf());
+    if cfg!(windows) {
+        // Python wants to know the error's number in its own place, and finds the class for it.
+        return PyOSError::new_err((0, reason, path, code));
+    }
+    PyOSError::new_err((code, reason, path))
 }

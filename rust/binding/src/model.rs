@@ -38,11 +38,14 @@ impl PyModel {
     }
 
     /// Map a file of the native format. `bytepair.load` documents that the file must not be written
-    /// to.
+    /// to. Windows neither replaces nor removes a mapped file, so there it is read.
     #[staticmethod]
     #[expect(unsafe_code, reason = "a large vocabulary loads in less than a millisecond")]
     fn map(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         let file = File::open(&path).map_err(|error| errors::file(&path, &error))?;
+        if cfg!(windows) {
+            return Self::new(py.detach(|| bytepair::Tokenizer::open(&path)));
+        }
         // SAFETY: files are replaced by renaming, never written to in place; `bytepair.load` and
         // `docs/formats.md` ask the same of everybody else, and offer reading instead.
         Self::new(py.detach(|| unsafe { bytepair::Tokenizer::map(&file) }))
