@@ -7,7 +7,11 @@
 
 use std::str::Utf8Error;
 
+mod chars;
+
 mod transcode;
+
+pub use chars::{count_chars, first_chars, starts_char};
 
 use crate::error::{Error, Result};
 use crate::memory;
@@ -193,7 +197,8 @@ fn find_in_utf8(
     is: impl Fn(char, char) -> bool,
 ) -> Option<usize> {
     let within = &bytes[..bytes.len().min(from.saturating_add(most))];
-    let mut start = from + within.get(from..)?.iter().take_while(|&&b| b & 0xC0 == 0x80).count();
+    let mut start =
+        from + within.get(from..)?.iter().take_while(|&&byte| !starts_char(byte)).count();
     for chunk in within[start..].utf8_chunks() {
         if let Some(at) = find_in_text(chunk.valid(), 0, most, &is) {
             return Some(start + at);
@@ -214,10 +219,10 @@ fn find_in_utf8(
 /// assert_eq!(bytepair::text::measure("😀"), (4, 1));
 /// ```
 pub fn measure(text: &str) -> (usize, usize) {
-    let (mut widest, mut chars) = (0, 0);
-    for block in text.as_bytes().chunks(255) {
+    let (mut widest, mut count) = (0, 0);
+    for block in chars::blocks(text) {
         widest = block.iter().fold(widest, |widest: u8, &byte| widest.max(byte));
-        chars += usize::from(block.iter().map(|&byte| u8::from(byte & 0xC0 != 0x80)).sum::<u8>());
+        count += chars::count_in_block(block);
     }
     let width = match widest {
         0..0x80 => 0,
@@ -225,7 +230,7 @@ pub fn measure(text: &str) -> (usize, usize) {
         0xC4..0xF0 => 2,
         _ => 4,
     };
-    (width, chars)
+    (width, count)
 }
 
 /// An integer that holds one character.

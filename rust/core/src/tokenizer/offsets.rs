@@ -6,7 +6,7 @@
 use crate::encode::EncodeOptions;
 use crate::error::{Error, Result};
 use crate::memory;
-use crate::text::Text;
+use crate::text::{Text, count_chars, starts_char};
 use crate::tokenizer::Tokenizer;
 
 /// The ids of a text and their spans.
@@ -122,10 +122,9 @@ impl Place {
     /// Advance by `length` bytes; returns the span passed, in bytes and in characters.
     fn step(&mut self, text: &[u8], length: usize) -> ([i64; 2], [i64; 2]) {
         let end = self.bytes + length;
-        let begins = |byte: &u8| byte & 0xC0 != 0x80;
-        let inside = length > 0 && !begins(&text[self.bytes]);
+        let inside = length > 0 && !starts_char(text[self.bytes]);
         let first = self.chars - usize::from(inside);
-        self.chars += text[self.bytes..end].iter().filter(|byte| begins(byte)).count();
+        self.chars += count_chars(&text[self.bytes..end]);
         let bytes = [self.bytes, end].map(number);
         self.bytes = end;
         (bytes, [first, self.chars].map(number))
