@@ -1,4 +1,4 @@
-"""Smaller, larger, and proved: truncate, resume, extend, verify."""
+"""Smaller, larger, and proved: `with_vocab_size`, resume, extend, verify."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import rustbpe
 
 import bytepair
 import memory
-from bytepair.errors import CountsError, VocabularyError
+from bytepair.errors import CorpusError, CountsError, VocabularyError
 from bytepair.training.options import Ties
 
 ALL_TIES: list[Ties] = ["rustbpe", "hf", "first-seen", "bytes-max"]
@@ -66,6 +66,44 @@ def test_extending_keeps_everything(ties: Ties) -> None:
     assert more.decode(more.encode(korean)) == korean
     again = bytepair.extend(base, bytepair.count([korean]), 100, ties=ties)
     assert again == more
+
+
+def test_growing_reads_text_as_training_does(tmp_path: Path) -> None:
+    texts = ["hello hello help", "the theme of the hour", "others helped"]
+    (tmp_path / "a.txt").write_text("".join(texts), encoding="utf-8")
+    lines = "".join(f'{{"body": "{text}"}}\n' for text in texts)
+    (tmp_path / "a.jsonl").write_text(lines, encoding="utf-8")
+    small, counts = bytepair.train(texts, 270), bytepair.count(texts)
+    for options in ({"texts": texts}, {"files": tmp_path / "a.jsonl", "column": "body"}):
+        assert bytepair.resume(small, vocab_size=280, **options) == (bytepair.train(counts, 280))
+        assert bytepair.extend(small, extra=9, **options) == (bytepair.extend(small, counts, 9))
+    file = tmp_path / "a.txt"
+    assert bytepair.resume(small, file, 280) == bytepair.train(file, 280)
+    for name in ("max_chars", "doc_cap"):
+        less = bytepair.count(file, **{name: 20})  # type: ignore[arg-type]
+        assert bytepair.extend(small, file, 9, **{name: 20}) == (  # type: ignore[arg-type]
+            bytepair.extend(small, less, 9)
+        )
+    (tmp_path / "bad.txt").write_bytes(b"hello \xff hello")
+    repaired = bytepair.count(["hello \ufffd hello"])
+    assert bytepair.extend(small, tmp_path / "bad.txt", 3, errors="replace") == (
+        bytepair.extend(small, repaired, 3)
+    )
+
+
+def test_what_would_be_ignored_is_refused(counts: bytepair.Counts) -> None:
+    small = bytepair.train(counts, 300)
+    with pytest.raises(TypeError, match="pass extra="):
+        bytepair.extend(small, counts)
+    for reading in ({"texts": ["a"]}, {"files": "a.txt"}, {"memory_limit": 1 << 30}):
+        with pytest.raises(CountsError, match=f"{next(iter(reading))} would be ignored"):
+            bytepair.resume(small, counts, 400, **reading)
+        with pytest.raises(CountsError, match=f"{next(iter(reading))} would be ignored"):
+            bytepair.train(counts, 400, **reading)
+    with pytest.raises(TypeError, match="pass one source of text"):
+        bytepair.extend(small, extra=3)
+    with pytest.raises(CorpusError, match=r"files=\[...\] to read the files, or texts=\[...\]"):
+        bytepair.resume(small, ["/data/typo.txt"], 400)
 
 
 def test_extending_a_list_of_merges() -> None:

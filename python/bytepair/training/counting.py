@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import InitVar, dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self, TypedDict, Unpack
 
 from bytepair import _core
 from bytepair._internal.progress import Bar, Callback, Position
@@ -115,6 +115,20 @@ def count(
         return job.run(bar)
 
 
+class ReadKeywords(TypedDict, total=False):
+    """The keywords of `count` that say which text is read, and how."""
+
+    files: Source | None
+    texts: Iterable[str] | None
+    max_chars: int | None
+    doc_cap: int | None
+    threads: int | None
+    column: str
+    errors: Errors
+    memory_limit: int | None
+    max_document_bytes: int
+
+
 @dataclass(frozen=True)
 class CountJob:
     """A count that is to be made; the fields are the arguments of `count`.
@@ -134,6 +148,13 @@ class CountJob:
     files: InitVar[Source | None] = None
     texts: InitVar[Iterable[str] | None] = None
     resolved: Resolved = field(init=False)
+
+    @classmethod
+    def of(cls, source: Source | None, regex: str, **reading: Unpack[ReadKeywords]) -> Self:
+        """The job of a source and the keywords that say how it is read."""
+        options: dict[str, Any] = {**reading}
+        limits = Limits(options.pop("max_chars", None), options.pop("doc_cap", None))
+        return cls(source, regex, limits, **options)
 
     def __post_init__(self, files: Source | None, texts: Iterable[str] | None) -> None:
         """Fail before anything is read; the source comes last, since an iterator may be slow."""

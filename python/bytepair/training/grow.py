@@ -11,45 +11,50 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Unpack
 
 from bytepair import _core
 from bytepair._internal.progress import Bar, Callback
 from bytepair.corpus.source import Source
 from bytepair.errors import CountsError
 from bytepair.tokenizer import Tokenizer
-from bytepair.training.counting import CountJob
+from bytepair.training.counting import ReadKeywords
 from bytepair.training.counts import Counts
 from bytepair.training.options import Ties, TrainOptions
-from bytepair.training.trainer import with_denominator
+from bytepair.training.trainer import counter_of, with_denominator
 
 
 def resume(
     tokenizer: Tokenizer,
-    counts: Counts,
-    vocab_size: int,
+    source: Source | Counts | None = None,
+    vocab_size: int = 65536,
     *,
     ties: Ties = "rustbpe",
     min_count: int = 1,
     max_token_bytes: int | None = None,
     progress: bool | Callback | None = None,
+    **reading: Unpack[ReadKeywords],
 ) -> Tokenizer:
     """Go on training to a larger vocabulary, as if training had not stopped.
 
-    With the counts and the options of the first training, the result is that of one training,
-    merge for merge.
+    With the text, or its counts, and the options of the first training, the result is that of one
+    training, merge for merge.
 
     Args:
         tokenizer: a tokenizer that `bytepair.train` made.
-        counts: the counts it was trained on.
+        source: the text it was trained on, as in `bytepair.train`, or its counts.
         vocab_size: how many ids the result has, special tokens included.
         ties: as in `bytepair.train`.
         min_count: as in `bytepair.train`.
         max_token_bytes: as in `bytepair.train`.
         progress: as in `bytepair.train`.
+        reading: `files` or `texts` in place of a source, and `max_chars`, `doc_cap`, `threads`,
+            `column`, `errors`, `memory_limit` and `max_document_bytes`, as in `bytepair.count`.
 
     Raises:
         VocabularyError: if there are more ids already, or the tokenizer was not made by training.
-        CountsError: if the counts have another pattern.
+        CountsError: if the counts have another pattern, or there are options for reading text.
+        CorpusError: if the source cannot be read.
 
     Example:
         >>> import bytepair
@@ -57,27 +62,29 @@ def resume(
         >>> small = bytepair.train(counts, 267)
         >>> bytepair.resume(small, counts, 269) == bytepair.train(counts, 269)
         True
+        >>> bytepair.resume(small, texts=["hello hello help"], vocab_size=269).vocab_size
+        269
     """
-    _check_pattern(tokenizer, counts)
     options = TrainOptions(
         vocab_size, ties=ties, min_count=min_count, max_token_bytes=max_token_bytes
     )
-    options = with_denominator(options, counts)
+    counted = counter_of(source, tokenizer.pattern, **reading)
     with Bar(progress) as bar:
+        counts = counted(bar)
+        options = with_denominator(options, counts)
         return _grown(tokenizer, partial(_core.resume, tokenizer, counts.core, options), bar)
 
 
 def extend(
     tokenizer: Tokenizer,
-    source: Source | Counts,
-    extra: int,
+    source: Source | Counts | None = None,
+    extra: int | None = None,
     *,
     ties: Ties = "rustbpe",
     min_count: int = 1,
     max_token_bytes: int | None = None,
-    threads: int | None = None,
     progress: bool | Callback | None = None,
-    column: str = "text",
+    **reading: Unpack[ReadKeywords],
 ) -> Tokenizer:
     """Learn more tokens from new text, and keep every id and every merge there is.
 
@@ -88,18 +95,18 @@ def extend(
     Args:
         tokenizer: any tokenizer.
         source: as in `bytepair.train`.
-        extra: how many tokens to learn at most.
+        extra: how many tokens to learn at most; it has to be given.
         ties: as in `bytepair.train`.
         min_count: as in `bytepair.train`.
         max_token_bytes: as in `bytepair.train`.
-        threads: as in `bytepair.train`.
         progress: as in `bytepair.train`.
-        column: as in `bytepair.train`.
+        reading: as in `resume`.
 
     Raises:
         VocabularyError: if a new token has the bytes of one that no merge makes.
-        CountsError: if the counts have another pattern.
+        CountsError: if the counts have another pattern, or there are options for reading text.
         CorpusError: if the source cannot be read.
+        TypeError: if `extra` is missing.
 
     Example:
         >>> import bytepair
@@ -110,15 +117,12 @@ def extend(
         >>> more.token_bytes(272)
         b' wor'
     """
+    if extra is None:
+        raise TypeError("pass extra=, the number of tokens to learn at most")
     options = TrainOptions(ties=ties, min_count=min_count, max_token_bytes=max_token_bytes)
+    counted = counter_of(source, tokenizer.pattern, **reading)
     with Bar(progress) as bar:
-        if isinstance(source, Counts):
-            if column != "text":
-                raise CountsError("column says how text is read, and counts hold no text")
-            counts = source
-        else:
-            counts = CountJob(source, tokenizer.pattern, threads=threads, column=column).run(bar)
-        _check_pattern(tokenizer, counts)
+        counts = counted(bar)
         options = with_denominator(options, counts)
         return _grown(tokenizer, partial(_core.extend, tokenizer, counts.core, extra, options), bar)
 

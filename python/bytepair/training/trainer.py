@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Unpack
 
 from bytepair import _core
 from bytepair._internal.progress import Bar, Callback
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.read import Errors
-from bytepair.corpus.source import Limits, Source
+from bytepair.corpus.source import Source
 from bytepair.errors import CorpusError, CountsError
 from bytepair.tokenizer import Tokenizer
 from bytepair.tokenizer.special import padding
-from bytepair.training.counting import CountJob
+from bytepair.training.counting import CountJob, ReadKeywords
 from bytepair.training.counts import Counts
 from bytepair.training.options import Ties, TrainOptions
 
@@ -109,25 +110,20 @@ def train(
         >>> tok.vocab_size, len(tok.merges()), len(tok.special_tokens)
         (270, 5, 9)
     """
-    limits = Limits(max_chars, doc_cap)
     options = TrainOptions(
         vocab_size, special_tokens, reserved, padded_to, initial_tokens, ties, min_count,
         max_token_bytes,
     )  # fmt: skip
-    if isinstance(source, Counts):
-        reading = (limits, column, errors, memory_limit, max_document_bytes)
-        usual = (Limits(), "text", "strict", None, DOCUMENT_BYTES)
-        _check_counts(source, pattern, reading=reading != usual)
-        check(options, source.pattern)
-    else:
-        regex = _core.pattern("nanochat" if pattern is None else pattern)
-        check(options, regex)
-        job = CountJob(
-            source, regex, limits, threads, column, errors, memory_limit,
-            max_document_bytes=max_document_bytes, files=files, texts=texts,
-        )  # fmt: skip
+    usual = source.pattern if isinstance(source, Counts) else _core.pattern("nanochat")
+    regex = usual if pattern is None else _core.pattern(pattern)
+    check(options, regex)
+    counted = counter_of(
+        source, regex, files=files, texts=texts, max_chars=max_chars, doc_cap=doc_cap,
+        threads=threads, column=column, errors=errors, memory_limit=memory_limit,
+        max_document_bytes=max_document_bytes,
+    )  # fmt: skip
     with Bar(progress) as bar:
-        counts = source if isinstance(source, Counts) else job.run(bar)
+        counts = counted(bar)
         # Without a merge to learn, no text is needed: the bytes alone are a tokenizer.
         if not counts.text_bytes and vocab_size > options.smallest:
             raise CorpusError(
@@ -160,18 +156,34 @@ def with_denominator(options: TrainOptions, counts: Counts) -> TrainOptions:
     return replace(options, min_count=options.min_count * counts.denominator)
 
 
-def _check_counts(counts: Counts, pattern: str | None, *, reading: bool) -> None:
-    """Counts bring their pattern, and their text has been read."""
-    regex = counts.pattern if pattern is None else _core.pattern(pattern)
-    if regex != counts.pattern:
+def counter_of(
+    source: Source | Counts | None, regex: str, **reading: Unpack[ReadKeywords]
+) -> Callable[[Bar], Counts]:
+    """What gives the counts of a source while it tells a bar: counts are their own.
+
+    Args:
+        source: a source of text, or counts.
+        regex: the pattern that the counts must have.
+        reading: which text is read, and how.
+
+    Raises:
+        CountsError: if counts have another pattern, or there are both counts and text to read.
+        CorpusError: as in `train`.
+    """
+    if not isinstance(source, Counts):
+        return CountJob.of(source, regex, **reading).run
+    usual = {"column": "text", "errors": "strict", "max_document_bytes": DOCUMENT_BYTES}
+    given = [name for name, value in reading.items() if value != usual.get(name)]
+    if given := [name for name in given if name != "threads"]:
         raise CountsError(
-            f"the counts were made with the pattern {counts.pattern!r}, not {regex!r}"
+            f"{', '.join(given)} would be ignored: counts hold no text; pass what says how text is "
+            "read to bytepair.count"
         )
-    if reading:
+    if regex != source.pattern:
         raise CountsError(
-            "max_chars, doc_cap and memory_limit limit what is read, column and errors say how, "
-            "and counts hold no text; pass these options to bytepair.count"
+            f"the counts were made with the pattern {source.pattern!r}, not {regex!r}"
         )
+    return lambda _: source
 
 
 def _exhausted(tokenizer: Tokenizer, options: TrainOptions) -> str:
