@@ -1,26 +1,4 @@
-"""What can go wrong, as exceptions.
-
-    BytepairError
-    ├── PatternError         ValueError     a split pattern is no regular expression we can use
-    ├── SplitError           ValueError     a pattern gives up on a text, or a byte has no token
-    ├── VocabularyError      ValueError     a vocabulary, its merges or its size break a rule
-    ├── SpecialTokenError    ValueError     a special token is unknown, or forbidden in a text
-    ├── UnknownIdError       ValueError     an id that stands for nothing
-    ├── FileFormatError      ValueError     a tokenizer file is damaged or of another kind
-    │   └── FormatError                     the same of a foreign format, with the place
-    │       └── UnsupportedError            a file asks for what cannot be done exactly
-    ├── LossError            ValueError     a format cannot hold all of a tokenizer
-    ├── OverwriteError       FileExistsError  another tokenizer, or another file, would be lost
-    ├── ConversationError    ValueError     a conversation breaks a rule of its template
-    ├── CorpusError          ValueError     a source of text cannot be read as asked
-    ├── ArgumentError        ValueError     an argument has a value that it cannot have
-    ├── CountsError          ValueError     a table of counts breaks a rule, or does not fit another
-    ├── PlanError            ValueError     a plan lacks a number, or has one that cannot be
-    ├── ShardError           ValueError     token shards are damaged, in use, or of another kind
-    │   └── InUseError                      another run works on the folder
-    ├── DownloadError        OSError        a file cannot be had from the network
-    │   └── NotFetchedError                 a published vocabulary is not here, nor can be had
-    └── CountOverflowError   OverflowError  a corpus has more pretokens than 64 bits can count
+"""What can go wrong, as exceptions: each is a `BytepairError`, and one of Python's own kinds, too.
 
 Each message names the rule, the value, the place and the way out.
 """

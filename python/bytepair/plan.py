@@ -32,6 +32,9 @@ CHARS_PER_SECOND: Final = 150e6
 ASPECT: Final = 64
 MEASURED_CHARS: Final = 20_000_000
 
+_LARGE: Final = {"trillion": 1e12, "billion": 1e9, "million": 1e6}
+_TIMES: Final = {"days": 86400.0, "hours": 3600.0, "minutes": 60.0}
+
 
 @dataclass(frozen=True)
 class DataPlan:
@@ -79,12 +82,12 @@ class DataPlan:
     def __str__(self) -> str:
         """The plan as lines of names and values."""
         rows = {
-            "parameters": _large(self.params),
-            "tokens": _large(self.tokens),
-            "characters": _large(self.chars),
+            "parameters": _in(_LARGE, self.params),
+            "tokens": _in(_LARGE, self.tokens),
+            "characters": _in(_LARGE, self.chars),
             "shards": f"{self.shards:,} of text",
-            "disk": f"{_large(self.disk_bytes)} bytes of token shards",
-            "time": f"{_duration(self.seconds)} to encode",
+            "disk": f"{_in(_LARGE, self.disk_bytes)} bytes of token shards",
+            "time": f"{_in(_TIMES, self.seconds, ' seconds')} to encode",
         }
         if self.embedding_params is not None:
             each = self.embedding_params
@@ -228,15 +231,7 @@ def measure(
     return chars / tokens, chars / seconds
 
 
-def _large(number: float) -> str:
-    for name, size in (("trillion", 1e12), ("billion", 1e9), ("million", 1e6)):
-        if number >= size:
-            return f"{number / size:,.1f} {name}"
-    return f"{number:,.0f}"
-
-
-def _duration(seconds: float) -> str:
-    for name, size in (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0)):
-        if seconds >= size:
-            return f"{seconds / size:,.1f} {name}"
-    return f"{seconds:,.0f} seconds"
+def _in(units: dict[str, float], number: float, unit: str = "") -> str:
+    """A number in the largest of these units that it reaches, or else in its own."""
+    found = next((name for name, size in units.items() if number >= size), None)
+    return f"{number / units[found]:,.1f} {found}" if found else f"{number:,.0f}{unit}"

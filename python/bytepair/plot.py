@@ -19,6 +19,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bytepair._internal.drawing import Markup
+
 #: The colours of series: apart from each other in light and dark, and for most who see few colours.
 COLORS: Final = ("#3f7ee8", "#e07b39", "#2f9e7a", "#b65fb0", "#a58a1f", "#6c6fd3")
 
@@ -29,15 +31,6 @@ _RIGHT: Final = 26
 #: The size of letters in pictures and of those in titles.
 _LETTERS: Final = 12
 _TITLE: Final = 13
-
-
-class Svg(str):
-    """A picture as SVG; notebooks show it."""
-
-    __slots__ = ()
-
-    def _repr_html_(self) -> str:
-        return str(self)
 
 
 @dataclass(frozen=True)
@@ -84,7 +77,7 @@ class Scale:
 
 def bars(
     rows: Mapping[str, float], *, title: str, unit: str = "", strong: Sequence[str] = ()
-) -> Svg:
+) -> Markup:
     """Draw one number of many things as bars that lie on each other.
 
     Args:
@@ -117,7 +110,7 @@ def bars(
     return _svg(parts, height, title)
 
 
-def dots(rows: Mapping[str, Mapping[str, float]], *, title: str, unit: str = "") -> Svg:
+def dots(rows: Mapping[str, Mapping[str, float]], *, title: str, unit: str = "") -> Markup:
     """Draw several numbers of many things, each kind in its colour, on a line for each thing.
 
     Args:
@@ -166,7 +159,7 @@ def lines(
     log_x: bool = False,
     log_y: bool = False,
     marks: Mapping[str, tuple[float, float]] | None = None,
-) -> Svg:
+) -> Markup:
     """Draw how one number goes with another, one line for each series.
 
     Args:
@@ -315,7 +308,7 @@ def _lines(title: str) -> list[str]:
     return [line for line in lines if line]
 
 
-def _svg(parts: Sequence[str], height: float, title: str) -> Svg:
+def _svg(parts: Sequence[str], height: float, title: str) -> Markup:
     words, lines = html.escape(title), _lines(title)
     top = 18 * len(lines) + (4 if lines else 0)
     head = "".join(
@@ -323,7 +316,7 @@ def _svg(parts: Sequence[str], height: float, title: str) -> Svg:
         f'fill="currentColor">{html.escape(line)}</text>'
         for number, line in enumerate(lines)
     )
-    return Svg(
+    return Markup(
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {round(height) + top}" '
         f'width="{WIDTH}" role="img" aria-label="{words}" font-size="{_LETTERS}" '
         'font-family="system-ui, sans-serif" style="max-width:100%;height:auto">'

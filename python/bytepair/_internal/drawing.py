@@ -13,7 +13,9 @@ from __future__ import annotations
 import html as markup
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final, Literal, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple
+
+from bytepair import _core
 
 #: Backgrounds of tokens, in turn: colours of the 256 of a terminal, under black text.
 COLORS: Final = (153, 194, 223, 218, 189)
@@ -37,6 +39,9 @@ _PARTS: Final = re.compile(
     f"(?P<byte>[\udc80-\udcff]+)|(?P<mark>[{_CLASS}])|(?P<text>[^\udc80-\udcff{_CLASS}]+)"
 )
 
+#: The pictures that Unicode has for control characters.
+_PICTURES: Final = {code: 0x2400 + code for code in range(0x20)} | {0x7F: 0x2421}
+
 Kind = Literal["text", "byte", "mark"]
 
 #: A byte or a mark inside of a token, small and in a frame that no text has.
@@ -49,6 +54,15 @@ _PILL: Final = (
     "font-family:monospace;font-weight:bold;border:1px solid;border-radius:1em;padding:0 0.4em;"
     "unicode-bidi:isolate;print-color-adjust:exact;-webkit-print-color-adjust:exact"
 )
+
+
+class Markup(str):
+    """HTML or SVG that notebooks show as such."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return str(self)
 
 
 class Fragment(NamedTuple):
@@ -79,7 +93,10 @@ class Drawn(NamedTuple):
 
     def plain(self) -> str:
         """Write the token without colours: bytes as `<E4>`, special tokens in `⟪` and `⟫`."""
-        text = "".join(_bracketed(part) for part in self.parts)
+        text = "".join(
+            part.shown if part.kind == "text" else f"<{part.shown.replace(' ', '><')}>"
+            for part in self.parts
+        )
         return f"⟪{text}⟫" if self.special else text
 
     def html(self, *, style: str = "", classes: str = "", title: str = "", space: str = " ") -> str:
@@ -106,17 +123,6 @@ class Drawn(NamedTuple):
         return f"<span{written}>{inner}</span>"
 
 
-class TokenSource(Protocol):
-    """What has tokens, some of which are special: a `bytepair.Tokenizer`."""
-
-    @property
-    def special_tokens(self) -> dict[str, int]:
-        """The ids of the special tokens."""
-
-    def token_bytes(self, id: int) -> bytes:
-        """The bytes of a token."""
-
-
 def draw(token: bytes, *, special: bool = False) -> Drawn:
     r"""Say how a token is drawn.
 
@@ -135,11 +141,11 @@ def draw(token: bytes, *, special: bool = False) -> Drawn:
     return Drawn(tuple(_parts(text)), special, token.endswith(b"\n"))
 
 
-def draw_all(vocabulary: TokenSource, ids: Iterable[int]) -> list[Drawn]:
+def draw_all(tokenizer: _core.Tokenizer, ids: Iterable[int]) -> list[Drawn]:
     """Say how the tokens of some ids are drawn.
 
     Args:
-        vocabulary: the tokenizer.
+        tokenizer: the tokenizer.
         ids: the ids.
 
     Raises:
@@ -152,8 +158,8 @@ def draw_all(vocabulary: TokenSource, ids: Iterable[int]) -> list[Drawn]:
         >>> [one.plain() for one in draw_all(tok, ids)]
         ['⟪<|bos|>⟫', 'hello']
     """
-    special = set(vocabulary.special_tokens.values())
-    return [draw(vocabulary.token_bytes(id), special=id in special) for id in ids]
+    special = set(tokenizer.special_tokens.values())
+    return [draw(tokenizer.token_bytes(id), special=id in special) for id in ids]
 
 
 def readable(token: bytes, *, special: bool = False) -> str:
@@ -180,18 +186,4 @@ def _parts(text: str) -> Iterator[Fragment]:
         elif found.lastgroup == "mark":
             yield Fragment("mark", f"U+{ord(one):04X}")
         else:
-            yield Fragment("text", "".join(map(_picture, one)))
-
-
-def _picture(c: str) -> str:
-    """The picture that Unicode has for a control character; any other character as it is."""
-    code = ord(c)
-    if code < 0x20:
-        return chr(0x2400 + code)
-    return "␡" if code == 0x7F else c
-
-
-def _bracketed(part: Fragment) -> str:
-    if part.kind == "text":
-        return part.shown
-    return "".join(f"<{one}>" for one in part.shown.split(" "))
+            yield Fragment("text", one.translate(_PICTURES))

@@ -118,7 +118,8 @@ class JinjaWriter:
         used = set(json.dumps([fields, variables], ensure_ascii=False, default=str))
         used |= set(self._template.source)
         plain = self._run({**variables, **fields}, prompt)
-        for disguise in (_Everywhere(self._special, used), _WhereNeeded(self._special, used)):
+        for everywhere in (True, False):
+            disguise = _Disguise(self._special, used, everywhere=everywhere)
             disguised = _deep(fields, disguise.put_on)
             rendered = self._run({**variables, **disguised}, prompt)
             if disguise.take_off(rendered) == plain:
@@ -164,54 +165,38 @@ class JinjaWriter:
 
 
 class _Disguise:
-    """Replaces characters of special tokens by private ones, and back."""
+    """Replaces characters of special tokens by private ones, and back.
 
-    def __init__(self, special: Iterable[str], used: set[str]) -> None:
-        self.special = list(special)
-        characters = sorted({_START, _STOP, *(c for name in self.special for c in name)})
+    Those are `everywhere` all with which a special token begins, or else those where one stands, or
+    may begin at the end of the text; and the first one if a token may have begun before the text.
+    """
+
+    def __init__(self, special: Iterable[str], used: set[str], *, everywhere: bool) -> None:
+        self._special, self._everywhere = list(special), everywhere
+        characters = sorted({_START, _STOP, *(c for name in self._special for c in name)})
         free = (chr(code) for code in _PRIVATE if chr(code) not in used)
         self._on = dict(zip(characters, free, strict=False))
         self._off = {ord(mask): c for c, mask in self._on.items()}
 
     def put_on(self, text: str) -> str:
-        raise NotImplementedError
+        first = {_START, _STOP, *(name[0] for name in self._special if self._everywhere)}
+        places = {i for i, c in enumerate(text) if c in first}
+        if not self._everywhere:
+            body = text.rstrip()
+            places |= {
+                i
+                for name in self._special
+                for i in range(len(body))
+                if body.startswith(name, i) or name.startswith(body[i:])
+            }
+        start = len(text) - len(text.lstrip())
+        tails = (name[i:] for name in self._special for i in range(1, len(name)))
+        if any(text.startswith(tail, start) for tail in tails):
+            places.add(start)
+        return "".join(self._on[c] if i in places else c for i, c in enumerate(text))
 
     def take_off(self, text: str) -> str:
         return text.translate(self._off)
-
-    def _replace(self, text: str, places: set[int]) -> str:
-        return "".join(self._on[c] if i in places else c for i, c in enumerate(text))
-
-    def _first_of_rest(self, text: str) -> set[int]:
-        """The first character, if the text goes on with a special token that began before it."""
-        start = len(text) - len(text.lstrip())
-        rest = text[start:]
-        tails = (name[i:] for name in self.special for i in range(1, len(name)))
-        return {start} if any(rest.startswith(tail) for tail in tails) else set()
-
-
-class _Everywhere(_Disguise):
-    """Disguises each character with which a special token begins."""
-
-    def put_on(self, text: str) -> str:
-        first = {_START, _STOP, *(name[0] for name in self.special)}
-        places = {i for i, c in enumerate(text) if c in first} | self._first_of_rest(text)
-        return self._replace(text, places) if places else text
-
-
-class _WhereNeeded(_Disguise):
-    """Disguises where a special token stands, or may begin at the end of the text."""
-
-    def put_on(self, text: str) -> str:
-        body = text.rstrip()
-        places = {
-            i
-            for name in self.special
-            for i in range(len(body))
-            if body.startswith(name, i) or name.startswith(body[i:])
-        }
-        places |= {i for i, c in enumerate(text) if c in (_START, _STOP)}
-        return self._replace(text, places | self._first_of_rest(text))
 
 
 def _deep(value: Any, change: Callable[[str], str], key: object = None) -> Any:

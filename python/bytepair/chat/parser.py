@@ -152,9 +152,7 @@ class Parser:
         if id not in self._names:
             text = self._decoder.decode(token)
             return self._text(text) if text else []
-        rest = self._decoder.decode(b"", final=True)
-        self._decoder.reset()
-        return (self._text(rest) if rest else []) + self._special_token(id)
+        return self.finish() + self._special_token(id)
 
     def finish(self) -> list[Event]:
         """Tell what the last bytes bring about, if the ids ended inside a character."""
@@ -202,7 +200,7 @@ class Parser:
     def _inside(self, message: _Message, id: int) -> list[Event]:
         role = self._template.roles[message.role]
         for name, part in role.parts.items():
-            if part.open and self._first(part) == id:
+            if self._frame(part.open)[:1] == [id]:
                 message.open = name
                 message.parts.append({"type": name, "text": ""})
                 return [PartStart(name)]
@@ -219,9 +217,6 @@ class Parser:
             raise self._error(f"cannot stand in a part of type {name!r}", id)
         message.open = None
         return [PartEnd(name, message.parts[-1]["text"])]
-
-    def _first(self, part: Part) -> _Piece:
-        return self._frame(part.open)[0]
 
     def _last(self, around: Part | Role) -> _Piece | None:
         """The special token that closes a message or a part."""

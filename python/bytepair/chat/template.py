@@ -145,7 +145,8 @@ NANOCHAT: Final = Template(
 """nanochat: system messages are merged, roles alternate, tool calls are parts."""
 
 
-def _chatml(role: str, trained: bool = False) -> Role:
+def _chatml(role: str) -> Role:
+    trained = role == "assistant"
     end = Special("<|im_end|>", trained=trained)
     return Role(open=(Special("<|im_start|>"), f"{role}\n"), close=(end, "\n"), trained=trained)
 
@@ -153,19 +154,15 @@ def _chatml(role: str, trained: bool = False) -> Role:
 CHATML: Final = Template(
     name="chatml",
     begin=(),
-    roles={
-        "system": _chatml("system"),
-        "user": _chatml("user"),
-        "assistant": _chatml("assistant", trained=True),
-        "tool": _chatml("tool"),
-    },
+    roles={name: _chatml(name) for name in ("system", "user", "assistant", "tool")},
     join=True,
     pad="<|im_end|>",
 )
 """ChatML, as many open models have it."""
 
 
-def _llama3(role: str, trained: bool = False) -> Role:
+def _llama3(role: str) -> Role:
+    trained = role == "assistant"
     header = (Special("<|start_header_id|>"), role, Special("<|end_header_id|>"), "\n\n")
     return Role(open=header, close=(Special("<|eot_id|>", trained=trained),), trained=trained)
 
@@ -176,7 +173,7 @@ LLAMA3: Final = Template(
     roles={
         "system": _llama3("system"),
         "user": _llama3("user"),
-        "assistant": _llama3("assistant", trained=True),
+        "assistant": _llama3("assistant"),
         "tool": _llama3("ipython"),
     },
     join=True,

@@ -107,20 +107,18 @@ def _sources(
     """Each text, in pieces, and each table."""
     if text is not None:
         yield iter([text])
-    elif not files:
-        yield _pieces(sys.stdin.buffer, "standard input")
-    for path in files if text is None else ():
+        return
+    for path in files or [Path("-")]:
         if str(path) == "-":
             yield _pieces(sys.stdin.buffer, "standard input")
-            continue
-        if not is_plain_text(path):
+        elif is_plain_text(path):
+            with path.open("rb") as file:
+                yield _pieces(file, str(path))
+        else:
             found = bytepair.read_documents([path], column, max_document_bytes=max_document_bytes)
             batches = (batch.column(0).to_pylist() for batch in found)
             is_text = kind_of(path) == "text"
             yield chain.from_iterable(batches) if is_text else Documents(batches)
-            continue
-        with path.open("rb") as file:
-            yield _pieces(file, str(path))
 
 
 def _pieces(file: BinaryIO, name: str) -> Iterator[str]:

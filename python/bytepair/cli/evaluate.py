@@ -105,7 +105,7 @@ def found_for(
     found = bytepair.evaluate.measure(
         bytepair.load(tokenizer),
         name=_name(tokenizer, against),
-        against=_rivals(against),
+        against=[name for name in against or bytepair.evaluate.USUAL_RIVALS if name != "none"],
         texts=_texts({"train": train, "validation": val}, **reading),
         width=width,
     )
@@ -117,12 +117,6 @@ def found_for(
 def _name(tokenizer: str, against: Sequence[str]) -> str:
     name = Path(tokenizer).resolve().name if Path(tokenizer).exists() else tokenizer
     return f"{name} (ours)" if name in against else name
-
-
-def _rivals(against: Sequence[str]) -> list[str]:
-    if not against:
-        return list(bytepair.evaluate.USUAL_RIVALS)
-    return [name for name in against if name != "none"]
 
 
 def _texts(sources: dict[str, Sequence[str]], **options: Any) -> dict[str, list[str]]:

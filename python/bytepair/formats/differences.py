@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from bytepair import _core
+from bytepair.formats.parts import splitter
 
 #: What texts are made of, and what each is called; the first ones are ASCII.
 _ASCII: Final = {
@@ -41,20 +41,16 @@ _TOLD: Final = 3
 _Parts: TypeAlias = tuple[str, ...]
 
 
-def nearest(pattern: str, others: dict[str, str]) -> list[str]:
-    r"""The names of the patterns that differ least from one.
+@lru_cache
+def nearest(pattern: str, others: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+    r"""Of the patterns with names, the names of those that differ least from one.
 
     They differ least on texts in ASCII, which are parts of most texts; where several do, on all.
 
     Example:
-        >>> nearest(r"\d{1,2}|\D+", {"words": r"\w+|\W+", "threes": r"\d{1,3}|\D+"})
-        ['threes']
+        >>> nearest(r"\d{1,2}|\D+", (("words", r"\w+|\W+"), ("threes", r"\d{1,3}|\D+")))
+        ('threes',)
     """
-    return list(_nearest(pattern, tuple(others.items())))
-
-
-@lru_cache
-def _nearest(pattern: str, others: tuple[tuple[str, str], ...]) -> _Parts:
     left = list(others)
     for symbols in (_ASCII, _NAMES):
         counts = [sum(1 for _ in differing(pattern, other, symbols)) for _, other in left]
@@ -75,23 +71,20 @@ def described(pattern: str, other: str) -> str:
         kinds = dict.fromkeys(_NAMES[part] for part in parts)
         alike = kinds.keys() | {kind.removesuffix(_OUTSIDE) for kind in kinds}
         if not any(known <= alike for known in told):
-            told[frozenset(kinds)] = f"{' beside '.join(kinds)} ({_example(pattern, other, parts)})"
+            text = "".join(parts)
+            here, there = (
+                " ".join(map(repr, splitter(regex).pretokenize(text))) for regex in (pattern, other)
+            )
+            example = f"{text!r} is {there} there, not {here}"
+            told[frozenset(kinds)] = f"{' beside '.join(kinds)} ({example})"
     more = len(told) - _TOLD
     shown = [*list(told.values())[:_TOLD], *([f"and {more} more kinds"] if more > 0 else [])]
     return ", ".join(shown) or "no short text shows in what"
 
 
-def _example(pattern: str, other: str, parts: _Parts) -> str:
-    text = "".join(parts)
-    here, there = (
-        " ".join(map(repr, _splitter(regex).pretokenize(text))) for regex in (pattern, other)
-    )
-    return f"{text!r} is {there} there, not {here}"
-
-
 def differing(pattern: str, other: str, symbols: Iterable[str]) -> Iterator[_Parts]:
     """The texts of some symbols, shortest first, that two patterns split in another way."""
-    one, two = _splitter(pattern).pretokenize, _splitter(other).pretokenize
+    one, two = splitter(pattern).pretokenize, splitter(other).pretokenize
     return (parts for parts in _texts(list(symbols)) if one("".join(parts)) != two("".join(parts)))
 
 
@@ -102,9 +95,3 @@ def _texts(symbols: list[str]) -> Iterator[_Parts]:
         for symbol in symbols:
             yield (symbol,) * times
             yield from ((symbol,) * times + (behind,) for behind in symbols)
-
-
-@lru_cache(maxsize=64)
-def _splitter(pattern: str) -> _core.Tokenizer:
-    tokens = {bytes([byte]): byte for byte in range(256)}
-    return _core.Tokenizer(_core.Model.from_ranks(tokens, pattern, {}))

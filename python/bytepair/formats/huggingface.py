@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bytepair import _core
 from bytepair.errors import FormatError, LossError, UnsupportedError
 from bytepair.formats import added_tokens, companions
-from bytepair.formats.charmap import lookalikes
+from bytepair.formats.charmap import lost_twins
 from bytepair.formats.files import parse_json, read_file, to_json, typed, write_whole
 from bytepair.formats.gpt2 import check_ids, check_merges, read_pair, read_vocabulary
 from bytepair.formats.oniguruma import means_the_same, to_oniguruma
@@ -243,9 +243,7 @@ def _own_pattern(model: dict[str, Any], document: dict[str, Any]) -> str | None:
 
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
     """What `tokenizer.json` cannot hold."""
-    lost = []
-    if twins := lookalikes(tokenizer):
-        lost.append(f"special tokens that look like ordinary ones, such as {twins[0]!r}")
+    lost = lost_twins(tokenizer)
     if _noted_steps(tokenizer) is None and not all(
         map(means_the_same, marks(tokenizer.pattern).rest.split(THEN))
     ):
@@ -354,16 +352,11 @@ def write(tokenizer: _core.Tokenizer, path: Path) -> None:
 
 def to_huggingface(tokenizer: _core.Tokenizer, *, special: bool = True) -> tokenizers.Tokenizer:
     """Make a `tokenizers.Tokenizer`; `Tokenizer.to_huggingface` says it all."""
-    try:
-        from tokenizers import Tokenizer
-    except ImportError as error:
-        raise ImportError(
-            "to make a tokenizer of Hugging Face, install tokenizers: pip install 'bytepair[hf]'"
-        ) from error
-    lost = losses(tokenizer)
-    if lost:
+    from bytepair._internal.extras import tokenizers
+
+    if lost := losses(tokenizer):
         raise LossError("huggingface", lost)
-    exported = Tokenizer.from_str(text(tokenizer))
+    exported = tokenizers.Tokenizer.from_str(text(tokenizer))
     exported.encode_special_tokens = not special
     return exported
 

@@ -134,7 +134,8 @@ def nearest(tokenizer: _core.Tokenizer) -> str:
     """
     found = name_of(tokenizer)
     if found is None:
-        kinds = differences.nearest(marks(tokenizer.pattern).rest, _every_pattern())
+        every = tuple((kind, _pattern(kind)) for kind in _STEPS)
+        kinds = differences.nearest(marks(tokenizer.pattern).rest, every)
         named = [(_fits(tokenizer, ignore), kinds.index(kind), names.split()[0])
                  for (kind, ignore), names in _NAMES.items() if kind in kinds]  # fmt: skip
         found = min(named, key=lambda entry: (not entry[0], entry[1]))[2]
@@ -150,7 +151,8 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
     own = marks(tokenizer.pattern).rest
     lost = []
     if regex != own:
-        known = [name for name, regex in _core.PATTERNS.items() if has_pattern(regex)]
+        every = {_pattern(kind) for kind in _STEPS}
+        known = [name for name, regex in _core.PATTERNS.items() if regex in every]
         lost.append(
             f"the split pattern: llama.cpp has no name for it (of our patterns it has "
             f"{', '.join(known)}); its rule {name!r} differs least: "
@@ -167,21 +169,6 @@ def _fits(tokenizer: _core.Tokenizer, ignore: bool) -> bool:
     if tokenizer.merge_rule == "ranks":
         return ignore or not unmade(tokenizer)
     return ignore == tokenizer.ignore_merges
-
-
-def has_pattern(pattern: str) -> bool:
-    """Whether there is a name for a split pattern.
-
-    Example:
-        >>> has_pattern(_LLAMA3), has_pattern("x")
-        (True, False)
-    """
-    return any(pattern == _pattern(kind) for kind in _STEPS)
-
-
-def _every_pattern() -> dict[str, str]:
-    """The pattern of each kind of rule."""
-    return {kind: _pattern(kind) for kind in _STEPS}
 
 
 @lru_cache

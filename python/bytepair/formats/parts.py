@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 from bytepair import _core
@@ -82,6 +83,12 @@ def unspeakable(pattern: str) -> str | None:
     if found.strips:
         return "that special tokens take the white space beside them"
     return "to split in several steps" if THEN in pattern else None
+
+
+@lru_cache(maxsize=64)
+def splitter(pattern: str) -> _core.Tokenizer:
+    """A tokenizer without tokens, which splits by a regular expression."""
+    return _core.Tokenizer(_core.Model.from_ranks({}, pattern, {}))
 
 
 def plain(pattern: str, place: str) -> str:

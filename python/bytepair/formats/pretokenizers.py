@@ -24,7 +24,7 @@ from bytepair import _core
 from bytepair.errors import UnsupportedError
 from bytepair.formats.files import typed
 from bytepair.formats.oniguruma import from_oniguruma
-from bytepair.formats.parts import THEN
+from bytepair.formats.parts import THEN, splitter
 
 #: The pattern that `ByteLevel` has built in; it is GPT-2's in its first spelling.
 BYTE_LEVEL = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
@@ -124,15 +124,10 @@ _ALL = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x110000)]))
 @lru_cache(maxsize=256)
 def _members(atom: str) -> NDArray[np.bool_]:
     """Which characters a class or a literal is, one truth value for each of `_ALL`."""
-
-    def split(pattern: str, text: str) -> list[str]:
-        bytes_alone = {bytes([byte]): byte for byte in range(256)}
-        return _core.Tokenizer(_core.Model.from_ranks(bytes_alone, pattern, {})).pretokenize(text)
-
-    inside = len(split(atom, "\0\0")) == 2
+    inside = len(splitter(atom).pretokenize("\0\0")) == 2
     members = np.empty(len(_ALL), np.bool_)
     at = 0
-    for piece in split(f"(?:{atom})+", _ALL):  # in turn members and others
+    for piece in splitter(f"(?:{atom})+").pretokenize(_ALL):  # in turn members and others
         members[at : at + len(piece)] = inside
         at, inside = at + len(piece), not inside
     return members

@@ -122,21 +122,15 @@ def _on_this_machine(name: str) -> Parts | None:
 
 def _places(name: str, ranks: str) -> Iterator[tuple[Path, bool]]:
     """Where a rank file may be, and whether its name says which it is."""
-    folder = _folder()
-    if folder is None:
+    asked = ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR")
+    kept = next((os.environ[name] for name in asked if name in os.environ), None)
+    if kept == "":  # tiktoken is told to keep nothing
         return
+    folder = Path(tempfile.gettempdir(), "data-gym-cache") if kept is None else Path(kept)
     for named in dict.fromkeys([f"{name}.tiktoken", name, f"{ranks}.tiktoken"]):
         yield folder / named, True
     digest = hashlib.sha1(f"{URL}{ranks}.tiktoken".encode(), usedforsecurity=False).hexdigest()
     yield folder / digest, False
-
-
-def _folder() -> Path | None:
-    """Where tiktoken keeps files; None if it is told to keep none."""
-    for variable in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"):
-        if variable in os.environ:
-            return Path(os.environ[variable]) if os.environ[variable] else None
-    return Path(tempfile.gettempdir(), "data-gym-cache")
 
 
 def _missing(name: str, error: OSError) -> str:

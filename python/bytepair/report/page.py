@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from bytepair import plot
-from bytepair._internal.drawing import draw_all
+from bytepair._internal.drawing import Markup, draw_all
 from bytepair.evaluate import Cell, Evaluation, Sweep, Table, samples, tables
 from bytepair.evaluate.table import language_row, saved_of
 from bytepair.formats.files import write_whole
@@ -269,7 +269,7 @@ def _sizes(found: Evaluation, table: Table) -> str:
     return _section("Sizes", words, sizes_plot(found.sweep, found.corpus), _table(table))
 
 
-def sizes_plot(sweep: Sweep, corpus: str = "other text") -> plot.Svg:
+def sizes_plot(sweep: Sweep, corpus: str = "other text") -> Markup:
     """Draw the bytes per token of every size, on the training text and on other text.
 
     Args:

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from bytepair._internal.system import sync, sync_folder
 from bytepair.errors import ShardError
+from bytepair.formats.files import write_whole
 from bytepair.shards.disk import DiskFile
 from bytepair.shards.manifest import Shard, ShardPart, crc_of, partial
 
@@ -41,6 +42,9 @@ class Layout:
     """The format `bytepair`, and what the others have in common with it."""
 
     name = "bytepair"
+    #: The file of the ids, and that of the borders of documents.
+    data_file = "shard_{number:06}.bin"
+    index_file = "shard_{number:06}.ends"
     #: Whether the first shard is for validation.
     validation = False
     #: Whether all shards of training are one file.
@@ -50,14 +54,6 @@ class Layout:
     def dtype(self, largest_id: int) -> np.dtype[Any]:
         """The type of ids of a vocabulary."""
         return np.dtype("<u2" if largest_id < 1 << 16 else "<u4")
-
-    def data_name(self, number: int, split: Split) -> str:
-        """The file of the ids."""
-        return f"shard_{number:06}.bin"
-
-    def index_name(self, number: int, split: Split) -> str:
-        """The file of the borders of documents."""
-        return str(Path(self.data_name(number, split)).with_suffix(".ends"))
 
     def header(self, tokens: int, dtype: np.dtype[Any]) -> bytes:
         """What stands before the ids."""
@@ -87,6 +83,9 @@ class LlmC(Layout):
     """llm.c, and modded-nanogpt, which reads the same files."""
 
     name = "llmc"
+    # llm.c finds its files by such names.
+    data_file = "tokens_{split}_{number:06}.bin"
+    index_file = "tokens_{split}_{number:06}.ends"
     validation = True
     header_bytes = 1024
 
@@ -101,10 +100,6 @@ class LlmC(Layout):
                 stacklevel=2,
             )
         return found
-
-    def data_name(self, number: int, split: Split) -> str:
-        """llm.c finds its files by such names."""
-        return f"tokens_{split}_{number:06}.bin"
 
     def header(self, tokens: int, dtype: np.dtype[Any]) -> bytes:
         """256 int32: the magic number, the version and how many ids follow."""
@@ -122,6 +117,9 @@ class NanoGpt(Layout):
     """nanoGPT: two files of plain ids."""
 
     name = "nanogpt"
+    # Shards of training follow each other in one file; each has its own borders.
+    data_file = "{split}.bin"
+    index_file = "{split}_{number:06}.ends"
     validation = True
     joined = True
 
@@ -134,32 +132,19 @@ class NanoGpt(Layout):
             )
         return np.dtype("<u2")
 
-    def data_name(self, number: int, split: Split) -> str:
-        """Shards of training follow each other in one file."""
-        return f"{split}.bin"
-
-    def index_name(self, number: int, split: Split) -> str:
-        """Each shard has its own borders."""
-        return f"{split}_{number:06}.ends"
-
 
 class Megatron(Layout):
     """Megatron-LM and NeMo: plain ids, and an index of the documents."""
 
     name = "megatron"
+    # Megatron is told the name without its ending.
+    data_file = "tokens_{number:06}_text_document.bin"
+    index_file = "tokens_{number:06}_text_document.idx"
     magic: Final = b"MMIDIDX\0\0"
 
     def dtype(self, largest_id: int) -> np.dtype[Any]:
         """Megatron knows uint16 and int32."""
         return np.dtype("<u2" if largest_id < 1 << 16 else "<i4")
-
-    def data_name(self, number: int, split: Split) -> str:
-        """Megatron is told the name without its ending."""
-        return f"tokens_{number:06}_text_document.bin"
-
-    def index_name(self, number: int, split: Split) -> str:
-        """The index lies beside the ids."""
-        return f"tokens_{number:06}_text_document.idx"
 
     def index(self, lengths: NDArray[np.int64], dtype: np.dtype[Any]) -> bytes:
         """Each document is one sequence: its length, where it starts in bytes, and its number."""
@@ -185,10 +170,7 @@ class Arrow(Layout):
     """
 
     name = "arrow"
-
-    def data_name(self, number: int, split: Split) -> str:
-        """Arrow files say so."""
-        return f"shard_{number:06}.arrow"
+    data_file = "shard_{number:06}.arrow"
 
     def finish(self, written: Path, lengths: NDArray[np.int64], dtype: np.dtype[Any]) -> None:
         """Write the ids again, from a map of the file, as one batch of lists."""
@@ -275,7 +257,7 @@ class ShardWriter:
     ) -> None:
         self._layout, self._folder, self._dtype = layout, folder, dtype
         self._number, self._split, self._offset = number, split, offset
-        self._name = layout.data_name(number, split)
+        self._name = layout.data_file.format(number=number, split=split)
         self._path = folder / partial(self._name)
         self._file = DiskFile(self._path, offset, layout.header_bytes)
         self._lengths: list[NDArray[np.int64]] = []
@@ -299,31 +281,23 @@ class ShardWriter:
         self._layout.finish(self._path, lengths, self._dtype)
         if not (self._layout.joined and self._split == "train"):
             self._path.replace(self._folder / self._name)
-        parts = [self._data_part(len(header))]
+        parts = []
         if header:
-            head = ShardPart(self._name, 0, len(header), f"{zlib.crc32(header):08x}")
-            parts.insert(0, head)
-        if self._layout.name != Arrow.name:
+            parts.append(ShardPart(self._name, 0, len(header), f"{zlib.crc32(header):08x}"))
+        if self._layout.name == Arrow.name:
+            path = self._folder / self._name
+            parts.append(ShardPart(self._name, 0, path.stat().st_size, crc_of(path)))
+        else:
+            place, size = self._offset + len(header), self.tokens * self._dtype.itemsize
+            parts.append(ShardPart(self._name, place, size, f"{self._file.crc:08x}"))
             parts.append(self._write_index(lengths))
         sync_folder(self._folder)  # before a mark says that the shard is there
         return Shard(self._number, self._split, self.tokens, self.documents, parts)
 
-    def _data_part(self, header: int) -> ShardPart:
-        if self._layout.name == Arrow.name:
-            path = self._folder / self._name
-            return ShardPart(self._name, 0, path.stat().st_size, crc_of(path))
-        size = self.tokens * self._dtype.itemsize
-        return ShardPart(self._name, self._offset + header, size, f"{self._file.crc:08x}")
-
     def _write_index(self, lengths: NDArray[np.int64]) -> ShardPart:
         data = self._layout.index(lengths, self._dtype)
-        name = self._layout.index_name(self._number, self._split)
-        path = self._folder / partial(name)
-        with path.open("wb") as file:
-            file.write(data)
-            file.flush()
-            sync(file.fileno())
-        path.replace(self._folder / name)
+        name = self._layout.index_file.format(number=self._number, split=self._split)
+        write_whole(self._folder / name, data)
         return ShardPart(name, 0, len(data), f"{zlib.crc32(data):08x}")
 
     def abandon(self) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from bytepair import _core
-from bytepair._internal.drawing import COLORS, SPECIAL, Drawn, draw_all
+from bytepair._internal.drawing import COLORS, SPECIAL, Drawn, Markup, draw_all
 
 if TYPE_CHECKING:
     from bytepair.tokenizer.batch import SpecialMode
@@ -32,15 +32,6 @@ _MOST_SHOWN = 12
 
 #: The id of a token, how it is drawn, and whether it is trained on; None without a mask.
 _Shown: TypeAlias = "tuple[int, Drawn, bool | None]"
-
-
-class Html(str):
-    """HTML that notebooks show as such."""
-
-    __slots__ = ()
-
-    def _repr_html_(self) -> str:
-        return str(self)
 
 
 def show(
@@ -88,7 +79,7 @@ def _colored(index: int, token: Drawn, trained: bool | None) -> str:
     return f"\x1b[{strong}38;5;{front};48;5;{back}m{token.plain()}{_RESET}"
 
 
-def _html(tokenizer: _core.Tokenizer, tokens: Iterable[_Shown], *, with_ids: bool) -> Html:
+def _html(tokenizer: _core.Tokenizer, tokens: Iterable[_Shown], *, with_ids: bool) -> Markup:
     shown = []
     for index, (id, token, trained) in enumerate(tokens):
         if token.special:
@@ -101,10 +92,10 @@ def _html(tokenizer: _core.Tokenizer, tokens: Iterable[_Shown], *, with_ids: boo
         title = f"{kind}id {id:,}, {size:,} byte{'' if size == 1 else 's'}{state}"
         number = f"<sub>{id}</sub>" if with_ids else ""
         shown.append(token.html(style=style, title=title) + number + "\n" * token.ends_line)
-    return Html(f'<div style="{_FRAME}">{"".join(shown)}</div>')
+    return Markup(f'<div style="{_FRAME}">{"".join(shown)}</div>')
 
 
-def summary(tokenizer: _core.Tokenizer) -> Html:
+def summary(tokenizer: _core.Tokenizer) -> Markup:
     """Show the values that tell tokenizers apart, and some tokens, as a table of HTML."""
     ordinary = [id for token, id in tokenizer.mergeable_ranks().items() if len(token) > 1]
     by_length = sorted(ordinary, key=lambda id: -len(tokenizer.token_bytes(id)))
@@ -124,7 +115,7 @@ def summary(tokenizer: _core.Tokenizer) -> Html:
         f'<tr><th style="{left}">{name}</th><td style="{left}">{value}</td></tr>'
         for name, value in rows.items()
     )
-    return Html(f"<table>{''.join(cells)}</table>")
+    return Markup(f"<table>{''.join(cells)}</table>")
 
 
 def _some(tokenizer: _core.Tokenizer, ids: Iterable[int]) -> str:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bytepair import _core
 from bytepair.errors import FileFormatError, FormatError, PatternError, VocabularyError
 from bytepair.formats.files import FILE_NAME, read_file
-from bytepair.formats.parts import Asked, marks
+from bytepair.formats.parts import Asked, marks, splitter
 from bytepair.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -105,12 +104,9 @@ def _check_asked(tok: Tokenizer, asked: Asked, place: str) -> None:
             "leave out pattern=",
         )
     for name, id in (asked.special_tokens or {}).items():
-        if tok.special_tokens.get(name) != id:
-            there = (
-                f"has the id {tok.special_tokens[name]}"
-                if name in tok.special_tokens
-                else "is none"
-            )
+        known = tok.special_tokens.get(name)
+        if known != id:
+            there = "is none" if known is None else f"has the id {known}"
             raise FormatError(
                 place,
                 f"the special token {name!r} {there}, and not {id} as asked; "
@@ -162,10 +158,4 @@ def pretokenize(text: str, pattern: str = "nanochat") -> list[str]:
         >>> bytepair.pretokenize("hello world 2026", pattern="gpt4")
         ['hello', ' world', ' ', '202', '6']
     """
-    return _splitter(_core.pattern(pattern)).pretokenize(text)
-
-
-@lru_cache(maxsize=16)
-def _splitter(regex: str) -> _core.Tokenizer:
-    """A tokenizer without tokens, which splits."""
-    return _core.Tokenizer(_core.Model.from_ranks({}, regex, {}))
+    return splitter(_core.pattern(pattern)).pretokenize(text)

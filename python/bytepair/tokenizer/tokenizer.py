@@ -223,13 +223,7 @@ class Tokenizer(BulkMethods, ChatMethods):
 
     @property
     def pad_token_id(self) -> int | None:
-        """The id of the special token that fills rows, or None, as other libraries have it.
-
-        Example:
-            >>> import bytepair
-            >>> bytepair.train(["hi hi"], 266).pad_token_id
-            257
-        """
+        """The id of the special token that fills rows, or None, as other libraries have it."""
         return self.special_tokens.get(self.roles.get("pad", ""))
 
     @property

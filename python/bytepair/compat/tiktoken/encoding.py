@@ -249,16 +249,12 @@ class Encoding:
     def is_special_token(self, token: int) -> bool:
         """Whether an id is that of a special token."""
         assert isinstance(token, int)
-        return token in self._special_ids
+        return token in self._special_tokens.values()
 
     @property
     def n_vocab(self) -> int:
         """One more than the largest id."""
         return self.max_token_value + 1
-
-    @cached_property
-    def _special_ids(self) -> set[int]:
-        return set(self._special_tokens.values())
 
     @cached_property
     def _sorted_tokens(self) -> list[bytes]:
@@ -272,7 +268,12 @@ class Encoding:
         allow = names if allowed == "all" else allowed
         forbid = names - allow if disallowed == "all" else disallowed
         if forbid and (found := _finder(frozenset(forbid)).search(text)):
-            raise DisallowedSpecialTokenError(_disallowed(found.group()))
+            name = found.group()
+            raise DisallowedSpecialTokenError(
+                f"the text holds the disallowed special token {name!r}; to encode it as this "
+                f"token, pass allowed_special={{{name!r}}}; to encode it as ordinary text, leave "
+                "it out of disallowed_special, which is empty in disallowed_special=()"
+            )
         known = frozenset(allow) & names
         pieces: list[str | int] = []
         done = 0
@@ -334,14 +335,6 @@ class Encoding:
 def _finder(names: frozenset[str]) -> re.Pattern[str]:
     """Finds any of the names, the longest of those that start at the same place."""
     return re.compile("|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)))
-
-
-def _disallowed(name: str) -> str:
-    return (
-        f"the text holds the disallowed special token {name!r}; to encode it as this token, pass "
-        f"allowed_special={{{name!r}}}; to encode it as ordinary text, leave it out of "
-        "disallowed_special, which is empty in disallowed_special=()"
-    )
 
 
 def _raise_unknown(error: UnknownIdError, tokens: Iterable[int]) -> NoReturn:
