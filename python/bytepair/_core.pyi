@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from os import PathLike
-from typing import Final, Literal, Self, TypeAlias, final
+from typing import Final, Literal, Self, TypeAlias, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import disjoint_base
 
+from bytepair.tokenizer.batch import PaddedBatch
 from bytepair.training.options import TrainOptions
 
 PATTERNS: Final[dict[str, str]]
@@ -205,6 +206,7 @@ class Tokenizer:
         prepend: str | int | None = None,
         append: str | int | None = None,
     ) -> list[int]: ...
+    @overload
     def encode_batch(
         self,
         texts: Iterable[str],
@@ -212,8 +214,22 @@ class Tokenizer:
         special: _Special | None = None,
         prepend: str | int | None = None,
         append: str | int | None = None,
+        max_tokens: int | None = None,
+        pad_to: None = None,
         threads: int | None = None,
     ) -> list[list[int]]: ...
+    @overload
+    def encode_batch(
+        self,
+        texts: Iterable[str],
+        *,
+        special: _Special | None = None,
+        prepend: str | int | None = None,
+        append: str | int | None = None,
+        max_tokens: int | None = None,
+        pad_to: int | Literal["longest"],
+        threads: int | None = None,
+    ) -> PaddedBatch: ...
     def encode_to_numpy(
         self,
         text: str,

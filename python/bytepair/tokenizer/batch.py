@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from bytepair import _core
 from bytepair.corpus import arrow
@@ -36,16 +36,6 @@ Affix: TypeAlias = "str | int | None"
 MOST_IN_LIST_ARRAY = 2**31 - 1
 
 
-class BatchKeywords(TypedDict, total=False):
-    """The keywords of `encode_batch` beside `pad_to`, which says what comes out."""
-
-    special: SpecialMode
-    prepend: Affix
-    append: Affix
-    max_tokens: int | None
-    threads: int | None
-
-
 class PaddedBatch(NamedTuple):
     """Texts as rows of one width.
 
@@ -62,77 +52,6 @@ class BulkMethods(_core.Tokenizer):
     """The methods of a tokenizer for much text at once."""
 
     __slots__ = ()
-
-    @overload
-    def encode_batch(
-        self, texts: Iterable[str], *, pad_to: None = None, **options: Unpack[BatchKeywords]
-    ) -> list[list[int]]: ...
-
-    @overload
-    def encode_batch(
-        self,
-        texts: Iterable[str],
-        *,
-        pad_to: int | Literal["longest"],
-        **options: Unpack[BatchKeywords],
-    ) -> PaddedBatch: ...
-
-    def encode_batch(
-        self,
-        texts: Iterable[str],
-        *,
-        special: SpecialMode = None,
-        prepend: Affix = None,
-        append: Affix = None,
-        max_tokens: int | None = None,
-        pad_to: int | Literal["longest"] | None = None,
-        threads: int | None = None,
-    ) -> list[list[int]] | PaddedBatch:
-        """Encode many texts, each into a list of ids, or all into an array of rows.
-
-        Args:
-            texts: an iterable of str.
-            special: as in `encode`.
-            prepend: as in `encode`, for each text.
-            append: as in `encode`, for each text.
-            max_tokens: of each text, keep the first ids, so that it has at most so many together
-                with those of `prepend` and `append`, which stay. None keeps all.
-            pad_to: put each text in a row of so many ids, or of as many as the longest has, and
-                fill the rest with the padding token (see `roles`).
-            threads: how many threads to use at most; None means `BYTEPAIR_NUM_THREADS`, or else
-                all.
-
-        Returns:
-            A list of ids for each text, in order: the same as `encode` gives one by one. With
-            `pad_to` a `PaddedBatch`: `input_ids`, int32, and `attention_mask`, uint8, 1 where there
-            is an id of the text and 0 where the row is filled.
-
-        Raises:
-            SpecialTokenError: as in `encode`; or if no token has the role to fill rows.
-            SplitError: as in `encode`.
-            ValueError: if a text has more ids than a row and `max_tokens` does not cut it, or
-                `max_tokens` has no room for `prepend` and `append`.
-
-        Example:
-            >>> import bytepair
-            >>> tok = bytepair.train(["hello hello"], 269)
-            >>> tok.encode_batch(["hello", ""])
-            [[259], []]
-            >>> batch = tok.encode_batch(["hello!", "ho ho"], pad_to="longest", max_tokens=3)
-            >>> batch.input_ids.tolist(), batch.attention_mask.tolist()
-            ([[259, 33, 260], [104, 111, 32]], [[1, 1, 0], [1, 1, 1]])
-        """
-        if max_tokens is None and pad_to is None:
-            return super().encode_batch(
-                texts, special=special, prepend=prepend, append=append, threads=threads
-            )
-        before, after = self.encode("", prepend=prepend), self.encode("", append=append)
-        room = None if max_tokens is None else max_tokens - len(before) - len(after)
-        if room is not None and room < 0:
-            raise ValueError(f"max_tokens is {max_tokens}, which prepend and append do not fit")
-        encoded = super().encode_batch(texts, special=special, threads=threads)
-        rows = [[*before, *ids[:room], *after] for ids in encoded]
-        return rows if pad_to is None else _padded(self, rows, pad_to)
 
     def encode_arrow(
         self,
@@ -340,6 +259,26 @@ class BulkMethods(_core.Tokenizer):
         ids = stream.flush()
         if len(ids):
             yield ids
+
+
+def encode_rows(
+    tokenizer: _core.Tokenizer,
+    texts: Iterable[str],
+    special: SpecialMode,
+    prepend: Affix,
+    append: Affix,
+    max_tokens: int | None,
+    pad_to: int | Literal["longest"] | None,
+    threads: int | None,
+) -> list[list[int]] | PaddedBatch:
+    """What `Tokenizer.encode_batch` does with `max_tokens` or `pad_to`."""
+    before, after = tokenizer.encode("", prepend=prepend), tokenizer.encode("", append=append)
+    room = None if max_tokens is None else max_tokens - len(before) - len(after)
+    if room is not None and room < 0:
+        raise ValueError(f"max_tokens is {max_tokens}, which prepend and append do not fit")
+    encoded = tokenizer.encode_batch(texts, special=special, threads=threads)
+    rows = [[*before, *ids[:room], *after] for ids in encoded]
+    return rows if pad_to is None else _padded(tokenizer, rows, pad_to)
 
 
 def _padded(

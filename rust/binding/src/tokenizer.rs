@@ -110,29 +110,59 @@ impl PyTokenizer {
         errors::checked(list)?.map(|list: Py<PyList>| list.into_bound(py))
     }
 
-    /// Encode many texts, each into a list of ids; the method of `bytepair.Tokenizer` says more.
+    /// Encode many texts, each into a list of ids, or all into an array of rows.
+    ///
+    /// Args:
+    ///     texts: an iterable of str.
+    ///     special: as in `encode`.
+    ///     prepend: as in `encode`, for each text.
+    ///     append: as in `encode`, for each text.
+    ///     max_tokens: keep the first ids of a text, so many with those of `prepend` and `append`.
+    ///     pad_to: put each text in a row of so many ids, or of as many as the longest has
+    ///         ("longest"), and fill the rest with the padding token (see `roles`).
+    ///     threads: the number of threads at most; None means `BYTEPAIR_NUM_THREADS`, else all.
+    ///
+    /// Returns:
+    ///     For each text the list that `encode` gives; with `pad_to` a `PaddedBatch`: `input_ids`,
+    ///     int32, and `attention_mask`, uint8, 0 where a row is filled and 1 elsewhere.
+    ///
+    /// Raises:
+    ///     SpecialTokenError: as in `encode`; or if no token has the role to fill rows.
+    ///     SplitError: as in `encode`.
+    ///     ValueError: if a text does not fit its row, or `prepend` and `append` not `max_tokens`.
     ///
     /// Example:
     ///     >>> import bytepair
-    ///     >>> bytepair.train(["hello hello"], 269).encode_batch(["hello", ""])
+    ///     >>> tok = bytepair.train(["hello hello"], 269)
+    ///     >>> tok.encode_batch(["hello", ""])
     ///     [[259], []]
-    #[pyo3(signature = (texts, *, special=None, prepend=None, append=None, threads=None))]
+    ///     >>> batch = tok.encode_batch(["hello!", "ho ho"], pad_to="longest", max_tokens=3)
+    ///     >>> batch.input_ids.tolist(), batch.attention_mask.tolist()
+    ///     ([[259, 33, 260], [104, 111, 32]], [[1, 1, 0], [1, 1, 1]])
+    #[pyo3(signature = (texts, *, special=None, prepend=None, append=None, max_tokens=None,
+                        pad_to=None, threads=None))]
+    #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn encode_batch<'py>(
-        &self,
-        py: Python<'py>,
+        slf: &Bound<'py, Self>,
         texts: &Bound<'py, PyAny>,
         special: Option<&Bound<'py, PyAny>>,
         prepend: Option<&Bound<'py, PyAny>>,
         append: Option<&Bound<'py, PyAny>>,
+        max_tokens: Option<&Bound<'py, PyAny>>,
+        pad_to: Option<&Bound<'py, PyAny>>,
         threads: Option<usize>,
-    ) -> PyResult<Bound<'py, PyList>> {
-        let options = self.options(special, prepend, append)?;
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        if max_tokens.is_some() || pad_to.is_some() {
+            let rows = py.import("bytepair.tokenizer.batch")?.getattr("encode_rows")?;
+            return rows.call1((slf, texts, special, prepend, append, max_tokens, pad_to, threads));
+        }
+        let options = this.options(special, prepend, append)?;
         let strings = arguments::strings(texts)?;
         let texts = errors::collect(strings.iter().map(text_of))?;
         let threads = arguments::threads_for(threads, &texts)?;
-        let lists =
-            py.detach(|| arrays::lists(&self.core, &self.ints, &texts, &options, threads))?;
-        errors::list(py, lists)
+        let lists = || arrays::lists(&this.core, &this.ints, &texts, &options, threads);
+        Ok(errors::list(py, py.detach(lists)?)?.into_any())
     }
 
     /// Encode one text into an array of ids, without a Python object for each.
@@ -741,9 +771,8 @@ impl PyTokenizer {
             return;
         }
         let options = EncodeOptions::default();
-        let list =
-            self.core.encode_text(&Text::Utf8(WARM_UP), &options, |ids| self.ints.list(py, ids));
-        drop(list);
+        let text = Text::Utf8(WARM_UP);
+        drop(self.core.encode_text(&text, &options, |ids| self.ints.list(py, ids)));
     }
 
     /// Why a text has no id.
