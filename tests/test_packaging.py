@@ -1,0 +1,118 @@
+"""What a release is made of: one version, absolute links, workflows that call the Makefile."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+import tomllib
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import bytepair
+
+ROOT = Path(__file__).resolve().parents[1]
+WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
+
+#: What a step may run beside targets of the Makefile: tools that it needs, and the draft.
+OTHERS = re.compile(r"sudo apt-get|apk add|cargo install|gh release create")
+
+
+def _load(name: str) -> ModuleType:
+    """A script of packaging/."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "packaging" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+source = _load("source")
+release = _load("release")
+
+
+@pytest.fixture
+def facts() -> dict[str, Any]:
+    found: dict[str, Any] = source.workspace()
+    return found
+
+
+def test_the_readme_of_a_release_has_absolute_links_to_what_is_there(facts: dict[str, Any]) -> None:
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = source.absolute(page, facts["repository"], f"v{facts['version']}")
+    targets = re.findall(r"\]\(([^)\s]+)\)", shown)
+    assert targets
+    for target in targets:
+        assert target.startswith("https://"), target
+        file = re.sub(rf"^{re.escape(facts['repository'])}/(blob|raw)/v[^/]+/", "", target)
+        assert file.startswith("https://") or (ROOT / file.split("#")[0]).exists(), target
+    crate = (ROOT / "rust/core/README.md").read_text(encoding="utf-8")
+    assert not [link for link in re.findall(r"\]\(([^)\s]+)\)", crate) if "://" not in link]
+
+
+def test_links_are_made_absolute_and_nothing_else() -> None:
+    page = "[a](docs/a.md#b) ![i](i.png) [u](https://u) [h](#h) [m](mailto:m@n) `x[0](y)`"
+    assert source.absolute(page, "https://h/o/r", "v1") == (
+        "[a](https://h/o/r/blob/v1/docs/a.md#b) ![i](https://h/o/r/raw/v1/i.png) [u](https://u) "
+        "[h](#h) [m](mailto:m@n) `x[0](https://h/o/r/blob/v1/y)`"
+    )
+
+
+def test_every_file_has_the_version_and_the_address_of_cargo(facts: dict[str, Any]) -> None:
+    assert bytepair.__version__ == facts["version"]
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    recipe = (ROOT / "packaging/conda/recipe.yaml").read_text(encoding="utf-8")
+    assert f"\nversion: {facts['version']}\n" in citation
+    assert f"\n  version: {facts['version']}\n" in recipe
+    for name in ("CITATION.cff", "SECURITY.md", "pyproject.toml", "packaging/conda/recipe.yaml"):
+        assert facts["repository"] in (ROOT / name).read_text(encoding="utf-8"), name
+    urls = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]
+    assert urls["Homepage"] == facts["repository"]
+
+
+def test_the_recipe_of_conda_asks_for_what_the_wheel_does() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    recipe = (ROOT / "packaging/conda/recipe.yaml").read_text(encoding="utf-8")
+    run = recipe.partition("  run:\n")[2].partition("\n\n")[0]
+    assert sorted(re.findall(r"- (\S+) (>=\S+)", run)) == sorted(
+        re.fullmatch(r"(\w+)(>=.*)", one).groups()  # type: ignore[union-attr]
+        for one in project["dependencies"]
+    )
+
+
+def test_a_release_is_refused_with_the_reason(facts: dict[str, Any]) -> None:
+    version, repository = facts["version"], facts["repository"]
+    changelog = f"# Changes\n\n## {version} - a day\n\n- all\n\n## 0.0.1\n\n- less\n"
+    server, owner, name = repository.rsplit("/", 2)
+    here = {"GITHUB_SERVER_URL": server, "GITHUB_REPOSITORY": f"{owner}/{name}"}
+    assert release.wrong(f"v{version}", here, changelog) is None
+    assert release.wrong(f"v{version}", {}, changelog) is None
+    assert release.notes(changelog, version) == "- all"
+    assert "version" in release.wrong("v9.9.9", here, changelog)
+    assert "CHANGELOG" in release.wrong(f"v{version}", here, "# Changes\n\n## Unreleased\n")
+    other = {**here, "GITHUB_REPOSITORY": "someone/fork"}
+    assert "someone/fork" in release.wrong(f"v{version}", other, changelog)
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_workflows_run_targets_of_the_makefile(path: Path) -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    commands = re.findall(r"^ *(?:- )?run: (.+)$", path.read_text(encoding="utf-8"), re.M)
+    for command in commands:
+        for part in command.split(" && "):
+            if part.startswith("{"):  # the shell of a job
+                continue
+            words = part.split()
+            if words[0] != "make":
+                assert OTHERS.match(part), part
+                continue
+            targets = [word for word in words[1:] if re.fullmatch(r"[a-z-]+", word)]
+            targets = [target for target in targets if not target.startswith("-")]
+            assert targets, part
+            for target in targets:
+                assert re.search(rf"^{target}:", makefile, re.M), f"{path.name}: {target}"
