@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import bytepair
+
+ROOT = Path(__file__).resolve().parents[1]
 
 #: The libraries that the package needs, and those that they need themselves.
 ALLOWED = {
@@ -144,19 +147,31 @@ def test_commands(folder: Path) -> None:
     assert [int(id) for id in re.findall(r"\d+", shown)][:5]
 
 
-@pytest.mark.parametrize(
-    ("extra", "code"),
-    [
-        ("data", "bytepair.train(['hi hi'], 257, special_tokens=()).encode_arrow([])"),
-        ("data", "next(bytepair.read_documents('a.txt'))"),
-        ("data", "bytepair.count('s3://bucket/a.parquet')"),
-        ("tiktoken", "bytepair.train(['hi hi'], 265).to_tiktoken()"),
-        ("hf", "bytepair.train(['hi hi'], 265).to_huggingface()"),
-        ("hub", "bytepair.download_dataset('owner/name')"),
-        ("chat", "bytepair.chat.JinjaTemplate('x', name='x').writer(bytepair.train(['hi'], 265))"),
-        ("reference", "bytepair.reference.split('a b', 'gpt2')"),
-    ],
-)
+#: What needs each extra.
+USES = [
+    ("data", "bytepair.train(['hi hi'], 257, special_tokens=()).encode_arrow([])"),
+    ("data", "next(bytepair.read_documents('a.txt'))"),
+    ("data", "bytepair.count('s3://bucket/a.parquet')"),
+    ("tiktoken", "bytepair.train(['hi hi'], 265).to_tiktoken()"),
+    ("hf", "bytepair.train(['hi hi'], 265).to_huggingface()"),
+    ("hub", "bytepair.download_dataset('owner/name')"),
+    ("chat", "bytepair.chat.JinjaTemplate('x', name='x').writer(bytepair.train(['hi'], 265))"),
+    ("reference", "bytepair.reference.split('a b', 'gpt2')"),
+    ("ray", "bytepair.distributed.count('a.txt', 'c.parquet', ray=True)"),
+    ("torch", "bytepair.evaluate.save_token_bytes(bytepair.train(['hi'], 265), 'bytes.pt')"),
+]
+
+
+def test_the_package_needs_three_libraries() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    names = {re.split(r"[^\w-]", line)[0] for line in project["dependencies"]}
+    assert names == {"numpy", "click", "rich"}
+    # What the page needs is there without an extra; two are for those who work on the package.
+    others = {"explore", "docs", "test"}
+    assert {extra for extra, _ in USES} == set(project["optional-dependencies"]) - others
+
+
+@pytest.mark.parametrize(("extra", "code"), USES)
 def test_what_needs_an_extra_names_it(extra: str, code: str, folder: Path) -> None:
     said = run(
         f"""

@@ -5,6 +5,7 @@ Run as a script it prints docs/cli.md.
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import os
@@ -13,12 +14,14 @@ import re
 import runpy
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import bytepair
 from bytepair import _core
+from bytepair.cli import command
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = [
@@ -82,6 +85,84 @@ def test_code_blocks_in_pages(page: Path, tmp_path: Path, monkeypatch: pytest.Mo
             exec(compile(block, str(page), "exec"), names)
 
 
+#: Names that things had, as they would stand on a page.
+OLD_NAMES = re.compile(
+    r"""\.truncate\( | \.losses\( | merges_made | \.curve\b | \.splitter\b(?!\(\)) | \.visualize\(
+    | \b(?:tok|tokenizer)\.(?:view|count)\( | (?<!report)\.to_html\( | (?<!on_)\buntrained=
+    | \bon_error= | Counts\.load\( | \b(?:plan\.plan|download\.download)\(
+    | \bbytepair\.(?:pipeline|documents|download|verify|view|curve|losses)\(
+    | --(?:on-error|world|initial)\b(?!-)""",
+    re.X,
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("tok.truncate(300)", "tok.with_vocab_size(300)"), ("tok.count(x)", "tok.count_tokens(x)"),
+        ("tok.losses('gpt2')", "tok.export_losses('gpt2')"), ("tok.merges_made", "merge_counts()"),
+        ("tok.curve", "tok.compression_curve()"), ("tok.splitter", "tok.split_engine"),
+        ("tok.view(text)", "tok.show(text)"), ("tok.visualize(ids)", "tok.show(ids, mask)"),
+        ("tok.to_html(ids)", "bytepair.report.to_html(found)"),
+        ("f(untrained='keep')", "f(on_untrained='keep')"), ("f(on_error='skip')", "errors='skip'"),
+        ("bytepair.Counts.load(path)", "bytepair.load_counts(path)"),
+        ("bytepair.plan.plan(1)", "bytepair.plan.plan_data(1)"),
+        ("bytepair.pipeline(x)", "bytepair.run_pipeline(x)"),
+        ("bytepair.documents(x)", "bytepair.read_documents(x)"),
+        ("bytepair.verify(x)", "bytepair.verify_merges(x)"), ("--world 3", "--world-size 3"),
+        ("--on-error skip", "--errors skip"), ("--initial a", "--initial-token a"),
+    ],
+)  # fmt: skip
+def test_old_names_are_found(old: str, new: str) -> None:
+    assert OLD_NAMES.search(old)
+    assert not OLD_NAMES.search(new)
+
+
+def documentation() -> Iterator[tuple[str, str]]:
+    """What people read: pages, notebooks, help, and the comments for documentation in sources."""
+    for page in [*PAGES, *(ROOT / "examples").glob("*.ipynb"), ROOT / "CONTRIBUTING.md"]:
+        yield page.name, page.read_text(encoding="utf-8")
+    for file in (ROOT / "python").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                yield str(file), ast.get_docstring(node) or ""
+    for file in (ROOT / "rust").glob("*/src/**/*.rs"):
+        lines = file.read_text(encoding="utf-8").splitlines()
+        yield str(file), "\n".join(line for line in lines if line.lstrip().startswith("//"))
+
+
+def test_nothing_that_people_read_has_an_old_name() -> None:
+    texts = list(documentation())
+    assert len(texts) > 1000
+    found = [(name, old[0]) for name, text in texts for old in OLD_NAMES.finditer(text)]
+    assert found == []
+
+
+def commands_on_pages() -> Iterator[tuple[str, str]]:
+    """Each command that a page shows, and the page."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+        for block in re.findall(r"^```\w*\n(.*?)^```|`([^`\n]+)`", text, re.M | re.S):
+            for line in re.findall(r"\bbytepair ([a-z]+\b[^|;#\n]*)", "\n".join(block)):
+                yield page.name, line
+
+
+def test_commands_on_pages_have_their_options() -> None:
+    checked = set()
+    for page, line in commands_on_pages():
+        name, _, rest = line.partition(" ")
+        if name not in COMMANDS:
+            continue
+        found = command.get_command(None, name)  # type: ignore[arg-type]
+        assert found is not None
+        known = {"-h", "--help"}
+        known |= {opt for param in found.params for opt in (*param.opts, *param.secondary_opts)}
+        given = set(re.findall(r"(?<!\S)--?[a-z][\w-]*", rest))
+        assert given <= known, f"{page}: bytepair {line}"
+        checked.add(name)
+    assert checked == set(COMMANDS) - {""}
+
+
 def test_links_between_pages_lead_somewhere() -> None:
     for page in PAGES:
         text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
@@ -104,8 +185,8 @@ def test_the_reference_has_every_public_name() -> None:
 
 def cli_page() -> str:
     parts = ["# The command line\n\nMade from `--help` by `make docs-cli`.\n"]
-    for command in COMMANDS:
-        words = ["bytepair", *command.split()]
+    for name in COMMANDS:
+        words = ["bytepair", *name.split()]
         run = subprocess.run(
             [sys.executable, "-m", *words, "--help"],
             env={

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
 import json
-import os
+import operator
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ import bytepair
 from bytepair import _core
 from bytepair.cli import COMMANDS, command
 from bytepair.errors import ArgumentError, CountOverflowError, CountsError, SpecialTokenError
+from bytepair.shards.job import ShardKeywords
+from bytepair.training.counting import ReadKeywords
 
 TEXT = (
     "hello hello help, the theme of the hour; others helped each other, "
@@ -32,6 +35,82 @@ TEXT = (
 
 def small(**options: Any) -> bytepair.Tokenizer:
     return bytepair.train([TEXT * 3], **{"vocab_size": 280, **options})
+
+
+# ---------------------------------------------------------------------------- names
+
+#: The names of methods, functions and parameters, and what each was before.
+NAMES = {
+    "Tokenizer.with_vocab_size": "truncate", "Tokenizer.count_tokens": "count",
+    "Tokenizer.export_losses": "losses", "Tokenizer.compression_curve": "curve",
+    "Tokenizer.merge_counts": "merges_made", "Tokenizer.split_engine": "splitter",
+    "Tokenizer.show": "view", "verify_merges": "verify", "run_pipeline": "pipeline",
+    "read_documents": "documents", "download_dataset": "download", "plan.plan_data": "plan",
+}  # fmt: skip
+
+
+def test_a_thing_has_one_name() -> None:
+    for name, old in NAMES.items():
+        home, _, last = name.rpartition(".")
+        owner = operator.attrgetter(home)(bytepair) if home else bytepair
+        assert callable(getattr(owner, last)) or last == "split_engine"
+        assert not callable(getattr(owner, old, None)), old
+    for name in ("visualize", "to_html"):
+        assert not hasattr(bytepair.Tokenizer, name)
+    assert callable(bytepair.load_counts)
+    assert not hasattr(bytepair.Counts, "load")
+
+
+def public_functions() -> Iterator[tuple[str, Any]]:
+    """All functions and methods that people call."""
+    for home in [bytepair, *(getattr(bytepair, name) for name in bytepair.__all__)]:
+        for name in getattr(home, "__all__", []):
+            value = getattr(home, name)
+            members = inspect.getmembers(value) if inspect.isclass(value) else [(name, value)]
+            for member, function in members:
+                if (
+                    callable(function)
+                    and not member.startswith("_")
+                    and not inspect.isclass(function)
+                ):
+                    yield f"{home.__name__}.{name}.{member}", function
+
+
+def test_a_parameter_has_one_name() -> None:
+    """`errors` is what to do with what cannot be read, in every function, and strict if unsaid."""
+    checked = set()
+    for name, function in public_functions():
+        with contextlib.suppress(ValueError):
+            parameters = inspect.signature(function).parameters
+            assert not {"on_error", "untrained", "world", "specials", "n_threads"} & {*parameters}
+            if "errors" in parameters and "decode" not in name:
+                assert parameters["errors"].default == "strict", name
+                checked.add(name)
+    assert len(checked) >= 3
+
+
+def test_options_are_named_once() -> None:
+    """What takes them as keywords takes all, with the same defaults."""
+    train = inspect.signature(bytepair.train).parameters
+    for field in dataclasses.fields(bytepair.TrainOptions):
+        assert train[field.name].default == field.default
+    for function in (bytepair.resume, bytepair.extend):
+        grow = inspect.signature(function).parameters
+        assert all(grow[name].default == train[name].default for name in ("ties", "min_count"))
+    sharding = {field.name for field in dataclasses.fields(bytepair.shards.ShardOptions)}
+    assert set(ShardKeywords.__annotations__) == sharding
+    for write in (bytepair.shards.write, bytepair.distributed.shard):
+        assert "ShardKeywords" in str(inspect.signature(write).parameters["options"])
+    count = inspect.signature(bytepair.count).parameters
+    beside = {"source", "pattern", "progress", "checkpoint"}
+    assert set(ReadKeywords.__annotations__) == set(count) - beside
+
+
+def test_conversations_are_read_and_written_by_methods_alone() -> None:
+    methods = [name for name in dir(bytepair.Tokenizer) if "render" in name or "parse" in name]
+    assert len(methods) >= 4
+    for name in bytepair.chat.__all__:
+        assert not inspect.isfunction(getattr(bytepair.chat, name)), name
 
 
 # ---------------------------------------------------------------------------- special tokens
@@ -364,18 +443,6 @@ def test_a_command_takes_whatever_load_takes(name: str, tmp_path: Path) -> None:
     for param in found.params:
         if param.name in ("tokenizer", "tokenizers"):
             assert param.type.name == "text"
-
-
-def test_commands_take_a_published_name(shared: Path, tmp_path: Path) -> None:
-    env = {**os.environ, "TIKTOKEN_CACHE_DIR": str(shared / "vocabularies")}
-    for words in (
-        ["encode", "-t", "gpt2", "--text", "hi"], ["decode", "-t", "gpt2", "5303"],
-        ["inspect", "gpt2", "--text", "hi"], ["verify", "gpt2"],
-        ["plan", "--params", "1M", "-t", "gpt2"],
-    ):  # fmt: skip
-        words = [sys.executable, "-m", "bytepair", *words]
-        done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, check=False)
-        assert done.returncode == 0, done.stderr
 
 
 def test_the_values_as_json(folder: Path) -> None:
