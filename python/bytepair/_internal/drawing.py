@@ -126,10 +126,6 @@ class Drawn(NamedTuple):
 def draw(token: bytes, *, special: bool = False) -> Drawn:
     r"""Say how a token is drawn.
 
-    Args:
-        token: its bytes.
-        special: whether it is a special token.
-
     Example:
         >>> for part in draw(b"a\xe2\x80\x8d\xe4\xbd").parts:
         ...     print(part.kind, part.shown)
@@ -143,10 +139,6 @@ def draw(token: bytes, *, special: bool = False) -> Drawn:
 
 def draw_all(tokenizer: _core.Tokenizer, ids: Iterable[int]) -> list[Drawn]:
     """Say how the tokens of some ids are drawn.
-
-    Args:
-        tokenizer: the tokenizer.
-        ids: the ids.
 
     Raises:
         UnknownIdError: if an id stands for nothing.

@@ -93,7 +93,6 @@ class JinjaWriter:
         names = sorted(self._special, key=len, reverse=True)
         self._find = re.compile("|".join(map(re.escape, names)) or r"(?!)")
         self._compiled = _compiled(template.source)
-        self._primed: Conversation | None = None
 
     def write(self, conversation: Conversation, out: Segments) -> None:
         """Append a conversation."""

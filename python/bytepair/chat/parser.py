@@ -185,11 +185,11 @@ class Parser:
         """Look whether what stands between two messages opens one."""
         partly = False
         for name, frame in self._frames.items():
-            rest = _match(frame, self._between)
+            follows, rest = _compared(frame, self._between)
             if rest is not None:
                 self._message, self._between = _Message(name), []
                 return [MessageStart(name), *(self._text(rest) if rest else [])]
-            partly = partly or _starts(frame, self._between)
+            partly = partly or follows
         if partly or not any(isinstance(piece, int) for piece in self._between):
             return []  # text between messages belongs to the end of the last one
         if isinstance(self._between[0], str):
@@ -231,21 +231,13 @@ class Parser:
         )
 
 
-def _match(frame: list[_Piece], found: list[_Piece]) -> str | None:
-    """What follows the frame, if all of it is there; else None."""
-    if len(found) != len(frame) or found[:-1] != frame[:-1]:
-        return None
-    wanted, last = frame[-1], found[-1]
+def _compared(frame: list[_Piece], found: list[_Piece]) -> tuple[bool, str | None]:
+    """Whether the frame may still come to be; and what follows it, if all of it is there."""
+    count = len(found)
+    if not 0 < count <= len(frame) or found[:-1] != frame[: count - 1]:
+        return False, None
+    wanted, last = frame[count - 1], found[-1]
     if isinstance(wanted, str) and isinstance(last, str):
-        return last[len(wanted) :] if last.startswith(wanted) else None
-    return "" if wanted == last else None
-
-
-def _starts(frame: list[_Piece], found: list[_Piece]) -> bool:
-    """Whether the frame may still come to be."""
-    if len(found) > len(frame) or not found or found[:-1] != frame[: len(found) - 1]:
-        return False
-    wanted, last = frame[len(found) - 1], found[-1]
-    if isinstance(wanted, str) and isinstance(last, str):
-        return wanted.startswith(last)
-    return wanted == last
+        rest = last[len(wanted) :] if last.startswith(wanted) else None
+        return wanted.startswith(last), rest if count == len(frame) else None
+    return wanted == last, "" if wanted == last and count == len(frame) else None

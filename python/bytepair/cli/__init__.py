@@ -12,7 +12,7 @@ import sys
 import traceback
 import warnings
 from importlib import import_module
-from typing import Any, Final, TextIO
+from typing import Any, Final
 
 import click
 
@@ -157,13 +157,6 @@ def _debug() -> None:
         traceback.print_exc()
 
 
-def _one_line(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
+def _one_line(message: Warning | str, *_: object, **_named: object) -> None:
     """Show a warning as `warnings.showwarning` would, without its place in the code."""
     click.echo(f"bytepair: {_in_words(str(message))}", err=True)

@@ -59,7 +59,6 @@ def encode(
     """
     option.one_of("files", "text")
     tok = bytepair.load(tokenizer, pattern=pattern)
-    style = Style("[", ", ", "]") if as_json else Style("", " ", "")
     for pieces in _sources(files, text, column, max_document_bytes):
         if isinstance(pieces, Documents) or lines:
             if isinstance(pieces, Documents) and lines:
@@ -67,32 +66,27 @@ def encode(
             batches = pieces.batches if isinstance(pieces, Documents) else _batches(_lines(pieces))
             for batch in batches:
                 for ids in tok.encode_batch(batch, special=special, prepend=prepend, append=append):
-                    style.write([ids])
+                    _write([ids], as_json)
         elif special == "text":
             before, after = tok.encode("", prepend=prepend), tok.encode("", append=append)
             arrays = tok.encode_iterable_to_numpy(pieces)
-            style.write(chain([before], (ids.tolist() for ids in arrays), [after]))
+            _write(chain([before], (ids.tolist() for ids in arrays), [after]), as_json)
         else:
             document = "".join(pieces)
-            style.write([tok.encode(document, special=special, prepend=prepend, append=append)])
+            ids = tok.encode(document, special=special, prepend=prepend, append=append)
+            _write([ids], as_json)
 
 
-class Style(NamedTuple):
-    """How the ids of a document are written."""
-
-    begin: str
-    between: str
-    end: str
-
-    def write(self, parts: Iterable[list[int]]) -> None:
-        """Write the ids of one document, part by part."""
-        sys.stdout.write(self.begin)
-        between = ""
-        for ids in parts:
-            if ids:
-                sys.stdout.write(between + self.between.join(map(str, ids)))
-                between = self.between
-        sys.stdout.write(f"{self.end}\n")
+def _write(parts: Iterable[list[int]], as_json: bool) -> None:
+    """Write the ids of one document, part by part."""
+    begin, between, end = ("[", ", ", "]") if as_json else ("", " ", "")
+    sys.stdout.write(begin)
+    before = ""
+    for ids in parts:
+        if ids:
+            sys.stdout.write(before + between.join(map(str, ids)))
+            before = between
+    sys.stdout.write(f"{end}\n")
 
 
 class Documents(NamedTuple):

@@ -102,29 +102,22 @@ def found_for(
         option.refuse("there is neither --train nor --val to read", "max_chars", "column")
     if "none" in against and set(against) != {"none"}:
         raise click.UsageError("--against none contradicts the other --against; give one of them")
+    name = Path(tokenizer).resolve().name if Path(tokenizer).exists() else tokenizer
+    sources = {"train": train, "validation": val}
     found = bytepair.evaluate.measure(
         bytepair.load(tokenizer),
-        name=_name(tokenizer, against),
+        name=f"{name} (ours)" if name in against else name,
         against=[name for name in against or bytepair.evaluate.USUAL_RIVALS if name != "none"],
-        texts=_texts({"train": train, "validation": val}, **reading),
+        texts={
+            kind: bytepair.evaluate.documents(files=paths, **reading)
+            for kind, paths in sources.items()
+            if paths
+        },
         width=width,
     )
     for reason in found.missing.values():
         click.echo(f"bytepair: {reason}", err=True)
     return found
-
-
-def _name(tokenizer: str, against: Sequence[str]) -> str:
-    name = Path(tokenizer).resolve().name if Path(tokenizer).exists() else tokenizer
-    return f"{name} (ours)" if name in against else name
-
-
-def _texts(sources: dict[str, Sequence[str]], **options: Any) -> dict[str, list[str]]:
-    return {
-        name: bytepair.evaluate.documents(files=paths, **options)
-        for name, paths in sources.items()
-        if paths
-    }
 
 
 def _print(found: bytepair.evaluate.Evaluation) -> None:

@@ -38,8 +38,9 @@ class Tokenizer:
     """
 
     def __init__(self) -> None:
-        self._pattern = ""
-        self._tokenizer: _Tokenizer | None = None
+        self._pattern = ""  # until it is trained
+        bytes_alone = {bytes([byte]): byte for byte in range(256)}
+        self._tokenizer = _Tokenizer.from_ranks(bytes_alone, pattern=GPT4_PATTERN)
 
     def train_from_iterator(
         self,
@@ -67,23 +68,19 @@ class Tokenizer:
     @property
     def vocab_size(self) -> int:
         """The 256 bytes and the merges."""
-        return 256 if self._tokenizer is None else self._tokenizer.vocab_size
+        return self._tokenizer.vocab_size
 
     def get_mergeable_ranks(self) -> list[tuple[bytes, int]]:
         """The bytes of each token and its rank, in order of rank."""
-        if self._tokenizer is None:
-            return [(bytes([byte]), byte) for byte in range(256)]
         return list(self._tokenizer.mergeable_ranks().items())
 
     def encode(self, text: str) -> list[int]:
         """Encode a text; before training there are no ids."""
-        return [] if self._tokenizer is None else self._tokenizer.encode(text)
+        return self._tokenizer.encode(text) if self._pattern else []
 
     def batch_encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Encode many texts on all threads."""
-        if self._tokenizer is None:
-            return [[] for _ in texts]
-        return self._tokenizer.encode_batch(texts)
+        return self._tokenizer.encode_batch(texts) if self._pattern else [[] for _ in texts]
 
     def decode(self, ids: Sequence[int]) -> str:
         """Decode ids.
@@ -92,13 +89,6 @@ class Tokenizer:
             ValueError: if an id is unknown.
             UnicodeDecodeError: if the bytes are not UTF-8.
         """
-        if self._tokenizer is None:
-            unknown = [id for id in ids if not 0 <= id < 256]
-            if unknown:
-                raise UnknownIdError(
-                    f"{_UNKNOWN}: id {unknown[0]} is not in the vocabulary, whose ids are below 256"
-                )
-            return bytes(ids).decode()
         try:
             return self._tokenizer.decode(ids, errors="strict")
         except UnknownIdError as error:

@@ -226,9 +226,7 @@ def to_json(found: Evaluation) -> str:
         "name": found.name,
         "fingerprint": tok.fingerprint,
         "missing": found.missing,
-        "compression": [
-            {"text": c.text, "bytes": c.bytes, "tokens": c.tokens} for c in found.compression
-        ],
+        "compression": [vars(one) for one in found.compression],
         "languages": [
             vars(language)
             | {"bytes_per_token": language.bytes_per_token, "fertility": language.fertility}

@@ -25,11 +25,7 @@ GAP: Final = 2
 
 
 def to_terminal(found: Evaluation) -> list[Any]:
-    """Make an evaluation something that a console of the package `rich` prints in colours.
-
-    Args:
-        found: what `bytepair.evaluate.measure` gave.
-    """
+    """Make an evaluation something that a console of the package `rich` prints in colours."""
     from rich.text import Text
 
     made: list[Any] = [Text(repr(found.tokenizer), style="bold")]
@@ -39,11 +35,7 @@ def to_terminal(found: Evaluation) -> list[Any]:
 
 
 class Fitted:
-    """A table that takes the form which the width of a console allows.
-
-    Args:
-        table: the table.
-    """
+    """A table that takes the form which the width of a console allows."""
 
     def __init__(self, table: Table) -> None:
         self._table = table

@@ -32,8 +32,11 @@ _SCRIPTS: Final = ("en", "el", "ru", "ar", "he", "hi", "th", "ka", "ko", "zh-Han
 class Answers:
     """Everything that the page asks about some tokenizers.
 
+    The methods take the number of the tokenizer as `index`, and as `special` whether special tokens
+    in the text are their ids.
+
     Attributes:
-        names: the names of the tokenizers; the page asks by number.
+        names: the names of the tokenizers.
 
     Example:
         >>> import bytepair
@@ -76,13 +79,7 @@ class Answers:
         }
 
     def split(self, index: int, text: str, *, special: bool) -> bytes:
-        """The ids of a text, then how many bytes each stands for; first of all how many they are.
-
-        Args:
-            index: the number of the tokenizer.
-            text: the text.
-            special: whether special tokens in the text are their ids.
-        """
+        """How many ids a text has, the ids, and then how many bytes each stands for."""
         tok = self._tokenizers[index]
         ids = tok.encode_to_numpy(text, special="all" if special else "text").astype("<u4")
         count = np.array([len(ids)], "<u4")
@@ -142,14 +139,7 @@ class Answers:
         }
 
     def pretoken_at(self, index: int, text: str, at: int, *, special: bool) -> dict[str, Any]:
-        """The pretoken that holds one byte of a text.
-
-        Args:
-            index: the number of the tokenizer.
-            text: the text.
-            at: the place of the byte in the UTF-8 of the text.
-            special: whether special tokens in the text are cut out first.
-        """
+        """The pretoken that holds the byte at a place in the UTF-8 of a text."""
         tok = self._tokenizers[index]
         start, part = 0, text
         if special:

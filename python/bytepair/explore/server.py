@@ -19,6 +19,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -169,18 +170,13 @@ def _number(answers: Answers, query: Mapping[str, str]) -> int:
 
 def _is_ours(host: str, told: str) -> bool:
     """Whether a `Host` is a name by which this server is reached on purpose."""
-    try:
+    with suppress(ValueError):  # which is of no address
         name = urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return False
-    if name in {"localhost", told.lower()}:
-        return True
-    try:
-        address = ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    # Told to listen to others, any bare address may be ours; foreign names are no addresses.
-    return address.is_loopback or not _is_loopback(told)
+        if name in {"localhost", told.lower()}:
+            return True
+        # Told to listen to others, any bare address may be ours; foreign names are no addresses.
+        return ipaddress.ip_address(name).is_loopback or not _is_loopback(told)
+    return False
 
 
 def _is_loopback(host: str) -> bool:

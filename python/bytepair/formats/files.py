@@ -12,6 +12,7 @@ import mmap
 import os
 import stat
 import struct
+from collections import Counter
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -50,8 +51,7 @@ def parse_json(data: bytes, place: str) -> Any:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        seen: set[str] = set()
-        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
         raise ValueError(f"the name {twice!r} stands twice in one object")
     return found
 

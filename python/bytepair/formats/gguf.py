@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import mmap
 import struct
+from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
@@ -305,7 +306,7 @@ def _entries(tokenizer: _core.Tokenizer) -> tuple[list[str], bytes]:
         entries[id] = (name, _USER_DEFINED if user else _CONTROL)
     names = [entries[id][0] for id in ids]
     if len(set(names)) < len(names):
-        twin = next(name for name in names if names.count(name) > 1)
+        ((twin, _),) = Counter(names).most_common(1)
         raise LossError("gguf", [f"that two ids have the text {twin!r}"])
     kinds = [entries[id][1] for id in ids]
     return names, struct.pack(f"<IQ{len(kinds)}i", _I32, len(kinds), *kinds)

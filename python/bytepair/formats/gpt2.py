@@ -80,10 +80,8 @@ def check_ids(ids: dict[str, Any], place: str) -> None:
 def read_vocabulary(ids: dict[str, int], place: str, asked: Asked) -> dict[bytes, int]:
     """Tokens as characters into tokens as bytes.
 
-    Raises:
-        FormatError: if two tokens have one id.
-        UnsupportedError: if a character stands for no byte; no text is encoded to such a token, so
-            it may be left out, and its id then stands for nothing.
+    No text is encoded to a token with a character that stands for no byte, so it may be left out;
+    its id then stands for nothing.
     """
     tokens: dict[bytes, int] = {}
     names: dict[int, str] = {}

@@ -69,9 +69,6 @@ def check(file: Path) -> None:
     """Check a file of the cache against the hash that is the name of what it links to.
 
     Large files are named by their SHA-256, others by the SHA-1 that git gives them.
-
-    Raises:
-        FormatError: if the content is another.
     """
     blob = file.resolve().name
     data = file.read_bytes()

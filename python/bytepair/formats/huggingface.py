@@ -35,7 +35,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -263,19 +262,13 @@ def document(tokenizer: _core.Tokenizer) -> dict[str, Any]:
 def text(tokenizer: _core.Tokenizer) -> str:
     """The text of a `tokenizer.json`; an entry of the vocabulary or a merge on each line."""
     rest = _rest(tokenizer)
-    vocabulary, merges = _core.json_texts(tokenizer, _also_in_vocabulary(tokenizer))
+    ids = {token["content"]: token["id"] for token in rest["added_tokens"]}
+    size = len(tokenizer.mergeable_ranks())
+    # Added tokens are numbered behind the vocabulary, unless they stand in it.
+    in_it = [] if list(ids.values()) == list(range(size, size + len(ids))) else list(ids.items())
+    vocabulary, merges = _core.json_texts(tokenizer, in_it)
     before, _, after = to_json(rest).decode().rpartition('"vocab": {},\n    "merges": []')
     return f'{before}"vocab": {vocabulary},\n    "merges": {merges}{after}'
-
-
-def _also_in_vocabulary(tokenizer: _core.Tokenizer) -> list[tuple[str, int]]:
-    """The added tokens that must stand in the vocabulary to have their ids.
-
-    Otherwise they are numbered after it.
-    """
-    added = [(token["content"], token["id"]) for token in added_tokens.written(tokenizer)]
-    size = len(tokenizer.mergeable_ranks())
-    return added if any(id != n for (_, id), n in zip(added, count(size), strict=False)) else []
 
 
 def _rest(tokenizer: _core.Tokenizer) -> dict[str, Any]:

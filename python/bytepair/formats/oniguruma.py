@@ -81,13 +81,6 @@ _ONE_OR_TWO = re.compile("ss|ff|fi|fl|st", re.IGNORECASE)
 def from_oniguruma(regex: str, place: str) -> str:
     r"""Read a pattern that is written for Oniguruma; the inverse of `to_oniguruma`.
 
-    Args:
-        regex: the regular expression.
-        place: where it stands, for errors.
-
-    Raises:
-        UnsupportedError: if it has something that could mean something else here.
-
     Example:
         >>> from_oniguruma(r"(?>\p{N}{1,3})|\s++\z", "pattern")
         '\\p{N}{1,3}+|\\s++$'

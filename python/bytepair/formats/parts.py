@@ -92,11 +92,7 @@ def splitter(pattern: str) -> _core.Tokenizer:
 
 
 def plain(pattern: str, place: str) -> str:
-    """A pattern of a format that has no marks, if it has none.
-
-    Raises:
-        UnsupportedError: if something in it is a mark to us.
-    """
+    """A pattern of a format that has no marks, where nothing in it may be a mark to us."""
     if asks := unspeakable(pattern):
         raise UnsupportedError(place, f"the pattern has what would ask us {asks}")
     return pattern

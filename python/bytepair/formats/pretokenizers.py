@@ -45,11 +45,7 @@ class _Cut:
 
 
 def pattern_of(node: Any, place: str) -> str:
-    """The split pattern of a `pre_tokenizer`.
-
-    Raises:
-        UnsupportedError: if no pattern does the same, or not exactly.
-    """
+    """The split pattern that does exactly what a `pre_tokenizer` does."""
     steps = _flat(node, place)
     if not steps or steps[-1][0].get("type") != "ByteLevel":
         raise UnsupportedError(place, "its last step is not ByteLevel, so it is not of bytes")
@@ -146,11 +142,7 @@ _Item = tuple[str, str, str]
 
 
 def _alternatives(regex: str, place: str) -> list[list[_Item]]:
-    """Take a pattern apart into alternatives of classes, literals and lookaheads.
-
-    Raises:
-        UnsupportedError: if it has anything else.
-    """
+    """Take a pattern apart into alternatives of classes, literals and lookaheads, if it can be."""
     alternatives: list[list[_Item]] = [[]]
     at = 0
     while at < len(regex):

@@ -139,10 +139,7 @@ def _missing(name: str, error: OSError) -> str:
     folder = os.environ.get("TIKTOKEN_CACHE_DIR")
     if name not in ENCODINGS:
         return f"{what}; tiktoken keeps what it fetched in the folder of TIKTOKEN_CACHE_DIR"
+    into = f"{folder} (TIKTOKEN_CACHE_DIR)" if folder else "a folder"
+    then = "" if folder else ", and set TIKTOKEN_CACHE_DIR to that folder"
     url = f"{URL}{ENCODINGS[name].ranks}.tiktoken"
-    if folder:
-        return f"{what}; put {url} into {folder} (TIKTOKEN_CACHE_DIR) as {name}.tiktoken"
-    return (
-        f"{what}; put {url} into a folder as {name}.tiktoken, and set TIKTOKEN_CACHE_DIR to that "
-        "folder"
-    )
+    return f"{what}; put {url} into {into} as {name}.tiktoken{then}"

@@ -99,7 +99,14 @@ def read(source: Any, format: str | None, asked: Asked, revision: str | None = N
         _check_ignored(
             type(source).__name__, "an object in memory", format=format, revision=revision
         )
-        return _read_object(source, asked)
+        if tiktoken.is_encoding(source):
+            return tiktoken.of_encoding(source)
+        if huggingface.is_object(source):
+            return huggingface.of_object(source, asked)
+        raise TypeError(
+            "a path, a name, a tiktoken.Encoding or a tokenizer of tokenizers or transformers is "
+            f"loaded, not {type(source).__name__}"
+        )
     path = Path(source)
     if path.exists():
         _check_ignored(str(path), "a file or folder", revision=revision)
@@ -122,17 +129,6 @@ def _check_ignored(place: str, kind: str, **options: str | None) -> None:
     for name, value in options.items():
         if value is not None:
             raise FormatError(place, f"{name}={value!r} does not apply to this, which is {kind}")
-
-
-def _read_object(source: Any, asked: Asked) -> Parts:
-    if tiktoken.is_encoding(source):
-        return tiktoken.of_encoding(source)
-    if huggingface.is_object(source):
-        return huggingface.of_object(source, asked)
-    raise TypeError(
-        "a path, a name, a tiktoken.Encoding or a tokenizer of tokenizers or transformers is "
-        f"loaded, not {type(source).__name__}"
-    )
 
 
 def _read_path(path: Path, format: str | None, asked: Asked) -> Parts:
@@ -244,11 +240,7 @@ def losses(tokenizer: _core.Tokenizer, format: str) -> list[str]:
 
 
 def of_path(path: Path) -> str:
-    """The format that the name of a file says.
-
-    Raises:
-        ValueError: if it says none.
-    """
+    """The format that the name of a file says; it must say one."""
     if path.name.endswith(".bytepair"):
         return "bytepair"
     for name, format in FORMATS.items():

@@ -18,9 +18,6 @@ from bytepair.formats.roles import NOTES, roles
 #: The id of the first byte.
 FIRST_BYTE: Final = 3
 
-#: The names of the first ids, where a tokenizer has no tokens for them.
-_FIRST: Final = ("<unk>", "<s>", "</s>")
-
 
 def with_sentencepiece_ids(tokenizer: _core.Tokenizer) -> _core.Model:
     """Number the tokens anew; `Tokenizer.with_sentencepiece_ids` says it all."""
@@ -45,12 +42,11 @@ def with_sentencepiece_ids(tokenizer: _core.Tokenizer) -> _core.Model:
 
 
 def _first(tokenizer: _core.Tokenizer) -> tuple[str, str, str]:
-    """The special tokens of the first three ids."""
-    unknown, begin, end = _FIRST
+    """The special tokens of the first three ids; those of sentencepiece where it has none."""
     known = roles(tokenizer)
-    begin = known.get("bos", begin)
+    begin = known.get("bos", "<s>")
     ends = (known.get(role) for role in ("eos", "end_of_turn"))
-    return unknown, begin, next((name for name in ends if name and name != begin), end)
+    return "<unk>", begin, next((name for name in ends if name and name != begin), "</s>")
 
 
 def _pattern(tokenizer: _core.Tokenizer, ids: dict[str, int]) -> str:

@@ -19,6 +19,7 @@ from __future__ import annotations
 import struct
 import warnings
 import zlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -214,11 +215,7 @@ LAYOUTS: Final = {kind.name: kind() for kind in (Layout, LlmC, NanoGpt, Megatron
 
 
 def layout(name: str) -> Layout:
-    """The layout of a name.
-
-    Raises:
-        ShardError: if there is none of that name.
-    """
+    """The layout of a name; where there is none, a `ShardError` says which there are."""
     if name not in LAYOUTS:
         raise ShardError(f"there is no format {name!r}; there are {', '.join(LAYOUTS)}")
     return LAYOUTS[name]
@@ -234,10 +231,11 @@ def _mapped(path: Path, dtype: np.dtype[Any], offset: int, count: int) -> NDArra
         raise ShardError(f"{path} is gone or cut off: {error}") from error
 
 
+@dataclass
 class ShardWriter:
     """One shard on its way to disk.
 
-    Args:
+    Attributes:
         layout: the format.
         folder: where the files go.
         number: of the shard.
@@ -246,28 +244,23 @@ class ShardWriter:
         offset: where in the file to begin, in bytes, for formats that join shards.
     """
 
-    def __init__(
-        self,
-        layout: Layout,
-        folder: Path,
-        number: int,
-        split: Split,
-        dtype: np.dtype[Any],
-        offset: int = 0,
-    ) -> None:
-        self._layout, self._folder, self._dtype = layout, folder, dtype
-        self._number, self._split, self._offset = number, split, offset
-        self._name = layout.data_file.format(number=number, split=split)
-        self._path = folder / partial(self._name)
-        self._file = DiskFile(self._path, offset, layout.header_bytes)
+    layout: Layout
+    folder: Path
+    number: int
+    split: Split
+    dtype: np.dtype[Any]
+    offset: int = 0
+
+    def __post_init__(self) -> None:
+        self._name = self.layout.data_file.format(number=self.number, split=self.split)
+        self._path = self.folder / partial(self._name)
+        self._file = DiskFile(self._path, self.offset, self.layout.header_bytes)
         self._lengths: list[NDArray[np.int64]] = []
-        self.tokens = 0
-        self.documents = 0
-        self.text_bytes = 0
+        self.tokens = self.documents = self.text_bytes = 0
 
     def add(self, ids: Ids, lengths: NDArray[np.int64], text_bytes: int) -> None:
         """Write documents: their ids end to end, and how many each has."""
-        self._file.add(np.ascontiguousarray(ids, self._dtype))
+        self._file.add(np.ascontiguousarray(ids, self.dtype))
         self._lengths.append(lengths)
         self.tokens += len(ids)
         self.documents += len(lengths)
@@ -276,28 +269,28 @@ class ShardWriter:
     def close(self) -> Shard:
         """Finish the files, sync them and give them their names."""
         lengths = np.concatenate([np.empty(0, np.int64), *self._lengths])
-        header = self._layout.header(self.tokens, self._dtype)
+        header = self.layout.header(self.tokens, self.dtype)
         self._file.finish(header)
-        self._layout.finish(self._path, lengths, self._dtype)
-        if not (self._layout.joined and self._split == "train"):
-            self._path.replace(self._folder / self._name)
+        self.layout.finish(self._path, lengths, self.dtype)
+        if not (self.layout.joined and self.split == "train"):
+            self._path.replace(self.folder / self._name)
         parts = []
         if header:
             parts.append(ShardPart(self._name, 0, len(header), f"{zlib.crc32(header):08x}"))
-        if self._layout.name == Arrow.name:
-            path = self._folder / self._name
+        if self.layout.name == Arrow.name:
+            path = self.folder / self._name
             parts.append(ShardPart(self._name, 0, path.stat().st_size, crc_of(path)))
         else:
-            place, size = self._offset + len(header), self.tokens * self._dtype.itemsize
+            place, size = self.offset + len(header), self.tokens * self.dtype.itemsize
             parts.append(ShardPart(self._name, place, size, f"{self._file.crc:08x}"))
             parts.append(self._write_index(lengths))
-        sync_folder(self._folder)  # before a mark says that the shard is there
-        return Shard(self._number, self._split, self.tokens, self.documents, parts)
+        sync_folder(self.folder)  # before a mark says that the shard is there
+        return Shard(self.number, self.split, self.tokens, self.documents, parts)
 
     def _write_index(self, lengths: NDArray[np.int64]) -> ShardPart:
-        data = self._layout.index(lengths, self._dtype)
-        name = self._layout.index_file.format(number=self._number, split=self._split)
-        write_whole(self._folder / name, data)
+        data = self.layout.index(lengths, self.dtype)
+        name = self.layout.index_file.format(number=self.number, split=self.split)
+        write_whole(self.folder / name, data)
         return ShardPart(name, 0, len(data), f"{zlib.crc32(data):08x}")
 
     def abandon(self) -> None:

@@ -76,11 +76,7 @@ def _number(count: int, what: str) -> str:
 
 
 def _check(found: ShardPart | Shard) -> None:
-    """Check that what a file says is text is text, and that counts are counts.
-
-    Raises:
-        TypeError: if not.
-    """
+    """Raise a `TypeError` if what a file says is text is no text, or a count no count."""
     for name, value in vars(found).items():
         kind = type(found).__annotations__[name]
         is_count = isinstance(value, int) and 0 <= value < 1 << 63
@@ -322,11 +318,7 @@ def crc_of(path: Path, offset: int = 0, size: int | None = None) -> str:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read an object.
-
-    Raises:
-        ShardError: if the file is damaged.
-    """
+    """Read an object; a damaged file is a `ShardError`."""
     try:
         values = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:

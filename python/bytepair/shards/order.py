@@ -95,9 +95,10 @@ class Order:
         units = [max(s.tokens - 1, 0) // (width - 1) if stream else s.documents for s in shards]
         self._units = np.array(units, np.int64)
         self._blocks = np.cumsum([0, *-(-self._units // BLOCK)])
-        self._chunks = -(-int(self._blocks[-1]) // CHUNK)
+        blocks = int(self._blocks[-1])
+        self._chunks = -(-blocks // CHUNK)
         self.plan = lru_cache(2)(self._plan)
-        self._order = lru_cache(2)(self._order_of)
+        self._order = lru_cache(2)(lambda epoch: shuffled(blocks, seed, epoch, 0))
         crcs = "".join(part.crc32 for shard in shards for part in shard.parts)
         self.identity: State = {
             "seed": seed, "length": width - 1, "packing": packing, "buffer": buffer,
@@ -152,9 +153,6 @@ class Order:
         used, which = np.unique(shards, return_inverse=True)
         sources = [self._mapped(int(s))[0].view(f"u{self.dtype.itemsize}") for s in used]
         return EpochPlan(sources, which.astype(np.uintp), starts, lengths, ends)
-
-    def _order_of(self, epoch: int) -> Index:
-        return shuffled(int(self._blocks[-1]), self._seed, epoch, 0)
 
     def _chunk_units(self, epoch: int, chunk: int) -> tuple[Index, Index, Index]:
         """The shard, the start and the length of each unit of the blocks of a chunk."""

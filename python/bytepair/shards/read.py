@@ -204,11 +204,9 @@ class Batches:
                 out = rows[low - first : high - first]
                 self._order.plan(epoch, chunk).copy(start + low, start + high, out)
             first -= end - start
-        return _tensors(rows) if self._torch else (rows[:, :-1], rows[:, 1:])
+        if not self._torch:
+            return rows[:, :-1], rows[:, 1:]
+        import torch
 
-
-def _tensors(rows: NDArray[Any]) -> tuple[Any, Any]:
-    import torch
-
-    ids = torch.from_numpy(rows.astype(np.int64))
-    return ids[:, :-1].to(torch.int32), ids[:, 1:].contiguous()
+        ids = torch.from_numpy(rows.astype(np.int64))
+        return ids[:, :-1].to(torch.int32), ids[:, 1:].contiguous()

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bytepair._internal.progress import Bar, Callback
 from bytepair.errors import FileFormatError, ShardError
@@ -21,7 +22,7 @@ from bytepair.shards import manifest
 from bytepair.shards.layout import layout
 from bytepair.shards.manifest import Manifest, Shard
 from bytepair.shards.read import Dataset
-from bytepair.tokenizer import Tokenizer, load
+from bytepair.tokenizer import load
 
 SAMPLE_TOKENS: Final = 60
 BLOCK: Final = 1 << 22
@@ -78,7 +79,8 @@ def verify(
     path = Path(folder)
     made = Manifest.load(path)
     wrong = list(_wrong_tokenizer(path, made))
-    valid = None if wrong else _valid_ids(load(path / FILE_NAME))
+    tokens = None if wrong else load(path / FILE_NAME).tokens
+    valid = None if tokens is None else np.array([bool(t) for t in tokens], np.bool_)
     with Bar(progress) as bar:
         bar.update("verify", 0, len(made.shards), "shards")
         for shard in made.shards:
@@ -131,10 +133,7 @@ def _wrong_sizes(folder: Path, made: Manifest) -> list[str]:
 
 
 def _wrong_ids(
-    folder: Path,
-    made: Manifest,
-    shard: Shard,
-    valid: np.ndarray[tuple[int], np.dtype[np.bool]] | None,
+    folder: Path, made: Manifest, shard: Shard, valid: NDArray[np.bool_] | None
 ) -> list[str]:
     name = shard.parts[-1].file
     try:
@@ -154,14 +153,6 @@ def _wrong_ids(
             at = int(np.argmin(known))
             return [f"{shard.parts[0].file}: id {block[at]} at token {start + at} is no token"]
     return []
-
-
-def _valid_ids(tok: Tokenizer) -> np.ndarray[tuple[int], np.dtype[np.bool]]:
-    """Which numbers are ids."""
-    ids = [*tok.mergeable_ranks().values(), *tok.special_tokens.values()]
-    valid = np.zeros(max(ids) + 1, np.bool)
-    valid[ids] = True
-    return valid
 
 
 def _samples(folder: Path, count: int) -> list[tuple[int, str]]:

@@ -96,12 +96,13 @@ class BulkMethods(_core.Tokenizer):
         chunks = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
         encoded = []
         for chunk in chunks:
-            data, offsets, valid = _strings(chunk)
+            plain = arrow.plain(chunk)
+            present = plain.drop_null()
             ids, ends = _core.encode_utf8(
-                self, data, offsets,
+                self, arrow.data(present), arrow.offsets(present),
                 special=special, prepend=prepend, append=append, threads=threads,
             )  # fmt: skip
-            encoded.append((ids, ends, valid))
+            encoded.append((ids, ends, plain.is_valid() if plain.null_count else None))
         large = any(ends[-1] > MOST_IN_LIST_ARRAY for _, ends, _ in encoded)
         lists = [_lists(*parts, large=large) for parts in encoded]
         if not isinstance(texts, pa.ChunkedArray):
@@ -318,19 +319,8 @@ def _imported(source: Any) -> pa.Array | pa.ChunkedArray:
     raise TypeError(f"a {kind} is no Arrow data; pass strings as a list to encode_batch_to_numpy")
 
 
-def _strings(array: pa.Array) -> tuple[NDArray[np.uint8], NDArray[Any], NDArray[np.bool_] | None]:
-    """The bytes of the texts that are not null, their offsets, and which texts those are."""
-    import numpy as np
-
-    texts, valid = arrow.plain(array), None
-    if texts.null_count:
-        valid = np.asarray(texts.is_valid())
-        texts = texts.drop_null()
-    return arrow.data(texts), arrow.offsets(texts), valid
-
-
 def _lists(
-    ids: Ids, offsets: NDArray[np.int64], valid: NDArray[np.bool_] | None, *, large: bool
+    ids: Ids, offsets: NDArray[np.int64], valid: pa.BooleanArray | None, *, large: bool
 ) -> pa.ListArray | pa.LargeListArray:
     """An array of lists; where a text is not valid, a null, which has no ids."""
     import numpy as np
@@ -340,8 +330,8 @@ def _lists(
     mask = None
     if valid is not None:
         lengths = np.zeros(len(valid), np.int64)
-        lengths[valid] = np.diff(offsets)
+        lengths[np.asarray(valid)] = np.diff(offsets)
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-        mask = pa.array(~valid)
+        mask = pa.array(~np.asarray(valid))
     kind, width = (pa.LargeListArray, np.int64) if large else (pa.ListArray, np.int32)
     return kind.from_arrays(pa.array(offsets.astype(width)), pa.array(ids), mask=mask)

@@ -50,18 +50,14 @@ def reserved(number: int, known: Sequence[str] = ()) -> list[str]:
 
 def added(tokenizer: _core.Tokenizer, names: Sequence[str]) -> dict[str, int]:
     """All special tokens of a tokenizer that has some more; `with_special_tokens` says it all."""
-    ids = tokenizer.special_tokens
+    ids, ranks = tokenizer.special_tokens, tokenizer.mergeable_ranks()
     room = [name for name in ids if _RESERVED.fullmatch(name)]
     behind = tokenizer.vocab_size
     for name in in_order("names", names):
         if not name or name in ids:
             what = f"{name!r} is a special token already" if name else "a name is empty"
             raise SpecialTokenError(f"{what}; leave it out")
-        try:
-            known = tokenizer.token_id(name)
-        except KeyError:
-            pass
-        else:
+        if (known := ranks.get(name.encode())) is not None:
             raise SpecialTokenError(
                 f"{name!r} is an ordinary token, id {known}; choose a name that no text makes"
             )

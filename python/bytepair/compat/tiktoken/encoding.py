@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from functools import cached_property, lru_cache
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any, Literal, NoReturn, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -180,7 +180,9 @@ class Encoding:
         try:
             return self._tokenizer.decode_bytes(tokens)
         except UnknownIdError as error:
-            _raise_unknown(error, tokens)
+            if any(not 0 <= token < 1 << 32 for token in tokens):
+                raise OverflowError("an id is a number from 0 to 2**32 - 1") from None
+            raise KeyError(str(error)) from None
 
     def decode(self, tokens: Sequence[int], errors: str = "replace") -> str:
         """Decode ids into text; bytes that are not UTF-8 are treated as `errors` says."""
@@ -192,10 +194,7 @@ class Encoding:
         Raises:
             KeyError: if the id is unknown.
         """
-        try:
-            return self._tokenizer.token_bytes(token)
-        except UnknownIdError as error:
-            _raise_unknown(error, [token])
+        return self.decode_bytes([token])
 
     def decode_tokens_bytes(self, tokens: Iterable[int]) -> list[bytes]:
         """The bytes of each id."""
@@ -335,13 +334,6 @@ class Encoding:
 def _finder(names: frozenset[str]) -> re.Pattern[str]:
     """Finds any of the names, the longest of those that start at the same place."""
     return re.compile("|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)))
-
-
-def _raise_unknown(error: UnknownIdError, tokens: Iterable[int]) -> NoReturn:
-    """The error that tiktoken has for an unknown id."""
-    if any(not 0 <= token < 1 << 32 for token in tokens):
-        raise OverflowError("an id is a number from 0 to 2**32 - 1") from None
-    raise KeyError(str(error)) from None
 
 
 # ---------------------------------------------------------------------------- by name
