@@ -45,7 +45,6 @@ class FormatError(FileFormatError):
     """
 
     def __init__(self, place: str, reason: str) -> None:
-        """Take the place and the reason; the message has both."""
         super().__init__(place, reason)
         self.place, self.reason = place, reason
 
@@ -65,7 +64,6 @@ class LossError(BytepairError, ValueError):
     """
 
     def __init__(self, format: str, lost: list[str]) -> None:
-        """Take the name of the format and what it cannot hold."""
         super().__init__(format, lost)
         self.format, self.lost = format, lost
 
@@ -84,7 +82,6 @@ class OverwriteError(BytepairError, FileExistsError):
     """
 
     def __init__(self, path: os.PathLike[str]) -> None:
-        """Take the file that is there."""
         super().__init__(path)
         self.path = path
 

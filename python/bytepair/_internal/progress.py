@@ -99,7 +99,6 @@ class Bar:
         return self._callback is None and self._bars is None
 
     def __enter__(self) -> Self:
-        """Show the bar."""
         if self._bars is not None:
             self._bars.start()
         return self

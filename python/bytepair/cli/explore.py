@@ -50,11 +50,7 @@ def explore(
 
 
 def _opened(names: Sequence[str]) -> dict[str, bytepair.Tokenizer]:
-    """The tokenizers by name; a published one that cannot be had is left out if there are others.
-
-    Raises:
-        NotFetchedError: if there is none that can be had.
-    """
+    """The tokenizers by name; a published one that cannot be had is left out, if others are there."""
     found: dict[str, bytepair.Tokenizer] = {}
     missing = []
     for name in names:

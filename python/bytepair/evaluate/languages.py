@@ -88,20 +88,10 @@ def by_language(tokenizer: Tokenizer) -> list[Language]:
             name=LANGUAGES[code],
             bytes=len(text.encode()),
             characters=len(text),
-            words=None if code in UNSPACED else count_words(text),
+            words=None if code in UNSPACED else sum(map(bool, _BETWEEN_WORDS.split(text))),
             tokens=tokens[code],
             parity=tokens[code] / tokens["en"],
         )
         for code, text in texts.items()
     ]
     return sorted(found, key=lambda one: (one.code != "en", one.parity, one.code))
-
-
-def count_words(text: str) -> int:
-    r"""How many words white space divides a text into.
-
-    Example:
-        >>> count_words(" one  two\n")
-        2
-    """
-    return sum(1 for word in _BETWEEN_WORDS.split(text) if word)

@@ -91,7 +91,6 @@ class Cursor:
     """
 
     def __init__(self, data: bytes | mmap.mmap) -> None:
-        """Start at the first byte."""
         self.data, self.at = data, 0
 
     @property

@@ -184,7 +184,8 @@ def _in_run_c(tokenizer: _core.Tokenizer) -> list[str]:
     if any(ids.get(bytes([byte])) != byte + FIRST_BYTE for byte in range(256)):
         lost.append(
             "characters that are no token: run.c takes the values of their bytes plus "
-            f"{FIRST_BYTE} for ids, which are {_shown(tokenizer, 'é')} for 'é'; {remedy}"
+            f"{FIRST_BYTE} for ids, which are "
+            f"{_shown(tokenizer, *(byte + FIRST_BYTE for byte in 'é'.encode()))} for 'é'; {remedy}"
         )
     if known.get(roles(tokenizer).get("bos", "")) != 1 or 2 not in known.values():
         lost.append(
@@ -197,14 +198,9 @@ def _in_run_c(tokenizer: _core.Tokenizer) -> list[str]:
     return lost
 
 
-def _shown(tokenizer: _core.Tokenizer, *ids: int | str) -> str:
-    """The tokens that `run.c` takes, by their ids or for the bytes of a character."""
-    wanted = [
-        id
-        for one in ids
-        for id in ([byte + FIRST_BYTE for byte in one.encode()] if isinstance(one, str) else [one])
-    ]
-    there = [id for id in wanted if id < tokenizer.vocab_size]
+def _shown(tokenizer: _core.Tokenizer, *ids: int) -> str:
+    """The tokens that `run.c` takes, by their ids."""
+    there = [id for id in ids if id < tokenizer.vocab_size]
     return " ".join(repr(tokenizer.token_bytes(id)) for id in there) or "no tokens"
 
 

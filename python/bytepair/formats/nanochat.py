@@ -129,7 +129,8 @@ def write_pickle(tokenizer: _core.Tokenizer, path: Path) -> None:
     """Write the pickle of a `tiktoken.Encoding`."""
     from bytepair._internal.extras import tiktoken as library
 
-    write_whole(path, pickle.dumps(library.Encoding("rustbpe", **tiktoken.values(tokenizer))))
+    encoding = library.Encoding("rustbpe", **tiktoken.values(tokenizer, exact=False))
+    write_whole(path, pickle.dumps(encoding))
 
 
 def token_bytes(tokenizer: _core.Tokenizer) -> NDArray[np.int32]:

@@ -137,7 +137,6 @@ def chat_template(tokenizer: _core.Tokenizer) -> str | None:
 
 @cache
 def _nanochat() -> str:
-    """The template of nanochat."""
     return Path(__file__).with_name("nanochat.jinja").read_text(encoding="utf-8")
 
 

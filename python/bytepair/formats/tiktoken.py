@@ -110,29 +110,20 @@ def is_encoding(value: Any) -> bool:
     return (type(value).__module__, type(value).__name__) in ENCODING_CLASSES
 
 
-def values(tokenizer: _core.Tokenizer) -> dict[str, Any]:
-    """The values that an `Encoding` is made of."""
+def values(tokenizer: _core.Tokenizer, *, exact: bool) -> dict[str, Any]:
+    """The values that an `Encoding` is made of; a `ValueError` if its ids must not be others."""
+    if exact and (asks := unspeakable(tokenizer.pattern)):
+        raise ValueError(f"tiktoken does not do what the pattern asks for: {asks}")
+    if exact and tokenizer.merge_rule != "ranks":
+        raise ValueError(
+            "tiktoken merges by rank, this tokenizer by a list of merges; a few ids would "
+            "differ, so there is no tiktoken.Encoding of it"
+        )
     return {
         "pat_str": tokenizer.pattern,
         "mergeable_ranks": tokenizer.mergeable_ranks(),
         "special_tokens": tokenizer.special_tokens,
     }
-
-
-def exact_values(tokenizer: _core.Tokenizer) -> dict[str, Any]:
-    """The same, if the encoding gives the same ids.
-
-    Raises:
-        ValueError: if it does not.
-    """
-    if asks := unspeakable(tokenizer.pattern):
-        raise ValueError(f"tiktoken does not do what the pattern asks for: {asks}")
-    if tokenizer.merge_rule != "ranks":
-        raise ValueError(
-            "tiktoken merges by rank, this tokenizer by a list of merges; a few ids would "
-            "differ, so there is no tiktoken.Encoding of it"
-        )
-    return values(tokenizer)
 
 
 def of_encoding(encoding: Any) -> Parts:

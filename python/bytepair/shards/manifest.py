@@ -71,7 +71,6 @@ class Shard:
 
 
 def _number(count: int, what: str) -> str:
-    """So many of something."""
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
@@ -224,7 +223,6 @@ def check_folder(folder: Path, job: dict[str, Any], *, ignore: str = PROGRESS) -
 
 
 def _mark(folder: Path, number: int) -> Path:
-    """The mark of a shard."""
     return folder / PROGRESS / f"{number:06}.json"
 
 

@@ -67,10 +67,11 @@ class EpochPlan:
         )  # fmt: skip
 
 
+@dataclass
 class Order:
     """The rows of all epochs.
 
-    Args:
+    Attributes:
         shards: the shards, in order.
         mapped: gives the ids of a shard, and where its documents end.
         width: ids of a row.
@@ -79,29 +80,26 @@ class Order:
         buffer: how many documents wait for a row.
     """
 
-    def __init__(
-        self,
-        shards: list[Shard],
-        mapped: Mapped,
-        width: int,
-        seed: int | None,
-        packing: Packing,
-        buffer: int,
-    ) -> None:
-        self._mapped, self._seed, self._packing, self._buffer = mapped, seed, packing, buffer
-        self.width = width
-        self.dtype = mapped(0)[0].dtype if shards else np.dtype(np.uint16)
-        stream = packing == "stream"
+    shards: list[Shard]
+    mapped: Mapped
+    width: int
+    seed: int | None
+    packing: Packing
+    buffer: int
+
+    def __post_init__(self) -> None:
+        shards, width, stream = self.shards, self.width, self.packing == "stream"
+        self.dtype = self.mapped(0)[0].dtype if shards else np.dtype(np.uint16)
         units = [max(s.tokens - 1, 0) // (width - 1) if stream else s.documents for s in shards]
         self._units = np.array(units, np.int64)
         self._blocks = np.cumsum([0, *-(-self._units // BLOCK)])
         blocks = int(self._blocks[-1])
         self._chunks = -(-blocks // CHUNK)
         self.plan = lru_cache(2)(self._plan)
-        self._order = lru_cache(2)(lambda epoch: shuffled(blocks, seed, epoch, 0))
+        self._order = lru_cache(2)(lambda epoch: shuffled(blocks, self.seed, epoch, 0))
         crcs = "".join(part.crc32 for shard in shards for part in shard.parts)
         self.identity: State = {
-            "seed": seed, "length": width - 1, "packing": packing, "buffer": buffer,
+            "seed": self.seed, "length": width - 1, "packing": self.packing, "buffer": self.buffer,
             "data": f"{zlib.crc32(crcs.encode()):08x}",
         }  # fmt: skip
 
@@ -143,15 +141,15 @@ class Order:
     def _plan(self, epoch: int, chunk: int) -> EpochPlan:
         """Shuffle the units of a chunk and pack them."""
         shards, starts, lengths = self._chunk_units(epoch, chunk)
-        order = shuffled(len(starts), self._seed, epoch, chunk + 1)
+        order = shuffled(len(starts), self.seed, epoch, chunk + 1)
         shards, starts, lengths = shards[order], starts[order], lengths[order]
-        if self._packing == "best-fit":
-            pieces, lengths, ends = _core.best_fit(lengths, self.width, self._buffer)
+        if self.packing == "best-fit":
+            pieces, lengths, ends = _core.best_fit(lengths, self.width, self.buffer)
             shards, starts = shards[pieces], starts[pieces]
         else:
             ends = np.arange(1, len(starts) + 1, dtype=np.uintp)
         used, which = np.unique(shards, return_inverse=True)
-        sources = [self._mapped(int(s))[0].view(f"u{self.dtype.itemsize}") for s in used]
+        sources = [self.mapped(int(s))[0].view(f"u{self.dtype.itemsize}") for s in used]
         return EpochPlan(sources, which.astype(np.uintp), starts, lengths, ends)
 
     def _chunk_units(self, epoch: int, chunk: int) -> tuple[Index, Index, Index]:
@@ -161,8 +159,8 @@ class Order:
             shard = int(np.searchsorted(self._blocks, block, side="right")) - 1
             first = (block - int(self._blocks[shard])) * BLOCK
             end = min(first + BLOCK, int(self._units[shard]))
-            if self._packing == "best-fit":
-                ends = self._mapped(shard)[1]
+            if self.packing == "best-fit":
+                ends = self.mapped(shard)[1]
                 borders = ends[max(first, 1) - 1 : end].astype(np.uintp)
                 borders = borders if first else np.concatenate([np.zeros(1, np.uintp), borders])
                 starts, lengths = borders[:-1], np.diff(borders)

@@ -159,14 +159,11 @@ class Tokenizer(BulkMethods, ChatMethods):
         return roles.roles(self)
 
     def with_roles(self, **wanted: str | None) -> Self:
-        """Make a tokenizer with the same values in which other special tokens have a role.
+        """Make a tokenizer, equal to this one, in which other special tokens have a role.
 
         Args:
             wanted: special tokens as `bos=`, `eos=`, `pad=` and `end_of_turn=`; None means that no
                 token has the role. Roles that are not named stay as they are.
-
-        Returns:
-            The tokenizer, equal to this one: roles do not count. They are saved with it.
 
         Raises:
             SpecialTokenError: if a token is no special token of this tokenizer.
@@ -379,7 +376,6 @@ class Tokenizer(BulkMethods, ChatMethods):
         return path
 
     def _write(self, path: Path, *, tables: bool = True, overwrite: bool) -> None:
-        """Write a file of the native format."""
         from bytepair.formats import existing
 
         data = self.to_bytes(tables=tables)
@@ -427,14 +423,13 @@ class Tokenizer(BulkMethods, ChatMethods):
         from bytepair.formats import registry
 
         target = Path(path)
-        own = target.name.endswith(".bytepair")
         found = format or registry.of_path(target)
         if found != "bytepair":
             registry.write(self, target, found, lossy=lossy, overwrite=overwrite)
-            return target
-        if not own:
+        elif target.name.endswith(".bytepair"):
+            self._write(target, overwrite=overwrite)
+        else:
             return self.save(target, overwrite=overwrite)
-        self._write(target, overwrite=overwrite)
         return target
 
     def export_losses(self, format: str | os.PathLike[str]) -> list[str]:
@@ -542,9 +537,9 @@ class Tokenizer(BulkMethods, ChatMethods):
             True
         """
         from bytepair._internal.extras import tiktoken
-        from bytepair.formats.tiktoken import exact_values
+        from bytepair.formats.tiktoken import values
 
-        return tiktoken.Encoding(name, **exact_values(self))
+        return tiktoken.Encoding(name, **values(self, exact=True))
 
     def to_huggingface(self, *, special: bool = True) -> tokenizers.Tokenizer:
         """Hand the vocabulary to Hugging Face; for `transformers`, wrap what comes out.

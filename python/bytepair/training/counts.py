@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from fractions import Fraction
 from math import gcd, inf, lcm
 from pathlib import Path
@@ -63,12 +64,9 @@ class Counts:
             False
         """
         file = Path(path)
-        if not file.is_file():
-            return False
-        try:
-            return _COLUMNS.issubset(_core.counts_footer(file)[0])
-        except OSError:
-            return False
+        with suppress(OSError):
+            return file.is_file() and _COLUMNS.issubset(_core.counts_footer(file)[0])
+        return False
 
     def save(
         self, path: str | os.PathLike[str], *, metadata: Mapping[str, str] | None = None
@@ -174,7 +172,6 @@ class Counts:
         return hash(self.core)
 
     def __repr__(self) -> str:
-        """Say how much was counted."""
         return f"<bytepair.Counts: {len(self):,} distinct pretokens of {self.total:,}>"
 
 

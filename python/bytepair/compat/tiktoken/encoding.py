@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from bytepair.compat.tiktoken._unstable import completions, unstable_length
 from bytepair.errors import UnknownIdError
-from bytepair.formats.tiktoken import exact_values
+from bytepair.formats.tiktoken import values
 from bytepair.tokenizer import Tokenizer
 
 Allowed: TypeAlias = Literal["all"] | AbstractSet[str]
@@ -55,7 +55,6 @@ class Encoding:
         special_tokens: dict[str, int],
         explicit_n_vocab: int | None = None,
     ) -> None:
-        """Make an encoding from the same values as tiktoken's."""
         self.name = name
         self._pat_str = pat_str
         self._mergeable_ranks = mergeable_ranks
@@ -76,7 +75,7 @@ class Encoding:
     @classmethod
     def from_tokenizer(cls, tokenizer: Tokenizer, name: str = "bytepair") -> Encoding:
         """The tiktoken face of a tokenizer; see `Tokenizer.to_tiktoken`."""
-        return cls(name, **exact_values(tokenizer))
+        return cls(name, **values(tokenizer, exact=True))
 
     def __repr__(self) -> str:
         return f"<Encoding {self.name!r}>"
