@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import bytepair
+from bytepair.formats import huggingface
 
 #: Where each format is written, below a folder of the test.
 TARGETS = {
@@ -34,6 +36,12 @@ def asked(tok: bytepair.Tokenizer, format: str) -> dict[str, Any]:
 def written(tok: bytepair.Tokenizer, folder: Path, format: str) -> Path:
     """Write a tokenizer of any format, whatever is lost."""
     return tok.export(folder / TARGETS[format], format, lossy=True)
+
+
+def json_of(tok: bytepair.Tokenizer) -> dict[str, Any]:
+    """The content of the `tokenizer.json` of a tokenizer."""
+    found: dict[str, Any] = json.loads(huggingface.text(tok))
+    return found
 
 
 def small(**changes: Any) -> bytepair.Tokenizer:

@@ -15,8 +15,8 @@ import pytest
 import bytepair
 import memory
 from bytepair.errors import FileFormatError
-from bytepair.formats import companions, huggingface, nanochat
-from formats import TARGETS, asked, small, written
+from bytepair.formats import companions, nanochat
+from formats import TARGETS, asked, json_of, small, written
 
 TOK = small()
 FORMATS = [format for format in TARGETS if format != "bytepair"]
@@ -104,7 +104,7 @@ def line(token: bytes, rank: object) -> bytes:
 
 
 def document(**model: Any) -> bytes:
-    found = huggingface.document(TOK)
+    found = json_of(TOK)
     found["model"].update(model)
     return json.dumps(found).encode()
 
@@ -243,7 +243,7 @@ def replaced(node: Any, strange: Any) -> list[Any]:
 
 @pytest.mark.parametrize("strange", STRANGE, ids=lambda value: json.dumps(value))
 def test_any_part_of_a_json_file_replaced(strange: Any, tmp_path: Path) -> None:
-    small_enough = huggingface.document(TOK)
+    small_enough = json_of(TOK)
     config = companions.config(TOK) | {"bos_token": {"content": "<|bos|>"}, "chat_template": "x"}
     listed = [{"rank": n, "token_bytes": base64.b64encode(bytes([n])).decode()} for n in range(256)]
     numbers = {"default_vocab_size": 257, "default_num_special_tokens": 1, "version": "v7"}

@@ -22,7 +22,7 @@ from bytepair.formats.llamacpp import _STEPS as STEPS
 from bytepair.formats.oniguruma import from_oniguruma, to_oniguruma
 from bytepair.formats.parts import THEN, Asked
 from bytepair.formats.pretokenizers import pattern_of
-from formats import small
+from formats import json_of, small
 from texts import hard_text
 
 tokenizers = pytest.importorskip("tokenizers")
@@ -37,7 +37,7 @@ def load(document: dict[str, Any], **asked: Any) -> bytepair.Tokenizer:
 
 def changed(path: str, value: Any) -> dict[str, Any]:
     """The document of a small tokenizer, with one value changed."""
-    document = copy.deepcopy(huggingface.document(small()))
+    document = copy.deepcopy(json_of(small()))
     *parents, last = path.split(".")
     inner: Any = document
     for name in parents:
@@ -230,12 +230,12 @@ def test_a_rule_of_merges_that_could_be_that_of_ranks_comes_back() -> None:
     listed = bytepair.Tokenizer.from_merges(
         tok.mergeable_ranks(), tok.merges(), pattern="llama3", ignore_merges=True
     )
-    assert load(huggingface.document(listed)) == listed != tok
+    assert load(json_of(listed)) == listed != tok
 
 
 @pytest.mark.parametrize("quick", [True, False])
 def test_lists_that_are_the_rule_of_ranks(quick: bool) -> None:
-    document = huggingface.document(odd_ranks())
+    document = json_of(odd_ranks())
     model = document["model"]
     del model["bytepair"]
     needed = model["merges"]
@@ -260,13 +260,13 @@ def test_a_merge_that_looks_like_a_comment_is_written_as_a_pair() -> None:
     tokens = odd_ranks().mergeable_ranks()
     tokens[b"#versions"] = len(tokens)
     tok = bytepair.Tokenizer.from_merges(tokens, [(b"#version", b"s")], pattern="llama3")
-    document = huggingface.document(tok)
+    document = json_of(tok)
     assert document["model"]["merges"] == [["#version", "s"]]
     assert load(document) == tok
 
 
 def test_merges_as_strings_and_as_pairs() -> None:
-    document = huggingface.document(small())
+    document = json_of(small())
     strings = document["model"]["merges"]
     document["model"]["merges"] = ["#version: 0.2", *strings]
     assert load(document) == small()
@@ -277,7 +277,7 @@ def test_merges_as_strings_and_as_pairs() -> None:
 
 
 def test_a_pair_that_stands_twice_counts_the_last_time() -> None:
-    document = huggingface.document(small())
+    document = json_of(small())
     model = document["model"]
     model.update(ignore_merges=False, merges=[["h", "e"], ["l", "l"], ["he", "ll"], ["h", "e"]])
     model["vocab"] |= {"el": 259, "<|endoftext|>": 260, "<|bos|>": 261}
@@ -290,12 +290,12 @@ def test_a_pair_that_stands_twice_counts_the_last_time() -> None:
 
 
 def test_added_tokens_and_their_flags() -> None:
-    document = huggingface.document(small())
+    document = json_of(small())
     document["added_tokens"][1] |= {"special": False, "normalized": True}
     ours, theirs = load(document), tokenizers.Tokenizer.from_str(json.dumps(document))
     text = "<|bos|>hello<|endoftext|><|bos|"
     assert ours.encode(text, special="all") == theirs.encode(text, add_special_tokens=False).ids
-    again = huggingface.document(ours)
+    again = json_of(ours)
     assert again["added_tokens"] == document["added_tokens"]
 
 
@@ -310,9 +310,7 @@ STRIPPING = [
 def test_tokens_that_take_the_white_space_beside_them(
     flags: dict[str, bool], names: list[str], tmp_path: Path
 ) -> None:
-    document = huggingface.document(
-        small(special_tokens={name: 259 + n for n, name in enumerate(names)})
-    )
+    document = json_of(small(special_tokens={name: 259 + n for n, name in enumerate(names)}))
     document["added_tokens"][0] |= flags
     theirs = tokenizers.Tokenizer.from_str(json.dumps(document))
     if flags.get("normalized") and any(map(str.isspace, "".join(name[0] for name in names))):
@@ -332,7 +330,7 @@ def test_tokens_that_take_the_white_space_beside_them(
         assert ours.decode(ours.encode(text)) == text  # as text, nothing is taken
 
     check()
-    assert huggingface.document(ours)["added_tokens"] == document["added_tokens"]
+    assert json_of(ours)["added_tokens"] == document["added_tokens"]
     for path in (ours.export(tmp_path / "tokenizer.json"), ours.save(tmp_path / "native")):
         assert bytepair.load(path) == ours
     assert ours != small(special_tokens=ours.special_tokens)
@@ -346,7 +344,7 @@ def test_ids_with_holes_are_those_of_tokenizers() -> None:
     theirs = tok.to_huggingface()
     assert theirs.encode("<|a|>x<|▁|>").ids == [300, 120, 261]
     assert theirs.token_to_id("<|▁|>") == 261
-    document = huggingface.document(tok)
+    document = json_of(tok)
     for name in tok.special_tokens:
         del document["model"]["vocab"][name]
     with pytest.raises(FormatError, match=r"has the id 261 here, and would be given 259"):
@@ -420,11 +418,11 @@ def test_normalization_of_every_character_in_its_surroundings(form: str) -> None
 
 
 def test_added_tokens_in_normalized_text() -> None:
-    document = huggingface.document(small(pattern="(?#NFC)" + bytepair.PATTERNS["gpt2"]))
+    document = json_of(small(pattern="(?#NFC)" + bytepair.PATTERNS["gpt2"]))
     document["added_tokens"][0]["normalized"] = True
     with pytest.raises(UnsupportedError, match="is looked for in normalized text"):
         load(document)
-    document = huggingface.document(
+    document = json_of(
         small(pattern="(?#NFC)" + bytepair.PATTERNS["gpt2"], special_tokens={"   ": 259})
     )
     document["added_tokens"][0]["normalized"] = True
@@ -486,7 +484,7 @@ def test_what_is_not_done_exactly_is_refused_by_name(path: str, value: Any) -> N
 
 
 def test_overlapping_kinds_of_added_tokens() -> None:
-    document = huggingface.document(small(special_tokens={"<a>": 259, "b<": 260}))
+    document = json_of(small(special_tokens={"<a>": 259, "b<": 260}))
     document["added_tokens"][1]["normalized"] = True  # b< would take < from <a>, but is second
     with pytest.raises(UnsupportedError, match="share '<'"):
         load(document)
@@ -535,7 +533,7 @@ def test_broken_rules_are_named(path: str, value: Any, message: str) -> None:
 
 
 def test_a_character_that_stands_for_no_byte() -> None:
-    document = huggingface.document(small(special_tokens={}))
+    document = json_of(small(special_tokens={}))
     document["model"]["vocab"]["▁"] = 259
     with pytest.raises(UnsupportedError, match=r"model.vocab\['▁'\]: .*stands for no byte"):
         load(document)
@@ -553,7 +551,7 @@ def outcome(data: bytes, *, quick: bool) -> object:
 @pytest.mark.parametrize("change", range(40))
 def test_the_core_reads_what_the_slow_reader_reads(change: int) -> None:
     """It reads what is usual, and leaves the rest, whatever is wrong with it, to the other."""
-    document = huggingface.document(TOK)
+    document = json_of(TOK)
     model, ids = document["model"], document["model"]["vocab"]
     pairs: list[Any] = model["merges"]
     strange: list[Any] = [
@@ -580,7 +578,7 @@ def test_the_core_reads_what_the_slow_reader_reads(change: int) -> None:
 
 
 def test_the_core_reads_the_tables_of_a_usual_file() -> None:
-    data = json.dumps(huggingface.document(TOK)).encode()
+    data = json.dumps(json_of(TOK)).encode()
     found = bytepair._core.JsonTables.parse(data)
     assert found is not None
     tables, rest = found
@@ -591,7 +589,7 @@ def test_the_core_reads_the_tables_of_a_usual_file() -> None:
 
 
 def test_a_merge_that_makes_an_added_token() -> None:
-    document = huggingface.document(small(special_tokens={"<|a|>": 259}))
+    document = json_of(small(special_tokens={"<|a|>": 259}))
     document["added_tokens"][0] |= {"content": "hell", "id": 258}
     with pytest.raises(FormatError, match=r"b'hell' is not in the vocabulary"):
         load(document)

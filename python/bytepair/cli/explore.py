@@ -50,7 +50,7 @@ def explore(
 
 
 def _opened(names: Sequence[str]) -> dict[str, bytepair.Tokenizer]:
-    """The tokenizers by name; a published one that cannot be had is left out, if others are there."""
+    """The tokenizers by name, without published ones that cannot be had, unless none is left."""
     found: dict[str, bytepair.Tokenizer] = {}
     missing = []
     for name in names:

@@ -23,7 +23,6 @@ from bytepair.formats.files import MAX_VOCAB_SIZE, Cursor, typed, write_whole
 from bytepair.formats.gpt2 import (
     check_merges,
     merge_lines,
-    quick_merges,
     read_pair,
     read_vocabulary,
 )
@@ -151,12 +150,10 @@ def _parts(values: dict[str, Any], asked: Asked) -> Parts:
             raise FormatError(key, f"there are {len(kinds)} kinds of {len(names)} tokens")
     ids, special = _ids(names, kinds)
     tokens = read_vocabulary(ids, "tokenizer.ggml.tokens", asked)
-    lines = _list(values, "tokenizer.ggml.merges", str)
-    merges = quick_merges(lines, ids, tokens)
-    if merges is None:
-        place = "tokenizer.ggml.merges"
-        pairs = [read_pair(line.split(" "), f"{place}[{n}]") for n, line in enumerate(lines)]
-        merges = check_merges(pairs, tokens, place)
+    place = "tokenizer.ggml.merges"
+    lines = enumerate(_list(values, place, str))
+    pairs = [read_pair(line.split(" "), f"{place}[{n}]") for n, line in lines]
+    merges = check_merges(pairs, tokens, place)
     notes = _notes(values, names, kinds, special)
     if values.get(_RULE_KEY) == "ranks" and is_rule_of_ranks(tokens, merges):
         return Parts(tokens, pattern, special, notes=notes)

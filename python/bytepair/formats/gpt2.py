@@ -130,29 +130,6 @@ def read_pair(parts: list[str], place: str) -> tuple[bytes, bytes]:
     return left, right
 
 
-def quick_merges(
-    listed: list[Any], ids: dict[str, int], tokens: dict[bytes, int]
-) -> list[tuple[bytes, bytes]] | None:
-    """Merges, as strings or pairs of the names of tokens; None if anything is wrong with them.
-
-    Args:
-        listed: the merges.
-        ids: the vocabulary as it is written.
-        tokens: what `read_vocabulary` made of it, in the same order.
-    """
-    if len(ids) != len(tokens):
-        return None
-    names = dict(zip(ids, tokens, strict=True))
-    parts = (m.split(" ") if type(m) is str else m if type(m) is list else [] for m in listed)
-    try:
-        merges = [(names[left], names[right]) for left, right in parts]
-    except (KeyError, TypeError, ValueError):
-        return None
-    if not all(left + right in tokens for left, right in merges):
-        return None
-    return merges if len(set(merges)) == len(merges) else None
-
-
 def check_merges(
     merges: list[tuple[bytes, bytes]], tokens: dict[bytes, int], place: str
 ) -> list[tuple[bytes, bytes]]:

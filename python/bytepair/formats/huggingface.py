@@ -253,12 +253,6 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
     return lost
 
 
-def document(tokenizer: _core.Tokenizer) -> dict[str, Any]:
-    """The content of a `tokenizer.json`."""
-    document: dict[str, Any] = json.loads(text(tokenizer))
-    return document
-
-
 def text(tokenizer: _core.Tokenizer) -> str:
     """The text of a `tokenizer.json`; an entry of the vocabulary or a merge on each line."""
     rest = _rest(tokenizer)

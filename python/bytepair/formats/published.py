@@ -12,9 +12,8 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from bytepair import _core
 from bytepair.errors import FormatError, NotFetchedError, VocabularyError
@@ -33,15 +32,8 @@ RANK_FILES: Final = {
 }
 
 
-@dataclass(frozen=True)
-class PublishedEncoding:
-    """What is published under a name.
-
-    Attributes:
-        ranks: the name of its rank file in `RANK_FILES`.
-        pattern: the name of its split pattern.
-        special_tokens: its special tokens and their ids.
-    """
+class PublishedEncoding(NamedTuple):
+    """What is published under a name: a file of `RANK_FILES`, a named pattern, special tokens."""
 
     ranks: str
     pattern: str

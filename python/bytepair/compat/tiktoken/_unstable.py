@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
 from bytepair import _core
 
@@ -50,10 +51,8 @@ def completions(
 
 
 def _starting_with(tokens: Sequence[bytes], prefix: bytes) -> Iterator[bytes]:
-    place = bisect_left(tokens, prefix)
-    while place < len(tokens) and tokens[place].startswith(prefix):
-        yield tokens[place]
-        place += 1
+    following = (tokens[place] for place in range(bisect_left(tokens, prefix), len(tokens)))
+    return takewhile(lambda token: token.startswith(prefix), following)
 
 
 def _encode(tokenizer: _core.Tokenizer, possible: bytes) -> list[int]:
