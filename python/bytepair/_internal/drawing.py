@@ -140,9 +140,6 @@ def draw(token: bytes, *, special: bool = False) -> Drawn:
 def draw_all(tokenizer: _core.Tokenizer, ids: Iterable[int]) -> list[Drawn]:
     """Say how the tokens of some ids are drawn.
 
-    Raises:
-        UnknownIdError: if an id stands for nothing.
-
     Example:
         >>> import bytepair
         >>> tok = bytepair.train(["hello hello"], vocab_size=270)

@@ -7,7 +7,7 @@ being dropped; what makes rustbpe panic is a `ValueError`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Final
 
@@ -56,8 +56,9 @@ class Tokenizer:
             raise ValueError(f"buffer_size is {buffer_size}; it must be at least 1")
         self._pattern = GPT4_PATTERN if pattern is None else _core.pattern(pattern)
         counter = _core.Counter(self._pattern)
-        for texts in _batches(iter(iterator), buffer_size):
-            counter.add(texts)
+        texts = iter(iterator)
+        while batch := list(islice(texts, buffer_size)):
+            counter.add(batch)
         options = TrainOptions(vocab_size, special_tokens=())
         self._tokenizer = _Tokenizer(_core.train(counter.finish(), options))
 
@@ -97,8 +98,3 @@ class Tokenizer:
     def batch_decode(self, batch_ids: Sequence[Sequence[int]]) -> list[str]:
         """Decode many lists of ids."""
         return [self.decode(ids) for ids in batch_ids]
-
-
-def _batches(texts: Iterator[str], size: int) -> Iterator[list[str]]:
-    while batch := list(islice(texts, size)):
-        yield batch

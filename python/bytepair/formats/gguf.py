@@ -59,11 +59,6 @@ _ROLES: Final = {
 # ---------------------------------------------------------------------------- reading
 
 
-def is_one(head: bytes) -> bool:
-    """Whether a file begins as these do."""
-    return head.startswith(MAGIC)
-
-
 def read(path: Path, asked: Asked) -> Parts:
     """Read the tokenizer of a GGUF file; of a model, nothing else is looked at."""
     with path.open("rb") as file:

@@ -24,7 +24,7 @@ from bytepair import _core
 from bytepair.errors import FormatError
 from bytepair.formats import published, tiktoken
 from bytepair.formats.files import read_file, write_whole
-from bytepair.formats.parts import Asked, Parts, unspeakable
+from bytepair.formats.parts import Asked, Parts, bytes_per_token, unspeakable
 
 PICKLE_NAME: Final = "tokenizer.pkl"
 TOKEN_BYTES_NAME: Final = "token_bytes.pt"
@@ -121,7 +121,7 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
 def write(tokenizer: _core.Tokenizer, path: Path) -> None:
     """Write the two files into a folder."""
     path.mkdir(parents=True, exist_ok=True)
-    write_whole(path / TOKEN_BYTES_NAME, tensor_file(token_bytes(tokenizer)))
+    write_whole(path / TOKEN_BYTES_NAME, tensor_file(bytes_per_token(tokenizer)))
     write_pickle(tokenizer, path / PICKLE_NAME)
 
 
@@ -131,14 +131,6 @@ def write_pickle(tokenizer: _core.Tokenizer, path: Path) -> None:
 
     encoding = library.Encoding("rustbpe", **tiktoken.values(tokenizer, exact=False))
     write_whole(path, pickle.dumps(encoding))
-
-
-def token_bytes(tokenizer: _core.Tokenizer) -> NDArray[np.int32]:
-    """How many bytes each id stands for; `Tokenizer.bytes_per_token_array` says it all."""
-    lengths = np.zeros(tokenizer.vocab_size, np.int32)
-    for token, id in tokenizer.mergeable_ranks().items():
-        lengths[id] = len(token)
-    return lengths
 
 
 def tensor_file(numbers: NDArray[np.int32]) -> bytes:

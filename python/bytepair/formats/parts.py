@@ -11,10 +11,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from bytepair import _core
 from bytepair.errors import FormatError, UnsupportedError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 #: A pattern that begins with one of these marks is for texts that are normalized before they are
 #: split.
@@ -180,6 +184,16 @@ def all_tokens(tokenizer: _core.Tokenizer) -> list[bytes]:
     for name, id in tokenizer.special_tokens.items():
         tokens[id] = name.encode()
     return tokens
+
+
+def bytes_per_token(tokenizer: _core.Tokenizer) -> NDArray[np.int32]:
+    """How many bytes each id stands for; `Tokenizer.bytes_per_token_array` says it all."""
+    import numpy as np
+
+    lengths = np.zeros(tokenizer.vocab_size, np.int32)
+    for token, id in tokenizer.mergeable_ranks().items():
+        lengths[id] = len(token)
+    return lengths
 
 
 def all_pairs(tokens: dict[bytes, int]) -> list[tuple[bytes, bytes]]:

@@ -162,12 +162,7 @@ def _format(name: str) -> Format:
 
 
 def recognize(path: Path) -> tuple[Path, str]:
-    """The file that matters, and its format.
-
-    Raises:
-        FileNotFoundError: if a folder holds nothing that is recognised.
-        FormatError: if no format is recognised, or several are.
-    """
+    """The file that matters, or the folder of several, and its format."""
     if path.is_dir():
         for name, format in _IN_FOLDERS.items():
             if (path / name).is_file():
@@ -181,7 +176,7 @@ def recognize(path: Path) -> tuple[Path, str]:
 
 
 def _of_content(path: Path, head: bytes) -> str:
-    if gguf.is_one(head):
+    if head.startswith(gguf.MAGIC):
         return "gguf"
     if llmc.is_one(head):
         return "llmc"

@@ -75,11 +75,7 @@ def roles(tokenizer: _core.Tokenizer) -> dict[str, str]:
 
 
 def id_of(tokenizer: _core.Tokenizer, role: str) -> int:
-    """The id of the special token with a role.
-
-    Raises:
-        SpecialTokenError: if no token has the role.
-    """
+    """The id of the special token with a role; some token must have it."""
     special, name = tokenizer.special_tokens, roles(tokenizer).get(role)
     if name is None:
         raise SpecialTokenError(
@@ -106,12 +102,7 @@ def _usual(special: Mapping[str, int]) -> dict[str, str]:
 
 
 def notes(tokenizer: _core.Tokenizer, wanted: Mapping[str, str | None]) -> dict[str, str]:
-    """The notes that give tokens their roles, checked.
-
-    Raises:
-        SpecialTokenError: if a token is no special token of the tokenizer.
-        TypeError: if there is no such role.
-    """
+    """The notes that give tokens their roles; `Tokenizer.with_roles` says it all."""
     made = {}
     for role, name in wanted.items():
         if role not in NOTES:

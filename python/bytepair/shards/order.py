@@ -104,11 +104,7 @@ class Order:
         }  # fmt: skip
 
     def place_of(self, state: State) -> TokenAddress:
-        """The place of a state.
-
-        Raises:
-            ShardError: if it belongs to other data or options.
-        """
+        """The place of a state, which must belong to the same data and options."""
         for key, value in self.identity.items():
             if state.get(key) != value:
                 raise ShardError(

@@ -18,11 +18,7 @@ _RESERVED: Final = re.compile(r"<\|reserved_(?:special_token_)?([0-9]+)\|>")
 
 
 def in_order(option: str, names: Sequence[str]) -> list[str]:
-    """The names as a list; their order is that of their ids.
-
-    Raises:
-        TypeError: if they have no order, or ids already.
-    """
+    """The names as a list; their order is that of their ids, which they do not have yet."""
     if isinstance(names, str):
         raise TypeError(f"{option} is a str; pass a list of names")
     if isinstance(names, Mapping):

@@ -15,7 +15,7 @@ from bytepair import _core
 from bytepair.chat.methods import ChatMethods
 from bytepair.formats import roles
 from bytepair.formats.files import FILE_NAME, write_whole
-from bytepair.formats.parts import all_tokens
+from bytepair.formats.parts import all_tokens, bytes_per_token
 from bytepair.tokenizer.batch import BulkMethods, SpecialMode
 from bytepair.tokenizer.display import show, summary
 from bytepair.tokenizer.special import added
@@ -512,9 +512,7 @@ class Tokenizer(BulkMethods, ChatMethods):
             >>> bytepair.train(["hello hello"], 269).bytes_per_token_array()[255:].tolist()
             [1, 2, 3, 2, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0]
         """
-        from bytepair.formats.nanochat import token_bytes
-
-        return token_bytes(self)
+        return bytes_per_token(self)
 
     def to_tiktoken(self, name: str = "bytepair") -> tiktoken.Encoding:
         """Hand the vocabulary to tiktoken.

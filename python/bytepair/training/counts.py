@@ -212,12 +212,7 @@ def load_counts(path: str | os.PathLike[str], *, pattern: str | None = None) -> 
 
 
 def metadata_of(path: Path) -> dict[str, str]:
-    """What the metadata of a file of counts says.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-        CountsError: if it is no parquet file.
-    """
+    """What the metadata of a file of counts says."""
     if not path.exists():
         raise FileNotFoundError(
             f"there are no counts at {path}; look at the name, or make them with bytepair count"
