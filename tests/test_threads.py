@@ -1,0 +1,133 @@
+"""Threads share tokenizers, counts and readers; with or without a lock of the interpreter."""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+import bytepair
+from bytepair import _core
+
+THREADS = 8
+TEXTS = [f"text {number} of {number % 7}: héllo wörld, 你好 <|bos|> it's {number * 7}\n" * 9
+         for number in range(60)]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tok() -> bytepair.Tokenizer:
+    return bytepair.train(texts=TEXTS, vocab_size=340)
+
+
+def together(*actions: Callable[[], Any]) -> list[list[Any]]:
+    """What each action gave to each of several threads, which begin at once with different ones."""
+    barrier = threading.Barrier(THREADS)
+    found: list[list[Any]] = [[] for _ in actions]
+
+    def run(first: int) -> None:
+        barrier.wait(timeout=60)
+        for step in range(len(actions)):
+            which = (first + step) % len(actions)
+            found[which].append(actions[which]())
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(run, range(THREADS)))
+    return found
+
+
+def test_threads_share_one_tokenizer_that_is_cold(tok: bytepair.Tokenizer) -> None:
+    """The tables, caches, integers and options are made by whichever thread comes first."""
+    expected = [tok.encode(text) for text in TEXTS]
+    special = [tok.encode(text, special="all", prepend="<|bos|>") for text in TEXTS[:5]]
+
+    def check(shared: bytepair.Tokenizer) -> None:
+        encoded, batches, arrays, specials, decoded, counted = together(
+            lambda: [shared.encode(text) for text in TEXTS],
+            lambda: shared.encode_batch(TEXTS),
+            lambda: [shared.encode_to_numpy(text).tolist() for text in TEXTS],
+            lambda: [shared.encode(text, special="all", prepend="<|bos|>") for text in TEXTS[:5]],
+            lambda: shared.decode_batch(expected),
+            lambda: [shared.count_tokens(text) for text in TEXTS],
+        )
+        assert all(one == expected for one in encoded + batches + arrays)
+        assert all(one == special for one in specials)
+        assert all(one == TEXTS for one in decoded)
+        assert all(one == [len(ids) for ids in expected] for one in counted)
+
+    for _ in range(5):
+        check(bytepair.Tokenizer.from_bytes(tok.to_bytes(tables=False)))
+
+
+def test_threads_train_while_others_encode(tok: bytepair.Tokenizer) -> None:
+    expected = tok.encode_batch(TEXTS)
+    trained, encoded, counts = together(
+        lambda: bytepair.train(texts=TEXTS, vocab_size=340),
+        lambda: tok.encode_batch(TEXTS),
+        lambda: bytepair.count(texts=TEXTS, pattern=tok.pattern),
+    )
+    assert all(one == tok for one in trained)
+    assert all(one == expected for one in encoded)
+    assert all(one == counts[0] for one in counts)
+
+
+def test_a_list_that_another_thread_changes_is_read_or_refused(tok: bytepair.Tokenizer) -> None:
+    """Which ids are read is not defined; that nothing worse comes of it is."""
+    texts, ids = list(TEXTS[:10]), tok.encode(TEXTS[0])
+    stop = threading.Event()
+
+    def change() -> None:
+        while not stop.is_set():
+            texts.append(texts.pop(0))
+            ids.append(ids.pop(0))
+            ids.extend(ids[:3])
+            del ids[:3]
+
+    changing = threading.Thread(target=change)
+    changing.start()
+    try:
+        for _ in range(200):
+            tok.encode_batch(texts)
+            tok.decode_bytes(ids)
+    finally:
+        stop.set()
+        changing.join()
+
+
+def test_a_counter_takes_the_texts_of_all_threads(tok: bytepair.Tokenizer) -> None:
+    counter = _core.Counter(tok.pattern)
+    together(lambda: counter.add(TEXTS))
+    expected = bytepair.count(texts=TEXTS * THREADS, pattern=tok.pattern)
+    assert bytepair.Counts(counter.finish()) == expected
+
+
+def test_streams_are_one_threads_at_a_time(tok: bytepair.Tokenizer) -> None:
+    """Two threads that feed one stream get an error or their turn, and never half a state."""
+    stream = tok.decode_stream()
+    ids = tok.encode("hello world " * 50)
+    failures: list[BaseException] = []
+
+    def feed() -> None:
+        for id in ids:
+            try:
+                stream.push(id)
+            except RuntimeError as error:
+                failures.append(error)
+
+    running = [threading.Thread(target=feed) for _ in range(THREADS)]
+    for one in running:
+        one.start()
+    for one in running:
+        one.join()
+    assert all("borrowed" in str(error) for error in failures)
+
+
+@pytest.mark.skipif(
+    not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this Python has a lock"
+)
+def test_the_module_leaves_the_interpreter_without_its_lock() -> None:
+    assert not sys._is_gil_enabled()  # type: ignore[attr-defined, unused-ignore]
