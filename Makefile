@@ -128,7 +128,7 @@ source: ## the files that a release is built from, in target/source: those that 
 	$(PYTHON) packaging/source.py target/source
 
 sdist: source $(RELEASE) ## the source archive, in dist/
-	cd target/source && $(TOOLS) maturin sdist --quiet --out $(CURDIR)/dist
+	cd target/source && $(TOOLS) maturin sdist --out $(CURDIR)/dist
 
 wheel: source $(RELEASE) ## the wheel for this machine and its Python, in dist/
 	cd target/source && $(TOOLS) maturin build --quiet --locked --interpreter $(PYTHON) --out $(CURDIR)/dist
