@@ -31,7 +31,7 @@ NOTE: Final = "huggingface.config"
 
 def read(folder: Path, parts: Parts, asked: Asked) -> dict[str, str]:
     """Notes of the files in a folder; those that are not there say nothing."""
-    notes = _roles(_object(folder, MAP), MAP)
+    notes = role_notes(_object(folder, MAP), MAP)
     if (folder / CONFIG).is_file():
         config = _object(folder, CONFIG)
         _check(config, parts, asked)
@@ -40,7 +40,7 @@ def read(folder: Path, parts: Parts, asked: Asked) -> dict[str, str]:
             notes["chat_template"] = typed(template, str, f"{CONFIG}: chat_template")
         elif template is not None:
             config["chat_template"] = template
-        notes |= _roles(config, CONFIG)
+        notes |= role_notes(config, CONFIG)
         for name in ("added_tokens_decoder", "auto_map"):  # made anew; a pointer to code
             config.pop(name, None)
         notes[NOTE] = json.dumps(config)
@@ -58,15 +58,15 @@ def _object(folder: Path, name: str) -> dict[str, Any]:
     return typed(parse_json(read_file(file), name), dict, name) if file.is_file() else {}
 
 
-def _roles(config: dict[str, Any], file: str) -> dict[str, str]:
+def role_notes(config: dict[str, Any], file: str) -> dict[str, str]:
     """The tokens that have a role, which are texts or objects with flags."""
-    roles = {}
+    notes = {}
     for role in ROLES:
         name = config.get(role)
         name = name.get("content") if isinstance(name, dict) else name
         if isinstance(name, str):
-            roles[role] = typed(name, str, f"{file}: {role}")
-    return roles
+            notes[role] = typed(name, str, f"{file}: {role}")
+    return notes
 
 
 def _check(config: dict[str, Any], parts: Parts, asked: Asked) -> None:

@@ -358,10 +358,8 @@ def of_object(value: Any, asked: Asked) -> Parts:
     """Read a tokenizer object through the `tokenizer.json` that it would write."""
     inner = getattr(value, "backend_tokenizer", value)
     parts = parse(inner.to_str().encode(), asked)
-    for role in companions.ROLES:
-        name = getattr(value, role, None)
-        if isinstance(name, str):
-            parts.notes[role] = name
+    named = {role: getattr(value, role, None) for role in companions.ROLES}
+    parts.notes.update(companions.role_notes(named, type(value).__name__))
     template = getattr(value, "chat_template", None)
     if isinstance(template, str):
         parts.notes["chat_template"] = template

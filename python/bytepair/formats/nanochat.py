@@ -138,13 +138,11 @@ def tensor_file(numbers: NDArray[np.int32]) -> bytes:
 
     It is a zip of the numbers and of a pickle that says what they are.
     """
-    count = len(numbers)
-    text = b"X%s%s"
 
     def of(word: bytes) -> bytes:
-        return text % (struct.pack("<I", len(word)), word)
+        return b"X" + struct.pack("<I", len(word)) + word
 
-    number = b"J" + struct.pack("<i", count)
+    number = b"J" + struct.pack("<i", len(numbers))
     storage = b"(" + of(b"storage") + b"ctorch\nIntStorage\n" + of(b"0") + of(b"cpu") + number
     described = b"".join([
         b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n((",
