@@ -21,6 +21,7 @@ from typing import Any
 import bytepair
 import runs
 from bytepair.corpus import read
+from bytepair.corpus.column import strings
 
 Talks = list[dict[str, Any]]
 Rendered = tuple[bytes, bytes]
@@ -29,7 +30,7 @@ Rendered = tuple[bytes, bytes]
 def sentences(source: str) -> list[str]:
     texts: list[str] = []
     for batch in read.read_batches(Path(source) if source else bytepair.sample.paths()):
-        texts += batch if isinstance(batch, list) else read.strings(batch)
+        texts += strings(batch)
     found = (s for text in texts for s in re.split(r"(?<=[.!?\n])\s", text[:50_000]))
     return [s for s in found if 10 < len(s) < 1000][:200_000]
 

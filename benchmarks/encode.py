@@ -26,6 +26,7 @@ import numpy as np
 import bytepair
 import runs
 from bytepair.corpus import read
+from bytepair.corpus.column import strings
 from peers import PACKAGES, PEERS, SEPARATOR, Calls, Vocabulary, flat
 
 MESSAGE = (
@@ -44,7 +45,7 @@ Figures = dict[str, Any]
 def documents(source: str, megabytes: float) -> Iterator[str]:
     size = 0.0
     for batch in read.read_batches(Path(source) if source else bytepair.sample.paths()):
-        for text in batch if isinstance(batch, list) else read.strings(batch):
+        for text in strings(batch):
             if size >= megabytes * 1e6:
                 return
             yield text

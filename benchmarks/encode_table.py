@@ -16,6 +16,7 @@ from typing import Any
 
 import runs
 from bytepair.corpus import read
+from bytepair.corpus.column import strings
 from peers import SEPARATOR, Vocabulary
 
 #: The rank files, and the pattern of each.
@@ -131,7 +132,7 @@ def write_file(source: Path, path: Path) -> None:
     between = ""
     with path.open("w") as out:
         for batch in read.read_batches(source):
-            for text in batch if isinstance(batch, list) else read.strings(batch):
+            for text in strings(batch):
                 out.write(between + text)
                 between = SEPARATOR
 

@@ -18,11 +18,12 @@ from typing import Any
 import bytepair
 import runs
 from bytepair.corpus import read
+from bytepair.corpus.column import strings
 
 
 def texts(source: str) -> Iterator[str]:
     for batch in read.read_batches(Path(source) if source else bytepair.sample.paths()):
-        yield from batch if isinstance(batch, list) else read.strings(batch)
+        yield from strings(batch)
 
 
 def with_bytepair(args: argparse.Namespace, source: object = None) -> list[bytes]:

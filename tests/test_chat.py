@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair import chat
-from bytepair.errors import ConversationError, SpecialTokenError
+from bytepair.errors import ConversationError, CorpusError, SpecialTokenError
 
 SPECIAL = bytepair.NANOCHAT_SPECIAL_TOKENS
 FOREIGN = ("<|im_start|>", "<|im_end|>", "<|begin_of_text|>", "<|start_header_id|>")
@@ -407,12 +408,13 @@ def test_sources(tmp_path: Path) -> None:
     expected = rows(TOK.render_batch(talks))
     bare = "\n".join(json.dumps(talk["messages"]) for talk in talks)
     (tmp_path / "bare.jsonl").write_text(bare + "\n\n")
+    (tmp_path / "bare.jsonl.gz").write_bytes(gzip.compress(bare.encode()))
     (tmp_path / "named.jsonl").write_text("\n".join(map(json.dumps, talks)))
     other = ({"conversations": talk["messages"]} for talk in talks)
     (tmp_path / "other.jsonl").write_text("\n".join(map(json.dumps, other)))
     table = pa.Table.from_pylist(talks)
     pq.write_table(table, tmp_path / "talks.parquet")
-    for source in ("bare.jsonl", "named.jsonl", "other.jsonl", "talks.parquet"):
+    for source in ("bare.jsonl", "bare.jsonl.gz", "named.jsonl", "other.jsonl", "talks.parquet"):
         assert rows(TOK.render_batch(tmp_path / source)) == expected
     for arrow in (table, table["messages"], table["messages"].chunk(0), table.to_batches()[0]):
         assert rows(TOK.render_batch(arrow)) == expected
@@ -424,8 +426,14 @@ def test_sources_that_hold_no_conversations_are_errors(tmp_path: Path) -> None:
         TOK.render_batch(tmp_path / "broken.jsonl")
     with pytest.raises(ConversationError, match="has no column messages"):
         TOK.render_batch(pa.table({"text": ["x"]}))
+    (tmp_path / "talks.txt").write_text("hello")
     with pytest.raises(ConversationError, match=r"no \.jsonl or \.parquet"):
-        TOK.render_batch(tmp_path / "talks.csv")
+        TOK.render_batch(tmp_path / "talks.txt")
+    with pytest.raises(CorpusError, match=r"no file or folder '.*talks\.jsonl'"):
+        TOK.render_batch(tmp_path / "talks.jsonl")
+    (tmp_path / "short.jsonl").write_bytes(b'{"messages": "\xff"}')
+    with pytest.raises(CorpusError, match=r"short\.jsonl, line 1: .* not UTF-8"):
+        TOK.render_batch(tmp_path / "short.jsonl")
 
 
 def test_arrow_out() -> None:

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bytepair
-from bytepair import _core
 from bytepair.corpus import bounds
 from bytepair.corpus import read as reader
+from bytepair.corpus.column import strings
 from bytepair.corpus.source import Limits, resolve
 from bytepair.errors import CorpusError
 from texts import hard_text
@@ -28,7 +28,7 @@ TEXTS = ["one", "", "zwei é", "三\n三", "4" * 100]
 def read(source: Any, **options: Any) -> list[str]:
     texts: list[str] = []
     for batch in reader.read_batches(source, **options):
-        texts += batch if isinstance(batch, list) else reader.strings(batch)
+        texts += strings(batch)
     return texts
 
 
@@ -201,8 +201,8 @@ def test_a_column_that_is_not_utf8(tmp_path: Path) -> None:
     pq.write_table(pa.table({"text": array}), tmp_path / "bad.parquet")
     (tmp_path / "bad.jsonl").write_bytes(b'{"text":"ab"}\n{"text":"\xff\xff"}\n')
     for source, place in [
-        (array, "the Arrow data"),
-        (tmp_path / "bad.parquet", "bad.parquet(, from row 0 on)?"),
+        (array, "the Arrow data, from row 0 on"),
+        (tmp_path / "bad.parquet", "bad.parquet, row 1"),
         (tmp_path / "bad.jsonl", "bad.jsonl, line 2"),
     ]:
         for doc_cap in (None, 10):
@@ -229,22 +229,3 @@ def test_jsonl_of_any_shape(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
             assert read(tmp_path / "a.jsonl") == texts
     (tmp_path / "blank.jsonl").write_bytes(b"\n" * 500)
     assert read(tmp_path / "blank.jsonl") == []
-
-
-@pytest.mark.parametrize("options", [{}, {"use_dictionary": False, "compression": "zstd"}])
-def test_the_core_and_arrow_read_the_same_rows(
-    options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(reader, "BATCH_BYTES", 3000)
-    file = tmp_path / "a.parquet"
-    texts = ["", None, *["é" * 2000] * 50, None, *(f"text {i % 70} é" for i in range(3000)), None]
-    for column in (pa.array(texts), pa.array([], pa.string())):
-        pq.write_table(pa.table({"n": column, "text": column}), file, row_group_size=700, **options)
-        found: list[list[str]] = []
-        for way in (reader._read_parquet, reader._read_parquet_by_arrow):
-            monkeypatch.setattr(reader, "_read_parquet", way)
-            assert len(list(reader.read_batches(file))) > 5 or not len(column)
-            found.append(read(file))
-        assert found[0] == found[1] == [text or "" for text in column.to_pylist()]
-        rows = _core.TextRows(file, "text", batch_bytes=3000, most_page_bytes=1 << 30)
-        assert all(len(data) < 7000 for data, _ in rows)

@@ -22,6 +22,7 @@ import pytest
 import bytepair
 from bytepair import _core
 from bytepair.corpus import read
+from bytepair.corpus.column import strings
 from bytepair.errors import CorpusError, CountsError, SplitError
 from bytepair.training import counting
 from bytepair.training.options import Ties
@@ -231,7 +232,7 @@ def test_bytes_that_are_not_utf8(tmp_path: Path) -> None:
     lines.write_bytes(b"".join(b'{"text": "' + data + b'"}\n' for data in raw))
     with pytest.raises(CorpusError, match=r"a\.txt is not UTF-8 at byte 6; .*pass errors"):
         bytepair.count(text)
-    with pytest.raises(CorpusError, match=r"b\.parquet.*document 1 is not UTF-8 at its byte 1"):
+    with pytest.raises(CorpusError, match=r"b\.parquet, row 1: .* is not UTF-8 at its byte 1"):
         bytepair.count(table)
     expected = bytepair.count(replaced)
     assert bytepair.count(text, errors="replace") == bytepair.count([" ".join(replaced)])
@@ -251,12 +252,8 @@ def test_bytes_that_are_not_utf8(tmp_path: Path) -> None:
 def by_other_means(source: Any, **options: Any) -> bytepair.Counts:
     """Counts of files that pyarrow has read."""
     return bytepair.count(
-        [text for batch in read.read_batches(source) for text in _strings(batch)], **options
+        [text for batch in read.read_batches(source) for text in strings(batch)], **options
     )
-
-
-def _strings(batch: read.TextBatch) -> list[str]:
-    return batch if isinstance(batch, list) else read.strings(batch)
 
 
 WORDS = [f"word {i % 100} {'long ' * (i % 50)}{i * i}" for i in range(5_000)]
@@ -327,9 +324,7 @@ def test_a_page_that_is_too_large_is_an_error_unless_documents_may_be_longer(
     assert bytepair.count(file, max_document_bytes=193_000_000).text_bytes == 193_000_000
 
 
-def test_parquet_of_other_kinds_is_read_by_other_means(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parquet_of_other_kinds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = pa.table({"text": WORDS})
     expected = bytepair.count(WORDS)
     for number, compression in enumerate(["gzip", "brotli", "lz4"]):
@@ -342,7 +337,7 @@ def test_parquet_of_other_kinds_is_read_by_other_means(
     assert bytepair.count(tmp_path) == expected * 4 + bytepair.count(["one more"])
     binary = tmp_path / "e.parquet"
     pq.write_table(pa.table({"text": pa.array([b"a"])}), binary)
-    with pytest.raises(CorpusError, match="the column holds binary, not text"):
+    with pytest.raises(CorpusError, match="its column 'text' holds BYTE_ARRAY, not text"):
         bytepair.count(binary)
 
 

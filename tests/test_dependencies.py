@@ -116,18 +116,26 @@ def test_counts_and_checkpoints(folder: Path) -> None:
     assert bytepair.load_counts(folder / "c.parquet") == bytepair.count(folder / "a.txt") * 3
 
 
-def test_a_file_that_needs_more_says_so(folder: Path) -> None:
+def test_files_of_every_kind(folder: Path) -> None:
     pq.write_table(pa.table({"text": TEXTS}), folder / "b.parquet", compression="gzip")
+    (folder / "c.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in TEXTS))
+    (folder / "d.jsonl.gz").write_bytes(gzip.compress((folder / "c.jsonl").read_bytes()))
+    (folder / "e.parquet.gz").write_bytes(gzip.compress((folder / "b.parquet").read_bytes()))
     run(
         """
-        import bytepair
-        for name, said in (("b.parquet", "GZIP"), ("a.parquet", "no column")):
-            try:
-                bytepair.count(name, column="text" if name[0] == "b" else "body")
-            except bytepair.errors.CorpusError as error:
-                assert said in str(error) and "pip install 'bytepair[data]'" in str(error), error
-            else:
-                raise AssertionError(name)
+        import pathlib, bytepair
+        texts = open("a.txt", encoding="utf-8").read().splitlines(True)
+        expected, tok = bytepair.count(texts), bytepair.train(texts, 300)
+        for path in sorted(pathlib.Path().glob("[b-e].*")):
+            assert bytepair.count(path) == expected, path
+            assert bytepair.shards.write(path, tok, f"{path}-shards").documents == len(texts)
+        try:
+            bytepair.count("a.parquet", column="body")
+        except bytepair.errors.CorpusError as error:
+            assert "it has no column 'body'; it has text" in str(error)
+        talk = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+        pathlib.Path("f.jsonl").write_text(__import__("json").dumps({"messages": talk}))
+        assert len(tok.render_batch("f.jsonl")) == 1
         """,
         folder,
     )

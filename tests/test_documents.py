@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import re
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 import bytepair
 import memory
-from bytepair.corpus import bounds, pages, parquet, read, source
+from bytepair.corpus import bounds, read, source
+from bytepair.corpus.column import Column, strings
 from bytepair.corpus.source import files_of
 from bytepair.errors import CorpusError
 
@@ -26,6 +27,7 @@ from bytepair.errors import CorpusError
 rooms: Any = import_module("bytepair.corpus.documents")
 
 TEXTS = [f"document {i} é" for i in range(100)]
+WAY_OUT = "that are read as one; raise max_document_bytes, or divide it"
 
 
 def texts(source: Any, **options: Any) -> list[str]:
@@ -78,7 +80,7 @@ def test_limits(folder: Path) -> None:
         ours = texts(folder / "a.parquet", max_chars=chars, doc_cap=11)
         theirs: list[str] = []
         for batch in read.read_batches(folder / "a.parquet", limits=source.Limits(chars, 11)):
-            theirs += batch  # type: ignore[arg-type]
+            theirs += strings(batch)
         assert ours == theirs
 
 
@@ -87,9 +89,10 @@ def test_training_on_batches_is_training_on_files(folder: Path) -> None:
     assert bytepair.train(batches, 300) == bytepair.train(folder, 300)
 
 
-def pieces(path: Path, **options: Any) -> list[Any]:
+def pieces(path: Path, first: int = 0, **options: Any) -> list[Any]:
     (file,) = files_of(path)
-    return list(rooms.read(file, "text", **options))
+    how = rooms.ReadOptions(**{"errors": "skip", **options})
+    return list(rooms.read(file, how, rooms.Wanted(first)))
 
 
 def flat(found: list[Any]) -> list[Any]:
@@ -99,7 +102,7 @@ def flat(found: list[Any]) -> list[Any]:
         if isinstance(piece, rooms.Skip):
             out.append((piece.first, piece.rows, piece.reason))
         else:
-            out += [(piece.first + i, t) for i, t in enumerate(piece.texts.to_pylist())]
+            out += [(piece.first + i, t) for i, t in enumerate(strings(piece))]
     return out
 
 
@@ -119,12 +122,12 @@ def test_bad_lines_are_skipped_one_by_one(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "a.jsonl").write_text("\n".join(lines))
     for size in (50, 1000, 1 << 24):
         monkeypatch.setattr(rooms, "BATCH_BYTES", size)
-        found = flat(pieces(tmp_path / "a.jsonl", max_bytes=1000))
+        found = flat(pieces(tmp_path / "a.jsonl", max_document_bytes=1000))
         assert [item[1] for item in found if len(item) == 2] == [
             t for i, t in enumerate(TEXTS[:20]) if i not in (3, 11)
         ]
         assert [item[:2] for item in found if len(item) == 3] == [(3, 1), (11, 1)]
-    with pytest.raises(CorpusError, match=r"a\.jsonl, row 3: "):
+    with pytest.raises(CorpusError, match=r"a\.jsonl, line 4: "):
         texts(tmp_path / "a.jsonl")
 
 
@@ -149,13 +152,13 @@ def test_documents_that_are_no_text(tmp_path: Path) -> None:
     raw = [b"good", b"\xff\xfe", b"x" * 50, b"end"]
     texts_ = pa.array(raw, pa.binary()).view(pa.string())
     pq.write_table(pa.table({"text": texts_}), tmp_path / "a.parquet")
-    assert flat(pieces(tmp_path / "a.parquet", max_bytes=20)) == [
-        (0, "good"), (1, 1, "it is not UTF-8 at its byte 0"),
-        (2, 1, bounds.too_long(20, 50)), (3, "end"),
+    assert flat(pieces(tmp_path / "a.parquet", max_document_bytes=20)) == [
+        (0, "good"), (1, 1, "the document is not UTF-8 at its byte 0"),
+        (2, 1, f"the document has 50 bytes, more than the 20 {WAY_OUT}"), (3, "end"),
     ]  # fmt: skip
     (tmp_path / "b.txt").write_bytes(b"x" * 50)
-    assert flat(pieces(tmp_path / "b.txt", max_bytes=49))[0][1:] == (
-        1, bounds.too_long(49),
+    assert flat(pieces(tmp_path / "b.txt", max_document_bytes=49))[0][1:] == (
+        1, f"the document has more than the 49 bytes {WAY_OUT}",
     )  # fmt: skip
     (tmp_path / "c.jsonl.gz").write_bytes(gzip.compress(b'{"text": "a"}\n' * 1000)[:40])
     assert flat(pieces(tmp_path / "c.jsonl.gz"))[-1][1] is None
@@ -197,14 +200,14 @@ def test_a_page_that_is_too_large_is_passed_over(
     )  # fmt: skip
     for size in (100, 10_000, 1 << 24):
         monkeypatch.setattr(rooms, "BATCH_BYTES", size)
-        found = flat(pieces(path, max_bytes=20_000))
+        found = flat(pieces(path, max_document_bytes=20_000))
         ((row, count, reason),) = [item for item in found if len(item) == 3]
         assert row <= at < row + count <= row + 64
         assert re.match(r"the page has 10\d,\d{3} bytes, more than the 50,000 ", reason)
         kept = [item for item in found if len(item) == 2]
         assert kept == [(n, t) for n, t in enumerate(rows) if not row <= n < row + count]
         for first in (0, 1, row, row + 1, row + count, 99, 100):
-            later = flat(pieces(path, max_bytes=20_000, first=first))
+            later = flat(pieces(path, max_document_bytes=20_000, first=first))
             assert [i for i in later if len(i) == 2] == [i for i in kept if i[0] >= first]
 
 
@@ -214,7 +217,7 @@ def test_a_dictionary_that_is_too_large_takes_its_row_group(
     monkeypatch.setattr(bounds, "PAGE_BYTES", 50_000)
     rows = [*TEXTS[:15], "x" * 100_000, *TEXTS[16:]]
     path = of_pages(tmp_path / "a.parquet", rows, row_group_size=10)
-    found = flat(pieces(path, max_bytes=20_000))
+    found = flat(pieces(path, max_document_bytes=20_000))
     assert [item[:2] for item in found if len(item) == 3] == [(10, 10)]
     assert [i for i in found if len(i) == 2] == [
         (n, t) for n, t in enumerate(rows) if not 10 <= n < 20
@@ -225,43 +228,49 @@ def test_a_dictionary_that_is_too_large_takes_its_row_group(
         )
 
 
-@pytest.mark.parametrize("data", [b"", b"\x15", b"\x1c" * 600, b"\x19\x00", b"\xff" * 600])
-def test_headers_of_pages_that_are_damaged(data: bytes) -> None:
-    assert pages._header(pa.BufferReader(data), 0) == ({}, 0)
-
-
 @given(
     rows=st.lists(st.sampled_from(["", "short", "é" * 40, "x" * 1000, "y" * 9000]), max_size=60),
     options=st.fixed_dictionaries(
         {
-            "compression": st.sampled_from(["none", "zstd"]),
+            "compression": st.sampled_from(["none", "zstd", "gzip", "brotli", "lz4", "snappy"]),
             "data_page_version": st.sampled_from(["1.0", "2.0"]),
             "dictionary_pagesize_limit": st.sampled_from([100, 2000, 1 << 20]),
             "data_page_size": st.sampled_from([1, 3000, 1 << 20]),
             "write_batch_size": st.sampled_from([1, 8]),
+            "row_group_size": st.sampled_from([1, 7, 1000]),
         },
         optional={"column_encoding": st.sampled_from(["DELTA_BYTE_ARRAY", "PLAIN"])},
     ),
+    kind=st.sampled_from([pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())]),
 )
-def test_no_batch_is_larger_than_its_bound(rows: list[str], options: dict[str, Any]) -> None:
+def test_parquet_of_any_form(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[str], options: dict[str, Any], kind: Any
+) -> None:
     """Long texts next to each other among short ones, and texts that are written once for many."""
-    file = io.BytesIO()
+    path = tmp_path_factory.mktemp("parquet") / "a.parquet"
     plain = "column_encoding" in options
-    table = pa.table({"text": pa.array(rows, pa.string())})
-    pq.write_table(table, file, use_dictionary=not plain, **options)
-    source = pa.BufferReader(file.getvalue())
-    most = 20_000
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parquet, "MOST_BYTES", most)
-        with parquet.open_parquet(source, bounds.Expansion("a", 10**9)) as opened:
-            read = opened.batches("text", 2000, 10**9)
-            found = [batch for batch in read if not isinstance(batch, parquet.Heavy)]
-            chunks = [opened.metadata.row_group(0).column(0)] if rows else []
-            written = [page for chunk in chunks for page in pages.pages_of(source, chunk)]
-    assert [text for batch in found for text in batch.to_pylist()] == rows
-    # A page has some bytes beside its texts.
-    bound = 2000 + most + 2 * max([page.size for page in written], default=0)
-    assert all(batch.nbytes <= bound for batch in found)
+    texts_ = pa.array(rows, pa.string())
+    table = pa.table({"text": texts_ if plain else texts_.cast(kind)})
+    pq.write_table(table, path, use_dictionary=not plain, **options)
+    found = pieces(path, errors="strict", batch_bytes=2000)
+    assert [text for column in found for text in strings(column)] == rows
+    assert all(column.text_bytes <= 2000 + 9000 for column in found)
+
+
+def test_columns_of_nothing_but_nulls(tmp_path: Path) -> None:
+    for nulls in (pa.nulls(5), pa.nulls(5, pa.string()), pa.nulls(5, pa.string_view())):
+        pq.write_table(pa.table({"text": nulls}), tmp_path / "a.parquet")
+        assert texts(tmp_path / "a.parquet") == [""] * 5
+
+
+@given(rows=st.lists(st.text(max_size=9), max_size=9), start=st.integers(0, 9))
+def test_characters_are_those_of_python(rows: list[str], start: int) -> None:
+    data = np.frombuffer("".join(rows).encode(), np.uint8)
+    ends = np.cumsum([0, *(len(text.encode()) for text in rows)])
+    column = Column(data, ends, "texts")
+    assert column.chars().tolist() == [len(text) for text in rows]
+    assert column[start:].chars().tolist() == [len(text) for text in rows[start:]]
+    assert strings(column[:start]) == rows[:start]
 
 
 def test_packed_parquet_is_unpacked_on_disk(folder: Path) -> None:
@@ -273,23 +282,28 @@ def test_packed_parquet_is_unpacked_on_disk(folder: Path) -> None:
 
 
 def test_memory_does_not_grow_with_row_groups_and_rows(tmp_path: Path) -> None:
-    """One row group of 200 MB that is not compressed, and a text that is too long."""
+    """200 MB in a row group, a text that is too long, and texts that are written as changes."""
     table = pa.table({"text": ["x" * 2000] * 100_000})
     pq.write_table(table, tmp_path / "a.parquet", compression="none", use_dictionary=False)
     pq.write_table(pa.table({"text": ["x" * 250_000_000]}), tmp_path / "b.parquet")
     program = """
-        from bytepair.corpus.documents import Skip, read
+        from bytepair.corpus.documents import ReadOptions, Skip, read
         from bytepair.corpus.source import files_of
-        found = list(read(files_of(sys.argv[1])[0], "text"))[:0]
+        how = ReadOptions(errors="skip", max_document_bytes=1 << 27)
+        found = list(read(files_of(sys.argv[1])[0], how))[:0]
         before = peak_mb()
         rows = 0
         for file in files_of(sys.argv[2:]):
-            for piece in read(file, "text", max_bytes=1 << 27):
-                rows += piece.rows if isinstance(piece, Skip) else len(piece.texts)
+            for piece in read(file, how):
+                rows += piece.rows if isinstance(piece, Skip) else len(piece)
         print(rows, peak_mb() - before)
     """
+    alike = pa.table({"text": ["x" * 1_000_000 + str(row) for row in range(300)]})
+    plain = {"use_dictionary": False, "write_statistics": False, "compression": "zstd"}
+    pq.write_table(alike, tmp_path / "c.parquet", column_encoding="DELTA_BYTE_ARRAY", **plain)
+    assert (tmp_path / "c.parquet").stat().st_size < 100_000
     pq.write_table(pa.table({"text": ["x"]}), tmp_path / "small.parquet")
-    files = [tmp_path / name for name in ("small.parquet", "a.parquet", "b.parquet")]
+    files = [tmp_path / f"{name}.parquet" for name in ("small", "a", "b", "c")]
     rows, grown = memory.run(program, *files)
-    assert int(rows) == 100_001
+    assert int(rows) == 100_301
     assert float(grown) < 150

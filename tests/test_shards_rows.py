@@ -1,26 +1,24 @@
-"""It does not show in shards whether the core read the documents or Arrow did."""
+"""It does not show in shards whether threads read parts of tables, or one thread all documents."""
 
 from __future__ import annotations
 
+import gzip
 import random
 import subprocess
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import bytepair
 from bytepair import _core, shards
-from bytepair.corpus import parquet
-from bytepair.corpus.bounds import Expansion
-from bytepair.corpus.pages import Chunk
 from bytepair.errors import BytepairError
 from bytepair.shards import columns, manifest, rows
 from tables import write_tables
@@ -49,10 +47,10 @@ def listing(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
-def through_arrow(source: Any, tok: bytepair.Tokenizer, out: Path, **options: Any) -> Any:
-    """The files of shards, when all documents come through Arrow; or the error that ended it."""
+def in_order(source: Any, tok: bytepair.Tokenizer, out: Path, **options: Any) -> Any:
+    """The files of shards, when one thread reads all documents; or the error that ended it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rows, "_parts", lambda *_: None)
+        patch.setattr(rows, "is_read", lambda _: False)
         return written(source, tok, out, **options)
 
 
@@ -67,8 +65,8 @@ def written(source: Any, tok: bytepair.Tokenizer, out: Path, **options: Any) -> 
 
 
 @pytest.fixture
-def by_core(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """`written`, which would fail if anything came through Arrow."""
+def in_parts(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """`written`, which would fail if anything were read in order."""
 
     def write(*args: Any, **options: Any) -> Any:
         with monkeypatch.context() as patch:
@@ -88,20 +86,20 @@ def write_corpus(folder: Path, shape: str) -> None:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_both_ways_give_the_same_shards(
-    shape: str, tmp_path: Path, trained: bytepair.Tokenizer, by_core: Callable[..., Any]
+    shape: str, tmp_path: Path, trained: bytepair.Tokenizer, in_parts: Callable[..., Any]
 ) -> None:
     write_corpus(tmp_path / "in", shape)
     for number, format in enumerate(["bytepair", "llmc", "nanogpt", "megatron", "arrow"]):
         options = {"format": format, "tokens_per_shard": 20_000, "bos": number % 2 == 0}
-        expected = through_arrow(tmp_path / "in", trained, tmp_path / f"slow{number}", **options)
+        expected = in_order(tmp_path / "in", trained, tmp_path / f"slow{number}", **options)
         assert len(expected) > 5
         out = tmp_path / f"fast{number}"
-        found = by_core(tmp_path / "in", trained, out, **options, threads=1 + number)
+        found = in_parts(tmp_path / "in", trained, out, **options, threads=1 + number)
         assert found == expected
 
 
 def test_ids_of_32_bits(
-    tmp_path: Path, trained: bytepair.Tokenizer, by_core: Callable[..., Any]
+    tmp_path: Path, trained: bytepair.Tokenizer, in_parts: Callable[..., Any]
 ) -> None:
     write_corpus(tmp_path / "in", "zstd, small pages")
     pq.write_table(
@@ -111,32 +109,31 @@ def test_ids_of_32_bits(
         trained.mergeable_ranks(), pattern=trained.pattern, special_tokens={"<|far|>": 1 << 16}
     )
     options = {"tokens_per_shard": 20_000, "bos": "<|far|>", "eos": "<|far|>"}
-    expected = through_arrow(tmp_path / "in", tok, tmp_path / "slow", **options)
+    expected = in_order(tmp_path / "in", tok, tmp_path / "slow", **options)
     assert b"uint32" in expected["manifest.json"]
-    assert by_core(tmp_path / "in", tok, tmp_path / "fast", **options) == expected
+    assert in_parts(tmp_path / "in", tok, tmp_path / "fast", **options) == expected
 
 
-def test_small_and_large_parts(
-    tmp_path: Path, trained: bytepair.Tokenizer, by_core: Callable[..., Any],
+def test_more_files_than_are_open_at_once(
+    tmp_path: Path, trained: bytepair.Tokenizer, in_parts: Callable[..., Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """Row groups that are read in several parts, parts that are joined, and files beyond a plan."""
     write_corpus(tmp_path / "in", "zstd, small pages")
-    expected = through_arrow(tmp_path / "in", trained, tmp_path / "slow", tokens_per_shard=5000)
-    for number, (batch, joined, files) in enumerate(
-        [(10_000, 30_000, 1), (20_000, 1, 2), (10**6, 10**6, 64)]
-    ):
-        monkeypatch.setattr(rows, "BATCH_BYTES", batch)
-        monkeypatch.setattr(rows, "JOIN_BYTES", joined)
+    expected = in_order(tmp_path / "in", trained, tmp_path / "slow", tokens_per_shard=5000)
+    for files in (1, 2, 64):
         monkeypatch.setattr(rows, "FILES", files)
-        out = tmp_path / f"fast{number}"
-        assert by_core(tmp_path / "in", trained, out, tokens_per_shard=5000) == expected
+        out = tmp_path / f"fast{files}"
+        assert in_parts(tmp_path / "in", trained, out, tokens_per_shard=5000) == expected
 
 
-def test_to_shard_parquet_files_of_this_machine_arrow_is_not_imported(
+def test_to_shard_files_of_any_kind_arrow_is_not_imported(
     tmp_path: Path, trained: bytepair.Tokenizer
 ) -> None:
     write_corpus(tmp_path / "in", "zstd, small pages")
+    (tmp_path / "in" / "e.txt").write_text("plain", encoding="utf-8")
+    (tmp_path / "in" / "f.jsonl.gz").write_bytes(gzip.compress(b'{"text": "a"}'))
+    packed = gzip.compress((tmp_path / "in" / "d.parquet").read_bytes())
+    (tmp_path / "in" / "g.parquet.gz").write_bytes(packed)
     trained.save(tmp_path / "tokenizer")
     code = """
 import sys, bytepair
@@ -158,11 +155,11 @@ def test_a_run_goes_on_in_the_other_way(
     """Broken off at any shard, in the midst of parts, in one way, and finished in the other."""
     write_corpus(tmp_path / "in", "snappy, row groups")
     options = {"tokens_per_shard": 20_000, "bos": True}
-    expected = through_arrow(tmp_path / "in", trained, tmp_path / "whole", **options)
+    expected = in_order(tmp_path / "in", trained, tmp_path / "whole", **options)
     count = len(shards.Manifest.load(tmp_path / "whole").shards)
     save = manifest.Mark.save
     for last in range(0, count - 1, 3):
-        for first, second in [(written, through_arrow), (through_arrow, written)]:
+        for first, second in [(written, in_order), (in_order, written)]:
             out = tmp_path / f"{last}{first.__name__}"
             saved: list[Path] = []
 
@@ -179,7 +176,7 @@ def test_a_run_goes_on_in_the_other_way(
             assert second(tmp_path / "in", trained, out, **options) == expected
 
 
-def test_other_files_come_through_arrow(tmp_path: Path, trained: bytepair.Tokenizer) -> None:
+def test_files_of_other_kinds_between(tmp_path: Path, trained: bytepair.Tokenizer) -> None:
     """Files of both kinds in turn, and one without the column."""
     write_corpus(tmp_path / "in", "plain")
     table = pa.table({"text": WORDS})
@@ -189,13 +186,13 @@ def test_other_files_come_through_arrow(tmp_path: Path, trained: bytepair.Tokeni
     pq.write_table(pa.table({"other": WORDS}), tmp_path / "in" / "d.parquet")
     pq.write_table(pa.table({"text": pa.array([b"a"])}), tmp_path / "in" / "e.parquet")
     options: dict[str, Any] = {"errors": "skip", "tokens_per_shard": 10_000}
-    expected = through_arrow(tmp_path / "in", trained, tmp_path / "slow", **options)
+    expected = in_order(tmp_path / "in", trained, tmp_path / "slow", **options)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rows, "FILES", 2)
         assert written(tmp_path / "in", trained, tmp_path / "fast", **options) == expected
     assert len(shards.Manifest.load(tmp_path / "fast").skipped) == 2
-    capped = {"doc_cap": 20, "tokens_per_shard": 10_000}
-    expected = through_arrow(tmp_path / "in" / "a.parquet", trained, tmp_path / "slow2", **capped)
+    capped = {"doc_cap": 20, "tokens_per_shard": 1_000}
+    expected = in_order(tmp_path / "in" / "a.parquet", trained, tmp_path / "slow2", **capped)
     found = written(tmp_path / "in" / "a.parquet", trained, tmp_path / "fast2", **capped)
     assert found == expected
 
@@ -217,9 +214,8 @@ def test_what_the_core_cannot_read(
     (tmp_path / "in" / "b.parquet").write_bytes(data)
     options = {"errors": errors, "max_document_bytes": 50_000, "tokens_per_shard": 7000}
     for size in (3000, 20_000, 10**6):
-        monkeypatch.setattr(rows, "BATCH_BYTES", size)
         monkeypatch.setattr(documents, "BATCH_BYTES", size)
-        expected = through_arrow(tmp_path / "in", trained, tmp_path / f"slow{size}", **options)
+        expected = in_order(tmp_path / "in", trained, tmp_path / f"slow{size}", **options)
         assert written(tmp_path / "in", trained, tmp_path / f"fast{size}", **options) == expected
     if errors == "skip":
         reasons = [left["reason"] for left in shards.Manifest.load(tmp_path / "fast3000").skipped]
@@ -237,7 +233,7 @@ def test_damage_anywhere(tmp_path: Path, trained: bytepair.Tokenizer) -> None:
             other[picked.randrange(len(other) - 3000)] ^= 1 << picked.randrange(8)
         damaged.write_bytes(other)
         options = {"errors": "skip", "tokens_per_shard": 9000}
-        expected = through_arrow(damaged, trained, tmp_path / f"slow{number}", **options)
+        expected = in_order(damaged, trained, tmp_path / f"slow{number}", **options)
         assert written(damaged, trained, tmp_path / f"fast{number}", **options) == expected
 
 
@@ -247,82 +243,54 @@ def test_an_error_of_the_encoder_is_said_as_ever(tmp_path: Path) -> None:
     tok = bytepair.Tokenizer.from_ranks(known, pattern="gpt2")
     texts = pa.array([b"fine", b"\xf4\x8f\xbf\xbf"], pa.binary()).view(pa.string())
     pq.write_table(pa.table({"text": texts}), tmp_path / "a.parquet")
-    expected = through_arrow(tmp_path / "a.parquet", tok, tmp_path / "slow")
+    expected = in_order(tmp_path / "a.parquet", tok, tmp_path / "slow")
     assert written(tmp_path / "a.parquet", tok, tmp_path / "fast") == expected
 
 
-def parts(file: Path, size: int) -> list[parquet.RowBatch] | None:
-    """The parts of a file, as pyarrow's metadata tell them and as the core's."""
-    groups = core_groups(file)
-    with parquet.open_parquet(pa.OSFile(str(file)), Expansion("a", 10**9)) as table:
-        count = table.metadata.num_row_groups
-        asked = [table.row_group(unit, "text") for unit in range(count)]
-        expected = parquet.parts(pa.OSFile(str(file)), asked, size, 10**9)
-    with parquet.LocalFile(file) as source:
-        assert parquet.parts(source, groups, size, 10**9) == expected
-    return expected
-
-
-def core_groups(file: Path) -> list[parquet.Group]:
-    footer = parquet.footer_of(str(file), "text")
-    assert footer is not None
-    assert footer.is_read
-    return footer.groups
-
-
-def facts(chunks: list[Chunk]) -> list[Any]:
-    names = [field.name for field in fields(Chunk) if field.name != "encodings"]
-    return [[*(getattr(c, name) for name in names), set(c.encodings)] for c in chunks]
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_the_core_says_of_a_file_what_arrow_says(shape: str, tmp_path: Path) -> None:
-    write_corpus(tmp_path / "in", shape)
-    for file in sorted((tmp_path / "in").glob("*.parquet")):
-        with parquet.open_parquet(pa.OSFile(str(file)), Expansion("a", 10**9)) as table:
-            for unit, group in enumerate(core_groups(file)):
-                expected = table.row_group(unit, "text")
-                assert group.rows == expected.rows
-                assert facts(group.chunks) == facts(expected.chunks)
-    assert parquet.footer_of(str(file), "no such column") is None
-
-
-def test_parts_are_the_batches_of_arrow(tmp_path: Path) -> None:
-    write_corpus(tmp_path / "in", "zstd, small pages")
-    for file in sorted((tmp_path / "in").glob("*.parquet")):
-        with parquet.open_parquet(pa.OSFile(str(file)), Expansion("a", 10**9)) as table:
-            for size in (10_000, 20_000, 10**6):
-                made = parts(file, size)
-                assert made is not None
-                read = table.batches("text", size, 10**9)
-                found = [len(b) for b in read if not isinstance(b, parquet.Heavy)]
-                assert [part.rows for part in made] == found
-                starts = [sum(found[:number]) for number in range(len(found))]
-                assert [part.first for part in made] == starts
-
-
-def test_odd_row_groups_are_left_to_arrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a page has several batches, and where a text that is repeated would make them small."""
-    long, repeated = tmp_path / "long.parquet", tmp_path / "repeated.parquet"
-    table = pa.table({"text": ["short"] * 5000 + ["long" * 100_000] * 3 + ["short"] * 5000})
-    pq.write_table(table, long, use_dictionary=False)
-    pq.write_table(pa.table({"text": ["long" * 10_000] * 2000}), repeated)
-    assert parts(long, 10**5) is None
-    assert parts(long, 10**7) is not None
-    assert parts(repeated, 10**8) is not None
-    monkeypatch.setattr(parquet, "MOST_BYTES", 10**6)
-    assert parts(repeated, 10**8) is None
-
-
-def test_the_core_is_asked_for_rows_that_are_not_there(
+def test_texts_that_are_repeated_are_not_encoded_as_one_part(
     tmp_path: Path, trained: bytepair.Tokenizer
 ) -> None:
-    file = str(tmp_path / "a.parquet")
-    pq.write_table(pa.table({"text": ["a", "b"]}), file)
-    for part in [(1, 0, 0, 1), (0, 1, 0, 1), (0, 0, 0, 3), (0, 0, 2, 1)]:
-        assert not _core.encode_rows(trained, [file], "text", [[part]], print, most_bytes=9)
-    assert not _core.encode_rows(trained, [file], "other", [], print, most_bytes=9)
-    with pytest.raises(ZeroDivisionError):
-        _core.encode_rows(
-            trained, [file], "text", [[(0, 0, 0, 1)]], lambda *_: 1 // 0, most_bytes=9
+    """A few kilobytes that become 400 MB of text."""
+    column = pa.DictionaryArray.from_arrays(
+        pa.array(np.zeros(400, np.int32)), pa.array(["ab, cd. " * (1 << 17)])
+    )
+    pq.write_table(pa.table({"text": column}), tmp_path / "a.parquet", compression="zstd")
+    taken: list[int] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        made = shards.write(tmp_path / "a.parquet", trained, tmp_path / "out")
+    assert made.documents == 400
+    end = _core.encode_rows(
+        trained, [str(tmp_path / "a.parquet")], "text", lambda *_: taken.append(1),
+        most_bytes=1 << 30,
+    )  # fmt: skip
+    assert (end, taken) == ((0, 0), [])
+
+
+def test_where_the_core_ends(tmp_path: Path, trained: bytepair.Tokenizer) -> None:
+    files = [str(tmp_path / f"{name}.parquet") for name in "abc"]
+    for file in files[:2]:
+        pq.write_table(pa.table({"text": ["a", "b", "c" * 10]}), file, row_group_size=1)
+    found: list[Any] = []
+
+    def take(ids: Any, offsets: Any, text_ends: Any, parts: Any) -> None:
+        found.append((len(offsets) - 1, int(text_ends[-1]), parts))
+
+    def encode(files: list[str], column: str = "text", **options: Any) -> Any:
+        found.clear()
+        return _core.encode_rows(
+            trained, files, column, take, **{"most_bytes": 99, "threads": 1, **options}
         )
+
+    assert encode(files) == (2, 0)
+    whole = [(0, 0, 1), (0, 1, 1), (0, 2, 1), (1, 0, 1), (1, 1, 1), (1, 2, 1)]
+    assert found == [(6, 24, whole)]
+    assert encode(files[:1], first=1) == (1, 0)
+    assert found == [(2, 11, whole[1:3])]
+    assert encode(files[:1], most_bytes=9) == (0, 2)
+    assert encode(files[:1], most_bytes=9, first=2) == (0, 2)
+    assert found == []
+    assert encode(files[2:], first=7) == (0, 7)
+    assert encode(files, "other") == (0, 0)
+    with pytest.raises(ZeroDivisionError):
+        _core.encode_rows(trained, files, "text", lambda *_: 1 // 0, most_bytes=9)

@@ -107,22 +107,26 @@ class Counts:
 class DocumentReader:
     def __new__(
         cls,
-        files: Sequence[_File],
+        file: _File,
         field: str,
         *,
         errors: str = ...,
         doc_cap: int | None = ...,
         bounds: _Bounds,
+        page_bytes: int,
+        wanted: tuple[int, int, int] = ...,
         source: object = ...,
         size: int = ...,
     ) -> Self: ...
     def __iter__(self) -> Self: ...
     def __next__(
         self,
-    ) -> tuple[int, int, int, NDArray[np.uint8], NDArray[np.int64], list[tuple[int, str]]]: ...
+    ) -> tuple[int, int, NDArray[np.uint8], NDArray[np.int64], list[tuple[int, int, str]]]: ...
     @property
     def packed(self) -> int: ...
-    def take_expanded(self) -> list[tuple[int, int]]: ...
+    @property
+    def rows(self) -> int: ...
+    def take_expanded(self) -> int | None: ...
 
 @final
 class DecodeStream:
@@ -134,15 +138,6 @@ class EncodeStream:
     def __new__(cls, tokenizer: Tokenizer) -> Self: ...
     def push(self, piece: str) -> NDArray[np.uint16 | np.uint32]: ...
     def flush(self) -> NDArray[np.uint16 | np.uint32]: ...
-
-@final
-class TextRows:
-    def __new__(
-        cls, path: PathLike[str], column: str, *, batch_bytes: int, most_page_bytes: int
-    ) -> Self: ...
-    def __len__(self) -> int: ...
-    def __iter__(self) -> Self: ...
-    def __next__(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]: ...
 
 @final
 class Model:
@@ -347,23 +342,35 @@ def render(
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint8], NDArray[np.int64]]: ...
 def pack(lengths: NDArray[np.int64], width: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
 def counts_footer(path: PathLike[str]) -> tuple[list[str], list[tuple[str, str]]]: ...
-def parquet_footer(
-    file: str, column: str
-) -> tuple[list[tuple[int, int, int, int, int | None, int, list[str]]], bool] | None: ...
+def parquet_rows(path: PathLike[str] | str, column: str) -> int: ...
+def unpack(
+    path: PathLike[str] | str,
+    compression: str | None,
+    write: Callable[[bytes], object],
+    *,
+    source: object = ...,
+) -> None: ...
 def encode_rows(
     tokenizer: Tokenizer,
     files: Sequence[str],
     column: str,
-    items: Sequence[Sequence[tuple[int, int, int, int]]],
     take: Callable[
-        [NDArray[np.uint16 | np.uint32], NDArray[np.int64], NDArray[np.int64], int], object
+        [
+            NDArray[np.uint16 | np.uint32],
+            NDArray[np.int64],
+            NDArray[np.int64],
+            list[tuple[int, int, int]],
+        ],
+        object,
     ],
     *,
+    first: int = ...,
+    doc_cap: int | None = ...,
     prepend: str | int | None = None,
     append: str | int | None = None,
     most_bytes: int,
     threads: int | None = None,
-) -> bool: ...
+) -> tuple[int, int]: ...
 def best_fit(
     lengths: NDArray[np.uintp], width: int, buffer: int
 ) -> tuple[NDArray[np.uintp], NDArray[np.uintp], NDArray[np.uintp]]: ...

@@ -13,7 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from bytepair.corpus.read import read_batches, strings
+from bytepair.corpus.column import strings
+from bytepair.corpus.read import read_batches
 from bytepair.corpus.source import Limits, Source, resolve
 from bytepair.errors import PlanError
 from bytepair.tokenizer import Tokenizer
@@ -221,7 +222,7 @@ def measure(
     seconds = 0.0
     found = resolve(source, files=files, texts=texts)
     for batch in read_batches(found, limits=Limits(max_chars)):
-        documents = batch if isinstance(batch, list) else strings(batch)
+        documents = strings(batch)
         started = time.perf_counter()
         tokens += sum(map(len, tokenizer.encode_batch(documents)))
         seconds += time.perf_counter() - started

@@ -6,11 +6,11 @@ done by the core, on all threads.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -19,12 +19,17 @@ from numpy.typing import NDArray
 from bytepair import _core
 from bytepair.chat.renderer import nothing_to_learn
 from bytepair.chat.segments import Conversation, Segments
+from bytepair.corpus.column import strings
+from bytepair.corpus.documents import ReadOptions, read_strictly
+from bytepair.corpus.kinds import compression_of, kind_of
+from bytepair.corpus.source import Input, files_of
 from bytepair.errors import ConversationError, SpecialTokenError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Conversations, a path to jsonl or parquet, or an Arrow table or column.
+#: Conversations, an Arrow table or column, or the name of files: parquet, or jsonl, also `.gz` or
+#: `.zst`; a folder, a glob, a URL.
 ConversationSource: TypeAlias = "Iterable[Conversation] | str | os.PathLike[str] | Any"
 
 #: The columns under which a file may hold conversations.
@@ -190,9 +195,10 @@ def read(source: ConversationSource) -> Iterator[Conversation]:
 
     Raises:
         ConversationError: if a file or a table does not hold conversations; it names the place.
+        CorpusError: if a file cannot be read.
     """
     if isinstance(source, str | os.PathLike):
-        return _read_file(Path(source))
+        return itertools.chain.from_iterable(map(_read_file, files_of(source)))
     if any(hasattr(source, f"__arrow_c_{kind}__") for kind in ("array", "stream")):
         return _read_arrow(source, "the Arrow data")
     if isinstance(source, Mapping):
@@ -200,25 +206,26 @@ def read(source: ConversationSource) -> Iterator[Conversation]:
     return iter(source)
 
 
-def _read_file(path: Path) -> Iterator[Conversation]:
-    if path.suffix == ".parquet":
-        from bytepair._internal.extras import pyarrow_parquet as pq
+def _read_file(file: Input) -> Iterator[Conversation]:
+    match kind_of(file.path):
+        case "parquet" if compression_of(file.path) is None:
+            from bytepair._internal.extras import pyarrow_parquet as pq
 
-        return _read_arrow(pq.read_table(path), str(path))
-    if path.suffix in (".jsonl", ".ndjson", ".json"):
-        return _read_jsonl(path)
-    raise ConversationError(f"{path} is no .jsonl or .parquet file")
+            return _read_arrow(pq.read_table(file.path, filesystem=file.system), file.name)
+        case "jsonl":
+            return _read_jsonl(file)
+    raise ConversationError(f"{file.name} is no .jsonl or .parquet file")
 
 
-def _read_jsonl(path: Path) -> Iterator[Conversation]:
-    with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
+def _read_jsonl(file: Input) -> Iterator[Conversation]:
+    for column in read_strictly(file, ReadOptions(kind="lines")):
+        for number, line in enumerate(strings(column), column.first + 1):
             if not line.strip():
                 continue
             try:
                 value = json.loads(line)
             except json.JSONDecodeError as error:
-                raise ConversationError(f"{path}, line {number}: {error}") from None
+                raise ConversationError(f"{file.name}, line {number}: {error}") from None
             yield _unwrapped(value)
 
 

@@ -4,10 +4,10 @@
     >>> sum(batch.num_rows for batch in bytepair.read_documents(bytepair.sample.paths()))
     61
 
-The files: `source` (what a source names), `read` and `documents` (its documents), `kinds` (what the
-ending of a file means), `bounds` (how much a file may become), `parquet` and `pages`, `arrow`,
-`read_ahead` (a thread that reads), `outputs` (may a result be written?), `download` (published data
-sets).
+The files: `source` (what a source names), `documents` (what a file holds), `read` (batches of any
+source), `column` (documents on their way to the core), `kinds` (what the ending of a file means),
+`bounds` (how much a file may become), `arrow`, `read_ahead` (a thread that reads), `outputs` (may a
+result be written?), `download` (published data sets).
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""A column of Arrow strings in, its bytes and offsets out: the way from Arrow to Rust.
+"""A column of Arrow strings in, its bytes and offsets out, and back: between Arrow and Rust.
 
 Whatever takes columns takes them through here, and so all take the same kinds: strings, large
 strings, views and dictionaries of strings, and columns of nothing but nulls.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from bytepair.corpus.column import Column
 from bytepair.errors import CorpusError
 
 if TYPE_CHECKING:
@@ -90,23 +91,31 @@ def check_column(column: str, schema: pa.Schema, place: str) -> None:
         raise CorpusError(f"{place} has no text in its column {column!r}: {error}") from None
 
 
-def is_installed() -> bool:
-    """Whether pyarrow can be imported, which is an extra."""
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError:
-        return False
-    return True
-
-
 def failures() -> tuple[type[Exception], ...]:
     """What reading a file may raise, by Arrow too if that is in use."""
     if sys.modules.get("pyarrow"):
-        return (OSError, sys.modules["pyarrow"].ArrowException)
-    return (OSError,)
+        return (CorpusError, OSError, sys.modules["pyarrow"].ArrowException)
+    return (CorpusError, OSError)
 
 
-def release_memory() -> None:
-    """Give back the memory that Arrow holds for its next use."""
-    if sys.modules.get("pyarrow"):
-        sys.modules["pyarrow"].default_memory_pool().release_unused()
+def column(array: pa.Array, name: str) -> Column:
+    """The buffers of a string array; a null is an empty document.
+
+    Raises:
+        CorpusError: if it does not hold text; it names the array.
+    """
+    try:
+        texts = plain(array)
+    except TypeError as error:
+        raise CorpusError(f"{name}: {error}") from None
+    texts = texts.fill_null("") if texts.null_count else texts
+    return Column(data(texts), offsets(texts), name)
+
+
+def record_batch(texts: Column, name: str) -> pa.RecordBatch:
+    """Documents as a batch with one column of large strings."""
+    from bytepair._internal.extras import pyarrow as pa
+
+    buffers = [None, pa.py_buffer(texts.offsets), pa.py_buffer(texts.data)]
+    array = pa.Array.from_buffers(pa.large_string(), len(texts), buffers)
+    return pa.RecordBatch.from_arrays([array], [name])

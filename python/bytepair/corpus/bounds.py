@@ -8,10 +8,7 @@ larger when it is read is named in a warning.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from typing import Final, Protocol
-
-from bytepair.corpus.read_ahead import check_stopped
+from typing import Final
 
 #: A longer document is an error, or is skipped, since it is in memory as a whole.
 DOCUMENT_BYTES: Final = 128_000_000
@@ -24,34 +21,9 @@ MOST_TIMES: Final = 1000
 #: unless it becomes no larger than this.
 HARMLESS_BYTES: Final = 1 << 26
 
-_WAY_OUT: Final = "raise max_document_bytes, or divide it"
-
 
 class ExpansionWarning(UserWarning):
     """A file has become far larger than it is while it was read."""
-
-
-def too_long(most_bytes: int, size: int | None = None) -> str:
-    """What is wrong with a document that is too long.
-
-    Args:
-        most_bytes: how long it may be.
-        size: how long it is; None if it was not read to its end.
-
-    Example:
-        >>> from bytepair.corpus.bounds import too_long
-        >>> too_long(9, 10).partition(";")[0]
-        'the document has 10 bytes, more than the 9 that are read as one'
-    """
-    has = f"{size:,} bytes, more than" if size else "more than"
-    unit = "" if size else " bytes"
-    return f"the document has {has} the {most_bytes:,}{unit} that are read as one; {_WAY_OUT}"
-
-
-def page_too_large(size: int, most_bytes: int) -> str:
-    """What is wrong with a page of a parquet file; the core says the same."""
-    most = f"more than the {most_bytes:,} unpacked at once"
-    return f"the page has {size:,} bytes, {most}; {_WAY_OUT}"
 
 
 def most_page_bytes(document_bytes: int) -> int:
@@ -106,61 +78,3 @@ class Expansion:
                 ExpansionWarning,
                 stacklevel=2,
             )
-
-
-class Stream(Protocol):
-    """An open file."""
-
-    def read(self, size: int, /) -> bytes:
-        """So many bytes, or all that are left."""
-        ...
-
-
-def blocks(stream: Stream, size: int, expansion: Expansion) -> Iterator[bytes]:
-    """The bytes of a file, at most so many at a time; it ends when nobody waits for them."""
-    while block := stream.read(size):
-        check_stopped()
-        expansion.add(len(block))
-        yield block
-
-
-def whole(found: Iterator[bytes], most_bytes: int) -> bytes | None:
-    """All blocks as one document; None if it is too long."""
-    held: list[bytes] = []
-    size = 0
-    for block in found:
-        size += len(block)
-        if size > most_bytes:
-            return None
-        held.append(block)
-    return b"".join(held)
-
-
-def whole_lines(found: Iterator[bytes], most_bytes: int) -> Iterator[bytes | int]:
-    r"""The blocks of a file as pieces that end with a line; of a line that is too long the length.
-
-    Example:
-        >>> from bytepair.corpus.bounds import whole_lines
-        >>> list(whole_lines(iter([b"one\nt", b"wo\nthree", b"three\n4"]), 4))
-        [b'one\n', b'two\n', 11, b'4']
-    """
-    rest: list[bytes] = []
-    held = dropped = 0
-    for block in found:
-        cut = block.rfind(b"\n") + 1
-        if dropped and cut:
-            end = block.find(b"\n") + 1
-            yield dropped + end
-            block, cut, dropped = block[end:], cut - end, 0
-        if dropped:
-            dropped += len(block)
-            continue
-        if cut:
-            lines, rest, held = b"".join([*rest, block[:cut]]), [], 0
-            yield lines
-            del lines
-        rest.append(block[cut:])
-        held += len(block) - cut
-        if held > most_bytes:
-            rest, held, dropped = [], 0, held
-    yield dropped or b"".join(rest)

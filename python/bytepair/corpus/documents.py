@@ -1,22 +1,28 @@
-"""Files in, documents out as columns of Arrow, with the place of every one of them.
+"""Files in, documents out with the place of every one of them: the one way to read a file.
 
 A document has an address: the input (a file, here or in a cloud) and its row there. Everything that
 reads a corpus in order, stops and goes on later (`bytepair.shards`), or reads a share of it, builds
 on that. What cannot be read is an error or a recorded `Skip`, as the caller wishes; no document is
-ever left out without a word. Memory is bounded by a row group, or a few megabytes of lines, and by
-the length that a document may have (`bytepair.corpus.bounds`).
+ever left out without a word. The core reads; memory is bounded by a block of lines or a page of
+parquet, and by the length that a document may have (`bytepair.corpus.bounds`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from bytepair.corpus import arrow, bounds, jsonl, parquet
+from bytepair import _core
+from bytepair._internal.progress import Position
+from bytepair.corpus import arrow, bounds
 from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion
+from bytepair.corpus.column import Column, until
 from bytepair.corpus.kinds import compression_of, kind_of
-from bytepair.corpus.read_ahead import ahead
+from bytepair.corpus.read_ahead import ahead, check_stopped
 from bytepair.corpus.source import Input, Limits, Source, files_of
 from bytepair.errors import CorpusError
 
@@ -25,23 +31,8 @@ if TYPE_CHECKING:
 
 Split: TypeAlias = Literal["train", "val"]
 
-#: How much text a batch has, about.
+#: How much text a column has, about.
 BATCH_BYTES: Final = 1 << 24
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Documents that follow each other in one input.
-
-    Attributes:
-        first: the row of the first.
-        unit: the row group, or the piece of lines, or 0.
-        texts: the documents; a null has become an empty document.
-    """
-
-    first: int
-    unit: int
-    texts: pa.Array
 
 
 @dataclass(frozen=True)
@@ -59,6 +50,43 @@ class Skip:
     reason: str
 
 
+@dataclass(frozen=True)
+class ReadOptions:
+    """How documents are read.
+
+    Attributes:
+        column: the column of a table, or the field of a json object, that holds the text.
+        errors: what a document is that cannot be read: an error ("strict"), or a `Skip` ("skip");
+            with "replace", U+FFFD stands for bytes that are not UTF-8.
+        doc_cap: of each document, so many characters are read; None means all.
+        max_document_bytes: a longer document cannot be read.
+        batch_bytes: how much text a column has, about; None means `BATCH_BYTES`.
+        kind: how every file is read; None means by its ending. "lines" are documents themselves.
+    """
+
+    column: str = "text"
+    errors: Literal["strict", "replace", "skip"] = "strict"
+    doc_cap: int | None = None
+    max_document_bytes: int = DOCUMENT_BYTES
+    batch_bytes: int | None = None
+    kind: Literal["lines"] | None = None
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which documents of a file are read.
+
+    Attributes:
+        first: the row to begin with.
+        start: the row group, or the block of lines, to begin with.
+        step: from one to the next that is read.
+    """
+
+    first: int = 0
+    start: int = 0
+    step: int = 1
+
+
 def read_documents(
     source: Source,
     column: str = "text",
@@ -70,7 +98,7 @@ def read_documents(
     doc_cap: int | None = None,
     max_document_bytes: int = DOCUMENT_BYTES,
 ) -> Iterator[pa.RecordBatch]:
-    """Read documents as Arrow batches with one column.
+    """Read documents as Arrow batches with one column of large strings. Needs the extra `data`.
 
     Args:
         source: a path, or a list of paths, to parquet, jsonl or text files (one document a file),
@@ -78,7 +106,7 @@ def read_documents(
             (`s3://`, `gs://`, `hf://` and others).
         column: the column of a table, or the field of a json object, that holds the text.
         split: "val" means the last file, "train" all others, as nanochat does it; None means all.
-        start: the first row group of each parquet file to read; jsonl has pieces of 16 MB instead,
+        start: the first row group of each parquet file to read; jsonl has blocks of 16 MB instead,
             and text files are counted one by one.
         step: read every so many row groups, so that rank r of w reads with `start=r, step=w`.
         max_chars: reading stops with the document that takes the total above so many characters.
@@ -88,7 +116,7 @@ def read_documents(
 
     Raises:
         CorpusError: if there is nothing to read, or something cannot be read; the message names
-            the file and the row.
+            the file and the place.
 
     A file that becomes more than a thousand times as large when it is read is named in an
     `ExpansionWarning` of `bytepair.corpus.bounds`.
@@ -103,8 +131,9 @@ def read_documents(
         raise CorpusError(f"start is {start} and step {step}; pass at least 0 and 1")
     files = part(files_of(source), split)
     limits = Limits(max_chars, doc_cap)
-    stream = _strided(files, column, start, step, max_document_bytes)
-    return ahead(_record_batches(_limited(stream, limits), column))
+    how = ReadOptions(column, doc_cap=doc_cap, max_document_bytes=max_document_bytes)
+    stream = until(_strided(files, how, Wanted(0, start, step)), limits.max_chars)
+    return ahead(arrow.record_batch(texts, column) for texts in stream)
 
 
 def part(files: list[Input], split: Split | None) -> list[Input]:
@@ -120,295 +149,148 @@ def part(files: list[Input], split: Split | None) -> list[Input]:
     return files[-1:] if split == "val" else files[:-1]
 
 
-# ---------------------------------------------------------------------------- reading
+def _strided(files: list[Input], how: ReadOptions, wanted: Wanted) -> Iterator[Column]:
+    """The documents of every so many units of each table, and of every so many text files."""
+    texts = 0
+    for file in files:
+        if kind_of(file.path) != "text":
+            yield from read_strictly(file, how, wanted)
+            continue
+        if texts >= wanted.start and (texts - wanted.start) % wanted.step == 0:
+            yield from read_strictly(file, how)
+        texts += 1
+
+
+# ---------------------------------------------------------------------------- one file
+
+
+def read_strictly(
+    file: Input,
+    how: ReadOptions,
+    wanted: Wanted = Wanted(),
+    position: Position | None = None,
+) -> Iterator[Column]:
+    """Read one file, in order; what cannot be read is an error."""
+    for piece in read(file, how, wanted, position):
+        if isinstance(piece, Skip):
+            raise CorpusError(f"{file.name}, row {piece.first}: {piece.reason}")
+        yield piece
 
 
 def read(
     file: Input,
-    column: str,
-    *,
-    first: int = 0,
-    wanted: Callable[[int], bool] | None = None,
-    max_bytes: int = DOCUMENT_BYTES,
-    replace: bool = False,
-) -> Iterator[Rows | Skip]:
+    how: ReadOptions,
+    wanted: Wanted = Wanted(),
+    position: Position | None = None,
+) -> Iterator[Column | Skip]:
     """Read one file, in order.
 
     Args:
         file: the file.
-        column: the column or field with the text.
-        first: the row to begin with.
-        wanted: says of a row group, by its number, whether to read it; None means all.
-        max_bytes: a longer document is skipped.
-        replace: whether U+FFFD is put in the place of bytes that are not UTF-8; otherwise such a
-            document is skipped.
+        how: how its documents are read.
+        wanted: which of them.
+        position: is told which part of the file is read.
 
     Yields:
-        Documents, and what cannot be read. Where batches end does not depend on `first`.
-    """
-    from bytepair._internal.extras import pyarrow as pa
+        Documents, and what cannot be read, if that is to be skipped.
 
+    Raises:
+        CorpusError: if something cannot be read, and is not to be skipped; it names the place.
+    """
     after = 0
     try:
-        for item in _raw(file, column, first, wanted, max_bytes):
-            for piece in _checked(item, max_bytes, replace) if isinstance(item, Rows) else [item]:
-                size = piece.rows if isinstance(piece, Skip) else len(piece.texts)
-                after = piece.first + (size or 0)
-                if size is None or after > first:
-                    yield _from_row(piece, first)
-    except (pa.ArrowException, OSError, CorpusError) as error:
+        with ExitStack() as opened:
+            for piece in _pieces(file, how, wanted, position, opened):
+                rows = piece.rows if isinstance(piece, Skip) else len(piece)
+                after = piece.first + (rows or 0)
+                if after > wanted.first:
+                    yield _from_row(piece, wanted.first)
+                del piece  # it should not be held while the next is read
+    except arrow.failures() as error:
         reason = str(error)
+        if how.errors != "skip":
+            named = reason if reason.startswith(file.name) else f"{file.name}: {reason}"
+            raise CorpusError(named) from error
         yield Skip(after, None, reason.removeprefix(f"{file.name}: "))
 
 
-def _raw(
-    file: Input, column: str, first: int, wanted: Callable[[int], bool] | None, max_bytes: int
-) -> Iterator[Rows | Skip]:
-    match kind_of(file.path):
-        case "parquet":
-            return _parquet(file, column, first, wanted, max_bytes)
-        case "jsonl":
-            return _jsonl(file, column, wanted, max_bytes)
-        case "text":
-            return _text(file, max_bytes)
+def _pieces(
+    file: Input, how: ReadOptions, wanted: Wanted, position: Position | None, opened: ExitStack
+) -> Iterator[Column | Skip]:
+    """What the core reads of a file."""
+    reader = _open(file, how, wanted, opened)
+    expansion, is_table = Expansion(file.name, file.size), reader.rows > 0
+    for unit, first, data, offsets, skipped in reader:
+        check_stopped()
+        if is_table:
+            expansion.add(len(data))
+        elif (total := reader.take_expanded()) is not None:
+            expansion.reach(total)
+        if position is not None:
+            done = (first + len(offsets) - 1) / reader.rows if is_table else None
+            position.within(done if done is not None else reader.packed / max(file.size, 1))
+        yield from _divided(Column(data, offsets, file.name, first, unit), skipped)
+        del data
 
 
-def _from_row(piece: Rows | Skip, first: int) -> Rows | Skip:
+def _divided(column: Column, skipped: list[tuple[int, int, str]]) -> Iterator[Column | Skip]:
+    """Documents that follow each other, and between them what was left out."""
+    for first, rows, reason in skipped:
+        count = first - column.first
+        if count:
+            yield column[:count]
+        yield Skip(first, rows, reason)
+        column = replace(column[count:], first=first + rows)
+    if len(column):
+        yield column
+
+
+def _from_row(piece: Column | Skip, first: int) -> Column | Skip:
     """A piece without the rows before `first`."""
     before = first - piece.first
     if before <= 0:
         return piece
     if isinstance(piece, Skip):
         return Skip(first, piece.rows and piece.rows - before, piece.reason)
-    return Rows(first, piece.unit, piece.texts.slice(before))
+    return piece[before:]
 
 
-def _parquet(
-    file: Input,
-    column: str,
-    first: int,
-    wanted: Callable[[int], bool] | None,
-    max_bytes: int,
-) -> Iterator[Rows | Skip]:
-    packed = compression_of(file.path) is not None
-    opened = _stream(file) if packed else file.system.open_input_file(file.path)
-    path = file.path if file.cloud is None and not packed else None
+def _open(file: Input, how: ReadOptions, wanted: Wanted, opened: ExitStack) -> _core.DocumentReader:
+    """Have the core read a file: by its path, or through an object that reads from a cloud."""
+    kind, packing = how.kind or kind_of(file.path), compression_of(file.path)
+    name, size, source = file.path, file.size, None
+    if kind == "parquet" and packing is not None:
+        source = opened.enter_context(TemporaryFile())  # noqa: SIM115 - it is closed
+        size, packing = _unpack(file, packing, source), None
+    elif file.cloud is not None:
+        name, source = file.name, opened.enter_context(_open_cloud(file, kind))
+    return _core.DocumentReader(
+        (name, kind, packing), how.column, errors=how.errors, doc_cap=how.doc_cap,
+        bounds=bounds.block_bounds(how.max_document_bytes, how.batch_bytes or BATCH_BYTES),
+        page_bytes=bounds.most_page_bytes(how.max_document_bytes),
+        wanted=(wanted.first, wanted.start, wanted.step), source=source, size=size,
+    )  # fmt: skip
+
+
+def _open_cloud(file: Input, kind: str) -> Any:
+    assert file.cloud is not None
+    if kind == "parquet":
+        return file.cloud.open_input_file(file.path)
+    return file.cloud.open_input_stream(file.path, compression=None)
+
+
+def _unpack(file: Input, packing: str, into: IO[bytes]) -> int:
+    """Decompress a file as a whole, for parquet is read from its end; return its size."""
     expansion = Expansion(file.name, file.size)
-    with parquet.open_parquet(opened, expansion, packed=packed, path=path) as table:
-        arrow.check_column(column, table.schema, "it")
-        row = 0
-        for unit in range(table.metadata.num_row_groups):
-            end = row + table.metadata.row_group(unit).num_rows
-            if end > first and (wanted is None or wanted(unit)):
-                yield from _row_group(table, column, unit, row, max_bytes)
-            row = end
 
+    def write(data: bytes) -> None:
+        check_stopped()
+        expansion.add(len(data))
+        into.write(data)
 
-def _row_group(
-    table: parquet.File, column: str, unit: int, row: int, max_bytes: int
-) -> Iterator[Rows | Skip]:
-    """The documents of a row group, which begins at a row."""
-    from bytepair._internal.extras import pyarrow as pa
-
-    end = row + table.metadata.row_group(unit).num_rows
-    try:
-        for batch in table.group(unit, column, BATCH_BYTES, bounds.most_page_bytes(max_bytes)):
-            if isinstance(batch, parquet.Heavy):
-                yield Skip(row, batch.rows, batch.reason)
-                row += batch.rows
-            else:
-                yield Rows(row, unit, batch)
-                row += len(batch)
-    except (pa.ArrowException, OSError) as error:
-        yield Skip(row, end - row, str(error))
-
-
-def _stream(file: Input) -> pa.NativeFile:
-    """A readable stream over a file, decompressed by its ending."""
-    return file.system.open_input_stream(file.path, compression=compression_of(file.path))
-
-
-def _blocks(file: Input) -> Iterator[bytes]:
-    """The bytes of a file, a few megabytes at a time."""
-    with _stream(file) as stream:
-        yield from bounds.blocks(stream, BATCH_BYTES, Expansion(file.name, file.size))
-
-
-def _jsonl(
-    file: Input, column: str, wanted: Callable[[int], bool] | None, max_bytes: int
-) -> Iterator[Rows | Skip]:
-    row = nulls = 0
-    for unit, lines in enumerate(bounds.whole_lines(_blocks(file), max_bytes)):
-        if not (wanted is None or wanted(unit)):
-            row += lines.count(b"\n") if isinstance(lines, bytes) else 1
-            continue
-        for found in _parsed(lines, column, max_bytes):
-            if isinstance(found, str):
-                yield Skip(row, 1, found)
-                row += 1
-                continue
-            nulls += found.null_count
-            yield Rows(row, unit, found)
-            row += len(found)
-    if row and nulls == row:
-        raise CorpusError(f"no object has a field {column!r} with a text")
-
-
-def _parsed(lines: bytes | int, column: str, max_bytes: int) -> Iterator[pa.Array | str]:
-    """The texts of lines, or what is wrong with one of them; bad lines are found by halving."""
-    from bytepair._internal.extras import pyarrow as pa
-
-    if isinstance(lines, int):
-        yield bounds.too_long(max_bytes, lines)
-        return
-    try:
-        yield from jsonl.parse(lines, column)
-    except pa.ArrowInvalid as error:
-        middle = lines.find(b"\n", len(lines) // 2) + 1
-        middle = middle if 0 < middle < len(lines) else lines.rfind(b"\n", 0, len(lines) - 1) + 1
-        if not 0 < middle < len(lines):
-            yield str(error)
-            return
-        yield from _parsed(lines[:middle], column, max_bytes)
-        yield from _parsed(lines[middle:], column, max_bytes)
-
-
-def _text(file: Input, max_bytes: int) -> Iterator[Rows | Skip]:
-    from bytepair._internal.extras import pyarrow as pa
-
-    data = bounds.whole(_blocks(file), max_bytes)
-    if data is None:
-        yield Skip(0, 1, bounds.too_long(max_bytes))
-        return
-    yield Rows(0, 0, pa.array([data], pa.binary()).view(pa.string()))
-
-
-def _checked(rows: Rows, max_bytes: int, replace: bool) -> Iterator[Rows | Skip]:
-    """The documents of a column that are UTF-8 and not too long, and the others as skips."""
-    import numpy as np
-
-    from bytepair._internal.extras import pyarrow as pa
-
-    texts = _plain(rows.texts)
-    sizes = np.diff(arrow.offsets(texts))
-    wrong = {
-        int(i): bounds.too_long(max_bytes, int(sizes[i])) for i in np.flatnonzero(sizes > max_bytes)
-    }
-    try:
-        texts.validate(full=True)
-    except pa.ArrowInvalid:
-        if replace:
-            texts = _replaced(texts)
-        else:
-            wrong |= _not_utf8(texts)
-    start = 0
-    for index in sorted(wrong):
-        if index > start:
-            yield Rows(rows.first + start, rows.unit, texts.slice(start, index - start))
-        yield Skip(rows.first + index, 1, wrong[index])
-        start = index + 1
-    if start < len(texts):
-        yield Rows(rows.first + start, rows.unit, texts.slice(start))
-
-
-def _plain(texts: pa.Array) -> pa.Array:
-    """A column of strings, in which nulls are empty."""
-    try:
-        texts = arrow.plain(texts)
-    except TypeError as error:
-        raise CorpusError(str(error)) from None
-    return texts.fill_null("") if texts.null_count else texts
-
-
-def _replaced(texts: pa.Array) -> pa.Array:
-    """The texts with U+FFFD in the place of bytes that are not UTF-8."""
-    from bytepair._internal.extras import pyarrow as pa
-
-    decoded = [text.as_py().decode(errors="replace") for text in _as_bytes(texts)]
-    return pa.array(decoded, texts.type)
-
-
-def _as_bytes(texts: pa.Array) -> pa.Array:
-    from bytepair._internal.extras import pyarrow as pa
-
-    wide = pa.types.is_large_string(texts.type)
-    return texts.view(pa.large_binary() if wide else pa.binary())
-
-
-def _not_utf8(texts: pa.Array) -> dict[int, str]:
-    wrong = {}
-    for index, text in enumerate(_as_bytes(texts)):
-        try:
-            text.as_py().decode()
-        except UnicodeDecodeError as error:
-            wrong[index] = f"it is not UTF-8 at its byte {error.start}"
-    return wrong
-
-
-# ---------------------------------------------------------------------------- the stream
-
-
-def _strided(
-    files: list[Input], column: str, start: int, step: int, max_bytes: int
-) -> Iterator[pa.Array]:
-    """The documents of every so many units of each table, and of every so many text files."""
-
-    def wanted(unit: int) -> bool:
-        return unit >= start and (unit - start) % step == 0
-
-    texts = 0
-    for file in files:
-        if kind_of(file.path) == "text":
-            texts += 1
-            if not wanted(texts - 1):
-                continue
-        for piece in read(file, column, wanted=wanted, max_bytes=max_bytes):
-            yield require(file, piece).texts
-
-
-def require(file: Input, piece: Rows | Skip) -> Rows:
-    """The documents, or an error if they cannot be read."""
-    if isinstance(piece, Skip):
-        raise CorpusError(f"{file.name}, row {piece.first}: {piece.reason}")
-    return piece
-
-
-def capped(texts: pa.Array, doc_cap: int | None) -> pa.Array:
-    """Documents cut to so many characters."""
-    if doc_cap is None:
-        return texts
-    from bytepair._internal.extras import pyarrow_compute as pc
-
-    return pc.utf8_slice_codeunits(texts, 0, stop=doc_cap)
-
-
-def _limited(stream: Iterator[pa.Array], limits: Limits) -> Iterator[pa.Array]:
-    total = 0
-    for texts in stream:
-        texts = capped(texts, limits.doc_cap)
-        if limits.max_chars is None:
-            yield texts
-            continue
-        taken, chars = within(texts, limits.max_chars - total)
-        total += chars
-        yield texts.slice(0, taken)
-        if total > limits.max_chars:
-            return
-
-
-def within(texts: pa.Array, max_chars: int) -> tuple[int, int]:
-    """How many documents to take until one takes the total above, and their characters."""
-    import numpy as np
-
-    from bytepair._internal.extras import pyarrow_compute as pc
-
-    sums = np.cumsum(pc.utf8_length(texts).to_numpy(zero_copy_only=False), dtype=np.int64)
-    taken = min(int(np.searchsorted(sums, max_chars, side="right")) + 1, len(texts))
-    return taken, int(sums[taken - 1]) if taken else 0
-
-
-def _record_batches(stream: Iterator[pa.Array], column: str) -> Iterator[pa.RecordBatch]:
-    from bytepair._internal.extras import pyarrow as pa
-
-    for texts in stream:
-        yield pa.RecordBatch.from_arrays([texts], [column])
+    if file.cloud is None:
+        _core.unpack(Path(file.path), packing, write)
+    else:
+        with _open_cloud(file, "stream") as source:
+            _core.unpack(Path(file.name), packing, write, source=source)
+    return into.tell()

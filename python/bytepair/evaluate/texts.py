@@ -13,7 +13,8 @@ from typing import Final
 
 from bytepair import sample
 from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.corpus.read import read_batches, strings
+from bytepair.corpus.column import strings
+from bytepair.corpus.read import read_batches
 from bytepair.corpus.source import Limits, Source, resolve
 from bytepair.errors import CorpusError
 
@@ -75,7 +76,7 @@ def documents(
         resolve(source, files=files, texts=texts), column=column, limits=limits,
         max_document_bytes=max_document_bytes,
     )  # fmt: skip
-    found = [text for b in batches for text in (b if isinstance(b, list) else strings(b))]
+    found = [text for b in batches for text in strings(b)]
     if not any(found):
         raise CorpusError("the source holds no text to evaluate on")
     return found

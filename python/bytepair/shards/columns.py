@@ -1,4 +1,4 @@
-"""Inputs in, documents as ids out, through Arrow: the way for every kind of file.
+"""Inputs in, documents as ids out, in order: the way for every kind of file.
 
 A thread reads columns of documents, a second lets all threads encode them, the caller takes the
 ids.
@@ -8,26 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bytepair import _core
-from bytepair.corpus import arrow
-from bytepair.corpus.documents import Rows, Skip, capped, read, require
+from bytepair.corpus.column import Column
+from bytepair.corpus.documents import ReadOptions, Skip, Wanted, read
 from bytepair.corpus.read_ahead import ahead
 from bytepair.shards.job import Address, Encoded, Left, ShardJob
-from bytepair.tokenizer import Tokenizer
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 #: Small columns are joined to batches of so many bytes at most, and of so many columns.
 JOIN_BYTES: Final = 1 << 22
 PIECES: Final = 1 << 10
-#: A batch has at most so many bytes, or one document.
-MOST_BYTES: Final = 1 << 26
 #: Larger batches are worked on one at a time.
 LARGE_BYTES: Final = 1 << 25
 
@@ -36,8 +29,13 @@ LARGE_BYTES: Final = 1 << 25
 class TextColumns:
     """Columns of documents with their addresses, on their way to the encoder."""
 
-    columns: list[Any]
+    columns: list[Column]
     places: list[Address]
+
+    @property
+    def text_bytes(self) -> int:
+        """How many bytes the documents have."""
+        return sum(column.text_bytes for column in self.columns)
 
 
 def encoded(
@@ -50,45 +48,33 @@ def encoded(
 
 def _large(item: TextColumns | Encoded | Left) -> bool:
     """Whether there should be nothing else in memory."""
-    size = 0
-    if isinstance(item, TextColumns):
-        size = sum(column.nbytes for column in item.columns)
-    elif isinstance(item, Encoded):
-        size = item.ids.nbytes
+    if isinstance(item, dict):
+        return False
+    size = item.ids.nbytes if isinstance(item, Encoded) else item.text_bytes
     return size > LARGE_BYTES
 
 
-def _pieces(job: ShardJob, start: Address, stop: int) -> Iterator[tuple[Address, Any] | Left]:
+def _pieces(job: ShardJob, start: Address, stop: int) -> Iterator[tuple[Address, Column] | Left]:
     """The columns of the inputs with their addresses, and what is left out."""
-    column, doc_cap = job.values["column"], job.values["doc_cap"]
-    limit = job.values["max_document_bytes"]
+    names = ("column", "errors", "doc_cap", "max_document_bytes")
+    how = ReadOptions(**{name: job.values[name] for name in names})
     for number in range(start.input, stop):
         file = job.files[number]
-        first = start.row if number == start.input else 0
-        for piece in read(file, column, first=first, max_bytes=limit):
-            if isinstance(piece, Skip) and job.values["errors"] == "skip":
+        wanted = Wanted(first=start.row if number == start.input else 0)
+        for piece in read(file, how, wanted):
+            if isinstance(piece, Skip):
                 yield {"input": file.name, **asdict(piece)}
             else:
-                rows: Rows = require(file, piece)
-                yield from _portions(Address(number, rows.first), capped(rows.texts, doc_cap))
+                yield Address(number, piece.first), piece
+            del piece  # what is being worked on should not be held here as well
 
 
-def _portions(place: Address, texts: Any) -> Iterator[tuple[Address, Any]]:
-    """A column with its address, in portions that are not too large, unless a document is."""
-    ends, start = arrow.offsets(texts), 0
-    while start < len(texts):
-        found = int(np.searchsorted(ends, ends[start] + MOST_BYTES, side="right")) - 1
-        stop = max(found, start + 1)
-        yield Address(place.input, place.row + start), texts[start:stop]
-        start = stop
-
-
-def _gathered(pieces: Iterator[tuple[Address, Any] | Left]) -> Iterator[TextColumns | Left]:
+def _gathered(pieces: Iterator[tuple[Address, Column] | Left]) -> Iterator[TextColumns | Left]:
     """Join small columns, for there may be many small files."""
     held = TextColumns([], [])
     size = 0
     for piece in pieces:
-        small = isinstance(piece, tuple) and size + piece[1].nbytes <= JOIN_BYTES
+        small = isinstance(piece, tuple) and size + piece[1].text_bytes <= JOIN_BYTES
         if held.places and not (small and len(held.places) < PIECES):
             yield held
             held, size = TextColumns([], []), 0
@@ -97,8 +83,8 @@ def _gathered(pieces: Iterator[tuple[Address, Any] | Left]) -> Iterator[TextColu
             continue
         held.places.append(piece[0])
         held.columns.append(piece[1])
-        size += piece[1].nbytes
-        del piece  # what is being worked on should not be held here as well
+        size += piece[1].text_bytes
+        del piece
         if size > JOIN_BYTES:
             yield held
             held, size = TextColumns([], []), 0
@@ -109,67 +95,28 @@ def _gathered(pieces: Iterator[tuple[Address, Any] | Left]) -> Iterator[TextColu
 def _encode_all(
     stream: Iterator[TextColumns | Left], job: ShardJob, threads: int | None
 ) -> Iterator[Encoded | Left]:
-    from bytepair._internal.extras import pyarrow as pa
-
-    options = {"bos": job.values["bos"], "eos": job.values["eos"], "threads": threads}
     for item in stream:
         if isinstance(item, dict):
             yield item
             continue
-        if _large(item):
-            pa.default_memory_pool().release_unused()  # what reading it took
         texts = _joined(item.columns)
-        ids, offsets = encode(job.tokenizer, texts, job.dtype, **options)
+        ids, offsets = _core.encode_utf8(
+            job.tokenizer, texts.data, texts.offsets, special=None,
+            prepend=job.values["bos"], append=job.values["eos"], threads=threads,
+        )  # fmt: skip
         starts = np.cumsum([0, *(len(column) for column in item.columns[:-1])])
-        made = Encoded(ids, offsets, arrow.offsets(texts), starts, item.places)
+        ids = ids.astype(job.dtype, copy=False)
+        made = Encoded(ids, offsets, texts.offsets, starts, item.places)
         del item, texts, ids  # they should not be held while the next are read
         yield made
         del made
 
 
-def _joined(columns: list[Any]) -> Any:
-    """Columns of strings, small and large, as one."""
-    from bytepair._internal.extras import pyarrow as pa
-
+def _joined(columns: list[Column]) -> Column:
+    """Columns as one."""
     if len(columns) == 1:
         return columns[0]
-    kinds = {column.type for column in columns}
-    return pa.concat_arrays([c.cast(pa.large_string()) if len(kinds) > 1 else c for c in columns])
-
-
-def encode(
-    tokenizer: Tokenizer,
-    texts: pa.Array,
-    dtype: np.dtype[Any],
-    *,
-    bos: int | None = None,
-    eos: int | None = None,
-    threads: int | None = None,
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Encode documents; special tokens in their text are text.
-
-    Args:
-        tokenizer: the tokenizer.
-        texts: strings, without nulls.
-        dtype: of the ids; every id of the tokenizer fits.
-        bos: the id to begin each document with.
-        eos: the id to end each document with.
-        threads: how many threads to use at most; None means all.
-
-    Returns:
-        The ids of all documents, and where each begins (int64), with the end of the last.
-
-    Example:
-        >>> import bytepair, numpy, pyarrow
-        >>> from bytepair.shards.columns import encode
-        >>> tok = bytepair.train(["hello hello"], vocab_size=269)
-        >>> texts = pyarrow.array(["hello", "he"])
-        >>> ids, offsets = encode(tok, texts, numpy.dtype("uint16"), bos=260)
-        >>> ids.tolist(), offsets.tolist()
-        ([260, 259, 260, 104, 101], [0, 2, 5])
-    """
-    ids, offsets = _core.encode_utf8(
-        tokenizer, arrow.data(texts), arrow.offsets(texts),
-        special=None, prepend=bos, append=eos, threads=threads,
-    )  # fmt: skip
-    return ids.astype(dtype, copy=False), offsets
+    data = [column.data[column.offsets[0] : column.offsets[-1]] for column in columns]
+    lengths = [np.diff(column.offsets) for column in columns]
+    offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
+    return Column(np.concatenate(data), offsets, columns[0].name)

@@ -1,7 +1,8 @@
 """The inputs of a job in, their documents as ids out, in order, from any address on.
 
-What the core can read by itself it reads (`rows`); all else comes through Arrow (`columns`). Both
-give the same documents, and where something is damaged, Arrow decides what can be read of it.
+Plain parquet files of this machine are read and encoded by all threads of the core (`rows`); of all
+others, and of what is damaged, one thread reads and the others encode (`columns`). Both give the
+same documents.
 """
 
 from __future__ import annotations
@@ -29,15 +30,24 @@ def encode_all(
     """
     place = start
     while place.input < len(job.files):
-        plan = rows.plan(job, place.input)
-        while place.input < plan.stop:
-            place = rows.encode(job, plan, place, take, threads)
-            if place.input < plan.stop:
-                place = _through_arrow(job, place, place.input + 1, take, threads)
-        place = _through_arrow(job, place, rows.next_input(job, place.input), take, threads)
+        stop = _end_of_run(job, place.input, is_table=True)
+        while place.input < stop:
+            begun = place
+            place = rows.encode(job, place, stop, take, threads)
+            if place.input < min(stop, begun.input + rows.FILES):
+                place = _in_order(job, place, place.input + 1, take, threads)
+        place = _in_order(job, place, _end_of_run(job, stop, is_table=False), take, threads)
 
 
-def _through_arrow(
+def _end_of_run(job: ShardJob, first: int, *, is_table: bool) -> int:
+    """The number of the input behind those, from `first` on, that are all tables, or all none."""
+    stop = first
+    while stop < len(job.files) and rows.is_read(job.files[stop]) == is_table:
+        stop += 1
+    return stop
+
+
+def _in_order(
     job: ShardJob,
     start: Address,
     stop: int,

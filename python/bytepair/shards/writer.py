@@ -16,9 +16,9 @@ from typing import Self, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from bytepair import _core
 from bytepair._internal.progress import Bar, Callback, Position
 from bytepair.corpus.kinds import compression_of, kind_of
-from bytepair.corpus.parquet import rows_of
 from bytepair.corpus.source import Input, Source
 from bytepair.errors import CorpusError
 from bytepair.formats.files import FILE_NAME, write_whole
@@ -147,7 +147,7 @@ def _is_packed(path: str) -> bool:
 def _rows(file: Input, column: str) -> int:
     """How many rows a parquet file of this machine has; 0 for others."""
     is_table = file.cloud is None and file.path.lower().endswith(".parquet")
-    return rows_of(file.path, column) if is_table else 0
+    return _core.parquet_rows(file.path, column) if is_table else 0
 
 
 # ---------------------------------------------------------------------------- cutting, writing

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from bytepair import _core
 from bytepair.corpus import arrow
 from bytepair.corpus.bounds import DOCUMENT_BYTES
+from bytepair.corpus.column import TextBatch
 from bytepair.corpus.kinds import is_plain_text
-from bytepair.corpus.read import TextBatch, read_batches
+from bytepair.corpus.read import read_batches
 from bytepair.formats import roles
 
 if TYPE_CHECKING:

@@ -23,10 +23,10 @@ from bytepair import _core
 from bytepair._internal.progress import Bar, Callback, Position
 from bytepair._internal.system import memory
 from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion, block_bounds, most_page_bytes
+from bytepair.corpus.column import Errors, TextBatch
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.outputs import check_output_file
-from bytepair.corpus.parquet import rows_of
-from bytepair.corpus.read import Errors, TextBatch, batch_size, read_batches
+from bytepair.corpus.read import batch_size, read_batches
 from bytepair.corpus.source import Files, Limits, Resolved, Source, resolve
 from bytepair.errors import ArgumentError, CorpusError, CountsError
 from bytepair.training.counts import Counts, load_counts, metadata_of
@@ -349,7 +349,8 @@ class _Progress:
 
     def add_parquet(self, files: list[Path], bar: Bar) -> bool:
         """Count parquet files that the core can read; False if it cannot."""
-        rows = 0 if bar.is_silent else sum(rows_of(str(file), self._job.column) for file in files)
+        column = self._job.column
+        rows = 0 if bar.is_silent else sum(_core.parquet_rows(f, column) for f in files)
         before = self._current().texts
         expansions = [Expansion(str(file), file.stat().st_size) for file in files]
         most = self._job.max_document_bytes

@@ -10,7 +10,7 @@ from typing import Unpack
 from bytepair import _core
 from bytepair._internal.progress import Bar, Callback
 from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.corpus.read import Errors
+from bytepair.corpus.column import Errors
 from bytepair.corpus.source import Source
 from bytepair.errors import CorpusError, CountsError
 from bytepair.tokenizer import Tokenizer

@@ -35,8 +35,7 @@ pub(crate) fn python(error: &Error) -> PyErr {
         Error::Counts { .. } => CountsError::new_err(text),
         Error::File { .. } | Error::Contradiction => FileFormatError::new_err(text),
         Error::TextNotUtf8 { .. }
-        | Error::RowNotUtf8 { .. }
-        | Error::RowTooLong { .. }
+        | Error::Row { .. }
         | Error::Document { .. }
         | Error::FileNotUtf8 { .. } => CorpusError::new_err(text),
         Error::Unreadable { .. } | Error::Unwritable { .. } | Error::Spill { .. } => {

@@ -1,12 +1,13 @@
-//! `DocumentReader`: reads the documents of files; and how Python names files and places in them.
+//! `DocumentReader`: reads the documents of a file; and how Python names files and places in them.
 
 use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytepair::Reached;
+use bytepair::corpus::parquet::{ReadAt, TableReader, TextColumn, Windowed};
 use bytepair::corpus::{
-    Compression, CorpusFile, DocumentOptions, DocumentReader, FileKind, OnError,
+    Compression, CorpusFile, DocumentOptions, DocumentReader, Documents, FileKind, OnError, Wanted,
 };
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyStopIteration, PyValueError};
@@ -15,7 +16,7 @@ use pyo3::types::PyBytes;
 
 use crate::errors;
 
-/// A path, `"text"` or `"jsonl"`, and `"gzip"`, `"zstd"` or `None`.
+/// A path, `"text"`, `"jsonl"` or `"lines"`, and `"gzip"`, `"zstd"` or `None`.
 pub(crate) type FileTuple = (PathBuf, String, Option<String>);
 
 /// The number of a file, the byte in it, the lines and the documents before that, and the
@@ -26,11 +27,14 @@ pub(crate) type PlaceTuple = (usize, u64, u64, u64, u64);
 /// bytes, and so many times as large as it is, is reported.
 pub(crate) type BoundsTuple = (usize, usize, u64, u64);
 
-/// Documents: the number of their file and of their block in it, the row of the first, their bytes
-/// (uint8), where each begins and the last ends (int64), and the row and the reason of each that
-/// was left out.
+/// Documents: the number of their block or row group, the row of the first, their bytes (uint8),
+/// where each begins and the last ends (int64), and of what was left out the first row, the number
+/// of rows, and the reason.
 type BatchTuple<'py> =
-    (usize, u64, u64, Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<i64>>, Vec<(u64, String)>);
+    (u64, u64, Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<i64>>, Vec<(u64, u64, String)>);
+
+/// The first row that is wanted, the first block or row group, and the step from one to the next.
+type WantedTuple = (u64, u64, u64);
 
 pub(crate) fn corpus_files(files: Vec<FileTuple>) -> PyResult<Vec<CorpusFile>> {
     files.into_iter().map(corpus_file).collect()
@@ -41,6 +45,7 @@ fn corpus_file((path, kind, compression): FileTuple) -> PyResult<CorpusFile> {
     let kind = match &*kind {
         "text" => FileKind::Text,
         "jsonl" => FileKind::Jsonl,
+        "lines" => FileKind::Lines,
         other => return Err(wrong(other)),
     };
     let compression = match compression.as_deref() {
@@ -81,18 +86,32 @@ pub(crate) fn place(Reached { place, chars }: Reached) -> PlaceTuple {
     (place.file, place.byte, place.line, place.row, chars)
 }
 
-/// Reads the documents of files in order, as batches of arrays.
+/// Reads the documents of a file in order, as batches of arrays.
 #[pyclass(frozen, name = "DocumentReader", module = "bytepair._core")]
 pub(crate) struct PyDocumentReader {
-    reader: Mutex<DocumentReader>,
+    reader: Mutex<FileReader>,
     /// What a file object of Python raised.
     raised: Raised,
+}
+
+enum FileReader {
+    Blocks(Box<DocumentReader>),
+    Table(Box<TableReader>),
+}
+
+impl FileReader {
+    fn read(&mut self) -> bytepair::Result<Option<Documents>> {
+        match self {
+            Self::Blocks(reader) => reader.read(),
+            Self::Table(reader) => reader.read(),
+        }
+    }
 }
 
 type Raised = Arc<Mutex<Option<PyErr>>>;
 
 impl PyDocumentReader {
-    fn lock(&self) -> MutexGuard<'_, DocumentReader> {
+    fn lock(&self) -> MutexGuard<'_, FileReader> {
         self.reader.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -105,32 +124,37 @@ fn raised_or(raised: &Raised, error: &bytepair::Error) -> PyErr {
 
 #[pymethods]
 impl PyDocumentReader {
-    /// Read files, or only the first, whose bytes `source.read(size)` gives, of the number `size`.
+    /// Read a file of the kind `"text"`, `"jsonl"`, `"lines"` or `"parquet"`. Its bytes, of the number `size`,
+    /// are those of `source.read(size)`, after `source.seek(offset)` for parquet, which must not be
+    /// compressed as a whole; or those of the file of this path. Pages of parquet with more than
+    /// `page_bytes` are not read.
     #[new]
-    #[pyo3(signature = (files, field, *, errors="strict", doc_cap=None, bounds, source=None, size=0))]
+    #[pyo3(signature = (file, field, *, errors="strict", doc_cap=None, bounds, page_bytes,
+                        wanted=(0, 0, 1), source=None, size=0))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn new(
         py: Python<'_>,
-        files: Vec<FileTuple>,
+        file: FileTuple,
         field: String,
         errors: &str,
         doc_cap: Option<usize>,
         bounds: BoundsTuple,
+        page_bytes: usize,
+        wanted: WantedTuple,
         source: Option<Py<PyAny>>,
         size: u64,
     ) -> PyResult<Self> {
-        let mut files = corpus_files(files)?;
         let options = options(field, errors, doc_cap, bounds)?;
+        let wanted = Wanted { first_row: wanted.0, start: wanted.1, step: wanted.2 };
         let raised = Raised::default();
-        let reader = match (source, files.pop()) {
-            (Some(file), Some(named)) => {
-                let source = Box::new(FileObject { file, raised: Arc::clone(&raised) });
-                py.detach(|| DocumentReader::from_source(named, size, source, options))
-            }
-            (_, last) => {
-                files.extend(last);
-                Ok(DocumentReader::new(files, options))
-            }
+        let object = source.map(|file| FileObject { file, size, raised: Arc::clone(&raised) });
+        let reader = if file.1 == "parquet" {
+            py.detach(|| table(&file.0, object, options, page_bytes, wanted))
+                .map(|table| FileReader::Table(Box::new(table)))
+        } else {
+            let file = corpus_file(file)?;
+            py.detach(|| blocks(file, object, options))
+                .map(|reader| FileReader::Blocks(Box::new(reader.with_wanted(wanted))))
         };
         let reader = Mutex::new(reader.map_err(|error| raised_or(&raised, &error))?);
         Ok(Self { reader, raised })
@@ -140,39 +164,121 @@ impl PyDocumentReader {
         this
     }
 
-    /// The documents of the next block.
+    /// The next documents.
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<BatchTuple<'py>> {
         py.check_signals()?;
         let read = py.detach(|| self.lock().read());
         let read = read.map_err(|error| raised_or(&self.raised, &error))?;
         let Some(documents) = read else { return Err(PyStopIteration::new_err(())) };
-        let offsets = documents.offsets().map_err(|error| errors::python(&error))?;
-        let skipped = documents.skipped.into_iter().map(|skip| (skip.row, skip.reason)).collect();
+        let offsets = errors::checked(documents.offsets())?;
+        let skipped = documents.skipped.into_iter();
+        let skipped = skipped.map(|skip| (skip.row, skip.rows, skip.reason)).collect();
         let (bytes, offsets) = (documents.bytes.into_pyarray(py), offsets.into_pyarray(py));
-        Ok((documents.file, documents.unit, documents.first_row, bytes, offsets, skipped))
+        Ok((documents.unit, documents.first_row, bytes, offsets, skipped))
     }
 
-    /// How many bytes of the files were read, compressed as they are.
+    /// How many bytes of the file were read, compressed as they are; 0 for parquet.
     #[getter]
     fn packed(&self, py: Python<'_>) -> u64 {
-        py.detach(|| self.lock().packed())
+        py.detach(|| match &*self.lock() {
+            FileReader::Blocks(reader) => reader.packed(),
+            FileReader::Table(_) => 0,
+        })
     }
 
-    /// The files that became much larger since the last call, and how large.
-    fn take_expanded(&self, py: Python<'_>) -> Vec<(usize, u64)> {
-        py.detach(|| self.lock().take_expanded())
+    /// How many rows a parquet file has, according to its footer; 0 for other files.
+    #[getter]
+    fn rows(&self, py: Python<'_>) -> usize {
+        py.detach(|| match &*self.lock() {
+            FileReader::Blocks(_) => 0,
+            FileReader::Table(reader) => reader.rows(),
+        })
+    }
+
+    /// How large the file has become, if it became much larger since the last call; `None` for
+    /// parquet.
+    fn take_expanded(&self, py: Python<'_>) -> Option<u64> {
+        py.detach(|| match &mut *self.lock() {
+            FileReader::Blocks(reader) => reader.take_expanded(),
+            FileReader::Table(_) => None,
+        })
     }
 }
 
-/// A file object of Python, as a reader.
+fn blocks(
+    file: CorpusFile,
+    object: Option<FileObject>,
+    options: DocumentOptions,
+) -> bytepair::Result<DocumentReader> {
+    match object {
+        Some(object) => DocumentReader::from_source(file, object.size, Box::new(object), options),
+        None => Ok(DocumentReader::new(file, options)),
+    }
+}
+
+fn table(
+    path: &PathBuf,
+    object: Option<FileObject>,
+    options: DocumentOptions,
+    page_bytes: usize,
+    wanted: Wanted,
+) -> bytepair::Result<TableReader> {
+    let column = match object {
+        Some(object) => {
+            TextColumn::of_source(Arc::new(Windowed::new(object)), path, &options.field)
+        }
+        None => TextColumn::open(&[path], &options.field),
+    };
+    Ok(TableReader::new(column?.with_bounds(page_bytes, usize::MAX), options, wanted))
+}
+
+/// The number of rows of a parquet file with the column; 0 if it cannot be read.
+#[pyfunction]
+pub(crate) fn parquet_rows(py: Python<'_>, path: PathBuf, column: &str) -> usize {
+    py.detach(|| TextColumn::open(&[path], column).map_or(0, |column| column.rows(0)))
+}
+
+/// Read all bytes of a file, decompressed, and pass them to `write`, about a megabyte at a time.
+/// The bytes of the file are those of `source`, or of the file of this path.
+#[pyfunction]
+#[pyo3(signature = (path, compression, write, *, source=None))]
+pub(crate) fn unpack(
+    py: Python<'_>,
+    path: PathBuf,
+    compression: Option<String>,
+    write: &Bound<'_, PyAny>,
+    source: Option<Py<PyAny>>,
+) -> PyResult<()> {
+    let raised = Raised::default();
+    let failed = |error: bytepair::Error| raised_or(&raised, &error);
+    let file = corpus_file((path, "text".to_owned(), compression))?;
+    let object = source.map(|file| FileObject { file, size: 0, raised: Arc::clone(&raised) });
+    let source = object.map(|object| Box::new(object) as _);
+    let mut stream = py.detach(|| file.unpack(source)).map_err(failed)?;
+    loop {
+        let bytes = py.detach(|| stream.next_bytes()).map_err(failed)?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        write.call1((PyBytes::new(py, &bytes),))?;
+        py.check_signals()?;
+    }
+}
+
+/// A file object of Python, as a source.
 struct FileObject {
     file: Py<PyAny>,
+    size: u64,
     raised: Raised,
 }
 
-impl Read for FileObject {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+impl FileObject {
+    /// Read from where the file object is, or from an offset on.
+    fn read_from(&self, offset: Option<u64>, buffer: &mut [u8]) -> io::Result<usize> {
         let read = |py: Python<'_>| {
+            if let Some(offset) = offset {
+                self.file.call_method1(py, "seek", (offset,))?;
+            }
             let bytes = self.file.call_method1(py, "read", (buffer.len(),))?;
             let bytes = bytes.bind(py).cast::<PyBytes>()?.as_bytes();
             let wrong = || PyValueError::new_err("read(size) gave more bytes than were asked for");
@@ -185,5 +291,21 @@ impl Read for FileObject {
             *self.raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
             io::Error::other(text)
         })
+    }
+}
+
+impl Read for FileObject {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.read_from(None, buffer)
+    }
+}
+
+impl ReadAt for FileObject {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.read_from(Some(offset), buffer)
     }
 }

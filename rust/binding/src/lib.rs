@@ -29,7 +29,6 @@ mod render;
 mod rows;
 mod shards;
 mod text;
-mod text_rows;
 mod tokenizer;
 mod training;
 
@@ -70,7 +69,7 @@ mod _core {
     #[pymodule_export]
     use crate::encode_stream::PyEncodeStream;
     #[pymodule_export]
-    use crate::files::PyDocumentReader;
+    use crate::files::{PyDocumentReader, parquet_rows, unpack};
     #[pymodule_export]
     use crate::json_tables::{PyJsonTables, json_texts};
     #[pymodule_export]
@@ -80,11 +79,9 @@ mod _core {
     #[pymodule_export]
     use crate::render::{pack, render};
     #[pymodule_export]
-    use crate::rows::{encode_rows, parquet_footer};
+    use crate::rows::encode_rows;
     #[pymodule_export]
     use crate::shards::{best_fit, crc32, gather};
-    #[pymodule_export]
-    use crate::text_rows::PyTextRows;
     #[pymodule_export]
     use crate::tokenizer::PyTokenizer;
     #[pymodule_export]

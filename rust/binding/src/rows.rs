@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use bytepair::batch::parquet_rows::{Job, Rows};
-use bytepair::corpus::parquet::{ColumnChunk, Footer, RowRange, TextColumn};
+use bytepair::corpus::parquet::{RowRange, TextColumn};
 use bytepair::encode::Id;
 use bytepair::{Error, Tokenizer};
 use numpy::{Element, IntoPyArray};
@@ -14,78 +14,77 @@ use crate::{arguments, arrays, errors};
 /// Larger pages are not decompressed here, because every thread would hold one.
 const PAGE: usize = 1 << 26;
 
-/// A part of an item: file, row group, first row, and the row after its last.
-type RangeTuple = (usize, usize, usize, usize);
+/// A part of an item: file, first row, and number of rows.
+type PartTuple = (usize, usize, usize);
 
-/// Of a row group: its rows, the values of the column, the bytes of its pages decompressed and
-/// compressed, the offsets of the first dictionary page and the first data page, and the encodings.
-type ChunkTuple = (i64, i64, i64, i64, Option<i64>, i64, Vec<String>);
-
-/// The metadata of a column in the footer of a file, for each row group, and whether the core can
-/// read its texts; `None` if there is no such column, or if the footer is damaged.
+/// Encode the documents of a column of parquet files, from the row `first` of the first file on.
+/// `take` is called for each item of rows, in order, with its ids, the start of each document in
+/// them, the same for the bytes of text, and its parts. Returns the file and the row at which it
+/// ended: behind the last file, or at the first part that the core cannot read or encode.
 #[pyfunction]
-pub(crate) fn parquet_footer(
-    py: Python<'_>,
-    file: PathBuf,
-    column: &str,
-) -> Option<(Vec<ChunkTuple>, bool)> {
-    let facts = |chunk: ColumnChunk| {
-        let ColumnChunk { rows, values, unpacked, packed, dictionary, data, encodings } = chunk;
-        (rows, values, unpacked, packed, dictionary, data, encodings)
-    };
-    let Footer { chunks, is_read } = py.detach(|| Footer::open(&file, column))?;
-    Some((chunks.into_iter().map(facts).collect(), is_read))
-}
-
-/// Encode rows of a column of parquet files. `take` is called for each item, in order, with its
-/// ids, the start of each document in them, the same for the bytes of text, and the number of its
-/// parts that were encoded; if that is less than all, the next part could not be read or encoded.
-/// Encoding ends when `take` returns false. Returns false, before any call, if the core cannot read
-/// the files or if rows are missing.
-#[pyfunction]
-#[pyo3(signature = (tokenizer, files, column, items, take, *, prepend=None, append=None, most_bytes,
-                    threads=None))]
+#[pyo3(signature = (tokenizer, files, column, take, *, first=0, doc_cap=None, prepend=None,
+                    append=None, most_bytes, threads=None))]
 #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
 pub(crate) fn encode_rows<'py>(
     py: Python<'py>,
     tokenizer: &Bound<'py, crate::tokenizer::PyTokenizer>,
     files: Vec<PathBuf>,
     column: &str,
-    items: Vec<Vec<RangeTuple>>,
     take: &Bound<'py, PyAny>,
+    first: usize,
+    doc_cap: Option<usize>,
     prepend: Option<&Bound<'py, PyAny>>,
     append: Option<&Bound<'py, PyAny>>,
     most_bytes: usize,
     threads: Option<usize>,
-) -> PyResult<bool> {
-    let options = tokenizer.get().options(None, prepend, append)?;
+) -> PyResult<(usize, usize)> {
+    let options = &tokenizer.get().options(None, prepend, append)?;
     let tokenizer = tokenizer.get().core();
     let threads = arguments::threads(threads)?;
-    let Ok(column) = py.detach(|| TextColumn::open(&files, column)) else { return Ok(false) };
-    let column = column.with_bounds(PAGE, most_bytes);
-    let part = |(file, group, start, end)| RowRange { file, group, rows: start..end };
-    let items: Vec<Vec<_>> =
-        items.into_iter().map(|parts| parts.into_iter().map(part).collect()).collect();
-    if !items.iter().flatten().all(|part| column.has(part)) {
-        return Ok(false);
-    }
-    let job = Job { column: &column, items: &items, options: &options };
+    let (column, ranges, end) = py.detach(|| plan(&files, column));
+    let column = &column.with_bounds(PAGE, most_bytes);
+    let items = &bytepair::batch::parquet_rows::items(column, ranges, first);
+    let job = Job { column, items, options, doc_cap };
     let take = take.clone().unbind();
-    arrays::with_width!(tokenizer, Id => encode::<Id>(py, tokenizer, &job, threads, &take))
+    let done = arrays::with_width!(tokenizer, Id => {
+        encode::<Id>(py, tokenizer, &job, threads, &take)
+    })?;
+    let left = items.iter().flatten().nth(done);
+    Ok(left.map_or((end, if end == 0 { first } else { 0 }), |part| place(column, part)))
 }
 
+/// The files that can be opened, up to the first that cannot, their rows, and their number.
+fn plan(files: &[PathBuf], column: &str) -> (TextColumn, Vec<RowRange>, usize) {
+    let column = TextColumn::open_first(files, column);
+    let of_files = (0..column.files()).map_while(|file| column.ranges_of_file(file).ok());
+    let of_files: Vec<_> = of_files.collect();
+    let (ranges, end) = (of_files.concat(), of_files.len());
+    (column, ranges, end)
+}
+
+/// The file of a part, and its first row there.
+fn place(column: &TextColumn, part: &RowRange) -> (usize, usize) {
+    (part.file, column.first_row(part.file, part.group) + part.rows.start)
+}
+
+/// Returns how many parts were encoded.
 fn encode<T: Id + Element>(
     py: Python<'_>,
     tokenizer: &Tokenizer,
     job: &Job<'_>,
     threads: usize,
     take: &Py<PyAny>,
-) -> PyResult<bool> {
-    let mut stopped = None;
+) -> PyResult<usize> {
+    let (mut stopped, mut items, mut done) = (None, job.items.iter(), 0);
     let sink = |rows: Option<Rows<T>>| {
-        let taken = Python::attach(|py| match rows {
-            Some(rows) => hand_over(py, rows, take),
-            None => py.check_signals().map(|()| true),
+        let taken = Python::attach(|py| {
+            py.check_signals()?;
+            let Some(rows) = rows else { return Ok(true) };
+            let item = items.next().map_or(&[][..], Vec::as_slice);
+            let parts = &item[..rows.parts];
+            done += parts.len();
+            hand_over(py, rows, job.column, parts, take)?;
+            Ok(parts.len() == item.len())
         });
         match taken {
             Ok(true) => Ok(()),
@@ -96,18 +95,31 @@ fn encode<T: Id + Element>(
             }
         }
     };
-    let done = py.detach(|| tokenizer.encode_rows(job, threads, sink));
-    match (stopped, done) {
+    let encoded = py.detach(|| tokenizer.encode_rows(job, threads, sink));
+    match (stopped, encoded) {
         (Some(error), _) => Err(error),
-        (None, Ok(()) | Err(Error::Interrupted)) => Ok(true),
+        (None, Ok(()) | Err(Error::Interrupted)) => Ok(done),
         (None, Err(error)) => Err(errors::python(&error)),
     }
 }
 
-/// Pass the result of an item to Python; returns whether Python wants more.
-fn hand_over<T: Element>(py: Python<'_>, rows: Rows<T>, take: &Py<PyAny>) -> PyResult<bool> {
-    py.check_signals()?;
-    let Rows { ids, offsets, text_ends, parts } = rows;
+/// Pass the result of an item to Python.
+fn hand_over<T: Element>(
+    py: Python<'_>,
+    rows: Rows<T>,
+    column: &TextColumn,
+    parts: &[RowRange],
+    take: &Py<PyAny>,
+) -> PyResult<()> {
+    if parts.is_empty() {
+        return Ok(());
+    }
+    let parts = parts.iter().map(|part| {
+        let (file, row) = place(column, part);
+        (file, row, part.rows.len())
+    });
+    let parts: Vec<PartTuple> = parts.collect();
+    let Rows { ids, offsets, text_ends, .. } = rows;
     let arrays = (ids.into_pyarray(py), offsets.into_pyarray(py), text_ends.into_pyarray(py));
-    take.call1(py, (arrays.0, arrays.1, arrays.2, parts))?.is_truthy(py)
+    take.call1(py, (arrays.0, arrays.1, arrays.2, parts)).map(drop)
 }

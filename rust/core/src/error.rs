@@ -97,25 +97,14 @@ pub enum Error {
         /// The byte offset of the first invalid sequence in the text.
         at: usize,
     },
-    /// A text in a parquet file is not UTF-8.
-    RowNotUtf8 {
+    /// A row of a parquet file cannot be read.
+    Row {
         /// The file.
         path: String,
         /// The row, from 0.
-        row: usize,
-        /// The byte offset of the first invalid sequence in the text.
-        at: usize,
-    },
-    /// A text in a parquet file is longer than the limit.
-    RowTooLong {
-        /// The file.
-        path: String,
-        /// The row, from 0.
-        row: usize,
-        /// The number of bytes of the text.
-        bytes: usize,
-        /// The limit.
-        most: usize,
+        row: u64,
+        /// What is wrong with it.
+        reason: String,
     },
     /// A text file is not UTF-8.
     FileNotUtf8 {
@@ -229,8 +218,7 @@ impl fmt::Display for Error {
                 "the byte 0x{byte:02X} occurs in the text but no token of the vocabulary covers it"
             ),
             Self::TextNotUtf8 { .. }
-            | Self::RowNotUtf8 { .. }
-            | Self::RowTooLong { .. }
+            | Self::Row { .. }
             | Self::FileNotUtf8 { .. }
             | Self::Document { .. }
             | Self::Unreadable { .. }
@@ -327,18 +315,7 @@ impl Error {
                 "document {document} is not UTF-8 at its byte {at}; repair it, or have what is not \
                  UTF-8 replaced"
             ),
-            Self::RowNotUtf8 { path, row, at } => write!(
-                f,
-                "{path}: document {row} is not UTF-8 at its byte {at}; repair it, or pass \
-                 errors=\"replace\" to read U+FFFD there"
-            ),
-            Self::RowTooLong { path, row, bytes, most } => write!(
-                f,
-                "{path}, row {row}: the document has {} bytes, more than the {} that are read as one; \
-                 raise max_document_bytes, or divide it",
-                Grouped(*bytes),
-                Grouped(*most)
-            ),
+            Self::Row { path, row, reason } => write!(f, "{path}, row {row}: {reason}"),
             Self::FileNotUtf8 { path, at } => write!(
                 f,
                 "{path} is not UTF-8 at byte {at}; repair it, or pass errors=\"replace\" to read \

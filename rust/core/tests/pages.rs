@@ -4,7 +4,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bytepair::corpus::parquet::TextColumn;
+use bytepair::corpus::parquet::{TableReader, TextColumn};
+use bytepair::corpus::{DocumentOptions, OnError, Wanted};
 use parquet::basic::{Compression, ConvertedType, Repetition, Type};
 use parquet::data_type::{ByteArray, ByteArrayType};
 use parquet::errors::Result;
@@ -101,8 +102,39 @@ fn zstd_is_read_or_the_error_names_the_feature() {
 fn what_is_not_read_is_an_error_with_the_reason() {
     let path = write("column", &["low".to_owned()], Compression::UNCOMPRESSED, false).unwrap();
     let wrong = |path: &Path, name| TextColumn::open(&[path], name).unwrap_err().to_string();
-    assert!(wrong(&path, "texts").contains("it has no column \"texts\""));
+    assert!(wrong(&path, "texts").contains("it has no column 'texts'; it has text"));
     assert!(wrong(&path.join("missing"), "text").contains("cannot be read"));
     let not_parquet = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
-    assert!(wrong(&not_parquet, "text").contains("Cargo.toml cannot be read: Parquet error"));
+    assert!(
+        wrong(&not_parquet, "text").contains("Cargo.toml cannot be read: Invalid Parquet file")
+    );
+}
+
+#[test]
+fn rows_of_a_page_that_is_too_large_are_left_out() {
+    let mut texts: Vec<String> = (0..500).map(|row| format!("text {row}")).collect();
+    texts[300] = "long ".repeat(20_000);
+    let path = write("left-out", &texts, Compression::SNAPPY, false).unwrap();
+    let read = |on_error, first_row| {
+        let column = TextColumn::open(&[&path], "text").unwrap().with_bounds(90_000, usize::MAX);
+        let options = DocumentOptions { on_error, ..DocumentOptions::default() };
+        let wanted = Wanted { first_row, ..Wanted::default() };
+        let mut reader = TableReader::new(column, options, wanted);
+        let (mut found, mut skipped) = (Vec::new(), Vec::new());
+        while let Some(documents) = reader.read()? {
+            found.extend(documents.texts()?.map(|(_, text)| text.to_owned()));
+            skipped.extend(documents.skipped);
+        }
+        Ok::<_, bytepair::Error>((found, skipped))
+    };
+    let error = read(OnError::Strict, 0).unwrap_err().to_string();
+    assert!(error.contains("left-out, row ") && error.contains("the page has 10"), "{error}");
+    let (found, skipped) = read(OnError::Skip, 0).unwrap();
+    let [skip] = &skipped[..] else { panic!("{skipped:?}") };
+    let [start, end] = [skip.row, skip.row + skip.rows].map(|row| usize::try_from(row).unwrap());
+    assert!(start <= 300 && 300 < end && end - start < 300);
+    assert_eq!(found, [&texts[..start], &texts[end..]].concat());
+    let (found, skipped) = read(OnError::Skip, skip.row + 1).unwrap();
+    assert_eq!((skipped[0].row, skipped[0].rows), (skip.row + 1, skip.rows - 1));
+    assert_eq!(found, texts[end..]);
 }

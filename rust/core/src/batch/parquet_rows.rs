@@ -7,10 +7,10 @@
 use crate::corpus::parquet::{RowRange, TextColumn};
 use crate::encode::encoder::EncodeCall;
 use crate::encode::{EncodeOptions, Id};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memory;
 use crate::parallel;
-use crate::text::Text;
+use crate::text::{Text, first_chars};
 use crate::tokenizer::Tokenizer;
 
 /// Bytes of text that may be in work or waiting for the sink, at most; more with many threads.
@@ -24,6 +24,11 @@ const WAITING: usize = 2;
 /// because the size comes from the file and may be wrong.
 const BYTES_AN_ID: usize = 3;
 const ROOM: usize = 1 << 25;
+/// Parts of fewer bytes are joined to items of about so many, and of so many parts at most.
+const JOINED: usize = 1 << 22;
+const PARTS: usize = 1 << 10;
+/// A part with more text, whatever its file says of its size, is not encoded.
+const MOST: i64 = 1 << 26;
 
 /// The encoded documents of an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,8 +57,33 @@ pub struct Job<'a> {
     pub column: &'a TextColumn,
     /// The rows, in the order of the result. Each range must lie in the column.
     pub items: &'a [Vec<RowRange>],
+    /// Of each text, so many characters are encoded.
+    pub doc_cap: Option<usize>,
     /// Special tokens, and ids before and after each text.
     pub options: &'a EncodeOptions,
+}
+
+/// The ranges that have rows behind the first `rows` of the file 0, without these rows; small ones
+/// together in items.
+pub fn items(column: &TextColumn, ranges: Vec<RowRange>, rows: usize) -> Vec<Vec<RowRange>> {
+    let (mut items, mut size): (Vec<Vec<RowRange>>, usize) = (Vec::new(), 0);
+    for mut range in ranges {
+        let first = column.first_row(range.file, range.group);
+        let start = if range.file == 0 { rows.saturating_sub(first) } else { 0 };
+        range.rows.start = range.rows.start.max(start);
+        if range.rows.is_empty() {
+            continue;
+        }
+        size = size.saturating_add(column.size(&range));
+        match items.last_mut() {
+            Some(item) if size <= JOINED && item.len() < PARTS => item.push(range),
+            _ => {
+                size = column.size(&range);
+                items.push(vec![range]);
+            }
+        }
+    }
+    items
 }
 
 impl Tokenizer {
@@ -103,7 +133,13 @@ fn encode_part<T: Id>(
     rows: &mut Rows<T>,
 ) -> Result<()> {
     let mut bytes = rows.text_ends.last().copied().unwrap_or(0);
+    let (start, most) = (bytes, job.doc_cap.unwrap_or(usize::MAX));
     job.column.for_each(part, &mut |text| {
+        let text = &text[..first_chars(text.as_bytes(), most)];
+        // Where rows repeat a text of a dictionary, they are much larger than what is read.
+        if bytes - start > MOST {
+            return Err(Error::OutOfMemory { bytes: text.len() });
+        }
         call.append(&Text::Utf8(text), job.options, &mut rows.ids)?;
         bytes += place(text.len());
         memory::push(&mut rows.offsets, place(rows.ids.len()))?;

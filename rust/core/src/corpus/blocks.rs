@@ -4,6 +4,7 @@
 //! without changing its pretokens, or else with the file. Blocks do not depend on where reading
 //! began, so that their numbers are addresses.
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,6 +21,9 @@ use crate::text::Text;
 /// The search for a place to cut goes back by so many bytes at a time.
 const CUT_WINDOW: usize = 4096;
 
+/// The bytes of a file are unpacked so many at a time.
+const UNPACKED: usize = 1 << 20;
+
 /// How the documents of a file are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
@@ -27,6 +31,8 @@ pub enum FileKind {
     Text,
     /// Each line is a JSON object with the document in one of its fields.
     Jsonl,
+    /// Each line is a document, as it stands there; an empty one, too.
+    Lines,
 }
 
 /// A file with documents.
@@ -41,11 +47,42 @@ pub struct CorpusFile {
 }
 
 impl CorpusFile {
+    /// Read the bytes of the file, decompressed: those of `source`, or of the file of this path.
+    pub fn unpack(&self, source: Option<Box<dyn io::Read + Send>>) -> Result<Unpacking<'_>> {
+        let stream = match source {
+            Some(source) => Stream::new(source, self.compression, 0),
+            None => Stream::open(&self.path, self.compression, 0),
+        };
+        let stream = stream.map_err(|error| self.unreadable(&error))?;
+        Ok(Unpacking { file: self, stream })
+    }
+
     /// The error of this file that the system, or its compression, reports.
     fn unreadable(&self, error: &io::Error) -> Error {
         let path = self.path.display().to_string();
         let reason = format!("it cannot be read: {error}");
         Error::of_io(error, |_| Error::Document { path, line: None, reason })
+    }
+}
+
+/// Reads the bytes of a file, decompressed.
+pub struct Unpacking<'a> {
+    file: &'a CorpusFile,
+    stream: Stream,
+}
+
+impl fmt::Debug for Unpacking<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Unpacking").field("file", self.file).finish_non_exhaustive()
+    }
+}
+
+impl Unpacking<'_> {
+    /// The next bytes, about a megabyte; none at the end.
+    pub fn next_bytes(&mut self) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let read = self.stream.fill(&mut bytes, UNPACKED);
+        read.map(|_| bytes).map_err(|error| self.file.unreadable(&error))
     }
 }
 
@@ -233,7 +270,8 @@ impl BlockReader {
         let (how, place) = (&Filling { bounds: &self.bounds, stop }, &mut self.place);
         match file.kind {
             FileKind::Text => open.text(place, splitter, how, bytes),
-            FileKind::Jsonl => open.lines(place, how, bytes),
+            FileKind::Jsonl => open.lines(place, false, how, bytes),
+            FileKind::Lines => open.lines(place, true, how, bytes),
         }
     }
 
@@ -342,6 +380,7 @@ impl OpenFile {
     fn lines(
         &mut self,
         place: &mut FilePlace,
+        with_blank: bool,
         fill: &Filling<'_>,
         bytes: &mut Vec<u8>,
     ) -> io::Result<Found> {
@@ -367,7 +406,7 @@ impl OpenFile {
                 bytes.clear();
             }
             place.byte += bytes.len() as u64;
-            place.row += lines(bytes, start.byte == 0).count() as u64;
+            place.row += lines(bytes, start.byte == 0, with_blank).count() as u64;
             place.line += memchr_iter(b'\n', bytes).count() as u64;
             let is_last = self.is_ended && self.rest.is_empty() && !is_too_long;
             return Ok(Found { start, is_too_long, is_last });

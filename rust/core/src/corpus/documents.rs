@@ -1,12 +1,14 @@
 //! Blocks in, documents out: valid UTF-8, end to end, each with its row.
 
+#[cfg(feature = "parquet")]
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use crate::corpus::blocks::{BlockReader, Bounds, CorpusFile, FileBlock, FileKind, FilePlace};
 use crate::corpus::jsonl::{self, Flaw};
 use crate::error::{Error, Grouped, Result};
 use crate::memory;
-use crate::text::from_utf8;
+use crate::text::{count_chars, first_chars, from_utf8};
 
 /// What to do with a document that cannot be read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -33,14 +35,16 @@ pub struct DocumentOptions {
     pub bounds: Bounds,
 }
 
-/// A document that was left out.
+/// Documents that were left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
     /// The number of the file.
     pub file: usize,
-    /// The row in the file.
+    /// The row of the first in the file.
     pub row: u64,
-    /// What is wrong with it.
+    /// How many rows they are.
+    pub rows: u64,
+    /// What is wrong with them.
     pub reason: String,
 }
 
@@ -49,7 +53,7 @@ pub struct Skipped {
 pub struct Documents {
     /// The number of the file.
     pub file: usize,
-    /// The number of the block of the file.
+    /// The number of the block, or of the row group, in the file.
     pub unit: u64,
     /// The row of the first document, left out or not.
     pub first_row: u64,
@@ -83,7 +87,7 @@ impl Documents {
         self.is_continued = file.kind == FileKind::Text && block.start.byte > 0;
         match file.kind {
             FileKind::Text => self.read_text(block, file, options)?,
-            FileKind::Jsonl => self.read_lines(block, file, options)?,
+            FileKind::Jsonl | FileKind::Lines => self.read_lines(block, file, options)?,
         }
         self.block = std::mem::take(&mut block.bytes);
         if let Some(most) = options.doc_cap {
@@ -126,7 +130,7 @@ impl Documents {
     ) -> Result<()> {
         let path = || file.path.display().to_string();
         if block.is_too_long {
-            let reason = too_long("document", options.bounds.document_bytes);
+            let reason = longer_than("document", options.bounds.document_bytes);
             return self.refuse(0, reason, options.on_error, |reason| Error::Document {
                 path: path(),
                 line: None,
@@ -159,14 +163,15 @@ impl Documents {
             move |reason| Error::Document { path, line, reason }
         };
         if block.is_too_long {
-            let reason = too_long("line", options.bounds.document_bytes);
+            let reason = longer_than("line", options.bounds.document_bytes);
             return self.refuse(block.start.row, reason, options.on_error, place(0));
         }
         memory::reserve(&mut self.bytes, block.bytes.len())?;
-        let lines = jsonl::lines(&block.bytes, block.start.byte == 0);
+        let is_whole = file.kind == FileKind::Lines;
+        let lines = jsonl::lines(&block.bytes, block.start.byte == 0, is_whole);
         for (row, (number, line)) in (block.start.row..).zip(lines) {
             let start = self.bytes.len();
-            match self.read_line(line, options) {
+            match self.read_line(line, is_whole, options) {
                 Ok(()) => {}
                 Err(Wrong::Error(error)) => return Err(error),
                 Err(Wrong::Document(reason)) => {
@@ -181,14 +186,21 @@ impl Documents {
     fn read_line(
         &mut self,
         line: &[u8],
+        is_whole: bool,
         options: &DocumentOptions,
     ) -> std::result::Result<(), Wrong> {
         let start = self.bytes.len();
         if line.len() > options.bounds.document_bytes {
-            return Err(Wrong::Document(too_long("line", options.bounds.document_bytes)));
+            return Err(Wrong::Document(longer_than("line", options.bounds.document_bytes)));
         }
         let lossy = options.on_error == OnError::Replace;
-        if jsonl::read_field(line, options.field.as_bytes(), lossy, &mut self.bytes)? {
+        let has_text = if is_whole {
+            memory::extend(&mut self.bytes, line)?;
+            true
+        } else {
+            jsonl::read_field(line, options.field.as_bytes(), lossy, &mut self.bytes)?
+        };
+        if has_text {
             match from_utf8(&self.bytes[start..]) {
                 Ok(_) => {}
                 Err(_) if lossy => self.replace_from(start)?,
@@ -197,6 +209,38 @@ impl Documents {
             self.with_text += 1;
         }
         Ok(self.end()?)
+    }
+
+    /// Read the text of a row of the file `path`.
+    #[cfg(feature = "parquet")]
+    pub(crate) fn read_row(
+        &mut self,
+        (path, row): (&Path, u64),
+        text: &[u8],
+        options: &DocumentOptions,
+    ) -> Result<()> {
+        let place = |reason| Error::Row { path: path.display().to_string(), row, reason };
+        let most = options.bounds.document_bytes;
+        if text.len() > most {
+            return self.refuse(row, too_long(text.len(), most), options.on_error, place);
+        }
+        let is_utf8 = from_utf8(text).map_err(|error| error.valid_up_to());
+        if let (Err(at), OnError::Strict | OnError::Skip) = (is_utf8, options.on_error) {
+            let way_out = |reason| place(reason + READ_ANYWAY);
+            return self.refuse(row, not_utf8(at), options.on_error, way_out);
+        }
+        let start = self.bytes.len();
+        memory::extend(&mut self.bytes, text)?;
+        if is_utf8.is_err() {
+            self.replace_from(start)?;
+        }
+        self.end()
+    }
+
+    /// Leave out rows that cannot be read.
+    #[cfg(feature = "parquet")]
+    pub(crate) fn leave_out(&mut self, row: u64, rows: u64, reason: String) -> Result<()> {
+        memory::push(&mut self.skipped, Skipped { file: self.file, row, rows, reason })
     }
 
     /// The text that was read last ends.
@@ -224,15 +268,14 @@ impl Documents {
         if on_error != OnError::Skip {
             return Err(error(reason));
         }
-        memory::push(&mut self.skipped, Skipped { file: self.file, row, reason })
+        memory::push(&mut self.skipped, Skipped { file: self.file, row, rows: 1, reason })
     }
 
     /// Keep the first `most` characters of each text.
-    fn cap(&mut self, most: usize) {
+    pub(crate) fn cap(&mut self, most: usize) {
         let (mut start, mut to) = (0, 0);
         for end in &mut self.ends {
-            let text = &self.bytes[start..*end];
-            let kept = if text.len() <= most { text.len() } else { first_chars(text, most) };
+            let kept = first_chars(&self.bytes[start..*end], most);
             self.bytes.copy_within(start..start + kept, to);
             (start, to) = (*end, to + kept);
             *end = to;
@@ -246,7 +289,7 @@ impl Documents {
         let (mut start, mut chars) = (0, 0);
         for text in 0..self.ends.len() {
             let end = self.ends[text];
-            chars += count_chars(&self.bytes[start..end]);
+            chars += count_chars(&self.bytes[start..end]) as u64;
             start = end;
             if chars > most {
                 self.ends.truncate(text + 1);
@@ -279,30 +322,57 @@ impl From<Flaw> for Wrong {
     }
 }
 
-/// How many bytes the first `most` characters of a valid text have.
-fn first_chars(text: &[u8], most: usize) -> usize {
-    let starts = text.iter().enumerate().filter(|(_, byte)| starts_char(**byte));
-    starts.map(|(at, _)| at).nth(most).unwrap_or(text.len())
-}
+/// How to read a document that is not UTF-8.
+#[cfg(feature = "parquet")]
+pub(crate) const READ_ANYWAY: &str = "; repair it, or pass errors=\"replace\" to read U+FFFD there";
 
-fn count_chars(text: &[u8]) -> u64 {
-    text.iter().filter(|byte| starts_char(**byte)).count() as u64
-}
-
-fn starts_char(byte: u8) -> bool {
-    byte & 0xC0 != 0x80
-}
-
-fn not_utf8(at: usize) -> String {
+pub(crate) fn not_utf8(at: usize) -> String {
     format!("the document is not UTF-8 at its byte {at}")
 }
 
-fn too_long(what: &str, most: usize) -> String {
+/// What is wrong with a document of `bytes`, if it may have `most`.
+#[cfg(feature = "parquet")]
+pub(crate) fn too_long(bytes: usize, most: usize) -> String {
+    format!(
+        "the document has {} bytes, more than the {} that are read as one; raise \
+         max_document_bytes, or divide it",
+        Grouped(bytes),
+        Grouped(most)
+    )
+}
+
+/// What is wrong with a document or line that was not read to its end.
+fn longer_than(what: &str, most: usize) -> String {
     format!(
         "the {what} has more than the {} bytes that are read as one; raise max_document_bytes, or \
          divide it",
         Grouped(most)
     )
+}
+
+/// Which of the documents of a file are read.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted {
+    /// The row of the first.
+    pub first_row: u64,
+    /// The number of the first block, or of the first row group;
+    pub start: u64,
+    /// and each so many blocks after it are read, at least 1.
+    pub step: u64,
+}
+
+impl Default for Wanted {
+    fn default() -> Self {
+        Self { first_row: 0, start: 0, step: 1 }
+    }
+}
+
+impl Wanted {
+    /// Whether a block or row group, that ends before the row `end`, has wanted documents.
+    pub(crate) fn has(self, unit: u64, end: u64) -> bool {
+        let is_in_turn = unit >= self.start && (unit - self.start).is_multiple_of(self.step.max(1));
+        is_in_turn && end > self.first_row
+    }
 }
 
 /// Whether the objects of a file have the field at all.
@@ -331,7 +401,7 @@ impl FieldTally {
 
     /// Fails if there were documents, and none of them had a text.
     pub(crate) fn check(&self, file: &CorpusFile, field: &str) -> Result<()> {
-        if file.kind == FileKind::Text || self.rows == 0 || self.with_text > 0 {
+        if file.kind != FileKind::Jsonl || self.rows == 0 || self.with_text > 0 {
             return Ok(());
         }
         let path = file.path.display().to_string();
@@ -340,14 +410,14 @@ impl FieldTally {
     }
 }
 
-/// Reads the documents of files, in order.
+/// Reads the documents of a text or jsonl file, in order.
 ///
 /// ```no_run
 /// use bytepair::corpus::{Compression, CorpusFile, DocumentOptions, DocumentReader, FileKind};
 /// let path = "corpus.jsonl.gz".into();
 /// let file = CorpusFile { path, kind: FileKind::Jsonl, compression: Compression::Gzip };
 /// let options = DocumentOptions { field: "text".to_owned(), ..DocumentOptions::default() };
-/// let mut reader = DocumentReader::new(vec![file], options);
+/// let mut reader = DocumentReader::new(file, options);
 /// while let Some(documents) = reader.read()? {
 ///     let texts: Vec<&str> = documents.texts()?.map(|(_, text)| text).collect();
 /// }
@@ -356,6 +426,7 @@ impl FieldTally {
 pub struct DocumentReader {
     blocks: BlockReader,
     options: DocumentOptions,
+    wanted: Wanted,
     tally: FieldTally,
     stop: AtomicBool,
 }
@@ -367,13 +438,13 @@ impl std::fmt::Debug for DocumentReader {
 }
 
 impl DocumentReader {
-    /// Read the documents of `files`; a text file is one document.
-    pub fn new(files: Vec<CorpusFile>, options: DocumentOptions) -> Self {
-        let blocks = BlockReader::new(files, options.bounds, FilePlace::default(), 0);
+    /// Read the documents of a file; a text file is one document.
+    pub fn new(file: CorpusFile, options: DocumentOptions) -> Self {
+        let blocks = BlockReader::new(vec![file], options.bounds, FilePlace::default(), 0);
         Self::of(blocks, options)
     }
 
-    /// Read the documents of one file, whose bytes, `size` of them as they are compressed, come from
+    /// Read the documents of a file whose bytes, `size` of them as they are compressed, come from
     /// `source`. Its path is for messages only.
     pub fn from_source(
         file: CorpusFile,
@@ -386,34 +457,51 @@ impl DocumentReader {
     }
 
     fn of(blocks: BlockReader, options: DocumentOptions) -> Self {
-        Self { blocks, options, tally: FieldTally::default(), stop: AtomicBool::new(false) }
+        let (wanted, tally, stop) = Default::default();
+        Self { blocks, options, wanted, tally, stop }
     }
 
-    /// The documents of the next block; `None` at the end.
-    ///
-    /// After an error, reading goes on with the next file.
+    /// Read only some blocks; where these end does not depend on what is wanted.
+    #[must_use]
+    pub fn with_wanted(self, wanted: Wanted) -> Self {
+        Self { wanted, ..self }
+    }
+
+    /// The documents of the next block, some of which may come before the first wanted row; `None`
+    /// at the end, and after an error.
     pub fn read(&mut self) -> Result<Option<Documents>> {
-        let mut documents = Documents::default();
-        let Some(mut block) = self.blocks.next(None, &self.stop, Vec::new())? else {
-            return Ok(None);
-        };
-        let file = &self.blocks.files()[block.start.file];
-        documents.read(&mut block, file, &self.options)?;
-        documents.block = Vec::new();
-        self.tally.add(&documents, &block);
-        if block.is_last {
-            std::mem::take(&mut self.tally).check(file, &self.options.field)?;
+        let mut bytes = Vec::new();
+        while let Some(mut block) = self.blocks.next(None, &self.stop, bytes)? {
+            if !self.is_wanted(&block) {
+                bytes = block.bytes;
+                continue;
+            }
+            let mut documents = Documents::default();
+            let file = &self.blocks.files()[block.start.file];
+            documents.read(&mut block, file, &self.options)?;
+            documents.block = Vec::new();
+            self.tally.add(&documents, &block);
+            if block.is_last {
+                std::mem::take(&mut self.tally).check(file, &self.options.field)?;
+            }
+            return Ok(Some(documents));
         }
-        Ok(Some(documents))
+        Ok(None)
     }
 
-    /// How many bytes of the files were read, compressed as they are.
+    fn is_wanted(&self, block: &FileBlock) -> bool {
+        let next = self.blocks.place();
+        let is_open = next.file == block.start.file && !block.is_too_long;
+        self.wanted.has(block.unit, if is_open { next.row } else { u64::MAX })
+    }
+
+    /// How many bytes of the file were read, compressed as they are.
     pub fn packed(&self) -> u64 {
         self.blocks.packed()
     }
 
-    /// The files that became much larger since the last call, and how large; see [`Bounds`].
-    pub fn take_expanded(&mut self) -> Vec<(usize, u64)> {
-        self.blocks.take_expanded()
+    /// How large the file has become, if it became much larger since the last call; see [`Bounds`].
+    pub fn take_expanded(&mut self) -> Option<u64> {
+        self.blocks.take_expanded().pop().map(|(_, bytes)| bytes)
     }
 }

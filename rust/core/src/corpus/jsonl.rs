@@ -50,17 +50,22 @@ impl From<Error> for Flaw {
 /// U+FEFF in UTF-8, which some programs write at the beginning of a file.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// The lines that are not blank, without their ends, and how many lines stand before each.
-pub(super) fn lines(block: &[u8], begins_file: bool) -> impl Iterator<Item = (u64, &[u8])> {
+/// The lines of a block without their ends, and how many lines stand before each; blank lines only
+/// if these count.
+pub(super) fn lines(
+    block: &[u8],
+    begins_file: bool,
+    with_blank: bool,
+) -> impl Iterator<Item = (u64, &[u8])> {
     let mark = if begins_file { BYTE_ORDER_MARK } else { &[] };
     let block = block.strip_prefix(mark).unwrap_or(block);
     let ends = memchr_iter(b'\n', block).chain(std::iter::once(block.len()));
     let lines = ends.scan(0, |start, end| {
-        let line = &block[*start..end];
+        let line = block.get(*start..end).filter(|_| *start < block.len())?;
         *start = end + 1;
         Some(line)
     });
-    (0..).zip(lines).filter(|(_, line)| !is_blank(line))
+    (0..).zip(lines).filter(move |(_, line)| with_blank || !is_blank(line))
 }
 
 /// Whether a line has nothing but white space.

@@ -2,7 +2,8 @@
 //!
 //! [`FileKind`] and [`Compression`] say how a file is read. A file is read block by block, so that
 //! memory is bounded and any thread may work on the next block; [`DocumentReader`] gives the
-//! documents of all blocks in order, and `Counter::add_files` counts them on all threads.
+//! documents of all blocks in order, and `Counter::add_files` counts them on all threads. Those of
+//! parquet files come by `parquet`, in ranges of rows.
 
 mod blocks;
 
@@ -16,7 +17,7 @@ pub mod parquet;
 mod stream;
 
 pub(crate) use blocks::{BlockReader, FileBlock};
-pub use blocks::{Bounds, CorpusFile, FileKind, FilePlace};
+pub use blocks::{Bounds, CorpusFile, FileKind, FilePlace, Unpacking};
 pub(crate) use documents::FieldTally;
-pub use documents::{DocumentOptions, DocumentReader, Documents, OnError, Skipped};
+pub use documents::{DocumentOptions, DocumentReader, Documents, OnError, Skipped, Wanted};
 pub use stream::Compression;

@@ -21,8 +21,9 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{ColumnDescriptor, ColumnPath, Type as SchemaType};
 
-use crate::corpus::parquet::pages::Pages;
-use crate::corpus::parquet::{catch_panic, check_chunk, general, rows_at_once, unreadable};
+use crate::corpus::parquet::{
+    Pages, TablePlace, catch_panic, check_chunk, general, rows_at_once, unreadable,
+};
 use crate::count::{Counts, DistinctRows};
 use crate::error::{Error, Result};
 use crate::formats::whole_file;
@@ -286,7 +287,7 @@ impl CountsFile {
             let values = chunk.num_values();
             return Err(general(format!("a column has {values} values for {rows} rows")));
         }
-        let file = File::open(&self.path)?;
+        let file = TablePlace::Path(self.path.clone()).open()?;
         // A page may be as large as its largest pretoken; `Pages` checks that there is memory.
         let pages = Pages::new(file, chunk, usize::try_from(rows)?, usize::MAX);
         let pages = catch_panic(|| pages)?;

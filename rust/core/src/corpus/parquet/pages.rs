@@ -5,64 +5,73 @@
 //! tell the size; but it reads the header of a page from its beginning, and the header contains the
 //! size.
 
-use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, Read};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use bytes::Bytes;
 use parquet::basic::{Encoding, PageType};
 use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::ColumnChunkMetaData;
-use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
 
+use crate::corpus::parquet::source::TrackedSource;
 use crate::error::Grouped;
 use crate::memory;
 
 /// The pages of a column in a row group.
 pub(crate) struct Pages {
-    file: Arc<TrackedFile>,
-    reader: SerializedPageReader<TrackedFile>,
+    file: Arc<TrackedSource>,
+    reader: SerializedPageReader<TrackedSource>,
     has_dictionary: bool,
     most_bytes: usize,
-}
-
-/// A file that records the offset of its last read.
-struct TrackedFile {
-    file: File,
-    last: AtomicU64,
 }
 
 impl Pages {
     /// The pages of a chunk of `rows` rows. A page of more than `most_bytes`, decompressed, is an
     /// error.
     pub(crate) fn new(
-        file: File,
+        file: TrackedSource,
         chunk: &ColumnChunkMetaData,
         rows: usize,
         most_bytes: usize,
     ) -> Result<Self> {
-        let file = Arc::new(TrackedFile { file, last: AtomicU64::new(0) });
+        let file = Arc::new(file);
         let reader = SerializedPageReader::new(Arc::clone(&file), chunk, rows, None)?;
         Ok(Self { file, reader, has_dictionary: false, most_bytes })
     }
+
+    /// What the header of the next page says, and its size when decompressed.
+    pub(super) fn peek(&mut self) -> Result<Option<(PageMetadata, usize)>> {
+        let Some(page) = self.reader.peek_next_page()? else { return Ok(None) };
+        Ok(Some((page, self.size()?)))
+    }
+
+    /// The decompressed size of the page whose header was read last.
+    ///
+    /// A header begins with three numbers: the type of the page, its decompressed size, and its
+    /// size.
+    fn size(&self) -> Result<usize> {
+        let mut header = self.file.last_read();
+        number(&mut header)?;
+        Ok(usize::try_from(number(&mut header)?)?)
+    }
+}
+
+/// What is wrong with a page of `bytes`, if there may be `most` in it.
+pub(super) fn too_large(bytes: usize, most: usize) -> String {
+    format!(
+        "the page has {} bytes, more than the {} unpacked at once; raise max_document_bytes, or \
+         divide it",
+        Grouped(bytes),
+        Grouped(most)
+    )
 }
 
 impl PageReader for Pages {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
-        if self.reader.peek_next_page()?.is_none() {
-            return Ok(None);
-        }
-        let bytes = usize::try_from(self.file.size_of_page()?)?;
+        let Some((_, bytes)) = self.peek()? else { return Ok(None) };
         if bytes > self.most_bytes {
-            return Err(ParquetError::General(format!(
-                "the page has {} bytes, more than the {} unpacked at once; \
-                 raise max_document_bytes, or divide it",
-                Grouped(bytes),
-                Grouped(self.most_bytes)
-            )));
+            return Err(ParquetError::General(too_large(bytes, self.most_bytes)));
         }
         // The compressed and the decompressed page.
         memory::check(bytes.saturating_mul(2)).map_err(io::Error::from)?;
@@ -100,42 +109,6 @@ impl Iterator for Pages {
 
     fn next(&mut self) -> Option<Self::Item> {
         self.get_next_page().transpose()
-    }
-}
-
-impl Length for TrackedFile {
-    fn len(&self) -> u64 {
-        self.file.len()
-    }
-}
-
-impl ChunkReader for TrackedFile {
-    type T = BufReader<File>;
-
-    fn get_read(&self, start: u64) -> Result<Self::T> {
-        self.last.store(start, Ordering::Relaxed);
-        self.file.get_read(start)
-    }
-
-    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
-        // The header may claim any length.
-        if start.saturating_add(length as u64) > self.file.len() {
-            return Err(ParquetError::EOF("a page goes on after the end of the file".to_owned()));
-        }
-        memory::check(length).map_err(io::Error::from)?;
-        self.file.get_bytes(start, length)
-    }
-}
-
-impl TrackedFile {
-    /// The decompressed size of the page whose header was read last.
-    ///
-    /// A header begins with three numbers: the type of the page, its decompressed size, and its
-    /// size.
-    fn size_of_page(&self) -> Result<u64> {
-        let mut header = self.file.get_read(self.last.load(Ordering::Relaxed))?;
-        number(&mut header)?;
-        number(&mut header)
     }
 }
 

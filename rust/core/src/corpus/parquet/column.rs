@@ -1,0 +1,474 @@
+//! Reads the texts of a column of parquet files, in ranges of rows that threads read independently.
+//!
+//! A range is part of a row group and begins and ends with a page. Its reader decompresses one page
+//! after the other, so a thread holds one page and the rest of the previous one, however large the
+//! files are.
+//!
+//! A column must be flat and hold UTF-8, or nothing but nulls. For all others,
+//! [`TextColumn::open`] fails.
+
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parquet::basic::{Compression, ConvertedType, Encoding, LogicalType, Type};
+use parquet::column::page::PageReader;
+use parquet::column::reader::ColumnReaderImpl;
+use parquet::data_type::{ByteArray, ByteArrayType};
+use parquet::errors::{ParquetError, Result as ParquetResult};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader};
+use parquet::schema::types::ColumnDescriptor;
+
+use crate::corpus::documents;
+use crate::corpus::parquet::pages::{self, Pages};
+use crate::corpus::parquet::source::{ReadAt, TablePlace};
+use crate::error::{Error, Result};
+use crate::text::from_utf8;
+
+/// A row group is divided into ranges of about this many bytes, decompressed.
+const RANGE: usize = 1 << 24;
+
+/// Rows of about this many bytes are read at once.
+const READ: usize = 1 << 16;
+
+/// A column of texts in some parquet files. The features `parquet` and `zstd` bring it.
+///
+/// ```
+/// # #[cfg(feature = "zstd")]
+/// # {
+/// use bytepair::{Counter, Pattern, TextColumn};
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/zstd.parquet");
+/// let column = TextColumn::open(&[path], "text")?; // "low" and "lower"
+/// let mut counter = Counter::new(&Pattern::new("gpt2")?, 2)?;
+/// counter.add_column(&column, &column.ranges()?, &mut |_progress| Ok(()))?;
+/// assert_eq!(counter.texts(), 2);
+/// # }
+/// # Ok::<(), bytepair::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct TextColumn {
+    files: Vec<Table>,
+    most_page_bytes: usize,
+    most_text_bytes: usize,
+}
+
+/// A parquet file with the column.
+struct Table {
+    /// For messages.
+    path: PathBuf,
+    place: TablePlace,
+    metadata: ParquetMetaData,
+    /// The index of the column.
+    column: usize,
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Table").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// A range of rows of a row group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowRange {
+    /// The index of the file.
+    pub file: usize,
+    /// The index of the row group in the file.
+    pub group: usize,
+    /// The rows of the row group.
+    pub rows: Range<usize>,
+}
+
+/// Rows of a row group that follow each other.
+pub(crate) struct Span {
+    pub(crate) rows: Range<usize>,
+    /// Why they are not read, if their page is too large to be decompressed.
+    pub(crate) too_large: Option<String>,
+}
+
+impl TextColumn {
+    /// The column of this name. Fails with [`Error::Unreadable`] if a file cannot be opened, is not
+    /// parquet, or does not have the column in a form that is read here.
+    pub fn open(files: &[impl AsRef<Path>], name: &str) -> Result<Self> {
+        let mut opened = Self::none();
+        for path in files {
+            opened.add(path.as_ref(), name)?;
+        }
+        Ok(opened)
+    }
+
+    /// The column in as many of these files, from the first one on, as can be opened.
+    #[must_use]
+    pub fn open_first(files: &[impl AsRef<Path>], name: &str) -> Self {
+        let mut opened = Self::none();
+        let _ = files.iter().try_for_each(|path| opened.add(path.as_ref(), name));
+        opened
+    }
+
+    /// The column of this name in a file whose bytes `source` gives; its path is for messages.
+    pub fn of_source(source: Arc<dyn ReadAt>, path: &Path, name: &str) -> Result<Self> {
+        let mut opened = Self::none();
+        opened.add_place(TablePlace::Object(source), path, name)?;
+        Ok(opened)
+    }
+
+    fn none() -> Self {
+        let (most_page_bytes, most_text_bytes) = (usize::MAX, usize::MAX);
+        Self { files: Vec::new(), most_page_bytes, most_text_bytes }
+    }
+
+    /// Make a page of more bytes, decompressed, or a longer text, an error. A thread holds three
+    /// pages at most: the compressed page, the same decompressed, and the previous one.
+    #[must_use]
+    pub fn with_bounds(self, page_bytes: usize, text_bytes: usize) -> Self {
+        Self { most_page_bytes: page_bytes, most_text_bytes: text_bytes, ..self }
+    }
+
+    fn add(&mut self, path: &Path, name: &str) -> Result<()> {
+        self.add_place(TablePlace::Path(path.to_owned()), path, name)
+    }
+
+    fn add_place(&mut self, place: TablePlace, path: &Path, name: &str) -> Result<()> {
+        let opened = || {
+            let metadata = ParquetMetaDataReader::new().parse_and_finish(&place.open()?)?;
+            let column = find(&metadata, name)?;
+            metadata.row_groups().iter().try_for_each(|group| check_chunk(group.column(column)))?;
+            Ok((metadata, column))
+        };
+        let opened = catch_panic(opened).map_err(|error| unreadable(path, error));
+        let (metadata, column) = opened?;
+        self.files.push(Table { path: path.to_owned(), place, metadata, column });
+        Ok(())
+    }
+
+    /// The number of files.
+    pub fn files(&self) -> usize {
+        self.files.len()
+    }
+
+    /// All rows, in ranges of about 16 MB. Fails with [`Error::Unreadable`] if a file is damaged.
+    pub fn ranges(&self) -> Result<Vec<RowRange>> {
+        let of_files = (0..self.files()).map(|file| self.ranges_of_file(file));
+        Ok(of_files.collect::<Result<Vec<_>>>()?.concat())
+    }
+
+    /// The rows of one file, as [`ranges`](Self::ranges) gives them.
+    pub fn ranges_of_file(&self, file: usize) -> Result<Vec<RowRange>> {
+        let of_groups = (0..self.groups(file)).map(|group| {
+            let ranges = catch_panic(|| self.ranges_of_group(file, group));
+            ranges.map_err(|error| unreadable(self.path(file), error))
+        });
+        Ok(of_groups.collect::<Result<Vec<_>>>()?.concat())
+    }
+
+    /// A row group, divided at pages if it is large.
+    fn ranges_of_group(&self, file: usize, group: usize) -> ParquetResult<Vec<RowRange>> {
+        let range = |rows| RowRange { file, group, rows };
+        let chunk = self.chunk(file, group);
+        let rows = usize::try_from(chunk.num_values())?;
+        let count = usize::try_from(chunk.uncompressed_size())?.div_ceil(RANGE);
+        if count <= 1 {
+            return Ok(vec![range(0..rows)]);
+        }
+        let mut pages = self.pages(file, group)?;
+        let (mut divided, mut start, mut end) = (Vec::new(), 0, 0);
+        while let Some(page) = pages.peek_next_page()? {
+            end += page.num_rows.or(page.num_levels).filter(|_| !page.is_dict).unwrap_or(0);
+            if end - start >= rows.div_ceil(count) {
+                divided.push(range(start..end));
+                start = end;
+            }
+            pages.skip_next_page()?;
+        }
+        if start < rows {
+            divided.push(range(start..rows));
+        }
+        Ok(divided)
+    }
+
+    /// A row group, divided where its pages are too large to be decompressed.
+    pub(crate) fn spans(&self, file: usize, group: usize) -> ParquetResult<Vec<Span>> {
+        let chunk = self.chunk(file, group);
+        let rows = usize::try_from(chunk.num_values())?;
+        let most = self.most_page_bytes;
+        let all = |too_large| Ok(vec![Span { rows: 0..rows, too_large }]);
+        if usize::try_from(chunk.uncompressed_size())? <= most {
+            return all(None);
+        }
+        let mut pages = self.pages(file, group)?;
+        let (mut spans, mut start): (Vec<Span>, _) = (Vec::new(), 0);
+        // Whoever reads the rows behind a damaged header learns of it.
+        while let Ok(Some((page, bytes))) = pages.peek() {
+            let too_large = (bytes > most).then(|| pages::too_large(bytes, most));
+            if page.is_dict && too_large.is_some() {
+                return all(too_large);
+            }
+            let count = page.num_rows.or(page.num_levels).filter(|_| !page.is_dict).unwrap_or(0);
+            let end = start + count.min(rows - start);
+            match spans.last_mut() {
+                Some(last) if last.too_large.is_none() && too_large.is_none() => {
+                    last.rows.end = end;
+                }
+                _ if start < end => spans.push(Span { rows: start..end, too_large }),
+                _ => (),
+            }
+            start = end;
+            pages.skip_next_page()?;
+        }
+        if start < rows {
+            spans.push(Span { rows: start..rows, too_large: None });
+        }
+        Ok(spans)
+    }
+
+    fn chunk(&self, file: usize, group: usize) -> &ColumnChunkMetaData {
+        let Table { metadata, column, .. } = &self.files[file];
+        metadata.row_group(group).column(*column)
+    }
+
+    /// The pages of the column in a row group.
+    fn pages(&self, file: usize, group: usize) -> ParquetResult<Pages> {
+        let (place, chunk) = (&self.files[file].place, self.chunk(file, group));
+        let rows = usize::try_from(chunk.num_values())?;
+        let file = place.open()?;
+        catch_panic(|| Pages::new(file, chunk, rows, self.most_page_bytes))
+    }
+
+    /// The approximate number of bytes of text in a range; 0 if the files do not have it.
+    pub fn size(&self, range: &RowRange) -> usize {
+        if !self.has(range) {
+            return 0;
+        }
+        let chunk = self.chunk(range.file, range.group);
+        let [bytes, rows] = [chunk.uncompressed_size(), chunk.num_values()]
+            .map(|number| usize::try_from(number).unwrap_or(0));
+        (bytes / rows.max(1)).saturating_mul(range.rows.len())
+    }
+
+    /// Whether the files have the rows, according to their footers.
+    pub fn has(&self, range: &RowRange) -> bool {
+        let groups = self.files.get(range.file).map_or(0, |table| table.metadata.num_row_groups());
+        let rows = || usize::try_from(self.chunk(range.file, range.group).num_values());
+        let Range { start, end } = range.rows;
+        range.group < groups && start <= end && rows().is_ok_and(|rows| end <= rows)
+    }
+
+    /// Call `sink` with each text of a range in order; a null is an empty text. Fails if the file
+    /// cannot be read or is not UTF-8, and with any error of `sink`.
+    ///
+    /// # Panics
+    ///
+    /// If the files do not have the range: see [`has`](Self::has).
+    pub fn for_each(
+        &self,
+        range: &RowRange,
+        sink: &mut dyn FnMut(&str) -> Result<()>,
+    ) -> Result<()> {
+        let path = &self.files[range.file].path;
+        let first = self.first_row(range.file, range.group);
+        let mut reader = RowReader::open(self, range)?;
+        while let Some((row, text)) = reader.next(self)? {
+            sink(self.checked(text, path, || (first + row) as u64)?)?;
+        }
+        Ok(())
+    }
+
+    /// The text, if it is UTF-8 and not too long.
+    fn checked<'t>(&self, text: &'t [u8], path: &Path, row: impl Fn() -> u64) -> Result<&'t str> {
+        let wrong = |reason| Error::Row { path: path.display().to_string(), row: row(), reason };
+        if text.len() > self.most_text_bytes {
+            return Err(wrong(documents::too_long(text.len(), self.most_text_bytes)));
+        }
+        from_utf8(text).map_err(|error| {
+            wrong(documents::not_utf8(error.valid_up_to()) + documents::READ_ANYWAY)
+        })
+    }
+
+    /// The path of a file.
+    pub(crate) fn path(&self, file: usize) -> &Path {
+        &self.files[file].path
+    }
+
+    /// The number of row groups of a file.
+    pub(crate) fn groups(&self, file: usize) -> usize {
+        self.files[file].metadata.num_row_groups()
+    }
+
+    /// The number of rows of a file, according to its footer.
+    pub fn rows(&self, file: usize) -> usize {
+        self.first_row(file, self.groups(file))
+    }
+
+    /// The number of rows of a file before a row group.
+    pub fn first_row(&self, file: usize, group: usize) -> usize {
+        let values = |group| self.chunk(file, group).num_values();
+        let rows = (0..group).map(|group| usize::try_from(values(group)).unwrap_or(0));
+        rows.fold(0, usize::saturating_add)
+    }
+}
+
+/// Reads the rows of a range, one after another.
+pub struct RowReader {
+    /// The rows that are not decoded yet.
+    range: RowRange,
+    column: ColumnReaderImpl<ByteArrayType>,
+    /// The definition levels of the decoded rows, and the texts of those that are not null.
+    levels: Vec<i16>,
+    texts: Vec<ByteArray>,
+    /// The number of decoded rows, of those that were returned, and of their texts.
+    decoded: usize,
+    returned: usize,
+    returned_texts: usize,
+}
+
+impl RowReader {
+    /// Fails if the file cannot be read.
+    ///
+    /// # Panics
+    ///
+    /// If the files do not have the range: see [`TextColumn::has`].
+    pub fn open(of: &TextColumn, range: &RowRange) -> Result<Self> {
+        let RowRange { file, group, rows } = range;
+        let unreadable = |error| unreadable(&of.files[*file].path, error);
+        let pages = Box::new(of.pages(*file, *group).map_err(unreadable)?);
+        let chunk = of.chunk(*file, *group);
+        let mut column = ColumnReaderImpl::new(chunk.column_descr_ptr(), pages);
+        catch_panic(|| column.skip_records(rows.start)).map_err(unreadable)?;
+        let (range, levels, texts) = (range.clone(), Vec::new(), Vec::new());
+        Ok(Self { range, column, levels, texts, decoded: 0, returned: 0, returned_texts: 0 })
+    }
+
+    /// The next row of the column that was opened, and its bytes; a null has none. Fails if the
+    /// file cannot be read.
+    pub fn next(&mut self, of: &TextColumn) -> Result<Option<(usize, &[u8])>> {
+        let path = &of.files[self.range.file].path;
+        if self.returned == self.decoded {
+            if Range::is_empty(&self.range.rows) {
+                return Ok(None);
+            }
+            self.decode(of).map_err(|error| unreadable(path, error))?;
+        }
+        let row = self.range.rows.start - self.decoded + self.returned;
+        let is_null = self.levels.get(self.returned) == Some(&0);
+        self.returned += 1;
+        if is_null {
+            return Ok(Some((row, &[])));
+        }
+        self.returned_texts += 1;
+        match self.texts.get(self.returned_texts - 1) {
+            Some(text) => Ok(Some((row, text.data()))),
+            None => Err(unreadable(path, missing(row))),
+        }
+    }
+
+    /// Decode the next rows.
+    fn decode(&mut self, of: &TextColumn) -> ParquetResult<()> {
+        let Self { range: RowRange { file, group, rows }, column, levels, texts, .. } = self;
+        levels.clear();
+        texts.clear();
+        let asked = rows_at_once(of.chunk(*file, *group)).min(rows.len());
+        let (count, ..) = catch_panic(|| column.read_records(asked, Some(levels), None, texts))?;
+        if count == 0 {
+            return Err(missing(rows.start));
+        }
+        rows.start += count;
+        (self.decoded, self.returned, self.returned_texts) = (count, 0, 0);
+        Ok(())
+    }
+}
+
+/// The error of a row group that ends early.
+fn missing(rows: usize) -> ParquetError {
+    general(format!("there are {rows} rows in its row group instead of more"))
+}
+
+impl fmt::Debug for RowReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RowReader").field("range", &self.range).finish_non_exhaustive()
+    }
+}
+
+/// Read a file that may be damaged. The parquet crate checks most values in a file; the last line
+/// of defence turns a panic in it into an error.
+pub(crate) fn catch_panic<T>(read: impl FnOnce() -> ParquetResult<T>) -> ParquetResult<T> {
+    let damaged = |_| Err(general("it is damaged"));
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(damaged)
+}
+
+pub(crate) fn general(reason: impl Into<String>) -> ParquetError {
+    ParquetError::General(reason.into())
+}
+
+/// The error of a file. An error of this crate inside one of the parquet crate stays what it is.
+pub(crate) fn unreadable(path: &Path, error: ParquetError) -> Error {
+    let reason = match &error {
+        ParquetError::General(reason) | ParquetError::EOF(reason) => reason.clone(),
+        _ => error.to_string(),
+    };
+    let otherwise = || Error::Unreadable { path: path.display().to_string(), reason };
+    let ParquetError::External(inner) = error else { return otherwise() };
+    match inner.downcast_ref::<io::Error>() {
+        Some(inner) => Error::of_io(inner, |_| otherwise()),
+        None => otherwise(),
+    }
+}
+
+/// The index of the column of this name, which has one text per row.
+fn find(metadata: &ParquetMetaData, name: &str) -> ParquetResult<usize> {
+    let schema = metadata.file_metadata().schema_descr();
+    let column = schema.columns().iter().position(|column| column.path().parts() == [name]);
+    let fields = schema.root_schema().get_fields();
+    let names: Vec<&str> = fields.iter().map(|field| field.name()).collect();
+    match column {
+        Some(column) if is_text(&schema.column(column)) => Ok(column),
+        None if !names.contains(&name) => {
+            let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            Err(general(format!("it has no column '{name}'; it has {names}")))
+        }
+        Some(column) => {
+            let kind = schema.column(column).physical_type();
+            Err(general(format!("its column '{name}' holds {kind}, not text")))
+        }
+        None => Err(general(format!("its column '{name}' holds more than one value, not text"))),
+    }
+}
+
+/// Whether a column has one text per row, or only nulls.
+fn is_text(column: &ColumnDescriptor) -> bool {
+    let logical = column.logical_type_ref();
+    let is_utf8 = column.physical_type() == Type::BYTE_ARRAY
+        && (logical == Some(&LogicalType::String)
+            || column.converted_type() == ConvertedType::UTF8);
+    let is_flat = column.max_rep_level() == 0 && column.path().parts().len() == 1;
+    is_flat && (is_utf8 || logical == Some(&LogicalType::Unknown))
+}
+
+/// Fails if a chunk is compressed with what is not built in, or its metadata make no sense: the
+/// parquet crate would panic at a negative offset or size.
+pub(crate) fn check_chunk(chunk: &ColumnChunkMetaData) -> ParquetResult<()> {
+    let offsets = [chunk.data_page_offset(), chunk.dictionary_page_offset().unwrap_or(0)];
+    let sizes = [chunk.compressed_size(), chunk.uncompressed_size(), chunk.num_values()];
+    if chunk.file_path().is_some() || offsets.into_iter().chain(sizes).any(|number| number < 0) {
+        return Err(general("its metadata make no sense"));
+    }
+    match chunk.compression() {
+        Compression::LZO => Err(general("it is compressed with LZO; write it with zstd")),
+        Compression::ZSTD(_) if !cfg!(feature = "zstd") => {
+            Err(general("it is compressed with zstd; build bytepair with its feature `zstd`"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// How many rows are read at once; fewer if texts are large. A text that is written as a change of
+/// the one before may be much longer than what is written, and so is read alone.
+pub(crate) fn rows_at_once(chunk: &ColumnChunkMetaData) -> usize {
+    if chunk.encodings().any(|encoding| encoding == Encoding::DELTA_BYTE_ARRAY) {
+        return 1;
+    }
+    let row = chunk.uncompressed_size() / chunk.num_values().max(1);
+    (READ / usize::try_from(row).unwrap_or(1).max(1)).clamp(1, 1 << 10)
+}

@@ -1,0 +1,172 @@
+//! A parquet file in, its documents out, in order, with the row of each.
+//!
+//! What cannot be read is an error, or is left out with its rows and the reason: a document, a page
+//! that is too large, or the rest of a row group that is damaged.
+
+use std::vec;
+
+use crate::corpus::documents::{DocumentOptions, Documents, OnError, Wanted};
+use crate::corpus::parquet::column::{RowRange, RowReader, Span, TextColumn, unreadable};
+use crate::error::{Error, Result};
+
+/// Reads the documents of a column of one parquet file, in order.
+pub struct TableReader {
+    column: TextColumn,
+    options: DocumentOptions,
+    wanted: Wanted,
+    /// The next row group.
+    group: usize,
+    open: Option<OpenGroup>,
+}
+
+/// A row group that is being read.
+struct OpenGroup {
+    unit: usize,
+    /// The next row, and the row behind the last, in the file.
+    row: u64,
+    end: u64,
+    /// The spans that are left, and the reader of the current one.
+    spans: vec::IntoIter<Span>,
+    reader: Option<RowReader>,
+}
+
+impl std::fmt::Debug for TableReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TableReader").field("column", &self.column).finish_non_exhaustive()
+    }
+}
+
+impl TableReader {
+    /// Read the wanted rows of the first file of a column.
+    #[must_use]
+    pub fn new(column: TextColumn, options: DocumentOptions, wanted: Wanted) -> Self {
+        Self { column, options, wanted, group: 0, open: None }
+    }
+
+    /// The number of rows of the file, according to its footer.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.column.rows(0)
+    }
+
+    /// The next documents, of one row group, of about as many bytes as the bounds say; `None` at
+    /// the end, and after an error.
+    pub fn read(&mut self) -> Result<Option<Documents>> {
+        loop {
+            let Some(open) = &mut self.open else {
+                let Some(open) = self.open_next()? else { return Ok(None) };
+                self.open = Some(open);
+                continue;
+            };
+            let mut documents = Documents::default();
+            (documents.unit, documents.first_row) = (open.unit as u64, open.row);
+            match open.read(&self.column, &self.options, &mut documents) {
+                Ok(()) if open.row > documents.first_row => {
+                    if let Some(most) = self.options.doc_cap {
+                        documents.cap(most);
+                    }
+                    return Ok(Some(documents));
+                }
+                Ok(()) => self.open = None,
+                Err(error) => {
+                    (self.open, self.group) = (None, self.column.groups(0));
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// The next row group with wanted rows.
+    fn open_next(&mut self) -> Result<Option<OpenGroup>> {
+        for unit in self.group..self.column.groups(0) {
+            self.group = unit + 1;
+            let [start, end] = [unit, unit + 1].map(|group| self.column.first_row(0, group) as u64);
+            if self.wanted.has(unit as u64, end) {
+                let spans = self.column.spans(0, unit);
+                let spans = spans.map_err(|error| unreadable(self.column.path(0), error))?;
+                let row = self.wanted.first_row.max(start);
+                let passed = usize::try_from(row - start).unwrap_or(usize::MAX);
+                let spans = spans.into_iter().filter_map(|span| span.behind(passed));
+                let spans = spans.collect::<Vec<_>>().into_iter();
+                return Ok(Some(OpenGroup { unit, row, end, spans, reader: None }));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Span {
+    /// The span without the rows before `row`.
+    fn behind(self, row: usize) -> Option<Self> {
+        let rows = self.rows.start.max(row)..self.rows.end;
+        (!rows.is_empty()).then_some(Self { rows, ..self })
+    }
+}
+
+impl OpenGroup {
+    /// Read documents until there are enough, or the row group ends.
+    fn read(
+        &mut self,
+        column: &TextColumn,
+        options: &DocumentOptions,
+        documents: &mut Documents,
+    ) -> Result<()> {
+        let (path, reason) = match self.read_rows(column, options, documents) {
+            Err(Error::Unreadable { path, reason }) => (path, reason),
+            read => return read,
+        };
+        if options.on_error != OnError::Skip {
+            return Err(Error::Row { path, row: self.row, reason });
+        }
+        documents.leave_out(self.row, self.end - self.row, reason)?;
+        self.row = self.end;
+        self.spans = Vec::new().into_iter();
+        self.reader = None;
+        Ok(())
+    }
+
+    fn read_rows(
+        &mut self,
+        column: &TextColumn,
+        options: &DocumentOptions,
+        documents: &mut Documents,
+    ) -> Result<()> {
+        while documents.bytes.len() + documents.ends.len() < options.bounds.block_bytes.max(1) {
+            let Some(reader) = &mut self.reader else {
+                let Some(span) = self.spans.next() else { break };
+                self.open_span(span, column, options, documents)?;
+                continue;
+            };
+            match reader.next(column)? {
+                Some((_, text)) => {
+                    documents.read_row((column.path(0), self.row), text, options)?;
+                    self.row += 1;
+                }
+                None => self.reader = None,
+            }
+        }
+        Ok(())
+    }
+
+    /// Begin to read a span, or leave it out.
+    fn open_span(
+        &mut self,
+        span: Span,
+        column: &TextColumn,
+        options: &DocumentOptions,
+        documents: &mut Documents,
+    ) -> Result<()> {
+        let Some(reason) = span.too_large else {
+            let range = RowRange { file: 0, group: self.unit, rows: span.rows };
+            self.reader = Some(RowReader::open(column, &range)?);
+            return Ok(());
+        };
+        let row = self.row;
+        if options.on_error != OnError::Skip {
+            let path = column.path(0).display().to_string();
+            return Err(Error::Row { path, row, reason });
+        }
+        self.row += span.rows.len() as u64;
+        documents.leave_out(row, span.rows.len() as u64, reason)
+    }
+}
