@@ -26,6 +26,9 @@ _Bounds: TypeAlias = tuple[int, int, int, int]
 _Ids: TypeAlias = Iterable[int] | NDArray[np.integer]
 
 def pattern(name_or_regex: str) -> str: ...
+def not_utf8(
+    data: NDArray[np.uint8], offsets: NDArray[np.int32 | np.int64]
+) -> list[tuple[int, int]]: ...
 def threads(requested: int | None = None) -> int: ...
 
 @final
@@ -46,6 +49,7 @@ class Counter:
         column: str,
         on_progress: Callable[[int, int, list[int]], object],
         *,
+        errors: str = ...,
         most_page_bytes: int = ...,
         most_document_bytes: int = ...,
     ) -> bool: ...
@@ -53,9 +57,7 @@ class Counter:
         self,
         files: Sequence[_File],
         field: str,
-        on_progress: Callable[
-            [int, int, int, int, list[tuple[int, int]], list[tuple[int, int, str]]], object
-        ],
+        on_progress: Callable[[int, int, int, int, list[tuple[int, int]]], object],
         *,
         start: _Place = ...,
         max_chars: int | None = ...,
@@ -63,6 +65,7 @@ class Counter:
         errors: str = ...,
         bounds: _Bounds,
     ) -> None: ...
+    def take_skips(self) -> tuple[int, list[tuple[int, int, str]]]: ...
     @property
     def reached(self) -> _Place: ...
     @property

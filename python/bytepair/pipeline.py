@@ -84,7 +84,8 @@ def run_pipeline(
         out: the folder; new, empty, or that of the same pipeline.
         training: what `bytepair.train` does with the counts.
         sharding: what `bytepair.shards.write` makes; its `column`, `errors` and
-            `max_document_bytes` hold for counting, too.
+            `max_document_bytes` hold for counting, too. A damaged file, which sharding can leave
+            out, is an error while counting.
         pattern: the split pattern: a name of `bytepair.PATTERNS` or a regular expression.
         max_chars: of the corpus, so many characters are trained on; all of it is sharded.
         doc_cap: of each document, so many characters are trained on.

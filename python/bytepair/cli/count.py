@@ -45,7 +45,7 @@ def count(
     max_chars: int | None,
     max_document_bytes: int,
     memory_limit: int | None,
-    errors: Literal["strict", "replace"],
+    errors: Literal["strict", "replace", "skip"],
     checkpoint: Path | None,
     weight: tuple[str, ...],
     rank: int | None,

@@ -155,9 +155,9 @@ max_chars = click.option("--max-chars", type=number, help="Stop reading after so
 doc_cap = click.option("--doc-cap", type=number, help="Read so many characters of each document.")
 errors = click.option(
     "--errors",
-    type=click.Choice(["strict", "replace"]),
+    type=click.Choice(["strict", "replace", "skip"]),
     default="strict",
-    help="What to do where text is not UTF-8.",
+    help="What to do with a document that cannot be read: fail, read U+FFFD, or leave it out.",
 )
 pattern_of_file = click.option(
     "--pattern", help="The split pattern, where the file of the tokenizer does not hold one."

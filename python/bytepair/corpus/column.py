@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: What to do with bytes that are not UTF-8.
-Errors: TypeAlias = Literal["strict", "replace"]
+#: What to do with a document that cannot be read: fail, read U+FFFD for what is not UTF-8 and fail
+#: for another reason, or leave it out.
+Errors: TypeAlias = Literal["strict", "replace", "skip"]
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,22 @@ class Column:
 TextBatch: TypeAlias = "list[str] | Column"
 
 
-def strings(batch: TextBatch, errors: Errors = "strict") -> list[str]:
+@dataclass(frozen=True)
+class LeftOut:
+    """A document that is left out, in its place among the others.
+
+    Attributes:
+        name: the file, or what else the document comes from.
+        row: its number there.
+        reason: what is wrong with it.
+    """
+
+    name: str
+    row: int
+    reason: str
+
+
+def strings(batch: TextBatch, errors: Literal["strict", "replace"] = "strict") -> list[str]:
     """Documents as Python strings.
 
     Raises:
@@ -102,7 +118,7 @@ def strings(batch: TextBatch, errors: Errors = "strict") -> list[str]:
     return texts
 
 
-Batch = TypeVar("Batch", "list[str]", Column, TextBatch)
+Batch = TypeVar("Batch", "list[str]", Column, TextBatch, "TextBatch | LeftOut")
 
 
 def until(
@@ -121,6 +137,9 @@ def until(
         return
     total = 0
     for batch in stream:
+        if isinstance(batch, LeftOut):
+            yield batch
+            continue
         sizes = batch.chars() if isinstance(batch, Column) else [len(text) for text in batch]
         for index, size in enumerate(sizes):
             total += int(size)

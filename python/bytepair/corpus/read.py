@@ -7,15 +7,16 @@ Arrow data stay columns: their bytes reach Rust without becoming Python strings.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from bytepair import _core
 from bytepair._internal.progress import Position
 from bytepair.corpus import arrow
 from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.corpus.column import Column, Errors, TextBatch, strings, until
-from bytepair.corpus.documents import ReadOptions, read_strictly
+from bytepair.corpus.column import Column, Errors, LeftOut, TextBatch, strings, until
+from bytepair.corpus.documents import ReadOptions, Skip, read
 from bytepair.corpus.read_ahead import ahead
 from bytepair.corpus.source import (
     Files,
@@ -46,6 +47,7 @@ def read_batches(
     errors: Errors = "strict",
     position: Position | None = None,
     max_document_bytes: int = DOCUMENT_BYTES,
+    on_skip: Callable[[str, int, str], object] = lambda *_: None,
 ) -> Iterator[TextBatch]:
     """Read a source as batches of documents, in order.
 
@@ -55,9 +57,12 @@ def read_batches(
         limits: how much to read; None means all.
         errors: what to do with bytes of files and of Arrow data that are not UTF-8: `"strict"`
             leaves an error, at the latest to whoever takes the documents; `"replace"` puts U+FFFD
-            in their place, as Python does.
+            in their place, as Python does. `"skip"` leaves out a document that is not UTF-8, and
+            of files one that is too long, or a line that is no JSON object.
         position: is told which part of the files is read.
         max_document_bytes: a longer document of a file is an error.
+        on_skip: is told of each document that is left out, in order: the name of its file, or what
+            else it comes from, its row there, and what is wrong.
 
     Raises:
         CorpusError: if there is nothing to read, or a file cannot be read as what its ending says
@@ -70,7 +75,19 @@ def read_batches(
     """
     position, limits = position or Position(), limits or Limits()
     how = ReadOptions(column, errors, limits.doc_cap, max_document_bytes, BATCH_BYTES)
-    return until(_open(resolve(source), how, position), limits.max_chars, position.limit)
+    stream = until(_open(resolve(source), how, position), limits.max_chars, position.limit)
+    return _kept(stream, on_skip)
+
+
+def _kept(
+    stream: Iterator[TextBatch | LeftOut], on_skip: Callable[[str, int, str], object]
+) -> Iterator[TextBatch]:
+    """The documents that can be read, after it was said what was left out before them."""
+    for item in stream:
+        if isinstance(item, LeftOut):
+            on_skip(item.name, item.row, item.reason)
+        else:
+            yield item
 
 
 def batch_size(batch: TextBatch) -> int:
@@ -86,7 +103,7 @@ def batch_size(batch: TextBatch) -> int:
     return sum(len(text.encode("utf-8", "surrogatepass")) for text in batch)
 
 
-def _open(found: Resolved, how: ReadOptions, position: Position) -> Iterator[TextBatch]:
+def _open(found: Resolved, how: ReadOptions, position: Position) -> Iterator[TextBatch | LeftOut]:
     if isinstance(found, Files):
         return ahead(_read_files(found.files, how, position))
     if isinstance(found, Texts):
@@ -95,13 +112,21 @@ def _open(found: Resolved, how: ReadOptions, position: Position) -> Iterator[Tex
         columns = _read_arrow(found.data, how.column, "the Arrow data")
     else:
         columns = _read_columns(found.data, how.column)
-    return _capped((_repaired(column, how) for column in columns), how.doc_cap)
+    return _capped(_checked(columns, how), how.doc_cap)
 
 
-def _read_files(files: list[Input], how: ReadOptions, position: Position) -> Iterator[TextBatch]:
+def _read_files(
+    files: list[Input], how: ReadOptions, position: Position
+) -> Iterator[TextBatch | LeftOut]:
     for file in files:
         position.enter(file.size)
-        yield from read_strictly(file, how, position=position)
+        for piece in read(file, how, position=position):
+            if not isinstance(piece, Skip):
+                yield piece
+            elif piece.rows == 1:
+                yield LeftOut(file.name, piece.first, piece.reason)
+            else:  # it is no document that is wrong, but the file
+                raise CorpusError(f"{file.name}, row {piece.first}: {piece.reason}")
 
 
 # ---------------------------------------------------------------------------- texts
@@ -175,26 +200,33 @@ def _imported(source: Any) -> Any:
     return imported
 
 
-def _repaired(column: Column, how: ReadOptions) -> TextBatch:
-    """The column with U+FFFD in the place of bytes that are not UTF-8, if that is asked for."""
-    if how.errors == "strict":
-        return column
-    starts = column.offsets[:-1][column.offsets[:-1] < len(column.data)]
-    within = (column.data[starts] & 0xC0) == 0x80
-    with contextlib.suppress(UnicodeDecodeError):
-        column.data[column.offsets[0] : column.offsets[-1]].tobytes().decode()
-        if not within.any():
-            return column
-    return strings(column, "replace")
+def _checked(columns: Iterable[Column], how: ReadOptions) -> Iterator[TextBatch | LeftOut]:
+    """Columns without what is not UTF-8, or with U+FFFD in its place, if that is asked for."""
+    rows: Counter[str] = Counter()
+    for column in columns:
+        first = rows[column.name]
+        rows[column.name] += len(column)
+        wrong = [] if how.errors == "strict" else _core.not_utf8(column.data, column.offsets)
+        if wrong and how.errors == "replace":
+            yield strings(column, "replace")
+            continue
+        start = 0
+        for row, at in wrong:
+            yield column[start:row]
+            yield LeftOut(column.name, first + row, f"the document is not UTF-8 at its byte {at}")
+            start = row + 1
+        yield column[start:] if wrong else column
 
 
 # ---------------------------------------------------------------------------- limits
 
 
-def _capped(stream: Iterator[TextBatch], doc_cap: int | None) -> Iterator[TextBatch]:
+def _capped(
+    stream: Iterator[TextBatch | LeftOut], doc_cap: int | None
+) -> Iterator[TextBatch | LeftOut]:
     """Cut documents that are in memory, by characters."""
     for batch in stream:
-        if doc_cap is None:
+        if doc_cap is None or isinstance(batch, LeftOut):
             yield batch
         else:
             yield [text[:doc_cap] for text in strings(batch)]

@@ -5,20 +5,22 @@
     >>> bytepair.train(counts, vocab_size=268).encode("low low")
     [257, 258]
 
-The files: `counting` (texts to counts), `counts` (what they are), `options` (what
-training does), `trainer` (counts to a tokenizer), `grow` (resume, extend and verify
-merges).
+The files: `counting` (texts to counts), `skips` (documents that were left out), `counts` (what
+counts are), `options` (what training does), `trainer` (counts to a tokenizer), `grow` (resume,
+extend and verify merges).
 """
 
 from bytepair.training.counting import count
 from bytepair.training.counts import Counts, load_counts
 from bytepair.training.options import NANOCHAT_SPECIAL_TOKENS, TrainOptions
+from bytepair.training.skips import SkippedWarning
 from bytepair.training.trainer import ExhaustedWarning, train
 
 __all__ = [
     "NANOCHAT_SPECIAL_TOKENS",
     "Counts",
     "ExhaustedWarning",
+    "SkippedWarning",
     "TrainOptions",
     "count",
     "load_counts",

@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import InitVar, dataclass, field
 from pathlib import Path
-from typing import Any, Final, Self, TypedDict, Unpack
+from typing import Any, Final, Self, TypedDict, Unpack, get_args
 
 from bytepair import _core
 from bytepair._internal.progress import Bar, Callback, Position
@@ -30,6 +30,7 @@ from bytepair.corpus.read import batch_size, read_batches
 from bytepair.corpus.source import Files, Limits, Resolved, Source, resolve
 from bytepair.errors import ArgumentError, CorpusError, CountsError
 from bytepair.training.counts import Counts, load_counts, metadata_of
+from bytepair.training.skips import SkipLog
 
 #: A checkpoint is written this often, in seconds.
 SAVE_EVERY: Final = 300.0
@@ -74,8 +75,11 @@ def count(
         threads: how many threads count; None means `RAYON_NUM_THREADS`, or else all.
         progress: as in `bytepair.train`.
         column: the column of a table, or the field of a json object, that holds the text.
-        errors: what to do with bytes that are not UTF-8: `"strict"` is an error that says where,
-            `"replace"` puts U+FFFD in their place.
+        errors: what to do with a document that cannot be read, since it is not UTF-8, too long, or
+            a line that is no JSON object: `"strict"` is an error that says where; `"replace"` puts
+            U+FFFD in the place of bytes that are not UTF-8, and is as strict for the rest; `"skip"`
+            leaves the document out, and a `SkippedWarning` says how many were, and where the first
+            ones are. A damaged file is an error in any case.
         memory_limit: the counts take about so many bytes at most while counting, whatever the
             corpus; what does not fit is spilled to a temporary folder (of `TMPDIR`), and the
             result is the same. The limit does not hold for the batch of text that is being
@@ -87,7 +91,7 @@ def count(
         max_document_bytes: a longer document of a file is an error, since it is in memory as a
             whole; so is a page of a parquet file that has more than 192 MB and more than one and
             a half times as many bytes. Text files that are read in pieces may be longer: those of
-            which all is counted, under a named pattern.
+            which all is counted, under a named pattern, and not with `errors="skip"`.
 
     Raises:
         PatternError: if the pattern is neither a name nor a regular expression; the message says
@@ -162,8 +166,8 @@ class CountJob:
             raise ArgumentError(
                 f"memory_limit is {self.memory_limit}; it must be a positive number of bytes"
             )
-        if self.errors not in ("strict", "replace"):
-            raise ArgumentError(f'errors is {self.errors!r}; pass "strict" or "replace"')
+        if self.errors not in get_args(Errors):
+            raise ArgumentError(f'errors is {self.errors!r}; pass "strict", "replace" or "skip"')
         if self.checkpoint is not None:
             check_output_file(Path(self.checkpoint))
         object.__setattr__(self, "resolved", resolve(self.source, files=files, texts=texts))
@@ -179,10 +183,12 @@ class CountJob:
             progress = _Progress(self, folder, position)
             try:
                 self._add_all(progress, bar)
-                return progress.finish()
+                counts = progress.finish()
             except BaseException as error:
                 progress.save_rest(error)
                 raise
+        progress.skips.warn(stacklevel=3)
+        return counts
 
     def _add_all(self, progress: _Progress, bar: Bar) -> None:
         """Count the source; the counting threads read files, where they can."""
@@ -202,7 +208,7 @@ class CountJob:
         """Count parquet files, of which all text is counted without a stop."""
         for at in range(0, len(files), FILES):
             some = files[at : at + FILES]
-            if self.errors != "strict" or not progress.add_parquet(some, bar):
+            if not progress.add_parquet(some, bar):
                 self._add_stream(resolve(files=some), progress, bar)
 
     def _paths(self) -> list[Path] | None:
@@ -214,6 +220,8 @@ class CountJob:
 
     def _add_stream(self, source: Resolved, progress: _Progress, bar: Bar) -> None:
         """Read a source and count it, batch by batch."""
+        if self.checkpoint is not None:
+            progress.skips = SkipLog()  # what the checkpoint has is read again
         batches = read_batches(
             source,
             column=self.column,
@@ -221,6 +229,7 @@ class CountJob:
             errors=self.errors,
             position=progress.position,
             max_document_bytes=self.max_document_bytes,
+            on_skip=progress.skips.add,
         )
         for batch in progress.uncounted(batches):
             progress.add(batch)
@@ -244,6 +253,7 @@ class _Progress:
         self.position = position
         self._saved: Counts | None = None
         self._texts = self._bytes = 0
+        self.skips = SkipLog()
         # Where the core goes on in the files.
         self._reached = _START
         self._described = {} if job.checkpoint is None else job.describe()
@@ -274,6 +284,7 @@ class _Progress:
         state = json.loads(said)
         self._texts, self._bytes = state["texts"], state["bytes"]
         self._reached = tuple(state["reached"])
+        self.skips = SkipLog(*state["skips"])
         wanted = self._described.items()
         differing = [name for name, value in wanted if state["job"].get(name) != value]
         if differing:
@@ -321,12 +332,7 @@ class _Progress:
         before, whole, most = sum(sizes[: self._reached[0]]), sum(sizes), job.limits.max_chars
 
         def report(
-            _texts: int,
-            size: int,
-            packed: int,
-            chars: int,
-            expanded: list[tuple[int, int]],
-            _skipped: list[tuple[int, int, str]],
+            _texts: int, size: int, packed: int, chars: int, expanded: list[tuple[int, int]]
         ) -> None:
             for number, total in expanded:
                 Expansion(str(files[number]), sizes[number]).reach(total)
@@ -346,6 +352,12 @@ class _Progress:
             )  # fmt: skip
         finally:
             self._reached = counter.reached
+            self._note_skips(files, counter)
+
+    def _note_skips(self, files: list[Path], counter: _core.Counter) -> None:
+        """Note what the counter has left out of files."""
+        documents, first = counter.take_skips()
+        self.skips.add_all(documents, ((str(files[file]), row, why) for file, row, why in first))
 
     def add_parquet(self, files: list[Path], bar: Bar) -> bool:
         """Count parquet files that the core can read; False if it cannot."""
@@ -364,7 +376,7 @@ class _Progress:
 
         try:
             is_read = self._current().add_parquet(
-                files, self._job.column, report,
+                files, self._job.column, report, errors=self._job.errors,
                 most_page_bytes=most_page_bytes(most), most_document_bytes=most,
             )  # fmt: skip
         except OSError as error:
@@ -372,6 +384,7 @@ class _Progress:
         if is_read:
             self.position.within(1.0)
             self.report(bar)
+            self._note_skips(files, self._current())
         else:
             self.position.leave()
         return is_read
@@ -440,7 +453,7 @@ class _Progress:
         saved = self._saved = self._sum(counter)
         self._counter = None
         state: dict[str, Any] = {"texts": texts, "bytes": size, "job": self._described}
-        state["reached"] = self._reached
+        state["reached"], state["skips"] = self._reached, self.skips.state()
         saved.save(checkpoint, metadata={_KEY: json.dumps(state)})
         self._texts, self._bytes, self._saved_at = texts, size, time.monotonic()
         return saved

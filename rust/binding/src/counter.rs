@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytepair::corpus::parquet::TextColumn;
-use bytepair::text::from_utf8;
+use bytepair::text::{from_utf8, starts_char};
 use bytepair::{Error, FileCountOptions, FileProgress, Pattern, Progress, Reached, memory};
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyValueError;
@@ -12,6 +12,9 @@ use pyo3::prelude::*;
 
 use crate::counts::PyCounts;
 use crate::{arguments, errors, files};
+
+/// A document that was left out: the number of its file, its row there, and what is wrong.
+type SkipTuple = (usize, u64, String);
 
 /// Counts the pretokens of a stream of texts.
 #[pyclass(frozen, name = "Counter", module = "bytepair._core")]
@@ -83,17 +86,20 @@ impl PyCounter {
     /// Count the texts of a column of parquet files; returns false if the core cannot read the
     /// files. `on_progress` is called now and then with the number of texts so far, their bytes,
     /// and the bytes read from each file.
-    #[pyo3(signature = (files, column, on_progress, *, most_page_bytes=usize::MAX,
+    #[pyo3(signature = (files, column, on_progress, *, errors="strict", most_page_bytes=usize::MAX,
                         most_document_bytes=usize::MAX))]
+    #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn add_parquet(
         &self,
         py: Python<'_>,
         files: Vec<PathBuf>,
         column: &str,
         on_progress: &Bound<'_, PyAny>,
+        errors: &str,
         most_page_bytes: usize,
         most_document_bytes: usize,
     ) -> PyResult<bool> {
+        let on_error = files::on_error(errors)?;
         let opened = py.detach(|| {
             let column = TextColumn::open(&files, column).ok()?;
             Some((column.ranges().ok()?, column))
@@ -114,7 +120,7 @@ impl PyCounter {
                 })
             };
             let column = column.with_bounds(most_page_bytes, most_document_bytes);
-            counter.add_column(&column, &parts, &mut reported)
+            counter.add_column_with(&column, &parts, on_error, &mut reported)
         });
         stopped.map_or(done, Err).map(|()| true)
     }
@@ -123,7 +129,7 @@ impl PyCounter {
     ///
     /// `on_progress` is called now and then with the number of texts so far, their bytes, the bytes
     /// of the files that were read, the characters, and the new files that became much larger
-    /// (file, bytes) and documents that were left out (file, row, reason).
+    /// (file, bytes).
     #[pyo3(signature = (files, field, on_progress, *, start=(0, 0, 0, 0, 0), max_chars=None,
                         doc_cap=None, errors="strict", bounds))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
@@ -146,12 +152,10 @@ impl PyCounter {
         let (mut stopped, mut reached) = (None, files::reached(start));
         let done = self.with(py, |counter| {
             let mut reported = |progress: FileProgress| {
-                let FileProgress { texts, text_bytes, packed, chars, expanded, skipped } = progress;
-                let skipped: Vec<_> =
-                    skipped.into_iter().map(|skip| (skip.file, skip.row, skip.reason)).collect();
+                let FileProgress { texts, text_bytes, packed, chars, expanded } = progress;
                 let report = |py: Python<'_>| {
                     py.check_signals()?;
-                    on_progress.call1(py, (texts, text_bytes, packed, chars, expanded, skipped))
+                    on_progress.call1(py, (texts, text_bytes, packed, chars, expanded))
                 };
                 Python::attach(report).map(drop).map_err(|error| {
                     stopped = Some(error);
@@ -168,6 +172,14 @@ impl PyCounter {
     #[getter]
     fn reached(&self) -> files::PlaceTuple {
         files::place(*self.reached.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The number of documents that were left out since the last call, and the first of them.
+    fn take_skips(&self, py: Python<'_>) -> PyResult<(u64, Vec<SkipTuple>)> {
+        let skips = self.with(py, |counter| Ok(counter.take_skips()))?;
+        let first = skips.first().iter();
+        let first = first.map(|skip| (skip.file, skip.row, skip.reason.clone())).collect();
+        Ok((skips.documents(), first))
     }
 
     /// The number of texts counted.
@@ -200,17 +212,46 @@ fn finished() -> PyErr {
     PyValueError::new_err("this counter is finished; make a new one")
 }
 
+/// The documents of an Arrow string column that are not UTF-8, given its bytes and its offsets: the
+/// number of each, and the byte in it.
+#[pyfunction]
+pub(crate) fn not_utf8(
+    py: Python<'_>,
+    data: PyReadonlyArray1<'_, u8>,
+    offsets: &Bound<'_, PyAny>,
+) -> PyResult<Vec<(usize, usize)>> {
+    let offsets = arguments::offsets(offsets)?;
+    let data = data.as_slice()?;
+    py.detach(|| {
+        let whole =
+            offsets.first().zip(offsets.last()).and_then(|(&start, &end)| data.get(start..end));
+        let starts_char = |at: &usize| data.get(*at).is_none_or(|byte| starts_char(*byte));
+        if whole.is_some_and(|whole| from_utf8(whole).is_ok()) && offsets.iter().all(starts_char) {
+            return Ok(Vec::new());
+        }
+        let mut wrong = Vec::new();
+        for (index, pair) in offsets.windows(2).enumerate() {
+            if let Err(error) = from_utf8(document(data, index, pair)?) {
+                wrong.push((index, error.valid_up_to()));
+            }
+        }
+        Ok(wrong)
+    })
+}
+
 /// The documents between the offsets; an error names the document that is not UTF-8, and the byte.
 fn documents<'a>(data: &'a [u8], offsets: &[usize]) -> PyResult<Vec<&'a str>> {
-    let wrong = errors::CorpusError::new_err::<String>;
-    let document = |(index, pair): (usize, &[usize])| {
-        let bytes = data
-            .get(pair[0]..pair[1])
-            .ok_or_else(|| wrong(format!("document {index} lies outside its data")))?;
-        from_utf8(bytes).map_err(|error| {
+    let text = |(index, pair): (usize, &[usize])| {
+        from_utf8(document(data, index, pair)?).map_err(|error| {
             let at = error.valid_up_to();
-            wrong(format!("document {index} is not UTF-8 at its byte {at}"))
+            errors::CorpusError::new_err(format!("document {index} is not UTF-8 at its byte {at}"))
         })
     };
-    errors::collect(offsets.windows(2).enumerate().map(document))
+    errors::collect(offsets.windows(2).enumerate().map(text))
+}
+
+/// The bytes of a document between two offsets.
+fn document<'a>(data: &'a [u8], index: usize, pair: &[usize]) -> PyResult<&'a [u8]> {
+    let wrong = || errors::CorpusError::new_err(format!("document {index} lies outside its data"));
+    data.get(pair[0]..pair[1]).ok_or_else(wrong)
 }

@@ -57,22 +57,24 @@ fn corpus_file((path, kind, compression): FileTuple) -> PyResult<CorpusFile> {
     Ok(CorpusFile { path, kind, compression })
 }
 
+pub(crate) fn on_error(errors: &str) -> PyResult<OnError> {
+    match errors {
+        "strict" => Ok(OnError::Strict),
+        "replace" => Ok(OnError::Replace),
+        "skip" => Ok(OnError::Skip),
+        other => Err(PyValueError::new_err(format!(
+            "errors is {other:?}; it must be \"strict\", \"replace\" or \"skip\""
+        ))),
+    }
+}
+
 pub(crate) fn options(
     field: String,
     errors: &str,
     doc_cap: Option<usize>,
     (block_bytes, document_bytes, harmless_bytes, harmless_times): BoundsTuple,
 ) -> PyResult<DocumentOptions> {
-    let on_error = match errors {
-        "strict" => OnError::Strict,
-        "replace" => OnError::Replace,
-        "skip" => OnError::Skip,
-        other => {
-            return Err(PyValueError::new_err(format!(
-                "errors is {other:?}; it must be \"strict\", \"replace\" or \"skip\""
-            )));
-        }
-    };
+    let on_error = on_error(errors)?;
     let bounds =
         bytepair::corpus::Bounds { block_bytes, document_bytes, harmless_bytes, harmless_times };
     Ok(DocumentOptions { field, on_error, doc_cap, bounds })

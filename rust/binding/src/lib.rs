@@ -59,7 +59,7 @@ mod _core {
     #[pymodule_export]
     use crate::columns::{encode_file, encode_utf8};
     #[pymodule_export]
-    use crate::counter::PyCounter;
+    use crate::counter::{PyCounter, not_utf8};
     #[pymodule_export]
     use crate::counts::{PyCounts, counts_footer};
     #[pymodule_export]

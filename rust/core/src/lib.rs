@@ -91,6 +91,8 @@ pub use vocabulary::{MergeRule, Vocabulary};
 #[doc(hidden)]
 pub use count::files::{FileCountOptions, FileProgress, Reached};
 #[doc(hidden)]
+pub use count::skips::Skips;
+#[doc(hidden)]
 pub use pretokenize::Splitter;
 #[doc(hidden)]
 pub use text::Text;

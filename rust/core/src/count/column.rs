@@ -3,11 +3,14 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::corpus::parquet::{RowRange, TextColumn};
+use crate::corpus::parquet::{RowRange, TextColumn, TextFlaw};
+use crate::corpus::{OnError, Skipped};
 use crate::count::Counter;
+use crate::count::skips::Skips;
 use crate::count::table::CountTable;
 use crate::error::{Error, Result};
 use crate::parallel::{self, lock};
+use crate::text::Text;
 
 /// The number of positions reserved for a range of rows, whose size is unknown until it was read.
 /// All bytes beyond share the last position; a single thread reads them in order anyway.
@@ -43,7 +46,20 @@ impl Counter {
         ranges: &[RowRange],
         on_progress: &mut OnProgress<'_>,
     ) -> Result<()> {
-        self.wholly(|counter| counter.add_ranges(column, ranges, on_progress))
+        self.add_column_with(column, ranges, OnError::Strict, on_progress)
+    }
+
+    /// As [`add_column`](Self::add_column), but `on_error` says what to do with a text that is not
+    /// UTF-8 or too long; [`take_skips`](Self::take_skips) says what was left out.
+    #[doc(hidden)]
+    pub fn add_column_with(
+        &mut self,
+        column: &TextColumn,
+        ranges: &[RowRange],
+        on_error: OnError,
+        on_progress: &mut OnProgress<'_>,
+    ) -> Result<()> {
+        self.wholly(|counter| counter.add_ranges(column, ranges, on_error, on_progress))
     }
 
     /// One thread reads and counts each range.
@@ -51,6 +67,7 @@ impl Counter {
         &mut self,
         column: &TextColumn,
         ranges: &[RowRange],
+        on_error: OnError,
         on_progress: &mut OnProgress<'_>,
     ) -> Result<()> {
         let (splitter, first, threads) = (&self.splitter, self.position, self.tables.len());
@@ -59,18 +76,21 @@ impl Counter {
         let table = || lock(&tables).pop().expect("there is a table for each thread");
         #[expect(clippy::mut_mut, reason = "the state of a thread is a table that it borrows")]
         let work = |table: &mut &mut CountTable, &number: &usize| {
-            let RowRange { file, ref rows, .. } = ranges[number];
-            let (position, mut offset, mut known) =
-                (first + number as u64 * POSITIONS_PER_RANGE, 0, 0);
-            column.for_each(&ranges[number], &mut |text| {
+            let file = ranges[number].file;
+            let (mut offset, mut known, mut texts) = (0, 0, 0);
+            let position = first + number as u64 * POSITIONS_PER_RANGE;
+            let mut reader = RowTexts { column, file, on_error, buffer: String::new() };
+            column.for_each_row(&ranges[number], &mut |row, bytes| {
+                let Some(text) = reader.text(row, bytes, &shared.skips)? else { return Ok(()) };
                 table.add_text(splitter, text, position + offset.min(POSITIONS_PER_RANGE - 1))?;
+                texts += 1;
                 offset += text.len() as u64;
                 if offset - known >= TOLD {
                     shared.add(file, 0, offset - std::mem::replace(&mut known, offset))?;
                 }
                 Ok(())
             })?;
-            shared.add(file, rows.len() as u64, offset - known)
+            shared.add(file, texts, offset - known)
         };
         let sink = |done: Option<Result<()>>| {
             let asked = done.unwrap_or(Ok(())).and_then(|()| on_progress(shared.progress()));
@@ -79,15 +99,48 @@ impl Counter {
         };
         let numbers: Vec<usize> = (0..ranges.len()).collect();
         parallel::ordered(&numbers, threads, usize::MAX, |_| 0, table, work, sink)?;
-        let progress = shared.progress();
+        let (progress, skips) = (shared.progress(), std::mem::take(&mut *lock(&shared.skips)));
+        self.skips.append(&skips);
         (self.texts, self.text_bytes) = (progress.texts, progress.text_bytes);
         self.position += ranges.len() as u64 * POSITIONS_PER_RANGE;
         on_progress(progress)
     }
 }
 
+/// Reads rows of a file as texts.
+struct RowTexts<'a> {
+    column: &'a TextColumn,
+    file: usize,
+    on_error: OnError,
+    buffer: String,
+}
+
+impl RowTexts<'_> {
+    /// The text of a row; `None` if it is left out.
+    fn text<'t>(
+        &'t mut self,
+        row: u64,
+        bytes: &'t [u8],
+        skips: &Mutex<Skips>,
+    ) -> Result<Option<&'t str>> {
+        match (self.column.checked(bytes), self.on_error) {
+            (Ok(text), _) => Ok(Some(text)),
+            (Err(TextFlaw::NotUtf8 { .. }), OnError::Replace) => {
+                Text::Lossy(bytes).read(&mut self.buffer).map(Some)
+            }
+            (Err(flaw), OnError::Skip) => {
+                let (file, rows, reason) = (self.file, 1, flaw.to_string());
+                lock(skips).add(&[Skipped { file, row, rows, reason }]);
+                Ok(None)
+            }
+            (Err(flaw), _) => Err(self.column.wrong(self.file, row, flaw)),
+        }
+    }
+}
+
 /// The shared progress of the threads that read a column.
 struct SharedProgress {
+    skips: Mutex<Skips>,
     texts: AtomicU64,
     text_bytes: AtomicU64,
     of_files: Vec<AtomicU64>,
@@ -97,6 +150,7 @@ struct SharedProgress {
 impl SharedProgress {
     fn new(counter: &Counter, files: usize) -> Self {
         Self {
+            skips: Mutex::default(),
             texts: AtomicU64::new(counter.texts),
             text_bytes: AtomicU64::new(counter.text_bytes),
             of_files: (0..files).map(|_| AtomicU64::new(0)).collect(),

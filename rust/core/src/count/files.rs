@@ -14,9 +14,9 @@ use std::sync::{Condvar, Mutex, PoisonError};
 
 use crate::corpus::{
     BlockReader, CorpusFile, DocumentOptions, Documents, FieldTally, FileBlock, FilePlace, OnError,
-    Skipped,
 };
 use crate::count::Counter;
+use crate::count::skips::Skips;
 use crate::count::table::CountTable;
 use crate::error::{Error, Result};
 use crate::parallel::{self, lock};
@@ -53,8 +53,6 @@ pub struct FileProgress {
     pub chars: u64,
     /// The files that became much larger since the last call, and how large.
     pub expanded: Vec<(usize, u64)>,
-    /// The documents that were left out since the last call.
-    pub skipped: Vec<Skipped>,
 }
 
 /// A function that is told the progress of counting files; its error ends the counting.
@@ -68,8 +66,9 @@ impl Counter {
     /// is read in pieces. What cannot be read is an error, the same whatever the threads: the first
     /// one in the order of the files.
     ///
-    /// Afterwards, `reached` says where the counting ended. If `on_progress` fails, all before that
-    /// place is counted. After other errors this holds if the counter
+    /// Afterwards, `reached` says where the counting ended, and
+    /// [`take_skips`](Self::take_skips) what was left out until there. If `on_progress` fails, all
+    /// before that place is counted. After other errors this holds if the counter
     /// [takes care](Self::with_care), and [`is_whole`](Self::is_whole) is true.
     pub fn add_files(
         &mut self,
@@ -106,15 +105,21 @@ impl Counter {
         let asked = parallel::ordered(&vec![(); threads], threads, 0, |()| 0, table, run, report);
         let last = progress();
         (self.texts, self.text_bytes) = (last.texts, last.text_bytes);
+        let mut skips = std::mem::take(&mut *lock(&work.skips));
         let (position, place) = work.end();
         self.position = position;
         *reached = Reached { place, chars: last.chars };
         if let Some(failure) = lock(&work.failure).take() {
             self.is_whole &= failure.is_clean && work.turns.is_some();
             reached.place = failure.place;
+            self.skips.append(&skips);
             work.check_fields(failure.order)?;
             return Err(failure.error);
         }
+        if work.is_in_line.load(Ordering::Relaxed) {
+            skips.forget(place.file, place.row); // what goes on there leaves it out
+        }
+        self.skips.append(&skips);
         asked?;
         work.check_fields(u64::MAX)?;
         on_progress(last)
@@ -146,7 +151,9 @@ struct FileWork<'a> {
     packed: AtomicU64,
     chars: AtomicU64,
     expanded: Mutex<Vec<(usize, u64)>>,
-    skipped: Mutex<Vec<Skipped>>,
+    skips: Mutex<Skips>,
+    /// Whether the last block is a line that is too long, and the next one begins in it.
+    is_in_line: AtomicBool,
     stop: AtomicBool,
 }
 
@@ -185,7 +192,8 @@ impl<'a> FileWork<'a> {
             packed: AtomicU64::new(0),
             chars: AtomicU64::new(start.chars),
             expanded: Mutex::default(),
-            skipped: Mutex::default(),
+            skips: Mutex::default(),
+            is_in_line: AtomicBool::new(false),
             stop: AtomicBool::new(false),
         }
     }
@@ -226,6 +234,10 @@ impl<'a> FileWork<'a> {
         self.packed.store(blocks.packed(), Ordering::Relaxed);
         lock(&self.expanded).extend(blocks.take_expanded());
         let order = blocks.order();
+        if let Ok(block) = &found {
+            let is_in_line = block.as_ref().is_some_and(|block| block.start == blocks.place());
+            self.is_in_line.store(is_in_line, Ordering::Relaxed);
+        }
         drop(blocks);
         found.unwrap_or_else(|error| {
             if error != Error::Interrupted {
@@ -257,6 +269,9 @@ impl<'a> FileWork<'a> {
                 let chars = before + documents.limit(most - before);
                 self.chars.store(chars, Ordering::Relaxed);
                 is_over = chars > most;
+                if is_over {
+                    forget_behind_the_last(documents);
+                }
             }
             !is_over
         });
@@ -278,7 +293,7 @@ impl<'a> FileWork<'a> {
         let texts = documents.ends.len() - usize::from(documents.is_continued);
         self.texts.fetch_add(texts as u64, Ordering::Relaxed);
         self.text_bytes.fetch_add(documents.bytes.len() as u64, Ordering::Relaxed);
-        lock(&self.skipped).extend_from_slice(&documents.skipped);
+        lock(&self.skips).add(&documents.skipped);
         let mut fields = lock(&self.fields);
         let tally = fields.entry(block.start.file).or_default();
         tally.add(documents, block);
@@ -319,9 +334,18 @@ impl<'a> FileWork<'a> {
             packed: number(&self.packed),
             chars: number(&self.chars),
             expanded: std::mem::take(&mut lock(&self.expanded)),
-            skipped: std::mem::take(&mut lock(&self.skipped)),
         }
     }
+}
+
+/// Keep what was left out before the last document: what is behind it was not asked for.
+fn forget_behind_the_last(documents: &mut Documents) {
+    let mut end = documents.first_row + documents.ends.len() as u64;
+    documents.skipped.retain(|skip| {
+        let is_before = skip.row < end;
+        end += u64::from(is_before);
+        is_before
+    });
 }
 
 /// Lets blocks pass one after another, whatever threads have them.
@@ -646,18 +670,66 @@ mod tests {
             let mut options = options(block);
             options.documents.bounds.document_bytes = 60;
             options.documents.on_error = OnError::Skip;
-            let (mut counter, mut skipped) = (counter(threads), Vec::new());
-            let report = &mut |progress: FileProgress| {
-                skipped.extend(progress.skipped);
-                Ok(())
-            };
-            counter.add_files(&files, &mut Reached::default(), &options, report).unwrap();
-            skipped.sort_by_key(|skip| (skip.file, skip.row));
-            let places: Vec<_> = skipped.iter().map(|skip| (skip.file, skip.row)).collect();
+            let mut counter = counter(threads);
+            counter.add_files(&files, &mut Reached::default(), &options, &mut |_| Ok(())).unwrap();
+            let skips = counter.take_skips();
+            let places: Vec<_> = skips.first().iter().map(|skip| (skip.file, skip.row)).collect();
             assert_eq!(places, [(0, 1), (0, 2), (1, 0), (2, 0)]);
-            assert!(skipped[1].reason.starts_with("the line has more than the 60 bytes"));
+            assert_eq!((skips.documents(), counter.take_skips()), (4, Skips::default()));
+            assert!(skips.first()[1].reason.starts_with("the line has more than the 60 bytes"));
             let texts = ["a", "b", "d"].map(str::to_owned);
             assert_eq!(counter.finish().unwrap(), plain(&texts));
+        }
+    }
+
+    #[test]
+    fn nothing_is_left_out_behind_a_limit() {
+        let folder = Folder::new();
+        let lines = "{oops\n{\"text\":\"ab\"}\n".repeat(9) + "{oops\n";
+        let files = [folder.file("a", FileKind::Jsonl, lines.as_bytes(), Compression::None)];
+        for (threads, block) in [(1, 1), (1, 500), (3, 1), (3, 30)] {
+            for (most, skips) in [(1, 1), (2, 2), (3, 2), (15, 8), (18, 10)] {
+                let mut options = options(block);
+                options.documents.on_error = OnError::Skip;
+                options.max_chars = Some(most);
+                let mut counter = counter(threads);
+                let mut reached = Reached::default();
+                counter.add_files(&files, &mut reached, &options, &mut |_| Ok(())).unwrap();
+                assert_eq!(counter.take_skips().documents(), skips);
+            }
+        }
+    }
+
+    /// What is broken off, and goes on, leaves out what one call does.
+    #[test]
+    fn each_document_is_left_out_once() {
+        let folder = Folder::new();
+        let line = |row| match row % 4 {
+            1 => "{oops\n".to_owned(),
+            2 => format!("{{\"text\":\"{}\"}}\n", "x".repeat(100)),
+            _ => "{\"text\":\"one\"}\n".to_owned(),
+        };
+        let lines: String = (0..60).map(line).collect();
+        let files = [folder.file("a", FileKind::Jsonl, lines.as_bytes(), Compression::None)];
+        for (threads, block, is_careful) in [(1, 1, false), (3, 20, false), (3, 100, true)] {
+            let mut options = options(block);
+            options.documents.on_error = OnError::Skip;
+            options.documents.bounds.document_bytes = 60;
+            let (mut reached, mut skips, mut texts) = (Reached::default(), Skips::default(), 0);
+            for round in 0.. {
+                let counter = counter(threads);
+                let mut counter = if is_careful { counter.with_care() } else { counter };
+                let done = counter.add_files(&files, &mut reached, &options, &mut |_| {
+                    if round < 30 { Err(Error::Interrupted) } else { Ok(()) }
+                });
+                skips.append(&counter.take_skips());
+                texts += counter.texts();
+                if done.is_ok() {
+                    break;
+                }
+            }
+            let rows: Vec<_> = skips.first().iter().map(|skip| skip.row).collect();
+            assert_eq!((rows, skips.documents(), texts), (vec![1, 2, 5, 6, 9], 30, 30));
         }
     }
 

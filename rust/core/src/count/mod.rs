@@ -22,6 +22,8 @@ mod hot;
 
 mod seen;
 
+pub(crate) mod skips;
+
 mod spill;
 
 mod table;
@@ -33,6 +35,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub use counts::Counts;
 #[cfg(feature = "parquet")]
 pub(crate) use distinct_rows::DistinctRows;
+use skips::Skips;
 use table::{CountTable, Limit};
 
 use crate::error::{Error, Result};
@@ -70,6 +73,8 @@ pub struct Counter {
     is_careful: bool,
     /// Whether all of each batch was counted.
     is_whole: bool,
+    /// What was left out.
+    skips: Skips,
 }
 
 impl Counter {
@@ -84,8 +89,9 @@ impl Counter {
         let threads = threads.clamp(1, parallel::MAX_THREADS);
         memory::check(threads * CountTable::LEAST)?;
         let tables = (0..threads).map(|_| CountTable::default()).collect();
-        let (is_careful, is_whole) = (false, true);
-        Ok(Self { splitter, tables, texts: 0, text_bytes: 0, position: 0, is_careful, is_whole })
+        let (is_careful, is_whole, skips) = (false, true, Skips::default());
+        let (texts, text_bytes, position) = (0, 0, 0);
+        Ok(Self { splitter, tables, texts, text_bytes, position, is_careful, is_whole, skips })
     }
 
     /// Split all texts of a batch before any of them is counted, if the pattern may fail, so that
@@ -191,6 +197,12 @@ impl Counter {
     /// The number of bytes of text that were added.
     pub fn text_bytes(&self) -> u64 {
         self.text_bytes
+    }
+
+    /// What was left out since the last call, or the first of it.
+    #[doc(hidden)]
+    pub fn take_skips(&mut self) -> Skips {
+        std::mem::take(&mut self.skips)
     }
 
     /// Add up the tables of the threads. Fails only if there is a memory limit, and a file cannot

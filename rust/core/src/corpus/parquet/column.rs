@@ -22,7 +22,7 @@ use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader};
 use parquet::schema::types::ColumnDescriptor;
 
-use crate::corpus::documents;
+use crate::corpus::documents::{self, READ_ANYWAY};
 use crate::corpus::parquet::pages::{self, Pages};
 use crate::corpus::parquet::source::{ReadAt, TablePlace};
 use crate::error::{Error, Result};
@@ -87,6 +87,22 @@ pub(crate) struct Span {
     pub(crate) rows: Range<usize>,
     /// Why they are not read, if their page is too large to be decompressed.
     pub(crate) too_large: Option<String>,
+}
+
+/// What is wrong with a text.
+#[derive(Clone, Copy)]
+pub(crate) enum TextFlaw {
+    TooLong { bytes: usize, most: usize },
+    NotUtf8 { at: usize },
+}
+
+impl fmt::Display for TextFlaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&match *self {
+            Self::TooLong { bytes, most } => documents::too_long(bytes, most),
+            Self::NotUtf8 { at } => documents::not_utf8(at),
+        })
+    }
 }
 
 impl TextColumn {
@@ -267,24 +283,39 @@ impl TextColumn {
         range: &RowRange,
         sink: &mut dyn FnMut(&str) -> Result<()>,
     ) -> Result<()> {
-        let path = &self.files[range.file].path;
+        self.for_each_row(range, &mut |row, text| {
+            let wrong = |flaw: TextFlaw| self.wrong(range.file, row, flaw);
+            sink(self.checked(text).map_err(wrong)?)
+        })
+    }
+
+    /// Call `sink` with each row of a range, by its number in the file, and its bytes.
+    pub(crate) fn for_each_row(
+        &self,
+        range: &RowRange,
+        sink: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
+    ) -> Result<()> {
         let first = self.first_row(range.file, range.group);
         let mut reader = RowReader::open(self, range)?;
         while let Some((row, text)) = reader.next(self)? {
-            sink(self.checked(text, path, || (first + row) as u64)?)?;
+            sink((first + row) as u64, text)?;
         }
         Ok(())
     }
 
     /// The text, if it is UTF-8 and not too long.
-    fn checked<'t>(&self, text: &'t [u8], path: &Path, row: impl Fn() -> u64) -> Result<&'t str> {
-        let wrong = |reason| Error::Row { path: path.display().to_string(), row: row(), reason };
+    pub(crate) fn checked<'t>(&self, text: &'t [u8]) -> std::result::Result<&'t str, TextFlaw> {
         if text.len() > self.most_text_bytes {
-            return Err(wrong(documents::too_long(text.len(), self.most_text_bytes)));
+            return Err(TextFlaw::TooLong { bytes: text.len(), most: self.most_text_bytes });
         }
-        from_utf8(text).map_err(|error| {
-            wrong(documents::not_utf8(error.valid_up_to()) + documents::READ_ANYWAY)
-        })
+        from_utf8(text).map_err(|error| TextFlaw::NotUtf8 { at: error.valid_up_to() })
+    }
+
+    /// An error that names a row of a file.
+    pub(crate) fn wrong(&self, file: usize, row: u64, flaw: TextFlaw) -> Error {
+        let way_out = if matches!(flaw, TextFlaw::NotUtf8 { .. }) { READ_ANYWAY } else { "" };
+        let reason = flaw.to_string() + way_out;
+        Error::Row { path: self.path(file).display().to_string(), row, reason }
     }
 
     /// The path of a file.

@@ -1,0 +1,291 @@
+"""What `errors="skip"` leaves out, by whatever way the documents come."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+import re
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bytepair
+from bytepair.corpus import bounds
+from bytepair.errors import CorpusError
+from bytepair.shards import ShardOptions
+from bytepair.training import counting
+from bytepair.training.skips import SkippedWarning
+
+GOOD = ["one two three", "", "zwei é 二 zwei", "one two", "the theme of the hour"]
+LONG = "x" * 2000
+#: Longer documents cannot be read in these tests.
+MOST = 1000
+
+#: Every second document is bad: its bytes, and what is said of it.
+BAD = {b"one \xff two": "not UTF-8 at its byte 4", LONG.encode(): "1,000"}
+ROWS = [*itertools.chain(*zip(map(str.encode, GOOD), itertools.cycle(BAD), strict=False))]
+
+
+def lines(rows: list[bytes]) -> bytes:
+    """JSON lines; in place of every second one that is too long there is one that is no JSON."""
+    texts = [b'{"id": 1, "text": "' + row + b'"}\n' for row in rows]
+    texts[3] = b"{oops\n"
+    return b"".join(texts)
+
+
+def column(rows: list[bytes]) -> pa.Array:
+    return pa.array(rows, pa.binary()).view(pa.string())
+
+
+def table(rows: list[bytes]) -> pa.Table:
+    return pa.table({"text": column(rows)})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("bad")
+    (home / "a.jsonl").write_bytes(lines(ROWS))
+    (home / "a.jsonl.gz").write_bytes(gzip.compress(lines(ROWS)))
+    (home / "a.jsonl.zst").write_bytes(pa.compress(lines(ROWS), "zstd", asbytes=True))
+    pq.write_table(table(ROWS), home / "a.parquet", row_group_size=4)
+    pq.write_table(table(ROWS), home / "rare.parquet", compression="gzip")
+    (home / "a.parquet.gz").write_bytes(gzip.compress((home / "a.parquet").read_bytes()))
+    (home / "texts").mkdir()
+    for number, row in enumerate(ROWS):
+        data, ending = (gzip.compress(row), ".gz") if number % 3 == 2 else (row, "")
+        (home / "texts" / f"{number:02}.txt{ending}").write_bytes(data)
+    return home
+
+
+FILES = [
+    "a.jsonl",
+    "a.jsonl.gz",
+    "a.jsonl.zst",
+    "a.parquet",
+    "rare.parquet",
+    "a.parquet.gz",
+    "texts",
+]
+
+
+def count(source: Any, **options: Any) -> tuple[bytepair.Counts, str]:
+    """The counts of what can be read, and the one warning that says what cannot."""
+    options = {"pattern": "gpt2", "max_document_bytes": MOST, "errors": "skip", **options}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        counts = bytepair.count(source, **options)
+    assert [one.category for one in caught] == [SkippedWarning] * len(caught)
+    assert [one.filename for one in caught] == [__file__] * len(caught)
+    assert len(caught) <= 1
+    return counts, "".join(str(one.message) for one in caught)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"checkpoint": True}, {"max_chars": 10**6}, {"doc_cap": 10**6}, {"memory_limit": 1}],
+    ids=str,
+)
+@pytest.mark.parametrize("name", FILES)
+def test_what_cannot_be_read_is_left_out_and_said(
+    name: str, options: dict[str, Any], threads: int, folder: Path, tmp_path: Path
+) -> None:
+    if "checkpoint" in options:
+        options = {"checkpoint": tmp_path / "checkpoint"}
+    counts, said = count(folder / name, threads=threads, **options)
+    assert counts.items() == bytepair.count(GOOD, pattern="gpt2", threads=1).items()
+    assert said.startswith("5 documents cannot be read and not counted: ")
+    assert said.endswith("; and 2 more")
+    named = re.findall(r"([\w.]+), row (\d+): ([^;]+)", said)
+    places = [(place, int(row)) for place, row, _ in named]
+    if name == "texts":
+        assert places == [("01.txt", 0), ("03.txt", 0), ("05.txt.gz", 0)]
+    else:
+        assert places == [(name, row) for row in (1, 3, 5)]
+    assert "not UTF-8 at its byte 4" in named[0][2]
+    assert "a key is expected" in named[1][2] if "jsonl" in name else "1,000" in named[1][2]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_others_words_are_as_strict_as_before(name: str, folder: Path) -> None:
+    for errors in ("strict", "replace"):
+        with pytest.raises(CorpusError):
+            bytepair.count(folder / name, errors=errors, max_document_bytes=MOST)
+
+
+def test_the_same_is_left_out_of_a_cloud(folder: Path) -> None:
+    for name in ("a.jsonl", "a.jsonl.gz", "a.parquet", "rare.parquet"):
+        counts, said = count((folder / name).as_uri())
+        assert counts.items() == bytepair.count(GOOD, pattern="gpt2").items()
+        assert said.startswith("5 documents cannot")
+        assert f"{name}, row 1: " in said
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        column(ROWS), table(ROWS), pa.chunked_array([column(ROWS[:3]), column(ROWS[3:])]),
+        [column(ROWS[:3]), column(ROWS[3:])], table([b"\xff", *ROWS]).slice(1),
+        pa.array(ROWS, pa.large_binary()).view(pa.large_string()),
+    ],
+    ids=["array", "table", "chunks", "arrays", "slice", "large"],
+)  # fmt: skip
+@pytest.mark.parametrize("options", [{}, {"max_chars": 10**6}, {"doc_cap": 10**6}], ids=str)
+def test_arrow_data(data: Any, options: dict[str, Any]) -> None:
+    """What is in memory is never too long."""
+    counts, said = count(data, **options)
+    kept = [row.decode() for row in ROWS if b"\xff" not in row]
+    assert counts.items() == bytepair.count(kept, pattern="gpt2").items()
+    assert said.startswith("3 documents cannot be read and not counted: ")
+    assert said.count("not UTF-8 at its byte 4") == 3
+
+
+row = st.text(max_size=12).map(lambda text: text.encode(errors="replace")) | st.binary(max_size=6)
+
+
+@given(rows=st.lists(row, max_size=12), group=st.integers(1, 5), threads=st.integers(1, 3))
+def test_any_rows(
+    rows: list[bytes], group: int, threads: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Each is read by itself, as Python reads it."""
+    kept = [row.decode(errors="ignore") for row in rows]
+    kept = [text for text, row in zip(kept, rows, strict=True) if text.encode() == row]
+    wanted = bytepair.count(texts=kept, pattern="gpt2", threads=1).items()
+    file = tmp_path_factory.mktemp("rows") / "a.parquet"
+    pq.write_table(table(rows), file, row_group_size=group)
+    for source in (file, column(rows)):
+        counts, said = count(source, threads=threads)
+        assert counts.items() == wanted
+        found = re.match(r"\d+", said)
+        assert int(found[0] if found else 0) == len(rows) - len(kept)
+        if said:
+            first = min(at for at, row in enumerate(rows) if row not in map(str.encode, kept))
+            assert f"row {first}: the document is not UTF-8" in said
+
+
+def test_documents_that_only_together_are_utf8() -> None:
+    halves = [b"a\xc3", b"\xa9b", b"c"]
+    counts, said = count(column(halves))
+    assert counts.items() == [(b"c", 1)]
+    assert "row 0: the document is not UTF-8 at its byte 1" in said
+    assert "row 1: the document is not UTF-8 at its byte 0" in said
+
+
+def test_texts_have_nothing_to_leave_out() -> None:
+    """A lone surrogate is U+FFFD, whatever is to be done with what cannot be read."""
+    counts, said = count(["one", "a\ud800b"])
+    assert (counts.items(), said) == (
+        bytepair.count(["one", "a\ufffdb"], pattern="gpt2").items(),
+        "",
+    )
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet", "a.jsonl.gz"])
+@pytest.mark.parametrize("block", [1, 30, 1 << 20])
+def test_limits_end_at_the_same_document(
+    name: str, block: int, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounds, "BLOCK_BYTES", block)
+    for most in (1, 13, 14, 26, 27, 34, 100):
+        counts, said = count(folder / name, max_chars=most)
+        assert counts.items() == bytepair.count(GOOD, pattern="gpt2", max_chars=most).items()
+        chars = list(itertools.accumulate(map(len, GOOD)))
+        last = next((at for at, total in enumerate(chars) if total > most), None)
+        skipped = 5 if last is None else last
+        found = re.match(r"\d+", said)
+        assert int(found[0] if found else 0) == skipped, most
+
+
+def test_nothing_is_said_where_all_can_be_read(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(json.dumps({"text": "one"}) + "\n")
+    assert count(tmp_path / "a.jsonl")[1] == count(["one"])[1] == ""
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.zst", "a.parquet", "texts"])
+@pytest.mark.parametrize("moment", range(1, 6))
+def test_a_count_that_goes_on_says_all_that_was_left_out(
+    name: str, moment: int, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounds, "BLOCK_BYTES", 40)
+    monkeypatch.setattr(counting, "SAVE_EVERY", 0.0)
+    checkpoint = tmp_path / "checkpoint"
+    calls = itertools.count()
+
+    def stop(*_: object) -> None:
+        if next(calls) == moment:
+            raise KeyboardInterrupt
+
+    for progress in (stop, False):
+        try:
+            counts, said = count(folder / name, checkpoint=checkpoint, progress=progress)
+        except KeyboardInterrupt:
+            continue
+    assert counts.items() == bytepair.count(GOOD, pattern="gpt2").items()
+    assert said == count(folder / name)[1]
+    assert said.startswith("5 documents")
+
+
+@pytest.mark.parametrize("name", ["cut.jsonl.gz", "cut.parquet"])
+def test_damage_is_an_error_in_any_case(name: str, folder: Path, tmp_path: Path) -> None:
+    whole = (folder / name.replace("cut", "a")).read_bytes()
+    (tmp_path / name).write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(CorpusError, match=name):
+        count(tmp_path / name)
+
+
+def test_training_and_growing_skip(folder: Path) -> None:
+    file, wanted = folder / "a.jsonl", bytepair.train(GOOD, 270)
+    options: dict[str, Any] = {"errors": "skip", "max_document_bytes": MOST}
+    calls: list[tuple[Callable[[], bytepair.Tokenizer], bytepair.Tokenizer]] = [
+        (lambda: bytepair.train(file, 270, **options), wanted),
+        (lambda: bytepair.resume(bytepair.train(GOOD, 266), file, 270, **options), wanted),
+        (lambda: bytepair.extend(wanted, file, 2, **options), bytepair.extend(wanted, GOOD, 2)),
+    ]
+    for call, made in calls:
+        with pytest.warns(SkippedWarning, match="5 documents") as caught:
+            found = call()
+        assert found == made
+        assert [one.filename for one in caught] == [__file__]
+
+
+def test_the_pipeline_counts_what_it_shards(folder: Path, tmp_path: Path) -> None:
+    sharding = ShardOptions(bos=True, errors="skip", max_document_bytes=MOST)
+    training = bytepair.TrainOptions(vocab_size=270)
+    with pytest.warns(SkippedWarning, match="5 documents"):
+        made = bytepair.run_pipeline(folder / "a.jsonl", tmp_path / "out", training, sharding)
+    assert made.tokenizer == bytepair.train(GOOD, 270)
+    assert made.report
+    assert made.report.manifest.documents == len(GOOD)
+    assert [left["first"] for left in made.report.manifest.skipped] == [1, 3, 5, 7, 9]
+    assert "evaluate" in made.seconds
+
+
+@pytest.mark.parametrize("command", ["count", "train", "pipeline"])
+def test_commands_skip(command: str, folder: Path, tmp_path: Path) -> None:
+    words = [
+        command,
+        str(folder / "a.jsonl"),
+        "--errors",
+        "skip",
+        "--max-document-bytes",
+        str(MOST),
+    ]
+    words += [] if command == "count" else ["--vocab-size", "270"]
+    done = subprocess.run(
+        [sys.executable, "-m", "bytepair", *words, "-o", str(tmp_path / "out")],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    said = [line for line in done.stderr.splitlines() if "5 documents cannot be read" in line]
+    assert len(said) == 1
+    assert "row 1: the document is not UTF-8 at its byte 4" in said[0]
