@@ -151,6 +151,23 @@ def test_no_python_files_import_each_other_in_a_circle() -> None:
     assert not rust_imports.circles(found)
 
 
+#: What opens a file to read what is in it.
+OPENS = re.compile(
+    r"open_input_(?:stream|file)\(|CompressedInputStream|_core\.(?:DocumentReader|unpack)\("
+    r"|^\s*import (?:gzip|lzma|bz2)\b|ParquetFile\(|read_table\(",
+    re.M,
+)
+
+
+def test_one_file_reads_text() -> None:
+    found = {file for file in PACKAGE.rglob("*.py") if OPENS.search(file.read_text("utf-8"))}
+    assert {file.relative_to(PACKAGE).as_posix() for file in found} == {
+        "corpus/documents.py",
+        "chat/batch.py",  # conversations of parquet files, which are lists and no texts
+        "distributed/counting.py",  # counts that it wrote
+    }
+
+
 def test_no_function_has_the_name_of_a_module() -> None:
     for init in PACKAGE.rglob("__init__.py"):
         package = ".".join(["bytepair", *init.parent.relative_to(PACKAGE).parts])
