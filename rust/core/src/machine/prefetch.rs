@@ -27,7 +27,7 @@ mod tests {
     fn any_index_may_be_prefetched_and_nothing_changes() {
         for length in [0, 1, 1000] {
             let items: Vec<u64> = (0..length).collect();
-            for index in [0, 1, 999, 1000, 1 << 40, usize::MAX] {
+            for index in [0, 1, 999, 1000, usize::MAX / 3, usize::MAX] {
                 prefetch(&items, index);
             }
             assert!(items.into_iter().eq(0..length));

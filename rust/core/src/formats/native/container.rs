@@ -7,11 +7,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use memmap2::Mmap;
-
 use crate::error::{Error, Result};
 use crate::hash::probe_table::{MAX_PROBE, ProbeTable};
-use crate::machine::array::{Array, LittleEndian};
+use crate::machine::array::{Array, FileBytes, LittleEndian};
 use crate::merge::buckets::Buckets;
 
 const MAGIC: &[u8; 8] = b"BYTEPAIR";
@@ -55,15 +53,15 @@ struct Section {
 
 /// The sections of a file whose header, checksum and section table are valid.
 pub(super) struct Container {
-    /// The whole file, mapped, or copied into an anonymous map. Either way sections are aligned to
-    /// cache lines, which tables that are read one cache line at a time require.
-    map: Arc<Mmap>,
+    /// The whole file.
+    map: Arc<FileBytes>,
     sections: Vec<Section>,
 }
 
 impl Container {
     /// Check the header, the checksum and the table of sections.
-    pub(super) fn open(map: Arc<Mmap>) -> Result<Self> {
+    pub(super) fn open(map: FileBytes) -> Result<Self> {
+        let map = Arc::new(map);
         let file: &[u8] = &map;
         let fail = |at, reason: &str| Err(Error::File { at, reason: reason.to_owned() });
         if file.get(..8) != Some(&MAGIC[..]) {
@@ -109,22 +107,9 @@ impl Container {
     ///
     /// Checking a mapped file reads all of it, and every page read counts as memory of this
     /// process. Pages that are used again are read from the file again.
-    ///
-    /// # Safety
-    ///
-    /// The map must be that of a file: the contents of any other would be lost.
-    #[expect(unsafe_code, reason = "there is no other way to say that memory is not needed")]
-    pub(super) unsafe fn release(&self, kinds: &[Kind]) {
-        for range in kinds.iter().filter_map(|&kind| Some(&self.find(kind)?.range)) {
-            #[cfg(unix)]
-            // SAFETY: the map is backed by a file, as the caller guarantees, and is never written
-            // to, so discarded pages are read from the file again with the same contents.
-            let _only_advice = unsafe {
-                let advice = memmap2::UncheckedAdvice::DontNeed;
-                self.map.unchecked_advise_range(advice, range.start, range.len())
-            };
-            #[cfg(not(unix))]
-            let _kept = range;
+    pub(super) fn release(&self, kinds: &[Kind]) {
+        for section in kinds.iter().filter_map(|&kind| self.find(kind)) {
+            self.map.release(section.range.clone());
         }
     }
 

@@ -23,14 +23,11 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
-use std::sync::Arc;
-
-use memmap2::{Mmap, MmapMut};
 
 use crate::encode::split_points::SplitPoints;
 use crate::error::{Error, Result};
 use crate::formats::whole_file;
-use crate::machine::array::Array;
+use crate::machine::array::{Array, FileBytes};
 use crate::memory;
 use crate::merge::build;
 use crate::merge::pair_table::{PairArrays, PairTable};
@@ -104,7 +101,7 @@ impl Tokenizer {
     /// Fails with [`Error::File`] if the bytes break the format, and with the error of the broken
     /// rule if the contents are not a valid tokenizer.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        tokenizer(&Container::open(copied(bytes)?)?, Tables::With)
+        tokenizer(&Container::open(FileBytes::copy(bytes)?)?, Tables::With)
     }
 
     /// Load a tokenizer from a file, which is read completely. Fails as
@@ -129,11 +126,13 @@ impl Tokenizer {
     #[expect(unsafe_code, reason = "a mapped file can change while it is read")]
     pub unsafe fn map(file: &File) -> Result<Self> {
         // SAFETY: the caller guarantees that the file does not change.
-        let map = unsafe { Mmap::map(file) }.map_err(|error| unmapped(&error))?;
-        let container = Container::open(Arc::new(map))?;
+        let bytes = unsafe { FileBytes::map(file) }.map_err(|error| Error::File {
+            at: 0,
+            reason: format!("it cannot be mapped into memory: {error}"),
+        })?;
+        let container = Container::open(bytes)?;
         let tokenizer = tokenizer(&container, Tables::With);
-        // SAFETY: the map is that of a file.
-        unsafe { container.release(&SELDOM_READ) };
+        container.release(&SELDOM_READ);
         tokenizer
     }
 
@@ -173,18 +172,6 @@ impl Tokenizer {
 /// resident after the check, so that the first text does not wait for page faults.
 const SELDOM_READ: [Kind; 3] = [Kind::Merges, Kind::Marks, Kind::SplitPoints];
 
-fn unmapped(error: &std::io::Error) -> Error {
-    Error::File { at: 0, reason: format!("it cannot be mapped into memory: {error}") }
-}
-
-/// A copy of bytes in an anonymous map, aligned to a page as a mapped file is.
-fn copied(bytes: &[u8]) -> Result<Arc<Mmap>> {
-    // An empty map is an error of the system; one byte is rejected as a file like none.
-    let mut map = MmapMut::map_anon(bytes.len().max(1)).map_err(|error| unmapped(&error))?;
-    map[..bytes.len()].copy_from_slice(bytes);
-    map.make_read_only().map(Arc::new).map_err(|error| unmapped(&error))
-}
-
 /// Sections that can be rebuilt from the others.
 const TABLES: [Kind; 6] =
     [Kind::Index, Kind::Pairs, Kind::PairsOfBytes, Kind::MergedIds, Kind::Marks, Kind::SplitPoints];
@@ -194,10 +181,10 @@ const TABLES: [Kind; 6] =
 /// Fails as [`Tokenizer::from_bytes`] does, and with [`Error::File`] at the first table that
 /// differs.
 pub fn verify(bytes: &[u8]) -> Result<()> {
-    let container = Container::open(copied(bytes)?)?;
+    let container = Container::open(FileBytes::copy(bytes)?)?;
     let plain = tokenizer(&container, Tables::Without)?;
     let made = write_sections(&plain, true)?;
-    let made = Container::open(copied(&made)?)?;
+    let made = Container::open(FileBytes::copy(&made)?)?;
     for kind in TABLES.into_iter().filter(|&kind| container.has(kind)) {
         if !container.same(&made, kind) {
             let reason = "the table does not follow from the tokens and merges of the file";

@@ -5,7 +5,10 @@
 //! sets three bits. If many characters are not ASCII, AVX-512 looks up neighbours in Unicode
 //! together.
 
-#![expect(unsafe_code, reason = "vector instructions")]
+#![cfg_attr(
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    expect(unsafe_code, reason = "vector instructions")
+)]
 #![expect(clippy::inline_always, reason = "it must be compiled for the instructions of the caller")]
 
 use crate::machine::simd::Portable;
