@@ -35,6 +35,9 @@ _TEXT: Final = re.compile(r"(LICEN[CS]E|COPYING|COPYRIGHT|NOTICE|UNLICENSE)([-.]
 #: What the name of a file says its licence is.
 _NAMED: Final = {"APACHE": "Apache-2.0", "MIT": "MIT", "ZLIB": "Zlib", "BSD": "BSD-2-Clause"}
 
+#: Packages without a text, and the one of the same authors, repository and licence that has it.
+WITH: Final = {"alloc-stdlib": "alloc-no-stdlib"}
+
 HEAD: Final = """\
 What is linked into the wheels of bytepair, and the licence of each. The crate has none of this in
 its package: cargo brings it. Made by `make licences`.
@@ -118,6 +121,10 @@ def page() -> str:
             users = by_text.setdefault(text, [])
             if package["name"] not in users:
                 users.append(package["name"])
+    for name, other in WITH.items():
+        for users in by_text.values():
+            if other in users and names.get(name) == names[other]:
+                users.append(name)
     missing = set(names) - {name for users in by_text.values() for name in users}
     assert not missing, f"no text of a licence comes with {', '.join(sorted(missing))}"
     parts = [HEAD, "\n".join(f"{name}: {licence}" for name, licence in names.items()) + "\n"]
