@@ -136,6 +136,17 @@ def test_names_of_files_mean_the_same_to_what_reads_files(
         read(pa.array(TEXTS), tmp_path / "wrong")
 
 
+def test_files_of_conversations_are_named_as_others_are(tmp_path: Path) -> None:
+    talk = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]
+    file, tok = tmp_path / "a.jsonl", small()
+    file.write_text(json.dumps(talk) + "\n")
+    (wanted, _) = tok.render_conversation(talk)
+    for source in (file, str(file), file.as_uri(), f"{tmp_path}/*.jsonl", tmp_path):
+        assert tok.render_batch(source).input_ids.tolist() == wanted
+    with pytest.raises(CorpusError, match=r"there is no file or folder '/data/typo\.jsonl'"):
+        tok.render_batch("/data/typo.jsonl")
+
+
 def test_bytes_that_are_not_utf8_are_replaced_wherever_files_are(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"one \xff two")
     wanted = bytepair.count(["one \ufffd two"])
