@@ -153,6 +153,9 @@ def test_commands(folder: Path) -> None:
     assert bytepair.load(folder / "of-parquet") == bytepair.train(TEXTS, 300)
     shown = cli("encode a.txt -t of-text", folder)
     assert [int(id) for id in re.findall(r"\d+", shown)][:5]
+    (folder / "a.jsonl").write_text('{"text": "one"}\n{"text": "two"}\n')
+    shown = cli("encode a.jsonl a.parquet -t of-text", folder)
+    assert len(shown.splitlines()) == 2 + len(TEXTS)
 
 
 #: What needs each extra.

@@ -13,7 +13,10 @@ import click
 
 import bytepair
 from bytepair.cli import option
+from bytepair.corpus.column import strings
 from bytepair.corpus.kinds import is_plain_text, kind_of
+from bytepair.corpus.read import read_batches
+from bytepair.corpus.source import resolve
 
 PIECE_BYTES: Final = 1 << 20
 
@@ -109,8 +112,9 @@ def _sources(
             with path.open("rb") as file:
                 yield _pieces(file, str(path))
         else:
-            found = bytepair.read_documents([path], column, max_document_bytes=max_document_bytes)
-            batches = (batch.column(0).to_pylist() for batch in found)
+            files = resolve(files=[path])
+            found = read_batches(files, column=column, max_document_bytes=max_document_bytes)
+            batches = map(strings, found)
             is_text = kind_of(path) == "text"
             yield chain.from_iterable(batches) if is_text else Documents(batches)
 
