@@ -112,8 +112,8 @@ def _sources(
             with path.open("rb") as file:
                 yield _pieces(file, str(path))
         else:
-            files = resolve(files=[path])
-            found = read_batches(files, column=column, max_document_bytes=max_document_bytes)
+            source = resolve(files=[path])
+            found = read_batches(source, column=column, max_document_bytes=max_document_bytes)
             batches = map(strings, found)
             is_text = kind_of(path) == "text"
             yield chain.from_iterable(batches) if is_text else Documents(batches)
