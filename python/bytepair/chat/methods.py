@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any, Literal
 from bytepair import _core
 from bytepair.chat.parser import Parser
 from bytepair.chat.renderer import nothing_to_learn, role_of, writer
-from bytepair.chat.segments import Conversation, OnUntrained, Segments, Truncate, messages_of
+from bytepair.chat.segments import (
+    Conversation,
+    OnUntrained,
+    Origin,
+    Segments,
+    Truncate,
+    items_of,
+    messages_of,
+)
 from bytepair.chat.template import NANOCHAT, Template
 from bytepair.errors import ConversationError
 
@@ -103,6 +111,44 @@ class ChatMethods(_core.Tokenizer):
         write.write({**fields, "messages": messages}, out)
         write.prime(out)
         ids, _, _ = out.encode(self, join=write.join, max_tokens=None, truncate="tokens", threads=1)
+        return list(ids.tolist())
+
+    def encode_segments(
+        self, segments: Iterable[tuple[str, Origin]], *, join: bool = False
+    ) -> list[int]:
+        """Encode text that anybody wrote beside special tokens that the program chooses.
+
+        No untrusted text becomes the id of a special token, whatever the text and the vocabulary:
+        not where it holds the name of one, not where a name is spread over several segments, and
+        not in a tokenizer from Hugging Face, whose added tokens, special there or not, are all
+        special tokens here.
+
+        Args:
+            segments: pairs of a text and its origin: `(text, "untrusted")` is encoded as `encode`
+                does, `(name, "control")` is the id of the special token with that name.
+            join: whether untrusted texts that touch are encoded as one text, as in a string that is
+                put together first. If not, no token covers parts of two segments.
+
+        Returns:
+            The ids of all segments in order.
+
+        Raises:
+            SpecialTokenError: if a control segment is not the name of one special token.
+            TypeError: if a segment is no pair, or its text no `str`.
+            ValueError: if an origin is neither "untrusted" nor "control".
+
+        Example:
+            >>> import bytepair
+            >>> tok = bytepair.train(["hi yo"], vocab_size=265)
+            >>> ids = tok.encode_segments(
+            ...     [("<|user_start|>", "control"), ("<|bos|>", "untrusted")]
+            ... )
+            >>> ids[0] == tok.special_tokens["<|user_start|>"], tok.special_tokens["<|bos|>"] in ids
+            (True, False)
+        """
+        items = items_of(segments, self.special_tokens)
+        out = Segments([*items], bytearray(len(items)), [len(items)])
+        ids, _, _ = out.encode(self, join=join, max_tokens=None, truncate="tokens", threads=1)
         return list(ids.tolist())
 
     def render_batch(

@@ -7,12 +7,12 @@ ordinary text. That is why no text can become a special token, whatever it holds
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from bytepair import _core
-from bytepair.errors import ConversationError
+from bytepair.errors import ConversationError, SpecialTokenError
 
 #: A mapping with a list of messages under "messages", or that list.
 Conversation: TypeAlias = "Mapping[str, Any] | Sequence[Mapping[str, Any]]"
@@ -22,6 +22,10 @@ Truncate: TypeAlias = Literal["tokens", "messages"]
 
 #: What happens to a conversation whose mask is all 0 or all 1.
 OnUntrained: TypeAlias = Literal["error", "keep"]
+
+#: Who a segment of `Tokenizer.encode_segments` comes from: a text that may hold anything, or the
+#: program, which names one special token.
+Origin: TypeAlias = Literal["untrusted", "control"]
 
 
 @dataclass(slots=True)
@@ -62,6 +66,42 @@ class Segments:
             whole_messages=truncate == "messages",
             threads=threads,
         )
+
+
+def items_of(segments: Iterable[tuple[str, Origin]], special: Mapping[str, int]) -> list[str | int]:
+    """Texts as they are and names of special tokens as ids, for segments with their origin.
+
+    Only a name that the caller marks as control becomes an id.
+
+    Example:
+        >>> items_of([("<|end|>", "untrusted"), ("<|end|>", "control")], {"<|end|>": 7})
+        ['<|end|>', 7]
+    """
+    items: list[str | int] = []
+    for number, segment in enumerate(segments):
+        if not isinstance(segment, tuple | list) or len(segment) != 2:
+            raise TypeError(
+                f'segment {number} is {segment!r}; it must be (text, "untrusted") or '
+                '(name, "control")'
+            )
+        text, origin = segment
+        if not isinstance(text, str):
+            raise TypeError(f"the text of segment {number} is {type(text).__name__}, not str")
+        if origin == "untrusted":
+            items.append(text)
+        elif origin != "control":
+            raise ValueError(
+                f'the origin of segment {number} is {origin!r}; it must be "untrusted" or "control"'
+            )
+        elif text in special:
+            items.append(special[text])
+        else:
+            raise SpecialTokenError(
+                f"segment {number} is control and must be one special token, but {text!r} is none; "
+                f"the tokenizer has {' '.join(special) or 'none'}; pass text around special "
+                'tokens as segments of its own, "untrusted"'
+            )
+    return items
 
 
 def messages_of(conversation: Conversation) -> list[Any]:
