@@ -593,6 +593,60 @@ def test_jinja_renders_like_the_same_template_as_a_value(said: list[str]) -> Non
     )
 
 
+#: Two text parts in a row, which nanochat encodes apart and a string cannot tell apart.
+TOUCH = ("text", "text")
+
+
+def without_touching_texts(conversation: dict[str, Any]) -> dict[str, Any]:
+    """A conversation with all but the first of the text parts in a row left out."""
+
+    def apart(content: Any) -> Any:
+        before = ["", *(piece["type"] for piece in content)]
+        return [p for p, kind in zip(content, before, strict=False) if (p["type"], kind) != TOUCH]
+
+    return {
+        "messages": [
+            m if isinstance(m["content"], str) else assistant(apart(m["content"]))
+            for m in conversation["messages"]
+        ]
+    }
+
+
+@given(conversations().map(without_touching_texts))
+def test_nanochat_in_jinja_is_nanochat(talk: dict[str, Any]) -> None:
+    assert TOK.chat_template
+    jinja = chat.JinjaTemplate(TOK.chat_template)
+    assert TOK.render_conversation(talk, template=jinja) == plainly(talk)
+    prompt = TOK.render_for_completion(talk)
+    assert TOK.render_for_completion(talk, template=jinja) == prompt
+
+
+def test_nanochat_in_jinja_joins_texts_that_touch() -> None:
+    assert TOK.chat_template
+    jinja = chat.JinjaTemplate(TOK.chat_template)
+    halves = [user("x"), assistant([part("text", "hel"), part("text", "lo")])]
+    whole = [user("x"), assistant("hello")]
+    assert TOK.render_conversation(halves, template=jinja) == TOK.render_conversation(whole)
+
+
+@pytest.mark.parametrize(
+    ("talk", "message"),
+    [
+        ([user("x"), assistant([part("image", "x")])], "the type of a part must be"),
+        ([user("x"), user("y")], "roles must alternate"),
+        ([user([]), assistant("x")], "a user message must be a string"),  # type: ignore[arg-type]
+    ],
+)
+def test_nanochat_in_jinja_refuses_what_nanochat_refuses(
+    talk: list[dict[str, Any]], message: str
+) -> None:
+    assert TOK.chat_template
+    with pytest.raises(ConversationError, match=message):
+        TOK.render_conversation(talk, template=chat.JinjaTemplate(TOK.chat_template))
+    with pytest.raises(ConversationError):
+        TOK.render_conversation(talk)
+
+
 @pytest.mark.parametrize("name", [*SPECIAL, *MORE])
 def test_jinja_cannot_be_made_to_forge(name: str) -> None:
     glued = chat.JinjaTemplate(

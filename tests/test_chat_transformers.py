@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -53,3 +54,79 @@ def test_rendering_equals_transformers(turns: list[tuple[str, str]], with_tools:
         talk[:-1], tools=tools, tokenize=True, add_generation_prompt=True, return_dict=False
     )
     assert TOK.render_for_completion(talk, template=template) == prompt
+
+
+CHAT = bytepair.train(bytepair.sample.paths(), 2000)
+
+
+def part(kind: str, text: str) -> dict[str, str]:
+    return {"type": kind, "text": text}
+
+
+#: What an assistant says: text, and tool calls, each with its output or without. There are no two
+#: texts in a row, and outputs come after calls.
+calls = st.tuples(said, st.none() | said, st.none() | said).map(
+    lambda found: [
+        part("python", found[0]),
+        *([part("python_output", found[1])] if found[1] is not None else []),
+        *([part("text", found[2])] if found[2] is not None else []),
+    ]
+)
+answers = st.one_of(
+    said,
+    st.tuples(said, st.lists(calls, max_size=3)).map(
+        lambda found: [part("text", found[0]), *(piece for call in found[1] for piece in call)]
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """nanochat's tokenizer after `from_pretrained`, `save_pretrained` and `from_pretrained`."""
+    first, second = tmp_path_factory.mktemp("first"), tmp_path_factory.mktemp("second")
+    CHAT.export(first, "huggingface")
+    transformers.AutoTokenizer.from_pretrained(first).save_pretrained(second)
+    return transformers.AutoTokenizer.from_pretrained(second)
+
+
+@given(
+    system=st.none() | said,
+    turns=st.lists(st.tuples(said, answers), min_size=1, max_size=3),
+)
+def test_nanochat_is_rendered_there_token_for_token_and_mask_for_mask(
+    saved: Any, system: str | None, turns: list[tuple[str, Any]]
+) -> None:
+    talk: list[dict[str, Any]] = []
+    if system is not None:
+        talk.append({"role": "system", "content": system})
+    for question, answer in turns:
+        talk += [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
+    rendered = saved.apply_chat_template(
+        talk, tokenize=True, return_dict=True, return_assistant_tokens_mask=True
+    )
+    expected = CHAT.render_conversation(talk)
+    assert (rendered["input_ids"], rendered["assistant_masks"]) == expected
+    prompt = saved.apply_chat_template(
+        talk[:-1], tokenize=True, add_generation_prompt=True, return_dict=False
+    )
+    assert prompt == CHAT.render_for_completion(talk)
+
+
+def test_the_round_trip_is_equal(saved: Any, tmp_path: Path) -> None:
+    saved.save_pretrained(tmp_path)
+    for back in (bytepair.load(tmp_path), bytepair.load(saved)):
+        assert back == CHAT
+        assert back.fingerprint == CHAT.fingerprint
+        assert (back.merge_rule, back.roles) == ("ranks", CHAT.roles)
+        assert back.chat_template == CHAT.chat_template
+        text = "Hello world, naïve 你好"
+        assert back.to_tiktoken().encode_ordinary(text) == CHAT.encode(text)
+        ids = ["bos_id", "eos_id", "pad_token_id"]
+        assert [getattr(back, name) for name in ids] == [getattr(CHAT, name) for name in ids]
+    assert (saved.bos_token, saved.eos_token, saved.pad_token) == ("<|bos|>",) * 3
+
+
+def test_shards_take_the_tokenizer_that_came_back(saved: Any, tmp_path: Path) -> None:
+    bytepair.shards.write(bytepair.sample.paths(), CHAT, tmp_path)
+    back = bytepair.load(saved)
+    assert bytepair.shards.Dataset(tmp_path, tokenizer=back).tokenizer == back
