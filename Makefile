@@ -28,7 +28,7 @@ INSTALLED := target/installed/$(SCRIPTS)
 TOOLS := PATH="$(CURDIR)/$(RELEASE):$$PATH" CARGO_TARGET_DIR="$(CURDIR)/target/cross"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-python test-rust docs-test architecture lint format-check clippy rustdoc ruff mypy stubtest \
+.PHONY: help setup run test test-python test-rust test-bare docs-test architecture lint format-check clippy rustdoc ruff mypy stubtest \
 	spelling format check docs docs-cli bench fuzz clean licences source sdist wheel wheels wheel-installed smoke sdist-test \
 	rust-targets cross test-cross test-wasm workflows deny container release-notes publish-crate
 
@@ -64,6 +64,11 @@ test-rust: ## the tests of the Rust core, with its doc examples
 
 test-python: setup ## the tests of the Python package, with the examples of its documentation
 	$(BIN)/python -m pytest
+
+test-bare: .venv/built ## the Python tests with numpy, click and rich alone; those that need more are skipped
+	$(PYTHON) -m venv target/bare
+	target/bare/bin/python -m pip install --quiet --disable-pip-version-check numpy click rich pytest pytest-timeout hypothesis
+	PYTHONPATH=python target/bare/bin/python -m pytest
 
 docs-test: setup ## the examples of the documentation and of docstrings, alone
 	cargo test --locked --quiet -p bytepair --doc

@@ -1,26 +1,89 @@
-"""What several tests need: shared data, the vocabularies there, and tiktoken's view of them."""
+"""What several tests need: shared data, the vocabularies there, and tiktoken's view of them.
+
+A file of tests that imports a package which is not installed is skipped, and so is a test that
+comes to need one; both say so.
+"""
 
 from __future__ import annotations
 
+import ast
 import base64
 import os
+import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow.parquet as pq
 import pytest
-import tiktoken
 from hypothesis import settings
 
 import bytepair
+
+if TYPE_CHECKING:
+    import tiktoken
 
 settings.register_profile("default", deadline=None, derandomize=True, max_examples=200)
 settings.load_profile("default")
 
 #: The rank files and the name of the pattern of each.
 VOCABULARIES = {"gpt2": "gpt2", "cl100k_base": "gpt4", "o200k_base": "gpt4o", "qwen3": "qwen2"}
+
+
+class TestFile(pytest.Module):
+    """A file of tests."""
+
+    def collect(self) -> Any:
+        """Its tests, unless a package is missing."""
+        if missing := missing_packages(self.path):
+            pytest.skip(f"needs {' and '.join(sorted(missing))}", allow_module_level=True)
+        return super().collect()
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module:
+    """Have pytest collect files as `TestFile`."""
+    return TestFile.from_parent(parent, path=module_path)
+
+
+def missing_packages(file: Path) -> set[str]:
+    """The packages that a file, or one of those beside it, imports and that are not installed."""
+    missing = set()
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom):
+            names = [node.module or ""]
+        for name in {name.partition(".")[0] for name in names}:
+            beside = file.with_name(f"{name}.py")
+            if beside.is_file():
+                missing |= missing_packages(beside)
+            elif find_spec(name) is None:
+                missing.add(name)
+    return missing
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Any:
+    """Skip tests whose fixtures need a package that is missing."""
+    return (yield from skipped_without_packages())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Any:
+    """Skip tests that need a package that is missing."""
+    return (yield from skipped_without_packages())
+
+
+def skipped_without_packages() -> Generator[None, Any, Any]:
+    try:
+        return (yield)
+    except Exception as error:
+        names = re.findall(r"needs the package (\w+)", str(error))
+        names += [error.name] if isinstance(error, ImportError) and error.name else []
+        missing = [name for name in names if find_spec(name.partition(".")[0]) is None]
+        if missing:
+            pytest.skip(f"needs {missing[0]}")
+        raise
 
 
 @pytest.fixture(scope="session")
@@ -36,6 +99,7 @@ def shared() -> Path:
 @pytest.fixture(scope="session")
 def documents(shared: Path) -> Callable[[str], list[str]]:
     """The documents of a folder of parquet files."""
+    pq = pytest.importorskip("pyarrow.parquet")
 
     def read(name: str) -> list[str]:
         files = sorted((shared / name).glob("*.parquet"))
@@ -49,6 +113,7 @@ def pair(
     request: pytest.FixtureRequest, shared: Path
 ) -> tuple[bytepair.Tokenizer, tiktoken.Encoding]:
     """A published vocabulary in bytepair and in tiktoken."""
+    tiktoken = pytest.importorskip("tiktoken")
     name: str = request.param
     lines = (shared / "vocabularies" / f"{name}.tiktoken").read_bytes().splitlines()
     ranks = {base64.b64decode(token): int(rank) for token, rank in map(bytes.split, lines)}

@@ -416,6 +416,7 @@ def test_sources(tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "talks.parquet")
     for source in ("bare.jsonl", "bare.jsonl.gz", "named.jsonl", "other.jsonl", "talks.parquet"):
         assert rows(TOK.render_batch(tmp_path / source)) == expected
+    assert rows(TOK.render_batch([tmp_path / "bare.jsonl"])) == expected
     for arrow in (table, table["messages"], table["messages"].chunk(0), table.to_batches()[0]):
         assert rows(TOK.render_batch(arrow)) == expected
 

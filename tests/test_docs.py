@@ -53,8 +53,11 @@ COMMANDS = [
 
 @pytest.mark.parametrize("name", ["bytepair", *MODULES])
 def test_examples_in_docstrings(name: str) -> None:
-    result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
-    assert result.failed == 0
+    module = importlib.import_module(name)
+    try:
+        doctest.testmod(module, optionflags=doctest.ELLIPSIS, raise_on_error=True)
+    except doctest.UnexpectedException as error:
+        raise error.exc_info[1] from error
 
 
 def test_examples_in_the_docstrings_of_rust() -> None:

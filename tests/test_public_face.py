@@ -244,6 +244,7 @@ def test_a_wrong_type_says_what_to_do(call: Callable[[Any], Any], message: str) 
 
 
 def test_the_faces_are_there_without_an_import_of_their_own() -> None:
+    pytest.importorskip("tiktoken")
     code = "import bytepair; bytepair.compat.nanochat; bytepair.compat.rustbpe.Tokenizer"
     subprocess.run([sys.executable, "-c", code], check=True)
 

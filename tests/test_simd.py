@@ -122,6 +122,7 @@ def test_any_text(workers: dict[str, Worker], files: list[str], text: str) -> No
 def test_all_shared_text(
     workers: dict[str, Worker], shared: Path, tmp_path: Path, name: str
 ) -> None:
+    pytest.importorskip("pyarrow")
     rank_file = shared / "vocabularies" / f"{name}.tiktoken"
     tok = bytepair.load(rank_file, pattern=VOCABULARIES[name])
     path = tmp_path / "tokenizer.bytepair"

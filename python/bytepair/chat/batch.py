@@ -197,7 +197,8 @@ def read(source: ConversationSource) -> Iterator[Conversation]:
         ConversationError: if a file or a table does not hold conversations; it names the place.
         CorpusError: if a file cannot be read.
     """
-    if isinstance(source, str | os.PathLike):
+    paths = isinstance(source, list | tuple) and bool(source) and isinstance(source[0], os.PathLike)
+    if paths or isinstance(source, str | os.PathLike):
         return itertools.chain.from_iterable(map(_read_file, files_of(source)))
     if any(hasattr(source, f"__arrow_c_{kind}__") for kind in ("array", "stream")):
         return _read_arrow(source, "the Arrow data")
