@@ -182,7 +182,7 @@ cross: $(RELEASE) rust-targets ## do the core and the binding compile for the ot
 
 test-cross: $(RELEASE) rust-targets ## the tests of the Rust core with musl, and for aarch64 under qemu (QEMU)
 	$(TOOLS) cargo-zigbuild test --locked --quiet -p bytepair --lib --tests --target x86_64-unknown-linux-musl
-	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_RUNNER="$(QEMU)" $(TOOLS) \
+	PROPTEST_CASES=16 CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_RUNNER="$(QEMU)" $(TOOLS) \
 		cargo-zigbuild test --locked --quiet -p bytepair --lib --tests --target aarch64-unknown-linux-musl
 
 test-wasm: $(RELEASE) ## the tests of the Rust core as WebAssembly, without parquet and zstd
