@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import unicodedata
 from collections.abc import Callable
@@ -17,10 +18,17 @@ import bytepair
 from bytepair import reference
 from bytepair.errors import FormatError, UnsupportedError
 from bytepair.formats import huggingface
-from bytepair.formats.charmap import to_bytes
+from bytepair.formats.charmap import to_bytes, to_characters
 from bytepair.formats.llamacpp import _STEPS as STEPS
 from bytepair.formats.oniguruma import from_oniguruma, to_oniguruma
-from bytepair.formats.parts import THEN, Asked
+from bytepair.formats.parts import (
+    THEN,
+    Asked,
+    Parts,
+    all_pairs,
+    is_rule_of_ranks,
+    pairs_of_ranks,
+)
 from bytepair.formats.pretokenizers import pattern_of
 from formats import json_of, small
 from texts import hard_text
@@ -225,12 +233,17 @@ def test_one_pair_a_token_gives_the_ids_of_ranks() -> None:
     check()
 
 
-def test_a_rule_of_merges_that_could_be_that_of_ranks_comes_back() -> None:
-    tok = odd_ranks()
-    listed = bytepair.Tokenizer.from_merges(
-        tok.mergeable_ranks(), tok.merges(), pattern="llama3", ignore_merges=True
-    )
-    assert load(json_of(listed)) == listed != tok
+@pytest.mark.parametrize("ignore_merges", [False, True])
+def test_a_rule_of_merges_that_could_be_that_of_ranks_comes_back(ignore_merges: bool) -> None:
+    for tok in (odd_ranks(), TOK):
+        listed = bytepair.Tokenizer.from_merges(
+            tok.mergeable_ranks(),
+            tok.merges(),
+            pattern=tok.pattern,
+            special_tokens=tok.special_tokens,
+            ignore_merges=ignore_merges,
+        )
+        assert load(json_of(listed)) == listed != tok
 
 
 @pytest.mark.parametrize("quick", [True, False])
@@ -253,7 +266,63 @@ def test_lists_that_are_the_rule_of_ranks(quick: bool) -> None:
         model["merges"] = merges
         assert rule() == expected, merges
     model.update(merges=needed, ignore_merges=False)
-    assert rule() == "merges"
+    assert rule() == "merges"  # no merge makes some tokens
+    document = json_of(TOK)
+    model = document["model"]
+    del model["bytepair"]
+    needed = model["merges"]
+    for ignore_merges in (True, False):
+        for merges, expected in (
+            (needed, "ranks"),
+            (
+                [list(map(to_characters, pair)) for pair in all_pairs(TOK.mergeable_ranks())],
+                "ranks",
+            ),
+            (needed[:-1], "merges"),
+            ([needed[-1], *needed[:-1]], "merges"),
+        ):
+            model.update(merges=merges, ignore_merges=ignore_merges)
+            assert rule() == expected
+
+
+LETTERS = [bytes(text) for n in range(1, 8) for text in itertools.product(b"ab", repeat=n)]
+TOKENS = [text for text in LETTERS if 2 <= len(text) <= 4]
+
+
+@given(
+    st.lists(st.sampled_from(TOKENS), unique=True, max_size=10),
+    st.sampled_from(["all", "one", "swapped", "dropped", "shuffled", "one shuffled"]),
+    st.booleans(),
+    st.randoms(use_true_random=False),
+)
+def test_only_lists_that_give_the_ids_of_ranks_are_taken_for_them(
+    longer: list[bytes], kind: str, ignore_merges: bool, rng: Any
+) -> None:
+    """All texts of up to seven letters, by brute force, on vocabularies and lists by chance."""
+    shuffled = [b"a", b"b", *longer]
+    rng.shuffle(shuffled)
+    tokens = {token: id for id, token in enumerate(shuffled)}
+    needed = pairs_of_ranks(tokens)
+    merges = list(needed if "one" in kind else all_pairs(tokens))
+    if kind == "swapped" and len(merges) > 1:
+        at = rng.randrange(len(merges) - 1)
+        merges[at : at + 2] = merges[at + 1], merges[at]
+    elif kind == "dropped" and merges:
+        del merges[rng.randrange(len(merges))]
+    elif "shuffled" in kind:
+        rng.shuffle(merges)
+    taken = is_rule_of_ranks(tokens, merges, ignore_merges)
+    model = Parts(tokens, r"(?s:.+)", {}, merges, ignore_merges, {}, True).model()
+    tok = bytepair.Tokenizer(model)
+    assert (tok.merge_rule == "ranks") is taken
+    same = True
+    for text in LETTERS:
+        ids = reference.encode_merges(text, tokens, merges, ignore_merges)
+        assert tok.encode(text.decode()) == ids
+        same = same and ids == reference.encode(text, tokens)
+    assert same or not taken
+    if kind in ("all", "one"):
+        assert taken is (ignore_merges or len(needed) == len(longer))
 
 
 def test_a_merge_that_looks_like_a_comment_is_written_as_a_pair() -> None:

@@ -150,7 +150,7 @@ def _parts(values: dict[str, Any], asked: Asked) -> Parts:
     pairs = [read_pair(line.split(" "), f"{place}[{n}]") for n, line in lines]
     merges = check_merges(pairs, tokens, place)
     notes = _notes(values, names, kinds, special)
-    if values.get(_RULE_KEY) == "ranks" and is_rule_of_ranks(tokens, merges):
+    if values.get(_RULE_KEY) == "ranks" and is_rule_of_ranks(tokens, merges, True):
         return Parts(tokens, pattern, special, notes=notes)
     return Parts(tokens, pattern, special, merges, ignore, notes)
 

@@ -52,7 +52,8 @@ def read(path: Path, asked: Asked) -> Parts:
     ordinary = {name: id for name, id in ids.items() if name not in special}
     tokens = read_vocabulary(ordinary, VOCABULARY, asked)
     pattern = asked.pattern or _core.PATTERNS["gpt2"]
-    return Parts(tokens, pattern, special, check_merges(merges, tokens, MERGES))
+    checked = check_merges(merges, tokens, MERGES)
+    return Parts(tokens, pattern, special, checked, may_be_ranks=True)
 
 
 def _special(

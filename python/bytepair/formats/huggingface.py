@@ -26,9 +26,16 @@ text:
 3. So the neighbours that the rule of ranks chooses from are, at each step, those that the list has,
    in the same order. Both rules make the same merge.
 
-By 2, other pairs that make a token never occur. So a list that has the listed pairs in this order,
-in a file that lets whole pretokens win (`ignore_merges`), is read as the rule of ranks, whoever
-wrote it; unless it is our own file of a tokenizer with the rule of merges, which the file says.
+By 2, other pairs that make a token never occur. So a list that has the listed pairs in this order
+merges what the rule of ranks merges, whatever other pairs it has. The rule of ranks also turns a
+pretoken that is a token into that token, as `ignore_merges` does. Without `ignore_merges` merging
+does the same, if every token of two or more bytes has a listed pair: by 1 the bytes of the token,
+merged alone, come down to the pair, and then to the token.
+
+A list for which both hold is read as the rule of ranks, whoever wrote it: all pairs of every token
+(as `transformers` converts tiktoken's files), one pair for each token (GPT-2, Qwen), and our own
+files after another program saved them. Only our own file of a tokenizer with the rule of merges
+says so and is read as that rule.
 """
 
 from __future__ import annotations
@@ -109,7 +116,7 @@ def _parse(data: bytes, asked: Asked, quick: bool) -> Parts:
     if not complete:
         _check_unknown(model)
     ignore = typed(model.get("ignore_merges", False), bool, "model.ignore_merges")
-    may_be_ranks = ignore and _said(model, "merge_rule") != "merges"
+    may_be_ranks = _said(model, "merge_rule") != "merges"
     form = _form(document.get("normalizer"), added, asked)
     rule = _own_pattern(model, document) or pattern_of(
         document.get("pre_tokenizer"), "pre_tokenizer"
@@ -316,11 +323,11 @@ def _model(tokenizer: _core.Tokenizer) -> dict[str, Any]:
         "byte_fallback": False,
         "ignore_merges": by_rank or tokenizer.ignore_merges,
     }
-    said: dict[str, str] = {"merge_rule": tokenizer.merge_rule} if model["ignore_merges"] else {}
+    said: dict[str, str] = {"merge_rule": tokenizer.merge_rule}
     pattern = marks(tokenizer.pattern).rest
     if THEN in pattern and not _noted_steps(tokenizer):
         said["pattern"] = pattern
-    return model | ({"bytepair": said} if said else {}) | {"vocab": {}, "merges": []}
+    return model | {"bytepair": said, "vocab": {}, "merges": []}
 
 
 def write(tokenizer: _core.Tokenizer, path: Path) -> None:

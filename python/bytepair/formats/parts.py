@@ -138,7 +138,7 @@ class Parts:
         if isinstance(tokens, _core.JsonTables):
             ranks = self.may_be_ranks
             return tokens.model(*named, ranks=ranks, ignore_merges=ignore, notes=self.notes)
-        if merges is None or (self.may_be_ranks and is_rule_of_ranks(tokens, merges)):
+        if merges is None or (self.may_be_ranks and is_rule_of_ranks(tokens, merges, ignore)):
             return _core.Model.from_ranks(tokens, *named, self.notes)
         return _core.Model.from_merges(tokens, merges, *named, ignore, self.notes)
 
@@ -213,19 +213,27 @@ def all_pairs(tokens: dict[bytes, int]) -> list[tuple[bytes, bytes]]:
     ]
 
 
-def is_rule_of_ranks(tokens: dict[bytes, int], merges: list[tuple[bytes, bytes]]) -> bool:
-    """Whether a list of merges is proved to give the ids of the rule of ranks.
+def is_rule_of_ranks(
+    tokens: dict[bytes, int], merges: list[tuple[bytes, bytes]], ignore_merges: bool
+) -> bool:
+    """Whether a list of merges is proved to give the ids of the rule of ranks for every text.
 
-    That is so if it has, in order of rank, the one pair of each token that merges under that rule;
-    `bytepair.formats.huggingface` says why. Pretokens that are tokens have to win outright in both.
+    That is so if it has, in order of rank, the one pair of each token that merges under that rule
+    (`bytepair.formats.huggingface` has the proof), and if a pretoken that is a token becomes that
+    token: either outright, by `ignore_merges`, or because every token has a pair.
 
     Example:
         >>> tokens = {b"a": 0, b"b": 1, b"ab": 2, b"abb": 3, b"bb": 4}
-        >>> is_rule_of_ranks(tokens, all_pairs(tokens)), is_rule_of_ranks(tokens, [(b"b", b"b")])
-        (True, False)
+        >>> is_rule_of_ranks(tokens, all_pairs(tokens), False)
+        True
+        >>> is_rule_of_ranks(tokens, [(b"b", b"b")], False)
+        False
     """
-    listed = iter(merges)
-    return all(pair in listed for pair in pairs_of_ranks(tokens))
+    needed = 0 if ignore_merges else sum(len(token) > 1 for token in tokens)
+    if len(merges) < needed:
+        return False
+    pairs, listed = pairs_of_ranks(tokens), iter(merges)
+    return len(pairs) >= needed and all(pair in listed for pair in pairs)
 
 
 def pairs_of_ranks(tokens: dict[bytes, int]) -> list[tuple[bytes, bytes]]:

@@ -60,7 +60,7 @@ impl Tokenizer {
         let pattern = Pattern::from_regex(&[normalizer(&document)?, split.regex()].concat());
         let ignore_merges = is_true(&model["ignore_merges"]);
         // The mark of our own files with the rule of merges.
-        let ranks = ignore_merges && model["bytepair"]["merge_rule"] != "merges";
+        let ranks = model["bytepair"]["merge_rule"] != "merges";
         parsed.tables.tokenizer(special, pattern, ranks, ignore_merges)
     }
 }
@@ -246,8 +246,25 @@ mod tests {
     fn the_rule_and_the_normalization_are_read() {
         let tokenizer = tokenizer(Pattern::named("qwen2").unwrap());
         let file = file(&tokenizer, tokenizer.pattern().regex());
-        let listed = read(&file.replace("\"ignore_merges\": true,", "")).unwrap();
-        assert_eq!(listed.rule(), MergeRule::Merges { ignore_merges: false });
+        for (mark, ignores, rule) in [
+            ("", true, MergeRule::Ranks),
+            ("", false, MergeRule::Ranks),
+            (r#""bytepair": {"merge_rule": "ranks"},"#, false, MergeRule::Ranks),
+            (
+                r#""bytepair": {"merge_rule": "merges"},"#,
+                true,
+                MergeRule::Merges { ignore_merges: true },
+            ),
+            (
+                r#""bytepair": {"merge_rule": "merges"},"#,
+                false,
+                MergeRule::Merges { ignore_merges: false },
+            ),
+        ] {
+            let model = if ignores { "\"ignore_merges\": true," } else { "" };
+            let marked = file.replace("\"ignore_merges\": true,", &[model, mark].concat());
+            assert_eq!(read(&marked).unwrap().rule(), rule, "{mark} {ignores}");
+        }
         let form = r#""normalizer": {"type": "NFC"}"#;
         let normalizing = read(&file.replace(r#""normalizer": null"#, form)).unwrap();
         assert_eq!(normalizing.encode("e\u{301}").unwrap(), tokenizer.encode("é").unwrap());

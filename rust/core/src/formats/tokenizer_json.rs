@@ -89,7 +89,7 @@ impl JsonTables {
     }
 
     /// Build a tokenizer. If `ranks` is set and the merges are [equivalent to the rule of
-    /// ranks](equals_rule_of_ranks), the tokenizer uses that rule, else the rule of merges.
+    /// ranks](Self::is_rule_of_ranks), the tokenizer uses that rule, else the rule of merges.
     pub fn tokenizer(
         &self,
         special: Vec<(String, u32)>,
@@ -99,11 +99,27 @@ impl JsonTables {
     ) -> Result<Tokenizer> {
         memory::check(self.tokens.iter().map(|(token, _)| token.len() + TOKEN).sum())?;
         let vocabulary = Vocabulary::new(self.tokens.iter().cloned(), special)?;
-        if ranks && equals_rule_of_ranks(&self.merges, &pairs_of_ranks(&vocabulary)?) {
+        if ranks && self.is_rule_of_ranks(&vocabulary, ignore_merges)? {
             Tokenizer::from_ranks(vocabulary, pattern)
         } else {
             Tokenizer::from_merges(vocabulary, memory::copy(&self.merges)?, ignore_merges, pattern)
         }
+    }
+
+    /// Whether the merges are proved to give the ids of the rule of ranks for every text.
+    ///
+    /// The list must [hold the pairs of that rule](holds_pairs_of_ranks). The rule of ranks also
+    /// turns a pretoken that is a token into that token, as `ignore_merges` does. Without
+    /// `ignore_merges`, every token of two or more bytes must therefore have a pair: then merging
+    /// turns its bytes into it.
+    fn is_rule_of_ranks(&self, vocabulary: &Vocabulary, ignore_merges: bool) -> Result<bool> {
+        let longer = self.tokens.iter().filter(|(token, _)| token.len() > 1).count();
+        let needed = if ignore_merges { 0 } else { longer };
+        if self.merges.len() < needed {
+            return Ok(false);
+        }
+        let pairs = pairs_of_ranks(vocabulary)?;
+        Ok(pairs.len() >= needed && holds_pairs_of_ranks(&self.merges, &pairs))
     }
 
     /// Whether all 256 bytes are tokens.
@@ -118,7 +134,7 @@ fn pairs_of_ranks(vocabulary: &Vocabulary) -> Result<Vec<(u32, u32)>> {
     Ok(build::by_rank(vocabulary)?.in_order())
 }
 
-/// Whether a merge list with `ignore_merges` gives the same ids as the rule of ranks.
+/// Whether a merge list merges the same neighbours as the rule of ranks in every text.
 ///
 /// `pairs` is the merge list of the rule of ranks. It suffices that `listed` contains all of
 /// `pairs` in the same order; additional merges are harmless, because they never apply: under the
@@ -126,7 +142,7 @@ fn pairs_of_ranks(vocabulary: &Vocabulary) -> Result<Vec<(u32, u32)>> {
 /// proof). The merges inside those bytes are the merges of the token encoded alone, and they end
 /// with the one pair of that token. So both rules choose from the same neighbours in the same order
 /// at every step.
-fn equals_rule_of_ranks(listed: &[(u32, u32)], pairs: &[(u32, u32)]) -> bool {
+fn holds_pairs_of_ranks(listed: &[(u32, u32)], pairs: &[(u32, u32)]) -> bool {
     let mut rest = pairs.iter().peekable();
     for pair in listed {
         rest.next_if_eq(&pair);
@@ -448,7 +464,23 @@ mod tests {
             (vec![(97, 98), (32, 34), (258, 34)], false),
             (vec![], false),
         ] {
-            assert_eq!(equals_rule_of_ranks(&listed, &pairs), same, "{listed:?}");
+            assert_eq!(holds_pairs_of_ranks(&listed, &pairs), same, "{listed:?}");
+        }
+    }
+
+    #[test]
+    fn without_ignore_merges_every_token_must_be_made() {
+        let bytes: Vec<_> = (0..=255).map(|byte| (vec![byte], u32::from(byte))).collect();
+        for (more, ignore_merges, same) in [
+            (&[(b"ab".to_vec(), 256)][..], false, true),
+            (&[(b"ab".to_vec(), 256), (b"xyz".to_vec(), 257)], false, false),
+            (&[(b"ab".to_vec(), 256), (b"xyz".to_vec(), 257)], true, true),
+        ] {
+            let tokens = [&bytes, more].concat();
+            let tables = JsonTables { tokens, merges: vec![(97, 98), (97, 98)] };
+            let pattern = Pattern::new("gpt2").unwrap();
+            let made = tables.tokenizer(Vec::new(), pattern, true, ignore_merges).unwrap();
+            assert_eq!(made.rule() == MergeRule::Ranks, same, "{more:?} {ignore_merges}");
         }
     }
 
