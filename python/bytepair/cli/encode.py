@@ -13,7 +13,7 @@ import click
 
 import bytepair
 from bytepair.cli import option
-from bytepair.corpus.column import strings
+from bytepair.corpus.column import TextBatch, strings
 from bytepair.corpus.kinds import is_plain_text, kind_of
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.source import resolve
@@ -66,8 +66,9 @@ def encode(
         if isinstance(pieces, Documents) or lines:
             if isinstance(pieces, Documents) and lines:
                 raise click.BadParameter("--lines is for text; a table has a document a row")
-            batches = pieces.batches if isinstance(pieces, Documents) else _batches(_lines(pieces))
-            for batch in batches:
+            if not isinstance(pieces, Documents):
+                pieces = Documents(read_batches(resolve(texts=_lines(pieces))))
+            for batch in map(strings, pieces.batches):
                 for ids in tok.encode_batch(batch, special=special, prepend=prepend, append=append):
                     _write([ids], as_json)
         elif special == "text":
@@ -95,7 +96,7 @@ def _write(parts: Iterable[list[int]], as_json: bool) -> None:
 class Documents(NamedTuple):
     """The documents of a table, in batches."""
 
-    batches: Iterator[list[str]]
+    batches: Iterator[TextBatch]
 
 
 def _sources(
@@ -114,9 +115,8 @@ def _sources(
         else:
             source = resolve(files=[path])
             found = read_batches(source, column=column, max_document_bytes=max_document_bytes)
-            batches = map(strings, found)
             is_text = kind_of(path) == "text"
-            yield chain.from_iterable(batches) if is_text else Documents(batches)
+            yield chain.from_iterable(map(strings, found)) if is_text else Documents(found)
 
 
 def _pieces(file: BinaryIO, name: str) -> Iterator[str]:
@@ -149,16 +149,3 @@ def _lines(pieces: Iterable[str]) -> Iterator[str]:
             rest = [others[-1]]
     if last := "".join(rest):
         yield last
-
-
-def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
-    """Texts in batches that are worth several threads."""
-    batch: list[str] = []
-    chars = 0
-    for text in texts:
-        batch.append(text)
-        chars += len(text)
-        if chars >= PIECE_BYTES:
-            yield batch
-            batch, chars = [], 0
-    yield batch

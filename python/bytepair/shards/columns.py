@@ -7,8 +7,8 @@ ids.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from dataclasses import asdict, dataclass
-from typing import Final
+from dataclasses import asdict
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -18,24 +18,14 @@ from bytepair.corpus.documents import ReadOptions, Skip, Wanted, read
 from bytepair.corpus.read_ahead import ahead
 from bytepair.shards.job import Address, Encoded, Left, ShardJob
 
-#: Small columns are joined to batches of so many bytes at most, and of so many columns.
+#: A column of documents with the address of the first.
+Placed: TypeAlias = tuple[Address, Column]
+
+#: Small columns are joined to batches of so many bytes, and of so many columns at most.
 JOIN_BYTES: Final = 1 << 22
 PIECES: Final = 1 << 10
 #: Larger batches are worked on one at a time.
 LARGE_BYTES: Final = 1 << 25
-
-
-@dataclass(frozen=True)
-class TextColumns:
-    """Columns of documents with their addresses, on their way to the encoder."""
-
-    columns: list[Column]
-    places: list[Address]
-
-    @property
-    def text_bytes(self) -> int:
-        """How many bytes the documents have."""
-        return sum(column.text_bytes for column in self.columns)
 
 
 def encoded(
@@ -46,15 +36,17 @@ def encoded(
     return ahead(_encode_all(texts, job, threads), _large)
 
 
-def _large(item: TextColumns | Encoded | Left) -> bool:
+def _large(item: list[Placed] | Encoded | Left) -> bool:
     """Whether there should be nothing else in memory."""
-    if isinstance(item, dict):
-        return False
-    size = item.ids.nbytes if isinstance(item, Encoded) else item.text_bytes
+    size = 0
+    if isinstance(item, Encoded):
+        size = item.ids.nbytes
+    elif isinstance(item, list):
+        size = sum(column.text_bytes for _, column in item)
     return size > LARGE_BYTES
 
 
-def _pieces(job: ShardJob, start: Address, stop: int) -> Iterator[tuple[Address, Column] | Left]:
+def _pieces(job: ShardJob, start: Address, stop: int) -> Iterator[Placed | Left]:
     """The columns of the inputs with their addresses, and what is left out."""
     names = ("column", "errors", "doc_cap", "max_document_bytes")
     how = ReadOptions(**{name: job.values[name] for name in names})
@@ -69,45 +61,45 @@ def _pieces(job: ShardJob, start: Address, stop: int) -> Iterator[tuple[Address,
             del piece  # what is being worked on should not be held here as well
 
 
-def _gathered(pieces: Iterator[tuple[Address, Column] | Left]) -> Iterator[TextColumns | Left]:
-    """Join small columns, for there may be many small files."""
-    held = TextColumns([], [])
+def _gathered(pieces: Iterator[Placed | Left]) -> Iterator[list[Placed] | Left]:
+    """Gather small columns, for there may be many small files."""
+    held: list[Placed] = []
     size = 0
     for piece in pieces:
-        small = isinstance(piece, tuple) and size + piece[1].text_bytes <= JOIN_BYTES
-        if held.places and not (small and len(held.places) < PIECES):
+        more = JOIN_BYTES + 1 if isinstance(piece, dict) else piece[1].text_bytes
+        if held and (size + more > JOIN_BYTES or len(held) == PIECES):
             yield held
-            held, size = TextColumns([], []), 0
+            held, size = [], 0
         if isinstance(piece, dict):
             yield piece
             continue
-        held.places.append(piece[0])
-        held.columns.append(piece[1])
-        size += piece[1].text_bytes
+        held.append(piece)
+        size += more
         del piece
         if size > JOIN_BYTES:
             yield held
-            held, size = TextColumns([], []), 0
-    if held.places:
+            held, size = [], 0
+    if held:
         yield held
 
 
 def _encode_all(
-    stream: Iterator[TextColumns | Left], job: ShardJob, threads: int | None
+    stream: Iterator[list[Placed] | Left], job: ShardJob, threads: int | None
 ) -> Iterator[Encoded | Left]:
     for item in stream:
         if isinstance(item, dict):
             yield item
             continue
-        texts = _joined(item.columns)
+        places, columns = [place for place, _ in item], [column for _, column in item]
+        texts = _joined(columns)
         ids, offsets = _core.encode_utf8(
             job.tokenizer, texts.data, texts.offsets, special=None,
             prepend=job.values["bos"], append=job.values["eos"], threads=threads,
         )  # fmt: skip
-        starts = np.cumsum([0, *(len(column) for column in item.columns[:-1])])
+        starts = np.cumsum([0, *(len(column) for column in columns[:-1])])
         ids = ids.astype(job.dtype, copy=False)
-        made = Encoded(ids, offsets, texts.offsets, starts, item.places)
-        del item, texts, ids  # they should not be held while the next are read
+        made = Encoded(ids, offsets, texts.offsets, starts, places)
+        del item, columns, texts, ids  # they should not be held while the next are read
         yield made
         del made
 
