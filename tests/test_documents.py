@@ -287,7 +287,8 @@ def test_memory_does_not_grow_with_row_groups_and_rows(tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "a.parquet", compression="none", use_dictionary=False)
     pq.write_table(pa.table({"text": ["x" * 250_000_000]}), tmp_path / "b.parquet")
     program = """
-        from bytepair.corpus.documents import ReadOptions, Skip, read
+        from bytepair.corpus.column import Skip
+        from bytepair.corpus.documents import ReadOptions, read
         from bytepair.corpus.source import files_of
         how = ReadOptions(errors="skip", max_document_bytes=1 << 27)
         found = list(read(files_of(sys.argv[1])[0], how))[:0]

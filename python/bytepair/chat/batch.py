@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from bytepair import _core
 from bytepair.chat.renderer import nothing_to_learn
 from bytepair.chat.segments import Conversation, Segments
-from bytepair.corpus.column import strings
-from bytepair.corpus.documents import ReadOptions, read_strictly
+from bytepair.corpus import documents
+from bytepair.corpus.column import Column, strings
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.source import Input, files_of
 from bytepair.errors import ConversationError, SpecialTokenError
@@ -219,7 +219,8 @@ def _read_file(file: Input) -> Iterator[Conversation]:
 
 
 def _read_jsonl(file: Input) -> Iterator[Conversation]:
-    for column in read_strictly(file, ReadOptions(kind="lines")):
+    for column in documents.read(file, documents.ReadOptions(kind="lines")):
+        assert isinstance(column, Column)  # what cannot be read is an error
         for number, line in enumerate(strings(column), column.first + 1):
             if not line.strip():
                 continue

@@ -79,17 +79,19 @@ TextBatch: TypeAlias = "list[str] | Column"
 
 
 @dataclass(frozen=True)
-class LeftOut:
-    """A document that is left out, in its place among the others.
+class Skip:
+    """Documents that cannot be read, in their place among the others.
 
     Attributes:
-        name: the file, or what else the document comes from.
-        row: its number there.
-        reason: what is wrong with it.
+        input: the file, or what else they come from.
+        first: the row of the first.
+        rows: how many there are; None means the rest of the input.
+        reason: what is wrong.
     """
 
-    name: str
-    row: int
+    input: str
+    first: int
+    rows: int | None
     reason: str
 
 
@@ -118,7 +120,7 @@ def strings(batch: TextBatch, errors: Literal["strict", "replace"] = "strict") -
     return texts
 
 
-Batch = TypeVar("Batch", "list[str]", Column, TextBatch, "TextBatch | LeftOut")
+Batch = TypeVar("Batch", "list[str]", Column, TextBatch, "TextBatch | Skip")
 
 
 def until(
@@ -137,7 +139,7 @@ def until(
         return
     total = 0
     for batch in stream:
-        if isinstance(batch, LeftOut):
+        if isinstance(batch, Skip):
             yield batch
             continue
         sizes = batch.chars() if isinstance(batch, Column) else [len(text) for text in batch]

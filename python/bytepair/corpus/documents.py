@@ -9,10 +9,11 @@ parquet, and by the length that a document may have (`bytepair.corpus.bounds`).
 
 from __future__ import annotations
 
+import itertools
+import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
-from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -20,7 +21,7 @@ from bytepair import _core
 from bytepair._internal.progress import Position
 from bytepair.corpus import arrow, bounds
 from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion
-from bytepair.corpus.column import Column, until
+from bytepair.corpus.column import Column, Skip, until
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.read_ahead import ahead, check_stopped
 from bytepair.corpus.source import Input, Limits, Source, files_of
@@ -33,21 +34,6 @@ Split: TypeAlias = Literal["train", "val"]
 
 #: How much text a column has, about.
 BATCH_BYTES: Final = 1 << 24
-
-
-@dataclass(frozen=True)
-class Skip:
-    """Documents that cannot be read.
-
-    Attributes:
-        first: the row of the first.
-        rows: how many there are; None means the rest of the input.
-        reason: what is wrong.
-    """
-
-    first: int
-    rows: int | None
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -151,30 +137,17 @@ def part(files: list[Input], split: Split | None) -> list[Input]:
 
 def _strided(files: list[Input], how: ReadOptions, wanted: Wanted) -> Iterator[Column]:
     """The documents of every so many units of each table, and of every so many text files."""
-    texts = 0
+    turns, texts = range(wanted.start, sys.maxsize, wanted.step), itertools.count()
     for file in files:
-        if kind_of(file.path) != "text":
-            yield from read_strictly(file, how, wanted)
+        is_text = kind_of(file.path) == "text"
+        if is_text and next(texts) not in turns:
             continue
-        if texts >= wanted.start and (texts - wanted.start) % wanted.step == 0:
-            yield from read_strictly(file, how)
-        texts += 1
+        for piece in read(file, how, Wanted() if is_text else wanted):
+            assert isinstance(piece, Column)  # what cannot be read is an error
+            yield piece
 
 
 # ---------------------------------------------------------------------------- one file
-
-
-def read_strictly(
-    file: Input,
-    how: ReadOptions,
-    wanted: Wanted = Wanted(),
-    position: Position | None = None,
-) -> Iterator[Column]:
-    """Read one file, in order; what cannot be read is an error."""
-    for piece in read(file, how, wanted, position):
-        if isinstance(piece, Skip):
-            raise CorpusError(f"{file.name}, row {piece.first}: {piece.reason}")
-        yield piece
 
 
 def read(
@@ -211,7 +184,7 @@ def read(
         if how.errors != "skip":
             named = reason if reason.startswith(file.name) else f"{file.name}: {reason}"
             raise CorpusError(named) from error
-        yield Skip(after, None, reason.removeprefix(f"{file.name}: "))
+        yield Skip(file.name, after, None, reason.removeprefix(f"{file.name}: "))
 
 
 def _pieces(
@@ -227,8 +200,8 @@ def _pieces(
         elif (total := reader.take_expanded()) is not None:
             expansion.reach(total)
         if position is not None:
-            done = (first + len(offsets) - 1) / reader.rows if is_table else None
-            position.within(done if done is not None else reader.packed / max(file.size, 1))
+            rows = first + len(offsets) - 1
+            position.within(rows / reader.rows if is_table else reader.packed / max(file.size, 1))
         yield from _divided(Column(data, offsets, file.name, first, unit), skipped)
         del data
 
@@ -239,7 +212,7 @@ def _divided(column: Column, skipped: list[tuple[int, int, str]]) -> Iterator[Co
         count = first - column.first
         if count:
             yield column[:count]
-        yield Skip(first, rows, reason)
+        yield Skip(column.name, first, rows, reason)
         column = replace(column[count:], first=first + rows)
     if len(column):
         yield column
@@ -251,7 +224,7 @@ def _from_row(piece: Column | Skip, first: int) -> Column | Skip:
     if before <= 0:
         return piece
     if isinstance(piece, Skip):
-        return Skip(first, piece.rows and piece.rows - before, piece.reason)
+        return replace(piece, first=first, rows=piece.rows and piece.rows - before)
     return piece[before:]
 
 
@@ -273,7 +246,6 @@ def _open(file: Input, how: ReadOptions, wanted: Wanted, opened: ExitStack) -> _
 
 
 def _open_cloud(file: Input, kind: str) -> Any:
-    assert file.cloud is not None
     if kind == "parquet":
         return file.cloud.open_input_file(file.path)
     return file.cloud.open_input_stream(file.path, compression=None)
@@ -288,9 +260,6 @@ def _unpack(file: Input, packing: str, into: IO[bytes]) -> int:
         expansion.add(len(data))
         into.write(data)
 
-    if file.cloud is None:
-        _core.unpack(Path(file.path), packing, write)
-    else:
-        with _open_cloud(file, "stream") as source:
-            _core.unpack(Path(file.name), packing, write, source=source)
+    with nullcontext() if file.cloud is None else _open_cloud(file, "stream") as source:
+        _core.unpack(file.path if source is None else file.name, packing, write, source=source)
     return into.tell()

@@ -15,8 +15,8 @@ from bytepair import _core
 from bytepair._internal.progress import Position
 from bytepair.corpus import arrow
 from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.corpus.column import Column, Errors, LeftOut, TextBatch, strings, until
-from bytepair.corpus.documents import ReadOptions, Skip, read
+from bytepair.corpus.column import Column, Errors, Skip, TextBatch, strings, until
+from bytepair.corpus.documents import ReadOptions, read
 from bytepair.corpus.read_ahead import ahead
 from bytepair.corpus.source import (
     Files,
@@ -80,12 +80,12 @@ def read_batches(
 
 
 def _kept(
-    stream: Iterator[TextBatch | LeftOut], on_skip: Callable[[str, int, str], object]
+    stream: Iterator[TextBatch | Skip], on_skip: Callable[[str, int, str], object]
 ) -> Iterator[TextBatch]:
     """The documents that can be read, after it was said what was left out before them."""
     for item in stream:
-        if isinstance(item, LeftOut):
-            on_skip(item.name, item.row, item.reason)
+        if isinstance(item, Skip):
+            on_skip(item.input, item.first, item.reason)
         else:
             yield item
 
@@ -103,7 +103,7 @@ def batch_size(batch: TextBatch) -> int:
     return sum(len(text.encode("utf-8", "surrogatepass")) for text in batch)
 
 
-def _open(found: Resolved, how: ReadOptions, position: Position) -> Iterator[TextBatch | LeftOut]:
+def _open(found: Resolved, how: ReadOptions, position: Position) -> Iterator[TextBatch | Skip]:
     if isinstance(found, Files):
         return ahead(_read_files(found.files, how, position))
     if isinstance(found, Texts):
@@ -117,16 +117,13 @@ def _open(found: Resolved, how: ReadOptions, position: Position) -> Iterator[Tex
 
 def _read_files(
     files: list[Input], how: ReadOptions, position: Position
-) -> Iterator[TextBatch | LeftOut]:
+) -> Iterator[TextBatch | Skip]:
     for file in files:
         position.enter(file.size)
         for piece in read(file, how, position=position):
-            if not isinstance(piece, Skip):
-                yield piece
-            elif piece.rows == 1:
-                yield LeftOut(file.name, piece.first, piece.reason)
-            else:  # it is no document that is wrong, but the file
+            if isinstance(piece, Skip) and piece.rows != 1:  # not a document is wrong, but the file
                 raise CorpusError(f"{file.name}, row {piece.first}: {piece.reason}")
+            yield piece
 
 
 # ---------------------------------------------------------------------------- texts
@@ -200,7 +197,7 @@ def _imported(source: Any) -> Any:
     return imported
 
 
-def _checked(columns: Iterable[Column], how: ReadOptions) -> Iterator[TextBatch | LeftOut]:
+def _checked(columns: Iterable[Column], how: ReadOptions) -> Iterator[TextBatch | Skip]:
     """Columns without what is not UTF-8, or with U+FFFD in its place, if that is asked for."""
     rows: Counter[str] = Counter()
     for column in columns:
@@ -213,7 +210,7 @@ def _checked(columns: Iterable[Column], how: ReadOptions) -> Iterator[TextBatch 
         start = 0
         for row, at in wrong:
             yield column[start:row]
-            yield LeftOut(column.name, first + row, f"the document is not UTF-8 at its byte {at}")
+            yield Skip(column.name, first + row, 1, f"the document is not UTF-8 at its byte {at}")
             start = row + 1
         yield column[start:] if wrong else column
 
@@ -221,12 +218,10 @@ def _checked(columns: Iterable[Column], how: ReadOptions) -> Iterator[TextBatch 
 # ---------------------------------------------------------------------------- limits
 
 
-def _capped(
-    stream: Iterator[TextBatch | LeftOut], doc_cap: int | None
-) -> Iterator[TextBatch | LeftOut]:
+def _capped(stream: Iterator[TextBatch | Skip], doc_cap: int | None) -> Iterator[TextBatch | Skip]:
     """Cut documents that are in memory, by characters."""
     for batch in stream:
-        if doc_cap is None or isinstance(batch, LeftOut):
+        if doc_cap is None or isinstance(batch, Skip):
             yield batch
         else:
             yield [text[:doc_cap] for text in strings(batch)]

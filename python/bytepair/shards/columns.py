@@ -13,8 +13,8 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from bytepair import _core
-from bytepair.corpus.column import Column
-from bytepair.corpus.documents import ReadOptions, Skip, Wanted, read
+from bytepair.corpus.column import Column, Skip
+from bytepair.corpus.documents import ReadOptions, Wanted, read
 from bytepair.corpus.read_ahead import ahead
 from bytepair.shards.job import Address, Encoded, Left, ShardJob
 
@@ -55,7 +55,7 @@ def _pieces(job: ShardJob, start: Address, stop: int) -> Iterator[Placed | Left]
         wanted = Wanted(first=start.row if number == start.input else 0)
         for piece in read(file, how, wanted):
             if isinstance(piece, Skip):
-                yield {"input": file.name, **asdict(piece)}
+                yield asdict(piece)
             else:
                 yield Address(number, piece.first), piece
             del piece  # what is being worked on should not be held here as well
@@ -90,16 +90,15 @@ def _encode_all(
         if isinstance(item, dict):
             yield item
             continue
-        places, columns = [place for place, _ in item], [column for _, column in item]
-        texts = _joined(columns)
+        texts = _joined([column for _, column in item])
         ids, offsets = _core.encode_utf8(
             job.tokenizer, texts.data, texts.offsets, special=None,
             prepend=job.values["bos"], append=job.values["eos"], threads=threads,
         )  # fmt: skip
-        starts = np.cumsum([0, *(len(column) for column in columns[:-1])])
+        starts = np.cumsum([0, *(len(column) for _, column in item[:-1])])
         ids = ids.astype(job.dtype, copy=False)
-        made = Encoded(ids, offsets, texts.offsets, starts, places)
-        del item, columns, texts, ids  # they should not be held while the next are read
+        made = Encoded(ids, offsets, texts.offsets, starts, [place for place, _ in item])
+        del item, texts, ids  # they should not be held while the next are read
         yield made
         del made
 
