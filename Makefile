@@ -68,7 +68,7 @@ test-python: setup ## the tests of the Python package, with the examples of its 
 test-bare: .venv/built ## the Python tests with numpy, click and rich alone; those that need more are skipped
 	$(PYTHON) -m venv target/bare
 	target/bare/bin/python -m pip install --quiet --disable-pip-version-check numpy click rich pytest pytest-timeout hypothesis
-	PYTHONPATH=python target/bare/bin/python -m pytest
+	PYTHONPATH=$(CURDIR)/python target/bare/bin/python -m pytest
 
 docs-test: setup ## the examples of the documentation and of docstrings, alone
 	cargo test --locked --quiet -p bytepair --doc
