@@ -14,14 +14,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
-from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from bytepair import _core
 from bytepair._internal.progress import Position
 from bytepair.corpus import arrow, bounds
 from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion
-from bytepair.corpus.column import Column, Skip, until
+from bytepair.corpus.column import Column, Errors, Skip, until
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.read_ahead import ahead, check_stopped
 from bytepair.corpus.source import Input, Limits, Source, files_of
@@ -51,7 +50,7 @@ class ReadOptions:
     """
 
     column: str = "text"
-    errors: Literal["strict", "replace", "skip"] = "strict"
+    errors: Errors = "strict"
     doc_cap: int | None = None
     max_document_bytes: int = DOCUMENT_BYTES
     batch_bytes: int | None = None
@@ -192,16 +191,18 @@ def _pieces(
 ) -> Iterator[Column | Skip]:
     """What the core reads of a file."""
     reader = _open(file, how, wanted, opened)
-    expansion, is_table = Expansion(file.name, file.size), reader.rows > 0
+    expansion, table_rows = Expansion(file.name, file.size), reader.rows
     for unit, first, data, offsets, skipped in reader:
         check_stopped()
-        if is_table:
+        if table_rows:
             expansion.add(len(data))
         elif (total := reader.take_expanded()) is not None:
             expansion.reach(total)
         if position is not None:
-            rows = first + len(offsets) - 1
-            position.within(rows / reader.rows if is_table else reader.packed / max(file.size, 1))
+            done, whole = reader.packed, max(file.size, 1)
+            if table_rows:
+                done, whole = first + len(offsets) - 1, table_rows
+            position.within(done / whole)
         yield from _divided(Column(data, offsets, file.name, first, unit), skipped)
         del data
 
@@ -233,6 +234,8 @@ def _open(file: Input, how: ReadOptions, wanted: Wanted, opened: ExitStack) -> _
     kind, packing = how.kind or kind_of(file.path), compression_of(file.path)
     name, size, source = file.path, file.size, None
     if kind == "parquet" and packing is not None:
+        from tempfile import TemporaryFile
+
         source = opened.enter_context(TemporaryFile())  # noqa: SIM115 - it is closed
         size, packing = _unpack(file, packing, source), None
     elif file.cloud is not None:

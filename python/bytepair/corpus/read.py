@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from bytepair import _core
 from bytepair._internal.progress import Position
@@ -29,9 +29,6 @@ from bytepair.corpus.source import (
     resolve,
 )
 from bytepair.errors import CorpusError
-
-if TYPE_CHECKING:
-    pass
 
 BATCH_CHARS: Final = 1 << 22
 BATCH_TEXTS: Final = 1 << 13

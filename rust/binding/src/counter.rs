@@ -119,8 +119,9 @@ impl PyCounter {
                     Error::Interrupted
                 })
             };
-            let column = column.with_bounds(most_page_bytes, most_document_bytes);
-            counter.add_column_with(&column, &parts, on_error, &mut reported)
+            let column =
+                column.with_bounds(most_page_bytes, most_document_bytes).with_on_error(on_error);
+            counter.add_column(&column, &parts, &mut reported)
         });
         stopped.map_or(done, Err).map(|()| true)
     }

@@ -219,20 +219,15 @@ impl Documents {
         text: &[u8],
         options: &DocumentOptions,
     ) -> Result<()> {
-        let place = |reason| Error::Row { path: path.display().to_string(), row, reason };
-        let most = options.bounds.document_bytes;
-        if text.len() > most {
-            return self.refuse(row, too_long(text.len(), most), options.on_error, place);
-        }
-        let is_utf8 = from_utf8(text).map_err(|error| error.valid_up_to());
-        if let (Err(at), OnError::Strict | OnError::Skip) = (is_utf8, options.on_error) {
-            let way_out = |reason| place(reason + READ_ANYWAY);
-            return self.refuse(row, not_utf8(at), options.on_error, way_out);
-        }
         let start = self.bytes.len();
-        memory::extend(&mut self.bytes, text)?;
-        if is_utf8.is_err() {
-            self.replace_from(start)?;
+        match (TextFlaw::check(text, options.bounds.document_bytes), options.on_error) {
+            (Ok(_), _) => memory::extend(&mut self.bytes, text)?,
+            (Err(TextFlaw::NotUtf8 { .. }), OnError::Replace) => {
+                memory::extend(&mut self.bytes, text)?;
+                self.replace_from(start)?;
+            }
+            (Err(flaw), OnError::Skip) => return self.leave_out(row, 1, flaw.to_string()),
+            (Err(flaw), _) => return Err(flaw.error(path, row)),
         }
         self.end()
     }
@@ -322,23 +317,53 @@ impl From<Flaw> for Wrong {
     }
 }
 
-/// How to read a document that is not UTF-8.
+/// What is wrong with the text of a row.
 #[cfg(feature = "parquet")]
-pub(crate) const READ_ANYWAY: &str = "; repair it, or pass errors=\"replace\" to read U+FFFD there";
-
-pub(crate) fn not_utf8(at: usize) -> String {
-    format!("the document is not UTF-8 at its byte {at}")
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum TextFlaw {
+    TooLong { bytes: usize, most: usize },
+    NotUtf8 { at: usize },
 }
 
-/// What is wrong with a document of `bytes`, if it may have `most`.
 #[cfg(feature = "parquet")]
-pub(crate) fn too_long(bytes: usize, most: usize) -> String {
-    format!(
-        "the document has {} bytes, more than the {} that are read as one; raise \
-         max_document_bytes, or divide it",
-        Grouped(bytes),
-        Grouped(most)
-    )
+impl TextFlaw {
+    /// The text, if it has at most `most` bytes and is UTF-8.
+    pub(crate) fn check(text: &[u8], most: usize) -> std::result::Result<&str, Self> {
+        if text.len() > most {
+            return Err(Self::TooLong { bytes: text.len(), most });
+        }
+        from_utf8(text).map_err(|error| Self::NotUtf8 { at: error.valid_up_to() })
+    }
+
+    /// The error that names the row, and the way out.
+    pub(crate) fn error(self, path: &Path, row: u64) -> Error {
+        let way_out = match self {
+            Self::NotUtf8 { .. } => "; repair it, or pass errors=\"replace\" to read U+FFFD there",
+            Self::TooLong { .. } => "",
+        };
+        let (path, reason) = (path.display().to_string(), format!("{self}{way_out}"));
+        Error::Row { path, row, reason }
+    }
+}
+
+#[cfg(feature = "parquet")]
+impl std::fmt::Display for TextFlaw {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match *self {
+            Self::TooLong { bytes, most } => write!(
+                f,
+                "the document has {} bytes, more than the {} that are read as one; raise \
+                 max_document_bytes, or divide it",
+                Grouped(bytes),
+                Grouped(most)
+            ),
+            Self::NotUtf8 { at } => f.write_str(&not_utf8(at)),
+        }
+    }
+}
+
+fn not_utf8(at: usize) -> String {
+    format!("the document is not UTF-8 at its byte {at}")
 }
 
 /// What is wrong with a document or line that was not read to its end.

@@ -3,8 +3,8 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::corpus::parquet::{RowRange, TextColumn, TextFlaw};
-use crate::corpus::{OnError, Skipped};
+use crate::corpus::parquet::{RowRange, TextColumn};
+use crate::corpus::{OnError, Skipped, TextFlaw};
 use crate::count::Counter;
 use crate::count::skips::Skips;
 use crate::count::table::CountTable;
@@ -46,20 +46,7 @@ impl Counter {
         ranges: &[RowRange],
         on_progress: &mut OnProgress<'_>,
     ) -> Result<()> {
-        self.add_column_with(column, ranges, OnError::Strict, on_progress)
-    }
-
-    /// As [`add_column`](Self::add_column), but `on_error` says what to do with a text that is not
-    /// UTF-8 or too long; [`take_skips`](Self::take_skips) says what was left out.
-    #[doc(hidden)]
-    pub fn add_column_with(
-        &mut self,
-        column: &TextColumn,
-        ranges: &[RowRange],
-        on_error: OnError,
-        on_progress: &mut OnProgress<'_>,
-    ) -> Result<()> {
-        self.wholly(|counter| counter.add_ranges(column, ranges, on_error, on_progress))
+        self.wholly(|counter| counter.add_ranges(column, ranges, on_progress))
     }
 
     /// One thread reads and counts each range.
@@ -67,7 +54,6 @@ impl Counter {
         &mut self,
         column: &TextColumn,
         ranges: &[RowRange],
-        on_error: OnError,
         on_progress: &mut OnProgress<'_>,
     ) -> Result<()> {
         let (splitter, first, threads) = (&self.splitter, self.position, self.tables.len());
@@ -79,7 +65,7 @@ impl Counter {
             let file = ranges[number].file;
             let (mut offset, mut known, mut texts) = (0, 0, 0);
             let position = first + number as u64 * POSITIONS_PER_RANGE;
-            let mut reader = RowTexts { column, file, on_error, buffer: String::new() };
+            let mut reader = RowTexts { column, file, buffer: String::new() };
             column.for_each_row(&ranges[number], &mut |row, bytes| {
                 let Some(text) = reader.text(row, bytes, &shared.skips)? else { return Ok(()) };
                 table.add_text(splitter, text, position + offset.min(POSITIONS_PER_RANGE - 1))?;
@@ -111,7 +97,6 @@ impl Counter {
 struct RowTexts<'a> {
     column: &'a TextColumn,
     file: usize,
-    on_error: OnError,
     buffer: String,
 }
 
@@ -123,7 +108,7 @@ impl RowTexts<'_> {
         bytes: &'t [u8],
         skips: &Mutex<Skips>,
     ) -> Result<Option<&'t str>> {
-        match (self.column.checked(bytes), self.on_error) {
+        match (self.column.checked(bytes), self.column.on_error()) {
             (Ok(text), _) => Ok(Some(text)),
             (Err(TextFlaw::NotUtf8 { .. }), OnError::Replace) => {
                 Text::Lossy(bytes).read(&mut self.buffer).map(Some)
@@ -133,7 +118,7 @@ impl RowTexts<'_> {
                 lock(skips).add(&[Skipped { file, row, rows, reason }]);
                 Ok(None)
             }
-            (Err(flaw), _) => Err(self.column.wrong(self.file, row, flaw)),
+            (Err(flaw), _) => Err(flaw.error(self.column.path(self.file), row)),
         }
     }
 }

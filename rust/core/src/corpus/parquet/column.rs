@@ -15,18 +15,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parquet::basic::{Compression, ConvertedType, Encoding, LogicalType, Type};
-use parquet::column::page::PageReader;
+use parquet::column::page::{PageMetadata, PageReader};
 use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::{ByteArray, ByteArrayType};
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader};
 use parquet::schema::types::ColumnDescriptor;
 
-use crate::corpus::documents::{self, READ_ANYWAY};
+use crate::corpus::documents::{OnError, TextFlaw};
 use crate::corpus::parquet::pages::{self, Pages};
 use crate::corpus::parquet::source::{ReadAt, TablePlace};
 use crate::error::{Error, Result};
-use crate::text::from_utf8;
 
 /// A row group is divided into ranges of about this many bytes, decompressed.
 const RANGE: usize = 1 << 24;
@@ -53,6 +52,7 @@ pub struct TextColumn {
     files: Vec<Table>,
     most_page_bytes: usize,
     most_text_bytes: usize,
+    on_error: OnError,
 }
 
 /// A parquet file with the column.
@@ -63,6 +63,8 @@ struct Table {
     metadata: ParquetMetaData,
     /// The index of the column.
     column: usize,
+    /// The number of rows before each row group, and in the file, according to its footer.
+    starts: Vec<usize>,
 }
 
 impl fmt::Debug for Table {
@@ -87,22 +89,6 @@ pub(crate) struct Span {
     pub(crate) rows: Range<usize>,
     /// Why they are not read, if their page is too large to be decompressed.
     pub(crate) too_large: Option<String>,
-}
-
-/// What is wrong with a text.
-#[derive(Clone, Copy)]
-pub(crate) enum TextFlaw {
-    TooLong { bytes: usize, most: usize },
-    NotUtf8 { at: usize },
-}
-
-impl fmt::Display for TextFlaw {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&match *self {
-            Self::TooLong { bytes, most } => documents::too_long(bytes, most),
-            Self::NotUtf8 { at } => documents::not_utf8(at),
-        })
-    }
 }
 
 impl TextColumn {
@@ -133,7 +119,8 @@ impl TextColumn {
 
     fn none() -> Self {
         let (most_page_bytes, most_text_bytes) = (usize::MAX, usize::MAX);
-        Self { files: Vec::new(), most_page_bytes, most_text_bytes }
+        let (files, on_error) = (Vec::new(), OnError::Strict);
+        Self { files, most_page_bytes, most_text_bytes, on_error }
     }
 
     /// Make a page of more bytes, decompressed, or a longer text, an error. A thread holds three
@@ -141,6 +128,13 @@ impl TextColumn {
     #[must_use]
     pub fn with_bounds(self, page_bytes: usize, text_bytes: usize) -> Self {
         Self { most_page_bytes: page_bytes, most_text_bytes: text_bytes, ..self }
+    }
+
+    /// Say what counting does with a text that is not UTF-8 or too long; it is an error otherwise.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_on_error(self, on_error: OnError) -> Self {
+        Self { on_error, ..self }
     }
 
     fn add(&mut self, path: &Path, name: &str) -> Result<()> {
@@ -151,12 +145,17 @@ impl TextColumn {
         let opened = || {
             let metadata = ParquetMetaDataReader::new().parse_and_finish(&place.open()?)?;
             let column = find(&metadata, name)?;
-            metadata.row_groups().iter().try_for_each(|group| check_chunk(group.column(column)))?;
-            Ok((metadata, column))
+            let (mut starts, mut rows) = (vec![0], 0_usize);
+            for group in metadata.row_groups() {
+                check_chunk(group.column(column))?;
+                rows = rows.saturating_add(usize::try_from(group.column(column).num_values())?);
+                starts.push(rows);
+            }
+            Ok((metadata, column, starts))
         };
         let opened = catch_panic(opened).map_err(|error| unreadable(path, error));
-        let (metadata, column) = opened?;
-        self.files.push(Table { path: path.to_owned(), place, metadata, column });
+        let (metadata, column, starts) = opened?;
+        self.files.push(Table { path: path.to_owned(), place, metadata, column, starts });
         Ok(())
     }
 
@@ -192,7 +191,7 @@ impl TextColumn {
         let mut pages = self.pages(file, group)?;
         let (mut divided, mut start, mut end) = (Vec::new(), 0, 0);
         while let Some(page) = pages.peek_next_page()? {
-            end += page.num_rows.or(page.num_levels).filter(|_| !page.is_dict).unwrap_or(0);
+            end += rows_of(&page);
             if end - start >= rows.div_ceil(count) {
                 divided.push(range(start..end));
                 start = end;
@@ -222,8 +221,7 @@ impl TextColumn {
             if page.is_dict && too_large.is_some() {
                 return all(too_large);
             }
-            let count = page.num_rows.or(page.num_levels).filter(|_| !page.is_dict).unwrap_or(0);
-            let end = start + count.min(rows - start);
+            let end = start + rows_of(&page).min(rows - start);
             match spans.last_mut() {
                 Some(last) if last.too_large.is_none() && too_large.is_none() => {
                     last.rows.end = end;
@@ -284,8 +282,7 @@ impl TextColumn {
         sink: &mut dyn FnMut(&str) -> Result<()>,
     ) -> Result<()> {
         self.for_each_row(range, &mut |row, text| {
-            let wrong = |flaw: TextFlaw| self.wrong(range.file, row, flaw);
-            sink(self.checked(text).map_err(wrong)?)
+            sink(self.checked(text).map_err(|flaw| flaw.error(self.path(range.file), row))?)
         })
     }
 
@@ -305,17 +302,12 @@ impl TextColumn {
 
     /// The text, if it is UTF-8 and not too long.
     pub(crate) fn checked<'t>(&self, text: &'t [u8]) -> std::result::Result<&'t str, TextFlaw> {
-        if text.len() > self.most_text_bytes {
-            return Err(TextFlaw::TooLong { bytes: text.len(), most: self.most_text_bytes });
-        }
-        from_utf8(text).map_err(|error| TextFlaw::NotUtf8 { at: error.valid_up_to() })
+        TextFlaw::check(text, self.most_text_bytes)
     }
 
-    /// An error that names a row of a file.
-    pub(crate) fn wrong(&self, file: usize, row: u64, flaw: TextFlaw) -> Error {
-        let way_out = if matches!(flaw, TextFlaw::NotUtf8 { .. }) { READ_ANYWAY } else { "" };
-        let reason = flaw.to_string() + way_out;
-        Error::Row { path: self.path(file).display().to_string(), row, reason }
+    /// What counting does with any other text.
+    pub(crate) fn on_error(&self) -> OnError {
+        self.on_error
     }
 
     /// The path of a file.
@@ -335,9 +327,7 @@ impl TextColumn {
 
     /// The number of rows of a file before a row group.
     pub fn first_row(&self, file: usize, group: usize) -> usize {
-        let values = |group| self.chunk(file, group).num_values();
-        let rows = (0..group).map(|group| usize::try_from(values(group)).unwrap_or(0));
-        rows.fold(0, usize::saturating_add)
+        self.files[file].starts[group]
     }
 }
 
@@ -409,6 +399,11 @@ impl RowReader {
         (self.decoded, self.returned, self.returned_texts) = (count, 0, 0);
         Ok(())
     }
+}
+
+/// The number of rows in a page of a flat column.
+fn rows_of(page: &PageMetadata) -> usize {
+    page.num_rows.or(page.num_levels).filter(|_| !page.is_dict).unwrap_or(0)
 }
 
 /// The error of a row group that ends early.

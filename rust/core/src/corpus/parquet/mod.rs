@@ -6,7 +6,7 @@ mod source;
 mod table_reader;
 
 pub use column::{RowRange, RowReader, TextColumn};
-pub(crate) use column::{TextFlaw, catch_panic, check_chunk, general, rows_at_once, unreadable};
+pub(crate) use column::{catch_panic, check_chunk, general, rows_at_once, unreadable};
 pub(crate) use pages::Pages;
 pub(crate) use source::TablePlace;
 pub use source::{ReadAt, Windowed};
