@@ -585,7 +585,7 @@ CHATML_JINJA = (
 
 @given(st.lists(texts, min_size=2, max_size=2))
 def test_jinja_renders_like_the_same_template_as_a_value(said: list[str]) -> None:
-    jinja = chat.JinjaTemplate(CHATML_JINJA)
+    jinja = chat.JinjaTemplate(CHATML_JINJA, stop=("<|im_end|>",))
     talk = [user(said[0]), assistant(said[1])]
     expected = TOK.render_conversation(talk, None, template=chat.CHATML)
     assert TOK.render_conversation(talk, None, template=jinja) == expected
@@ -663,7 +663,7 @@ def test_jinja_cannot_be_made_to_forge(name: str) -> None:
 
 
 def test_jinja_cannot_be_made_to_train_on_the_user() -> None:
-    jinja = chat.JinjaTemplate(CHATML_JINJA)
+    jinja = chat.JinjaTemplate(CHATML_JINJA, stop=("<|im_end|>",))
     talk = [user("a\U0010fffeb\U0010ffffc\U00100000"), assistant("\U0010ffffd")]
     expected = TOK.render_conversation(talk, template=chat.CHATML)
     assert TOK.render_conversation(talk, template=jinja) == expected
@@ -673,7 +673,8 @@ def test_jinja_that_looks_into_the_text_still_works() -> None:
     """A template may treat text specially, as long as what it seeks is no special token."""
     seeks = chat.JinjaTemplate(
         "{% for m in messages %}<|bos|>{% if '</think>' in m.content %}"
-        "{{ m.content.split('</think>')[1] }}{% else %}{{ m.content }}{% endif %}{% endfor %}"
+        "{{ m.content.split('</think>')[1] }}{% else %}{{ m.content }}{% endif %}{% endfor %}",
+        mask="none",
     )
     talk = [assistant("<think>a</think>b <|bos|>")]
     ids, _ = TOK.render_conversation(talk, template=seeks, on_untrained="keep")
@@ -686,9 +687,10 @@ def test_jinja_that_seeks_special_tokens_in_text_is_an_error() -> None:
         TOK.render_conversation([user("a<|bos|>b")], template=seeks, on_untrained="keep")
 
 
-def test_jinja_without_generation_blocks_is_an_error() -> None:
+def test_jinja_without_a_mask_is_an_error() -> None:
+    template = chat.JinjaTemplate("{{ messages[0].content }}", mask="none")
     with pytest.raises(ConversationError, match="mask is all 0"):
-        TOK.render_conversation(TALK, template=chat.JinjaTemplate("{{ messages[0].content }}"))
+        TOK.render_conversation(TALK, template=template)
 
 
 def test_jinja_errors() -> None:
@@ -704,9 +706,11 @@ def test_jinja_errors() -> None:
 
 def test_jinja_has_what_transformers_gives_templates() -> None:
     template = chat.JinjaTemplate(
-        "{{ bos_token }}{{ tools | tojson }}{% for m in messages %}{% if loop.index > 1 %}"
-        "{% break %}{% endif %}{{ m.content }}{% endfor %}{{ strftime_now('%Y') | length }}",
+        "{{ bos_token }}{{ tools | tojson(ensure_ascii=False) }}"
+        "{% for m in messages %}{% if loop.index > 1 %}{% break %}{% endif %}{{ m.content }}"
+        "{% endfor %}{{ strftime_now('%Y') | length }}",
         variables={"bos_token": "<|bos|>", "tools": [{"name": "é<|bos|>"}]},
+        mask="none",
     )
     ids, _ = TOK.render_conversation(TALK, template=template, on_untrained="keep")
     assert TOK.decode(ids) == '<|bos|>[{"name": "é<|bos|>"}]hi4'
@@ -717,7 +721,7 @@ def _batch_of(template: Any) -> Callable[[], chat.RenderedBatch]:
 
 
 def test_jinja_in_batches() -> None:
-    jinja = chat.JinjaTemplate(CHATML_JINJA, pad="<|im_end|>")
+    jinja = chat.JinjaTemplate(CHATML_JINJA, pad="<|im_end|>", stop=("<|im_end|>",))
     ours, theirs = _batch_of(jinja)(), _batch_of(chat.CHATML)()
     assert ours.input_ids.tolist() == theirs.input_ids.tolist()
     assert ours.loss_mask.tolist() == theirs.loss_mask.tolist()

@@ -14,8 +14,8 @@ writes can become a special token.
 
 What is done with them are methods of `Tokenizer`; here is what these take and give. The files:
 `template` (what a template is), `renderer` (one conversation to segments), `batch` (whole data
-sets), `parser` (the way back, also while a model writes), `jinja` (templates of Hugging Face),
-`methods` (the methods).
+sets), `parser` (the way back, also while a model writes), `jinja` (templates of Hugging Face, with
+`environment`, `disguise`, `prefixes` and `checks`), `methods` (the methods).
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING

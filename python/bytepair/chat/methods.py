@@ -108,8 +108,7 @@ class ChatMethods(_core.Tokenizer):
             raise ConversationError("there is nothing before the message that is to be completed")
         fields = conversation if isinstance(conversation, dict | Mapping) else {}
         write, out = writer(self, template), Segments()
-        write.write({**fields, "messages": messages}, out)
-        write.prime(out)
+        write.prompt({**fields, "messages": messages}, out)
         ids, _, _ = out.encode(self, join=write.join, max_tokens=None, truncate="tokens", threads=1)
         return list(ids.tolist())
 

@@ -56,8 +56,9 @@ class TemplateWriter:
             role.write(index, message.get("content"), out, self.template.strip)
         out.ends.append(len(out.items))
 
-    def prime(self, out: Segments) -> None:
-        """Open the turn of the role that is prompted, at the end of the last conversation."""
+    def prompt(self, conversation: Conversation, out: Segments) -> None:
+        """Append a conversation, and open the turn of the role that is prompted."""
+        self.write(conversation, out)
         items, trained = self._roles[self.template.prompted].open
         out.items += items
         out.trained += trained

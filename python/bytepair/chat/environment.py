@@ -1,0 +1,110 @@
+"""The source of a Jinja template in, a template that is compiled in a sandbox out.
+
+The environment is that of `transformers`: its filters and functions, and `{% generation %}` blocks,
+which mark what the model is trained on.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from bytepair.errors import ConversationError
+
+if TYPE_CHECKING:
+    import jinja2
+
+#: They surround what is trained on in the rendered string. In texts they are disguised.
+START: Final = "\U0010fffe"
+STOP: Final = "\U0010ffff"
+
+#: What templates raise, beside the errors of Jinja, where a value is not what they expect.
+_FAILURES: Final = (
+    ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
+)  # fmt: skip
+
+
+def has_blocks(source: str) -> bool:
+    """Whether a template has `{% generation %}` blocks."""
+    return re.search(r"\{%[-+]?\s*generation\s*[-+]?%\}", source) is not None
+
+
+def render(source: str, name: str, variables: Mapping[str, Any]) -> str:
+    """Render a template; what goes wrong is a `ConversationError` with the name of the template."""
+    from bytepair._internal.extras import jinja2
+
+    try:
+        return compiled(source).render(**variables)
+    except (jinja2.TemplateError, *_FAILURES) as error:
+        kind = "" if isinstance(error, jinja2.TemplateError) else f"{type(error).__name__}: "
+        raise ConversationError(f"the template {name!r}: {kind}{error}") from error
+
+
+@lru_cache(maxsize=16)
+def compiled(source: str) -> jinja2.Template:
+    """The template in an environment as `transformers` has it."""
+    from bytepair._internal.extras import jinja2
+
+    try:
+        template: jinja2.Template = _environment().from_string(source)
+    except jinja2.TemplateSyntaxError as error:
+        message = f"the chat template is not valid at line {error.lineno}: {error.message}"
+        raise ConversationError(message) from error
+    return template
+
+
+def _environment() -> Any:
+    from jinja2 import TemplateError, nodes
+    from jinja2.exceptions import SecurityError
+    from jinja2.ext import Extension
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+    from jinja2.utils import Namespace
+
+    class Generation(Extension):
+        tags = {"generation"}  # noqa: RUF012 - as jinja2 has it
+
+        def parse(self, parser: Any) -> Any:
+            line = next(parser.stream).lineno
+            body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+            call = self.call_method("_mark")
+            return nodes.CallBlock(call, [], [], body).set_lineno(line)
+
+        def _mark(self, caller: Callable[[], str]) -> str:
+            return START + caller() + STOP
+
+    class PlainNamespace(Namespace):
+        """A namespace that holds nothing by which a template could get out of the sandbox."""
+
+        def __setitem__(self, name: str, value: Any) -> None:
+            if name.startswith("_"):
+                raise SecurityError(f"a namespace has no place for the private name {name!r}")
+            super().__setitem__(name, value)
+
+    def raise_exception(message: str) -> NoReturn:
+        raise TemplateError(message)
+
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[Generation, "jinja2.ext.loopcontrols"]
+    )
+    environment.filters["tojson"] = _to_json
+    environment.globals["namespace"] = PlainNamespace
+    environment.globals["raise_exception"] = raise_exception
+    environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
+    return environment
+
+
+def _to_json(
+    value: Any,
+    ensure_ascii: bool = False,
+    indent: int | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    """The filter `tojson` of `transformers`, which escapes nothing for HTML."""
+    return json.dumps(
+        value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
+    )

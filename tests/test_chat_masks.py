@@ -1,0 +1,361 @@
+"""Masks of Jinja templates without generation blocks, and what is refused beside them."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bytepair
+from bytepair import chat
+from bytepair.errors import ConversationError, SpecialTokenError
+
+pytest.importorskip("jinja2", reason="needs the package jinja2")
+
+NAMES = ["<|im_start|>", "<|im_end|>", "<|endoftext|>", "<think>", "</think>", "<|eot|>"]
+TOK = bytepair.train(bytepair.sample.paths(), 1000, special_tokens=NAMES)
+
+#: A template with tools and reasoning; what the assistant writes stands between BLOCK and END.
+TWIN = """\
+{%- if tools %}<|im_start|>system
+{% for tool in tools %}{{ tool | tojson }}
+{% endfor %}<|im_end|>
+{% endif %}
+{%- for m in messages %}
+    {%- if m.role == 'assistant' %}
+        {{- '<|im_start|>assistant\\n' }}BLOCK
+        {%- if m.reasoning_content and (KEEP or loop.last) %}
+            {{- '<think>' + m.reasoning_content + '</think>' }}
+        {%- endif %}
+        {{- m.content }}
+        {%- for call in m.tool_calls or [] %}{{ call.function | tojson }}{% endfor %}
+        {{- '<|im_end|>\\n' }}END
+    {%- else %}
+        {{- '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}
+    {%- endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"""
+
+
+def twin(*, blocks: bool = False, keep: bool = True) -> str:
+    begin, end = ("{%- generation %}", "{%- endgeneration %}") if blocks else ("", "")
+    return TWIN.replace("BLOCK", begin).replace("END", end).replace("KEEP", str(keep).lower())
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def assistant(text: str, **fields: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": text, **fields}
+
+
+def call(**arguments: Any) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": "find", "arguments": arguments}}
+
+
+TALK = [user("hi"), assistant("hello")]
+LONG = [*TALK, user("more"), assistant("that is all")]
+TOOLS = [{"type": "function", "function": {"name": "find", "description": "Finds a thing."}}]
+
+said = st.lists(
+    st.sampled_from(["hello", " world", "\n", "é", "你好", "12", "<", *NAMES, "\U0010fffe"]),
+    max_size=4,
+).map("".join)
+replies = st.builds(
+    lambda text, thought, calls: assistant(
+        text,
+        **({"reasoning_content": thought} if thought else {}),
+        **({"tool_calls": [call(a=argument) for argument in calls]} if calls else {}),
+    ),
+    said, st.none() | said, st.lists(said, max_size=2),
+)  # fmt: skip
+others = st.builds(lambda role, text: {"role": role, "content": text},
+                   st.sampled_from(["user", "tool", "system"]), said)  # fmt: skip
+talks = st.lists(others | replies, max_size=6).map(lambda found: [user("x"), *found])
+
+
+# ---------------------------------------------------------------------------- prefixes
+
+
+@given(talks, st.sampled_from([None, TOOLS]))
+def test_a_derived_mask_is_that_of_blocks(talk: list[dict[str, Any]], tools: Any) -> None:
+    conversation = {"messages": talk, "tools": tools}
+    derived, given = (
+        TOK.render_conversation(
+            conversation, template=chat.JinjaTemplate(twin(blocks=blocks)), on_untrained="keep"
+        )
+        for blocks in (False, True)
+    )
+    assert derived == given
+
+
+def test_the_source_of_a_mask_can_be_chosen() -> None:
+    blocks = "{% generation %}<|im_end|>{% endgeneration %}" + twin()
+    ids, mask = TOK.render_conversation(TALK, template=chat.JinjaTemplate(blocks, mask="prefixes"))
+    assert (ids[0], mask[0]) == (TOK.special_tokens["<|im_end|>"], 0)
+    assert TOK.decode([id for id, m in zip(ids, mask, strict=True) if m]) == "hello<|im_end|>\n"
+    assert TOK.render_conversation(TALK, template=chat.JinjaTemplate(blocks))[1][0] == 1
+    none = chat.JinjaTemplate(blocks, mask="none")
+    untrained = TOK.render_conversation(TALK, template=none, on_untrained="keep")
+    assert untrained == (ids, [0] * len(ids))
+    with pytest.raises(ValueError, match="mask is 'block'; it must be"):
+        chat.JinjaTemplate(blocks, mask="block")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="checks is 'on'; it must be"):
+        chat.JinjaTemplate(blocks, checks="on")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("source", "talk", "message"),
+    [
+        (
+            twin(keep=False),
+            [user("hi"), assistant("hello", reasoning_content="why"), *LONG],
+            r"the first 2 messages in another way when others follow.*at character 52, .*<think>wh",
+        ),
+        (
+            twin() + "{% if add_generation_prompt %}<think>{% endif %}",
+            TALK,
+            "message 1 does not go on from the prompt of the messages before it.*<think>' becomes",
+        ),
+        (
+            "{% for m in messages %}{{ m.content }}{{ '<|im_end|>' if loop.last }}{% endfor %}",
+            LONG,
+            "message 1 does not go on from the prompt",
+        ),
+        (
+            "{% if messages[0].role != 'user' %}{{ raise_exception('user first') }}{% endif %}"
+            + twin(),
+            [assistant("hello")],
+            "no mask can be derived for message 0.*user first|user first",
+        ),
+    ],
+)
+def test_what_is_not_prefix_stable_is_refused(
+    source: str, talk: list[dict[str, Any]], message: str
+) -> None:
+    template = chat.JinjaTemplate(source)
+    with pytest.raises(ConversationError, match=message):
+        TOK.render_conversation(talk, template=template)
+
+
+def test_a_prompt_needs_no_stable_template() -> None:
+    template = chat.JinjaTemplate(twin(keep=False))
+    thought = [user("hi"), assistant("hello", reasoning_content="why"), user("x")]
+    prompt = TOK.decode(TOK.render_for_completion(thought, template=template))
+    assert "<|im_start|>assistant\nhello<|im_end|>\n" in prompt
+    assert prompt.endswith("<|im_start|>user\nx<|im_end|>\n<|im_start|>assistant\n")
+
+
+# ---------------------------------------------------------------------------- checks
+
+
+@pytest.mark.parametrize(
+    ("part", "fields", "message"),
+    [
+        ("m.reasoning_content", {"reasoning_content": "why"}, "the reasoning_content of message 1"),
+        ("m.reasoning_content", {"thinking": "why"}, "the thinking of message 1"),
+        ("m.tool_calls", {"tool_calls": [call(a="b")]}, "a tool call of message 1;"),
+        ("m.content", {}, "the content of message 0, the content of message 1;"),
+        ("tools", {}, "the tools that are offered;"),
+    ],
+)
+def test_what_a_template_leaves_out_is_an_error(
+    part: str, fields: dict[str, Any], message: str
+) -> None:
+    talk = {"messages": [user("hi"), assistant("hello", **fields)], "tools": TOOLS}
+    source = twin().replace(part, "''" if part == "m.content" else "none")
+    with pytest.raises(ConversationError, match=f"leaves out {message}"):
+        TOK.render_conversation(talk, template=chat.JinjaTemplate(source))
+    with pytest.warns(UserWarning, match=f"leaves out {message}"):
+        warned = TOK.render_conversation(talk, template=chat.JinjaTemplate(source, checks="warn"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        silent = TOK.render_conversation(talk, template=chat.JinjaTemplate(source, checks="off"))
+        TOK.render_conversation(talk, template=chat.JinjaTemplate(twin()))
+        TOK.render_for_completion(talk, template=chat.JinjaTemplate(source))
+    assert warned == silent
+
+
+def test_a_thought_that_is_left_out_of_the_content_is_found() -> None:
+    plain = bytepair.train(["hello"], 262, special_tokens=NAMES[:3])
+    source = twin().replace("{{- m.content }}", "{{- m.content.split('</think>')[-1] }}")
+    talk = [user("hi"), assistant("<think>why</think>hello")]
+    with pytest.raises(ConversationError, match="leaves out the content of message 1"):
+        plain.render_conversation(talk, template=chat.JinjaTemplate(source))
+    plain.render_conversation(talk, template=chat.JinjaTemplate(twin()))
+
+
+def test_the_end_of_a_turn_must_be_learned() -> None:
+    outside = twin(blocks=True).replace(
+        "{{- '<|im_end|>\\n' }}{%- endgeneration %}", "{%- endgeneration %}{{- '<|im_end|>\\n' }}"
+    )
+    message = r"ends with the text 'hello', not with a special token"
+    with pytest.raises(ConversationError, match=message):
+        TOK.render_conversation(TALK, template=chat.JinjaTemplate(outside))
+    endless = twin().replace("{{- '<|im_end|>\\n' }}", "")
+    with pytest.raises(ConversationError, match=message):
+        TOK.render_conversation(TALK, template=chat.JinjaTemplate(endless))
+
+
+def test_the_end_of_a_turn_must_be_a_stop_token() -> None:
+    other = twin().replace("<|im_end|>", "<|eot|>")
+    wrong = r"ends with '<\|eot\|>', but a model stops at <\|endoftext\|> and <\|im_end\|>"
+    with pytest.raises(ConversationError, match=wrong):
+        TOK.render_conversation(TALK, template=chat.JinjaTemplate(other))
+    with pytest.raises(ConversationError, match=wrong):
+        TOK.render_batch([TALK], template=chat.JinjaTemplate(other))
+    expected = TOK.render_conversation(TALK, template=chat.JinjaTemplate(other, checks="off"))
+    for stop in [("<|eot|>",), ()]:
+        template = chat.JinjaTemplate(other, stop=stop)
+        assert TOK.render_conversation(TALK, template=template) == expected
+    named = TOK.with_roles(end_of_turn="<|eot|>")
+    assert named.render_conversation(TALK, template=chat.JinjaTemplate(other)) == expected
+    with pytest.raises(SpecialTokenError, match="stop names '<x>', which is no special token"):
+        TOK.render_conversation(TALK, template=chat.JinjaTemplate(other, stop=("<x>",)))
+
+
+def test_a_value_that_a_template_does_not_expect_is_an_error() -> None:
+    with pytest.raises(ConversationError, match="TypeError: can only concatenate"):
+        TOK.render_conversation([user(3)], template=chat.JinjaTemplate(twin()))  # type: ignore[arg-type]
+    hostile = chat.JinjaTemplate("{% set n = namespace() %}{% set n.__class__ = 1 %}")
+    with pytest.raises(ConversationError, match="private name '__class__'"):
+        TOK.render_conversation(TALK, template=hostile)
+
+
+# ---------------------------------------------------------------------------- published templates
+
+TRL = importlib.util.find_spec("trl")
+FOLDER = Path(TRL.origin or "").parent / "chat_templates" if TRL else None
+TRAINING = sorted(FOLDER.glob("*_training.jinja")) if FOLDER else []
+MULTIPLY = {
+    "type": "function",
+    "function": {
+        "name": "multiply",
+        "description": "Multiply two numbers.",
+        "parameters": {
+            "type": "object",
+            "properties": {"a": {"type": "integer", "description": "The first."}},
+            "required": ["a"],
+        },
+        "return": {"type": "integer", "description": "The product."},
+    },
+}
+
+
+def multiply(**arguments: Any) -> dict[str, Any]:
+    called = {"name": "multiply", "arguments": arguments}
+    return {"id": "call00001", "type": "function", "function": called}
+
+
+RESULT = {"role": "tool", "name": "multiply", "tool_call_id": "call00001", "content": "6"}
+CONVERSATIONS: dict[str, dict[str, Any]] = {
+    "turns": {"messages": [user("Hi"), assistant("Hello!"), user("How?"), assistant("Fine.")]},
+    "system": {"messages": [{"role": "system", "content": "Be brief."}, *TALK]},
+    "thought": {"messages": [user("Hi"), assistant("Hello!", reasoning_content="They greet.")]},
+    "thoughts": {
+        "messages": [
+            user("Hi"),
+            assistant("Hello!", reasoning_content="They greet."),
+            user("How?"),
+            assistant("Fine.", reasoning_content="Am I?"),
+        ]
+    },
+    "call": {
+        "messages": [user("2*3?"), assistant("", tool_calls=[multiply(a=2, b=3)]), RESULT,
+                     assistant("6.")],
+        "tools": [MULTIPLY],
+    },
+    "calls": {
+        "messages": [
+            user("2*3?"),
+            assistant("I look.", tool_calls=[multiply(a=2, b=3), multiply(a=3, b=2)]),
+            RESULT,
+            RESULT,
+            assistant("6."),
+        ],
+        "tools": [MULTIPLY],
+    },
+    "thoughtful call": {
+        "messages": [
+            user("2*3?"),
+            assistant("", reasoning_content="Hm.", tool_calls=[multiply(a=2, b=3)]),
+            RESULT,
+            assistant("6.", reasoning_content="That is it."),
+        ],
+        "tools": [MULTIPLY],
+    },
+}  # fmt: skip
+
+#: What stands in the prompt and is trained on by TRL: the line break after the role in Qwen2.5,
+#: the start of a thought, and the start of a turn in gpt-oss.
+IN_THE_PROMPT = {
+    "\n", "<think>", "<think>\n", "<think>\n\n</think>\n\n", "<|start|>assistant"
+}  # fmt: skip
+
+
+#: What errors say that refuse the original of a training template.
+REFUSED = (
+    "does not go on from the prompt", "in another way when others follow", "leaves out",
+    "not with a special token", "TypeError", "roles must alternate",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def published() -> tuple[bytepair.Tokenizer, Any]:
+    """A tokenizer with every special token that the templates write, here and in transformers."""
+    transformers = pytest.importorskip("transformers")
+    assert FOLDER
+    pattern = r"<[|｜][^|｜>'\" ]+[|｜]>|</?(?:think|tool_call|tool_response)>|<\w+_of_turn>"
+    names = {n for f in FOLDER.glob("*.jinja") for n in re.findall(pattern, f.read_text("utf-8"))}
+    tok = bytepair.train(
+        bytepair.sample.paths(), 2000, special_tokens=sorted(names | {"<|bos|>", "<|eos|>"})
+    ).with_roles(bos="<|bos|>", eos="<|eos|>")
+    theirs = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tok.to_huggingface(), bos_token="<|bos|>", eos_token="<|eos|>"
+    )
+    return tok, theirs
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.skipif(not TRAINING, reason="needs the package trl")
+@pytest.mark.parametrize("kind", CONVERSATIONS)
+@pytest.mark.parametrize("file", TRAINING, ids=lambda f: f.stem.removesuffix("_training"))
+def test_training_templates_of_trl(file: Path, kind: str, published: tuple[Any, Any]) -> None:
+    """Their templates give transformers' ids and masks; the originals the same, or are refused."""
+    tok, theirs = published
+    conversation = CONVERSATIONS[kind]
+    training = chat.JinjaTemplate(file.read_text("utf-8"), checks="off")
+    original = file.with_name(file.name.replace("_training", "")).read_text("utf-8")
+    try:
+        rendered = theirs.apply_chat_template(
+            conversation["messages"], tools=conversation.get("tools"), tokenize=True,
+            return_dict=True, return_assistant_tokens_mask=True, chat_template=training.source,
+        )  # fmt: skip
+    except Exception:  # the template refuses it, in a way of its own
+        with pytest.raises(ConversationError):
+            tok.render_conversation(conversation, template=training)
+        return
+    expected = (rendered["input_ids"], rendered["assistant_masks"])
+    assert tok.render_conversation(conversation, None, template=training, on_untrained="keep") == (
+        expected
+    )
+    try:
+        ids, mask = tok.render_conversation(
+            conversation, template=chat.JinjaTemplate(original, stop=())
+        )
+    except ConversationError as error:
+        if any(why in str(error) for why in REFUSED):
+            return
+        raise
+    assert ids == expected[0]
+    differ = [at for at, (a, b) in enumerate(zip(mask, expected[1], strict=True)) if a != b]
+    assert {mask[at] for at in differ} <= {0}
+    runs = "".join(tok.decode([ids[at]]) + ("" if at + 1 in differ else "\0") for at in differ)
+    assert set(runs.split("\0")[:-1]) <= IN_THE_PROMPT
