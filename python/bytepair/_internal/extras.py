@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import regex as regex
     import tiktoken as tiktoken
     import tokenizers as tokenizers
+    import transformers as transformers
 
 #: For each package the extra of bytepair that brings it.
 _EXTRAS: Final = {
@@ -30,6 +31,7 @@ _EXTRAS: Final = {
     "tiktoken": "tiktoken",
     "tokenizers": "hf",
     "torch": "torch",
+    "transformers": "hf",
 }
 
 
@@ -39,7 +41,7 @@ def __getattr__(name: str) -> Any:
     Raises:
         ImportError: if the package is not installed.
     """
-    module = name.replace("pyarrow_", "pyarrow.")
+    module = name.replace("pyarrow_", "pyarrow.").replace("tokenizers_", "tokenizers.")
     package = module.partition(".")[0]
     if package not in _EXTRAS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

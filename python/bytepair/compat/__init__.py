@@ -3,8 +3,9 @@
     from bytepair.compat import tiktoken     # instead of: import tiktoken
     from bytepair.compat import rustbpe      # instead of: import rustbpe
     from bytepair.compat import nanochat     # instead of: from nanochat import tokenizer
+    from bytepair.compat import huggingface  # huggingface.use(): transformers runs on bytepair
 
-Each is one file, and only translates. Where a face differs from the original, its docstring says
+Each only translates. Where a face differs from the original, its docstring says
 so.
 """
 
@@ -13,8 +14,8 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from bytepair._internal.lazy import lazy as _lazy
 
 if _TYPE_CHECKING:
-    from bytepair.compat import nanochat, rustbpe, tiktoken
+    from bytepair.compat import huggingface, nanochat, rustbpe, tiktoken
 
-_lazy(__name__, {name: f"bytepair.compat.{name}" for name in ("nanochat", "rustbpe", "tiktoken")})
+__all__ = ["huggingface", "nanochat", "rustbpe", "tiktoken"]
 
-__all__ = ["nanochat", "rustbpe", "tiktoken"]
+_lazy(__name__, {name: f"bytepair.compat.{name}" for name in __all__})

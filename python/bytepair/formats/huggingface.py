@@ -356,9 +356,8 @@ def to_huggingface(tokenizer: _core.Tokenizer, *, special: bool = True) -> token
 
 
 def is_object(value: Any) -> bool:
-    """Whether this is a `tokenizers.Tokenizer`, or a fast tokenizer of `transformers`."""
-    module = type(value).__module__.split(".")[0]
-    return module == "tokenizers" or hasattr(value, "backend_tokenizer")
+    """Whether this is a `tokenizers.Tokenizer`, what has its face, or one of `transformers`."""
+    return hasattr(value, "backend_tokenizer") or hasattr(value, "to_str")
 
 
 def of_object(value: Any, asked: Asked) -> Parts:

@@ -1,0 +1,293 @@
+"""The encoding of a text, as `tokenizers.Encoding` has it: ids, and what else one may ask for.
+
+The ids are there from the beginning, and with them all that follows from their number: masks and
+types. The rest (words, places in the text, what was cut off) is seldom asked for. It comes from
+the original, which encodes the text once more; that its ids are the same is checked then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from bytepair.compat.huggingface.frame import Added, Frame, Place
+
+if TYPE_CHECKING:
+    import tokenizers
+
+
+class Owner(Protocol):
+    """The tokenizer that made an encoding, as far as the encoding asks it."""
+
+    def id_to_token(self, id: int) -> str | None:
+        """The token of an id."""
+
+    def encode_original(
+        self, texts: tuple[str, ...], special: bool, settings: Any
+    ) -> tokenizers.Encoding:
+        """Have the original encode one text or two."""
+        ...
+
+
+@dataclass(frozen=True)
+class Call:
+    """What the encodings of one call share.
+
+    Attributes:
+        owner: the tokenizer that was called.
+        special: whether the post-processor added its tokens.
+        split: whether special tokens in texts were text (`encode_special_tokens`).
+        truncation: how texts were truncated, if they were.
+        padding: how texts were padded, if they were.
+        named: whether the names of tokens follow from their ids.
+    """
+
+    owner: Owner
+    special: bool
+    split: bool
+    truncation: dict[str, Any] | None
+    padding: dict[str, Any] | None
+    named: bool
+
+    def again(self, texts: tuple[str, ...], length: int) -> tokenizers.Encoding:
+        """Have the original encode texts, to be padded to a length."""
+        padding = self.padding and {**self.padding, "length": length, "pad_to_multiple_of": None}
+        settings = (self.split, self.truncation, padding)
+        return self.owner.encode_original(texts, self.special, settings)
+
+
+class Encoding:
+    """The encoding of one text or of a pair, with the names and values of `tokenizers.Encoding`."""
+
+    __slots__ = ("_call", "_frame", "_ids", "_lengths", "_padded", "_texts", "_theirs")
+
+    _ids: list[int] | None  # None once it was changed: then all is in `_theirs`
+    _theirs: tokenizers.Encoding | None
+
+    def __init__(
+        self,
+        call: Call,
+        frame: Frame,
+        texts: tuple[str, ...],
+        ids: list[int],
+        lengths: tuple[int, ...],
+    ) -> None:
+        """Make an encoding.
+
+        Args:
+            call: what it shares with others.
+            frame: what stands around the texts.
+            texts: the texts.
+            ids: the ids, with those of the frame.
+            lengths: the number of ids of each text, and of those that were truncated.
+        """
+        self._call = call
+        self._frame = frame
+        self._texts = texts
+        self._ids = ids
+        self._lengths = lengths
+        self._padded = 0
+        self._theirs = None
+
+    def fill(self, length: int) -> None:
+        """Pad to a length, as the call says; what is longer stays as it is."""
+        padding, ids = self._call.padding, self._ids
+        if padding is None or ids is None or len(ids) >= length:
+            return
+        self._padded = length - len(ids)
+        filled = [padding["pad_id"]] * self._padded
+        self._ids = filled + ids if padding["direction"] == "left" else ids + filled
+
+    # ------------------------------------------------------------ what follows from the ids
+
+    @property
+    def ids(self) -> list[int]:
+        """The ids."""
+        return self.original.ids if self._ids is None else self._ids[:]
+
+    @property
+    def attention_mask(self) -> list[int]:
+        """1 for each token, 0 where the encoding is padded."""
+        if self._ids is None:
+            return self.original.attention_mask
+        if not self._padded:
+            return [1] * len(self._ids)
+        return self._fill([1] * (len(self._ids) - self._padded), 0)
+
+    @property
+    def type_ids(self) -> list[int]:
+        """The type id of each token."""
+        if self._ids is None:
+            return self.original.type_ids
+        pad = self._call.padding["pad_type_id"] if self._call.padding else 0
+        return self._row(lambda part: part.types, lambda place: place.type, pad)
+
+    @property
+    def special_tokens_mask(self) -> list[int]:
+        """1 for what the post-processor added and for padding, 0 for the tokens of texts."""
+        if self._ids is None:
+            return self.original.special_tokens_mask
+        return self._row(lambda part: [1] * len(part.ids), lambda place: 0, 1)
+
+    @property
+    def tokens(self) -> list[str]:
+        """The tokens as they are written in the vocabulary."""
+        call, ids = self._call, self._ids
+        if ids is None or not call.named or not self._plain_names():
+            return self.original.tokens
+        name = call.owner.id_to_token
+        return [name(id) or "" for id in ids]
+
+    @property
+    def n_sequences(self) -> int:
+        """The number of texts."""
+        return self._frame.sequences if self._ids is not None else self.original.n_sequences
+
+    @property
+    def overflowing(self) -> list[tokenizers.Encoding]:
+        """What was cut off, as encodings of the same length."""
+        if self._ids is not None and self._call.truncation is None:
+            return []
+        return self.original.overflowing
+
+    def __len__(self) -> int:
+        """The number of tokens."""
+        return len(self.original) if self._ids is None else len(self._ids)
+
+    def _plain_names(self) -> bool:
+        """Whether all tokens are those of texts, which have the names of the vocabulary."""
+        return not self._padded and not self._frame.added
+
+    def _row(
+        self, of_added: Callable[[Added], list[int]], of_text: Callable[[Place], int], pad: int
+    ) -> list[int]:
+        """A value for each token."""
+        row: list[int] = []
+        for part in self._frame.parts:
+            if isinstance(part, Added):
+                row += of_added(part)
+            else:
+                row += [of_text(part)] * self._lengths[part.sequence]
+        return self._fill(row, pad)
+
+    def _fill(self, row: list[int], pad: int) -> list[int]:
+        if not self._padded:
+            return row
+        left = self._call.padding and self._call.padding["direction"] == "left"
+        filled = [pad] * self._padded
+        return filled + row if left else row + filled
+
+    # ------------------------------------------------------------ what the original knows
+
+    @property
+    def original(self) -> tokenizers.Encoding:
+        """The encoding of `tokenizers`.
+
+        Raises:
+            RuntimeError: if the tokenizer was changed since, so that it has other ids.
+        """
+        if self._theirs is None:
+            ids = self._ids or []
+            theirs = self._call.again(self._texts, len(ids))
+            if theirs.ids != ids:
+                raise RuntimeError(
+                    "the tokenizer was changed after it encoded this text, so the words and places "
+                    "of its tokens are lost; encode the text again"
+                )
+            self._theirs = theirs
+        return self._theirs
+
+    @property
+    def offsets(self) -> list[tuple[int, int]]:
+        """The start and the end of each token in its text, in characters."""
+        return self.original.offsets
+
+    @property
+    def word_ids(self) -> list[int | None]:
+        """The word of each token, None for what was added."""
+        return self.original.word_ids
+
+    @property
+    def words(self) -> list[int | None]:
+        """The same as `word_ids`."""
+        return self.original.words
+
+    @property
+    def sequence_ids(self) -> list[int | None]:
+        """The text of each token, None for what was added."""
+        return self.original.sequence_ids
+
+    def char_to_token(self, char_pos: int, sequence_index: int = 0) -> int | None:
+        """The token of a character."""
+        return self.original.char_to_token(char_pos, sequence_index)
+
+    def char_to_word(self, char_pos: int, sequence_index: int = 0) -> int | None:
+        """The word of a character."""
+        return self.original.char_to_word(char_pos, sequence_index)
+
+    def token_to_chars(self, token_index: int) -> tuple[int, int] | None:
+        """The place of a token in its text."""
+        return self.original.token_to_chars(token_index)
+
+    def token_to_sequence(self, token_index: int) -> int | None:
+        """The text of a token."""
+        return self.original.token_to_sequence(token_index)
+
+    def token_to_word(self, token_index: int) -> int | None:
+        """The word of a token."""
+        return self.original.token_to_word(token_index)
+
+    def word_to_chars(self, word_index: int, sequence_index: int = 0) -> tuple[int, int] | None:
+        """The place of a word in its text."""
+        return self.original.word_to_chars(word_index, sequence_index)
+
+    def word_to_tokens(self, word_index: int, sequence_index: int = 0) -> tuple[int, int] | None:
+        """The first token of a word, and the one behind its last."""
+        return self.original.word_to_tokens(word_index, sequence_index)
+
+    # ------------------------------------------------------------ changes, and copies
+
+    def pad(self, length: int, **how: Any) -> None:
+        """Pad to a length; see `tokenizers.Encoding.pad`."""
+        self._changed().pad(length, **how)
+
+    def truncate(self, max_length: int, stride: int = 0, direction: str = "right") -> None:
+        """Keep so many tokens, the rest is in `overflowing`."""
+        self._changed().truncate(max_length, stride, direction)
+
+    def set_sequence_id(self, sequence_id: int) -> None:
+        """Say of which text the tokens are."""
+        self._changed().set_sequence_id(sequence_id)
+
+    def _changed(self) -> tokenizers.Encoding:
+        """The encoding of `tokenizers`, which alone counts from here on."""
+        theirs, self._ids = self.original, None
+        return theirs
+
+    @staticmethod
+    def merge(encodings: list[Any], growing_offsets: bool = True) -> tokenizers.Encoding:
+        """Put encodings one behind the other."""
+        from bytepair._internal.extras import tokenizers
+
+        return tokenizers.Encoding.merge([theirs(one) for one in encodings], growing_offsets)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy and a pickle are encodings of `tokenizers`, which need no tokenizer."""
+        return _same, (self.original,)
+
+    def __repr__(self) -> str:
+        """As there: the number of tokens, and what there is."""
+        return (
+            f"Encoding(num_tokens={len(self)}, attributes=[ids, type_ids, tokens, offsets, "
+            "attention_mask, special_tokens_mask, overflowing])"
+        )
+
+
+def theirs(encoding: Any) -> Any:
+    """An encoding as `tokenizers` takes it."""
+    return encoding.original if isinstance(encoding, Encoding) else encoding
+
+
+def _same(encoding: tokenizers.Encoding) -> tokenizers.Encoding:
+    return encoding

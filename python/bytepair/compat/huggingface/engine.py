@@ -1,0 +1,115 @@
+"""A `tokenizers.Tokenizer` in; out comes what gives its ids with bytepair, or the reason why not.
+
+The values here do not change. A tokenizer that changes gets another engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from bytepair.compat.huggingface.frame import Frames, frames_of
+from bytepair.errors import BytepairError
+from bytepair.formats.charmap import to_bytes
+from bytepair.formats.parts import marks
+from bytepair.tokenizer import Tokenizer, load
+
+if TYPE_CHECKING:
+    import tokenizers
+
+#: Which added tokens are looked for in a text, as `Tokenizer.encode` takes it.
+LookedFor: TypeAlias = Literal["all", "text"] | Collection[str]
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What encodes and decodes for one state of a tokenizer.
+
+    Attributes:
+        tokenizer: the tokenizer that gives the ids.
+        frames: what the post-processor adds.
+        special_ids: the ids that `skip_special_tokens` leaves out.
+        unsplit: which added tokens are looked for if `encode_special_tokens` is on, so that special
+            ones are text; None if that cannot be done exactly.
+        decodes: whether ids decode to the same text.
+        plain: whether text is encoded as it is: not normalized, and no added token takes white
+            space. Then tokens have the names and places that follow from their ids.
+        states: the components as they were, by their names.
+    """
+
+    tokenizer: Tokenizer
+    frames: Frames
+    special_ids: frozenset[int]
+    unsplit: LookedFor | None
+    decodes: bool
+    plain: bool
+    states: dict[str, Any]
+
+
+def engine_of(original: tokenizers.Tokenizer, known: Tokenizer | None = None) -> Engine | str:
+    """The engine for a tokenizer that neither truncates nor pads, or the reason why there is none.
+
+    Args:
+        original: the tokenizer.
+        known: what gives its ids, if nothing but the post-processor changed since.
+    """
+    try:
+        tokenizer = known or load(original)
+        frames = frames_of(original, lambda text: tokenizer.encode(text, special="all"))
+    except BytepairError as error:
+        return str(error)
+    if frames[0][0] is None or frames[0][1] is None:
+        return "post_processor: it does more than to add tokens around a text"
+    added = original.get_added_tokens_decoder()
+    special = {id: token.content for id, token in added.items() if token.special}
+    others = [token.content for token in added.values() if not token.special]
+    rules = marks(tokenizer.pattern)
+    return Engine(
+        tokenizer,
+        frames,
+        frozenset(special),
+        None if _overlap(others, list(special.values())) else (others or "text"),
+        all(_decodes(token.content) for token in added.values()),
+        not rules.form and not rules.strips,
+        {name: state_of(original, name) for name in COMPONENTS},
+    )
+
+
+#: The components of a tokenizer that may be changed in place.
+COMPONENTS = ("normalizer", "pre_tokenizer", "post_processor", "decoder", "model")
+
+_OF_MODELS = (
+    "dropout",
+    "unk_token",
+    "continuing_subword_prefix",
+    "end_of_word_suffix",
+    "fuse_unk",
+    "byte_fallback",
+    "ignore_merges",
+)
+
+
+def state_of(original: tokenizers.Tokenizer, name: str) -> Any:
+    """What a component does, as a value to compare."""
+    component = getattr(original, name)
+    if name == "model":
+        return type(component), [getattr(component, value, None) for value in _OF_MODELS]
+    return component and component.__getstate__()
+
+
+def _decodes(name: str) -> bool:
+    """Whether the name of an added token is decoded to itself, and not taken for bytes."""
+    return to_bytes(name) in {None, name.encode()}
+
+
+def _overlap(some: list[str], others: list[str]) -> bool:
+    """Whether one of some names and one of others may share characters of a text."""
+    starts = [
+        {name[:at] for name in names for at in range(1, len(name))} for names in (some, others)
+    ]
+    ends = [{name[at:] for name in names for at in range(1, len(name))} for names in (some, others)]
+    if starts[0] & ends[1] or starts[1] & ends[0]:
+        return True
+    every = ["\0".join(names) for names in (some, others)]
+    return any(name in every[1] for name in some) or any(name in every[0] for name in others)

@@ -1,0 +1,144 @@
+"""Have transformers use bytepair: for one tokenizer, or for all that it loads from now on."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, TypeVar
+
+from bytepair.compat.huggingface.tokenizer import Tokenizer
+
+T = TypeVar("T")
+
+#: What undoes each change that `use` made.
+_undo: list[Callable[[], None]] = []
+
+
+def wrap(tokenizer: T) -> T:
+    """Have one tokenizer run on bytepair, if that gives the same ids for every text.
+
+    Args:
+        tokenizer: a fast tokenizer of `transformers`, which is changed; or a
+            `tokenizers.Tokenizer`, which stays as it is.
+
+    Returns:
+        The tokenizer of `transformers`; or a `Tokenizer` instead of one of `tokenizers`. If it
+        cannot be done exactly, what was given, untouched; the reason is logged.
+
+    Raises:
+        TypeError: if it is neither.
+
+    Example:
+        >>> import bytepair
+        >>> from bytepair.compat import huggingface
+        >>> theirs = bytepair.train(["hello hello"], vocab_size=269).to_huggingface()
+        >>> huggingface.wrap(theirs).encode("hello").ids
+        [259]
+    """
+    from bytepair._internal.extras import tokenizers
+
+    if isinstance(tokenizer, Tokenizer):
+        return tokenizer
+    if isinstance(tokenizer, tokenizers.Tokenizer):
+        face = Tokenizer(copy.deepcopy(tokenizer))
+        return tokenizer if face.reason else face  # type: ignore[return-value]
+    inner = getattr(tokenizer, "_tokenizer", None)
+    if not isinstance(inner, Tokenizer | tokenizers.Tokenizer):
+        raise TypeError(
+            "a fast tokenizer of transformers or a tokenizers.Tokenizer is wrapped, not "
+            f"{type(tokenizer).__name__}"
+        )
+    return _wrapped(tokenizer)
+
+
+def _wrapped(tokenizer: T) -> T:
+    """A tokenizer of transformers, on bytepair where that can be."""
+    from bytepair._internal.extras import tokenizers
+
+    inner = getattr(tokenizer, "_tokenizer", None)
+    if isinstance(inner, tokenizers.Tokenizer):
+        face = Tokenizer(inner)
+        face.name = getattr(tokenizer, "name_or_path", "") or type(tokenizer).__name__
+        if not face.reason:
+            tokenizer._tokenizer = face  # type: ignore[attr-defined]
+    return tokenizer
+
+
+class use:  # noqa: N801 (a function that may also be a context)
+    """Have all tokenizers that `transformers` loads from now on run on bytepair.
+
+    `AutoTokenizer.from_pretrained`, and that of every class of fast tokenizers, return them
+    wrapped (see `wrap`) wherever that is exact, and otherwise untouched, with the reason in the
+    log. `tokenizers.decoders.DecodeStream` takes both. In a `with` statement it ends with the
+    block; tokenizers that were loaded stay as they are.
+
+    Raises:
+        ImportError: if the package `transformers` is not installed.
+    """
+
+    def __init__(self) -> None:
+        self._first = not _undo
+        if self._first:
+            _install()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._first:
+            undo()
+
+
+def undo() -> None:
+    """Have `transformers` load its own tokenizers again; those that were loaded stay."""
+    while _undo:
+        _undo.pop()()
+
+
+def _install() -> None:
+    from bytepair._internal.extras import tokenizers_decoders, transformers
+
+    base = transformers.PreTrainedTokenizerFast
+    own = base.__dict__.get("from_pretrained")
+
+    @classmethod  # type: ignore[misc]
+    def from_pretrained(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        inherited = own.__get__(None, cls) if own else super(base, cls).from_pretrained
+        return _wrapped(inherited(*args, **kwargs))
+
+    def restore() -> None:
+        if own:
+            base.from_pretrained = own
+        else:
+            del base.from_pretrained
+
+    base.from_pretrained = from_pretrained
+    _undo.append(restore)
+
+    stream = tokenizers_decoders.DecodeStream
+    tokenizers_decoders.DecodeStream = _stream_for_both(stream)
+    _undo.append(lambda: setattr(tokenizers_decoders, "DecodeStream", stream))
+
+
+def _stream_for_both(stream: Any) -> Any:
+    """A `DecodeStream` that takes tokenizers of both kinds."""
+
+    class DecodeStream:
+        """Decodes ids one by one, as `tokenizers.decoders.DecodeStream`, which it holds."""
+
+        def __init__(self, ids: Any = None, skip_special_tokens: bool = False) -> None:
+            self._stream = stream(ids, skip_special_tokens)
+
+        def step(self, tokenizer: Any, id: Any) -> str | None:
+            """Take an id, or several; return the text that is complete, or None."""
+            inner = tokenizer.original if isinstance(tokenizer, Tokenizer) else tokenizer
+            text: str | None = self._stream.step(inner, id)
+            return text
+
+    return DecodeStream

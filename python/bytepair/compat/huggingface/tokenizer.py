@@ -1,0 +1,518 @@
+"""A `tokenizers.Tokenizer` whose ids come from bytepair.
+
+It holds the original, which keeps all that there is to say and to set (components, added tokens,
+truncation, padding), and an engine made of it, which encodes and decodes. Whatever is set is set
+on the original, and the engine is made anew when it is needed next. What the engine does not do
+(words given one by one, two texts that have to be truncated) the original does.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import RLock
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+import bytepair
+from bytepair.compat.huggingface.encoding import Call, Encoding, theirs
+from bytepair.compat.huggingface.engine import Engine, engine_of, state_of
+from bytepair.compat.huggingface.frame import Frame
+from bytepair.errors import BytepairError
+
+if TYPE_CHECKING:
+    import tokenizers
+
+logger = logging.getLogger("bytepair.compat.huggingface")
+
+#: `encode_special_tokens`, truncation and padding.
+Settings: TypeAlias = tuple[bool, dict[str, Any] | None, dict[str, Any] | None]
+
+
+class Tokenizer:
+    """A tokenizer with the face of `tokenizers.Tokenizer`, and bytepair inside.
+
+    Its encodings, its text and its errors are those of the original. `reason` says why it runs on
+    the original, if it does.
+
+    Example:
+        >>> import bytepair
+        >>> from bytepair.compat import huggingface
+        >>> tok = bytepair.train(["hello hello"], vocab_size=269)
+        >>> theirs = huggingface.Tokenizer(tok)
+        >>> found = theirs.encode("hello hello")
+        >>> found.ids, found.tokens, found.attention_mask
+        ([259, 32, 259], ['hello', 'Ġ', 'hello'], [1, 1, 1])
+        >>> found.offsets, theirs.decode(found.ids)
+        ([(0, 5), (5, 6), (6, 11)], 'hello hello')
+    """
+
+    def __init__(self, model: Any) -> None:
+        """Make a tokenizer.
+
+        Args:
+            model: a `tokenizers.Tokenizer`, which from now on belongs to this one; a
+                `bytepair.Tokenizer`; or a model, as `tokenizers.Tokenizer` takes it.
+        """
+        from bytepair._internal.extras import tokenizers
+
+        if isinstance(model, bytepair.Tokenizer):
+            model = model.to_huggingface()
+        elif not isinstance(model, tokenizers.Tokenizer):
+            model = tokenizers.Tokenizer(model)
+        self.name = "a tokenizers.Tokenizer"  # in the log
+        self._lock = RLock()
+        self._original: tokenizers.Tokenizer = model
+        self._settings = _settings_of(model)
+        self._engine: Engine | str | None = None
+        self._known: bytepair.Tokenizer | None = None  # what an engine may be made of quickly
+        self._handed: set[str] = set()  # components that others may change in place
+
+    # ------------------------------------------------------------ from and to files
+
+    @classmethod
+    def from_str(cls, json: str) -> Self:
+        """Read the text of a `tokenizer.json`."""
+        from bytepair._internal.extras import tokenizers
+
+        return cls(tokenizers.Tokenizer.from_str(json))
+
+    @classmethod
+    def from_buffer(cls, buffer: bytes) -> Self:
+        """Read the bytes of a `tokenizer.json`."""
+        from bytepair._internal.extras import tokenizers
+
+        return cls(tokenizers.Tokenizer.from_buffer(buffer))
+
+    @classmethod
+    def from_file(cls, path: str) -> Self:
+        """Read a `tokenizer.json`."""
+        from bytepair._internal.extras import tokenizers
+
+        return cls(tokenizers.Tokenizer.from_file(path))
+
+    @classmethod
+    def from_pretrained(
+        cls, identifier: str, revision: str = "main", token: str | None = None
+    ) -> Self:
+        """Read the `tokenizer.json` of a repository of the hub."""
+        from bytepair._internal.extras import tokenizers
+
+        return cls(tokenizers.Tokenizer.from_pretrained(identifier, revision, token))
+
+    def to_str(self, pretty: bool = False) -> str:
+        """The text of a `tokenizer.json`."""
+        with self._lock:
+            return self._original.to_str(pretty)
+
+    def save(self, path: str, pretty: bool = True) -> None:
+        """Write a `tokenizer.json`."""
+        with self._lock:
+            self._original.save(path, pretty)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as the text of a `tokenizer.json`."""
+        return _restored, (type(self), self.to_str(), self.encode_special_tokens)
+
+    def __copy__(self) -> Self:
+        return self.__deepcopy__({})
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        with self._lock:
+            twin = type(self)(copy.deepcopy(self._original))
+            twin.encode_special_tokens = self.encode_special_tokens
+            twin._engine, twin._known = self._engine, self._known
+        return twin
+
+    def __repr__(self) -> str:
+        return f"<bytepair.compat.huggingface.Tokenizer: {self.reason or self._known!r}>"
+
+    # ------------------------------------------------------------ the engine
+
+    @property
+    def original(self) -> tokenizers.Tokenizer:
+        """The `tokenizers.Tokenizer` inside."""
+        return self._original
+
+    @property
+    def reason(self) -> str | None:
+        """Why this tokenizer runs on the original; None if it runs on bytepair.
+
+        Example:
+            >>> import tokenizers
+            >>> from bytepair.compat import huggingface
+            >>> huggingface.Tokenizer(tokenizers.models.WordPiece()).reason
+            'decoder: it is not ByteLevel, so ids do not stand for bytes'
+        """
+        engine = self._current()
+        return engine if isinstance(engine, str) else None
+
+    def _current(self) -> Engine | str:
+        """The engine for the tokenizer as it is now, or the reason why there is none."""
+        if self._handed:
+            self._look_at_handed()
+        return self._engine or self._made()
+
+    def _look_at_handed(self) -> None:
+        """Forget the engine if a component was changed in place since it was made."""
+        engine = self._engine
+        if isinstance(engine, str):
+            self._forget()
+        elif engine is not None:
+            for name in self._handed:
+                if state_of(self._original, name) != engine.states[name]:
+                    self._forget(name)
+
+    def _made(self) -> Engine | str:
+        with self._lock:
+            if self._engine is None:
+                with self._set((False, None, None)):
+                    self._engine = engine_of(self._original, self._known)
+                if isinstance(self._engine, str):
+                    logger.warning("%s runs on tokenizers: %s", self.name, self._engine)
+                else:
+                    self._known = self._engine.tokenizer
+            return self._engine
+
+    def _forget(self, component: str = "") -> None:
+        """Have the engine made anew, since a component changed."""
+        if component != "post_processor":
+            self._known = None
+        self._engine = None
+
+    @contextmanager
+    def _set(self, settings: Settings) -> Iterator[None]:
+        """Have the original work with these settings, and then as before."""
+        with self._lock:
+            before = self._settings
+            if settings == before:
+                yield
+                return
+            _apply(self._original, settings)
+            try:
+                yield
+            finally:
+                _apply(self._original, before)
+
+    def _change(self, change: Callable[[tokenizers.Tokenizer], Any]) -> Any:
+        """Change the added tokens or the model of the original."""
+        with self._lock:
+            self._forget()
+            return change(self._original)
+
+    # ------------------------------------------------------------ encoding
+
+    def encode(
+        self,
+        sequence: Any,
+        pair: Any = None,
+        is_pretokenized: bool = False,
+        add_special_tokens: bool = True,
+    ) -> Any:
+        """Encode a text, or two.
+
+        Args:
+            sequence: the text; words, if `is_pretokenized`.
+            pair: a second text.
+            is_pretokenized: whether texts are given as lists of words.
+            add_special_tokens: whether the post-processor adds its tokens.
+        """
+        if not is_pretokenized and isinstance(sequence, str):
+            texts = [sequence if pair is None else (sequence, pair)]
+            if (found := self._fast(texts, add_special_tokens)) is not None:
+                return found[0]
+        with self._lock:
+            return self._original.encode(sequence, pair, is_pretokenized, add_special_tokens)
+
+    def encode_batch(
+        self, input: Sequence[Any], is_pretokenized: bool = False, add_special_tokens: bool = True
+    ) -> list[Any]:
+        """Encode many texts, or pairs of texts; see `encode`."""
+        if not is_pretokenized and (found := self._fast(input, add_special_tokens)) is not None:
+            return found
+        with self._lock:
+            return self._original.encode_batch(input, is_pretokenized, add_special_tokens)
+
+    #: There it leaves out the places in the text; here they are made when asked for.
+    encode_batch_fast = encode_batch
+
+    def _fast(self, inputs: Sequence[Any], special: bool) -> list[Any] | None:
+        """The encodings by bytepair, or None if the original has to do it."""
+        engine = self._current()
+        settings = self._settings
+        if isinstance(engine, str) or not inputs or not isinstance(inputs, list | tuple):
+            return None
+        looked_for = engine.unsplit if settings[0] else "all"
+        texts = [_texts(one) for one in inputs]
+        if looked_for is None or not all(texts):
+            return None
+        flat = [text for one in texts for text in one]
+        try:
+            for text in flat:
+                text.isascii() or text.encode()  # a lone surrogate is an error there
+            if len(flat) == 1:
+                lists = [engine.tokenizer.encode(flat[0], special=looked_for)]
+            else:
+                lists = engine.tokenizer.encode_batch(flat, special=looked_for)
+        except (BytepairError, UnicodeEncodeError):
+            return None
+        call = Call(self, special, *settings, engine.plain)
+        return _encodings(call, engine, texts, lists)
+
+    def encode_original(
+        self, texts: tuple[str, ...], special: bool, settings: Settings
+    ) -> tokenizers.Encoding:
+        """Have the original encode one text or two, with settings that need not be those of now."""
+        with self._set(settings):
+            first, second = (*texts, None)[:2]
+            return self._original.encode(first, second, add_special_tokens=special)
+
+    def post_process(
+        self, encoding: Any, pair: Any = None, add_special_tokens: bool = True
+    ) -> tokenizers.Encoding:
+        """Truncate, add special tokens and pad."""
+        with self._lock:
+            return self._original.post_process(theirs(encoding), theirs(pair), add_special_tokens)
+
+    def num_special_tokens_to_add(self, is_pair: bool) -> int:
+        """How many tokens the post-processor adds."""
+        return self._original.num_special_tokens_to_add(is_pair)
+
+    async def async_encode(self, *args: Any, **kwargs: Any) -> Any:
+        """See `encode`."""
+        return self.encode(*args, **kwargs)
+
+    async def async_encode_batch(self, *args: Any, **kwargs: Any) -> list[Any]:
+        """See `encode_batch`."""
+        return self.encode_batch(*args, **kwargs)
+
+    async_encode_batch_fast = async_encode_batch
+
+    # ------------------------------------------------------------ decoding
+
+    def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
+        """The text of ids."""
+        engine = self._current()
+        if not isinstance(engine, str) and engine.decodes and isinstance(ids, list | tuple):
+            try:
+                return engine.tokenizer.decode(_kept(ids, engine, skip_special_tokens))
+            except (BytepairError, TypeError):
+                pass  # ids that stand for nothing are passed over there
+        with self._lock:
+            return self._original.decode(ids, skip_special_tokens)
+
+    def decode_batch(
+        self, sequences: Sequence[Sequence[int]], skip_special_tokens: bool = True
+    ) -> list[str]:
+        """The texts of many lists of ids."""
+        engine = self._current()
+        if not isinstance(engine, str) and engine.decodes:
+            try:
+                kept = [_kept(ids, engine, skip_special_tokens) for ids in sequences]
+                return engine.tokenizer.decode_batch(kept)
+            except (BytepairError, TypeError):
+                pass
+        with self._lock:
+            return self._original.decode_batch(sequences, skip_special_tokens)
+
+    async def async_decode_batch(self, *args: Any, **kwargs: Any) -> list[str]:
+        """See `decode_batch`."""
+        return self.decode_batch(*args, **kwargs)
+
+    # ------------------------------------------------------------ the vocabulary
+
+    def token_to_id(self, token: str) -> int | None:
+        """The id of a token, as it is written in the vocabulary."""
+        return self._original.token_to_id(token)
+
+    def id_to_token(self, id: int) -> str | None:
+        """The token of an id, as it is written in the vocabulary."""
+        return self._original.id_to_token(id)
+
+    def get_vocab(self, with_added_tokens: bool = True) -> dict[str, int]:
+        """The tokens and their ids."""
+        return self._original.get_vocab(with_added_tokens)
+
+    def get_vocab_size(self, with_added_tokens: bool = True) -> int:
+        """The number of tokens."""
+        return self._original.get_vocab_size(with_added_tokens)
+
+    def get_added_tokens_decoder(self) -> dict[int, tokenizers.AddedToken]:
+        """The added tokens by their ids."""
+        return self._original.get_added_tokens_decoder()
+
+    def add_tokens(self, tokens: list[Any]) -> int:
+        """Add tokens that are looked for in texts; returns how many are new."""
+        added: int = self._change(lambda original: original.add_tokens(tokens))
+        return added
+
+    def add_special_tokens(self, tokens: list[Any]) -> int:
+        """Add tokens that are looked for in texts and left out of decoded text."""
+        added: int = self._change(lambda original: original.add_special_tokens(tokens))
+        return added
+
+    def train(self, files: list[str], trainer: Any = None) -> None:
+        """Train the model anew, with `tokenizers`."""
+        self._change(lambda original: original.train(files, trainer))
+
+    def train_from_iterator(
+        self, iterator: Any, trainer: Any = None, length: int | None = None
+    ) -> None:
+        """Train the model anew, with `tokenizers`."""
+        self._change(lambda original: original.train_from_iterator(iterator, trainer, length))
+
+    # ------------------------------------------------------------ settings
+
+    @property
+    def encode_special_tokens(self) -> bool:
+        """Whether special tokens in texts are text."""
+        return self._settings[0]
+
+    @encode_special_tokens.setter
+    def encode_special_tokens(self, value: bool) -> None:
+        self._setting(lambda original: setattr(original, "encode_special_tokens", value))
+
+    @property
+    def truncation(self) -> dict[str, Any] | None:
+        """How texts are truncated, if they are."""
+        found = self._settings[1]
+        return found and dict(found)
+
+    @property
+    def padding(self) -> dict[str, Any] | None:
+        """How texts are padded, if they are."""
+        found = self._settings[2]
+        return found and dict(found)
+
+    def enable_truncation(self, max_length: int, *args: Any, **how: Any) -> None:
+        """Truncate texts; see `tokenizers.Tokenizer.enable_truncation`."""
+        self._setting(lambda original: original.enable_truncation(max_length, *args, **how))
+
+    def no_truncation(self) -> None:
+        """Do not truncate texts."""
+        self._setting(lambda original: original.no_truncation())
+
+    def enable_padding(self, *args: Any, **how: Any) -> None:
+        """Pad texts; see `tokenizers.Tokenizer.enable_padding`."""
+        self._setting(lambda original: original.enable_padding(*args, **how))
+
+    def no_padding(self) -> None:
+        """Do not pad texts."""
+        self._setting(lambda original: original.no_padding())
+
+    def _setting(self, change: Callable[[tokenizers.Tokenizer], Any]) -> None:
+        with self._lock:
+            change(self._original)
+            self._settings = _settings_of(self._original)
+
+    def _component(self, name: str) -> Any:
+        """A component, which may be changed in place from now on."""
+        self._handed.add(name)
+        return getattr(self._original, name)
+
+    def _set_component(self, name: str, value: Any) -> None:
+        with self._lock:
+            setattr(self._original, name, value)
+            self._forget(name)
+
+
+def _component(name: str) -> property:
+    """A property for a component of the original."""
+    return property(
+        lambda self: self._component(name),
+        lambda self, value: self._set_component(name, value),
+        doc=f"The `{name}` of the original.",
+    )
+
+
+for _name in ("normalizer", "pre_tokenizer", "post_processor", "decoder", "model"):
+    setattr(Tokenizer, _name, _component(_name))
+
+
+def _restored(kind: type[Tokenizer], json: str, split: bool) -> Tokenizer:
+    """A tokenizer from its pickle."""
+    made = kind.from_str(json)
+    made.encode_special_tokens = split
+    return made
+
+
+# ---------------------------------------------------------------------------- settings
+
+
+def _settings_of(original: tokenizers.Tokenizer) -> Settings:
+    return original.encode_special_tokens, original.truncation, original.padding
+
+
+def _apply(original: tokenizers.Tokenizer, settings: Settings) -> None:
+    split, truncation, padding = settings
+    original.encode_special_tokens = split
+    if truncation is None:
+        original.no_truncation()
+    else:
+        original.enable_truncation(**truncation)
+    if padding is None:
+        original.no_padding()
+    else:
+        original.enable_padding(**padding)
+
+
+# ---------------------------------------------------------------------------- encodings
+
+
+def _texts(one: Any) -> tuple[str, ...]:
+    """The text, or the two texts; none if it is something else."""
+    if isinstance(one, str):
+        return (one,)
+    if isinstance(one, tuple | list) and len(one) == 2 and all(isinstance(t, str) for t in one):
+        return tuple(one)
+    return ()
+
+
+def _encodings(
+    call: Call, engine: Engine, texts: list[tuple[str, ...]], lists: list[list[int]]
+) -> list[Any] | None:
+    """The encodings of texts with these ids, or None if truncation is left to the original."""
+    frames = [pair[call.special] for pair in engine.frames]
+    made: list[Encoding] = []
+    at = 0
+    for one in texts:
+        frame = frames[len(one) - 1]
+        ids = lists[at : at + len(one)]
+        at += len(one)
+        if frame is None or (call.truncation and not _truncated(call.truncation, frame, ids)):
+            return None
+        made.append(Encoding(call, frame, one, frame.around(ids), tuple(map(len, ids))))
+    if call.padding:
+        _pad(call.padding, made)
+    return made
+
+
+def _truncated(how: dict[str, Any], frame: Frame, texts: list[list[int]]) -> bool:
+    """Truncate the ids of a text, unless that is not as simple."""
+    room = how["max_length"] - frame.added
+    if room > 0 and sum(map(len, texts)) <= room:
+        return True
+    if len(texts) > 1 or room <= how["stride"] or how["strategy"] == "only_second":
+        return False
+    ids = texts[0]
+    texts[0] = ids[len(ids) - room :] if how["direction"] == "left" else ids[:room]
+    return True
+
+
+def _pad(how: dict[str, Any], encodings: list[Encoding]) -> None:
+    """Pad encodings to the length of the longest, or to that which is asked for."""
+    length = how["length"]
+    if length is None:
+        length = max(map(len, encodings))
+    if multiple := how["pad_to_multiple_of"]:
+        length += -length % multiple
+    for encoding in encodings:
+        encoding.fill(length)
+
+
+def _kept(ids: Sequence[int], engine: Engine, skip: bool) -> Sequence[int]:
+    """The ids that are decoded."""
+    if skip and not engine.special_ids.isdisjoint(ids):
+        return [id for id in ids if id not in engine.special_ids]
+    return ids
