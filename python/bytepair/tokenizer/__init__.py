@@ -6,7 +6,8 @@
     'another one'
 
 The files: `tokenizer` (the class), `loading` (how one is loaded), `batch` (rows, files, Arrow and
-iterables), `special` (special tokens that are added), `display` (pictures).
+iterables), `session` (a text that grows), `generation` (what programs want while a model
+generates), `special` (special tokens that are added), `display` (pictures).
 """
 
 from bytepair.tokenizer.loading import load, pretokenize

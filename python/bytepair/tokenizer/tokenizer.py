@@ -18,6 +18,7 @@ from bytepair.formats.files import FILE_NAME, write_whole
 from bytepair.formats.parts import all_tokens, bytes_per_token
 from bytepair.tokenizer.batch import BulkMethods, SpecialMode
 from bytepair.tokenizer.display import show, summary
+from bytepair.tokenizer.generation import GenerationMethods
 from bytepair.tokenizer.special import added
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class Tokenizer(BulkMethods, ChatMethods):
+class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
     """A byte-level BPE tokenizer: immutable, and safe to use from many threads.
 
     It is made by `bytepair.train`, `bytepair.load` or `Tokenizer.from_ranks`. Two tokenizers are

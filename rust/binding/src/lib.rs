@@ -27,6 +27,7 @@ mod options;
 mod pattern;
 mod render;
 mod rows;
+mod session;
 mod shards;
 mod text;
 mod tokenizer;
@@ -80,6 +81,8 @@ mod _core {
     use crate::render::{pack, render};
     #[pymodule_export]
     use crate::rows::encode_rows;
+    #[pymodule_export]
+    use crate::session::PySession;
     #[pymodule_export]
     use crate::shards::{best_fit, crc32, gather};
     #[pymodule_export]

@@ -26,7 +26,7 @@ type Offsets<'py> = (Bound<'py, PyList>, Bound<'py, PyArray2<i64>>, Bound<'py, P
 
 /// For texts of fewer characters the interpreter lock is kept: releasing it would take as long as
 /// encoding.
-const SHORT: usize = 1 << 12;
+pub(crate) const SHORT: usize = 1 << 12;
 
 /// Bytes of memory for a merge or a token in Python, and for a pretoken.
 const MERGE: usize = 300;
@@ -35,8 +35,8 @@ const PRETOKEN: usize = 64;
 /// An immutable tokenizer, which threads may share.
 #[pyclass(frozen, subclass, name = "Tokenizer", module = "bytepair._core")]
 pub(crate) struct PyTokenizer {
-    core: Arc<bytepair::Tokenizer>,
-    ints: Ints,
+    pub(crate) core: Arc<bytepair::Tokenizer>,
+    pub(crate) ints: Ints,
     options: Options,
 }
 

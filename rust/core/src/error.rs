@@ -256,7 +256,7 @@ impl Error {
 
     /// The error with its offset moved by `bytes`, for a text after that many bytes.
     pub(crate) fn behind(mut self, bytes: usize) -> Self {
-        if let Self::Split { at, .. } = &mut self {
+        if let Self::Split { at, .. } | Self::SpecialInText { at, .. } = &mut self {
             *at += bytes;
         }
         self

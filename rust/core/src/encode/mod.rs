@@ -12,7 +12,10 @@
 //! sections           looks up long pretokens section by section, cut at split_points
 //! pretoken           encodes one pretoken, without a cache
 //! sink               receives the ids
+//! certain            how far no continuation of a text changes its ids
 //! ```
+
+pub(crate) mod certain;
 
 pub(crate) mod encoder;
 

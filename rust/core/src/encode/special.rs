@@ -3,6 +3,8 @@
 //! Matches are leftmost-longest. Some special tokens also take the white space beside them, unless
 //! another one has taken it.
 
+use std::ops::Range;
+
 use aho_corasick::{AhoCorasick, MatchKind};
 
 use crate::error::{Error, Result};
@@ -41,7 +43,10 @@ pub enum Special {
 pub(crate) struct SpecialFinder {
     automaton: AhoCorasick,
     ids: Vec<u32>,
+    /// In order, parallel to the ids.
     names: Vec<String>,
+    /// The number of bytes of the longest name.
+    longest: usize,
     /// For each token, whether it takes the white space before it, and after it.
     strips: [Vec<bool>; 2],
     forbidden: bool,
@@ -62,7 +67,7 @@ impl SpecialFinder {
         pattern: &Pattern,
         special: &Special,
     ) -> Result<Option<Self>> {
-        let chosen: Vec<(String, u32)> = match special {
+        let mut chosen: Vec<(String, u32)> = match special {
             Special::Text => return Ok(None),
             Special::All | Special::Error => vocabulary.special_tokens().to_vec(),
             Special::Only(names) => names
@@ -73,6 +78,7 @@ impl SpecialFinder {
         if chosen.is_empty() {
             return Ok(None);
         }
+        chosen.sort_unstable();
         let (names, ids): (Vec<String>, Vec<u32>) = chosen.into_iter().unzip();
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
@@ -80,7 +86,9 @@ impl SpecialFinder {
             .map_err(|e| Error::Vocabulary { reason: format!("too many special tokens: {e}") })?;
         let strips =
             pattern.strips().map(|strip| ids.iter().map(|id| strip.contains(id)).collect());
-        Ok(Some(Self { automaton, ids, names, strips, forbidden: *special == Special::Error }))
+        let longest = names.iter().map(String::len).max().unwrap_or(0);
+        let forbidden = *special == Special::Error;
+        Ok(Some(Self { automaton, ids, names, longest, strips, forbidden }))
     }
 
     /// The special tokens of `text` from left to right; if they are forbidden, the first is an
@@ -104,6 +112,48 @@ impl SpecialFinder {
             done = end;
             Ok(FoundSpecial { start, end, id: self.ids[which] })
         })
+    }
+
+    /// The last part of a text that is ordinary text whatever follows the text.
+    ///
+    /// It starts at the end of the last special token that no continuation changes, or at 0. It
+    /// ends before the first byte that a continuation may make part of a special token, or white
+    /// space that such a token takes. So the search can start anew anywhere in this part.
+    pub(crate) fn last_part(&self, text: &str) -> Range<usize> {
+        let [left, right] = &self.strips;
+        let (mut start, mut end) = (0, self.first_open(text, 0));
+        for found in self.automaton.find_iter(text) {
+            if end <= found.start() {
+                break;
+            }
+            let mut done = found.end();
+            let next_open = self.first_open(text, done);
+            if right[found.pattern().as_usize()] {
+                done = text.len() - text[done..].trim_start().len();
+                if done == text.len() || next_open < done {
+                    end = found.start();
+                    break;
+                }
+            }
+            (start, end) = (done, next_open);
+        }
+        if left.contains(&true) {
+            end = start + text[start..end.max(start)].trim_end().len();
+        }
+        start..end.max(start)
+    }
+
+    /// The first position from `from` on where a special token starts that is longer than the rest
+    /// of the text, as far as the text goes; the end of the text if there is none.
+    fn first_open(&self, text: &str, from: usize) -> usize {
+        let bytes = text.as_bytes();
+        let is_open = |&at: &usize| {
+            let next = self.names.partition_point(|name| name.as_bytes() <= &bytes[at..]);
+            self.names.get(next).is_some_and(|name| name.as_bytes().starts_with(&bytes[at..]))
+        };
+        (from.max((text.len() + 1).saturating_sub(self.longest))..text.len())
+            .find(is_open)
+            .unwrap_or(text.len())
     }
 }
 

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use crate::error::Result;
 use crate::memory;
 
+use unicode_normalization::char::canonical_combining_class;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick, is_nfkc_quick};
 
 /// A form of normalization. Its mark at the beginning of a pattern is a comment to a regular
@@ -56,6 +57,17 @@ impl Form {
             normalized.push_str(&piece[old.len()..]);
         }
         Ok(Cow::Owned(normalized))
+    }
+
+    /// Whether normalization leaves a character as it is and never combines or reorders it with
+    /// what stands before it. So before two such characters, a text is normalized by itself.
+    pub(super) fn separates(self, character: char) -> bool {
+        let once = std::iter::once(character);
+        canonical_combining_class(character) == 0
+            && match self {
+                Self::Nfc => is_nfc_quick(once) == IsNormalized::Yes,
+                Self::Nfkc => is_nfkc_quick(once) == IsNormalized::Yes,
+            }
     }
 }
 
@@ -106,9 +118,7 @@ const YOUNGER: [(char, char); 98] = [
 mod tests {
     use super::*;
     use fancy_regex::Regex;
-    use unicode_normalization::char::{
-        canonical_combining_class, decompose_canonical, decompose_compatible,
-    };
+    use unicode_normalization::char::{decompose_canonical, decompose_compatible};
 
     #[test]
     fn the_list_holds_what_the_current_tables_would_change() {

@@ -168,6 +168,12 @@ impl Pattern {
     pub fn normalized<'t>(&self, text: &'t str) -> Result<Cow<'t, str>> {
         Form::split_off(&self.regex).0.map_or(Ok(Cow::Borrowed(text)), |form| form.of(text))
     }
+
+    /// Whether normalization keeps a character and divides the text before it, for any surrounding
+    /// text; always, if texts are not normalized.
+    pub(crate) fn separates(&self, character: char) -> bool {
+        Form::split_off(&self.regex).0.is_none_or(|form| form.separates(character))
+    }
 }
 
 /// Whether a text has anything of a regular expression beside literal characters. A dot between

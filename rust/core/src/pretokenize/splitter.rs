@@ -1,5 +1,7 @@
 //! A compiled pattern, and the choice of the tier that splits by it.
 
+use std::ops::Range;
+
 use crate::error::Result;
 use crate::memory;
 use crate::pretokenize::ends::{Boundary, PretokenEnds};
@@ -176,6 +178,28 @@ impl Splitter {
         text.find_boundary(from, CUT_WINDOW, is_cut)
     }
 
+    /// The last position within `range` of `text` at which [`cut`](Self::cut) may cut, and `may`
+    /// says the same of the characters before it, at it and after that one.
+    pub(crate) fn last_cut(
+        &self,
+        text: &str,
+        range: Range<usize>,
+        may: impl Fn(char, char, Option<char>) -> bool,
+    ) -> Option<usize> {
+        let (mut at, mut next): (Option<(usize, char)>, _) = (None, None);
+        for (place, before) in text[range.clone()].char_indices().rev() {
+            if let Some((cut, behind)) = at
+                && self.boundary(before, behind) == Boundary::End
+                && may(before, behind, next)
+            {
+                return Some(cut);
+            }
+            next = at.map(|(_, behind)| behind);
+            at = Some((range.start + place, before));
+        }
+        None
+    }
+
     /// The facts about the position between two characters.
     ///
     /// With several steps, a text may be cut where a step ends a pretoken if the position is free
@@ -217,6 +241,11 @@ impl Splitter {
             last = [last[1], last[2], last[2] + pretoken.len()];
         })?;
         Ok(last[0])
+    }
+
+    /// Whether the pattern has a published shape, of which [`certain`](Self::certain) knows most.
+    pub(crate) fn is_scan(&self) -> bool {
+        matches!(self.tier, Tier::Scan(_))
     }
 
     /// The name of the tier: `"regex"`, `"table"`, `"steps"`, or, for a scanner, the name of its

@@ -119,6 +119,21 @@ impl<'a> Text<'a> {
         Ok(buffer)
     }
 
+    /// The surrogates that the text starts and ends with: a second half of a pair without the
+    /// first, and a first half without the second.
+    pub(crate) fn half_pairs(&self) -> (Option<u16>, Option<u16>) {
+        let unit = |first: bool| match self {
+            Self::Utf16(units) => if first { units.first() } else { units.last() }.copied(),
+            Self::Utf32(units) => {
+                let unit = if first { units.first() } else { units.last() };
+                unit.and_then(|&unit| u16::try_from(unit).ok())
+            }
+            _ => None,
+        };
+        let (low, high) = (0xDC00..0xE000, 0xD800..0xDC00);
+        (unit(true).filter(|at| low.contains(at)), unit(false).filter(|at| high.contains(at)))
+    }
+
     /// The text before and from unit `at`, which must not be inside a character.
     pub(crate) fn split_at(self, at: usize) -> (Self, Self) {
         macro_rules! split {

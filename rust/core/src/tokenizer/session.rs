@@ -1,0 +1,396 @@
+//! Encodes a text that grows, such as a prompt, at the cost of what is new.
+//!
+//! Only the end of a text is encoded again when the text grows: what follows the last position
+//! that no continuation changes ([`certain`](crate::encode::certain)). The ids before it are final.
+//! They move into blocks that forks of the session share; the few others are copied when a fork
+//! grows.
+
+use std::sync::Arc;
+
+use crate::encode::certain::Tried;
+use crate::encode::{EncodeOptions, Special};
+use crate::error::{Error, Result};
+use crate::memory;
+use crate::text::Text;
+use crate::tokenizer::Tokenizer;
+
+/// The number of final ids that become a block.
+const BLOCK: usize = 1 << 12;
+
+/// What stands for half a pair of surrogates.
+const UNKNOWN: char = char::REPLACEMENT_CHARACTER;
+
+/// No character has more bytes.
+const CHARACTER: usize = 4;
+
+/// What a growing text did to its ids: the last `removed` ones are gone, and `ids` follow.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Change {
+    /// The number of ids to remove from the end.
+    pub removed: usize,
+    /// The ids that take their place.
+    pub ids: Vec<u32>,
+}
+
+/// A text that grows, and its ids; a clone takes the same time for a text of any length.
+///
+/// Whatever the pieces, the ids equal those of the whole text. The text itself is kept only from
+/// the last position on that no continuation changes, and is encoded again from there: usually
+/// some pretokens. It is all text since the last such position, which may be long in a text that
+/// has none, such as one long run of letters, and is the whole text under a pattern that only the
+/// regex engine can split.
+///
+/// ```
+/// use std::sync::Arc;
+/// use bytepair::{Pattern, Special, Text, Tokenizer, Vocabulary, tokenizer::session::Session};
+/// # let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
+/// # let vocabulary = Vocabulary::new(bytes.chain([(b"ab".to_vec(), 256)]), [])?;
+/// let tokenizer = Arc::new(Tokenizer::from_ranks(vocabulary, Pattern::new("gpt2")?)?);
+/// let mut session = Session::new(&tokenizer, &Special::Text, None)?;
+/// session.append(&Text::Utf8("b a"))?;
+/// let change = session.append(&Text::Utf8("b"))?;
+/// assert_eq!((change.removed, change.ids), (1, vec![256]));
+/// assert_eq!((session.ids()?, session.stable()), (vec![98, 32, 256], 1));
+/// # Ok::<(), bytepair::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Session {
+    tokenizer: Arc<Tokenizer>,
+    options: Arc<EncodeOptions>,
+    state: Arc<State>,
+}
+
+/// What changes when the text grows.
+#[derive(Debug, Clone, Default)]
+struct State {
+    /// The first ids, which are final.
+    blocks: Option<Arc<IdBlock>>,
+    /// The ids after those of the blocks.
+    ids: Vec<u32>,
+    /// How many of `ids` are final.
+    stable: usize,
+    /// The text of the ids that are not final.
+    rest: String,
+    /// The number of bytes of text before `rest`.
+    start: usize,
+    tried: Tried,
+    /// The first half of a pair of surrogates that the text ends with; `rest` ends with U+FFFD.
+    half: Option<u16>,
+}
+
+/// Final ids, and the block before.
+#[derive(Debug)]
+struct IdBlock {
+    before: Option<Arc<Self>>,
+    ids: Vec<u32>,
+    /// The number of ids of this block and all before it.
+    end: usize,
+}
+
+impl Drop for IdBlock {
+    /// Frees the blocks before one by one: a long list would overflow the stack.
+    fn drop(&mut self) {
+        let mut next = self.before.take();
+        while let Some(mut block) = next.and_then(Arc::into_inner) {
+            next = block.before.take();
+        }
+    }
+}
+
+impl Session {
+    /// Start with an empty text, preceded by the id `prepend`. `special` says how the text of
+    /// special tokens is encoded; one that arrives in pieces counts once it is whole.
+    ///
+    /// Fails if `special` names an unknown special token.
+    pub fn new(
+        tokenizer: &Arc<Tokenizer>,
+        special: &Special,
+        prepend: Option<u32>,
+    ) -> Result<Self> {
+        let options = Arc::new(tokenizer.options(special, None, None)?);
+        let ids = Vec::from_iter(prepend);
+        let state = State { stable: ids.len(), ids, ..State::default() };
+        Ok(Self { tokenizer: Arc::clone(tokenizer), options, state: Arc::new(state) })
+    }
+
+    /// Add to the end of the text; returns how the ids change.
+    ///
+    /// Fails as [`Tokenizer::encode_with`] does for the whole text; the session is then as before.
+    pub fn append(&mut self, text: &Text<'_>) -> Result<Change> {
+        if text.is_empty() {
+            return Ok(Change::default());
+        }
+        let state = Arc::make_mut(&mut self.state);
+        let (mut rest, half) = state.grown(text)?;
+        let known = if half.is_some() { rest.len() - UNKNOWN.len_utf8() } else { rest.len() };
+        let encoder = self.tokenizer.encoder();
+        let mut tried = state.tried;
+        let moved = |error: Error| error.behind(state.start);
+        let certain = encoder.certain(&rest[..known], &self.options, &mut tried).map_err(moved)?;
+        let mut ids = Vec::new();
+        let mut call = encoder.call();
+        call.append(&Text::Utf8(&rest[..certain]), &self.options, &mut ids).map_err(moved)?;
+        let stable = ids.len();
+        let moved = |error: Error| error.behind(state.start + certain);
+        call.append(&Text::Utf8(&rest[certain..]), &self.options, &mut ids).map_err(moved)?;
+        let change = state.replace(&ids, stable)?;
+        state.half = half;
+        state.tried = if certain > 0 { Tried::default() } else { tried };
+        state.start += certain;
+        state.rest = rest.split_off(certain);
+        state.pack();
+        Ok(change)
+    }
+
+    /// A session with the same text, which grows on its own.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        self.clone()
+    }
+
+    /// The number of ids.
+    pub fn len(&self) -> usize {
+        self.state.packed() + self.state.ids.len()
+    }
+
+    /// Whether there are no ids.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many of the first ids no continuation changes, at least; never fewer than before.
+    pub fn stable(&self) -> usize {
+        self.state.packed() + self.state.stable
+    }
+
+    /// The text that is kept: that of the ids after the stable ones.
+    pub fn rest(&self) -> &str {
+        &self.state.rest
+    }
+
+    /// All ids. Fails if there is not enough memory.
+    pub fn ids(&self) -> Result<Vec<u32>> {
+        let mut ids = memory::zeros(self.len())?;
+        let mut packed = &mut ids[..];
+        packed[self.state.packed()..].copy_from_slice(&self.state.ids);
+        let mut next = self.state.blocks.as_deref();
+        while let Some(block) = next {
+            let start = block.end - block.ids.len();
+            packed[start..block.end].copy_from_slice(&block.ids);
+            packed = &mut packed[..start];
+            next = block.before.as_deref();
+        }
+        Ok(ids)
+    }
+}
+
+impl State {
+    /// The text that is kept with more text, and the first half of a pair of surrogates that it
+    /// then ends with.
+    fn grown(&self, text: &Text<'_>) -> Result<(String, Option<u16>)> {
+        let (low, high) = text.half_pairs();
+        let mut rest = String::new();
+        memory::reserve_text(&mut rest, self.rest.len() + CHARACTER + 3 * text.len())?;
+        rest.push_str(&self.rest);
+        let mut more = *text;
+        if let Some((first, second)) = self.half.zip(low) {
+            rest.truncate(rest.len() - UNKNOWN.len_utf8());
+            rest.extend(char::decode_utf16([first, second]).map(|pair| pair.unwrap_or(UNKNOWN)));
+            more = more.split_at(1).1;
+        }
+        let mut buffer = String::new();
+        rest.push_str(more.read(&mut buffer)?);
+        Ok((rest, high))
+    }
+
+    /// The number of ids in blocks.
+    fn packed(&self) -> usize {
+        self.blocks.as_ref().map_or(0, |block| block.end)
+    }
+
+    /// Replace the ids that are not final by others, of which the first `stable` are final.
+    fn replace(&mut self, ids: &[u32], stable: usize) -> Result<Change> {
+        let old = &self.ids[self.stable..];
+        let same = old.iter().zip(ids).take_while(|(old, new)| old == new).count();
+        let change = Change { removed: old.len() - same, ids: memory::copy(&ids[same..])? };
+        memory::reserve(&mut self.ids, change.ids.len())?;
+        self.ids.truncate(self.stable + same);
+        self.ids.extend(&change.ids);
+        self.stable += stable;
+        Ok(change)
+    }
+
+    /// Move the final ids into a block, if there are enough.
+    fn pack(&mut self) {
+        if self.stable >= BLOCK {
+            let others = self.ids.split_off(self.stable);
+            let mut ids = std::mem::replace(&mut self.ids, others);
+            ids.shrink_to_fit();
+            let end = self.packed() + ids.len();
+            self.blocks = Some(Arc::new(IdBlock { before: self.blocks.take(), ids, end }));
+            self.stable = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Pattern, Vocabulary};
+    use proptest::prelude::*;
+
+    /// Published shapes, an automaton, steps, the regex engine, normalization.
+    const PATTERNS: [&str; 12] = [
+        "gpt2",
+        "gpt4",
+        "gpt4o",
+        "qwen2",
+        "llama3",
+        "nanochat",
+        r"\w+|\s+|[^\w\s]+",
+        r"\d{1,3}(?#then)[中文]+(?#then) ?\p{L}+|\s+(?!\S)|\s|.",
+        r"(?=(.))\w+|(?<=a) b|\s+",
+        r"(?s).+",
+        r"(?#NFC) ?\p{L}+|\s+(?!\S)|\s|.",
+        r"(?#NFKC)(?#lstrip 301 303)(?#rstrip 302 303) ?\p{L}+|\s+|.",
+    ];
+
+    const SPECIAL: [&str; 5] = ["<a>", "<a><b", "<b", "<c>", "c> "];
+
+    fn tokenizer(pattern: &str, merges: bool) -> Arc<Tokenizer> {
+        let mut tokens: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
+        let more =
+            ["ab", "  ", " a", "中文", "é", "'s", "12", "abab", "\n\n", " \n", "<a", "e\u{301}"];
+        tokens.extend(more.map(|token| token.as_bytes().to_vec()));
+        let special = SPECIAL.iter().zip(300..).map(|(name, id)| ((*name).to_owned(), id));
+        let vocabulary = Vocabulary::new(tokens.into_iter().zip(0..), special).unwrap();
+        let pattern = Pattern::new(pattern).unwrap();
+        if merges {
+            let listed = vec![(97, 98), (256, 256), (32, 32), (32, 97), (39, 115)];
+            return Arc::new(Tokenizer::from_merges(vocabulary, listed, false, pattern).unwrap());
+        }
+        Arc::new(Tokenizer::from_ranks(vocabulary, pattern).unwrap())
+    }
+
+    /// Append the pieces one by one; after each, the ids are those of the whole text, and the
+    /// stable ones are those that stay to the end.
+    fn check(tokenizer: &Arc<Tokenizer>, special: &Special, pieces: &[&str]) {
+        let options = tokenizer.options(special, Some(7), None).unwrap();
+        let mut session = Session::new(tokenizer, special, Some(7)).unwrap();
+        let (mut text, mut ids, mut stable) = (String::new(), vec![7], Vec::new());
+        for piece in pieces {
+            text.push_str(piece);
+            let fork = session.fork();
+            let change = session.append(&Text::Utf8(piece)).unwrap();
+            assert_eq!(fork.ids().unwrap(), ids);
+            ids.truncate(ids.len() - change.removed);
+            ids.extend(&change.ids);
+            let expected = tokenizer.encode_with(&text, &options).unwrap();
+            assert_eq!(ids, expected, "{pieces:?} {:?}", tokenizer.pattern());
+            assert_eq!((session.ids().unwrap(), session.len()), (expected, ids.len()));
+            stable.push(ids[..session.stable()].to_vec());
+            assert!(fork.stable() <= session.stable());
+        }
+        for stable in stable {
+            assert!(ids.starts_with(&stable), "{pieces:?} {:?}", tokenizer.pattern());
+        }
+    }
+
+    /// Characters of every kind that a pattern or a special token can tell apart.
+    fn pieces() -> impl Strategy<Value = Vec<String>> {
+        let hard = "(<|a|>|b|c|<a>|<b|<c>|  |\n| |'|s|l|L|1|中|文|\u{301}|e|ﬁ|\u{ac00}|\u{11a8}                    |\u{1ac0}|\u{3000}|!|abab|😀){0,6}";
+        prop::collection::vec(hard, 0..12)
+    }
+
+    proptest! {
+        #[test]
+        fn any_pieces_give_the_ids_of_the_whole(
+            pieces in pieces(),
+            pattern in 0..PATTERNS.len(),
+            merges: bool,
+            special in 0..3,
+        ) {
+            let special = match special {
+                0 => Special::Text,
+                1 => Special::All,
+                _ => Special::Only(vec!["<a>".to_owned(), "c> ".to_owned()]),
+            };
+            let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
+            check(&tokenizer(PATTERNS[pattern], merges), &special, &pieces);
+        }
+    }
+
+    #[test]
+    fn long_texts_in_pieces_of_any_length() {
+        let texts =
+            ["The fox's don'T 1234567 \n\n x \r\n", "中文字符。", "ab", " ", "7", "\n ", "aB"];
+        for pattern in PATTERNS {
+            let tokenizer = tokenizer(pattern, false);
+            for text in texts.map(|text| text.repeat(2000 / text.len())) {
+                for length in [1, 37] {
+                    let mut ends: Vec<_> = text.char_indices().map(|(at, _)| at).collect();
+                    ends.push(text.len());
+                    let ends: Vec<_> = ends.into_iter().step_by(length).collect();
+                    let pieces: Vec<_> = ends.windows(2).map(|at| &text[at[0]..at[1]]).collect();
+                    check(&tokenizer, &Special::All, &pieces);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn little_text_is_kept_and_ids_move_into_blocks() {
+        let tokenizer = tokenizer("gpt4o", false);
+        for text in ["words and words\n", "没有空格。", "!?\n", "1 2,3", "77", "aB"] {
+            let mut session = Session::new(&tokenizer, &Special::All, None).unwrap();
+            for _ in 0..3 * BLOCK {
+                session.append(&Text::Utf8(text)).unwrap();
+                assert!(session.rest().len() < 1024, "{text:?}");
+                assert!(session.state.ids.len() < BLOCK + 1024);
+            }
+            assert_eq!(session.ids().unwrap(), tokenizer.encode(&text.repeat(3 * BLOCK)).unwrap());
+        }
+    }
+
+    #[test]
+    fn what_fails_changes_nothing() {
+        let tokenizer = tokenizer("gpt2", false);
+        let mut session = Session::new(&tokenizer, &Special::Error, None).unwrap();
+        session.append(&Text::Utf8("one <")).unwrap();
+        let before = (session.ids().unwrap(), session.stable());
+        for text in ["a>", "c>"] {
+            let error = session.append(&Text::Utf8(text)).unwrap_err();
+            assert!(matches!(error, Error::SpecialInText { at: 4, .. }), "{error}");
+            assert_eq!((session.ids().unwrap(), session.stable()), before);
+        }
+        session.append(&Text::Utf8("d>")).unwrap();
+        assert_eq!(session.ids().unwrap(), tokenizer.encode("one <d>").unwrap());
+    }
+
+    #[test]
+    fn pairs_of_surrogates_may_be_divided() {
+        let tokenizer = tokenizer("gpt2", false);
+        let text = [0x61, 0xD83D, 0xDE00, 0xDE00, 0xD83D, 0xD83D, 0xDE00, 0x62];
+        let expected = tokenizer.encode("a😀\u{fffd}\u{fffd}😀b").unwrap();
+        for cut in 0..text.len() {
+            for wide in [false, true] {
+                let mut session = Session::new(&tokenizer, &Special::All, None).unwrap();
+                for piece in [&text[..cut], &[], &text[cut..]] {
+                    let units: Vec<u32> = piece.iter().copied().map(u32::from).collect();
+                    let text = if wide { Text::Utf32(&units) } else { Text::Utf16(piece) };
+                    session.append(&text).unwrap();
+                }
+                assert_eq!(session.ids().unwrap(), expected, "{cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn long_lists_of_blocks_are_freed() {
+        let mut blocks = None;
+        for end in 0..1_000_000 {
+            blocks = Some(Arc::new(IdBlock { before: blocks, ids: Vec::new(), end }));
+        }
+        drop(blocks);
+    }
+}
