@@ -43,6 +43,7 @@ COMMANDS = [
     "report",
     "explore",
     "verify",
+    "prune",
     "download",
     "shard",
     "plan",

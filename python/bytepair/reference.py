@@ -199,3 +199,31 @@ def encode_merges(
 def decode(ids: Iterable[int], tokens: Sequence[bytes] | Mapping[int, bytes]) -> bytes:
     """The bytes of the ids, end to end; they need not be UTF-8."""
     return b"".join(tokens[i] for i in ids)
+
+
+def prune(
+    ids: Mapping[bytes, int],
+    pairs: Mapping[bytes, tuple[bytes, bytes]],
+    uses: Mapping[bytes, int],
+    size: int,
+) -> set[bytes]:
+    """Leave out tokens until `size` are left, and say which stay.
+
+    `pairs` has the two parts of each token that merging makes, and `uses` how often a corpus has
+    each. In turn goes the token of least use (of equals, that of the greatest id) that is no byte
+    and no part of another; what it was used for falls to its parts.
+
+    >>> ids = {b"a": 0, b"b": 1, b"ab": 2, b"ba": 3}
+    >>> pairs = {b"ab": (b"a", b"b"), b"ba": (b"b", b"a")}
+    >>> sorted(prune(ids, pairs, {b"ab": 2, b"ba": 1}, 3))
+    [b'a', b'ab', b'b']
+    """
+    kept, used = set(ids), dict(uses)
+    while len(kept) > size:
+        parts = {part for token in kept for part in pairs.get(token, ())}
+        free = [token for token in kept if len(token) > 1 and token not in parts]
+        least = min(free, key=lambda token: (used.get(token, 0), -ids[token]))
+        kept.remove(least)
+        for part in pairs.get(least, ()):
+            used[part] = used.get(part, 0) + used.get(least, 0)
+    return kept

@@ -14,8 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bytepair import _core
-from bytepair.formats.parts import pairs_of_ranks
+from bytepair.formats import parents
 from bytepair.tokenizer import Tokenizer
 
 #: The order of the Rényi entropy that was found to predict how well models translate.
@@ -104,12 +103,7 @@ def unreachable(tokenizer: Tokenizer) -> list[int]:
         >>> unreachable(bytepair.Tokenizer.from_ranks(ranks, pattern="gpt4"))
         [256]
     """
-    ranks, pattern = tokenizer.mergeable_ranks(), tokenizer.pattern
-    if tokenizer.merge_rule == "ranks":
-        made = {left + right for left, right in pairs_of_ranks(ranks)}
-        return [id for token, id in ranks.items() if len(token) > 1 and token not in made]
-    plain = Tokenizer(_core.Model.from_merges(ranks, tokenizer.merges(), pattern, {}))
-    return [id for token, id in ranks.items() if plain.encode_pretoken(token) != [id]]
+    return parents.unreachable(tokenizer)
 
 
 def near_duplicates(ranks: dict[bytes, int]) -> list[list[int]]:

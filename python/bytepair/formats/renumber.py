@@ -1,8 +1,9 @@
-"""The ids that sentencepiece gives, which `run.c` of llama2.c takes for granted.
+"""Other ids for the tokens of a tokenizer, for all of them or for some.
 
-In goes a tokenizer; out comes one with the same tokens, merges and pattern, whose ids are: 0 for
-what is unknown, 1 and 2 for the special tokens that begin and end, 3 to 258 for the bytes in their
-order, then the other tokens in theirs, and the other special tokens.
+In goes a tokenizer; out comes one with the same pattern and merge rule. `renumbered` takes any ids
+and leaves out tokens that get none. `with_sentencepiece_ids` gives the ids that `run.c` of llama2.c
+takes for granted: 0 for what is unknown, 1 and 2 for the special tokens that begin and end, 3 to
+258 for the bytes in their order, then the other tokens in theirs, and the other special tokens.
 """
 
 from __future__ import annotations
@@ -34,11 +35,32 @@ def with_sentencepiece_ids(tokenizer: _core.Tokenizer) -> _core.Model:
     ids = {token: id for id, token in enumerate(chain(single, longer), FIRST_BYTE)}
     new |= {name: id for id, name in enumerate(others, FIRST_BYTE + len(ids))}
     noted = {NOTES["bos"]: first[1], NOTES["eos"]: first[2]}
-    return Parts(
-        ids, _pattern(tokenizer, new), new,
-        tokenizer.merges() if tokenizer.merge_rule == "merges" else None,
-        tokenizer.ignore_merges, tokenizer.notes | noted,
-    ).model()  # fmt: skip
+    return renumbered(tokenizer, ids, new, tokenizer.notes | noted)
+
+
+def renumbered(
+    tokenizer: _core.Tokenizer,
+    ids: dict[bytes, int],
+    special: dict[str, int],
+    notes: dict[str, str],
+) -> _core.Model:
+    """The tokenizer with other ids.
+
+    Args:
+        tokenizer: the tokenizer.
+        ids: the ordinary tokens that stay, with their ids; merges of others are left out.
+        special: the special tokens and their ids.
+        notes: the notes of the result.
+    """
+    merges = None
+    if tokenizer.merge_rule == "merges":
+        merges = [
+            (left, right)
+            for left, right in tokenizer.merges()
+            if left in ids and right in ids and left + right in ids
+        ]
+    pattern = _pattern(tokenizer, special)
+    return Parts(ids, pattern, special, merges, tokenizer.ignore_merges, notes).model()
 
 
 def _first(tokenizer: _core.Tokenizer) -> tuple[str, str, str]:

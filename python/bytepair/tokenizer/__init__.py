@@ -7,10 +7,11 @@
 
 The files: `tokenizer` (the class), `loading` (how one is loaded), `batch` (rows, files, Arrow and
 iterables), `session` (a text that grows), `generation` (what programs want while a model
-generates), `special` (special tokens that are added), `display` (pictures).
+generates), `special` (special tokens that are added), `pruning` (tokens that are left out),
+`display` (pictures).
 """
 
 from bytepair.tokenizer.loading import load, pretokenize
-from bytepair.tokenizer.tokenizer import Tokenizer
+from bytepair.tokenizer.tokenizer import Pruned, Tokenizer
 
-__all__ = ["Tokenizer", "load", "pretokenize"]
+__all__ = ["Pruned", "Tokenizer", "load", "pretokenize"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -26,6 +27,22 @@ if TYPE_CHECKING:
     import tiktoken
     import tokenizers
     from numpy.typing import NDArray
+
+    from bytepair.tokenizer.pruning import Keep
+
+
+@dataclass(frozen=True, eq=False)
+class Pruned:
+    """What `Tokenizer.prune` makes.
+
+    Attributes:
+        tokenizer: the smaller tokenizer.
+        ids: int32, for each old id the new one, or -1 where the token is gone. The new rows of a
+            matrix with a row for each old id are `matrix[numpy.flatnonzero(ids >= 0)]`.
+    """
+
+    tokenizer: Tokenizer
+    ids: NDArray[np.int32]
 
 
 class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
@@ -474,6 +491,49 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
             True
         """
         return type(self)(_core.with_vocab_size(self, vocab_size))._with_roles_of(self)
+
+    def prune(
+        self,
+        keep: Keep = None,
+        *,
+        vocab_size: int | None = None,
+        drop: Iterable[int] | None = None,
+    ) -> Pruned:
+        """Leave out tokens, and keep the ids of all texts that do not need them.
+
+        Special tokens and single bytes always stay, and so does every token that merging a kept one
+        needs. A text whose ids all stay has the same tokens as before: its new ids are
+        `pruned.ids[old_ids]`. Other texts are merged by what is left. The new ids have no holes and
+        the order of the old ones.
+
+        Args:
+            keep: what stays. `bytepair.Counts` (by the split pattern of this tokenizer): the tokens
+                that occur in that corpus. Ids: those tokens. A number: the tokens of the lowest
+                ids, so that there are at most so many in all.
+            vocab_size: of `Counts`, keep at most so many ids, special tokens included: the token of
+                least use goes first, of those that no other needs, and its use falls to its parts.
+            drop: in place of `keep`, the ids that go, for instance
+                `bytepair.evaluate.unreachable(tok)`; those that others need stay.
+
+        Raises:
+            VocabularyError: if there is no room for the special tokens and bytes.
+            CountsError: if the counts have another pattern.
+            UnknownIdError: if an id stands for nothing.
+            TypeError: if it is not clear what stays.
+
+        Example:
+            >>> import bytepair
+            >>> tok = bytepair.train(["hello hello help, world world"], 275)
+            >>> small = tok.prune(bytepair.count(["hello world"]))
+            >>> small.tokenizer.vocab_size, small.ids[tok.encode("hello world")].tolist()
+            (274, [264, 263])
+            >>> small.tokenizer.encode("hello world")
+            [264, 263]
+        """
+        from bytepair.tokenizer.pruning import pruned
+
+        model, ids = pruned(self, keep, vocab_size, drop)
+        return Pruned(type(self)(model), ids)
 
     def _with_roles_of(self, other: _core.Tokenizer) -> Self:
         """The same with the roles and the chat template of another."""

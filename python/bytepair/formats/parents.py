@@ -1,0 +1,90 @@
+"""How the tokens of a vocabulary are made: the pair that merges into each, and those without one.
+
+In goes a tokenizer; out come bytes of tokens. What merges inside a token does not depend on the
+text around it: no merge crosses the ends of a token, so the merges of its bytes alone are those of
+any text in which it occurs. That is why each token has one pair, whatever the text.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Final, TypeAlias
+
+from bytepair import _core, reference
+from bytepair.formats.parts import pairs_of_ranks
+
+#: The pair that merges into each token, by the bytes of the token.
+Parents: TypeAlias = dict[bytes, tuple[bytes, bytes]]
+
+#: A pattern that keeps every text whole.
+_WHOLE: Final = r"(?s:.+)"
+
+
+def parents(tokenizer: _core.Tokenizer) -> Parents:
+    """The pair that merges into each token; bytes and unreachable tokens have none.
+
+    Example:
+        >>> import bytepair
+        >>> ranks = {bytes([b]): b for b in range(256)} | {b"ab": 256, b"abc": 257, b"xyz": 258}
+        >>> parents(bytepair.Tokenizer.from_ranks(ranks, pattern="gpt4"))
+        {b'ab': (b'a', b'b'), b'abc': (b'ab', b'c')}
+    """
+    if tokenizer.merge_rule == "ranks":
+        pairs = pairs_of_ranks(tokenizer.mergeable_ranks())
+        return {left + right: (left, right) for left, right in pairs}
+    listed: dict[bytes, list[tuple[bytes, bytes]]] = {}
+    merges = tokenizer.merges()
+    for left, right in merges:
+        listed.setdefault(left + right, []).append((left, right))
+    for id in unreachable(tokenizer):
+        listed.pop(tokenizer.token_bytes(id), None)
+    order = {pair: rank for rank, pair in reversed(list(enumerate(merges)))}
+    return {
+        token: pairs[0] if len(set(pairs)) == 1 else _last_pair(token, order)
+        for token, pairs in listed.items()
+    }
+
+
+def _last_pair(token: bytes, order: dict[tuple[bytes, bytes], int]) -> tuple[bytes, bytes]:
+    """The last pair that merges in the bytes of a reachable token, of several that are listed."""
+    steps = list(reference.steps(token, lambda left, right: order.get((left, right))))
+    left, right = steps[-2][0]
+    return left, right
+
+
+def unreachable(tokenizer: _core.Tokenizer) -> list[int]:
+    """The ids of tokens that no merging of their bytes ends in, under either merge rule."""
+    ranks = tokenizer.mergeable_ranks()
+    if tokenizer.merge_rule == "ranks":
+        made = {left + right for left, right in pairs_of_ranks(ranks)}
+        return [id for token, id in ranks.items() if len(token) > 1 and token not in made]
+    plain = _core.Tokenizer(_core.Model.from_merges(ranks, tokenizer.merges(), _WHOLE, {}))
+    return [id for token, id in ranks.items() if plain.encode_pretoken(token) != [id]]
+
+
+def with_ancestors(tokens: set[bytes], parents: Parents) -> set[bytes]:
+    """These tokens and all that merging them needs.
+
+    Example:
+        >>> sorted(with_ancestors({b"abc"}, {b"ab": (b"a", b"b"), b"abc": (b"ab", b"c")}))
+        [b'a', b'ab', b'abc', b'b', b'c']
+    """
+    found, left = set(tokens), list(tokens)
+    while left:
+        new = set(parents.get(left.pop(), ())) - found
+        found |= new
+        left += new
+    return found
+
+
+def needed_by(parents: Parents) -> dict[bytes, int]:
+    """How many tokens are merged of each token.
+
+    Example:
+        >>> needed_by({b"aa": (b"a", b"a"), b"aaa": (b"aa", b"a")})
+        {b'a': 2, b'aa': 1}
+    """
+    needed: dict[bytes, int] = {}
+    for part in itertools.chain.from_iterable(set(pair) for pair in parents.values()):
+        needed[part] = needed.get(part, 0) + 1
+    return needed

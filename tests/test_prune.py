@@ -1,0 +1,281 @@
+"""Vocabularies made smaller: what stays, and that its ids are those of before."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bytepair
+from bytepair import reference
+from bytepair.errors import CountsError, UnknownIdError, VocabularyError
+from bytepair.formats import parents as made_of
+from bytepair.tokenizer import pruning
+
+BYTES = {bytes([byte]): byte for byte in range(256)}
+ALPHABET = [b"a", b"b", b"c", b" "]
+
+
+def by_ranks(rng: random.Random, size: int) -> bytepair.Tokenizer:
+    """Any tokens: some that no merge makes, and some with parts of a higher rank."""
+    tokens = {b"".join(rng.choices(ALPHABET, k=rng.randint(2, 6))) for _ in range(size)}
+    ids = BYTES | {
+        token: 256 + 2 * n for n, token in enumerate(rng.sample(sorted(tokens), len(tokens)))
+    }
+    return bytepair.Tokenizer.from_ranks(ids, pattern="gpt2", special_tokens={"<s>": 2000})
+
+
+def by_merges(rng: random.Random, size: int) -> bytepair.Tokenizer:
+    """Any merges, in an order in which some never happen, and several of one token."""
+    ids, merges = dict(BYTES), []
+    for _ in range(size):
+        left, right = (rng.choice([*ALPHABET, *list(ids)[256:]]) for _ in range(2))
+        ids.setdefault(left + right, len(ids))
+        merges.append((left, right))
+    rng.shuffle(merges)
+    return bytepair.Tokenizer.from_merges(
+        ids, merges, pattern="gpt2", special_tokens={"<s>": 2000},
+        ignore_merges=rng.random() < 0.5,
+    )  # fmt: skip
+
+
+def any_tokenizer(seed: int) -> tuple[random.Random, bytepair.Tokenizer]:
+    rng = random.Random(seed)
+    make = rng.choice([by_ranks, by_merges])
+    return rng, make(rng, rng.randint(1, 40))
+
+
+def texts_of(rng: random.Random) -> list[str]:
+    return ["".join(rng.choices("abc ", k=rng.randint(0, 12))) for _ in range(50)]
+
+
+def check(tok: bytepair.Tokenizer, pruned: bytepair.Pruned, texts: list[str]) -> int:
+    """Texts whose ids all stay have them; all texts can be encoded. How many stayed."""
+    exact = 0
+    for text in texts:
+        old = tok.encode(text, special="all")
+        new = pruned.tokenizer.encode(text, special="all")
+        assert pruned.tokenizer.decode_bytes(new) == tok.decode_bytes(old)
+        if (pruned.ids[old] >= 0).all():
+            assert new == pruned.ids[old].tolist(), (text, tok.merge_rule)
+            exact += 1
+    return exact
+
+
+def test_pruning_keeps_the_ids_of_what_stays() -> None:
+    exact = 0
+    for seed in range(150):
+        rng, tok = any_tokenizer(seed)
+        ordinary = list(tok.mergeable_ranks().values())
+        keep = rng.sample(ordinary, rng.randint(0, len(ordinary)))
+        pruned = tok.prune(keep)
+        assert (pruned.ids[keep] >= 0).all()
+        assert pruned.tokenizer.merge_rule == tok.merge_rule
+        assert pruned.tokenizer.ignore_merges == tok.ignore_merges
+        exact += check(tok, pruned, [*texts_of(rng), "a<s>b"])
+        for token, id in tok.mergeable_ranks().items():
+            new = int(pruned.ids[id])
+            assert new < 0 or pruned.tokenizer.token_bytes(new) == token
+            if new >= 0 and tok.encode_pretoken(token) == [id]:
+                assert pruned.tokenizer.encode_pretoken(token) == [new]
+    assert exact > 2000
+
+
+def test_new_ids_have_the_order_of_the_old_ones_and_no_holes() -> None:
+    _, tok = any_tokenizer(5)
+    pruned = tok.prune(list(tok.mergeable_ranks().values())[::3])
+    stayed = pruned.ids[pruned.ids >= 0]
+    assert stayed.tolist() == list(range(pruned.tokenizer.vocab_size))
+    assert pruned.ids.dtype == np.int32
+    assert len(pruned.ids) == tok.vocab_size
+    assert pruned.tokenizer.special_tokens == {"<s>": pruned.ids[2000]}
+    rows = np.random.default_rng(0).normal(size=(tok.vocab_size, 3))
+    kept = rows[np.flatnonzero(pruned.ids >= 0)]
+    assert (kept[pruned.ids[97]] == rows[97]).all()
+
+
+def test_nothing_pruned_is_nothing_changed(trained: bytepair.Tokenizer) -> None:
+    for same in (trained.prune(drop=[]), trained.prune(trained.vocab_size)):
+        assert same.tokenizer == trained
+        assert same.tokenizer.notes == trained.notes
+        assert same.ids.tolist() == list(range(trained.vocab_size))
+
+
+def test_parents_are_what_merging_one_by_one_does() -> None:
+    found = 0
+    for seed in range(100):
+        _, tok = any_tokenizer(seed)
+        made, ranks = made_of.parents(tok), tok.mergeable_ranks()
+        order = {pair: n for n, pair in reversed(list(enumerate(tok.merges())))}
+        rank: Callable[[bytes, bytes], int | None] = (
+            (lambda left, right: ranks.get(left + right))  # noqa: B023
+            if tok.merge_rule == "ranks"
+            else (lambda left, right: order.get((left, right)))  # noqa: B023
+        )
+        for token in ranks:
+            steps = [parts for parts, _, _ in reference.steps(token, rank)]
+            expected = tuple(steps[-2]) if len(token) > 1 and steps[-1] == [token] else None
+            assert made.get(token) == expected
+            found += expected is not None
+    assert found > 500
+
+
+def test_only_ancestors_stay_beside_what_is_asked_for() -> None:
+    for seed in range(100):
+        rng, tok = any_tokenizer(seed)
+        ranks, made = tok.mergeable_ranks(), made_of.parents(tok)
+        asked = set(rng.sample(sorted(ranks), 3))
+        pruned = tok.prune([ranks[token] for token in asked])
+        needed = {t for t in ranks if len(t) == 1} | asked
+        while more := {part for t in needed for part in made.get(t, ())} - needed:
+            needed |= more
+        assert {t for t, id in ranks.items() if pruned.ids[id] >= 0} == needed
+
+
+def test_the_least_used_go_as_the_reference_says() -> None:
+    for seed in range(60):
+        rng, tok = any_tokenizer(seed)
+        ids, made = tok.mergeable_ranks(), made_of.parents(tok)
+        used = {token: rng.randint(0, 5) for token in ids if rng.random() < 0.7}
+        size = rng.randint(256, len(ids))
+        assert pruning.cut(set(ids), made, used, ids, size) == (
+            reference.prune(ids, made, used, size)
+        )
+
+
+def test_a_corpus_says_what_stays(trained: bytepair.Tokenizer) -> None:
+    texts = [path.read_text("utf-8") for path in bytepair.sample.paths()[:12]]
+    counts = bytepair.count(texts, pattern=trained.pattern)
+    pruned = trained.prune(counts)
+    assert pruned.tokenizer.vocab_size < trained.vocab_size
+    assert check(trained, pruned, texts) == len(texts)
+    used = np.flatnonzero(np.bincount(trained.encode_batch_to_numpy(texts)[0]))
+    by_ids = trained.prune(used)
+    assert by_ids.tokenizer == pruned.tokenizer
+    assert (by_ids.ids == pruned.ids).all()
+
+    fewer = trained.prune(counts, vocab_size=1000)
+    assert fewer.tokenizer.vocab_size == 1000
+    assert list(fewer.tokenizer.special_tokens) == list(trained.special_tokens)
+    lengths = [sum(tok.count_tokens_batch(texts)) for tok in (
+        fewer.tokenizer, trained.prune(1000).tokenizer, pruned.tokenizer,
+    )]  # fmt: skip
+    assert lengths[2] <= lengths[0] < lengths[1]
+
+
+def test_a_size_is_that_of_the_first_ids(trained: bytepair.Tokenizer) -> None:
+    assert trained.prune(1000).tokenizer == trained.with_vocab_size(1000)
+    for seed in range(30):
+        _, tok = any_tokenizer(seed)
+        ranks = tok.mergeable_ranks()
+        size = 257 + len(ranks) // 20
+        pruned = tok.prune(size)
+        assert pruned.tokenizer.vocab_size <= size
+
+
+@pytest.mark.parametrize("special", [{}, {"<pad>": 7000}])
+def test_unreachable_tokens_can_go(special: dict[str, int]) -> None:
+    ranks = BYTES | {b"ab": 256, b"xyz": 257, b"abc": 258}
+    tok = bytepair.Tokenizer.from_ranks(ranks, pattern="gpt4", special_tokens=special)
+    pruned = tok.prune(drop=bytepair.evaluate.unreachable(tok))
+    assert pruned.ids[[256, 257, 258]].tolist() == [256, -1, 257]
+    assert bytepair.evaluate.unreachable(pruned.tokenizer) == []
+    needed = tok.prune(drop=[256, 97])
+    assert (needed.ids[[256, 97]] >= 0).all()  # `abc` needs them
+
+
+def test_published_vocabularies(
+    pair: tuple[bytepair.Tokenizer, Any], documents: Callable[[str], list[str]]
+) -> None:
+    tok, _ = pair
+    texts = documents("english")[:300]
+    pruned = tok.prune(bytepair.count(texts, pattern=tok.pattern))
+    assert pruned.tokenizer.vocab_size < tok.vocab_size // 2
+    assert check(tok, pruned, texts) == len(texts)
+    held_out = documents("code")[:100]
+    check(tok, pruned, held_out)
+
+
+def test_marks_roles_and_notes_follow() -> None:
+    tok = bytepair.Tokenizer.from_ranks(
+        BYTES | {b"ab": 256, b"cd": 257}, pattern=r"(?#lstrip 258)\w+|\W+",
+        special_tokens={"<s>": 258, "<e>": 300},
+    )  # fmt: skip
+    tok = tok.with_roles(eos="<e>").with_chat_template("{{ messages }}").with_notes({"name": "n"})
+    small = tok.prune([256]).tokenizer
+    assert small.pattern == r"(?#lstrip 257)\w+|\W+"
+    assert small.encode("cd  <s>", special="all") == [99, 100, 257]
+    assert small.roles == tok.roles
+    assert (small.chat_template, small.notes["name"]) == ("{{ messages }}", "n")
+
+
+def test_notes_on_a_training_go(trained: bytepair.Tokenizer, tmp_path: Path) -> None:
+    small = trained.prune(drop=range(2000, 2500)).tokenizer
+    assert "text_bytes" not in small.notes
+    assert len(small.compression_curve()) == 0
+    small.save(tmp_path)
+    assert bytepair.load(tmp_path) == small
+
+
+@settings(max_examples=40)
+@given(st.sets(st.integers(0, 279)), st.text(max_size=30))
+def test_any_ids_may_be_kept(keep: set[int], text: str) -> None:
+    tok = bytepair.train(["hello hello help, the theme of the hour"], 280)
+    check(tok, tok.prune(keep), [text, "hello the hour"])
+
+
+def test_what_cannot_be_kept_is_an_error(trained: bytepair.Tokenizer) -> None:
+    with pytest.raises(VocabularyError, match="9 special tokens and 256 bytes always stay"):
+        trained.prune(264)
+    assert trained.prune(265).tokenizer.vocab_size == 265
+    with pytest.raises(UnknownIdError):
+        trained.prune([3000])
+    with pytest.raises(UnknownIdError):
+        trained.prune(drop=[3000])
+    with pytest.raises(CountsError, match="the counts were made with the pattern"):
+        trained.prune(bytepair.count(["a"], pattern="gpt2"))
+    both: list[dict[str, Any]] = [{}, {"keep": [1], "drop": [2]}, {"keep": [1], "vocab_size": 300}]
+    for options in both:
+        with pytest.raises(TypeError):
+            trained.prune(**options)
+    for wrong in (np.array([True, False]), "abc", [1.5]):
+        with pytest.raises(TypeError):
+            trained.prune(wrong)  # type: ignore[arg-type]
+
+
+def run(*words: str, cwd: Path, code: int = 0) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "bytepair", *words], cwd=cwd, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    return done.stdout + done.stderr
+
+
+def test_the_command(tmp_path: Path) -> None:
+    tok = bytepair.train(["hello hello help, the theme of the hour"], 280)
+    tok.save(tmp_path / "tok")
+    counts = bytepair.count(["hello the hour"])
+    counts.save(tmp_path / "counts.parquet")
+    words = ["prune", "tok", "--counts", "counts.parquet"]
+    run(*words, "-o", "small", "--ids", "ids.npy", cwd=tmp_path)
+    pruned = tok.prune(counts)
+    assert bytepair.load(tmp_path / "small") == pruned.tokenizer
+    assert (np.load(tmp_path / "ids.npy") == pruned.ids).all()
+    run(*words, "--vocab-size", "270", "-o", "less", cwd=tmp_path)
+    assert bytepair.load(tmp_path / "less").vocab_size == 270
+    assert "0 fewer" in run("prune", "tok", "--unreachable", "-o", "same", cwd=tmp_path)
+    run("prune", "tok", "--vocab-size", "275", "-o", "first", cwd=tmp_path)
+    assert bytepair.load(tmp_path / "first") == tok.with_vocab_size(275)
+    assert "say what stays" in run("prune", "tok", "-o", "x", cwd=tmp_path, code=2)
+    assert "--vocab-size 3 is too" in run(
+        *words, "--vocab-size", "3", "-o", "x", cwd=tmp_path, code=1
+    )
