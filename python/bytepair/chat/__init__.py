@@ -13,7 +13,8 @@ writes can become a special token.
     ⟪<|bos|>⟫|⟪<|user_start|>⟫|hi|⟪<|user_end|>⟫|⟪<|assistant_start|>⟫|[he]|[ll]|[o]|[⟪<|assistant_end|>⟫]
 
 What is done with them are methods of `Tokenizer`; here is what these take and give. The files:
-`template` (what a template is), `renderer` (one conversation to segments), `batch` (whole data
+`template` (what a template is), `renderer` (one conversation to segments, its tool calls in
+`calls`), `turn` (going on from ids that a model sampled), `batch` (whole data
 sets), `parser` (the way back, also while a model writes), `jinja` (templates of Hugging Face, with
 `environment`, `disguise`, `prefixes` and `checks`), `methods` (the methods).
 """
@@ -29,7 +30,19 @@ from bytepair.chat.parser import (
     PartStart,
     TextDelta,
 )
-from bytepair.chat.template import CHATML, LLAMA3, NANOCHAT, Part, Role, Special, Template
+from bytepair.chat.template import (
+    CHATML,
+    LLAMA3,
+    LLAMA31,
+    NANOCHAT,
+    QWEN25,
+    Builtin,
+    Part,
+    Role,
+    Special,
+    Template,
+    Tools,
+)
 
 if _TYPE_CHECKING:
     from bytepair.chat.batch import RenderedBatch
@@ -46,7 +59,10 @@ _lazy(
 __all__ = [
     "CHATML",
     "LLAMA3",
+    "LLAMA31",
     "NANOCHAT",
+    "QWEN25",
+    "Builtin",
     "JinjaTemplate",
     "MessageEnd",
     "MessageStart",
@@ -59,4 +75,5 @@ __all__ = [
     "Special",
     "Template",
     "TextDelta",
+    "Tools",
 ]

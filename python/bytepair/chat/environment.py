@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 #: They surround what is trained on in the rendered string. In texts they are disguised.
 START: Final = "\U0010fffe"
 STOP: Final = "\U0010ffff"
+#: A string without them is `string.translate(NO_MARKS)`.
+NO_MARKS: Final = {ord(START): None, ord(STOP): None}
 
 #: What templates raise, beside the errors of Jinja, where a value is not what they expect.
 _FAILURES: Final = (

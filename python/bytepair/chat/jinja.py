@@ -22,15 +22,13 @@ from typing import Any, Literal, TypeAlias
 from bytepair import _core
 from bytepair.chat import checks, prefixes
 from bytepair.chat.disguise import Disguise, Rendering, deep
-from bytepair.chat.environment import START, STOP, compiled, has_blocks, render
+from bytepair.chat.environment import NO_MARKS, START, STOP, compiled, has_blocks, render
 from bytepair.chat.segments import Conversation, Segments, messages_of
 from bytepair.errors import ConversationError
 from bytepair.formats.companions import role_tokens
 
 #: Where the mask comes from: blocks of the template, renderings of prefixes, or there is none.
 MaskSource: TypeAlias = Literal["blocks", "prefixes", "none"]
-
-_NO_MARKS = {ord(START): None, ord(STOP): None}
 
 
 @dataclass(frozen=True)
@@ -104,6 +102,7 @@ class JinjaWriter:
     join = True
 
     def __init__(self, tokenizer: _core.Tokenizer, template: JinjaTemplate) -> None:
+        self.tokenizer = tokenizer
         self.template = template
         self.special = tokenizer.special_tokens
         self._variables: dict[str, Any] = {"tools": None, "documents": None}
@@ -129,7 +128,7 @@ class JinjaWriter:
     def prompt(self, conversation: Conversation, out: Segments) -> None:
         """Append a conversation and what the model goes on from."""
         rendering = self.rendering(conversation, prompt=True)
-        self.append(rendering.string.translate(_NO_MARKS), rendering.disguise, out)
+        self.append(rendering.string.translate(NO_MARKS), rendering.disguise, out)
         out.ends.append(len(out.items))
 
     def _problems(self, rendering: Rendering, out: Segments, start: int) -> Iterator[str]:
@@ -180,7 +179,7 @@ class JinjaWriter:
 
     def _unmarked(self, string: str) -> str:
         """The string, with marks of blocks only if the mask comes from them."""
-        return string if self._mask == "blocks" else string.translate(_NO_MARKS)
+        return string if self._mask == "blocks" else string.translate(NO_MARKS)
 
     def append(self, string: str, disguise: Disguise, out: Segments) -> None:
         """Cut a string at special tokens and at the borders of what is trained on."""
@@ -196,6 +195,12 @@ class JinjaWriter:
                 out.trained.append(trained)
                 done = found.end()
             self._text(disguise.take_off(piece[done:]), trained, out)
+
+    def items(self, string: str, rendering: Rendering) -> list[str | int | None]:
+        """The segments of a part of what was rendered."""
+        out = Segments()
+        self.append(string.translate(NO_MARKS), rendering.disguise, out)
+        return out.items
 
     @staticmethod
     def _text(text: str, trained: int, out: Segments) -> None:

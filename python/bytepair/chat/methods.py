@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from bytepair import _core
+from bytepair.chat import turn
 from bytepair.chat.parser import Parser
 from bytepair.chat.renderer import nothing_to_learn, role_of, writer
 from bytepair.chat.segments import (
@@ -111,6 +112,63 @@ class ChatMethods(_core.Tokenizer):
         write.prompt({**fields, "messages": messages}, out)
         ids, _, _ = out.encode(self, join=write.join, max_tokens=None, truncate="tokens", threads=1)
         return list(ids.tolist())
+
+    def render_turn(
+        self,
+        ids: Sequence[int],
+        messages: Conversation,
+        *,
+        mask: Sequence[int] | None = None,
+        template: Template | JinjaTemplate = NANOCHAT,
+        prompt: bool = True,
+        history: Conversation | None = None,
+    ) -> tuple[list[int], list[int]]:
+        """Go on from ids that a model sampled: append messages, and the start of its next turn.
+
+        The ids come back as they are, also those that `encode` would not give. If they end with a
+        stop token, the model closed its turn; if they end within the turn, it is closed here. With
+        no ids, the conversation begins.
+
+        Args:
+            ids: a prompt and what was sampled after it, up to the stop token.
+            messages: what follows, for instance the results of tools; a list of messages, or a
+                conversation. A first message of the assistant goes on with a turn that is open, as
+                the output of a tool does in nanochat's template; that turn stays open if no message
+                follows. With no messages the turn is closed, and none is opened.
+            mask: that of the ids before the last ones that were sampled; the others get 1. None
+                means that all of them get 0.
+            template: how conversations are written. A `JinjaTemplate` must render a conversation as
+                the beginning of a longer one, which is checked; its mask does not matter.
+            prompt: whether the next turn of the assistant is opened.
+            history: the conversation so far, for a `JinjaTemplate` that writes messages in another
+                way depending on it; its last message is the one that was sampled.
+
+        Returns:
+            The ids with what follows, and a mask that is 1 only on what was sampled.
+
+        Raises:
+            ConversationError: if the ids do not end with a turn, the messages break a rule of the
+                template, or the template is not prefix-stable.
+            SpecialTokenError: if the tokenizer lacks a special token of the template.
+
+        Example:
+            >>> import bytepair
+            >>> tok = bytepair.train(["hi"], vocab_size=266)
+            >>> ids, mask = tok.render_turn([], [{"role": "user", "content": "hi"}])
+            >>> ids += [104, 105, tok.special_tokens["<|assistant_end|>"]]  # not the token "hi"
+            >>> ids, mask = tok.render_turn(ids, [{"role": "user", "content": "yo"}], mask=mask)
+            >>> print(tok.decode(ids))
+            <|bos|><|user_start|>hi<|user_end|><|assistant_start|>hi<|assistant_end|>...
+            >>> mask
+            [0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0]
+        """
+        ids, write = [int(id) for id in ids], writer(self, template)
+        so_far = turn.masked(ids, mask)
+        out = turn.appended(write, ids, messages, prompt=prompt, history=history)
+        more, _, _ = out.encode(
+            self, join=write.join, max_tokens=None, truncate="tokens", threads=1
+        )
+        return [*ids, *more.tolist()], [*so_far, *[0] * len(more)]
 
     def encode_segments(
         self, segments: Iterable[tuple[str, Origin]], *, join: bool = False

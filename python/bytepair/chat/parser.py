@@ -114,8 +114,14 @@ class Parser:
         self._tokenizer = tokenizer
         self._special = tokenizer.special_tokens
         self._names = {id: name for name, id in self._special.items()}
-        self._frames = {name: self._frame(role.open) for name, role in template.roles.items()}
+        self._frames = {
+            name: self._frame(role.open)
+            for name, role in template.roles.items()
+            if role.each is None  # they look like another role, whose messages they then are
+        }
         self._template = template
+        self._inner = {self._special[n] for n in template.inner() if n in self._special}
+        self._stops = {self._special[n] for n in template.stop if n in self._special}
         self._begin = set(self._frame(template.begin))
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._between: list[_Piece] = []
@@ -149,7 +155,7 @@ class Parser:
         """
         token = self._tokenizer.token_bytes(id)
         self._place += 1
-        if id not in self._names:
+        if id not in self._names or (id in self._inner and self._message is not None):
             text = self._decoder.decode(token)
             return self._text(text) if text else []
         return self.finish() + self._special_token(id)
@@ -204,7 +210,8 @@ class Parser:
                 message.open = name
                 message.parts.append({"type": name, "text": ""})
                 return [PartStart(name)]
-        if id != self._last(role):
+        prompted = message.role == self._template.prompted
+        if id != self._last(role) and not (prompted and id in self._stops):
             raise self._error(f"cannot stand in a message from {message.role!r}", id)
         self._message = None
         finished = message.finished()

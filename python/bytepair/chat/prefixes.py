@@ -72,7 +72,9 @@ def _span(rendering: Rendering, index: int) -> tuple[int, int]:
     return len(prompt), len(through)
 
 
-def check_prefix(prefix: str, whole: str, what: str, rendering: Rendering) -> None:
+def check_prefix(
+    prefix: str, whole: str, what: str, rendering: Rendering, way_out: str = _WAY_OUT
+) -> None:
     """Refuse a rendering that does not begin with that of fewer messages, and show where."""
     if whole.startswith(prefix):
         return
@@ -82,6 +84,6 @@ def check_prefix(prefix: str, whole: str, what: str, rendering: Rendering) -> No
     )
     was, now = (rendering.disguise.take_off(s[max(0, at - 20) : at + 20]) for s in (prefix, whole))
     raise ConversationError(
-        f"{what}, so what is trained on is not what the model is given: at character {at}, {was!r} "
-        f"becomes {now!r}; {_WAY_OUT}"
+        f"{what}, so the model is not given what it would be trained on: at character {at}, "
+        f"{was!r} becomes {now!r}; {way_out}"
     )

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bytepair import _core
+from bytepair.chat import calls
+from bytepair.chat.calls import Body, Numbered
 from bytepair.chat.segments import Conversation, Segments, messages_of
 from bytepair.chat.template import Part, Piece, Role, Special, Template
 from bytepair.errors import ConversationError, SpecialTokenError
@@ -25,17 +27,25 @@ class TemplateWriter:
         self.template = template
         self.join = template.join
         self._special = tokenizer.special_tokens
-        self._begin = self._frame(template.begin)
-        self._roles = {name: _Role(self, role) for name, role in template.roles.items()}
+        self._begin = self.frame(template.begin)
+        self._json_results = template.tools is not None and template.tools.json_results
+        self.roles = {name: _Role(self, name, role) for name, role in template.roles.items()}
+        self.prompted = self.roles[template.prompted]
+        self.stops = [self._special[name] for name in template.stop if name in self._special]
 
-    def _frame(self, pieces: Sequence[Piece]) -> _Frame:
-        items: list[str | int | None] = [
-            self._id(piece.name) if isinstance(piece, Special) else piece for piece in pieces
-        ]
-        return items, bytes(isinstance(p, Special) and p.trained for p in pieces)
+    def frame(self, pieces: Sequence[Piece]) -> _Frame:
+        """Pieces of a template, and which of them are trained on."""
+        return self.items(pieces), bytes(isinstance(p, Special) and p.trained for p in pieces)
 
-    def _id(self, name: str) -> int:
+    def items(self, pieces: Sequence[Piece]) -> list[str | int | None]:
+        """The pieces of a template as segments."""
+        return [self._item(piece) if isinstance(piece, Special) else piece for piece in pieces]
+
+    def _item(self, piece: Special) -> str | int:
+        name = piece.name
         if name not in self._special:
+            if piece.optional:
+                return name
             raise SpecialTokenError(
                 f"the template {self.template.name!r} needs the special token {name!r}, which this "
                 f"tokenizer does not have; it has {' '.join(self._special) or 'none'}"
@@ -44,27 +54,43 @@ class TemplateWriter:
 
     def frames(self, part: Part | Role) -> tuple[_Frame, _Frame]:
         """What comes before and after a part or a message."""
-        return self._frame(part.open), self._frame(part.close)
+        return self.frame(part.open), self.frame(part.close)
 
     def write(self, conversation: Conversation, out: Segments) -> None:
         """Append a conversation. The error names the message and the rule."""
+        fields = conversation if isinstance(conversation, dict | Mapping) else {}
         messages = self._merged(messages_of(conversation))
         out.items += self._begin[0]
         out.trained += self._begin[1]
-        for place, (index, message) in enumerate(messages):
-            role = self._role(index, place, message)
-            role.write(index, message.get("content"), out, self.template.strip)
+        self.append(calls.offered(self.template, messages, fields), fields, out)
         out.ends.append(len(out.items))
+
+    def append(
+        self, messages: list[Numbered], fields: Mapping[str, Any], out: Segments, place: int = 0
+    ) -> None:
+        """Append messages, of which the first is at a place in the order of the turns."""
+        before: _Role | None = None
+        for number, (index, message) in enumerate(messages):
+            role = self._role(index, place + number, message)
+            content: Any = message.get("content")
+            if len(message) > 2 or self._json_results:
+                content = calls.body(self.template, index, message, fields)
+            if role.each is not None and role is before:
+                role.reopen(out)
+                role.write_more(index, content, out, self.template.strip)
+            else:
+                role.write(index, content, out, self.template.strip)
+            before = role
 
     def prompt(self, conversation: Conversation, out: Segments) -> None:
         """Append a conversation, and open the turn of the role that is prompted."""
         self.write(conversation, out)
-        items, trained = self._roles[self.template.prompted].open
+        items, trained = self.prompted.open
         out.items += items
         out.trained += trained
         out.ends[-1] = len(out.items)
 
-    def _merged(self, messages: list[Any]) -> list[tuple[int, Any]]:
+    def _merged(self, messages: list[Any]) -> list[Numbered]:
         """The messages with their indices, a leading system message joined to the next one."""
         numbered = list(enumerate(messages))
         separator = self.template.merge_system
@@ -87,22 +113,25 @@ class TemplateWriter:
                 f"message {index} is from {name!r} but must be from "
                 f"{turns[place % len(turns)]!r}: roles take turns, {', '.join(turns)}"
             )
-        if name not in self._roles:
+        if name not in self.roles:
             raise ConversationError(
                 f"message {index} is from {name!r}, which the template {self.template.name!r} does "
-                f"not know; it knows {', '.join(self._roles)}"
+                f"not know; it knows {', '.join(self.roles)}"
             )
-        if name == "system" and index:
+        if name == "system" and place:
             raise ConversationError(f"message {index} is a system message; only message 0 may be")
-        return self._roles[name]
+        return self.roles[name]
 
 
 class _Role:
     """One role of a template, its special tokens resolved."""
 
-    def __init__(self, writer: TemplateWriter, role: Role) -> None:
+    def __init__(self, writer: TemplateWriter, name: str, role: Role) -> None:
+        self.name = name
         self.open, self.close = writer.frames(role)
         self.trained = role.trained
+        self.each = writer.frames(role.each) if role.each else None
+        self._writer = writer
         self.parts = {
             name: (*writer.frames(part), part.trained) for name, part in role.parts.items()
         }
@@ -110,15 +139,42 @@ class _Role:
     def write(self, index: int, content: object, out: Segments, strip: bool) -> None:
         out.items += self.open[0]
         out.trained += self.open[1]
+        self.write_more(index, content, out, strip)
+
+    def write_more(self, index: int, content: object, out: Segments, strip: bool) -> None:
+        """Write a message whose turn is open, and end the turn."""
+        if self.each is None:
+            self.write_content(index, content, out, strip)
+        else:
+            (before, before_mask), (after, after_mask) = self.each
+            out.items += before
+            out.trained += before_mask
+            self.write_content(index, content, out, strip)
+            out.items += after
+            out.trained += after_mask
+        instead = content.close if isinstance(content, Body) else None
+        items, trained = self.close if instead is None else self._writer.frame(instead)
+        out.items += items
+        out.items.append(None)
+        out.trained += trained
+        out.trained.append(0)
+
+    def reopen(self, out: Segments) -> None:
+        """Take back the end of the last turn."""
+        ended = len(self.close[0]) + 1
+        del out.items[-ended:], out.trained[-ended:]
+
+    def write_content(self, index: int, content: object, out: Segments, strip: bool) -> None:
+        """Write what stands between what opens and what closes a message."""
         if isinstance(content, str):
             out.items.append(content.strip() if strip else content)
             out.trained.append(self.trained)
+        elif isinstance(content, Body):
+            items = self._writer.items(content.pieces)
+            out.items += items
+            out.trained += bytes([self.trained]) * len(items)
         else:
             self._write_parts(index, content, out)
-        out.items += self.close[0]
-        out.items.append(None)
-        out.trained += self.close[1]
-        out.trained.append(0)
 
     def _write_parts(self, index: int, content: object, out: Segments) -> None:
         if not self.parts or not isinstance(content, list | Sequence) or isinstance(content, bytes):

@@ -10,6 +10,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use crate::batch::spans::{self, TrainedSpan};
 use crate::encode::EncodeOptions;
 use crate::encode::encoder::EncodeCall;
 use crate::error::{Error, Result};
@@ -120,7 +121,7 @@ struct Canvas<'k> {
     out: Rendered,
     /// Adjacent texts to be encoded as one, with the end of each and whether it is trained on.
     text: String,
-    spans: Vec<(usize, bool)>,
+    spans: Vec<TrainedSpan>,
 }
 
 impl<'k> Canvas<'k> {
@@ -196,7 +197,10 @@ impl<'k> Canvas<'k> {
             return Ok(());
         }
         let first = self.out.ids.len();
-        let text = std::mem::take(&mut self.text);
+        let mut text = std::mem::take(&mut self.text);
+        if let Some(changed) = spans::normalized(self.tokenizer.pattern(), &text, &self.spans)? {
+            (text, self.spans) = changed;
+        }
         self.encode(&text, false)?;
         self.tokenizer.check_lengths(&self.out.ids[first..], text.len())?;
         let (mut span, mut at) = (0, 0);
@@ -299,6 +303,21 @@ mod tests {
         let joined = render(&segments, RenderOptions { join: true, ..RenderOptions::default() });
         assert_eq!(joined.ids, [120, 257, 99]);
         assert_eq!(joined.mask, [0, 1, 0]);
+    }
+
+    #[test]
+    fn texts_that_are_normalized_join() {
+        let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
+        let vocabulary = Vocabulary::new(bytes.chain([("é".into(), 256)]), []).expect("valid");
+        let pattern = Pattern::from_regex(r"(?#NFC)\S+|\s+");
+        let tokenizer = Tokenizer::from_ranks(vocabulary, pattern).expect("valid");
+        let segments = [Text("e\u{301}x"), Text("e"), Text("\u{301}y")];
+        let options = RenderOptions { join: true, ..RenderOptions::default() };
+        let trained = [false, true, false];
+        let all = 0..segments.len();
+        let rendered = tokenizer.render(&[all], &segments, &trained, options, 1).unwrap();
+        assert_eq!(rendered.ids, [256, 120, 256, 121]);
+        assert_eq!(rendered.mask, [0, 0, 1, 0]);
     }
 
     #[test]

@@ -7,6 +7,8 @@ pub mod conversations;
 #[cfg(feature = "parquet")]
 pub mod parquet_rows;
 
+mod spans;
+
 pub mod stream;
 
 pub mod text_file;

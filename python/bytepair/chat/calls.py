@@ -1,0 +1,216 @@
+"""Messages that offer, call and answer tools in, what is written for them out.
+
+What a template writes stands here as pieces: texts, and special tokens, which become ids later. A
+text of a message is never more than text, so a tool that answers `</tool_response>` ends nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from bytepair.chat.template import Piece, Template, Tools
+from bytepair.errors import ConversationError
+
+#: A message with its index in the conversation.
+Numbered: TypeAlias = "tuple[int, Any]"
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What is written for the content of a message; all of it is trained on, or none.
+
+    Attributes:
+        pieces: texts and special tokens.
+        close: what ends the message instead of what ends its role, or None.
+    """
+
+    pieces: tuple[Piece, ...]
+    close: tuple[Piece, ...] | None = None
+
+
+def offered(
+    template: Template, messages: list[Numbered], fields: Mapping[str, Any]
+) -> list[Numbered]:
+    """The messages, of which one offers the tools of the conversation.
+
+    Raises:
+        ConversationError: if the template has no place for them.
+    """
+    listed, builtin = fields.get("tools"), _builtin(fields)
+    tools = template.tools
+    if (listed or builtin is not None) and tools is None:
+        raise ConversationError(
+            f"the conversation offers tools, for which the template {template.name!r} has no place"
+        )
+    offer = _offer(tools, listed) if tools and listed else ()
+    note = _note(tools, builtin) if tools and (listed or builtin is not None) else ""
+    if tools and tools.where == "user":
+        return _with_system(template, _with_user(template, messages, offer), note, ())
+    return _with_system(template, messages, note, offer)
+
+
+def _builtin(fields: Mapping[str, Any]) -> Sequence[str] | None:
+    named: Sequence[str] | None = fields.get("builtin_tools")
+    return named
+
+
+def _offer(tools: Tools, listed: Any) -> tuple[Piece, ...]:
+    if not isinstance(listed, list | tuple):
+        raise ConversationError(f"the tools are {type(listed).__name__}; they must be a list")
+    pieces = [*tools.offer.open]
+    for number, tool in enumerate(listed):
+        text = _json(tool, f"tool {number}", tools.indent)
+        pieces += [*tools.tool.open, text, *tools.tool.close]
+    return (*pieces, *tools.offer.close)
+
+
+def _note(tools: Tools, named: Sequence[str] | None) -> str:
+    if named is None:
+        return tools.note
+    if tools.builtin is None or not all(isinstance(name, str) for name in named):
+        raise ConversationError("builtin_tools must be names, in a template that has such tools")
+    known = [name for name in named if name not in tools.builtin.unnamed]
+    return f"{tools.note}{tools.builtin.note}{', '.join(known)}\n\n"
+
+
+def _with_system(
+    template: Template, messages: list[Numbered], note: str, offer: tuple[Piece, ...]
+) -> list[Numbered]:
+    """The messages, with a system message that has all that belongs into it."""
+    has = bool(messages) and _role(messages[0][1]) == "system"
+    adds = note or offer or template.preamble
+    if not adds and (has or template.default_system is None):
+        return messages
+    text = messages[0][1].get("content") if has else template.default_system or ""
+    text = _text(0, text, template.strip)
+    between = ("\n\n",) if text and offer else ()
+    pieces = tuple(filter(None, (note, template.preamble, text, *between, *offer)))
+    system = {"role": "system", "content": Body(pieces)}
+    return [(0, system), *messages[1 if has else 0 :]]
+
+
+def _with_user(
+    template: Template, messages: list[Numbered], offer: tuple[Piece, ...]
+) -> list[Numbered]:
+    """The messages, with the offer before the text of the first user message."""
+    if not offer:
+        return messages
+    at = int(bool(messages) and _role(messages[0][1]) == "system")
+    if len(messages) <= at or _role(messages[at][1]) != "user":
+        raise ConversationError(
+            f"the template {template.name!r} offers tools in a user message, so message {at} must "
+            "be from 'user'"
+        )
+    index, message = messages[at]
+    text = _text(index, message.get("content"), template.strip)
+    made = (index, {**message, "content": Body((*offer, text))})
+    return [*messages[:at], made, *messages[at + 1 :]]
+
+
+def body(template: Template, index: int, message: Any, fields: Mapping[str, Any]) -> Any:
+    """What is written for a message that is more than its content: tool calls, and results.
+
+    Raises:
+        ConversationError: if the message has what the template does not write.
+    """
+    tools, content = template.tools, message.get("content")
+    calls = message.get("tool_calls")
+    for name in ("reasoning_content", "thinking", "reasoning"):
+        if message.get(name):
+            raise ConversationError(
+                f"message {index} has {name}, which the template {template.name!r} does not "
+                "write; take a JinjaTemplate that does, or remove it"
+            )
+    if calls:
+        if tools is None or _role(message) != template.prompted:
+            raise ConversationError(
+                f"message {index} has tool calls, which the template {template.name!r} does not "
+                f"write for {_role(message)!r}"
+            )
+        return _called(template, tools, index, message, _builtin(fields))
+    if tools and tools.json_results and _role(message) == "tool":
+        return Body((_json(content, f"the content of message {index}", None),))
+    return content
+
+
+def _called(
+    template: Template,
+    tools: Tools,
+    index: int,
+    message: Mapping[str, Any],
+    named: Sequence[str] | None,
+) -> Body:
+    calls, content = message["tool_calls"], message.get("content")
+    text = _text(index, content, template.strip) if content else ""
+    if not isinstance(calls, list | tuple):
+        raise ConversationError(f"the tool_calls of message {index} must be a list")
+    if tools.single and (len(calls) > 1 or text):
+        raise ConversationError(
+            f"message {index} has {len(calls)} tool calls and {'some' if text else 'no'} text; the "
+            f"template {template.name!r} writes one call and no text beside it"
+        )
+    pieces: list[Piece] = [text] if text else []
+    for number, call in enumerate(calls):
+        pieces += [tools.between] if pieces else []
+        pieces += _call(tools, f"tool call {number} of message {index}", call, named)
+    known = named is not None and tools.builtin is not None
+    return Body(tuple(pieces), tools.builtin.close if known and tools.builtin else None)
+
+
+def _call(tools: Tools, place: str, call: Any, named: Sequence[str] | None) -> Iterator[Piece]:
+    call = call.get("function", call) if isinstance(call, Mapping) else call
+    name = call.get("name") if isinstance(call, Mapping) else None
+    if not isinstance(name, str) or json.dumps(name, ensure_ascii=False) != f'"{name}"':
+        raise ConversationError(f"{place} must have a name that needs no escape in JSON: {name!r}")
+    arguments = _arguments(call.get("arguments"), place)
+    if tools.builtin and named and name in named:
+        yield from (*tools.builtin.open, _written(name, arguments, place))
+        return
+    text = f'{{"name": "{name}", "{tools.arguments}": {_json(arguments, place, None)}}}'
+    yield from (*tools.call.open, text, *tools.call.close)
+
+
+def _arguments(value: Any, place: str) -> Any:
+    """The arguments of a call, which may be JSON in a text, as servers give them."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except json.JSONDecodeError as error:
+            raise ConversationError(f"the arguments of {place} are not JSON: {error}") from None
+    if not isinstance(value, Mapping):
+        raise ConversationError(
+            f"the arguments of {place} are {type(value).__name__}; they must be an object, or JSON "
+            "of one in a text"
+        )
+    return value
+
+
+def _written(name: str, arguments: Mapping[str, Any], place: str) -> str:
+    """A call of a tool that the model knows by name."""
+    if not all(isinstance(value, str) for value in arguments.values()):
+        raise ConversationError(f"the arguments of {place}, a built-in tool, must be texts")
+    given = ", ".join(f'{key}="{value}"' for key, value in arguments.items())
+    return f"{name}.call({given})"
+
+
+def _json(value: Any, place: str, indent: int | None) -> str:
+    """JSON as the templates of Hugging Face write it."""
+    try:
+        return json.dumps(value, ensure_ascii=False, indent=indent)
+    except (TypeError, ValueError) as error:
+        raise ConversationError(f"{place} cannot be written as JSON: {error}") from None
+
+
+def _text(index: int, content: Any, strip: bool) -> str:
+    if not isinstance(content, str):
+        raise ConversationError(
+            f"the content of message {index} is {type(content).__name__}; it must be a string"
+        )
+    return content.strip() if strip else content
+
+
+def _role(message: Any) -> Any:
+    return message.get("role") if isinstance(message, Mapping) else None

@@ -1,0 +1,269 @@
+"""Ids so far and new messages in, the ids with the messages and the next prompt appended out.
+
+The ids are a prompt and what a model sampled after it. They are never decoded and encoded again: a
+model may spell a text in another way than `encode` does, and training on ids that it did not sample
+is training on another policy. Only what follows them is rendered, and it begins with what is still
+missing of the sampled turn:
+
+- The ids end with a stop token: the turn was closed by the model, and what the template writes
+  behind that token follows, such as the line break of ChatML.
+- They end within the turn: the template's own stop token comes first.
+
+A template that is a value says all of this itself. For a Jinja template it is found out by
+rendering the messages behind a history, and the history alone: if the shorter rendering is not the
+beginning of the longer one, the template is refused. Unless the history is given, several are made
+up, and what follows must be the same behind each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from bytepair.chat import calls, prefixes
+from bytepair.chat.environment import NO_MARKS
+from bytepair.chat.renderer import TemplateWriter, role_of
+from bytepair.chat.segments import Conversation, Segments
+from bytepair.errors import ConversationError
+
+if TYPE_CHECKING:
+    from bytepair.chat.jinja import JinjaWriter
+
+#: The segments of a text: texts, ids, and None at the end of a message.
+_Items: TypeAlias = "list[str | int | None]"
+
+
+def masked(ids: Sequence[int], mask: Sequence[int] | None) -> list[int]:
+    """The mask of the ids so far: what is behind the mask that is given was sampled.
+
+    Example:
+        >>> masked([5, 6, 7, 8], [0, 0]), masked([5, 6], None)
+        ([0, 0, 1, 1], [0, 0])
+    """
+    if mask is None:
+        return [0] * len(ids)
+    if len(mask) > len(ids):
+        raise ValueError(f"there are {len(ids)} ids but {len(mask)} places in the mask")
+    return [*map(int, mask), *[1] * (len(ids) - len(mask))]
+
+
+def appended(
+    writer: Any,
+    ids: Sequence[int],
+    conversation: Conversation,
+    *,
+    prompt: bool,
+    history: Conversation | None,
+) -> Segments:
+    """What follows the ids: the rest of their turn, the messages, and the start of the next turn.
+
+    Raises:
+        ConversationError: if the ids do not end with a turn, or within one of the assistant; if the
+            messages break a rule of the template; or if the template is not prefix-stable.
+    """
+    fields = dict(conversation) if isinstance(conversation, Mapping) else {}
+    messages = fields.pop("messages", []) if fields else list(conversation)
+    if not ids:
+        out = Segments()
+        (writer.prompt if prompt else writer.write)({**fields, "messages": messages}, out)
+        return out
+    if isinstance(writer, TemplateWriter):
+        return _after_value(writer, list(ids), messages, fields, prompt=prompt)
+    found = _messages(history) if history is not None else None
+    items = _after_jinja(writer, list(ids), messages, fields, prompt=prompt, history=found)
+    return Segments(items, bytearray(len(items)), [len(items)])
+
+
+def _messages(conversation: Conversation) -> list[Any]:
+    return list(conversation["messages"] if isinstance(conversation, Mapping) else conversation)
+
+
+# ---------------------------------------------------------------------------- templates as values
+
+
+def _after_value(
+    writer: TemplateWriter,
+    ids: list[int],
+    messages: list[Any],
+    fields: Mapping[str, Any],
+    *,
+    prompt: bool,
+) -> Segments:
+    if fields.get("tools"):
+        raise ConversationError(
+            "tools are offered at the start of a conversation; pass them with the first messages"
+        )
+    out, prompted = Segments(), writer.prompted
+    closed_role, rest = _end_of(writer, ids)
+    numbered = list(enumerate(messages))
+    goes_on = closed_role is None and messages and role_of(0, messages[0]) == prompted.name
+    if goes_on:
+        index, message = numbered.pop(0)
+        content = calls.body(writer.template, index, message, fields)
+        prompted.write_content(index, content, out, writer.template.strip)
+    stays_open = goes_on and not numbered and prompt
+    if not stays_open:
+        out.items += [*rest, None]
+        turns = writer.template.alternate
+        place = turns.index(closed_role or prompted.name) + 1 if turns else 1
+        writer.append(numbered, fields, out, place)
+        if prompt and messages:
+            out.items += prompted.open[0]
+    out.trained = bytearray(len(out.items))
+    out.ends.append(len(out.items))
+    return out
+
+
+def _end_of(writer: TemplateWriter, ids: list[int]) -> tuple[str | None, _Items]:
+    """The role whose turn the ids close, or None if one is open; and what is missing of its end."""
+    prompted = writer.prompted
+    first, close = prompted.open[0][:1], prompted.close[0]
+    if not close or not isinstance(close[0], int) or not first or not isinstance(first[0], int):
+        raise ConversationError(
+            f"the template {writer.template.name!r} does not open and close the turn of "
+            f"{prompted.name!r} with special tokens, so its end cannot be found in ids"
+        )
+    closing: dict[Any, tuple[str, _Items]] = {
+        role.close[0][0]: (name, role.close[0])
+        for name, role in writer.roles.items()
+        if role.close[0]
+    }
+    closing |= dict.fromkeys([*writer.stops, close[0]], (prompted.name, close))
+    end = next((at for at in range(len(ids) - 1, -1, -1) if ids[at] in closing), -1)
+    start = next((at for at in range(len(ids) - 1, end, -1) if ids[at] == first[0]), -1)
+    if start > end:
+        _check_open(writer, ids[start:])
+        return None, close
+    if end >= 0:
+        name, frame = closing[ids[end]]
+        if len(ids) == end + 1:
+            return name, frame[1:]
+        if ids[end + 1 :] == _encoded(writer, frame[1:]):
+            return name, []
+    raise ConversationError(
+        f"the ids end neither with a closed turn nor within one of {prompted.name!r}; pass the "
+        "prompt that was rendered and all that was sampled after it, up to the stop token"
+    )
+
+
+def _check_open(writer: TemplateWriter, ids: list[int]) -> None:
+    """Check that ids that open a turn open one of the prompted role."""
+    prompted = writer.prompted
+    wanted = writer.tokenizer.decode_bytes(_encoded(writer, prompted.open[0]))
+    if not writer.tokenizer.decode_bytes(ids[: len(wanted)]).startswith(wanted):
+        raise ConversationError(f"the ids end within a turn that is not one of {prompted.name!r}")
+
+
+def _encoded(writer: TemplateWriter, items: _Items) -> list[int]:
+    ids: list[int] = []
+    for item in items:
+        ids += [item] if isinstance(item, int) else writer.tokenizer.encode(item or "")
+    return ids
+
+
+# ---------------------------------------------------------------------------- Jinja
+
+
+def _after_jinja(
+    writer: JinjaWriter,
+    ids: list[int],
+    messages: list[Any],
+    fields: dict[str, Any],
+    *,
+    prompt: bool,
+    history: list[Any] | None,
+) -> _Items:
+    made_up = [history] if history is not None else _histories(writer, messages)
+    prompt = prompt and bool(messages)
+    try:
+        found = [_suffix(writer, past, messages, fields, prompt=prompt) for past in made_up]
+    except ConversationError as error:
+        if history is not None:
+            raise
+        raise ConversationError(
+            f"behind a made-up history: {error}; pass the messages so far as history="
+        ) from error
+    if any(other != found[0] for other in found):
+        raise ConversationError(
+            f"the template {writer.template.name!r} writes the new messages in another way behind "
+            "another history; pass the messages so far as history="
+        )
+    opening, end, following = found[0]
+    closing = [item for item in end if isinstance(item, int)]
+    stop, behind = closing[-1], end[len(closing) :]
+    stops = {stop, *(writer.special[name] for name in writer.template.stop or ())}
+    if ids[-1] in stops:
+        return [*behind, *following]
+    rest = [id for text in behind for id in writer.tokenizer.encode(str(text))]
+    if rest and ids[-len(rest) - 1 :] == [stop, *rest]:
+        return following
+    start = next((at for at in range(len(ids) - 1, -1, -1) if ids[at] == opening), -1)
+    if stops & set(ids[start + 1 :]):
+        raise ConversationError(
+            "the ids go on after the stop token; pass what was sampled up to that token"
+        )
+    done = next(n for n in range(len(closing), -1, -1) if ids[len(ids) - n :] == closing[:n])
+    return [*end[done:], *following]
+
+
+def _histories(writer: JinjaWriter, messages: list[Any]) -> list[list[Any]]:
+    """Histories that end with a turn to which the messages may be the answer."""
+    asked = {"role": "user", "content": "a"}
+    said: dict[str, Any] = {"role": writer.template.prompted, "content": "b"}
+    called = []
+    for index, message in enumerate(messages):
+        if role_of(index, message) != "tool":
+            break
+        function: dict[str, Any] = {"name": message.get("name") or "f", "arguments": {}}
+        id = message.get("tool_call_id") or "call00000"
+        called.append({"id": id, "type": "function", "function": function})
+    calling = {**said, "content": "", "tool_calls": called} if called else said
+    thinking = {**calling, "reasoning_content": "c"}
+    return [[asked, calling], [asked, said, asked, calling], [asked, thinking]]
+
+
+def _suffix(
+    writer: JinjaWriter,
+    history: list[Any],
+    messages: list[Any],
+    fields: dict[str, Any],
+    *,
+    prompt: bool,
+) -> tuple[Any, _Items, _Items]:
+    """The last special token of the prompt, the end of the history, and what follows it.
+
+    The end is the special tokens that close the turn, and what the template writes behind them.
+    """
+    if not history or role_of(len(history) - 1, history[-1]) != writer.template.prompted:
+        raise ConversationError(
+            f"a history must end with a message of {writer.template.prompted!r}"
+        )
+    all_of_it = {**fields, "messages": [*history, *messages]}
+    rendering = writer.rendering(all_of_it, prompt=prompt)
+    count = len(history)
+    before, past, whole = (
+        string.translate(NO_MARKS)
+        for string in (
+            rendering.run(rendering.messages[: count - 1], prompt=True),
+            rendering.run(rendering.messages[:count]),
+            rendering.string,
+        )
+    )
+    what, way_out = "the turn does not go on from its prompt", "take a template where it does"
+    prefixes.check_prefix(before, past, what, rendering, way_out)
+    what = "the template renders the turn in another way when messages follow"
+    way_out = "take a template that renders it the same, or render the whole conversation anew"
+    prefixes.check_prefix(past, whole, what, rendering, way_out)
+    opened = [item for item in writer.items(before, rendering) if isinstance(item, int)]
+    end = writer.items(past[len(before) :], rendering)
+    last = next((at for at in range(len(end) - 1, -1, -1) if isinstance(end[at], int)), None)
+    if last is None or any(str(text).strip() for text in end[last + 1 :]):
+        raise ConversationError(
+            f"the template {writer.template.name!r} does not end the turn of "
+            f"{writer.template.prompted!r} with a special token"
+        )
+    if not history[-1].get("tool_calls"):  # else what stands before it may end a call
+        while last and isinstance(end[last - 1], int):
+            last -= 1
+    following = writer.items(whole[len(past) :], rendering)
+    return opened[-1] if opened else None, end[last:], following

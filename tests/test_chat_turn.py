@@ -1,0 +1,331 @@
+"""Turns behind sampled ids: what was sampled stays, and the template writes what follows."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bytepair
+from bytepair import chat
+from bytepair.errors import ConversationError
+
+NAMES = ["<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|begin_of_text|>", "<|start_header_id|>",
+         "<|end_header_id|>", "<|eot_id|>", "<|eom_id|>", "<|python_tag|>"]  # fmt: skip
+TOK = bytepair.train(
+    bytepair.sample.paths(), 1500, special_tokens=[*bytepair.NANOCHAT_SPECIAL_TOKENS, *NAMES]
+)
+SPECIAL = TOK.special_tokens
+
+CHATML_JINJA = """\
+{%- for m in messages %}
+    {%- if m.role == 'assistant' and m.tool_calls %}
+        {{- '<|im_start|>assistant\\n' + m.content }}
+        {%- for call in m.tool_calls %}
+            {{- '\\n' if m.content or not loop.first }}<tool_call>
+{"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments | tojson }}}
+</tool_call>
+        {%- endfor %}{{ '<|im_end|>\\n' }}
+    {%- elif m.role == 'tool' %}
+        {%- if loop.first or messages[loop.index0 - 1].role != 'tool' %}{{ '<|im_start|>user' }}
+        {%- endif %}{{ '\\n<tool_response>\\n' + m.content + '\\n</tool_response>' }}
+        {%- if loop.last or messages[loop.index0 + 1].role != 'tool' %}{{ '<|im_end|>\\n' }}
+        {%- endif %}
+    {%- else %}
+        {{- '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}
+    {%- endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"""
+STOPS = {"nanochat": "<|assistant_end|>", "chatml": "<|im_end|>", "llama3": "<|eot_id|>",
+         "llama3.1": "<|eot_id|>", "qwen2.5": "<|im_end|>", "jinja": "<|im_end|>"}  # fmt: skip
+VALUES = [chat.NANOCHAT, chat.CHATML, chat.QWEN25, chat.LLAMA3, chat.LLAMA31]
+JINJA = chat.JinjaTemplate(CHATML_JINJA, stop=("<|im_end|>",))
+EVERY = [*VALUES, pytest.param(JINJA, marks=pytest.mark.skipif(
+    importlib.util.find_spec("jinja2") is None, reason="needs the package jinja2"))]  # fmt: skip
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def assistant(content: Any, **fields: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": content, **fields}
+
+
+def tool(text: str) -> dict[str, Any]:
+    return {"role": "tool", "content": text}
+
+
+def stop_of(template: Any) -> int:
+    return SPECIAL[STOPS[template.name]]
+
+
+def spelled(text: str, cuts: list[int]) -> list[int]:
+    """Ids of a text that `encode` would not give: its parts are encoded apart."""
+    data, places = text.encode(), sorted({0, *(cut % (len(text.encode()) + 1) for cut in cuts)})
+    parts = [data[a:b] for a, b in zip(places, [*places[1:], len(data)], strict=True)]
+    ranks = TOK.mergeable_ranks()
+    return [
+        id for part in parts for id in ([ranks[part]] if part in ranks else list(part_ids(part)))
+    ]
+
+
+def part_ids(part: bytes) -> list[int]:
+    ranks = TOK.mergeable_ranks()
+    return [ranks[bytes([byte])] for byte in part]
+
+
+#: What does not join with the text of a template on either side.
+words = st.lists(
+    st.sampled_from(["hello", "world", "naïve", "你好", "x"]), min_size=1, max_size=3
+).map(" ".join)
+hard = st.lists(
+    st.sampled_from(["hello", " x", "\n", "\n\n", " ", "é", *NAMES, "<|assistant_end|>"]),
+    max_size=4,
+).map("".join)
+turns = st.lists(st.tuples(words, words), min_size=1, max_size=4)
+
+
+# ---------------------------------------------------------------------------- what comes back
+
+
+@pytest.mark.parametrize("template", EVERY)
+@settings(max_examples=60)
+@given(turns, st.booleans())
+def test_turn_by_turn_is_the_whole_conversation(
+    template: Any, pairs: list[tuple[str, str]], ends: bool
+) -> None:
+    """Where a model samples what `encode` gives, the ids and masks are those of rendering."""
+    ids: list[int] = []
+    mask: list[int] = []
+    talk: list[dict[str, Any]] = []
+    for question, answer in pairs:
+        ids, mask = TOK.render_turn(ids, [user(question)], mask=mask, template=template)
+        talk.append(user(question))
+        assert ids == TOK.render_for_completion(talk, template=template)
+        ids = [*ids, *TOK.encode(answer), *([stop_of(template)] if ends else [])]
+        talk.append(assistant(answer))
+    ids, mask = TOK.render_turn(ids, [], mask=mask, template=template)
+    whole, trained = TOK.render_conversation(talk, template=template, on_untrained="keep")
+    assert ids == whole
+    if not ends:  # the stop token was not sampled
+        trained = [m and id != stop_of(template) for id, m in zip(whole, trained, strict=True)]
+    if template is JINJA:  # which trains on the line break behind it, too
+        behind = [0, *(id == stop_of(template) for id in whole[:-1])]
+        trained = [m and not b for m, b in zip(trained, behind, strict=True)]
+    assert mask == [int(m) for m in trained]
+
+
+@pytest.mark.parametrize("template", EVERY)
+@settings(max_examples=60)
+@given(hard, hard, st.lists(st.integers(0, 99), max_size=9), st.booleans())
+def test_what_was_sampled_stays(
+    template: Any, question: str, answer: str, cuts: list[int], ends: bool
+) -> None:
+    prompt, mask = TOK.render_turn([], [user("x")], template=template)
+    sampled = [*spelled(answer, cuts), *([stop_of(template)] if ends else [])]
+    ids, after = TOK.render_turn(
+        [*prompt, *sampled], [user(question)], mask=mask, template=template
+    )
+    assert ids[: len(prompt) + len(sampled)] == [*prompt, *sampled]
+    assert after == [0] * len(prompt) + [1] * len(sampled) + [0] * (
+        len(ids) - len(mask) - len(sampled)
+    )
+    usual = [*prompt, *TOK.encode(answer), stop_of(template)]
+    also, _ = TOK.render_turn(usual, [user(question)], template=template)
+    more = ids[len(prompt) + len(sampled) :]
+    assert more == ([] if ends else [stop_of(template)]) + also[len(usual) :]
+    special = [id for id in ids if id in SPECIAL.values()]
+    assert special == [id for id in also if id in SPECIAL.values()]
+
+
+@pytest.mark.parametrize("template", [chat.CHATML, chat.LLAMA31, JINJA], ids=lambda t: t.name)
+def test_results_of_tools(template: Any) -> None:
+    if template is JINJA:
+        pytest.importorskip("jinja2")
+    call = {"type": "function", "function": {"name": "f", "arguments": {"a": 1}}}
+    calls = [call] if template is chat.LLAMA31 else [call, call]
+    talk = [user("x"), assistant("", tool_calls=calls)]
+    results = [tool("1<|im_end|>"), tool("2")][: len(calls)]
+    so_far, _ = TOK.render_conversation(talk, template=template)
+    stop = len(so_far) - so_far[::-1].index(stop_of(template))
+    expected = TOK.render_for_completion([*talk, *results], template=template)
+    for cut in {stop - 1, stop, len(so_far)}:
+        assert TOK.render_turn(so_far[:cut], results, template=template)[0] == expected
+    alone = TOK.render_turn(so_far[:stop], results, template=template, prompt=False)[0]
+    assert (
+        alone
+        == TOK.render_conversation([*talk, *results], template=template, on_untrained="keep")[0]
+    )
+
+
+def test_the_output_of_a_tool_of_nanochat_goes_on_with_the_turn() -> None:
+    ids, mask = TOK.render_turn([], [user("1+1?")])
+    sampled = [SPECIAL["<|python_start|>"], *TOK.encode("1+1"), SPECIAL["<|python_end|>"]]
+    output = [{"type": "python_output", "text": "2<|output_end|>"}]
+    ids, mask = TOK.render_turn([*ids, *sampled], [assistant(output)], mask=mask)
+    assert TOK.decode(ids).endswith("<|python_end|><|output_start|>2<|output_end|><|output_end|>")
+    ids, mask = TOK.render_turn([*ids, *TOK.encode("Two.")], [user("ok")], mask=mask)
+    parts = [{"type": "python", "text": "1+1"}, *output, {"type": "text", "text": "Two."}]
+    talk = [user("1+1?"), assistant(parts), user("ok")]
+    assert ids == TOK.render_for_completion(talk)
+    assert TOK.decode([id for id, m in zip(ids, mask, strict=True) if m]) == (
+        "<|python_start|>1+1<|python_end|>Two."
+    )
+    closed, _ = TOK.render_turn(ids[:9], [assistant(output)], prompt=False)
+    assert closed[-1] == SPECIAL["<|assistant_end|>"]
+
+
+def test_another_stop_token_of_the_template_stays() -> None:
+    prompt, _ = TOK.render_turn([], [user("x")], template=chat.LLAMA31)
+    sampled = [SPECIAL["<|python_tag|>"], *TOK.encode('f.call(a="b")'), SPECIAL["<|eom_id|>"]]
+    ids, _ = TOK.render_turn([*prompt, *sampled], [tool("1")], template=chat.LLAMA31)
+    assert TOK.decode(ids[len(prompt) + len(sampled) :]) == (
+        '<|start_header_id|>ipython<|end_header_id|>\n\n"1"<|eot_id|>'
+        "<|start_header_id|>assistant<|end_header_id|>\n\n"
+    )
+    # A special token that ends no turn in the template is kept, and the turn is closed.
+    ids, _ = TOK.render_turn([*prompt, SPECIAL["<|endoftext|>"]], [], template=chat.LLAMA31)
+    assert ids == [*prompt, SPECIAL["<|endoftext|>"], SPECIAL["<|eot_id|>"]]
+
+
+# ---------------------------------------------------------------------------- Jinja
+
+
+def test_blocks_make_no_difference() -> None:
+    pytest.importorskip("jinja2")
+    assert TOK.chat_template
+    nanochat = chat.JinjaTemplate(TOK.chat_template)
+    prompt, mask = TOK.render_turn([], [user("x")], template=nanochat)
+    for sampled in ([72], [72, SPECIAL["<|assistant_end|>"]]):
+        ids = [*prompt, *sampled]
+        expected = TOK.render_turn(ids, [user("y")], mask=mask)
+        assert TOK.render_turn(ids, [user("y")], mask=mask, template=nanochat) == expected
+
+
+def test_a_template_that_is_not_prefix_stable_is_refused() -> None:
+    pytest.importorskip("jinja2")
+    thinks = CHATML_JINJA.replace(
+        "{{- '<|im_start|>' + m.role + '\\n' + m.content",
+        "{{- '<|im_start|>' + m.role + '\\n' + (m.reasoning_content or '' if loop.last else '') + "
+        "m.content",
+    )
+    template = chat.JinjaTemplate(thinks)
+    prompt, _ = TOK.render_turn([], [user("x")], template=template)
+    with pytest.raises(
+        ConversationError, match=r"made-up history: .* in another way when messages"
+    ):
+        TOK.render_turn(prompt, [user("y")], template=template)
+    past = [user("x"), assistant("z", reasoning_content="why")]
+    with pytest.raises(ConversationError, match=r"^the template renders the turn in another way"):
+        TOK.render_turn(prompt, [user("y")], template=template, history=past)
+    plain, _ = TOK.render_turn(
+        prompt, [user("y")], template=template, history=[user("x"), assistant("z")]
+    )
+    assert plain == TOK.render_turn(prompt, [user("y")], template=JINJA)[0]
+
+
+#: A role with the number of the message, where it is the user's.
+WHERE = "m.role + (loop.index | string if m.role == 'user' else '') + "
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (CHATML_JINJA + "{% if add_generation_prompt %}<think>{% endif %}", "not go on from its"),
+        (CHATML_JINJA.replace("<|im_end|>", "END"), "does not end the turn of 'assistant'"),
+        (CHATML_JINJA.replace("m.role + ", WHERE), "another history"),
+        ("{{ messages[0].system }}{{ raise_exception('no system') }}", "no system.*history="),
+    ],
+)
+def test_what_cannot_be_gone_on_from_is_refused(source: str, message: str) -> None:
+    pytest.importorskip("jinja2")
+    ids = [SPECIAL["<|im_start|>"], *TOK.encode("assistant\nhi")]
+    with pytest.raises(ConversationError, match=message):
+        TOK.render_turn(ids, [user("x")], template=chat.JinjaTemplate(source))
+
+
+FOUND = importlib.util.find_spec("trl")
+FOLDER = Path(FOUND.origin or "").parent / "chat_templates" if FOUND else None
+PUBLISHED = sorted(FOLDER.glob("*.jinja")) if FOLDER else []
+
+
+@pytest.fixture(scope="module")
+def every() -> bytepair.Tokenizer:
+    """A tokenizer with every special token that the templates write."""
+    pattern = r"<[|｜][^|｜>'\" ]+[|｜]?>|<[^|｜>'\" ]+[|｜]>|</?(?:think|tool_call)>|<\w+_of_turn>"
+    names = {n for f in PUBLISHED for n in re.findall(pattern, f.read_text("utf-8"))}
+    return bytepair.train(bytepair.sample.paths(), 2000, special_tokens=sorted(names | {"<|eos|>"}))
+
+
+@pytest.mark.skipif(not PUBLISHED, reason="needs the package trl")
+@pytest.mark.parametrize("file", PUBLISHED, ids=lambda file: file.stem)
+def test_published_templates_go_on_or_are_refused(file: Path, every: bytepair.Tokenizer) -> None:
+    """What is gone on to is what the whole conversation is rendered as."""
+    variables = {"bos_token": "<|bos|>", "eos_token": "<|eos|>"}
+    template = chat.JinjaTemplate(file.read_text("utf-8"), variables, stop=())
+    talk = [user("x"), assistant("hello"), user("y")]
+    try:
+        expected = every.render_for_completion(talk, template=template)
+        before = every.render_for_completion(talk[:2], template=template)
+        ids, _ = every.render_turn([*before, *every.encode("hello")], talk[2:], template=template)
+    except ConversationError as error:
+        if any(why in str(error) for why in REFUSED):
+            return
+        raise
+    assert ids[: len(before)] == before
+    assert every.decode(expected).endswith(every.decode(ids[len(before) :]))
+
+
+#: What errors say that refuse a template.
+REFUSED = (
+    "not go on from its prompt", "in another way when", "does not end the turn", "no attribute"
+)  # fmt: skip
+
+
+# ---------------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize("template", EVERY)
+def test_ids_that_go_on_after_the_stop_token_are_refused(template: Any) -> None:
+    prompt, _ = TOK.render_turn([], [user("x")], template=template)
+    ids = [*prompt, *TOK.encode("hi"), stop_of(template), *TOK.encode("more")]
+    with pytest.raises(ConversationError, match=r"the ids (end neither|go on after)"):
+        TOK.render_turn(ids, [user("y")], template=template)
+
+
+def test_what_is_no_turn_is_an_error() -> None:
+    with pytest.raises(ConversationError, match="end neither with a closed turn nor within one of"):
+        TOK.render_turn(TOK.encode("hi"), [user("x")])
+    with pytest.raises(ConversationError, match="end neither with a closed turn"):
+        TOK.render_turn([SPECIAL["<|user_start|>"]], [user("x")])
+    opened = [SPECIAL["<|im_start|>"], *TOK.encode("user\nhi")]
+    with pytest.raises(ConversationError, match="within a turn that is not one of 'assistant'"):
+        TOK.render_turn(opened, [user("x")], template=chat.CHATML)
+    prompt, _ = TOK.render_turn([], [user("x")])
+    with pytest.raises(ConversationError, match="message 1 is from 'user' but must be from 'assis"):
+        TOK.render_turn(prompt, [user("x"), user("y")])
+    with pytest.raises(ConversationError, match="message 0 is from 'cat'"):
+        TOK.render_turn(prompt, [{"role": "cat", "content": "x"}])
+    with pytest.raises(ConversationError, match="at least one message"):
+        TOK.render_turn([], [])
+    with pytest.raises(ValueError, match="4 ids but 9 places in the mask"):
+        TOK.render_turn(prompt[:4], [user("x")], mask=[0] * 9)
+    with pytest.raises(ConversationError, match="tools are offered at the start"):
+        TOK.render_turn(
+            [SPECIAL["<|im_end|>"]], {"messages": [user("x")], "tools": [{}]}, template=chat.CHATML
+        )
+    bare = chat.Template("bare", (), {"user": chat.Role(("Q",)), "assistant": chat.Role(("A",))})
+    with pytest.raises(ConversationError, match="does not open and close the turn of 'assistant'"):
+        TOK.render_turn([65], [user("x")], template=bare)
+
+
+def test_a_closed_turn_of_another_role_is_gone_on_from() -> None:
+    ids = TOK.render_conversation([user("x")], on_untrained="keep")[0]
+    both, _ = TOK.render_turn(ids, [assistant("y"), user("z")])
+    assert both == TOK.render_for_completion([user("x"), assistant("y"), user("z")])
