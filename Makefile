@@ -14,10 +14,11 @@ SECONDS := 600
 # What is released, and how. Where a variable is set on the command line, as TARGETS=x86_64-apple-darwin, it counts.
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 # The triples of `make wheels` and the Pythons of each; a t means free-threaded.
-TARGETS := x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-musl
+WINDOWS := x86_64-pc-windows-gnu
+TARGETS := x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-musl $(WINDOWS)
 PYTHONS := 3.11 3.12 3.13 3.14 3.14t 3.15 3.15t
 # What `make cross` compiles: every target for the core, the last three Pythons for the binding.
-CHECKED := $(TARGETS) x86_64-pc-windows-gnu x86_64-apple-darwin aarch64-apple-darwin
+CHECKED := $(TARGETS) x86_64-apple-darwin aarch64-apple-darwin
 NEWEST := 3.14 3.14t 3.15
 # Runs programs of aarch64.
 QEMU := qemu-aarch64-static
@@ -30,7 +31,7 @@ TOOLS := PATH="$(CURDIR)/$(RELEASE):$$PATH" CARGO_TARGET_DIR="$(CURDIR)/target/c
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-python test-rust test-bare docs-test architecture lint format-check clippy rustdoc ruff mypy stubtest \
 	spelling format check docs docs-cli bench fuzz clean licences source sdist wheel wheels wheel-installed smoke sdist-test \
-	rust-targets cross test-cross test-wasm workflows deny container release-notes publish-crate
+	windows-wheels rust-targets cross test-cross test-wasm workflows deny container release-notes publish-crate
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -144,12 +145,22 @@ wheels: source $(RELEASE) rust-targets ## the wheels for all TARGETS and PYTHONS
 		case $$target in \
 			*-linux-gnu) how="--zig --compatibility manylinux2014";; \
 			*-linux-musl) how="--zig --compatibility musllinux_1_2";; \
+			$(WINDOWS)) $(MAKE) --no-print-directory -C $(CURDIR) windows-wheels || exit 1; continue;; \
 			*) how="";; \
 		esac; \
 		$(TOOLS) maturin build --quiet --locked --target $$target $$how $(PYTHONS:%=--interpreter python%) \
 			--out $(CURDIR)/dist || exit 1; \
 	done
 	@ls -l dist/*.whl
+
+windows-wheels: $(RELEASE) rust-targets ## the wheels for Windows, from those in dist/ for Linux and the same PYTHONS
+	for python in $(PYTHONS); do \
+		PYO3_CROSS=1 PYO3_CROSS_PYTHON_VERSION=$$python $(TOOLS) \
+			cargo-zigbuild build --release --locked --quiet -p bytepair-binding --target $(WINDOWS) || exit 1; \
+		abi=cp$$(echo $$python | tr -d .); \
+		$(PYTHON) packaging/windows.py dist/bytepair-$(VERSION)-cp$$(echo $$python | tr -d .t)-$$abi-manylinux*_x86_64.whl \
+			target/cross/$(WINDOWS)/release/_core.dll dist || exit 1; \
+	done
 
 wheel-installed: ## install the wheel in dist/ that fits this Python into an empty environment
 	rm -rf target/installed

@@ -62,10 +62,12 @@ def linked() -> list[dict[str, Any]]:
         packages = {package["id"]: package for package in data["packages"]}
         nodes = {node["id"]: node for node in data["resolve"]["nodes"]}
         left = [id for id in packages if packages[id]["name"] == "bytepair-binding"]
+        seen: set[str] = set()
         while left:
             package = packages[left.pop()]
-            if package["id"] in found or _runs_at_build(package):
+            if package["id"] in seen or _runs_at_build(package):
                 continue
+            seen.add(package["id"])
             found[package["id"]] = package
             for edge in nodes[package["id"]]["deps"]:
                 if any(kind["kind"] is None for kind in edge["dep_kinds"]):

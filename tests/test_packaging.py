@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 
@@ -34,6 +35,7 @@ def _load(name: str) -> ModuleType:
 
 source = _load("source")
 release = _load("release")
+windows = _load("windows")
 
 
 @pytest.fixture
@@ -53,6 +55,30 @@ def test_the_readme_of_a_release_has_absolute_links_to_what_is_there(facts: dict
         assert file.startswith("https://") or (ROOT / file.split("#")[0]).exists(), target
     crate = (ROOT / "rust/core/README.md").read_text(encoding="utf-8")
     assert not [link for link in re.findall(r"\]\(([^)\s]+)\)", crate) if "://" not in link]
+
+
+@pytest.mark.parametrize("abi", ["cp314", "cp314t"])
+def test_a_wheel_for_windows_is_that_for_linux_with_its_library_and_tag(
+    tmp_path: Path, abi: str
+) -> None:
+    linux = tmp_path / f"bytepair-0.1.0-cp314-{abi}-manylinux2014_x86_64.whl"
+    tags = "Wheel-Version: 1.0\nTag: cp314-x-manylinux2014_x86_64\nTag: cp314-x-linux_x86_64\n"
+    with ZipFile(linux, "w") as made:
+        made.writestr("bytepair/__init__.py", "x = 1\n")
+        made.writestr("bytepair/_core.cpython-314-x86_64-linux-gnu.so", b"elf")
+        made.writestr("bytepair-0.1.0.dist-info/WHEEL", tags)
+        made.writestr("bytepair-0.1.0.dist-info/RECORD", "old\n")
+    (tmp_path / "_core.dll").write_bytes(b"dll")
+    wheel = ZipFile(windows.repack(linux, tmp_path / "_core.dll", tmp_path))
+    assert wheel.filename == str(tmp_path / f"bytepair-0.1.0-cp314-{abi}-win_amd64.whl")
+    assert wheel.read(f"bytepair/_core.{abi}-win_amd64.pyd") == b"dll"
+    assert wheel.read("bytepair/__init__.py") == b"x = 1\n"
+    shown = wheel.read("bytepair-0.1.0.dist-info/WHEEL").decode()
+    assert shown == f"Wheel-Version: 1.0\nTag: cp314-{abi}-win_amd64\n"
+    lines = wheel.read("bytepair-0.1.0.dist-info/RECORD").decode().splitlines()
+    names = [line.split(",")[0] for line in lines]
+    assert sorted(names) == sorted(wheel.namelist())
+    assert windows.record("bytepair/__init__.py", b"x = 1\n") in lines
 
 
 def test_links_are_made_absolute_and_nothing_else() -> None:

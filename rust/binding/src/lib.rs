@@ -36,6 +36,12 @@ mod training;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+/// musl's allocator returns memory to the system and asks for it again, under one lock: training
+/// from files takes up to 1.4 times as long with it (docs/install.md).
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Restrict the vector instructions to `BYTEPAIR_SIMD`, if it is set.
 fn instructions() -> PyResult<()> {
     match std::env::var("BYTEPAIR_SIMD") {
