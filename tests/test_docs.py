@@ -40,6 +40,7 @@ COMMANDS = [
     "decode",
     "inspect",
     "evaluate",
+    "compare",
     "report",
     "explore",
     "verify",

@@ -47,6 +47,7 @@ if _TYPE_CHECKING:
     from bytepair._internal.drawing import readable
     from bytepair.corpus.documents import read_documents
     from bytepair.corpus.download import download_dataset
+    from bytepair.evaluate.comparison import compare
     from bytepair.pipeline import run_pipeline
     from bytepair.training.grow import Verdict, extend, resume, verify_merges
 
@@ -59,6 +60,7 @@ _lazy(
     {name: f"bytepair.{name}" for name in _MODULES}
     | dict.fromkeys(("Verdict", "extend", "resume", "verify_merges"), "bytepair.training.grow")
     | {
+        "compare": "bytepair.evaluate.comparison",
         "download_dataset": "bytepair.corpus.download",
         "readable": "bytepair._internal.drawing",
         "read_documents": "bytepair.corpus.documents",
@@ -82,6 +84,7 @@ __all__ = [
     "Verdict",
     "__version__",
     "chat",
+    "compare",
     "compat",
     "corpus",
     "count",

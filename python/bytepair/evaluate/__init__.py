@@ -12,10 +12,11 @@ decoded to text and encoded again on the way.
 The files: `texts` (what is encoded), `compression` (tokens for each text), `languages` (sixty of
 them, on a parallel text), `vocabulary` (what is in it and what is of use), `sizes` (all sizes from
 one training), `bits` (losses per byte of text), `evaluation` (all of it at once), `table` (to
-read).
+read); and `comparison`, `sides` and `reasons` (where two tokenizers differ, and why).
 """
 
 from bytepair.evaluate.bits import bits_per_byte, nats_and_bytes, save_token_bytes
+from bytepair.evaluate.comparison import Comparison, Difference, compare
 from bytepair.evaluate.compression import Compression, compress
 from bytepair.evaluate.evaluation import USUAL_RIVALS, Evaluation, measure
 from bytepair.evaluate.languages import Language, by_language
@@ -35,7 +36,9 @@ from bytepair.evaluate.vocabulary import (
 __all__ = [
     "USUAL_RIVALS",
     "Cell",
+    "Comparison",
     "Compression",
+    "Difference",
     "Evaluation",
     "Language",
     "Sweep",
@@ -44,6 +47,7 @@ __all__ = [
     "VocabularyReport",
     "bits_per_byte",
     "by_language",
+    "compare",
     "compress",
     "declarations",
     "documents",

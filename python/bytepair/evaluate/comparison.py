@@ -1,0 +1,299 @@
+"""Two tokenizers and texts in; where they first differ out: on which text, at which byte, and why.
+
+A difference that changes ids also changes what a model reads, so a program that serves one should
+fail when there is any: `bytepair compare` has an exit code for that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bytepair import _core, sample
+from bytepair.corpus.bounds import DOCUMENT_BYTES
+from bytepair.corpus.column import Column, Errors, strings
+from bytepair.corpus.read import read_batches
+from bytepair.corpus.source import Limits, Source, resolve
+from bytepair.evaluate.reasons import (
+    SHOWN,
+    By,
+    Reason,
+    SharedToken,
+    place_of,
+    reason,
+    rule_of,
+)
+from bytepair.evaluate.sides import Side, SpecialOrText, side_of
+from bytepair.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from bytepair.evaluate.reasons import SomeIds
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first difference of two tokenizers on one text.
+
+    Attributes:
+        source: the file of the text; `texts` if it came from memory.
+        row: the row of the text there, from 0 on.
+        byte: where the tokens that differ begin, in bytes of the text (of the normalized text, if
+            it is normalized).
+        reason: why they differ.
+        detail: what that means there.
+        tokens: a few tokens from there on, of each tokenizer.
+        ids: their ids.
+    """
+
+    source: str
+    row: int
+    byte: int
+    reason: Reason
+    detail: str
+    tokens: tuple[list[bytes], list[bytes]]
+    ids: tuple[list[int], list[int]]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What `bytepair.compare` found; it is true if no text differs.
+
+    Attributes:
+        names: what the two tokenizers are called.
+        texts: how many texts were compared.
+        tokens: how many tokens they have, by the first tokenizer.
+        differing: how many texts differ.
+        values: the values that differ, by their names, of both.
+        differences: the first differences, at most as many as were asked for.
+    """
+
+    names: tuple[str, str]
+    texts: int
+    tokens: int
+    differing: int
+    values: dict[str, tuple[str, str]]
+    differences: list[Difference] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        """Whether the tokens of all texts are equal."""
+        return self.differing == 0
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """How many of the differences have which reason, the most frequent first."""
+        return dict(Counter(found.reason for found in self.differences).most_common())
+
+    def __str__(self) -> str:
+        """As a table."""
+        lines = _table([("value", *self.names), *((n, *both) for n, both in self.values.items())])
+        share = f"{self.differing:,} of {self.texts:,} texts differ ({self.tokens:,} tokens)"
+        said = share if self.differing else f"equal on {self.texts:,} texts, {self.tokens:,} tokens"
+        rows: list[tuple[str, ...]] = [("text", "byte", "why", *self.names, "")]
+        for found in self.differences:
+            shown = (" ".join(str(SharedToken(token)) for token in row) for row in found.tokens)
+            place = f"{_tail(found.source)}, row {found.row}"
+            rows.append((place, f"{found.byte:,}", found.reason, *shown, found.detail))
+        lines = [*lines, ""] if self.values else []
+        return "\n".join([*lines, said, *([] if self else ["", *_table(rows)])])
+
+    def to_json(self) -> str:
+        """All of it as JSON; tokens as text, with U+FFFD for what is not UTF-8."""
+        found = asdict(self) | {"equal": bool(self), "reasons": self.reasons}
+        for one in found["differences"]:
+            one["tokens"] = [[token.decode(errors="replace") for token in r] for r in one["tokens"]]
+        return json.dumps(found, ensure_ascii=False, indent=1) + "\n"
+
+
+def _tail(name: str, width: int = 30) -> str:
+    """The end of a name, which says more than its beginning."""
+    return name if len(name) <= width else f"…{name[1 - width :]}"
+
+
+def _table(rows: list[tuple[str, ...]]) -> list[str]:
+    """Cells in columns; a cell is cut at forty characters, but for the last."""
+    cut = [(*(c if len(c) < 41 else f"{c[:39]}…" for c in row[:-1]), row[-1]) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cut, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in cut
+    ]
+
+
+def compare(
+    one: Any,
+    two: Any,
+    source: Source | None = None,
+    *,
+    files: Source | None = None,
+    texts: Iterable[str] | None = None,
+    by: By = "ids",
+    special: SpecialOrText = "all",
+    limit: int = 10,
+    names: tuple[str, str] = ("one", "two"),
+    patterns: tuple[str | None, str | None] = (None, None),
+    max_chars: int | None = None,
+    column: str = "text",
+    errors: Errors = "strict",
+    max_document_bytes: int = DOCUMENT_BYTES,
+) -> Comparison:
+    """Find where two tokenizers differ, and why.
+
+    Each encodes by its own library: a `tiktoken.Encoding` and a tokenizer of `tokenizers` or
+    `transformers` are asked themselves, and files are encoded by this library.
+
+    The reasons: **ids**, the same token has two ids; **special token**, one of them has it there;
+    **Unicode version**, a library splits in another way than its values say under the version here,
+    beside a character outside ASCII; **library**, the same without such a character; **normalizer**
+    and **pattern**, of which that of the second moves the difference on; **vocabulary**, a token is
+    missing; **merge rule**, both have the tokens and merge in another way or order.
+
+    Args:
+        one: what `bytepair.load` takes.
+        two: the same.
+        source: the texts, as in `bytepair.train`; none at all means those that are shipped, with
+            sixty languages.
+        files: as in `bytepair.train`.
+        texts: as in `bytepair.train`.
+        by: "ids", or "tokens" for tokenizers of other ids, whose tokens have to be equal.
+        special: whether special tokens in the texts are their ids ("all") or text ("text").
+        limit: how many differences are explained at most; all are counted.
+        names: what the tokenizers are called in the result.
+        patterns: the split pattern of each, where its file does not hold one.
+        max_chars: as in `bytepair.train`.
+        column: as in `bytepair.train`.
+        errors: as in `bytepair.train`.
+        max_document_bytes: as in `bytepair.train`.
+
+    Raises:
+        CorpusError: if the texts cannot be read.
+        UnsupportedError: as in `bytepair.load`.
+
+    Example:
+        >>> import bytepair
+        >>> one = bytepair.train(["hello hello"], 269)
+        >>> found = bytepair.compare(one, one.with_vocab_size(268), texts=["oh", "oh, hello"])
+        >>> bool(found), found.differing
+        (False, 1)
+        >>> first = found.differences[0]
+        >>> first.row, first.byte, first.reason, first.detail
+        (1, 4, 'vocabulary', "'hello' is a token of one only")
+    """
+    if by not in ("ids", "tokens"):
+        raise ValueError(f'by is {by!r}; it must be "ids" or "tokens"')
+    if source is None and files is None and texts is None:
+        files = sample.paths()
+    first, second = (
+        side_of(side, name, special, pattern)
+        for side, name, pattern in zip((one, two), names, patterns, strict=True)
+    )
+    shared = _Shared(first, second) if by == "tokens" else None
+    found: list[Difference] = []
+    counts = Counter(texts=0, tokens=0, differing=0)
+    batches = read_batches(
+        resolve(source, files=files, texts=texts), column=column, limits=Limits(max_chars),
+        errors=errors, max_document_bytes=max_document_bytes,
+    )  # fmt: skip
+    for place, documents in _addressed(batches):
+        rows = zip(documents, first.encode(documents), second.encode(documents), strict=True)
+        for row, (text, a, b) in enumerate(rows, place[1]):
+            counts.update(texts=1, tokens=len(a))
+            if np.array_equal(*(shared.of(a, b) if shared else (a, b))):
+                continue
+            counts.update(differing=1)
+            if len(found) < limit:
+                why = reason(first, second, text, (a, b), special, by)
+                found.append(_difference(first, second, (place[0], row), (a, b), why, by))
+    values = _values(first, second)
+    return Comparison(names, counts["texts"], counts["tokens"], counts["differing"], values, found)
+
+
+def _addressed(batches: Iterable[Any]) -> Iterator[tuple[tuple[str, int], list[str]]]:
+    """Documents, with the file of a batch and the row of its first."""
+    read = 0
+    for batch in batches:
+        if isinstance(batch, Column):
+            yield (batch.name, batch.first), strings(batch)
+        else:
+            yield ("texts", read), batch
+            read += len(batch)
+
+
+class _Shared:
+    """Numbers that both tokenizers share for the same tokens."""
+
+    def __init__(self, one: Side, two: Side) -> None:
+        numbers: dict[SharedToken, int] = {}
+        self._maps = [self._map(side.own, numbers) for side in (one, two)]
+
+    @staticmethod
+    def _map(tok: Tokenizer, numbers: dict[SharedToken, int]) -> NDArray[np.int64]:
+        found = np.full(tok.vocab_size, -1, np.int64)
+        tokens = {SharedToken(token): id for token, id in tok.mergeable_ranks().items()}
+        tokens |= {SharedToken(name.encode(), True): id for name, id in tok.special_tokens.items()}
+        for piece, id in tokens.items():
+            found[id] = numbers.setdefault(piece, len(numbers))
+        return found
+
+    def of(
+        self, one: NDArray[np.int64], two: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The ids of each as these numbers."""
+        return self._maps[0][one], self._maps[1][two]
+
+
+def _difference(
+    one: Side,
+    two: Side,
+    place: tuple[str, int],
+    ids: tuple[SomeIds, SomeIds],
+    why: tuple[Reason, str],
+    by: By,
+) -> Difference:
+    at, rows = place_of(one, two, ids, by)
+    some = slice(at, at + SHOWN)
+    return Difference(
+        *place,
+        sum(len(piece.token) for piece in rows[0][:at]),
+        *why,
+        ([piece.token for piece in rows[0][some]], [piece.token for piece in rows[1][some]]),
+        ([int(id) for id in ids[0][some]], [int(id) for id in ids[1][some]]),
+    )
+
+
+def _values(one: Side, two: Side) -> dict[str, tuple[str, str]]:
+    """The values of the two that differ, in words."""
+    a, b = one.own, two.own
+    ranks, others = a.mergeable_ranks(), b.mergeable_ranks()
+    moved = sum(1 for token, id in ranks.items() if others.get(token, id) != id)
+    names, more = a.special_tokens, b.special_tokens
+    only = [f"{len(mine.keys() - other):,}" for mine, other in ((ranks, others), (others, ranks))]
+    said = {
+        "ids": (f"{a.vocab_size:,}", f"{b.vocab_size:,}"),
+        "tokens of one only": (only[0], only[1]),
+        "special tokens": (_named(names, more), _named(more, names)),
+        "merge rule": (rule_of(a), rule_of(b)),
+        "pattern": (_pattern(a), _pattern(b)),
+        "library": (one.library or "bytepair", two.library or "bytepair"),
+    }
+    if moved:
+        said["tokens of another id"] = (f"{moved:,}", "")
+    return {name: both for name, both in said.items() if both[0] != both[1]}
+
+
+def _named(names: dict[str, int], others: dict[str, int]) -> str:
+    """The special tokens that others have not, or with another id."""
+    own = [f"{name}={id}" for name, id in names.items() if others.get(name) != id]
+    return " ".join(own[:3]) + (f" and {len(own) - 3} more" if len(own) > 3 else "")
+
+
+def _pattern(tok: Tokenizer) -> str:
+    """The name of the pattern, or the pattern."""
+    known = (name for name, regex in _core.PATTERNS.items() if regex == tok.pattern)
+    return next(known, tok.pattern)

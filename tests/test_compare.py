@@ -1,0 +1,192 @@
+"""Where two tokenizers differ, and why: each reason by tokenizers that differ in one value."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bytepair
+from bytepair.evaluate import reasons, sides
+from bytepair.formats.parts import all_pairs
+from texts import hard_text
+
+BYTES = {bytes([byte]): byte for byte in range(256)}
+RANKS = BYTES | {b"he": 256, b"ll": 257, b"hell": 258, b"lo": 259, b" w": 260, b"12": 261}
+
+
+def ranked(**changes: Any) -> bytepair.Tokenizer:
+    values = {"pattern": "gpt4", "special_tokens": {"<s>": 270}} | changes
+    return bytepair.Tokenizer.from_ranks(values.pop("ranks", RANKS), **values)
+
+
+def merged(merges: list[tuple[bytes, bytes]], *, ignore_merges: bool = False) -> Any:
+    return bytepair.Tokenizer.from_merges(
+        RANKS, merges, pattern="gpt4", special_tokens={"<s>": 270}, ignore_merges=ignore_merges
+    )
+
+
+MERGES = all_pairs(RANKS)
+
+#: Two tokenizers, a text on which they first differ, the byte, the reason and a word of the detail.
+CASES = {
+    "vocabulary": (
+        ranked(), ranked(ranks=BYTES | {b"he": 256, b"ll": 257}, special_tokens={"<s>": 270}),
+        "a hello", 2, "vocabulary", "'hell' is a token of one only",
+    ),
+    "ids": (
+        ranked(), ranked(ranks={**BYTES, b"he": 256, b"ll": 257, b"hell": 300, b"lo": 301}),
+        "oh hello", 3, "ids", "'hell' is 258 and 300",
+    ),
+    "pattern": (ranked(), ranked(pattern=r"\d|\D+"), "a 12", 2, "pattern", "'12' and '1' '2'"),
+    "normalizer": (
+        ranked(), ranked(pattern="(?#NFC)" + bytepair.PATTERNS["gpt4"]), "he e\u0301", 3,
+        "normalizer", "none and NFC",
+    ),
+    "special token": (
+        ranked(), ranked(special_tokens={"<s>": 270, "<e>": 271}), "he<s>l<e>", 6, "special token",
+        "<<e>> is a special token of two",
+    ),
+    "special id": (
+        ranked(), ranked(special_tokens={"<s>": 280}), "he<s>", 2, "ids", "<<s>> is 270 and 280",
+    ),
+    "merge rule": (
+        ranked(), merged([(b"l", b"o"), *MERGES]), "hello", 0, "merge rule", "ranks and merges",
+    ),
+    "order": (
+        merged(MERGES), merged([(b"l", b"o"), *MERGES]), "hello", 0, "merge rule",
+        "in another order",
+    ),
+    "whole": (
+        merged(MERGES[:2]), merged(MERGES[:2], ignore_merges=True), "a hell", 2, "merge rule",
+        "whole tokens first",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("swapped", [False, True])
+def test_each_reason(name: str, swapped: bool) -> None:
+    one, two, text, byte, why, detail = CASES[name]
+    text = text if name != "whole" else "a\nhell"
+    pair = (two, one) if swapped else (one, two)
+    same = ["", "zzz", "e e e"]
+    found = bytepair.compare(*pair, texts=[*same, text, text])
+    assert not found
+    assert (found.texts, found.differing, len(found.differences)) == (5, 2, 2)
+    first = found.differences[0]
+    assert (first.source, first.row, first.byte, first.reason) == ("texts", 3, byte, why), first
+    assert swapped or detail in first.detail
+    assert found.reasons == {why: 2}
+    assert why in str(found)
+
+
+def test_equal_tokenizers_are_equal(trained: bytepair.Tokenizer) -> None:
+    assert bytepair.compare(trained, trained).texts == 61
+    for other in (trained.to_tiktoken(), trained.to_huggingface()):
+        found = bytepair.compare(trained, other)
+        assert found
+        assert found.tokens == sum(trained.count_tokens_batch(
+            [path.read_text("utf-8") for path in bytepair.sample.paths()]
+        ))  # fmt: skip
+        assert "equal on 61 texts" in str(found)
+    for special in ("all", "text"):
+        for other in (trained.to_tiktoken(), trained.to_huggingface()):
+            texts = ["a<|bos|>b", "<|user_start|>"]
+            assert bytepair.compare(other, trained, texts=texts, special=special)
+
+
+@settings(max_examples=60)
+@given(st.lists(hard_text, max_size=5), st.sampled_from(sorted(CASES)))
+def test_all_differences_are_counted_and_placed(texts: list[str], name: str) -> None:
+    """The plain way: encode both, walk along the tokens."""
+    one, two, *_ = CASES[name]
+    found = bytepair.compare(one, two, texts=texts, limit=100)
+    expected = []
+    for row, text in enumerate(texts):
+        a, b = one.encode(text, special="all"), two.encode(text, special="all")
+        if a != b:
+            at = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), None)
+            at = min(len(a), len(b)) if at is None else at
+            expected.append((row, len(one.decode_bytes(a[:at]))))
+    assert [(one.row, one.byte) for one in found.differences] == expected
+    assert found.differing == len(expected)
+
+
+def test_tokens_of_other_ids(trained: bytepair.Tokenizer) -> None:
+    texts = [path.read_text("utf-8") for path in bytepair.sample.paths()[:20]]
+    pruned = trained.prune(bytepair.count(texts, pattern=trained.pattern)).tokenizer
+    assert bytepair.compare(trained, pruned, texts=texts, by="tokens")
+    assert not bytepair.compare(trained, pruned, texts=texts)
+    found = bytepair.compare(trained, pruned, by="tokens")
+    assert set(found.reasons) == {"vocabulary"}
+    with pytest.raises(ValueError, match='it must be "ids" or "tokens"'):
+        bytepair.compare(trained, pruned, by="words")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("text", "why"), [("a ll", "library"), ("a é", "Unicode version")])
+def test_a_library_that_does_not_do_as_it_says(text: str, why: str) -> None:
+    tok = ranked()
+    other = sides.Side("theirs", tok, lambda _: [], library="theirs")
+    bytewise = list(text.encode())
+    ours = sides.Side("ours", tok, lambda _: [])
+    accented = ranked(ranks=RANKS | {"é".encode(): 262})
+    if why == "Unicode version":
+        other, ours = (sides.Side(s.name, accented, s.encode, s.library) for s in (other, ours))
+    ids = ours.own.encode(text), bytewise
+    found, detail = reasons.reason(ours, other, text, ids, "all", "ids")
+    assert found == why
+    assert "theirs" in detail
+
+
+def test_files_have_names_and_rows(tmp_path: Path) -> None:
+    lines = ["zz", "a hello", "hello"]
+    file = tmp_path / "a.jsonl"
+    file.write_text("".join(json.dumps({"text": line}) + "\n" for line in lines))
+    one, two, *_ = CASES["vocabulary"]
+    found = bytepair.compare(one, two, files=[file], limit=1)
+    assert (found.differing, len(found.differences)) == (2, 1)
+    assert found.differences[0].source.endswith("a.jsonl")
+    assert found.differences[0].row == 1
+
+
+def run(*words: str, cwd: Path, code: int) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "bytepair", *words], cwd=cwd, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    return done.stdout
+
+
+def test_the_command_has_an_exit_code(tmp_path: Path) -> None:
+    one, two, *_ = CASES["vocabulary"]
+    one.save(tmp_path / "one")
+    two.save(tmp_path / "two")
+    one.export(tmp_path / "tokenizer.json")
+    (tmp_path / "a.txt").write_text("a hello")
+    assert "equal on 1 texts" in run(
+        "compare", "one", "tokenizer.json", "a.txt", cwd=tmp_path, code=0
+    )
+    said = run("compare", "one", "two", "a.txt", cwd=tmp_path, code=1)
+    assert "'hell' is a token of one only" in said
+    found = json.loads(run("compare", "one", "two", "a.txt", "--json", cwd=tmp_path, code=1))
+    assert found["equal"] is False
+    assert found["differences"][0]["byte"] == 2
+    assert found["differences"][0]["tokens"][0] == ["hell", "o"]
+    run("compare", "one", "none", "a.txt", cwd=tmp_path, code=1)
+    run("compare", "one", "two", "--max-chars", "5", cwd=tmp_path, code=2)
+
+
+def test_the_ids_of_a_side_are_arrays() -> None:
+    side = sides.side_of(ranked(), "one", "all")
+    first, second = side.encode(["he<s>", ""])
+    assert (first.tolist(), second.tolist()) == ([256, 270], [])
+    assert first.dtype == np.dtype(np.int64)
