@@ -63,15 +63,17 @@ def byte_level_and_template(made: tokenizers.Tokenizer) -> Any:
 
 def roberta(made: tokenizers.Tokenizer) -> Any:
     ends: Any = [(name, made.token_to_id(name)) for name in ("<|eos|>", "<|bos|>")]
-    return processors.RobertaProcessing(ends[0], ends[1], add_prefix_space=False)
+    return processors.RobertaProcessing(ends[0], ends[1], add_prefix_space=True)
 
 
-def plain() -> tokenizers.Tokenizer:
+def plain(
+    processor: Callable[[tokenizers.Tokenizer], Any] = byte_level_and_template, more: str = "ab"
+) -> tokenizers.Tokenizer:
     """Without tokens that take white space, so that names and places follow from ids."""
     tok = bytepair.train(bytepair.sample.paths(), 600, special_tokens=NAMES[:3])
     made = tok.to_huggingface()
-    made.add_tokens(["<tool>", AddedToken("  ", normalized=False)])
-    made.post_processor = byte_level_and_template(made)
+    made.add_tokens([AddedToken(name, normalized=False) for name in ("<tool>", more)])
+    made.post_processor = processor(made)
     return made
 
 
@@ -89,6 +91,15 @@ KINDS: dict[str, Callable[[], tokenizers.Tokenizer]] = {
     "sequence": lambda: with_processor(byte_level_and_template),
     "roberta": lambda: with_processor(roberta),
     "plain": plain,
+    "plain, with spaces": lambda: plain(more="  "),
+    "plain, untrimmed": lambda: plain(lambda made: processors.ByteLevel(trim_offsets=False)),
+    "plain template": lambda: plain(template, "  "),
+    "plain, first space": lambda: plain(lambda made: processors.ByteLevel(add_prefix_space=True)),
+    "plain roberta": lambda: plain(roberta),
+    "plain, trimmed twice": lambda: plain(
+        lambda made: processors.Sequence([processors.ByteLevel(), processors.ByteLevel()])
+    ),
+    "normalizing": normalizing,
 }
 
 
@@ -370,7 +381,7 @@ def test_an_encoding_from_before_a_change_keeps_its_ids_and_refuses_the_rest() -
     ours.encode_special_tokens = True
     assert before.ids == expected.ids
     with pytest.raises(RuntimeError, match="changed after it encoded this text"):
-        before.offsets  # noqa: B018
+        before.word_ids  # noqa: B018
     check(kept, theirs.encode("other text"))  # with the settings of its own time
     assert ours.truncation["max_length"] == 2
     assert ours.padding["length"] == 9

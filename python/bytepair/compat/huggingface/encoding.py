@@ -9,12 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
+from bytepair.compat.huggingface.engine import Engine, LookedFor
 from bytepair.compat.huggingface.frame import Added, Frame, Place
+from bytepair.compat.huggingface.offsets import trimmed
 
 if TYPE_CHECKING:
     import tokenizers
+
+T = TypeVar("T")
+
+#: `encode_special_tokens`, truncation and padding.
+Settings: TypeAlias = tuple[bool, dict[str, Any] | None, dict[str, Any] | None]
 
 
 class Owner(Protocol):
@@ -24,7 +31,7 @@ class Owner(Protocol):
         """The token of an id."""
 
     def encode_original(
-        self, texts: tuple[str, ...], special: bool, settings: Any
+        self, texts: tuple[str, ...], special: bool, settings: Settings
     ) -> tokenizers.Encoding:
         """Have the original encode one text or two."""
         ...
@@ -32,23 +39,28 @@ class Owner(Protocol):
 
 @dataclass(frozen=True)
 class Call:
-    """What the encodings of one call share.
+    """How texts are encoded: what does it, and the settings of the moment.
 
     Attributes:
         owner: the tokenizer that was called.
-        special: whether the post-processor added its tokens.
-        split: whether special tokens in texts were text (`encode_special_tokens`).
-        truncation: how texts were truncated, if they were.
-        padding: how texts were padded, if they were.
-        named: whether the names of tokens follow from their ids.
+        engine: what encodes for it.
+        special: whether the post-processor adds its tokens.
+        split: whether special tokens in texts are text (`encode_special_tokens`).
+        truncation: how texts are truncated, if they are.
+        padding: how encodings are padded, if they are.
     """
 
     owner: Owner
+    engine: Engine
     special: bool
     split: bool
     truncation: dict[str, Any] | None
     padding: dict[str, Any] | None
-    named: bool
+
+    @property
+    def looked_for(self) -> LookedFor | None:
+        """Which added tokens are looked for in texts; None if that is left to the original."""
+        return self.engine.unsplit if self.split else "all"
 
     def again(self, texts: tuple[str, ...], length: int) -> tokenizers.Encoding:
         """Have the original encode texts, to be padded to a length."""
@@ -60,7 +72,7 @@ class Call:
 class Encoding:
     """The encoding of one text or of a pair, with the names and values of `tokenizers.Encoding`."""
 
-    __slots__ = ("_call", "_frame", "_ids", "_lengths", "_padded", "_texts", "_theirs")
+    __slots__ = ("_call", "_frame", "_ids", "_lengths", "_padded", "_texts", "_theirs", "_width")
 
     _ids: list[int] | None  # None once it was changed: then all is in `_theirs`
     _theirs: tokenizers.Encoding | None
@@ -87,12 +99,13 @@ class Encoding:
         self._texts = texts
         self._ids = ids
         self._lengths = lengths
-        self._padded = 0
+        self._padded = self._width = 0
         self._theirs = None
 
     def fill(self, length: int) -> None:
         """Pad to a length, as the call says; what is longer stays as it is."""
         padding, ids = self._call.padding, self._ids
+        self._width = length
         if padding is None or ids is None or len(ids) >= length:
             return
         self._padded = length - len(ids)
@@ -134,10 +147,33 @@ class Encoding:
     def tokens(self) -> list[str]:
         """The tokens as they are written in the vocabulary."""
         call, ids = self._call, self._ids
-        if ids is None or not call.named or not self._plain_names():
+        if ids is None or not call.engine.plain or not self._plain_names():
             return self.original.tokens
         name = call.owner.id_to_token
         return [name(id) or "" for id in ids]
+
+    @property
+    def offsets(self) -> list[tuple[int, int]]:
+        """The start and the end of each token in its text, in characters."""
+        if self._ids is None or not self._call.engine.plain:
+            return self.original.offsets
+        row: list[tuple[int, int]] = []
+        for part in self._frame.parts:
+            row += [(0, 0)] * len(part.ids) if isinstance(part, Added) else self._places(part)
+        return self._fill(row, (0, 0))
+
+    def _places(self, place: Place) -> list[tuple[int, int]]:
+        """The places of the tokens of one text."""
+        call, engine = self._call, self._call.engine
+        text, length = self._texts[place.sequence], self._lengths[place.sequence]
+        ids, _, places = engine.tokenizer.encode_with_offsets(text, special=call.looked_for)
+        if len(ids) > length:
+            left = call.truncation and call.truncation["direction"] == "left"
+            kept = slice(len(ids) - length, None) if left else slice(length)
+            ids, places = ids[kept], places[kept]
+        for keep_first in engine.trims:
+            places = trimmed(engine.tokenizer, ids, places, keep_first)
+        return list(zip(*places.T.tolist(), strict=True))
 
     @property
     def n_sequences(self) -> int:
@@ -171,7 +207,7 @@ class Encoding:
                 row += [of_text(part)] * self._lengths[part.sequence]
         return self._fill(row, pad)
 
-    def _fill(self, row: list[int], pad: int) -> list[int]:
+    def _fill(self, row: list[T], pad: T) -> list[T]:
         if not self._padded:
             return row
         left = self._call.padding and self._call.padding["direction"] == "left"
@@ -189,7 +225,7 @@ class Encoding:
         """
         if self._theirs is None:
             ids = self._ids or []
-            theirs = self._call.again(self._texts, len(ids))
+            theirs = self._call.again(self._texts, self._width)
             if theirs.ids != ids:
                 raise RuntimeError(
                     "the tokenizer was changed after it encoded this text, so the words and places "
@@ -197,11 +233,6 @@ class Encoding:
                 )
             self._theirs = theirs
         return self._theirs
-
-    @property
-    def offsets(self) -> list[tuple[int, int]]:
-        """The start and the end of each token in its text, in characters."""
-        return self.original.offsets
 
     @property
     def word_ids(self) -> list[int | None]:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from bytepair.compat.huggingface.frame import Frames, frames_of
+from bytepair.compat.huggingface.offsets import trims_of
 from bytepair.errors import BytepairError
-from bytepair.formats.charmap import to_bytes
+from bytepair.formats.charmap import to_bytes, to_characters
 from bytepair.formats.parts import marks
 from bytepair.tokenizer import Tokenizer, load
 
@@ -35,6 +36,7 @@ class Engine:
         decodes: whether ids decode to the same text.
         plain: whether text is encoded as it is: not normalized, and no added token takes white
             space. Then tokens have the names and places that follow from their ids.
+        trims: what the post-processor takes off the places of tokens; see `offsets`.
         states: the components as they were, by their names.
     """
 
@@ -44,6 +46,7 @@ class Engine:
     unsplit: LookedFor | None
     decodes: bool
     plain: bool
+    trims: list[bool]
     states: dict[str, Any]
 
 
@@ -65,14 +68,18 @@ def engine_of(original: tokenizers.Tokenizer, known: Tokenizer | None = None) ->
     special = {id: token.content for id, token in added.items() if token.special}
     others = [token.content for token in added.values() if not token.special]
     rules = marks(tokenizer.pattern)
+    states = {name: state_of(original, name) for name in COMPONENTS}
+    trims = trims_of(states["post_processor"])
+    spaced = any(_has_spaces(token.content) for token in added.values())
     return Engine(
         tokenizer,
         frames,
         frozenset(special),
         None if _overlap(others, list(special.values())) else (others or "text"),
         all(_decodes(token.content) for token in added.values()),
-        not rules.form and not rules.strips,
-        {name: state_of(original, name) for name in COMPONENTS},
+        not rules.form and not rules.strips and len(trims) < 2 and not (trims and spaced),
+        trims,
+        states,
     )
 
 
@@ -96,6 +103,11 @@ def state_of(original: tokenizers.Tokenizer, name: str) -> Any:
     if name == "model":
         return type(component), [getattr(component, value, None) for value in _OF_MODELS]
     return component and component.__getstate__()
+
+
+def _has_spaces(name: str) -> bool:
+    """Whether the name of an added token begins or ends with what is taken for a space."""
+    return name != name.strip().strip(to_characters(b" "))
 
 
 def _decodes(name: str) -> bool:

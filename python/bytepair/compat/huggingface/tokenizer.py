@@ -13,21 +13,18 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self
 
 import bytepair
-from bytepair.compat.huggingface.encoding import Call, Encoding, theirs
-from bytepair.compat.huggingface.engine import Engine, engine_of, state_of
-from bytepair.compat.huggingface.frame import Frame
+from bytepair.compat.huggingface import batch
+from bytepair.compat.huggingface.encoding import Call, Settings, theirs
+from bytepair.compat.huggingface.engine import COMPONENTS, Engine, engine_of, state_of
 from bytepair.errors import BytepairError
 
 if TYPE_CHECKING:
     import tokenizers
 
 logger = logging.getLogger("bytepair.compat.huggingface")
-
-#: `encode_special_tokens`, truncation and padding.
-Settings: TypeAlias = tuple[bool, dict[str, Any] | None, dict[str, Any] | None]
 
 
 class Tokenizer:
@@ -68,6 +65,7 @@ class Tokenizer:
         self._engine: Engine | str | None = None
         self._known: bytepair.Tokenizer | None = None  # what an engine may be made of quickly
         self._handed: set[str] = set()  # components that others may change in place
+        self._calls: dict[bool, Call | None] = {}  # with and without special tokens
 
     # ------------------------------------------------------------ from and to files
 
@@ -180,6 +178,7 @@ class Tokenizer:
         if component != "post_processor":
             self._known = None
         self._engine = None
+        self._calls = {}
 
     @contextmanager
     def _set(self, settings: Settings) -> Iterator[None]:
@@ -239,26 +238,25 @@ class Tokenizer:
 
     def _fast(self, inputs: Sequence[Any], special: bool) -> list[Any] | None:
         """The encodings by bytepair, or None if the original has to do it."""
-        engine = self._current()
-        settings = self._settings
-        if isinstance(engine, str) or not inputs or not isinstance(inputs, list | tuple):
-            return None
-        looked_for = engine.unsplit if settings[0] else "all"
-        texts = [_texts(one) for one in inputs]
-        if looked_for is None or not all(texts):
-            return None
-        flat = [text for one in texts for text in one]
+        if self._handed:
+            self._look_at_handed()
         try:
-            for text in flat:
-                text.isascii() or text.encode()  # a lone surrogate is an error there
-            if len(flat) == 1:
-                lists = [engine.tokenizer.encode(flat[0], special=looked_for)]
-            else:
-                lists = engine.tokenizer.encode_batch(flat, special=looked_for)
-        except (BytepairError, UnicodeEncodeError):
+            call = self._calls[special]
+        except KeyError:
+            call = self._call(special)
+        if call is None or not inputs or not isinstance(inputs, list | tuple):
             return None
-        call = Call(self, special, *settings, engine.plain)
-        return _encodings(call, engine, texts, lists)
+        return batch.encode(call, inputs)
+
+    def _call(self, special: bool) -> Call | None:
+        """How texts are encoded now; None if by the original."""
+        with self._lock:
+            engine = self._current()
+            call = None
+            if not isinstance(engine, str):
+                call = Call(self, engine, bool(special), *self._settings)
+            self._calls[special] = call
+            return call
 
     def encode_original(
         self, texts: tuple[str, ...], special: bool, settings: Settings
@@ -405,6 +403,7 @@ class Tokenizer:
         with self._lock:
             change(self._original)
             self._settings = _settings_of(self._original)
+            self._calls = {}
 
     def _component(self, name: str) -> Any:
         """A component, which may be changed in place from now on."""
@@ -426,7 +425,7 @@ def _component(name: str) -> property:
     )
 
 
-for _name in ("normalizer", "pre_tokenizer", "post_processor", "decoder", "model"):
+for _name in COMPONENTS:
     setattr(Tokenizer, _name, _component(_name))
 
 
@@ -455,60 +454,6 @@ def _apply(original: tokenizers.Tokenizer, settings: Settings) -> None:
         original.no_padding()
     else:
         original.enable_padding(**padding)
-
-
-# ---------------------------------------------------------------------------- encodings
-
-
-def _texts(one: Any) -> tuple[str, ...]:
-    """The text, or the two texts; none if it is something else."""
-    if isinstance(one, str):
-        return (one,)
-    if isinstance(one, tuple | list) and len(one) == 2 and all(isinstance(t, str) for t in one):
-        return tuple(one)
-    return ()
-
-
-def _encodings(
-    call: Call, engine: Engine, texts: list[tuple[str, ...]], lists: list[list[int]]
-) -> list[Any] | None:
-    """The encodings of texts with these ids, or None if truncation is left to the original."""
-    frames = [pair[call.special] for pair in engine.frames]
-    made: list[Encoding] = []
-    at = 0
-    for one in texts:
-        frame = frames[len(one) - 1]
-        ids = lists[at : at + len(one)]
-        at += len(one)
-        if frame is None or (call.truncation and not _truncated(call.truncation, frame, ids)):
-            return None
-        made.append(Encoding(call, frame, one, frame.around(ids), tuple(map(len, ids))))
-    if call.padding:
-        _pad(call.padding, made)
-    return made
-
-
-def _truncated(how: dict[str, Any], frame: Frame, texts: list[list[int]]) -> bool:
-    """Truncate the ids of a text, unless that is not as simple."""
-    room = how["max_length"] - frame.added
-    if room > 0 and sum(map(len, texts)) <= room:
-        return True
-    if len(texts) > 1 or room <= how["stride"] or how["strategy"] == "only_second":
-        return False
-    ids = texts[0]
-    texts[0] = ids[len(ids) - room :] if how["direction"] == "left" else ids[:room]
-    return True
-
-
-def _pad(how: dict[str, Any], encodings: list[Encoding]) -> None:
-    """Pad encodings to the length of the longest, or to that which is asked for."""
-    length = how["length"]
-    if length is None:
-        length = max(map(len, encodings))
-    if multiple := how["pad_to_multiple_of"]:
-        length += -length % multiple
-    for encoding in encodings:
-        encoding.fill(length)
 
 
 def _kept(ids: Sequence[int], engine: Engine, skip: bool) -> Sequence[int]:

@@ -1,0 +1,166 @@
+"""`AutoTokenizer` on tokenizers, on bytepair and on fastokens: ids compared first, in turn.
+
+python benchmarks/huggingface.py CORPUS --rank-file qwen3.tiktoken --pattern qwen2
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gc
+import hashlib
+import statistics
+import sys
+import tempfile
+import time
+from array import array
+from collections.abc import Callable, Iterable
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import runs
+
+Task = tuple[Callable[[Any, Any], Any], list[Any]]
+
+
+def with_tokenizers() -> Any:
+    return contextlib.nullcontext()
+
+
+def with_bytepair() -> Any:
+    from bytepair.compat import huggingface
+
+    return huggingface.use()
+
+
+def with_fastokens() -> Any:
+    import fastokens
+
+    with contextlib.redirect_stdout(sys.stderr):
+        fastokens.patch_transformers()
+    return contextlib.nullcontext()
+
+
+PEERS: dict[str, Callable[[], Any]] = {
+    "tokenizers": with_tokenizers,
+    "bytepair": with_bytepair,
+    "fastokens": with_fastokens,
+}
+
+
+def corpus(source: str) -> str:
+    import bytepair
+    from bytepair.corpus import read
+    from bytepair.corpus.column import strings
+
+    batches = read.read_batches(Path(source) if source else bytepair.sample.paths())
+    texts = (text for batch in batches for text in strings(batch))
+    return "\n".join(islice(texts, 6000))[:30_000_000]
+
+
+def pieces(text: str, length: int, number: int) -> list[str]:
+    """Different pieces from all over a text; there must be room for half of it."""
+    step = max(length, len(text) // number)
+    return [text[at : at + length] for at in range(0, len(text) - length, step)][:number]
+
+
+def tasks(text: str) -> dict[str, Task]:
+    """What is measured: the call, and inputs of which none was met before."""
+    each = pieces(text, 1000, 8000)
+    batches = [each[at : at + 1000] for at in range(0, len(each) - 999, 1000)]
+    one = lambda tok, given: tok(given)  # noqa: E731
+    return {
+        "100 bytes": (one, pieces(text, 100, 4000)),
+        "100 kB": (one, pieces(text, 100_000, 40)),
+        "1,000 texts of 1 kB": (one, batches),
+        "1,000 texts of 1 kB, padded": (lambda tok, given: tok(given, padding=True), batches),
+        "1,000 texts of 1 kB, with offsets": (
+            lambda tok, given: tok(given, return_offsets_mapping=True),
+            batches,
+        ),
+        "decode 100 kB": (lambda tok, ids: tok.decode(ids, skip_special_tokens=True), []),
+    }
+
+
+def work(args: argparse.Namespace) -> None:
+    """Half of the inputs are for warming up, half are measured, then measured again."""
+    from transformers import AutoTokenizer
+
+    with PEERS[args.worker]():
+        tok = AutoTokenizer.from_pretrained(args.files)
+    text, row, digest = corpus(args.source), {}, hashlib.sha256()
+    gc.disable()
+    for name, (call, inputs) in tasks(text).items():
+        given = inputs or [tok(one).input_ids for one in pieces(text, 100_000, 20)]
+        half = len(given) // 2
+        for one in given[:half]:
+            call(tok, one)
+        for when in ("new", "again"):
+            times = [timed(call, tok, one, digest) for one in given[half:]]
+            row[f"{name}, {when}"] = 1e6 * statistics.median(times)
+    runs.say({**row, "digest": digest.hexdigest()[:12]})
+
+
+def timed(call: Callable[[Any, Any], Any], tok: Any, given: Any, digest: Any) -> float:
+    started = time.perf_counter()
+    found = call(tok, given)
+    taken = time.perf_counter() - started
+    if isinstance(found, str):
+        digest.update(found.encode())
+        return taken
+    for key in ("input_ids", "attention_mask"):
+        for ids in found[key] if isinstance(given, list) else [found[key]]:
+            digest.update(array("I", ids).tobytes())
+    return taken
+
+
+def prepare(args: argparse.Namespace, folder: Path) -> None:
+    import bytepair
+
+    ranks = runs.ranks(args.rank_file)
+    special = {"<|endoftext|>": len(ranks)}
+    tok = bytepair.Tokenizer.from_ranks(ranks, pattern=args.pattern, special_tokens=special)
+    named = tok.with_roles(eos="<|endoftext|>", pad="<|endoftext|>")
+    named.export(folder, format="huggingface")
+
+
+def show(results: dict[str, list[dict[str, Any]]]) -> None:
+    """Medians of the rounds in microseconds, and how many times as long each takes as bytepair."""
+    print(f"| call | {' | '.join(results)} |\n| --- {'| ---: ' * len(results)}|")
+    for key in results["bytepair"][0]:
+        if key in {"digest", "peak_mb", "seconds"}:
+            continue
+        ours = runs.median(results["bytepair"], key)
+        print(f"| {key} | {' | '.join(cells(results, key, ours))} |")
+
+
+def cells(results: dict[str, list[dict[str, Any]]], key: str, ours: float) -> Iterable[str]:
+    for name, rows in results.items():
+        taken = runs.median(rows, key)
+        times = "" if name == "bytepair" else f" ({taken / ours:.1f}×)"
+        yield f"{taken:,.0f} µs{times}" if taken >= 100 else f"{taken:.1f} µs{times}"
+
+
+def main() -> None:
+    parser = runs.parser(__doc__, PEERS, rounds=5)
+    parser.add_argument("source", nargs="?", default="")
+    runs.add_vocabulary(parser)
+    parser.add_argument("--files", type=Path, help="the vocabulary as a folder; made if not given")
+    args = parser.parse_args()
+    if args.worker:
+        work(args)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        prepare(args, Path(folder))
+        command = [str(Path(__file__).resolve()), *sys.argv[1:], "--files", folder]
+        results = runs.measure(command, args.peers, args.rounds)
+    if len({row["digest"] for rows in results.values() for row in rows}) > 1:
+        sys.exit("the ids are not equal; nothing else matters")
+    show(results)
+    packages = ["bytepair", "transformers", "tokenizers", "fastokens"]
+    runs.record(args.record, results, packages)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""Texts in, encodings out: encoded, truncated, put into their frames and padded.
+
+What is not done here is left to the original: None says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from bytepair.compat.huggingface.encoding import Call, Encoding
+from bytepair.compat.huggingface.frame import Frame
+from bytepair.errors import BytepairError
+
+
+def encode(call: Call, inputs: Sequence[Any]) -> list[Encoding] | None:
+    """The encodings of texts and pairs of texts."""
+    texts = [(one,) if isinstance(one, str) else _pair(one) for one in inputs]
+    lists = _ids(call, [text for one in texts for text in one]) if all(texts) else None
+    if lists is None:
+        return None
+    single, pair = (frames[call.special] for frames in call.engine.frames)
+    made = []
+    following = iter(lists)
+    for one in texts:
+        frame = single if len(one) == 1 else pair
+        ids = [next(following) for _ in one]
+        if frame is None or (call.truncation and not _truncate(call.truncation, frame, ids)):
+            return None
+        lengths = (len(ids[0]),) if len(ids) == 1 else (len(ids[0]), len(ids[1]))
+        made.append(Encoding(call, frame, one, frame.around(ids), lengths))
+    if call.padding:
+        _pad(call.padding, made)
+    return made
+
+
+def _pair(one: Any) -> tuple[str, ...]:
+    """The two texts of a pair; none if it is something else."""
+    if isinstance(one, tuple | list) and len(one) == 2 and all(isinstance(t, str) for t in one):
+        return tuple(one)
+    return ()
+
+
+def _ids(call: Call, texts: list[str]) -> list[list[int]] | None:
+    """The ids of each text without what is added."""
+    tokenizer, looked_for = call.engine.tokenizer, call.looked_for
+    if looked_for is None:
+        return None
+    try:
+        for text in texts:
+            if not text.isascii():
+                text.encode()  # a lone surrogate is an error there
+        if len(texts) == 1:
+            return [tokenizer.encode(texts[0], special=looked_for)]
+        return tokenizer.encode_batch(texts, special=looked_for)
+    except (BytepairError, UnicodeEncodeError):
+        return None
+
+
+def _truncate(how: dict[str, Any], frame: Frame, texts: list[list[int]]) -> bool:
+    """Truncate the ids of a text, unless that is not as simple."""
+    room = how["max_length"] - frame.added
+    if room > 0 and sum(map(len, texts)) <= room:
+        return True
+    if len(texts) > 1 or room <= how["stride"] or how["strategy"] == "only_second":
+        return False
+    ids = texts[0]
+    texts[0] = ids[len(ids) - room :] if how["direction"] == "left" else ids[:room]
+    return True
+
+
+def _pad(how: dict[str, Any], encodings: list[Encoding]) -> None:
+    """Pad encodings to the length of the longest, or to that which is asked for."""
+    length = how["length"]
+    if length is None:
+        length = max(map(len, encodings))
+    if multiple := how["pad_to_multiple_of"]:
+        length += -length % multiple
+    for encoding in encodings:
+        encoding.fill(length)
