@@ -12,7 +12,8 @@ import json
 import logging
 import pickle
 from collections.abc import Callable
-from functools import partial
+from contextlib import nullcontext
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -218,7 +219,8 @@ def test_real_texts(both: Any, call: str, documents: Documents) -> None:
     texts += [f" {name}{text[:50]} {name} \n" for name in special_names(both[1])
               for text in texts[3:6]]  # fmt: skip
     texts = texts if call != "words" else [text for text in texts if text.split()]
-    check(*(outcome(partial(CALLS[call], tokenizer, texts)) for tokenizer in both))
+    with huggingface.use():
+        check(*(outcome(partial(CALLS[call], tokenizer, texts)) for tokenizer in both))
 
 
 def special_names(tokenizer: Any) -> list[str]:
@@ -233,7 +235,8 @@ def test_any_texts(both: Any, data: st.DataObject) -> None:
     text = st.lists(st.one_of(hard_text, names, st.just(" ")), max_size=4).map("".join)
     texts = data.draw(st.lists(text, min_size=1, max_size=3))
     call = data.draw(st.sampled_from(sorted(set(CALLS) - {"words"})))
-    check(*(outcome(partial(CALLS[call], tokenizer, texts)) for tokenizer in both))
+    with huggingface.use() if data.draw(st.booleans()) else nullcontext():
+        check(*(outcome(partial(CALLS[call], tokenizer, texts)) for tokenizer in both))
 
 
 @settings(max_examples=60)
@@ -308,6 +311,53 @@ def test_one_tokenizer_is_wrapped(tmp_path: Path) -> None:
     assert ours.is_fast
     assert isinstance(ours, transformers.PreTrainedTokenizerFast)
     check(ours("some text"), theirs("some text"))
+
+
+def test_one_text_the_short_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where it differs from the usual way, it is not taken; else the result is the same."""
+    folder = made_small(tmp_path)
+    theirs, ours = (transformers.AutoTokenizer.from_pretrained(folder) for _ in range(2))
+    huggingface.wrap(ours)
+    usual = transformers.PreTrainedTokenizerFast._encode_plus
+    taken: list[str] = []
+
+    @wraps(usual)
+    def spied(self: Any, text: Any, *args: Any, **how: Any) -> Any:
+        taken.append(text)
+        return usual(self, text, *args, **how)
+
+    monkeypatch.setattr(transformers.PreTrainedTokenizerFast, "_encode_plus", spied)
+    with huggingface.use():
+        for short, call in (
+            (True, lambda t: t("some <|bos|> text")),
+            (True, lambda t: t("some text", add_special_tokens=False)),
+            (True, lambda t: t("")),
+            (True, lambda t: t.encode("some text")),
+            (False, lambda t: t("some text", max_length=3, truncation=True)),
+            (False, lambda t: t("after truncation")),
+            (True, lambda t: t("and again")),
+            (False, lambda t: t("some text", return_offsets_mapping=True)),
+            (False, lambda t: t("some text", verbose=False)),
+            (False, lambda t: t("some text", split_special_tokens=True)),
+            (False, lambda t: t("after special tokens were text")),
+            (False, lambda t: t("some text", return_tensors="np")),
+            (False, lambda t: t("some text", unknown_option=1)),
+            (False, lambda t: t("some", "text")),
+            (False, lambda t: t(["some text"])),
+        ):
+            expected = outcome(lambda call=call: call(theirs))  # type: ignore[misc]
+            taken.clear()
+            check(outcome(lambda call=call: call(ours)), expected)  # type: ignore[misc]
+            assert (taken == []) is short
+        names = ["input_ids", "token_type_ids"]
+        for tokenizer in (ours, theirs):
+            tokenizer.model_input_names = names
+            tokenizer.model_max_length = 2
+        assert list(ours("some text")) == names
+        assert "longer than the specified maximum sequence length" in caplog.text
+        check(ours("some text"), theirs("some text"))
 
 
 def test_what_stays_is_untouched_and_the_log_says_why(

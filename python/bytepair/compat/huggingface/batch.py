@@ -15,6 +15,8 @@ from bytepair.errors import BytepairError
 
 def encode(call: Call, inputs: Sequence[Any]) -> list[Encoding] | None:
     """The encodings of texts and pairs of texts."""
+    if len(inputs) == 1 and isinstance(inputs[0], str):
+        return _encode_one(call, inputs[0])
     texts = [(one,) if isinstance(one, str) else _pair(one) for one in inputs]
     lists = _ids(call, [text for one in texts for text in one]) if all(texts) else None
     if lists is None:
@@ -32,6 +34,20 @@ def encode(call: Call, inputs: Sequence[Any]) -> list[Encoding] | None:
     if call.padding:
         _pad(call.padding, made)
     return made
+
+
+def _encode_one(call: Call, text: str) -> list[Encoding] | None:
+    """The encoding of one text, as `encode` makes it."""
+    ids = _ids(call, [text])
+    frame = call.engine.frames[0][call.special]
+    if ids is None or frame is None:
+        return None
+    if call.truncation and not _truncate(call.truncation, frame, ids):
+        return None
+    made = Encoding(call, frame, (text,), frame.around(ids), (len(ids[0]),))
+    if call.padding:
+        _pad(call.padding, [made])
+    return [made]
 
 
 def _pair(one: Any) -> tuple[str, ...]:

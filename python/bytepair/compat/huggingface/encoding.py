@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from bytepair.compat.huggingface.engine import Engine, LookedFor
@@ -57,7 +58,7 @@ class Call:
     truncation: dict[str, Any] | None
     padding: dict[str, Any] | None
 
-    @property
+    @cached_property
     def looked_for(self) -> LookedFor | None:
         """Which added tokens are looked for in texts; None if that is left to the original."""
         return self.engine.unsplit if self.split else "all"

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, TypeVar
 
+from bytepair.compat.huggingface.one_text import shortened
 from bytepair.compat.huggingface.tokenizer import Tokenizer
 
 T = TypeVar("T")
@@ -120,6 +121,11 @@ def _install() -> None:
 
     base.from_pretrained = from_pretrained
     _undo.append(restore)
+
+    if "_encode_plus" in base.__dict__:
+        usual = base._encode_plus
+        base._encode_plus = shortened(base, transformers.BatchEncoding)
+        _undo.append(lambda: setattr(base, "_encode_plus", usual))
 
     stream = tokenizers_decoders.DecodeStream
     tokenizers_decoders.DecodeStream = _stream_for_both(stream)

@@ -372,6 +372,11 @@ class Tokenizer:
         self._setting(lambda original: setattr(original, "encode_special_tokens", value))
 
     @property
+    def is_bare(self) -> bool:
+        """Whether texts are neither truncated nor padded, and special tokens in them are found."""
+        return self._settings == (False, None, None)
+
+    @property
     def truncation(self) -> dict[str, Any] | None:
         """How texts are truncated, if they are."""
         found = self._settings[1]
