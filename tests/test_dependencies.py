@@ -169,6 +169,9 @@ USES = [
     ("chat", "bytepair.chat.JinjaTemplate('x', name='x').writer(bytepair.train(['hi'], 265))"),
     ("reference", "bytepair.reference.split('a b', 'gpt2')"),
     ("ray", "bytepair.distributed.count('a.txt', 'c.parquet', ray=True)"),
+    ("llguidance", "bytepair.train(['hi'], 265).to_llguidance()"),
+    ("xgrammar", "bytepair.train(['hi'], 265).to_xgrammar()"),
+    ("outlines", "bytepair.train(['hi'], 265).to_outlines()"),
     ("torch", "bytepair.evaluate.save_token_bytes(bytepair.train(['hi'], 265), 'bytes.pt')"),
 ]
 

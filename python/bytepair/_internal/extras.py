@@ -14,23 +14,29 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     import huggingface_hub as huggingface_hub
     import jinja2 as jinja2
+    import llguidance as llguidance
+    import outlines_core as outlines_core
     import pyarrow as pyarrow
     import ray as ray
     import regex as regex
     import tiktoken as tiktoken
     import tokenizers as tokenizers
     import transformers as transformers
+    import xgrammar as xgrammar
 
 #: For each package the extra of bytepair that brings it.
 _EXTRAS: Final = {
     "huggingface_hub": "hub",
     "jinja2": "chat",
+    "llguidance": "llguidance",
+    "outlines_core": "outlines",
     "pyarrow": "data",
     "ray": "ray",
     "regex": "reference",
     "tiktoken": "tiktoken",
     "tokenizers": "hf",
     "torch": "torch",
+    "xgrammar": "xgrammar",
     "transformers": "hf",
 }
 

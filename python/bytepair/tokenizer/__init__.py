@@ -6,9 +6,9 @@
     'another one'
 
 The files: `tokenizer` (the class), `loading` (how one is loaded), `batch` (rows, files, Arrow and
-iterables), `session` (a text that grows), `generation` (what programs want while a model
-generates), `special` (special tokens that are added), `pruning` (tokens that are left out),
-`display` (pictures).
+iterables), `session` (a text that grows), `cover` (a text that ends within a token), `generation`
+(what programs want while a model generates), `special` (special tokens that are added), `pruning`
+(tokens that are left out), `display` (pictures).
 """
 
 from bytepair.tokenizer.loading import load, pretokenize

@@ -1,0 +1,258 @@
+"""All ways in which the ids of a longer text may begin: exact healing of a prompt.
+
+A prompt that ends within a token has no id for what the model would have seen. Its *covers* are the
+sequences of ids that the encodings of all longer texts begin with, each up to the id in which the
+prompt ends. They are found in three steps.
+
+1. The ids before the last place that no continuation changes are common to all covers. A session
+   knows them, and the rest of the text, some words.
+2. How the rest splits into pretokens depends on what follows, but on little of it: on the kinds of
+   the next two characters, under the published patterns. So all ways to split are found by trying.
+   In the last pretoken, which the continuation goes on with, no merge crosses the end of an id: so
+   the last id starts at some byte of it and is a token that begins with the bytes from there on,
+   and the ids before it are those of merging the bytes as far as the token ends.
+3. Each candidate is kept only if a text is found whose encoding begins with it.
+"""
+
+from __future__ import annotations
+
+import codecs
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import islice, product, takewhile
+from typing import Final, NamedTuple, TypeVar
+
+from bytepair import _core
+from bytepair.errors import PatternError
+from bytepair.tokenizer.batch import SpecialMode
+
+#: A character of each kind that the published patterns tell apart: letters by case, marks, digits,
+#: white space, the letters of contractions, and what stands between.
+_KINDS: Final = (
+    "a !A\n1'中lesrvtdmLESRVTDM/\r\t\u0301\u00a0\u3000\u01c5\u02b0\u017f\u00bd\U00010428\U00010400"
+)
+
+#: Continuations, short ones first.
+_CONTINUATIONS: Final = ["", *_KINDS, *map("".join, product(_KINDS, repeat=2))]
+
+#: How many candidates are encoded at once.
+_BATCH: Final = 4096
+
+
+Item = TypeVar("Item")
+
+
+class Cover(NamedTuple):
+    """The covers of a text: `[*ids, *ending]` for each of `endings`.
+
+    Attributes:
+        ids: the ids that all covers begin with.
+        endings: the ids that follow, in order; at least one id in each, unless the text has none.
+    """
+
+    ids: list[int]
+    endings: list[list[int]]
+
+
+class _Candidate(NamedTuple):
+    """Ids, and the bytes that they have behind the text; the last character may be incomplete."""
+
+    ids: tuple[int, ...]
+    more: bytes
+
+
+def cover(tokenizer: _core.Tokenizer, text: str, special: SpecialMode) -> Cover:
+    """See `Tokenizer.cover`."""
+    if not _is_known(tokenizer):
+        raise PatternError(
+            "covers are exact only under a published split pattern without normalization "
+            "(bytepair.PATTERNS, and variations of them); this one is "
+            f"{tokenizer.pattern!r}"
+        )
+    before, text = _after_special(tokenizer, text, special)
+    session = _core.Session(tokenizer)
+    session.append(text)
+    stable = before + session.ids[: session.stable]
+    if not session.rest:
+        return Cover(stable, [[]])
+    endings = _endings(tokenizer, session.rest)
+    return Cover(stable, [list(ids) for ids in sorted(endings)])
+
+
+def _is_known(tokenizer: _core.Tokenizer) -> bool:
+    scanned = tokenizer.split_engine not in {"table", "regex", "steps"}
+    return scanned and not tokenizer.pattern.startswith("(?#NF")
+
+
+def _after_special(
+    tokenizer: _core.Tokenizer, text: str, special: SpecialMode
+) -> tuple[list[int], str]:
+    """The ids up to the last special token in a text, and the text after it."""
+    if special is None or special == "text":
+        return [], text
+    ids, _, spans = tokenizer.encode_with_offsets(text, special=special)
+    known = frozenset(tokenizer.special_tokens.values())
+    last = next((place for place in reversed(range(len(ids))) if ids[place] in known), None)
+    return ([], text) if last is None else (ids[: last + 1], text[int(spans[last, 1]) :])
+
+
+def _endings(tokenizer: _core.Tokenizer, rest: str) -> set[tuple[int, ...]]:
+    waiting = {
+        candidate
+        for before, last in _splits(tokenizer, rest)
+        for candidate in _candidates(tokenizer, before, last)
+    }
+    found: set[tuple[int, ...]] = set()
+    for candidates in _batches(waiting, _BATCH):
+        found.update(_witnessed(tokenizer, rest, candidates))
+    return found
+
+
+def _splits(tokenizer: _core.Tokenizer, rest: str) -> set[tuple[tuple[int, ...], bytes]]:
+    """The ways to split a text, whatever follows.
+
+    Each is the ids of the pretokens before the last one, and the bytes of that, which may go on.
+    """
+    found = set()
+    for more in _CONTINUATIONS:
+        start, pretokens = 0, []
+        for pretoken in tokenizer.pretokenize(rest + more):
+            if start + len(pretoken) >= len(rest):
+                break
+            start += len(pretoken)
+            pretokens.append(pretoken)
+        found.add((tuple(pretokens), rest[start:]))
+    return {
+        (tuple(i for pretoken in before for i in tokenizer.encode_pretoken(pretoken.encode())),
+         last.encode())
+        for before, last in found
+    }  # fmt: skip
+
+
+def _candidates(
+    tokenizer: _core.Tokenizer, before: tuple[int, ...], last: bytes
+) -> Iterator[_Candidate]:
+    """What may cover a pretoken that begins with `last`, by the rule of merging alone."""
+    vocabulary = _index(tokenizer)
+    for start in range(max(0, len(last) - vocabulary.longest), len(last)):
+        for token, id in vocabulary.starting_with(last[start:]):
+            more = token[len(last) - start :]
+            if start == 0 and vocabulary.whole_wins:
+                yield _Candidate((*before, id), more)
+                if vocabulary.merging is tokenizer:
+                    continue
+            merged = vocabulary.merging.encode_pretoken(last[:start] + token)
+            if merged[-1] == id:
+                yield _Candidate((*before, *merged), more)
+
+
+def _witnessed(
+    tokenizer: _core.Tokenizer, rest: str, candidates: list[_Candidate]
+) -> Iterator[tuple[int, ...]]:
+    """The candidates that the encoding of some text begins with."""
+    whole: list[tuple[tuple[int, ...], str]] = []
+    for ids, more in candidates:
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        try:
+            text = rest + decoder.decode(more)
+        except UnicodeDecodeError:
+            continue  # no text has these bytes
+        begun = decoder.getstate()[0]
+        if not begun:
+            whole.append((ids, text))
+        elif _any_begins(tokenizer, ids, (text + end for end in _ends(begun))):
+            yield ids
+    for more in _CONTINUATIONS:
+        encoded = tokenizer.encode_batch([text + more for _, text in whole])
+        left = []
+        for (ids, text), result in zip(whole, encoded, strict=True):
+            if tuple(result[: len(ids)]) == ids:
+                yield ids
+            else:
+                left.append((ids, text))
+        whole = left
+
+
+def _any_begins(tokenizer: _core.Tokenizer, ids: tuple[int, ...], texts: Iterator[str]) -> bool:
+    """Whether the encoding of a text begins with these ids."""
+    return any(
+        tuple(result[: len(ids)]) == ids
+        for batch in _batches(texts, 64)
+        for result in tokenizer.encode_batch(batch)
+    )
+
+
+def _ends(begun: bytes) -> Iterator[str]:
+    """What may follow a text that ends with these bytes of a character, less what they have.
+
+    The kind of the character is most of what matters; where white space or an upper-case letter
+    belongs depends on what follows it, too.
+    """
+    yield from _characters(begun)
+    for character in _characters(begun):
+        if character.isspace():
+            yield from (character + more for more in _CONTINUATIONS)
+        elif character.isupper() or character.istitle():
+            yield from (character + more for more in _KINDS)
+
+
+def _characters(begun: bytes) -> Iterator[str]:
+    """All characters whose UTF-8 begins with these bytes."""
+    missing = {0xC: 1, 0xD: 1, 0xE: 2}.get(begun[0] >> 4, 3) - len(begun) + 1
+    for rest in product(range(0x80, 0xC0), repeat=missing):
+        try:
+            yield (begun + bytes(rest)).decode()
+        except UnicodeDecodeError:
+            continue
+
+
+def _batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    iterator = iter(items)
+    while batch := list(islice(iterator, size)):
+        yield batch
+
+
+class _Index:
+    """The ordinary tokens in the order of their bytes, and a tokenizer that only merges.
+
+    Attributes:
+        merging: encodes a pretoken by merging, even if it is a token as a whole.
+        whole_wins: whether a pretoken that is a token is that token, without merging.
+        longest: the bytes of the longest token.
+    """
+
+    def __init__(self, tokenizer: _core.Tokenizer) -> None:
+        self._ids = tokenizer.mergeable_ranks()
+        self._tokens = sorted(self._ids)
+        self.whole_wins = tokenizer.merge_rule == "ranks" or tokenizer.ignore_merges
+        self.longest = max(map(len, self._tokens), default=0)
+        self.merging = _without_whole(tokenizer, self._ids)
+
+    def starting_with(self, prefix: bytes) -> Iterator[tuple[bytes, int]]:
+        """The tokens that begin with these bytes, and their ids."""
+        places = range(bisect_left(self._tokens, prefix), len(self._tokens))
+        tokens = takewhile(
+            lambda token: token.startswith(prefix), map(self._tokens.__getitem__, places)
+        )
+        return ((token, self._ids[token]) for token in tokens)
+
+
+def _without_whole(tokenizer: _core.Tokenizer, ids: dict[bytes, int]) -> _core.Tokenizer:
+    """The same tokens, where none wins as a whole pretoken that merging does not make."""
+    merges = tokenizer.merges()
+    if tokenizer.merge_rule == "merges":
+        if not tokenizer.ignore_merges:
+            return tokenizer
+        model = _core.Model.from_merges(ids, merges, tokenizer.pattern, {}, False)
+        return _core.Tokenizer(model)
+    made = {left + right for left, right in merges}
+    kept = {token: id for token, id in ids.items() if len(token) == 1 or token in made}
+    if len(kept) == len(ids):
+        return tokenizer
+    return _core.Tokenizer(_core.Model.from_ranks(kept, tokenizer.pattern, {}))
+
+
+@lru_cache(maxsize=4)
+def _index(tokenizer: _core.Tokenizer) -> _Index:
+    return _Index(tokenizer)

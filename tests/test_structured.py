@@ -1,0 +1,204 @@
+"""Libraries that keep a model to a grammar, each given a vocabulary and a model of random logits.
+
+Only what is installed is tested: llguidance, xgrammar and outlines_core.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import bytepair
+from bytepair.errors import SpecialTokenError
+from bytepair.formats.grammar import stop_ids
+
+#: All values are bounded but the number, which ends soon when each next id is random.
+SCHEMA: Final = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "maxLength": 12},
+        "age": {"type": "integer"},
+        "tags": {"type": "array", "items": {"enum": ["a", "bb", "é <|bos|>"]}, "maxItems": 3},
+        "ok": {"type": "boolean"},
+    },
+    "required": ["name", "age", "tags", "ok"],
+    "additionalProperties": False,
+}
+
+#: After the ids so far: which ids may come. And what takes an id.
+Step = tuple[Callable[[], NDArray[np.bool_]], Callable[[int], object]]
+
+TOK = bytepair.train(bytepair.sample.paths(), 2000)
+END = TOK.special_tokens["<|assistant_end|>"]
+
+
+def trained_by_merges() -> bytepair.Tokenizer:
+    """The same by the other rule, with an id that stands for nothing and other special tokens."""
+    special = {"<end>": TOK.vocab_size + 3, "<bos>": TOK.vocab_size + 2}
+    return bytepair.Tokenizer.from_merges(
+        TOK.mergeable_ranks(), TOK.merges(), pattern="gpt4", special_tokens=special
+    )
+
+
+TOKENIZERS = {"<|assistant_end|>": TOK, "<end>": trained_by_merges()}
+
+
+def of_llguidance(tok: bytepair.Tokenizer, stop: str, schema: Any) -> Step:
+    llguidance = pytest.importorskip("llguidance")
+    bitmasks = pytest.importorskip("llguidance.numpy")
+    options = {"x-guidance": {"whitespace_flexible": False}}
+    grammar = llguidance.LLMatcher.grammar_from_json_schema(schema | options)
+    matcher = llguidance.LLMatcher(tok.to_llguidance(stop=stop), grammar)
+    assert not matcher.get_error()
+    bits = bitmasks.allocate_token_bitmask(1, tok.vocab_size)
+
+    def allowed() -> NDArray[np.bool_]:
+        bitmasks.fill_next_token_bitmask(matcher, bits, 0)
+        return unpacked(bits, tok.vocab_size)
+
+    return allowed, matcher.consume_token
+
+
+def of_xgrammar(tok: bytepair.Tokenizer, stop: str, schema: Any) -> Step:
+    xgrammar = pytest.importorskip("xgrammar")
+    compiler = xgrammar.GrammarCompiler(tok.to_xgrammar(stop=stop))
+    compiled = compiler.compile_json_schema(json.dumps(schema), any_whitespace=False)
+    matcher = xgrammar.GrammarMatcher(compiled)
+    bits = xgrammar.allocate_token_bitmask(1, tok.vocab_size)
+
+    def allowed() -> NDArray[np.bool_]:
+        matcher.fill_next_token_bitmask(bits)
+        return unpacked(bits.numpy(), tok.vocab_size)
+
+    return allowed, matcher.accept_token
+
+
+def of_outlines(tok: bytepair.Tokenizer, stop: str, schema: Any) -> Step:
+    core = pytest.importorskip("outlines_core")
+    theirs = importlib.import_module("outlines_core.json_schema")
+    regex = theirs.build_regex_from_schema(json.dumps(schema))
+    guide = core.Guide(core.Index(regex, tok.to_outlines(stop=stop)))
+
+    def allowed() -> NDArray[np.bool_]:
+        mask = np.zeros(tok.vocab_size, bool)
+        mask[guide.get_tokens()] = True
+        return mask
+
+    return allowed, guide.advance
+
+
+def unpacked(bits: NDArray[np.int32], count: int) -> NDArray[np.bool_]:
+    flat = np.unpackbits(bits.view(np.uint8).ravel(), bitorder="little")
+    return flat[:count].astype(bool)
+
+
+LIBRARIES = {"llguidance": of_llguidance, "xgrammar": of_xgrammar, "outlines_core": of_outlines}
+
+
+def generated(tok: bytepair.Tokenizer, step: Step, end: int, seed: int) -> Iterator[int]:
+    """Ids of a model of random logits, up to the one that ends the text."""
+    pick = np.random.default_rng(seed)
+    allowed, take = step
+    for _ in range(1000):
+        mask = allowed()
+        assert mask.any()
+        others = set(tok.special_token_ids) - {end}
+        assert not mask[list(others)].any()
+        assert not mask[[i for i, token in enumerate(tok.tokens) if not token]].any()
+        id = int(np.where(mask, pick.standard_normal(tok.vocab_size), -np.inf).argmax())
+        if id == end:
+            return
+        take(id)
+        yield id
+    raise AssertionError("the text does not end")
+
+
+@pytest.mark.parametrize("stop", list(TOKENIZERS))
+@pytest.mark.parametrize("library", list(LIBRARIES))
+def test_what_a_random_model_generates_fits_the_schema(library: str, stop: str) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    tok = TOKENIZERS[stop]
+    end = tok.special_tokens[stop]
+    texts = set()
+    for seed in range(20):
+        step = LIBRARIES[library](tok, stop, SCHEMA)
+        text = tok.decode(list(generated(tok, step, end, seed)), errors="strict")
+        # XGrammar lets control characters into strings of a bounded length.
+        value = json.loads(text, strict=library != "xgrammar")
+        jsonschema.validate(value, SCHEMA)
+        texts.add(text)
+    assert len(texts) == 20
+
+
+def test_a_stop_is_a_special_token() -> None:
+    named = TOK.with_roles(eos="<|assistant_end|>")
+    assert stop_ids(named, None) == stop_ids(TOK, END) == stop_ids(TOK, ["<|assistant_end|>", END])
+    assert stop_ids(TOK, ["<|assistant_end|>", "<|bos|>"]) == [END, TOK.special_tokens["<|bos|>"]]
+    for wrong in ("hello", 7, ["<|bos|>", "</s>"]):
+        with pytest.raises(SpecialTokenError, match="is no special token"):
+            stop_ids(TOK, wrong)
+    with pytest.raises(SpecialTokenError, match="none would ever end"):
+        stop_ids(TOK, [])
+    with pytest.raises(SpecialTokenError, match="no special token has the role eos"):
+        stop_ids(bytepair.train(["hi"], 257, special_tokens=[]), None)
+
+
+@pytest.mark.parametrize("library", list(LIBRARIES))
+def test_a_library_that_is_missing_is_named(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, library, None)
+    extra = library.removesuffix("_core")
+    with pytest.raises(ImportError, match=rf"bytepair\[{extra}\]"):
+        getattr(TOK, f"to_{extra}")(stop=END)
+
+
+def test_llguidance_encodes_as_we_do() -> None:
+    """What a grammar forces is encoded by the tokenizer, in its canonical way."""
+    llguidance = pytest.importorskip("llguidance")
+    theirs = TOK.to_llguidance(stop=["<|assistant_end|>", "<|user_end|>"])
+    assert theirs.is_canonical
+    assert theirs.eos_tokens == [END, TOK.special_tokens["<|user_end|>"]]
+    assert theirs.vocab_size == TOK.vocab_size
+    for text in ("hello world", "<|assistant_end|>", "é 123\n", '{"name": "中文"}', ""):
+        assert theirs.tokenize_str(text) == TOK.encode(text)
+        assert theirs.decode_bytes(TOK.encode(text)) == text.encode()
+    assert TOK.to_llguidance(stop=END, vocab_size=2048).vocab_size == 2048
+    with pytest.raises(ValueError, match="the tokenizer has 2000 ids"):
+        TOK.to_llguidance(stop=END, vocab_size=1999)
+    grammar = llguidance.LLMatcher.grammar_from_regex("the same words each time[0-9]")
+    matcher = llguidance.LLMatcher(TOK.to_llguidance(stop=END), grammar)
+    forced = matcher.compute_ff_tokens()
+    assert forced
+    assert forced == TOK.encode("the same words each time")[: len(forced)]
+
+
+def test_xgrammar_knows_what_is_special() -> None:
+    xgrammar = pytest.importorskip("xgrammar")
+    info = TOK.to_xgrammar(stop=END, vocab_size=2048)
+    others = sorted(set(TOK.special_token_ids) - {END})
+    assert (info.vocab_size, info.stop_token_ids) == (2048, [END])
+    assert set(others) <= set(info.special_token_ids)
+    assert info.decoded_vocab[:1990] == TOK.tokens[:1990]
+    matcher = xgrammar.GrammarMatcher(xgrammar.GrammarCompiler(info).compile_regex("[<a-z_|>]+"))
+    assert not any(matcher.fork().accept_token(i) for i in [*others, END])
+    for id in TOK.encode("<|bos|>"):
+        assert matcher.accept_token(id)
+    assert matcher.accept_token(END)
+    assert matcher.is_terminated()
+
+
+def test_outlines_has_the_ordinary_tokens() -> None:
+    core = pytest.importorskip("outlines_core")
+    vocabulary = TOK.to_outlines(stop="<|assistant_end|>")
+    assert vocabulary.get_eos_token_id() == END
+    assert len(vocabulary) in (len(TOK.mergeable_ranks()), len(TOK.mergeable_ranks()) + 1)
+    guide = core.Guide(core.Index("[0-9]", vocabulary))
+    assert sorted(guide.get_tokens()) == [TOK.token_id(b"%d" % digit) for digit in range(10)]
+    assert guide.advance(TOK.token_id(b"7")) == [END]
+    with pytest.raises(ValueError, match="with one token, not with 2"):
+        TOK.to_outlines(stop=[END, TOK.bos_id])  # type: ignore[arg-type]
