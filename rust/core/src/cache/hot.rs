@@ -13,6 +13,10 @@ use crate::machine::prefetch::prefetch;
 /// The table has at most 2 to the power of this many entries: 2 MiB.
 const BITS: u32 = 16;
 
+/// From this many bits on, the table has the largest size, a huge page: half of it costs hundreds of
+/// page faults.
+const HUGE_BITS: u32 = 14;
+
 /// The table has at least 2 to the power of this many entries.
 const LEAST_BITS: u32 = 1;
 
@@ -30,11 +34,11 @@ pub(crate) struct HotTable {
 }
 
 impl HotTable {
-    /// Grow to 2 to the power of `bits` entries, at most the largest size, which empties the table.
-    /// If there is not enough memory, the table stays as it is.
+    /// Grow to about 2 to the power of `bits` entries, at most the largest size. If there is not
+    /// enough memory, the table stays as it is.
     #[inline]
     pub(crate) fn grow(&mut self, bits: u32) {
-        let bits = bits.min(BITS);
+        let bits = if bits < HUGE_BITS { bits } else { BITS };
         if self.words.len() < words(bits) {
             self.grow_to(bits);
         }
@@ -45,8 +49,14 @@ impl HotTable {
         let larger = AlignedBuffer::zeros(words(bits)).map(|words| (words, bits));
         let least =
             || (AlignedBuffer::zeros(words(LEAST_BITS)).expect("memory for 3 entries"), LEAST_BITS);
-        if let Some((words, bits)) = larger.ok().or_else(|| self.words.is_empty().then(least)) {
-            *self = Self { words, shift: u64::BITS - bits };
+        if let Some((mut words, bits)) = larger.ok().or_else(|| self.words.is_empty().then(least)) {
+            // A page that is read before it is written costs two page faults.
+            words.fill(0);
+            let old = std::mem::replace(self, Self { words, shift: u64::BITS - bits });
+            let stored = &old.words[..old.words.len().saturating_sub(entry::WORDS)];
+            for entry in stored.as_chunks().0.iter().filter(|entry| entry[1] != 0) {
+                self.put_if(true, entry::key(entry), entry);
+            }
         }
     }
 
@@ -115,6 +125,12 @@ mod tests {
                 prop_assert_eq!(hot.get(key), &known[pretoken]);
                 hot.put_if(false, key, &entry::of_ids(key, &[id, id]));
                 prop_assert_eq!(hot.get(key), &known[pretoken]);
+            }
+            let key = |pretoken: &[u8]| Key::new(pretoken, 0..pretoken.len());
+            known.retain(|pretoken, entry| hot.get(key(pretoken)) == entry);
+            hot.grow(bits + 2);
+            for (pretoken, entry) in known {
+                prop_assert_eq!(hot.get(key(pretoken)), &entry);
             }
         }
     }

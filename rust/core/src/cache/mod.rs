@@ -22,10 +22,11 @@ use crate::error::Result;
 use crate::hash::key::Key;
 use entry::Entry;
 
-/// A table starts with 2 to the power of this many lines, and has 4 times as many whenever half of
-/// it is filled.
+/// A table starts with 2 to the power of this many lines. Whenever half of it is filled, it has 16
+/// times as many, and 4 times from 2 MiB on: each table is fresh memory, whose page faults cost more
+/// than filling it, until it consists of huge pages.
 const FIRST_BITS: u32 = 7;
-const GROWTH_BITS: u32 = 2;
+const HUGE_BITS: u32 = 15;
 
 /// The fill level, in eighths of the entries and of the overflow, at which a table grows, or at
 /// full size evicts. By then, requests for the overflow may reach twice its size, so that most of a
@@ -141,7 +142,8 @@ impl<const BITS: u32, const OVERFLOW: usize> Cache<BITS, OVERFLOW> {
         let is_full_size = self.table.bits() == BITS;
         self.marks = is_full_size && self.table.is_filled(HALF);
         if self.table.is_filled(if is_full_size { FULL } else { HALF }) {
-            shared.renew(&self.table, self.table.bits() + GROWTH_BITS);
+            let bits = self.table.bits();
+            shared.renew(&self.table, bits + if bits < HUGE_BITS { 4 } else { 2 });
         }
         if shared.number.load(Relaxed) != self.table.number() {
             self.take_latest(shared);
