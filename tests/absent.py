@@ -1,0 +1,97 @@
+"""Stand-ins for packages that are not installed, so that a part of a large package can be imported.
+
+Inference engines import torch and much else before their tokenizers. Those are not called for a
+tokenizer: any name of a stand-in is an empty class.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import sys
+import types
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+class _Anything(type):
+    """The type of names in a stand-in: a class that can be called, subscribed and looked into."""
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _made(name)
+
+    def __getitem__(cls, key: Any) -> Any:
+        return cls
+
+    def __or__(cls, other: Any) -> Any:
+        return cls
+
+    __ror__ = __or__
+
+    def __iter__(cls) -> Iterator[Any]:
+        return iter(())
+
+
+def _made(name: str) -> Any:
+    def new(cls: Any, *args: Any, **options: Any) -> Any:
+        if len(args) == 1 and not options and isinstance(args[0], types.FunctionType | type):
+            return args[0]  # a decorator
+        return object.__new__(cls)
+
+    space = {
+        "__new__": new,
+        "__init__": lambda self, *args, **options: None,
+        "__init_subclass__": classmethod(lambda cls, **options: None),
+        "__call__": lambda self, *args, **options: args[0] if args else None,
+        "__getattr__": lambda self, name: _made(name),
+    }
+    return _Anything(name, (), space)
+
+
+class _Module(types.ModuleType):
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        made = _made(name)
+        setattr(self, name, made)
+        return made
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = set(names)
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:
+        if not any(fullname == name or fullname.startswith(f"{name}.") for name in self.names):
+            return None
+        return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
+
+    def create_module(self, spec: Any) -> Any:
+        return _Module(spec.name)
+
+    def exec_module(self, module: Any) -> None:
+        module.__path__ = []
+        module.__version__ = "99.0.0"
+
+
+@contextmanager
+def stood_in_for(package: Path, names: Sequence[str]) -> Iterator[None]:
+    """Import parts of a package, whose own `__init__` is not run, with stand-ins for some names."""
+    before = dict(sys.modules)
+    finder = _Finder(names)
+    sys.meta_path.insert(0, finder)
+    made = types.ModuleType(package.name)
+    made.__path__ = [str(package)]
+    made.__spec__ = importlib.machinery.ModuleSpec(package.name, None, is_package=True)
+    sys.modules[package.name] = made
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+        for name in set(sys.modules) - set(before):
+            if name.partition(".")[0] in {package.name, *(n.partition(".")[0] for n in names)}:
+                del sys.modules[name]
