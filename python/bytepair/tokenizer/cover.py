@@ -16,7 +16,6 @@ prompt ends. They are found in three steps.
 
 from __future__ import annotations
 
-import codecs
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -153,17 +152,16 @@ def _witnessed(
     """The candidates that the encoding of some text begins with."""
     whole: list[tuple[tuple[int, ...], str]] = []
     for ids, more in candidates:
-        decoder = codecs.getincrementaldecoder("utf-8")()
-        try:
-            text = rest + decoder.decode(more)
-        except UnicodeDecodeError:
+        text, begun = _decoded(more)
+        if text is None:
             continue  # no text has these bytes
-        begun = decoder.getstate()[0]
         if not begun:
-            whole.append((ids, text))
-        elif _any_begins(tokenizer, ids, (text + end for end in _ends(begun))):
+            whole.append((ids, rest + text))
+        elif _any_begins(tokenizer, ids, (rest + text + end for end in _ends(begun))):
             yield ids
     for more in _CONTINUATIONS:
+        if not whole:
+            break
         encoded = tokenizer.encode_batch([text + more for _, text in whole])
         left = []
         for (ids, text), result in zip(whole, encoded, strict=True):
@@ -172,6 +170,16 @@ def _witnessed(
             else:
                 left.append((ids, text))
         whole = left
+
+
+def _decoded(data: bytes) -> tuple[str | None, bytes]:
+    """The text of some bytes, None if no text has them; and those that begin its next character."""
+    try:
+        return data.decode(), b""
+    except UnicodeDecodeError as error:
+        if error.reason != "unexpected end of data":
+            return None, b""
+        return data[: error.start].decode(), data[error.start :]
 
 
 def _any_begins(tokenizer: _core.Tokenizer, ids: tuple[int, ...], texts: Iterator[str]) -> bool:

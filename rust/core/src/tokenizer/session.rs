@@ -1,7 +1,7 @@
 //! Encodes a text that grows, such as a prompt, at the cost of what is new.
 //!
 //! Only the end of a text is encoded again when the text grows: what follows the last position
-//! that no continuation changes ([`certain`](crate::encode::certain)). The ids before it are final.
+//! that no continuation changes (`encode::certain`). The ids before it are final.
 //! They move into blocks that forks of the session share; the few others are copied when a fork
 //! grows.
 
