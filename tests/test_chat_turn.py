@@ -230,6 +230,21 @@ def test_a_template_that_is_not_prefix_stable_is_refused() -> None:
     assert plain == TOK.render_turn(prompt, [user("y")], template=JINJA)[0]
 
 
+def test_a_prompt_may_be_without_special_tokens() -> None:
+    pytest.importorskip("jinja2")
+    source = (
+        "{% for m in messages %}{{ m.role }}: {{ m.content }}"
+        "{{ '<|im_end|>' if m.role == 'assistant' else '\n' }}{% endfor %}"
+        "{% if add_generation_prompt %}assistant:{{ ' ' }}{% endif %}"
+    )
+    template = chat.JinjaTemplate(source)
+    ids, _ = TOK.render_turn([], [user("x")], template=template)
+    for sampled in ([72], [72, SPECIAL["<|im_end|>"]]):
+        ids, _ = TOK.render_turn([*ids, *sampled], [user("y")], template=template)
+    said = "user: x\nassistant: H<|im_end|>user: y\nassistant: H<|im_end|>user: y\nassistant: "
+    assert TOK.decode(ids) == said
+
+
 #: A role with the number of the message, where it is the user's.
 WHERE = "m.role + (loop.index | string if m.role == 'user' else '') + "
 

@@ -31,11 +31,14 @@ class Disguise:
         self.free: Iterator[str] = (chr(code) for code in _PRIVATE if chr(code) not in used)
         self._on = dict(zip(characters, self.free, strict=False))
         self._off = {ord(mask): c for c, mask in self._on.items()}
+        first = {START, STOP, *(name[0] for name in self._special if everywhere)}
+        self._first = {ord(c): self._on[c] for c in first}
+        self._tails = tuple({name[i:] for name in self._special for i in range(1, len(name))})
 
     def put_on(self, text: str) -> str:
         """Disguise a text."""
-        first = {START, STOP, *(name[0] for name in self._special if self._everywhere)}
-        places = {i for i, c in enumerate(text) if c in first}
+        start = len(text) - len(text.lstrip())
+        places = {start} if text.startswith(self._tails, start) else set()
         if not self._everywhere:
             body = text.rstrip()
             places |= {
@@ -44,11 +47,9 @@ class Disguise:
                 for i in range(len(body))
                 if body.startswith(name, i) or name.startswith(body[i:])
             }
-        start = len(text) - len(text.lstrip())
-        tails = (name[i:] for name in self._special for i in range(1, len(name)))
-        if any(text.startswith(tail, start) for tail in tails):
-            places.add(start)
-        return "".join(self._on[c] if i in places else c for i, c in enumerate(text))
+        if places:
+            text = "".join(self._on[c] if i in places else c for i, c in enumerate(text))
+        return text.translate(self._first)
 
     def take_off(self, text: str) -> str:
         """The text as it was, in a string that was rendered from it."""

@@ -28,6 +28,8 @@ class TemplateWriter:
         self.join = template.join
         self._special = tokenizer.special_tokens
         self._begin = self.frame(template.begin)
+        default, preamble = template.default_system, template.preamble
+        self._offers = default is not None or bool(preamble)
         self._json_results = template.tools is not None and template.tools.json_results
         self.roles = {name: _Role(self, name, role) for name, role in template.roles.items()}
         self.prompted = self.roles[template.prompted]
@@ -60,9 +62,11 @@ class TemplateWriter:
         """Append a conversation. The error names the message and the rule."""
         fields = conversation if isinstance(conversation, dict | Mapping) else {}
         messages = self._merged(messages_of(conversation))
+        if self._offers or fields.keys() & {"tools", "builtin_tools"}:
+            messages = calls.offered(self.template, messages, fields)
         out.items += self._begin[0]
         out.trained += self._begin[1]
-        self.append(calls.offered(self.template, messages, fields), fields, out)
+        self.append(messages, fields, out)
         out.ends.append(len(out.items))
 
     def append(
@@ -70,16 +74,16 @@ class TemplateWriter:
     ) -> None:
         """Append messages, of which the first is at a place in the order of the turns."""
         before: _Role | None = None
-        for number, (index, message) in enumerate(messages):
-            role = self._role(index, place + number, message)
+        strip = self.template.strip
+        for at, (index, message) in enumerate(messages, place):
+            role = self._role(index, at, message)
             content: Any = message.get("content")
             if len(message) > 2 or self._json_results:
                 content = calls.body(self.template, index, message, fields)
-            if role.each is not None and role is before:
-                role.reopen(out)
-                role.write_more(index, content, out, self.template.strip)
+            if role.each is None:
+                role.write(index, content, out, strip)
             else:
-                role.write(index, content, out, self.template.strip)
+                role.write_each(index, content, out, strip, goes_on=role is before)
             before = role
 
     def prompt(self, conversation: Conversation, out: Segments) -> None:
@@ -130,6 +134,8 @@ class _Role:
         self.name = name
         self.open, self.close = writer.frames(role)
         self.trained = role.trained
+        self._end = _ended(self.close)
+        self._mask_of_text = self.open[1] + bytes([role.trained]) + self._end[1]
         self.each = writer.frames(role.each) if role.each else None
         self._writer = writer
         self.parts = {
@@ -138,31 +144,35 @@ class _Role:
 
     def write(self, index: int, content: object, out: Segments, strip: bool) -> None:
         out.items += self.open[0]
+        if isinstance(content, str):
+            out.items.append(content.strip() if strip else content)
+            out.trained += self._mask_of_text
+            out.items += self._end[0]
+            return
         out.trained += self.open[1]
-        self.write_more(index, content, out, strip)
-
-    def write_more(self, index: int, content: object, out: Segments, strip: bool) -> None:
-        """Write a message whose turn is open, and end the turn."""
-        if self.each is None:
-            self.write_content(index, content, out, strip)
-        else:
-            (before, before_mask), (after, after_mask) = self.each
-            out.items += before
-            out.trained += before_mask
-            self.write_content(index, content, out, strip)
-            out.items += after
-            out.trained += after_mask
+        self.write_content(index, content, out, strip)
         instead = content.close if isinstance(content, Body) else None
-        items, trained = self.close if instead is None else self._writer.frame(instead)
+        items, trained = self._end if instead is None else _ended(self._writer.frame(instead))
         out.items += items
-        out.items.append(None)
         out.trained += trained
-        out.trained.append(0)
 
-    def reopen(self, out: Segments) -> None:
-        """Take back the end of the last turn."""
-        ended = len(self.close[0]) + 1
-        del out.items[-ended:], out.trained[-ended:]
+    def write_each(
+        self, index: int, content: object, out: Segments, strip: bool, *, goes_on: bool
+    ) -> None:
+        """Write a message that shares its turn with the one before, if that was of the role."""
+        assert self.each
+        if goes_on:
+            ended = len(self._end[0])
+            del out.items[-ended:], out.trained[-ended:]
+        else:
+            out.items += self.open[0]
+            out.trained += self.open[1]
+        (before, before_mask), (after, after_mask) = self.each
+        out.items += before
+        out.trained += before_mask
+        self.write_content(index, content, out, strip)
+        out.items += [*after, *self._end[0]]
+        out.trained += after_mask + self._end[1]
 
     def write_content(self, index: int, content: object, out: Segments, strip: bool) -> None:
         """Write what stands between what opens and what closes a message."""
@@ -201,6 +211,11 @@ class _Role:
                 f"{place} has the type {kind!r}; it must be one of {', '.join(self.parts)}"
             )
         return self.parts[kind]
+
+
+def _ended(close: _Frame) -> _Frame:
+    """What closes a message, with the end of the message behind it."""
+    return [*close[0], None], close[1] + b"\0"
 
 
 def role_of(index: int, message: Any) -> str:

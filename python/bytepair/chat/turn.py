@@ -197,7 +197,7 @@ def _after_jinja(
     rest = [id for text in behind for id in writer.tokenizer.encode(str(text))]
     if rest and ids[-len(rest) - 1 :] == [stop, *rest]:
         return following
-    start = next((at for at in range(len(ids) - 1, -1, -1) if ids[at] == opening), -1)
+    start = next((at for at in range(len(ids) - 1, -1, -1) if ids[at] == opening), len(ids))
     if stops & set(ids[start + 1 :]):
         raise ConversationError(
             "the ids go on after the stop token; pass what was sampled up to that token"
@@ -241,9 +241,10 @@ def _suffix(
     all_of_it = {**fields, "messages": [*history, *messages]}
     rendering = writer.rendering(all_of_it, prompt=prompt)
     count = len(history)
-    before, past, whole = (
+    asked, before, past, whole = (
         string.translate(NO_MARKS)
         for string in (
+            rendering.run(rendering.messages[: count - 1]),
             rendering.run(rendering.messages[: count - 1], prompt=True),
             rendering.run(rendering.messages[:count]),
             rendering.string,
@@ -254,7 +255,8 @@ def _suffix(
     what = "the template renders the turn in another way when messages follow"
     way_out = "take a template that renders it the same, or render the whole conversation anew"
     prefixes.check_prefix(past, whole, what, rendering, way_out)
-    opened = [item for item in writer.items(before, rendering) if isinstance(item, int)]
+    opening = writer.items(before.removeprefix(asked), rendering)
+    opened = [item for item in opening if isinstance(item, int)]
     end = writer.items(past[len(before) :], rendering)
     last = next((at for at in range(len(end) - 1, -1, -1) if isinstance(end[at], int)), None)
     if last is None or any(str(text).strip() for text in end[last + 1 :]):
