@@ -75,17 +75,10 @@ def test_examples_in_the_docstrings_of_rust() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_code_blocks_in_pages(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All Python blocks of a page run one after another, as a reader would run them.
-
-    A page that is about other libraries says in a comment which it needs, and is skipped without.
-    """
+    """All Python blocks of a page run one after another, as a reader would run them."""
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
-    text = page.read_text(encoding="utf-8")
-    for needed in re.findall(r"^<!-- needs: (.+) -->$", text, re.M):
-        for module in needed.split():
-            pytest.importorskip(module)
-    blocks = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
+    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
     for block in blocks:
         if ">>>" in block:
             parser = doctest.DocTestParser().get_doctest(block, names, page.name, None, 0)
