@@ -192,6 +192,17 @@ def test_a_thought_that_is_left_out_of_the_content_is_found() -> None:
     plain.render_conversation(talk, template=chat.JinjaTemplate(twin()))
 
 
+def test_of_parts_only_the_text_must_be_written() -> None:
+    picture = {"type": "image", "url": "cat.png"}
+    source = twin().replace("m.content", "(m.content if m.content is string else SAID)")
+    talk = [{"role": "user", "content": [picture, {"type": "text", "text": "hi"}]}, TALK[1]]
+    template = chat.JinjaTemplate(source.replace("SAID", "m.content[1].text"))
+    expected = TOK.render_conversation(TALK, template=chat.JinjaTemplate(twin()))
+    assert TOK.render_conversation(talk, template=template) == expected
+    with pytest.raises(ConversationError, match="leaves out the content of message 0;"):
+        TOK.render_conversation(talk, template=chat.JinjaTemplate(source.replace("SAID", "'x'")))
+
+
 def test_the_end_of_a_turn_must_be_learned() -> None:
     outside = twin(blocks=True).replace(
         "{{- '<|im_end|>\\n' }}{%- endgeneration %}", "{%- endgeneration %}{{- '<|im_end|>\\n' }}"

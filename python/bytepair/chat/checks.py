@@ -79,11 +79,23 @@ def _marked(message: Any, place: str, mark: _Mark) -> Any:
     reasoning = next((name for name in REASONING if message.get(name) is not None), None)
     for name in filter(None, ("content", reasoning)):
         if name in made:
-            made[name] = _texts(made[name], f"the {name} of {place}", mark)
+            made[name] = _said(made[name], f"the {name} of {place}", mark)
     calls = made.get("tool_calls")
     if isinstance(calls, list):
         made["tool_calls"] = [_marked_call(call, f"a tool call of {place}", mark) for call in calls]
     return made
+
+
+def _said(content: Any, place: str, mark: _Mark) -> Any:
+    """A content with marks in its text; of parts, only those that are text have some."""
+    if not isinstance(content, list):
+        return _texts(content, place, mark)
+    return [
+        {**part, "text": _texts(part["text"], place, mark)}
+        if isinstance(part, Mapping) and "text" in part
+        else part
+        for part in content
+    ]
 
 
 def _marked_call(call: Any, place: str, mark: _Mark) -> Any:
@@ -96,7 +108,7 @@ def _marked_call(call: Any, place: str, mark: _Mark) -> Any:
 
 
 def _texts(value: Any, place: str, mark: _Mark) -> Any:
-    """The value with marks in its texts, but not in the types of parts."""
+    """The value with marks in its texts, but not in those that are types."""
     if isinstance(value, str):
         return mark(value, place)
     if isinstance(value, Mapping):
