@@ -17,7 +17,7 @@ from bytepair import _core, errors
 from bytepair._core import PATTERNS, UNICODE_VERSION
 from bytepair._internal.lazy import lazy as _lazy
 from bytepair.errors import BytepairError
-from bytepair.tokenizer import Pruned, Tokenizer, load, pretokenize
+from bytepair.tokenizer import Pruned, Tokenizer, TokenParts, load, pretokenize
 from bytepair.training import (
     NANOCHAT_SPECIAL_TOKENS,
     Counts,
@@ -79,6 +79,7 @@ __all__ = [
     "ExhaustedWarning",
     "Pruned",
     "SkippedWarning",
+    "TokenParts",
     "Tokenizer",
     "TrainOptions",
     "Verdict",

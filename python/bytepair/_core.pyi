@@ -244,6 +244,8 @@ class Tokenizer:
         special: _Special | None = None,
         prepend: str | int | None = None,
         append: str | int | None = None,
+        dropout: float | None = None,
+        seed: int | None = None,
         threads: int | None = None,
     ) -> tuple[NDArray[np.uint16 | np.uint32], NDArray[np.int64]]: ...
     def count_tokens(

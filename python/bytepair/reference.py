@@ -196,6 +196,49 @@ def encode_merges(
     return [ids[part] for part in parts]
 
 
+def encode_dropout(
+    pretoken: bytes,
+    rank: Callable[[bytes, bytes], int | None],
+    dropped: Callable[[], bool],
+) -> list[bytes]:
+    """Encode one pretoken with BPE-dropout (Provilkov et al., arXiv 1910.13267).
+
+    Before each merge, every pair that could merge is dropped if `dropped` says so, and the first of
+    the others merges: the lowest rank, the leftmost of equals. Pairs behind it need not be asked
+    about. If all are dropped, the rest stays as it is. `rank` is that of `steps`.
+
+    >>> answers = iter([True, False, False])  # b'lo' is dropped at first, and b'ow' merges
+    >>> ranks = {b"lo": 1, b"ow": 2, b"low": 3}
+    >>> encode_dropout(b"low", lambda a, b: ranks.get(a + b), lambda: next(answers))
+    [b'low']
+    """
+    parts = [pretoken[i : i + 1] for i in range(len(pretoken))]
+    while True:
+        ranks = [rank(left, right) for left, right in itertools.pairwise(parts)]
+        found = sorted((n, i) for i, n in enumerate(ranks) if n is not None)
+        place = next((i for _, i in found if not dropped()), None)
+        if place is None:
+            return parts
+        parts[place : place + 2] = [parts[place] + parts[place + 1]]
+
+
+def random_numbers(seed: int) -> Iterator[int]:
+    """The numbers of splitmix64, of 64 bits each.
+
+    With `dropout`, text `i` of a batch has the numbers that are seeded by number `i` of these. The
+    first 53 bits of a number, as a fraction, say whether a merge is dropped.
+
+    >>> list(itertools.islice(random_numbers(1234567), 2))
+    [6457827717110365317, 3203168211198807973]
+    """
+    bits = (1 << 64) - 1
+    while True:
+        seed = (seed + 0x9E3779B97F4A7C15) & bits
+        mixed = (seed ^ seed >> 30) * 0xBF58476D1CE4E5B9 & bits
+        mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB & bits
+        yield mixed ^ mixed >> 31
+
+
 def decode(ids: Iterable[int], tokens: Sequence[bytes] | Mapping[int, bytes]) -> bytes:
     """The bytes of the ids, end to end; they need not be UTF-8."""
     return b"".join(tokens[i] for i in ids)

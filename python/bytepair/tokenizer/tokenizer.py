@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import tokenizers
     from numpy.typing import NDArray
 
+    from bytepair.tokenizer.origins import TokenParts
     from bytepair.tokenizer.pruning import Keep
 
 
@@ -534,6 +535,38 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
 
         model, ids = pruned(self, keep, vocab_size, drop)
         return Pruned(type(self)(model), ids)
+
+    def parts_in(self, old: _core.Tokenizer) -> TokenParts:
+        """The ids of an old tokenizer of which each token of this one consists.
+
+        They are what the bytes of the token, as one pretoken, are under the old tokenizer: the
+        token itself, where that has it. A special token is the one of the same name, or else its
+        name. An id without a token has no parts.
+
+        Args:
+            old: the tokenizer of the embeddings that there are: this one before `bytepair.extend`
+                or `with_special_tokens`, or any other.
+
+        Returns:
+            The parts in two int64 arrays: new id `i` has `ids[offsets[i]:offsets[i + 1]]`.
+            `torch.nn.functional.embedding_bag(ids, weight, offsets, include_last_offset=True)`
+            gives the mean of the old rows for each new id.
+
+        Raises:
+            SplitError: if the old tokenizer has no token for a byte.
+
+        Example:
+            >>> import bytepair
+            >>> old = bytepair.train(["hello hello"], 267, special_tokens=["<|bos|>"])
+            >>> new = bytepair.extend(old, ["hello hello"], 3)
+            >>> parts = new.parts_in(old)
+            >>> a, b = parts.offsets[new.token_id("hello"):][:2]
+            >>> [old.token_bytes(id) for id in parts.ids[a:b]]
+            [b'hello']
+        """
+        from bytepair.tokenizer.origins import parts_in
+
+        return parts_in(self, old)
 
     def _with_roles_of(self, other: _core.Tokenizer) -> Self:
         """The same with the roles and the chat template of another."""

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use bytepair::batch::dropout::Dropout;
+use bytepair::tokenizer::offsets::Keep;
 use bytepair::{Error, Special, Text, parallel};
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -84,6 +86,38 @@ pub(crate) fn threads_for(requested: Option<usize>, texts: &[Text<'_>]) -> PyRes
         None if parallel::worth(usize::MAX, weight) == 1 => Ok(1),
         requested => threads(requested),
     }
+}
+
+/// Which end of a text is kept: `"start"` or `"end"`.
+pub(crate) fn keep(word: &str) -> PyResult<Keep> {
+    match word {
+        "start" => Ok(Keep::Start),
+        "end" => Ok(Keep::End),
+        other => Err(PyValueError::new_err(format!(
+            "keep is {other:?}; it must be \"start\" or \"end\""
+        ))),
+    }
+}
+
+/// The options `dropout` and `seed`, which stand together.
+pub(crate) fn dropout(dropout: Option<f64>, seed: Option<u64>) -> PyResult<Option<Dropout>> {
+    let (probability, seed) = match (dropout, seed) {
+        (None, None) => return Ok(None),
+        (Some(probability), Some(seed)) => (probability, seed),
+        (Some(_), None) => {
+            let way_out = "pass seed=, a number, and another one in each epoch";
+            return Err(PyTypeError::new_err(format!("dropout needs a seed; {way_out}")));
+        }
+        (None, Some(_)) => {
+            return Err(PyTypeError::new_err("seed would be ignored; pass dropout= with it"));
+        }
+    };
+    if !(0.0..=1.0).contains(&probability) {
+        return Err(PyValueError::new_err(format!(
+            "dropout is {probability}; it must be a probability between 0 and 1"
+        )));
+    }
+    Ok(Some(Dropout { probability, seed }))
 }
 
 /// The options `special`, `prepend` and `append`.

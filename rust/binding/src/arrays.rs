@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use bytepair::batch::arrays::Arrays;
+use bytepair::batch::dropout::Dropout;
 use bytepair::encode::Id;
 use bytepair::{EncodeOptions, Text, Tokenizer, memory, parallel};
 use numpy::{Element, IntoPyArray, PyArray1};
@@ -30,16 +31,22 @@ macro_rules! with_width {
 
 pub(crate) use with_width;
 
-/// Encode texts into one array.
+/// Encode texts into one array; with `dropout`, drop merges at random.
 pub(crate) fn encode<'py>(
     py: Python<'py>,
     tokenizer: &Tokenizer,
     texts: &[Text<'_>],
     options: &EncodeOptions,
+    dropout: Option<Dropout>,
     threads: usize,
 ) -> PyResult<NumpyArrays<'py>> {
     with_width!(tokenizer, Id => {
-        into_numpy(py, py.detach(|| tokenizer.encode_arrays::<Id>(texts, options, threads)))
+        into_numpy(py, py.detach(|| match dropout {
+            None => tokenizer.encode_arrays::<Id>(texts, options, threads),
+            Some(dropout) => {
+                tokenizer.encode_with_dropout::<Id>(texts, options, dropout, threads)
+            }
+        }))
     })
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn encode_utf8<'py>(
     let texts = offsets.windows(2).map(|pair| data.get(pair[0]..pair[1]).map(Text::Bytes));
     let texts = texts.collect::<Option<Vec<_>>>().ok_or_else(outside)?;
     let threads = arguments::threads_for(threads, &texts)?;
-    arrays::encode(py, tokenizer, &texts, &options, threads)
+    arrays::encode(py, tokenizer, &texts, &options, None, threads)
 }
 
 /// Encode the documents of a text file.

@@ -32,6 +32,7 @@ mod shards;
 mod text;
 mod tokenizer;
 mod training;
+mod vocabulary;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

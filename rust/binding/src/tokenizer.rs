@@ -6,10 +6,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytepair::formats::native::Tables;
-use bytepair::tokenizer::offsets::Keep;
 use bytepair::{EncodeOptions, MergeRule, Text, memory, parallel};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
-use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
@@ -19,7 +18,7 @@ use crate::ints::Ints;
 use crate::model::PyModel;
 use crate::options::{Options, Prepared};
 use crate::text::{decoded, string, text as text_of};
-use crate::{arguments, arrays, errors};
+use crate::{arguments, arrays, errors, vocabulary};
 
 /// Ids, and the span of each in bytes and in characters.
 type Offsets<'py> = (Bound<'py, PyList>, Bound<'py, PyArray2<i64>>, Bound<'py, PyArray2<i64>>);
@@ -28,8 +27,7 @@ type Offsets<'py> = (Bound<'py, PyList>, Bound<'py, PyArray2<i64>>, Bound<'py, P
 /// encoding.
 pub(crate) const SHORT: usize = 1 << 12;
 
-/// Bytes of memory for a merge or a token in Python, and for a pretoken.
-const MERGE: usize = 300;
+/// Bytes of memory for a pretoken in Python.
 const PRETOKEN: usize = 64;
 
 /// An immutable tokenizer, which threads may share.
@@ -202,7 +200,7 @@ impl PyTokenizer {
         let options = self.options(special, prepend, append)?;
         let texts = [text_of(arguments::string(text)?)?];
         let threads = arguments::threads_for(threads, &texts)?;
-        Ok(arrays::encode(py, &self.core, &texts, &options, threads)?.0)
+        Ok(arrays::encode(py, &self.core, &texts, &options, None, threads)?.0)
     }
 
     /// Encode many texts into one array of ids, without a Python object for each.
@@ -212,6 +210,11 @@ impl PyTokenizer {
     ///     special: as in `encode`.
     ///     prepend: as in `encode`, for each text.
     ///     append: as in `encode`, for each text.
+    ///     dropout: for training texts, the probability with which each merge is skipped
+    ///         (BPE-dropout), so that the same text has other tokens each time. With 0 the ids are
+    ///         those without. Pretokens are merged one by one then, without a cache.
+    ///     seed: with `dropout`, a number from 0 to 2^64 - 1. The ids of a text depend on it and
+    ///         on the index of the text, and not on the number of threads.
     ///     threads: the number of threads at most; None means `BYTEPAIR_NUM_THREADS`, else all.
     ///
     /// Returns:
@@ -222,6 +225,8 @@ impl PyTokenizer {
     /// Raises:
     ///     SpecialTokenError: as in `encode`.
     ///     SplitError: as in `encode`.
+    ///     ValueError: if `dropout` is no probability.
+    ///     TypeError: if `dropout` and `seed` are not given together.
     ///
     /// Example:
     ///     >>> import bytepair
@@ -229,7 +234,9 @@ impl PyTokenizer {
     ///     >>> ids, offsets = tok.encode_batch_to_numpy(["hello!", "", "ho"])
     ///     >>> ids.tolist(), offsets.tolist()
     ///     ([259, 33, 104, 111], [0, 2, 2, 4])
-    #[pyo3(signature = (texts, *, special=None, prepend=None, append=None, threads=None))]
+    #[pyo3(signature = (texts, *, special=None, prepend=None, append=None, dropout=None, seed=None,
+                        threads=None))]
+    #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn encode_batch_to_numpy<'py>(
         &self,
         py: Python<'py>,
@@ -237,13 +244,16 @@ impl PyTokenizer {
         special: Option<&Bound<'py, PyAny>>,
         prepend: Option<&Bound<'py, PyAny>>,
         append: Option<&Bound<'py, PyAny>>,
+        dropout: Option<f64>,
+        seed: Option<u64>,
         threads: Option<usize>,
     ) -> PyResult<arrays::NumpyArrays<'py>> {
+        let dropout = arguments::dropout(dropout, seed)?;
         let options = self.options(special, prepend, append)?;
         let strings = arguments::strings(texts)?;
         let texts = errors::collect(strings.iter().map(text_of))?;
         let threads = arguments::threads_for(threads, &texts)?;
-        arrays::encode(py, &self.core, &texts, &options, threads)
+        arrays::encode(py, &self.core, &texts, &options, dropout, threads)
     }
 
     /// Count the ids of a text: the length of `encode`, without the list.
@@ -393,14 +403,7 @@ impl PyTokenizer {
         max_tokens: usize,
         keep: &str,
     ) -> PyResult<Bound<'py, PyString>> {
-        let keep = match keep {
-            "start" => Keep::Start,
-            "end" => Keep::End,
-            other => {
-                let message = format!("keep is {other:?}; it must be \"start\" or \"end\"");
-                return Err(PyValueError::new_err(message));
-            }
-        };
+        let keep = arguments::keep(keep)?;
         let utf8 = arguments::utf8(arguments::string(text)?)?;
         let cut = py.detach(|| self.core.truncate_text(&utf8, max_tokens, keep));
         string(py, errors::checked(cut)?)
@@ -668,13 +671,7 @@ impl PyTokenizer {
     ///     >>> bytepair.train(["hello hello"], 267).merges()
     ///     [(b'e', b'l'), (b'h', b'el')]
     fn merges<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        errors::checked(memory::check(self.core.vocabulary().len() * MERGE))?;
-        errors::checked(py.detach(|| self.core.make_tables()))?;
-        let merges = self.core.merges();
-        let bytes = |id: u32| self.core.token_bytes(id).map(|token| PyBytes::new(py, token));
-        let pair = |&(left, right): &(u32, u32)| Ok((bytes(left)?, bytes(right)?));
-        let pairs = merges.iter().map(|merge| errors::checked(pair(merge)));
-        errors::list(py, errors::collect(pairs)?)
+        vocabulary::merges(py, &self.core)
     }
 
     /// The ordinary tokens with their ranks, as tiktoken has them; a new dict at each call.
@@ -685,12 +682,7 @@ impl PyTokenizer {
     ///     >>> len(tok.mergeable_ranks()), tok.mergeable_ranks()[b"hel"]
     ///     (258, 257)
     fn mergeable_ranks<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        errors::checked(memory::check(self.core.vocabulary().len() * MERGE))?;
-        let dict = PyDict::new(py);
-        for (token, id) in self.core.vocabulary().ordinary_tokens() {
-            dict.set_item(PyBytes::new(py, token), id)?;
-        }
-        Ok(dict)
+        vocabulary::ranks(py, &self.core)
     }
 
     /// How often training made each merge in its corpus; empty if unknown.

@@ -4,6 +4,8 @@ pub mod arrays;
 
 pub mod conversations;
 
+pub mod dropout;
+
 #[cfg(feature = "parquet")]
 pub mod parquet_rows;
 

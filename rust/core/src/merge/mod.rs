@@ -10,11 +10,13 @@
 //! 4. [`streaming`]: beyond 64 KiB, one window at a time, in bounded memory.
 //!
 //! [`whole`] chooses among the first three. [`pair_table`] holds the pairs that merge, and
-//! [`build`] builds it. Nothing here depends on text, caches or threads.
+//! [`build`] builds it. [`dropout`] merges for training texts and drops merges at random. Nothing here depends on text, caches or threads.
 
 pub(crate) mod buckets;
 
 pub(crate) mod build;
+
+pub(crate) mod dropout;
 
 pub(crate) mod interleave;
 

@@ -1,0 +1,153 @@
+//! Encodes texts for training with dropped merges, into one array of ids.
+//!
+//! The random numbers of a text depend on the seed and on its index alone, so the ids are the same
+//! for any number of threads. Nothing is cached: the ids of a pretoken differ from one place to the
+//! next.
+
+use std::ops::Range;
+
+use crate::batch::arrays::Arrays;
+use crate::encode::options::TextOrId;
+use crate::encode::{EncodeOptions, Id};
+use crate::error::{Error, Result};
+use crate::memory;
+use crate::merge::dropout::{DropoutRandom, DropoutScratch, MergeCandidates};
+use crate::parallel;
+use crate::text::Text;
+use crate::tokenizer::Tokenizer;
+use crate::vocabulary::{ByteIds, MergeRule};
+
+/// Threads take chunks of texts of about this many units.
+const CHUNK: usize = 1 << 16;
+
+/// How often a merge is dropped, and the seed of the random numbers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Dropout {
+    /// Between 0 (never) and 1 (always).
+    pub probability: f64,
+    /// Any number; another one gives other ids.
+    pub seed: u64,
+}
+
+/// What each thread needs.
+struct DropoutEncoder<'a> {
+    tokenizer: &'a Tokenizer,
+    options: &'a EncodeOptions,
+    candidates: MergeCandidates<'a>,
+    byte_ids: ByteIds,
+    dropout: Dropout,
+}
+
+impl Tokenizer {
+    /// Encode texts on up to `threads` threads into one array, and drop merges at random.
+    ///
+    /// With a probability of 0 it is [`encode_arrays`](Self::encode_arrays), whose errors it has.
+    ///
+    /// ```
+    /// use bytepair::batch::dropout::Dropout;
+    /// use bytepair::{Pattern, Text, Tokenizer, Vocabulary};
+    /// # let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
+    /// # let tokens = bytes.chain([(b"ab".to_vec(), 256)]);
+    /// # let vocabulary = Vocabulary::new(tokens, [])?;
+    /// # let tokenizer = Tokenizer::from_ranks(vocabulary, Pattern::new("gpt2")?)?;
+    /// let always = Dropout { probability: 1.0, seed: 7 };
+    /// let options = Default::default();
+    /// let arrays = tokenizer.encode_with_dropout::<u16>(&[Text::Utf8("ab")], &options, always, 1)?;
+    /// assert_eq!(arrays.ids, [97, 98]);
+    /// # Ok::<(), bytepair::Error>(())
+    /// ```
+    #[doc(hidden)]
+    pub fn encode_with_dropout<T: Id>(
+        &self,
+        texts: &[Text<'_>],
+        options: &EncodeOptions,
+        dropout: Dropout,
+        threads: usize,
+    ) -> Result<Arrays<T>> {
+        if dropout.probability == 0.0 {
+            return self.encode_arrays(texts, options, threads);
+        }
+        let candidates = match self.rule() {
+            MergeRule::Ranks => MergeCandidates::Ranks(self.vocabulary()),
+            MergeRule::Merges { .. } => MergeCandidates::Merges(self.pairs()?),
+        };
+        let byte_ids = self.vocabulary().byte_ids();
+        let encoder = DropoutEncoder { tokenizer: self, options, candidates, byte_ids, dropout };
+        encoder.encode_all(texts, threads)
+    }
+}
+
+impl DropoutEncoder<'_> {
+    fn encode_all<T: Id>(&self, texts: &[Text<'_>], threads: usize) -> Result<Arrays<T>> {
+        let total: usize = texts.iter().map(Text::len).sum();
+        let chunks = parallel::shares(texts, 1 + total / CHUNK, |text| text.len() + 1);
+        let mut joined = Arrays { ids: Vec::new(), offsets: vec![0] };
+        memory::reserve(&mut joined.offsets, texts.len())?;
+        let encode = |scratch: &mut DropoutScratch, chunk: &Range<usize>| {
+            self.encode_chunk::<T>(texts, chunk.clone(), scratch)
+        };
+        let sink = |encoded: Option<Result<(Vec<T>, Vec<usize>)>>| {
+            let Some(encoded) = encoded else { return Ok(()) };
+            let (ids, ends) = encoded?;
+            let before = joined.ids.len();
+            let offset = |end: &usize| i64::try_from(before + end).expect("less than 2^63 ids");
+            joined.offsets.extend(ends.iter().map(offset));
+            memory::extend(&mut joined.ids, &ids)
+        };
+        let weight = |chunk: &Range<usize>| texts[chunk.clone()].iter().map(Text::len).sum();
+        let threads = parallel::worth(threads, total);
+        let state = DropoutScratch::default;
+        parallel::ordered(&chunks, threads, 4 * threads * CHUNK, weight, state, encode, sink)?;
+        Ok(joined)
+    }
+
+    /// The ids of some texts, and where those of each end.
+    fn encode_chunk<T: Id>(
+        &self,
+        texts: &[Text<'_>],
+        chunk: Range<usize>,
+        scratch: &mut DropoutScratch,
+    ) -> Result<(Vec<T>, Vec<usize>)> {
+        let (mut ids, mut ends) = (Vec::new(), memory::with_room(chunk.len())?);
+        let (mut buffer, mut block) = (String::new(), Vec::new());
+        for index in chunk {
+            let text = texts[index].read(&mut buffer).map_err(|error| match error {
+                Error::TextNotUtf8 { at, .. } => Error::TextNotUtf8 { document: index, at },
+                other => other,
+            })?;
+            block.clear();
+            let mut random = DropoutRandom::of_text(self.dropout.seed, index);
+            self.encode_text(text, &mut random, scratch, &mut block)?;
+            memory::reserve(&mut ids, block.len())?;
+            ids.extend(block.iter().map(|&id| T::of(id)));
+            ends.push(ids.len());
+        }
+        Ok((ids, ends))
+    }
+
+    fn encode_text(
+        &self,
+        text: &str,
+        random: &mut DropoutRandom,
+        scratch: &mut DropoutScratch,
+        out: &mut Vec<u32>,
+    ) -> Result<()> {
+        memory::extend(out, self.options.prepend.as_slice())?;
+        self.options.divide(text, |part| match part {
+            TextOrId::Id(id) => memory::push(out, id),
+            TextOrId::Text(text) => {
+                let text = self.tokenizer.pattern().normalized(text)?;
+                let mut done = Ok(());
+                self.tokenizer.splitter().for_each(&text, |pretoken| {
+                    let drops = || random.happens(self.dropout.probability);
+                    if done.is_ok() {
+                        let (candidates, bytes) = (self.candidates, pretoken.as_bytes());
+                        done = scratch.merge(candidates, &self.byte_ids, bytes, drops, out);
+                    }
+                })?;
+                done
+            }
+        })?;
+        memory::extend(out, self.options.append.as_slice())
+    }
+}

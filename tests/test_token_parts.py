@@ -1,0 +1,94 @@
+"""The old ids of which new tokens consist, and the embeddings that are made of them."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bytepair
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def rows_of(parts: bytepair.TokenParts) -> list[list[int]]:
+    return [parts.ids[a:b].tolist() for a, b in zip(parts.offsets, parts.offsets[1:], strict=False)]
+
+
+@pytest.fixture(scope="module")
+def old() -> bytepair.Tokenizer:
+    return bytepair.train(bytepair.sample.paths()[:1], 600)
+
+
+def check(new: bytepair.Tokenizer, old: bytepair.Tokenizer) -> list[list[int]]:
+    """The plain way: encode each token."""
+    rows = rows_of(new.parts_in(old))
+    assert len(rows) == new.vocab_size
+    known = set(old.special_tokens) & set(new.special_tokens)
+    for id, row in enumerate(rows):
+        token = new.tokens[id]
+        if token.decode(errors="replace") in known and id in new.special_token_ids:
+            assert row == [old.special_tokens[token.decode()]]
+        else:
+            assert row == (old.encode_pretoken(token) if token else [])
+            assert old.decode_bytes(row) == token
+    return rows
+
+
+def test_extended_vocabularies_keep_their_rows(old: bytepair.Tokenizer) -> None:
+    korean = (Path(bytepair.sample.__file__).parent / "udhr" / "ko.txt").read_text("utf-8")
+    new = bytepair.extend(old, [korean], 60).with_special_tokens(["<|tool|>"])
+    rows = check(new, old)
+    assert rows[:600] == [[id] for id in range(600)]
+    assert all(len(row) > 1 for row in rows[600:])
+    # The parts of a text's tokens are the old tokens of the text: what a model knew of it.
+    parts = [part for id in new.encode(korean) for part in rows[id]]
+    assert parts == old.encode(korean)
+
+
+@pytest.mark.parametrize("rule", ["ranks", "merges"])
+def test_any_tokenizer_is_an_old_one(old: bytepair.Tokenizer, rule: str) -> None:
+    ids = {bytes([byte]): byte for byte in range(256)} | {b"he": 300, b"hel": 301, b"\xc3\xa9": 302}
+    special = {"<|bos|>": 299, "<s>": 310}
+    if rule == "ranks":
+        other = bytepair.Tokenizer.from_ranks(ids, pattern="gpt2", special_tokens=special)
+    else:
+        merges = [(b"h", b"e"), (b"he", b"l")]
+        other = bytepair.Tokenizer.from_merges(
+            ids, merges, pattern="gpt2", special_tokens=special, ignore_merges=True
+        )
+    check(old, other)
+    rows = check(other, old)
+    assert rows[299] == [old.special_tokens["<|bos|>"]]
+    assert rows[303] == []
+    assert rows[310] == old.encode_pretoken(b"<s>")
+
+
+def test_a_pruned_vocabulary_has_itself_as_parts(old: bytepair.Tokenizer) -> None:
+    pruned = old.prune(500)
+    rows = rows_of(pruned.tokenizer.parts_in(old))
+    assert [row[0] for row in rows] == np.flatnonzero(pruned.ids >= 0).tolist()
+    assert {len(row) for row in rows} == {1}
+
+
+def test_arrays(old: bytepair.Tokenizer) -> None:
+    parts = old.parts_in(old)
+    assert (parts.offsets.dtype, parts.ids.dtype) == (np.dtype(np.int64), np.dtype(np.int64))
+    assert parts.offsets.tolist() == list(range(601))
+    bare = bytepair.Tokenizer.from_ranks({b"a": 0}, pattern="gpt2")
+    with pytest.raises(bytepair.errors.SplitError):
+        old.parts_in(bare)
+
+
+def test_the_example_in_torch() -> None:
+    """The means of the rows of parts lose less than random rows, before a step of training."""
+    torch = pytest.importorskip("torch")
+    example = runpy.run_path(str(ROOT / "examples" / "resize_embeddings.py"))
+    weight = torch.arange(12.0).view(4, 3)
+    parts = bytepair.TokenParts(np.array([0, 1, 3, 3]), np.array([2, 0, 1]))
+    expected = torch.stack([weight[2], (weight[0] + weight[1]) / 2, torch.zeros(3)])
+    assert torch.equal(example["means"](weight, parts), expected)
+    losses = example["main"]()
+    assert losses["means of parts"] < losses["random rows"]
