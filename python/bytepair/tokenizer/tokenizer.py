@@ -557,12 +557,12 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
 
         Example:
             >>> import bytepair
-            >>> old = bytepair.train(["hello hello"], 267, special_tokens=["<|bos|>"])
+            >>> old = bytepair.train(["hello hello"], 259, special_tokens=["<|bos|>"])
             >>> new = bytepair.extend(old, ["hello hello"], 3)
             >>> parts = new.parts_in(old)
             >>> a, b = parts.offsets[new.token_id("hello"):][:2]
-            >>> [old.token_bytes(id) for id in parts.ids[a:b]]
-            [b'hello']
+            >>> [old.token_bytes(id) for id in parts.ids[a:b].tolist()]
+            [b'hel', b'l', b'o']
         """
         from bytepair.tokenizer.origins import parts_in
 
