@@ -195,7 +195,7 @@ def apply(tokenizer: Any, truncation: Any, padding: Any, split: bool) -> Any:
     return refused, tokenizer.truncation, tokenizer.padding, tokenizer.encode_special_tokens
 
 
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(
     st.lists(inputs, max_size=4), truncations, paddings, st.booleans(), st.booleans(),
     st.booleans(),

@@ -11,6 +11,8 @@ import importlib.util
 import json
 import logging
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial, wraps
@@ -228,7 +230,7 @@ def special_names(tokenizer: Any) -> list[str]:
     return [token.content for token in tokenizer.added_tokens_decoder.values()][:25]
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.data())
 def test_any_texts(both: Any, data: st.DataObject) -> None:
     names = st.sampled_from(special_names(both[1]))
@@ -239,7 +241,7 @@ def test_any_texts(both: Any, data: st.DataObject) -> None:
         check(*(outcome(partial(CALLS[call], tokenizer, texts)) for tokenizer in both))
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.data())
 def test_any_ids(both: Any, data: st.DataObject) -> None:
     ours, theirs = both
@@ -428,3 +430,59 @@ def test_training_a_new_one_from_it(tmp_path: Path) -> None:
         for tokenizer in (theirs, huggingface.wrap(copy.deepcopy(theirs)))
     ]
     assert made[0].get_vocab() == made[1].get_vocab()
+
+
+SCRIPT = """
+import sys
+from transformers import AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained(sys.argv[1])
+print(type(tokenizer.backend_tokenizer).__module__, tokenizer("some text").input_ids)
+"""
+
+
+@pytest.mark.parametrize("module", [False, True])
+def test_a_program_runs_on_bytepair(tmp_path: Path, module: bool) -> None:
+    folder = made_small(tmp_path)
+    (tmp_path / "script.py").write_text(SCRIPT)
+    named = ["-m", "script"] if module else [str(tmp_path / "script.py")]
+    ran = subprocess.run(
+        [sys.executable, "-m", "bytepair.compat.huggingface", *named, str(folder)],
+        capture_output=True, text=True, check=True, cwd=tmp_path,
+    )  # fmt: skip
+    expected = transformers.AutoTokenizer.from_pretrained(folder)("some text").input_ids
+    assert ran.stdout == f"bytepair.compat.huggingface.tokenizer {expected}\n"
+    for wrong in ([], ["-m"]):
+        ran = subprocess.run(
+            [sys.executable, "-m", "bytepair.compat.huggingface", *wrong],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert ran.returncode == 1
+        assert "python -m bytepair.compat.huggingface script.py" in ran.stderr
+
+
+TEMPLATE = (
+    "{% for m in messages %}{% if m.role == 'assistant' %}"
+    "{% generation %}{{ m.content }}<|assistant_end|>{% endgeneration %}"
+    "{% else %}<|user_start|>{{ m.content }}<|user_end|>{% endif %}{% endfor %}"
+)
+
+
+def test_chat_templates_and_their_masks(tmp_path: Path) -> None:
+    folder = made_small(tmp_path)
+    theirs, ours = (transformers.AutoTokenizer.from_pretrained(folder) for _ in range(2))
+    huggingface.wrap(ours)
+    talk = [
+        {"role": "user", "content": "is é here?"},
+        {"role": "assistant", "content": "It is."},
+    ]
+    for how in ({}, {"padding": "max_length", "max_length": 60}):
+        found, expected = (
+            tokenizer.apply_chat_template(
+                [talk, talk[:1] * 2], chat_template=TEMPLATE, tokenize=True, return_dict=True,
+                return_assistant_tokens_mask=True, tokenizer_kwargs={"pad_token": "<|bos|>"}, **how,
+            )
+            for tokenizer in (ours, theirs)
+        )  # fmt: skip
+        assert dict(found) == dict(expected)
+        assert 1 in found["assistant_masks"][0]

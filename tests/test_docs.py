@@ -90,6 +90,26 @@ def test_code_blocks_in_pages(page: Path, tmp_path: Path, monkeypatch: pytest.Mo
             exec(compile(block, str(page), "exec"), names)
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_blocks_with_transformers(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks marked `py` need transformers; they run in their places among the others."""
+    blocks = re.findall(r"^```(py|python)\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
+    if not any(kind == "py" for kind, _ in blocks):
+        pytest.skip("has none")
+    pytest.importorskip("transformers")
+    from bytepair.compat import huggingface
+
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    try:
+        for _, block in blocks:
+            exec(compile(block, str(page), "exec"), names)
+    finally:
+        huggingface.undo()
+
+
 #: Names that things had, as they would stand on a page.
 OLD_NAMES = re.compile(
     r"""\.truncate\( | \.losses\( | merges_made | \.curve\b | \.splitter\b(?!\(\)) | \.visualize\(

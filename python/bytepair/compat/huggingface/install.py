@@ -122,7 +122,7 @@ def _install() -> None:
     base.from_pretrained = from_pretrained
     _undo.append(restore)
 
-    if "_encode_plus" in base.__dict__:
+    if base.__name__ == "TokenizersBackend":  # in transformers 4 it is another method
         usual = base._encode_plus
         base._encode_plus = shortened(base, transformers.BatchEncoding)
         _undo.append(lambda: setattr(base, "_encode_plus", usual))

@@ -1,0 +1,32 @@
+"""Run a program with the tokenizers of transformers on bytepair, as `use` has them.
+
+python -m bytepair.compat.huggingface script.py ...
+python -m bytepair.compat.huggingface -m module ...
+"""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+
+from bytepair.compat import huggingface
+
+
+def main() -> None:
+    """Run what the command line names, with the arguments behind it."""
+    _, *given = sys.argv
+    if not given or given == ["-m"]:
+        sys.exit((__doc__ or "").strip())
+    huggingface.use()
+    if given[0] == "-m":
+        sys.argv = given[1:]
+        runpy.run_module(given[1], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = given
+        sys.path[0] = str(Path(given[0]).resolve().parent)
+        runpy.run_path(given[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()
