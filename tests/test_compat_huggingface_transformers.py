@@ -271,6 +271,20 @@ def one_by_one(tokenizer: Any, ids: list[int]) -> list[str | None]:
     return found
 
 
+@pytest.mark.parametrize("twin", [copy.copy, copy.deepcopy])
+def test_streams_are_copied_with_their_state(twin: Callable[[Any], Any]) -> None:
+    tok = bytepair.train(["hello hello"], 269)
+    face: Any = huggingface.Tokenizer(tok)
+    ids = tok.encode("é hello é")
+    with huggingface.use():
+        stream = tokenizers.decoders.DecodeStream()
+    assert stream.step(face, ids[0]) is None
+    other = twin(stream)
+    for one in (stream, other):
+        assert "".join(filter(None, (one.step(face, id) for id in ids[1:]))) == "é hello é"
+    assert stream.step(face.original, [*ids]) == "é hello é"
+
+
 # ---------------------------------------------------------------------------- the object
 
 

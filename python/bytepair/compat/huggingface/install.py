@@ -141,6 +141,14 @@ def _stream_for_both(stream: Any) -> Any:
         def __init__(self, ids: Any = None, skip_special_tokens: bool = False) -> None:
             self._stream = stream(ids, skip_special_tokens)
 
+        def __copy__(self) -> DecodeStream:
+            twin = DecodeStream.__new__(DecodeStream)
+            twin._stream = copy.copy(self._stream)
+            return twin
+
+        def __deepcopy__(self, memo: dict[int, Any]) -> DecodeStream:
+            return self.__copy__()
+
         def step(self, tokenizer: Any, id: Any) -> str | None:
             """Take an id, or several; return the text that is complete, or None."""
             inner = tokenizer.original if isinstance(tokenizer, Tokenizer) else tokenizer

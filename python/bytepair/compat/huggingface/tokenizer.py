@@ -154,13 +154,14 @@ class Tokenizer:
 
     def _look_at_handed(self) -> None:
         """Forget the engine if a component was changed in place since it was made."""
-        engine = self._engine
-        if isinstance(engine, str):
-            self._forget()
-        elif engine is not None:
-            for name in self._handed:
-                if state_of(self._original, name) != engine.states[name]:
-                    self._forget(name)
+        with self._lock:
+            engine = self._engine
+            if isinstance(engine, str):
+                self._forget()
+            elif engine is not None:
+                for name in self._handed:
+                    if state_of(self._original, name) != engine.states[name]:
+                        self._forget(name)
 
     def _made(self) -> Engine | str:
         with self._lock:
