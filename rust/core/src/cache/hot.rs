@@ -97,7 +97,7 @@ impl HotTable {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::collections::HashMap;
+    use std::collections::BTreeMap;
 
     impl HotTable {
         fn get(&self, key: Key) -> &Entry {
@@ -114,7 +114,7 @@ mod tests {
             pretokens in prop::collection::vec(prop::collection::vec(0u8..2, 1..=15), 1..200),
             bits in 1u32..6,
         ) {
-            let (mut hot, mut known) = (HotTable::default(), HashMap::new());
+            let (mut hot, mut known) = (HotTable::default(), BTreeMap::new());
             hot.grow(bits);
             for (pretoken, id) in pretokens.iter().zip(0..) {
                 let key = Key::new(pretoken, 0..pretoken.len());
