@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from hypothesis import strategies as st
 import bytepair
 from bytepair.evaluate import reasons, sides
 from bytepair.formats.parts import all_pairs
+from commands import run
 from texts import hard_text
 
 BYTES = {bytes([byte]): byte for byte in range(256)}
@@ -157,27 +156,17 @@ def test_files_have_names_and_rows(tmp_path: Path) -> None:
     assert found.differences[0].row == 1
 
 
-def run(*words: str, cwd: Path, code: int) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "bytepair", *words], cwd=cwd, capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
-    assert done.returncode == code, done.stderr
-    return done.stdout
-
-
 def test_the_command_has_an_exit_code(tmp_path: Path) -> None:
     one, two, *_ = CASES["vocabulary"]
     one.save(tmp_path / "one")
     two.save(tmp_path / "two")
     one.export(tmp_path / "tokenizer.json")
     (tmp_path / "a.txt").write_text("a hello")
-    assert "equal on 1 texts" in run(
-        "compare", "one", "tokenizer.json", "a.txt", cwd=tmp_path, code=0
-    )
-    said = run("compare", "one", "two", "a.txt", cwd=tmp_path, code=1)
+    said = run("compare", "one", "tokenizer.json", "a.txt", cwd=tmp_path).stdout
+    assert "equal on 1 text, 4 tokens" in said
+    said = run("compare", "one", "two", "a.txt", cwd=tmp_path, code=1).stdout
     assert "'hell' is a token of one only" in said
-    found = json.loads(run("compare", "one", "two", "a.txt", "--json", cwd=tmp_path, code=1))
+    found = json.loads(run("compare", "one", "two", "a.txt", "--json", cwd=tmp_path, code=1).stdout)
     assert found["equal"] is False
     assert found["differences"][0]["byte"] == 2
     assert found["differences"][0]["tokens"][0] == ["hell", "o"]

@@ -7,7 +7,6 @@ there is skipped.
 from __future__ import annotations
 
 import copy
-import importlib.util
 import json
 import logging
 import pickle
@@ -28,20 +27,13 @@ from tokenizers import AddedToken, processors
 
 import bytepair
 from bytepair.compat import huggingface
+from commands import package
 from texts import hard_text
 
 Documents = Callable[[str], list[str]]
 
 
 # ---------------------------------------------------------------------------- vocabularies
-
-
-def package(name: str) -> Path:
-    """The folder of a package, which is not imported."""
-    found = importlib.util.find_spec(name)
-    if found is None or not found.submodule_search_locations:
-        pytest.skip(f"needs the package {name}")
-    return Path(next(iter(found.submodule_search_locations)))
 
 
 def of_ranks(path: Path, pattern: str, special: list[str], **roles: str) -> Any:

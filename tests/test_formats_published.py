@@ -5,7 +5,6 @@ The packages are for these tests only; where one is not installed, its test is s
 
 from __future__ import annotations
 
-import importlib.util
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
@@ -20,18 +19,11 @@ from tiktoken.load import load_tiktoken_bpe
 import bytepair
 from bytepair.errors import LossError, UnsupportedError
 from bytepair.formats import llamacpp
+from commands import package
 from conftest import VOCABULARIES
 from texts import hard_text
 
 Documents = Callable[[str], list[str]]
-
-
-def package(name: str) -> Path:
-    """The folder of a package, which is not imported."""
-    found = importlib.util.find_spec(name)
-    if found is None or not found.submodule_search_locations:
-        pytest.skip(f"needs the package {name}")
-    return Path(next(iter(found.submodule_search_locations)))
 
 
 def check(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from bytepair import reference
 from bytepair.errors import CountsError, UnknownIdError, VocabularyError
 from bytepair.formats import parents as made_of
 from bytepair.tokenizer import pruning
+from commands import run
 
 BYTES = {bytes([byte]): byte for byte in range(256)}
 ALPHABET = [b"a", b"b", b"c", b" "]
@@ -251,15 +250,6 @@ def test_what_cannot_be_kept_is_an_error(trained: bytepair.Tokenizer) -> None:
             trained.prune(wrong)  # type: ignore[arg-type]
 
 
-def run(*words: str, cwd: Path, code: int = 0) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "bytepair", *words], cwd=cwd, capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
-    assert done.returncode == code, done.stderr
-    return done.stdout + done.stderr
-
-
 def test_the_command(tmp_path: Path) -> None:
     tok = bytepair.train(["hello hello help, the theme of the hour"], 280)
     tok.save(tmp_path / "tok")
@@ -272,10 +262,9 @@ def test_the_command(tmp_path: Path) -> None:
     assert (np.load(tmp_path / "ids.npy") == pruned.ids).all()
     run(*words, "--vocab-size", "270", "-o", "less", cwd=tmp_path)
     assert bytepair.load(tmp_path / "less").vocab_size == 270
-    assert "0 fewer" in run("prune", "tok", "--unreachable", "-o", "same", cwd=tmp_path)
+    assert "0 fewer" in run("prune", "tok", "--unreachable", "-o", "same", cwd=tmp_path).stdout
     run("prune", "tok", "--vocab-size", "275", "-o", "first", cwd=tmp_path)
     assert bytepair.load(tmp_path / "first") == tok.with_vocab_size(275)
-    assert "say what stays" in run("prune", "tok", "-o", "x", cwd=tmp_path, code=2)
-    assert "--vocab-size 3 is too" in run(
-        *words, "--vocab-size", "3", "-o", "x", cwd=tmp_path, code=1
-    )
+    assert "say what stays" in run("prune", "tok", "-o", "x", cwd=tmp_path, code=2).stderr
+    refused = run(*words, "--vocab-size", "3", "-o", "x", cwd=tmp_path, code=1)
+    assert "--vocab-size 3 is too" in refused.stderr

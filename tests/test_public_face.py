@@ -26,6 +26,7 @@ from bytepair.cli import COMMANDS, command
 from bytepair.errors import ArgumentError, CountOverflowError, CountsError, SpecialTokenError
 from bytepair.shards.job import ShardKeywords
 from bytepair.training.counting import ReadKeywords
+from commands import run
 
 TEXT = (
     "hello hello help, the theme of the hour; others helped each other, "
@@ -394,15 +395,6 @@ def test_the_environment_says_the_number_of_threads(
 # ---------------------------------------------------------------------------- commands
 
 
-def run(*words: str, cwd: Path, code: int = 0) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "bytepair", *words], cwd=cwd, capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
-    assert done.returncode == code, done.stderr
-    return done.stdout
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cwd = tmp_path_factory.mktemp("words")
@@ -447,7 +439,7 @@ def test_a_command_takes_whatever_load_takes(name: str, tmp_path: Path) -> None:
 
 
 def test_the_values_as_json(folder: Path) -> None:
-    said = json.loads(run("inspect", "--json", cwd=folder))
+    said = json.loads(run("inspect", "--json", cwd=folder).stdout)
     tok = bytepair.load(folder / "tokenizer")
     assert said["special_tokens"] == tok.special_tokens
     assert said["roles"] == tok.roles

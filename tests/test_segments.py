@@ -16,8 +16,8 @@ from bytepair.chat.segments import Origin
 from bytepair.errors import FormatError, SpecialTokenError
 from bytepair.formats import huggingface
 from bytepair.formats.parts import Asked
+from commands import package
 from formats import json_of
-from test_formats_published import package
 from texts import hard_text
 
 CHAT = bytepair.train(bytepair.sample.paths(), 600)

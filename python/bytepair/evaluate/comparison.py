@@ -93,8 +93,10 @@ class Comparison:
     def __str__(self) -> str:
         """As a table."""
         lines = _table([("value", *self.names), *((n, *both) for n, both in self.values.items())])
-        share = f"{self.differing:,} of {self.texts:,} texts differ ({self.tokens:,} tokens)"
-        said = share if self.differing else f"equal on {self.texts:,} texts, {self.tokens:,} tokens"
+        texts = f"{self.texts:,} text{'s'[: self.texts != 1]}"
+        said = f"equal on {texts}, {self.tokens:,} tokens"
+        if self.differing:
+            said = f"{self.differing:,} of {texts} differ ({self.tokens:,} tokens)"
         rows: list[tuple[str, ...]] = [("text", "byte", "why", *self.names, "")]
         for found in self.differences:
             shown = (" ".join(str(SharedToken(token)) for token in row) for row in found.tokens)

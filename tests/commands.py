@@ -1,0 +1,26 @@
+"""What tests call: the command, and the folders of packages that ship vocabularies."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+
+def run(*words: str, cwd: Path, code: int = 0) -> subprocess.CompletedProcess[str]:
+    """Run `bytepair` with these words in a folder; it must end with this code."""
+    command = [sys.executable, "-m", "bytepair", *words]
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def package(name: str) -> Path:
+    """The folder of a package, which is not imported; the test is skipped without it."""
+    found = find_spec(name)
+    if found is None or not found.submodule_search_locations:
+        pytest.skip(f"needs the package {name}")
+    return Path(next(iter(found.submodule_search_locations)))
