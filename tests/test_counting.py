@@ -101,7 +101,7 @@ def test_a_count_that_was_killed_goes_on(tmp_path: Path, how: signal.Signals) ->
 
 
 def pressed_at(moment: int) -> Callable[..., None]:
-    """A progress callback that presses Ctrl-C when it is called for the so manieth time."""
+    """A progress callback that presses Ctrl-C when it is called for the nth time."""
     calls = itertools.count(1)
 
     def report(*_: object) -> None:

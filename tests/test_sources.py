@@ -173,6 +173,7 @@ def run(cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
         "shard typo.txt -t tok -o out",
         "evaluate tok --val typo.txt --against none", "report tok --val typo.txt --against none",
         "plan --params 1M -t tok --text typo.txt", "count typo.txt --rank 0 --world-size 1",
+        "compare tok tok typo.txt",
     ],
 )  # fmt: skip
 def test_commands_take_names_as_files(words: str, tmp_path: Path) -> None:
@@ -196,7 +197,8 @@ WITH_A_TOKENIZER = {
     "encode": "-t gpt2 --text hi", "decode": "-t gpt2 5303", "inspect": "gpt2 --text hi",
     "verify": "gpt2", "plan": "--params 1M -t gpt2", "shard": "a.txt -t gpt2 -o shards",
     "evaluate": "gpt2 --against none", "report": "gpt2 --against none -o page.html",
-    "convert": "gpt2 gpt2.tiktoken --lossy",
+    "convert": "gpt2 gpt2.tiktoken --lossy", "compare": "gpt2 gpt2 a.txt",
+    "prune": "gpt2 --vocab-size 1000 -o pruned",
 }  # fmt: skip
 WITHOUT = {"train", "count", "pipeline", "download", "explore"}
 

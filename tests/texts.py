@@ -27,7 +27,7 @@ hard_text = st.one_of(any_text, class_text, prose, spaces, bytes_text)
 
 
 def unsplittable(kind: str, size: int = 1_000_000) -> str:
-    """A text of so many characters that a split pattern cannot cut."""
+    """A text of this many characters that a split pattern cannot cut."""
     rng = random.Random(0)
     makers = {
         "a": lambda: "a" * size,

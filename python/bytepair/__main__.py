@@ -11,7 +11,7 @@ import gc
 import os
 import sys
 
-#: So many more objects than there were make the collector look for garbage.
+#: The garbage collector runs when there are this many more objects than after its last run.
 OBJECTS = 100_000
 
 #: glibc gives blocks of some megabytes back to the system when they are freed, until it has seen a

@@ -20,8 +20,8 @@ _Special: TypeAlias = Literal["text", "all", "error"] | Collection[str]
 _File: TypeAlias = tuple[PathLike[str] | str, str, str | None]
 # The file, the byte in it, the lines and the documents before that, and the characters counted.
 _Place: TypeAlias = tuple[int, int, int, int, int]
-# The bytes of a block and of the longest document; a file that becomes larger than so many bytes,
-# and so many times as large as it is, is reported.
+# The bytes of a block and of the longest document; a file that becomes larger than this many bytes,
+# and this many times as large as it is, is reported.
 _Bounds: TypeAlias = tuple[int, int, int, int]
 _Ids: TypeAlias = Iterable[int] | NDArray[np.integer]
 

@@ -87,8 +87,8 @@ def run_pipeline(
             `max_document_bytes` hold for counting, too. A damaged file, which sharding can leave
             out, is an error while counting.
         pattern: the split pattern: a name of `bytepair.PATTERNS` or a regular expression.
-        max_chars: of the corpus, so many characters are trained on; all of it is sharded.
-        doc_cap: of each document, so many characters are trained on.
+        max_chars: the number of characters of the corpus that are trained on; all of it is sharded.
+        doc_cap: the number of characters of each document that are trained on.
         memory_limit: as in `bytepair.count`.
         threads: how many threads to use at most; None means all.
         progress: as in `bytepair.train`.

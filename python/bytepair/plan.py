@@ -44,8 +44,8 @@ class DataPlan:
     Attributes:
         params: parameters of the model.
         tokens: tokens to train on.
-        chars: characters that give so many tokens.
-        shards: shards of text that hold so many characters, rounded up.
+        chars: characters that give this many tokens.
+        shards: shards of text that hold this many characters, rounded up.
         available: shards that the data set has; None if not known.
         disk_bytes: size of the token shards.
         seconds: how long encoding takes.

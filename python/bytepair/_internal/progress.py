@@ -42,7 +42,7 @@ class Position:
         self._within = self._limit = 0.0
 
     def enter(self, size: int) -> None:
-        """The next file begins, which has so many bytes; the one before is read."""
+        """Begin the next file, of this many bytes; the one before is read."""
         self._before, self._file, self._within = self._before + self._file, size, 0.0
 
     def leave(self) -> None:
@@ -50,11 +50,11 @@ class Position:
         self._file, self._within = 0, 0.0
 
     def within(self, share: float) -> None:
-        """So much of the file is read, as a number from 0 to 1."""
+        """The share of the file that is read, from 0 to 1."""
         self._within = min(share, 1.0)
 
     def limit(self, share: float) -> None:
-        """So much of what is read at most is read, as a number from 0 to 1."""
+        """The share of the limit that is read, from 0 to 1."""
         self._limit = min(share, 1.0)
 
     @property

@@ -46,7 +46,7 @@ class ChatMethods(_core.Tokenizer):
             conversation: `{"messages": [{"role": ..., "content": ...}, ...]}`, or the list of
                 messages. Under nanochat's template, the content of the assistant may be a list of
                 parts: `{"type": "text" | "python" | "python_output", "text": ...}`.
-            max_tokens: keep so many ids at most; None, the default, keeps all.
+            max_tokens: keep this many ids at most; None, the default, keeps all.
             template: how the conversation is written.
             truncate: "tokens" cuts after `max_tokens` ids, as nanochat does; "messages" drops whole
                 messages from the end until it fits.
@@ -229,13 +229,13 @@ class ChatMethods(_core.Tokenizer):
                 conversation or its list of messages) or of a parquet file with a column
                 `messages`; or an Arrow table or column.
             template: how conversations are written.
-            max_tokens: keep so many ids of each at most; None keeps all that fits a row.
+            max_tokens: keep this many ids of each at most; None keeps all that fits a row.
             truncate: what truncation may cut, as in `render_conversation`.
             on_untrained: what happens to a conversation whose mask is all 0 or all 1: "error",
                 "keep", or "drop" to leave it out.
-            pad_to: put each conversation in a row of so many ids.
-            pack_to: put conversations side by side in rows of so many ids, best fit; none is cut at
-                the end of a row, so each begins with its first id.
+            pad_to: put each conversation in a row of this many ids.
+            pack_to: put conversations side by side in rows of this many ids, best fit; none is cut
+                at the end of a row, so each begins with its first id.
             pad: the special token that fills rows; None means the template's.
             ignore_index: if given, `labels` are made, with this where the mask is 0.
             threads: how many threads encode; None means all.

@@ -32,7 +32,7 @@ from bytepair.cli import option
     default="all",
     help="Special tokens in the texts are their ids, or text.",
 )
-@click.option("--limit", type=click.IntRange(min=0), default=10, help="Explain so many texts.")
+@click.option("--limit", type=click.IntRange(min=0), default=10, help="Differences to explain.")
 @click.option("--pattern", help="The split pattern of ONE, if its file does not hold it.")
 @click.option("--pattern-of-two", help="The same of TWO.")
 @option.max_chars

@@ -33,7 +33,7 @@ from bytepair.cli import option
 @click.option(
     "--checkpoint",
     type=option.OUTPUT_FILE,
-    help="Save here every few minutes; if it is there, go on from it.",
+    help="Write a checkpoint here every few minutes; resume from it if it exists.",
 )
 @option.rank
 @option.world_size

@@ -16,20 +16,22 @@ from bytepair.cli import option
     "bytepair download HuggingFaceFW/fineweb --pattern 'sample/10BT/*' -n -1 --dir fineweb",
 )
 @click.argument("dataset", default="fineweb-edu")
-@click.option("-n", default=8, help="The first so many files; -1 for all.")
+@click.option("-n", default=8, help="The number of files, from the first; -1 for all.")
 @click.option("--dir", "-o", type=option.PATH, help="[default: ~/.cache/bytepair/base_data]")
 @click.option(
     "--pattern", default="*.parquet", help="Which files of a data set of the Hub, as a glob."
 )
-@click.option("--workers", type=option.number, default=4, help="Files at the same time.")
-@click.option("--endpoint", help="Where the Hub is.  [default: HF_ENDPOINT, or huggingface.co]")
+@click.option("--workers", type=option.number, default=4, help="Files to download at a time.")
+@click.option(
+    "--endpoint", help="The address of the Hub.  [default: HF_ENDPOINT, or huggingface.co]"
+)
 def download(
     dataset: str,
     n: int,
     dir: Path | None,
     **options: Any,
 ) -> None:
-    """Load files of a data set; run it again to continue after a break.
+    """Download files of a data set; run it again to resume.
 
     DATASET: fineweb-edu, or a data set of the Hugging Face Hub (owner/name).
     """

@@ -120,7 +120,7 @@ def _sources(
 
 
 def _pieces(file: BinaryIO, name: str) -> Iterator[str]:
-    """A file as text, so much at a time."""
+    """A file as text, in pieces."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     done = 0
     while True:

@@ -29,13 +29,11 @@ measured = option.together(
         "--max-chars",
         type=option.number,
         default="10M",
-        help="Read so many characters of each of them.",
+        help="Read at most this many characters of each of them.",
     ),
     option.column,
     option.max_document_bytes,
-    click.option(
-        "--width", type=option.number, default=768, help="Numbers in the embedding of an id."
-    ),
+    click.option("--width", type=option.number, default=768, help="The width of an embedding."),
 )
 
 

@@ -20,7 +20,7 @@ from bytepair.cli import option
 @click.option(
     "--host",
     default="127.0.0.1",
-    help="The address to listen on; others can reach all but loopback.",
+    help="The address to listen on; other machines can connect unless it is loopback.",
 )
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8765, help="The port; 0 is any free one."

@@ -151,8 +151,10 @@ max_document_bytes = click.option(
     help="A longer document cannot be read; memory grows with it.",
 )
 threads = click.option("--threads", type=number, help="Threads.  [default: all]")
-max_chars = click.option("--max-chars", type=number, help="Stop reading after so many characters.")
-doc_cap = click.option("--doc-cap", type=number, help="Read so many characters of each document.")
+max_chars = click.option("--max-chars", type=number, help="Stop after this many characters.")
+doc_cap = click.option(
+    "--doc-cap", type=number, help="Read at most this many characters of each document."
+)
 errors = click.option(
     "--errors",
     type=click.Choice(["strict", "replace", "skip"]),
@@ -167,7 +169,9 @@ tokenizer = together(
     click.option("--tokenizer", "-t", default="tokenizer", help=TOKENIZER_HELP),
     pattern_of_file,
 )
-vocab_size = click.option("--vocab-size", type=size, default=65536, help="Ids in all.")
+vocab_size = click.option(
+    "--vocab-size", type=size, default=65536, help="The number of ids, special tokens included."
+)
 merging = together(
     click.option(
         "--ties",
@@ -175,7 +179,9 @@ merging = together(
         default="rustbpe",
         help="Which of equal pairs is merged first. hf gives Hugging Face's merges, not its ids.",
     ),
-    click.option("--min-count", type=number, default=1, help="Merge pairs that occur this often."),
+    click.option(
+        "--min-count", type=number, default=1, help="Merge only pairs that occur this often."
+    ),
 )
 training = together(
     click.option(
@@ -188,7 +194,7 @@ training = together(
         "--reserved",
         type=click.IntRange(min=0),
         default=0,
-        help="Keep so many ids free for later special tokens.",
+        help="Keep this many ids free for later special tokens.",
     ),
     click.option(
         "--padded-to", type=number, default=1, help="Round the ids up to a multiple of this."
@@ -196,26 +202,26 @@ training = together(
     click.option(
         "--initial-token",
         multiple=True,
-        help="A word that shall be a token in any case; may be repeated.",
+        help="A word that is always a token; may be repeated.",
     ),
     merging,
-    click.option("--max-token-bytes", type=number, help="Merge nothing that makes a longer token."),
+    click.option("--max-token-bytes", type=number, help="The longest token, in bytes."),
 )
 memory_limit = click.option(
     "--memory-limit",
     type=number,
-    help="Bytes to hold while counting; the rest goes to disk.  [default: half the memory]",
+    help="Memory for counting, in bytes; the rest is spilled to disk.  [default: half of it]",
 )
 weight = click.option(
     "--weight",
     multiple=True,
     metavar="SOURCE=NUMBER",
-    help="Count this source so many times, such as code.parquet=2.5; may be repeated.",
+    help="Count this source with this weight, such as code.parquet=2.5; may be repeated.",
 )
 rank = click.option(
     "--rank",
     type=click.IntRange(min=0),
-    help="Do the share of this rank.  [default: the job array's]",
+    help="Process the share of this rank.  [default: the job array's]",
 )
 world_size = click.option("--world-size", type=number, help="How many ranks share the work.")
 roles = together(
@@ -241,7 +247,10 @@ def sharding(*, bos: bool) -> Callable[[Decorated], Decorated]:
             help="Who shall read the shards.",
         ),
         click.option(
-            "--tokens-per-shard", type=number, default="100M", help="The most tokens of a shard."
+            "--tokens-per-shard",
+            type=number,
+            default="100M",
+            help="The maximum of tokens in a shard.",
         ),
         click.option(
             "--bos/--no-bos", default=bos, help="Begin each document with the usual special token."
@@ -267,7 +276,7 @@ ROLES: Final = {
 force = click.option(
     "--force", "overwrite", is_flag=True, help="Replace another tokenizer that is there."
 )
-ray = click.option("--ray", is_flag=True, help="Let a Ray cluster do the work.")
+ray = click.option("--ray", is_flag=True, help="Run on a Ray cluster.")
 
 
 def files(names: tuple[str, ...]) -> list[str | Path]:

@@ -20,8 +20,12 @@ from bytepair.cli import option
 @option.vocab_size
 @option.pattern
 @option.training
-@click.option("--max-chars", type=option.number, help="Train on so many characters; shard all.")
-@click.option("--doc-cap", type=option.number, help="Train on so many characters of each document.")
+@click.option("--max-chars", type=option.number, help="Train on this many characters; shard all.")
+@click.option(
+    "--doc-cap",
+    type=option.number,
+    help="Train on at most this many characters of each document.",
+)
 @option.sharding(bos=True)
 @option.memory_limit
 @option.threads
@@ -30,7 +34,7 @@ def pipeline(
     out: Path,
     **options: Any,
 ) -> None:
-    """Count, train, evaluate, save, shard and verify; run it again to continue after a break.
+    """Count, train, evaluate, save, shard and verify; run it again to resume.
 
     SOURCE: files, folders, globs or URLs.
     """

@@ -23,8 +23,10 @@ from bytepair.cli import option
     type=option.PATH,
     help="Keep the tokens that occur in this corpus, which bytepair count counted.",
 )
-@click.option("--unreachable", is_flag=True, help="Leave out what no merging makes, and no more.")
-@click.option("--vocab-size", type=option.size, help="Keep at most so many ids.")
+@click.option(
+    "--unreachable", is_flag=True, help="Leave out only tokens that merging never produces."
+)
+@click.option("--vocab-size", type=option.size, help="Keep at most this many ids.")
 @click.option("--ids", type=option.OUTPUT_FILE, help="Write the new id of each old one: a .npy.")
 @option.out_folder
 @option.force

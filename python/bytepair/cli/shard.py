@@ -21,7 +21,9 @@ from bytepair.cli import option
 @option.out_folder
 @option.tokenizer
 @option.sharding(bos=False)
-@click.option("--doc-cap", type=option.number, help="Take so many characters of each document.")
+@click.option(
+    "--doc-cap", type=option.number, help="Take at most this many characters of each document."
+)
 @option.threads
 @option.rank
 @option.world_size

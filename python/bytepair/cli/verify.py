@@ -35,7 +35,7 @@ def verify(
     min_count: int,
     samples: int,
 ) -> None:
-    """Check that a tokenizer is whole, or that every merge was the one to make, or shards.
+    """Verify a tokenizer's file, every merge of its training, or token shards.
 
     PATH: a tokenizer (a folder, a file or a published name), or a folder of shards. COUNTS: those
     that the tokenizer was trained on.

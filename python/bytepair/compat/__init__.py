@@ -1,4 +1,4 @@
-"""Drop-in faces: other libraries' names and behaviour, with bytepair inside.
+"""Compatible wrappers: other libraries' names and behaviour, with bytepair inside.
 
     from bytepair.compat import tiktoken     # instead of: import tiktoken
     from bytepair.compat import rustbpe      # instead of: import rustbpe

@@ -12,11 +12,11 @@ from typing import Final
 
 #: A longer document is an error, or is skipped, since it is in memory as a whole.
 DOCUMENT_BYTES: Final = 128_000_000
-#: A page of a parquet file may have so many bytes, however short documents must be.
+#: The bytes that a page of a parquet file may always have, however short documents must be.
 PAGE_BYTES: Final = 192_000_000
-#: A thread works on so many bytes of a file at a time.
+#: The bytes of a file that a thread works on at a time.
 BLOCK_BYTES: Final = 1 << 20
-#: A file that becomes so many times as large is named in a warning,
+#: A file that becomes this many times as large is named in a warning,
 MOST_TIMES: Final = 1000
 #: unless it becomes no larger than this.
 HARMLESS_BYTES: Final = 1 << 26
@@ -27,7 +27,7 @@ class ExpansionWarning(UserWarning):
 
 
 def most_page_bytes(document_bytes: int) -> int:
-    """How large a page of a parquet file may be, if a document may have so many bytes.
+    """How large a page of a parquet file may be, if a document may have this many bytes.
 
     Example:
         >>> from bytepair.corpus.bounds import most_page_bytes
@@ -65,11 +65,11 @@ class Expansion:
         self._most = max(MOST_TIMES * self._size, HARMLESS_BYTES)
 
     def add(self, size: int) -> None:
-        """So many bytes more came out of the file."""
+        """Add the number of bytes that came out of the file."""
         self.reach(self._read + size)
 
     def reach(self, total: int) -> None:
-        """So many bytes came out of the file until now."""
+        """Set the number of bytes that came out of the file until now."""
         before, self._read = self._read, total
         if before <= self._most < total:
             grown = f"its {self._size:,} bytes have become {total:,} so far, {MOST_TIMES:,} times"

@@ -126,7 +126,7 @@ Batch = TypeVar("Batch", "list[str]", Column, TextBatch, "TextBatch | Skip")
 def until(
     stream: Iterator[Batch], max_chars: int | None, on_share: Callable[[float], None] | None = None
 ) -> Iterator[Batch]:
-    """The documents up to the one that takes the total above so many characters; None means all.
+    """The documents up to the one that takes the total above this many characters; None means all.
 
     `on_share` is told which share of the characters has been read.
 

@@ -43,7 +43,7 @@ class ReadOptions:
         column: the column of a table, or the field of a json object, that holds the text.
         errors: what a document is that cannot be read: an error ("strict"), or a `Skip` ("skip");
             with "replace", U+FFFD stands for bytes that are not UTF-8.
-        doc_cap: of each document, so many characters are read; None means all.
+        doc_cap: the number of characters of each document that are read; None means all.
         max_document_bytes: a longer document cannot be read.
         batch_bytes: how much text a column has, about; None means `BATCH_BYTES`.
         kind: how every file is read; None means by its ending. "lines" are documents themselves.
@@ -93,9 +93,9 @@ def read_documents(
         split: "val" means the last file, "train" all others, as nanochat does it; None means all.
         start: the first row group of each parquet file to read; jsonl has blocks of 16 MB instead,
             and text files are counted one by one.
-        step: read every so many row groups, so that rank r of w reads with `start=r, step=w`.
-        max_chars: reading stops with the document that takes the total above so many characters.
-        doc_cap: of each document, so many characters are read.
+        step: read every `step`-th row group, so that rank r of w reads with `start=r, step=w`.
+        max_chars: reading stops with the document that takes the total above this many characters.
+        doc_cap: the number of characters of each document that are read.
         max_document_bytes: a longer document is an error; so is a page of a parquet file that has
             more than 192 MB and more than one and a half times as many bytes.
 
@@ -135,7 +135,7 @@ def part(files: list[Input], split: Split | None) -> list[Input]:
 
 
 def _strided(files: list[Input], how: ReadOptions, wanted: Wanted) -> Iterator[Column]:
-    """The documents of every so many units of each table, and of every so many text files."""
+    """The documents of every `step`-th unit of each table, and of every `step`-th text file."""
     turns, texts = range(wanted.start, sys.maxsize, wanted.step), itertools.count()
     for file in files:
         is_text = kind_of(file.path) == "text"

@@ -81,7 +81,8 @@ def download_dataset(
     Args:
         dataset: "fineweb-edu", or the name of any data set of the Hugging Face Hub, such as
             "HuggingFaceFW/fineweb"; the latter needs the extra `hub`.
-        n: the first so many files; -1 means all. Of fineweb-edu the last is for validation.
+        n: the number of files, from the first; -1 means all. The last of fineweb-edu is for
+            validation.
         dir: the folder; None means `bytepair.corpus.download.folder()`.
         pattern: which files of a data set of the Hub, as a glob.
         workers: how many files at the same time.
@@ -202,7 +203,7 @@ class _Received:
         self._got: dict[int, int] = {}
 
     def expect(self, number: int, size: int) -> None:
-        """So many bytes of a file are missing."""
+        """The number of bytes of a file that are missing."""
         with self._lock:
             self._sizes[number] = self._got.get(number, 0) + size
 

@@ -28,7 +28,7 @@ from bytepair.errors import CorpusError
 #: What a function that reads text takes; see the table above.
 Source: TypeAlias = "str | os.PathLike[str] | Iterable[str] | Iterable[os.PathLike[str]] | Any"
 
-#: So many items of an iterable are looked at to learn what it holds.
+#: The number of items of an iterable that are looked at to learn what it holds.
 LOOKED_AT: Final = 64
 
 
@@ -61,8 +61,8 @@ class Limits:
     """How much of a corpus is read.
 
     Attributes:
-        max_chars: reading stops with the document that takes the total above so many characters.
-        doc_cap: of each document, so many characters are read.
+        max_chars: reading stops with the document that takes the total above this many characters.
+        doc_cap: the number of characters of each document that are read.
 
     Raises:
         CorpusError: if one of them is below 1.

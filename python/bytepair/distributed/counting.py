@@ -64,7 +64,7 @@ def count(
         column: as there.
         max_document_bytes: as there.
         threads: as there, for each process; with Ray None means one.
-        task_bytes: files are gathered to about so many bytes a task.
+        task_bytes: files are gathered to about this many bytes a task.
         partitions: in how many pieces counts are added up; memory is that of one piece, and of the
             result.
 

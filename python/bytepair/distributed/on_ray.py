@@ -20,7 +20,7 @@ from typing import Any
 from bytepair.errors import ShardError
 
 PATIENCE = 10.0
-"""So many seconds a cluster has to answer."""
+"""The seconds that a cluster has to answer."""
 
 
 def each(items: Iterable[Any], function: Callable[..., None], arguments: tuple[Any, ...]) -> None:

@@ -66,7 +66,7 @@ def shard(
         ray: let a Ray cluster run the tasks, instead of ranks; needs the extra `ray`.
         threads: how many threads each process encodes with; None means all, or one with Ray, which
             gives each task one core.
-        task_bytes: files are gathered to about so many bytes a task.
+        task_bytes: files are gathered to about this many bytes a task.
         progress: as in `bytepair.train`.
         options: the fields of `bytepair.shards.ShardOptions`, as keywords.
 

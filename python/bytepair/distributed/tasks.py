@@ -17,7 +17,7 @@ from bytepair.corpus.source import Input
 from bytepair.errors import ShardError
 from bytepair.shards import manifest
 
-#: Files are gathered to about so many bytes a task.
+#: Files are gathered to about this many bytes a task.
 TASK_BYTES: Final = 1 << 27
 MARK: Final = "mark.json"
 

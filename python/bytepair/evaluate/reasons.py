@@ -35,7 +35,7 @@ Reason: TypeAlias = Literal[
 #: What has to be equal: ids, or the tokens that they stand for.
 By: TypeAlias = Literal["ids", "tokens"]
 
-#: So many tokens of each are looked at from the first difference on.
+#: The number of tokens of each that are looked at from the first difference on.
 SHOWN: Final = 6
 
 

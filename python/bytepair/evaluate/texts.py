@@ -60,7 +60,7 @@ def documents(
         files: see there.
         texts: see there.
         column: the column of a table, or the field of a json object, that holds the text.
-        max_chars: reading stops with the document that takes the total above so many characters;
+        max_chars: reading stops with the document that takes the total above this many characters;
             None reads all.
         max_document_bytes: as in `bytepair.count`.
 

@@ -35,12 +35,12 @@ class VocabularyReport:
         special: how many of them are special tokens.
         lengths: how many ordinary tokens have how many bytes.
         longest: the ids of the longest tokens, longest first.
-        unreachable: the ids of tokens that no merging of their bytes ends in.
+        unreachable: the ids of tokens that merging can never produce.
         unwhole: the ids of tokens of two bytes or more that begin or end inside a character.
         duplicates: the ids of tokens that differ in case or in a leading space only, in groups,
             the largest first.
         numbers: how some numbers are split.
-        digits: how many tokens are nothing but so many ASCII digits.
+        digits: how many tokens consist of 1, 2, 3 … ASCII digits alone.
     """
 
     size: int
@@ -92,7 +92,7 @@ def inspect(tokenizer: Tokenizer, *, longest: int = 20) -> VocabularyReport:
 
 
 def unreachable(tokenizer: Tokenizer) -> list[int]:
-    """Find the tokens that no merging of their bytes ends in.
+    """Find the tokens that merging their bytes can never produce.
 
     A text gives such a token at best where a pretoken that is a token wins outright. They are
     listed under either merge rule, with that shortcut left out.

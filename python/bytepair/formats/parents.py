@@ -53,7 +53,7 @@ def _last_pair(token: bytes, order: dict[tuple[bytes, bytes], int]) -> tuple[byt
 
 
 def unreachable(tokenizer: _core.Tokenizer) -> list[int]:
-    """The ids of tokens that no merging of their bytes ends in, under either merge rule."""
+    """The ids of tokens that merging can never produce, under either merge rule."""
     ranks = tokenizer.mergeable_ranks()
     if tokenizer.merge_rule == "ranks":
         made = {left + right for left, right in pairs_of_ranks(ranks)}

@@ -21,7 +21,7 @@ from bytepair.shards.job import Address, Encoded, Left, ShardJob
 #: A column of documents with the address of the first.
 Placed: TypeAlias = tuple[Address, Column]
 
-#: Small columns are joined to batches of so many bytes, and of so many columns at most.
+#: Small columns are joined to batches of this many bytes, and of this many columns at most.
 JOIN_BYTES: Final = 1 << 22
 PIECES: Final = 1 << 10
 #: Larger batches are worked on one at a time.

@@ -32,7 +32,7 @@ class ShardOptions:
             none.
         eos: a special token to end each document with, in the same way.
         column: the column of a table, or the field of a json object, that holds the text.
-        doc_cap: of each document, so many characters are taken; None means all.
+        doc_cap: the number of characters of each document that are taken; None means all.
         errors: what a document or file that cannot be read is: an error ("strict"), or left out and
             recorded in the manifest ("skip").
         max_document_bytes: a longer document cannot be read.

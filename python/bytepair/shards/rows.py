@@ -18,7 +18,7 @@ from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.source import Input
 from bytepair.shards.job import Address, Encoded, ShardJob
 
-#: So many files are open to the threads at once.
+#: At most this many files are open to the threads at once.
 FILES: Final = 64
 
 

@@ -32,7 +32,7 @@ def in_order(option: str, names: Sequence[str]) -> list[str]:
 
 
 def reserved(number: int, known: Sequence[str] = ()) -> list[str]:
-    """Names for so many ids that are kept free, behind those that there are.
+    """Names for this many ids that are kept free, behind those that there are.
 
     Example:
         >>> from bytepair.tokenizer.special import reserved

@@ -511,8 +511,9 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
             keep: what stays. `bytepair.Counts` (by the split pattern of this tokenizer): the tokens
                 that occur in that corpus. Ids: those tokens. A number: the tokens of the lowest
                 ids, so that there are at most so many in all.
-            vocab_size: of `Counts`, keep at most so many ids, special tokens included: the token of
-                least use goes first, of those that no other needs, and its use falls to its parts.
+            vocab_size: of `Counts`, keep at most this many ids, special tokens included: the token
+                of least use goes first, of those that no other needs, and its use falls to its
+                parts.
             drop: in place of `keep`, the ids that go, for instance
                 `bytepair.evaluate.unreachable(tok)`; those that others need stay.
 

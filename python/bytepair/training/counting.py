@@ -38,7 +38,7 @@ SAVE_EVERY: Final = 300.0
 #: The share of the machine's memory that the tables of counts take, if nobody says otherwise.
 SHARE_OF_MEMORY: Final = 0.5
 
-#: So many parquet files are open to the counting threads at once.
+#: At most this many parquet files are open to the counting threads at once.
 FILES: Final = 64
 
 #: The place before the first byte of the first file, as the core names it.
@@ -70,8 +70,8 @@ def count(
         files: see there.
         texts: see there.
         pattern: the split pattern: a name of `bytepair.PATTERNS` or a regular expression.
-        max_chars: reading stops with the document that takes the total above so many characters.
-        doc_cap: of each document, so many characters are read.
+        max_chars: reading stops with the document that takes the total above this many characters.
+        doc_cap: the number of characters of each document that are read.
         threads: how many threads count; None means `RAYON_NUM_THREADS`, or else all.
         progress: as in `bytepair.train`.
         column: the column of a table, or the field of a json object, that holds the text.
@@ -80,7 +80,7 @@ def count(
             U+FFFD in the place of bytes that are not UTF-8, and is as strict for the rest; `"skip"`
             leaves the document out, and a `SkippedWarning` says how many were, and where the first
             ones are. A damaged file is an error in any case.
-        memory_limit: the counts take about so many bytes at most while counting, whatever the
+        memory_limit: the counts take about this many bytes at most while counting, whatever the
             corpus; what does not fit is spilled to a temporary folder (of `TMPDIR`), and the
             result is the same. The limit does not hold for the batch of text that is being
             read, nor for the result: the bytes of the distinct pretokens, and 16 more for each.
@@ -411,7 +411,7 @@ class _Progress:
         self._show(bar, self._current().text_bytes)
 
     def _show(self, bar: Bar, size: int) -> None:
-        """Say how far it is, when so many bytes were counted beside what a checkpoint had."""
+        """Report progress: this many bytes were counted beside those of the checkpoint."""
         size += self._bytes
         bar.update("count", size, self.position.total(size))
 

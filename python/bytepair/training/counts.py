@@ -116,7 +116,7 @@ class Counts:
         return len(self.core)
 
     def times(self, weight: int | float | Fraction) -> Counts:
-        """Weight the corpus, as if it were there so many times.
+        """Weight the corpus, as if it were there this many times.
 
         A weight that is not whole stays exact: the numbers are multiplied by its numerator, and
         `denominator` by its denominator, in lowest terms. So nothing is rounded, weights can be

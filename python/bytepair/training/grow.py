@@ -157,7 +157,7 @@ class Verdict:
     def __str__(self) -> str:
         """Say it in one line."""
         if self.listed is None:
-            return f"all {self.steps:,} merges are the ones to make"
+            return f"all {self.steps:,} merges verified"
         (pair, count) = self.listed
         said = f"merge {self.steps:,} is {pair}, of count {count:,}, but "
         if self.best is None:
@@ -195,7 +195,7 @@ def verify_merges(
         >>> counts = bytepair.count(["hello hello help"])
         >>> tok = bytepair.train(counts, 269)
         >>> print(bytepair.verify_merges(tok, counts))
-        all 4 merges are the ones to make
+        all 4 merges verified
         >>> print(bytepair.verify_merges(tok, counts, ties="bytes-max"))
         merge 0 is (b'e', b'l'), of count 3, but (b'h', b'e'), of count 3, goes first
     """

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable
 from typing import Any, Final
 
-#: So many are named.
+#: At most this many are named.
 FIRST: Final = 3
 
 
@@ -38,7 +38,7 @@ class SkipLog:
         self.add_all(1, [(source, row, reason)])
 
     def add_all(self, documents: int, first: Iterable[tuple[str, int, str]]) -> None:
-        """Note so many documents behind those that are known, given the first of them."""
+        """Note this many more documents, given the first of them."""
         self.documents += documents
         self.first = [*self.first, *first][:FIRST]
 

@@ -66,14 +66,14 @@ def train(
             means `nanochat`, or the pattern of the counts.
         special_tokens: the names of the special tokens, which get the ids after the last merge, in
             this order; "nanochat" (the default) means the nine of nanochat, () none.
-        reserved: so many ids behind them are kept free for special tokens that
+        reserved: this many ids behind them are kept free for special tokens that
             `Tokenizer.with_special_tokens` adds later: `<|reserved_0|>`, ...
         padded_to: the number of ids is rounded up to a multiple of this, such as 64, with more
             reserved ids: models pad their embeddings.
         initial_tokens: words that shall be tokens whatever the text, each a single pretoken (a
             leading space counts). The merges that make them come first and count among the ids.
-        max_chars: reading stops with the document that takes the total above so many characters.
-        doc_cap: of each document, so many characters are read.
+        max_chars: reading stops with the document that takes the total above this many characters.
+        doc_cap: the number of characters of each document that are read.
         ties: which of several pairs with the same count is merged first: that of rustbpe or of
             Hugging Face, the first seen, or that of the greatest bytes. "hf" gives the merges of
             Hugging Face, not its ids: there special tokens come first, and bytes in another order.

@@ -24,7 +24,7 @@ pub(crate) type FileTuple = (PathBuf, String, Option<String>);
 pub(crate) type PlaceTuple = (usize, u64, u64, u64, u64);
 
 /// The bytes of a block and of the longest document; and a file that becomes larger than so many
-/// bytes, and so many times as large as it is, is reported.
+/// bytes, and this many times as large as it is, is reported.
 pub(crate) type BoundsTuple = (usize, usize, u64, u64);
 
 /// Documents: the number of their block or row group, the row of the first, their bytes (uint8),

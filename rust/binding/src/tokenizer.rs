@@ -116,7 +116,7 @@ impl PyTokenizer {
     ///     prepend: as in `encode`, for each text.
     ///     append: as in `encode`, for each text.
     ///     max_tokens: keep the first ids of a text, so many with those of `prepend` and `append`.
-    ///     pad_to: put each text in a row of so many ids, or of as many as the longest has
+    ///     pad_to: put each text in a row of this many ids, or of as many as the longest has
     ///         ("longest"), and fill the rest with the padding token (see `roles`).
     ///     threads: the number of threads at most; None means `BYTEPAIR_NUM_THREADS`, else all.
     ///

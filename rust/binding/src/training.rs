@@ -41,7 +41,7 @@ impl LearnOptions {
         })
     }
 
-    /// The same for the core, to learn so many merges.
+    /// The same for the core, to learn this many merges.
     fn learning(&self, merges: usize, threads: Option<usize>) -> PyResult<TrainOptions> {
         let min_count = NonZeroU64::new(self.min_count)
             .ok_or_else(|| PyValueError::new_err("min_count is 0; it must be at least 1"))?;

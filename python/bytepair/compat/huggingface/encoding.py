@@ -285,7 +285,7 @@ class Encoding:
         self._changed().pad(length, **how)
 
     def truncate(self, max_length: int, stride: int = 0, direction: str = "right") -> None:
-        """Keep so many tokens, the rest is in `overflowing`."""
+        """Keep this many tokens, the rest is in `overflowing`."""
         self._changed().truncate(max_length, stride, direction)
 
     def set_sequence_id(self, sequence_id: int) -> None:

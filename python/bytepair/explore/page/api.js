@@ -42,7 +42,7 @@ export const vocabulary = (t) =>
     return { lengths, bytes: new Uint8Array(buffer, 4 + 4 * count) };
   });
 
-/** A count, and so many numbers, so many times. */
+/** A count, and so many numbers, this many times. */
 function sections(buffer, times) {
   const [count] = new Uint32Array(buffer, 0, 1);
   const parts = [];

@@ -3,9 +3,9 @@
 
 import { characterAround, draw, toHex } from "./bytes.js";
 
-const SMALL = 100; // a block of so many tokens ends with the line
+const SMALL = 100; // a block of this many tokens ends with the line
 const LARGE = 300; // and at the latest after so many
-const UNBROKEN = 24; // a token of at most so many bytes stays on one line if some are no text
+const UNBROKEN = 24; // a token of at most this many bytes stays on one line if some are no text
 const LINE = 31; // pixels, for blocks that were never shown
 const number = new Intl.NumberFormat("en");
 

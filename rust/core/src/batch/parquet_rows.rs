@@ -57,7 +57,7 @@ pub struct Job<'a> {
     pub column: &'a TextColumn,
     /// The rows, in the order of the result. Each range must lie in the column.
     pub items: &'a [Vec<RowRange>],
-    /// Of each text, so many characters are encoded.
+    /// The number of characters of each text that are encoded.
     pub doc_cap: Option<usize>,
     /// Special tokens, and ids before and after each text.
     pub options: &'a EncodeOptions,

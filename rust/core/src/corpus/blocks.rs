@@ -18,10 +18,10 @@ use crate::memory;
 use crate::pretokenize::Splitter;
 use crate::text::Text;
 
-/// The search for a place to cut goes back by so many bytes at a time.
+/// The search for a place to cut goes back by this many bytes at a time.
 const CUT_WINDOW: usize = 4096;
 
-/// The bytes of a file are unpacked so many at a time.
+/// The number of bytes that are unpacked at a time.
 const UNPACKED: usize = 1 << 20;
 
 /// How the documents of a file are stored.
@@ -102,13 +102,13 @@ pub struct FilePlace {
 /// The bounds that hold while files are read.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// A block has about so many bytes, at least 1.
+    /// A block has about this many bytes, at least 1.
     pub block_bytes: usize,
     /// A longer line, or text that cannot be cut, is not read.
     pub document_bytes: usize,
     /// A file that becomes larger than this many bytes,
     pub harmless_bytes: u64,
-    /// and more than so many times its size, is reported.
+    /// and more than this many times its size, is reported.
     pub harmless_times: u64,
 }
 

@@ -29,7 +29,7 @@ pub struct DocumentOptions {
     pub field: String,
     /// What to do with a document that cannot be read.
     pub on_error: OnError,
-    /// Of each document, so many characters are read.
+    /// The number of characters of each document that are read.
     pub doc_cap: Option<usize>,
     /// The bounds on what is in memory.
     pub bounds: Bounds,

@@ -19,7 +19,7 @@ pub enum Compression {
     Zstd,
 }
 
-/// Compressed bytes are read so many at a time.
+/// The number of compressed bytes that are read at a time.
 const PACKED: usize = 1 << 17;
 
 /// Where the bytes of a file come from.

@@ -27,7 +27,7 @@ use crate::pretokenize::Splitter;
 pub struct FileCountOptions {
     /// How their documents are read.
     pub documents: DocumentOptions,
-    /// Reading stops with the document that takes the total above so many characters.
+    /// Reading stops with the document that takes the total above this many characters.
     pub max_chars: Option<u64>,
 }
 

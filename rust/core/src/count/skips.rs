@@ -5,7 +5,7 @@
 
 use crate::corpus::Skipped;
 
-/// So many are kept.
+/// At most this many are kept.
 const FIRST: usize = 5;
 
 /// How many documents were left out, and the first of them.

@@ -1,7 +1,7 @@
 //! Merges several short pretokens, interleaved.
 //!
 //! Merging one pretoken is a chain of dependent loads: the next pairs are known only after the
-//! current lookup. So many pretokens are merged in rounds. A step reads the ranks whose cache lines
+//! current lookup. So pretokens are merged in rounds. A step reads the ranks whose cache lines
 //! were prefetched one round earlier, makes a merge, and prefetches the cache lines of the two new
 //! pairs.
 

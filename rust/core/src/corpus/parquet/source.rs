@@ -13,7 +13,7 @@ use parquet::file::reader::{ChunkReader, Length};
 use crate::memory;
 use crate::parallel::lock;
 
-/// So much is read at once from what is far away.
+/// The bytes that are read at once from a remote file.
 const WINDOW: usize = 1 << 20;
 
 /// Bytes that can be read from any offset.
