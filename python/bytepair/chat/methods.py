@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from bytepair import _core
-from bytepair.chat import turn
 from bytepair.chat.parser import Parser
 from bytepair.chat.renderer import nothing_to_learn, role_of, writer
 from bytepair.chat.segments import (
@@ -162,6 +161,8 @@ class ChatMethods(_core.Tokenizer):
             >>> mask
             [0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0]
         """
+        from bytepair.chat import turn
+
         ids, write = [int(id) for id in ids], writer(self, template)
         so_far = turn.masked(ids, mask)
         out = turn.appended(write, ids, messages, prompt=prompt, history=history)

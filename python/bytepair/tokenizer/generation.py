@@ -11,13 +11,14 @@ from bytepair import _core
 from bytepair.formats import grammar
 from bytepair.formats.grammar import Stop
 from bytepair.tokenizer.batch import Affix, SpecialMode
-from bytepair.tokenizer.cover import Cover, cover
 from bytepair.tokenizer.session import Session
 
 if TYPE_CHECKING:
     import llguidance
     import outlines_core
     import xgrammar
+
+    from bytepair.tokenizer.cover import Cover
 
 
 class GenerationMethods(_core.Tokenizer):
@@ -93,6 +94,8 @@ class GenerationMethods(_core.Tokenizer):
             >>> tok.decode(ids), [tok.decode(ending) for ending in endings]
             ('hello', [' he', ' hel', ' hello'])
         """
+        from bytepair.tokenizer.cover import cover
+
         return cover(self, text, special)
 
     def to_llguidance(
