@@ -231,6 +231,39 @@ def test_the_shards_of_fineweb_edu(server: Server, tmp_path: Path) -> None:
     assert server.requests[asked] == 1
 
 
+def test_the_shards_of_climbmix_with_the_one_for_validation(server: Server, tmp_path: Path) -> None:
+    paths = bytepair.download_dataset("climbmix", 2, dir=tmp_path, endpoint=server.url)
+    assert [p.name for p in paths] == [f"shard_{i:05}.parquet" for i in (0, 1, 6542)]
+    assert [p.read_bytes() for p in paths] == [DATA] * 3
+    assert (
+        server.requests["/datasets/karpathy/climbmix-400b-shuffle/resolve/main/shard_06542.parquet"]
+        == 1
+    )
+
+
+@pytest.mark.parametrize(
+    ("dataset", "n", "count", "last"),
+    [
+        ("climbmix", 170, 171, 6542),
+        ("climbmix", 6542, 6543, 6542),
+        ("climbmix", 6543, 6543, 6542),
+        ("climbmix", 9999, 6543, 6542),
+        ("climbmix", -1, 6543, 6542),
+        ("fineweb-edu", 240, 240, 239),
+        ("fineweb-edu", -1, 1823, 1822),
+    ],
+)
+def test_which_shards_a_number_means(dataset: str, n: int, count: int, last: int) -> None:
+    names = download.DATASETS[dataset].names(n)
+    assert len(names) == len(set(names)) == count
+    assert names == sorted(names)
+    assert names[-1] == f"shard_{last:05}.parquet"
+
+
+def test_the_data_sets_of_nanochat_have_folders_of_their_own() -> None:
+    assert download.folder("climbmix") != download.folder() == download.folder("owner/name")
+
+
 def test_one_that_cannot_be_had_ends_the_rest(server: Server, tmp_path: Path) -> None:
     names = ["ok/5", "gone/5", *(f"ok/{i}" for i in range(6, 9))]
     files = [Remote(f"{server.url}/{name}", name.replace("/", "-")) for name in names]

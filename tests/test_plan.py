@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import subprocess
 import sys
@@ -37,6 +38,23 @@ def test_a_depth_gives_the_parameters_of_nanochat() -> None:
     assert plan_data(1e9, width=2048, vocab_size=100).embedding_params == 204_800
 
 
+def test_the_preset_of_2026_counts_as_nanochat_does() -> None:
+    """Its speedrun: the matrices and the output table of a d24; 7 billion tokens, 150 shards."""
+    needed = plan_data(depth=24, preset="nanochat-2026", ratio=9.5)
+    assert needed.vocab_size == 32768
+    assert needed.params == 12 * 24 * 1536**2 + 32768 * 1536
+    assert round(needed.tokens / 1e9, 1) == 6.9
+    assert needed.shards == 150
+    assert plan_data(depth=24, preset="nanochat-2026").tokens == 12 * needed.params
+    assert plan_data(1e9, preset="nanochat-2026", vocab_size=100).embedding_params is None
+    assert plan_data(1e9, preset="nanochat-2025") == plan_data(1e9)
+
+
+def test_presets_name_data_sets_that_can_be_downloaded() -> None:
+    for preset in bytepair.plan.PRESETS.values():
+        assert bytepair.corpus.download.DATASETS[preset.dataset].shards == preset.shards + 1
+
+
 def test_disk_depends_on_the_vocabulary_and_time_on_the_rate() -> None:
     assert plan_data(1e9, vocab_size=65536).disk_bytes == 40e9
     assert plan_data(1e9, vocab_size=65537).disk_bytes == 80e9
@@ -48,7 +66,7 @@ def test_too_small_a_data_set_is_said() -> None:
     needed = plan_data(10e9)
     assert "3,840 shards are needed and it has 1,822" in needed.warnings[0]
     assert "2.1 epochs" in str(needed)
-    assert not plan_data(10e9, available=None).warnings
+    assert not plan_data(10e9, available=math.inf).warnings
 
 
 @pytest.mark.parametrize(
@@ -57,12 +75,13 @@ def test_too_small_a_data_set_is_said() -> None:
         ({}, "pass the parameters"),
         ({"params": 0}, "params is 0"),
         ({"params": 1e9, "ratio": -1}, "ratio is -1"),
+        ({"params": 1e9, "preset": "nanochat"}, "no preset 'nanochat'; pass one of nanochat-2025"),
         ({"depth": 0}, "depth is 0"),
         ({"params": float("nan")}, "params is nan"),
         ({"params": 1e9, "chars_per_token": float("inf")}, "chars_per_token is inf"),
     ],
 )
-def test_a_number_that_cannot_be(options: dict[str, float], message: str) -> None:
+def test_what_cannot_be(options: dict[str, float], message: str) -> None:
     with pytest.raises(bytepair.errors.PlanError, match=message):
         plan_data(**options)  # type: ignore[arg-type]
 
@@ -86,5 +105,8 @@ def test_the_command(trained: bytepair.Tokenizer, tmp_path: object) -> None:
     assert "83.9 million" in out
     assert re.search(r"tokens +11\.2 billion", run("--params", "561M"))
     assert "too small" in run("--params", "10B")
+    out = run("--depth", "24", "--preset", "nanochat-2026", "--ratio", "8")
+    assert re.search(r"parameters +729\.8 million", out)
+    assert re.search(r"shards +127 of text", out)
     trained.save(str(tmp_path))
     assert re.search(r"tokens +20\.0 billion", run("--params", "1B", "-t", str(tmp_path)))

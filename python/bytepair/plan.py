@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from bytepair.corpus.column import strings
 from bytepair.corpus.read import read_batches
@@ -19,14 +19,6 @@ from bytepair.corpus.source import Limits, Source, resolve
 from bytepair.errors import PlanError
 from bytepair.tokenizer import Tokenizer
 
-#: Tokens for each parameter at which a model of a given cost is best (Chinchilla).
-RATIO: Final = 20.0
-#: English web text with a vocabulary of 65,536.
-CHARS_PER_TOKEN: Final = 4.8
-#: What a shard of fineweb-edu-100b-shuffle holds.
-CHARS_PER_SHARD: Final = 250_000_000
-#: Shards of that data set, without the one for validation.
-SHARDS: Final = 1822
 #: About what two cores do with English; `measure` says what yours do.
 CHARS_PER_SECOND: Final = 150e6
 #: The width of nanochat's models for each layer.
@@ -38,15 +30,47 @@ _TIMES: Final = {"days": 86400.0, "hours": 3600.0, "minutes": 60.0}
 
 
 @dataclass(frozen=True)
+class Preset:
+    """The numbers of one way to train models.
+
+    Attributes:
+        vocab_size: ids of the vocabulary.
+        ratio: tokens to train on for each parameter that is counted.
+        tables: how many tables of embeddings are counted: 2, input and output, or 1, the output.
+        chars_per_token: characters of text that are read for each token to train on.
+        chars_per_shard: characters of one shard of text.
+        dataset: the data set, as `bytepair.download_dataset` names it.
+        shards: how many shards it has for training; infinity if there are always enough.
+    """
+
+    vocab_size: int
+    ratio: float
+    tables: int
+    chars_per_token: float
+    chars_per_shard: int
+    dataset: str
+    shards: float
+
+
+#: The defaults of nanochat. In 2025: the ratio of Chinchilla, of all parameters. In 2026: of the
+#: matrices and the output table; 7 billion tokens take 150 shards, since documents are cropped.
+PRESETS: Final = {
+    "nanochat-2025": Preset(65536, 20.0, 2, 4.8, 250_000_000, "fineweb-edu", 1822),
+    "nanochat-2026": Preset(32768, 12.0, 1, 5.4, 250_000_000, "climbmix", 6542),
+}
+PRESET: Final = "nanochat-2025"
+
+
+@dataclass(frozen=True)
 class DataPlan:
     """What training a model needs. `str` of it is the table that `bytepair plan` prints.
 
     Attributes:
-        params: parameters of the model.
+        params: parameters of the model, of which the ratio is taken.
         tokens: tokens to train on.
         chars: characters that give this many tokens.
         shards: shards of text that hold this many characters, rounded up.
-        available: shards that the data set has; None if not known.
+        available: shards that the data set has; infinity if there are always enough.
         disk_bytes: size of the token shards.
         seconds: how long encoding takes.
         vocab_size: ids of the vocabulary.
@@ -57,7 +81,7 @@ class DataPlan:
     tokens: float
     chars: float
     shards: int
-    available: int | None
+    available: float
     disk_bytes: float
     seconds: float
     vocab_size: int
@@ -72,7 +96,7 @@ class DataPlan:
     def warnings(self) -> list[str]:
         """What speaks against the plan."""
         found = []
-        if self.available is not None and self.shards > self.available:
+        if self.shards > self.available:
             found.append(
                 f"the data set is too small: {self.shards:,} shards are needed and it has "
                 f"{self.available:,}; train {self.shards / self.available:.1f} epochs, lower the "
@@ -107,44 +131,49 @@ class DataPlan:
 def plan_data(
     params: float | None = None,
     *,
+    preset: str = PRESET,
     depth: int | None = None,
-    vocab_size: int = 65536,
+    vocab_size: int | None = None,
     width: int | None = None,
-    ratio: float = RATIO,
-    chars_per_token: float = CHARS_PER_TOKEN,
+    ratio: float | None = None,
+    chars_per_token: float | None = None,
     chars_per_second: float = CHARS_PER_SECOND,
-    chars_per_shard: int = CHARS_PER_SHARD,
-    available: int | None = SHARDS,
+    chars_per_shard: int | None = None,
+    available: float | None = None,
 ) -> DataPlan:
     """Say what data the training of a model needs.
 
     Args:
         params: parameters of the model; needed if there is no `depth`.
+        preset: a name in `PRESETS`, which gives every number that is None.
         depth: layers of a model of nanochat's shape: 64 times as wide as it is deep, with separate
-            tables for input and output. The parameters follow, unless `params` is given.
+            tables for input and output. The parameters that the preset counts follow, unless
+            `params` is given.
         vocab_size: ids of the vocabulary.
         width: width of the model; None means what `depth` gives.
         ratio: tokens for each parameter.
         chars_per_token: characters of a token, as `measure` finds them.
         chars_per_second: characters encoded in a second, as `measure` finds them.
         chars_per_shard: characters of one shard of text.
-        available: shards that the data set has, for the warning; None means enough.
+        available: shards that the data set has, for the warning; `math.inf` means enough.
 
     Raises:
-        PlanError: if there is neither `params` nor `depth`, or all of `params`, `depth` and
-            `width`, or a number is not positive.
+        PlanError: if there is no such preset, if there is neither `params` nor `depth`, or all of
+            `params`, `depth` and `width`, or a number is not positive.
 
     Example:
         >>> import bytepair
         >>> needed = bytepair.plan.plan_data(561e6)
         >>> round(needed.tokens / 1e9, 1), round(needed.chars / 1e9), needed.shards
         (11.2, 54, 216)
+        >>> bytepair.plan.plan_data(depth=24, preset="nanochat-2026", ratio=8).shards
+        127
     """
-    _check_positive(
-        params=params, depth=depth, vocab_size=vocab_size, width=width, ratio=ratio,
-        chars_per_token=chars_per_token, chars_per_second=chars_per_second,
-        chars_per_shard=chars_per_shard,
+    numbers = _numbers(
+        preset, vocab_size=vocab_size, ratio=ratio, chars_per_token=chars_per_token,
+        chars_per_shard=chars_per_shard, shards=available,
     )  # fmt: skip
+    _check_positive(params=params, depth=depth, width=width, chars_per_second=chars_per_second)
     if params is not None and depth is not None and width is not None:
         raise PlanError("depth says nothing beside params and width; leave out one of the three")
     if depth is not None and width is None:
@@ -152,20 +181,29 @@ def plan_data(
     if params is None:
         if depth is None or width is None:
             raise PlanError("pass the parameters of the model (params), or its depth")
-        params = model_params(depth, width, vocab_size)
-    tokens = params * ratio
-    chars = tokens * chars_per_token
+        params = model_params(depth, width, numbers.vocab_size, numbers.tables)
+    tokens = params * numbers.ratio
+    chars = tokens * numbers.chars_per_token
     return DataPlan(
         params=params,
         tokens=tokens,
         chars=chars,
-        shards=math.ceil(chars / chars_per_shard),
-        available=available,
-        disk_bytes=tokens * (2 if vocab_size <= 1 << 16 else 4),
+        shards=math.ceil(chars / numbers.chars_per_shard),
+        available=numbers.shards,
+        disk_bytes=tokens * (2 if numbers.vocab_size <= 1 << 16 else 4),
         seconds=chars / chars_per_second,
-        vocab_size=vocab_size,
+        vocab_size=numbers.vocab_size,
         width=width,
     )
+
+
+def _numbers(preset: str, **given: float | None) -> Preset:
+    """The numbers of a preset, with those that are given in their place."""
+    if preset not in PRESETS:
+        raise PlanError(f"there is no preset {preset!r}; pass one of {', '.join(PRESETS)}")
+    _check_positive(**{name: value for name, value in given.items() if name != "shards"})
+    changed: Any = {name: value for name, value in given.items() if value is not None}
+    return replace(PRESETS[preset], **changed)
 
 
 def _check_positive(**numbers: float | None) -> None:
@@ -174,18 +212,21 @@ def _check_positive(**numbers: float | None) -> None:
             raise PlanError(f"{name} is {value}; it must be positive")
 
 
-def model_params(depth: int, width: int, vocab_size: int) -> int:
+def model_params(depth: int, width: int, vocab_size: int, tables: int = 2) -> int:
     """Parameters of a transformer of nanochat's shape.
 
     Each layer has 4 matrices of width x width for attention and 8 for its hidden layer; the tables
-    of input and output have `vocab_size` rows each.
+    of input and output have `vocab_size` rows each. `tables=1` counts one of them, as nanochat
+    does in 2026.
 
     Example:
         >>> from bytepair.plan import model_params
         >>> model_params(20, 1280, 65536)
         560988160
+        >>> model_params(24, 1536, 32768, tables=1)
+        729808896
     """
-    return 12 * depth * width**2 + 2 * vocab_size * width
+    return 12 * depth * width**2 + tables * vocab_size * width
 
 
 def measure(

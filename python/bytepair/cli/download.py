@@ -13,11 +13,22 @@ from bytepair.cli import option
 
 @option.command(
     "bytepair download fineweb-edu -n 8",
+    "bytepair download climbmix -n 170",
     "bytepair download HuggingFaceFW/fineweb --pattern 'sample/10BT/*' -n -1 --dir fineweb",
 )
 @click.argument("dataset", default="fineweb-edu")
-@click.option("-n", default=8, help="The number of files, from the first; -1 for all.")
-@click.option("--dir", "-o", type=option.PATH, help="[default: ~/.cache/bytepair/base_data]")
+@click.option(
+    "-n",
+    default=8,
+    help="The number of files, from the first; -1 for all. "
+    "climbmix: training files; the last file, for validation, is added.",
+)
+@click.option(
+    "--dir",
+    "-o",
+    type=option.PATH,
+    help="[default: base_data, or base_data_climbmix, in ~/.cache/bytepair]",
+)
 @click.option(
     "--pattern", default="*.parquet", help="Which files of a data set of the Hub, as a glob."
 )
@@ -33,8 +44,9 @@ def download(
 ) -> None:
     """Download files of a data set; run it again to resume.
 
-    DATASET: fineweb-edu, or a data set of the Hugging Face Hub (owner/name).
+    DATASET: fineweb-edu, climbmix, or a data set of the Hugging Face Hub (owner/name).
     """
     files = bytepair.download_dataset(dataset, n, dir=dir, **options)
     size = sum(file.stat().st_size for file in files) / 1e6
-    click.echo(f"{len(files):,} files, {size:,.1f} MB: {dir or bytepair.corpus.download.folder()}")
+    place = dir or bytepair.corpus.download.folder(dataset)
+    click.echo(f"{len(files):,} files, {size:,.1f} MB: {place}")

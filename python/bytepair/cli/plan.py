@@ -12,18 +12,31 @@ from bytepair.cli import option
 
 @option.command(
     "bytepair plan --params 561M",
-    "bytepair plan --depth 20 --vocab-size 65536",
+    "bytepair plan --depth 20 --preset nanochat-2025",
+    "bytepair plan --depth 24 --preset nanochat-2026 --ratio 8",
     "bytepair plan --params 1.5B -t my-tokenizer --text 'shards/*.parquet'",
 )
 @click.option("--params", type=option.number, help="Parameters of the model, such as 561M.")
 @click.option("--depth", type=option.number, help="Layers of a model of nanochat's shape instead.")
-@click.option("--vocab-size", type=option.size, default=65536, help="Ids of the vocabulary.")
+@click.option(
+    "--preset",
+    type=click.Choice(list(bytepair.plan.PRESETS)),
+    default=bytepair.plan.PRESET,
+    help="Which defaults the options below have, and which parameters --depth counts.",
+)
+@click.option(
+    "--vocab-size",
+    type=option.size,
+    help="Ids of the vocabulary.  [default: 65,536; in 2026 32,768]",
+)
 @click.option(
     "--width", type=option.number, help="Width of the model.  [default: 64 times the depth]"
 )
-@click.option("--ratio", default=bytepair.plan.RATIO, help="Tokens for each parameter.")
+@click.option("--ratio", type=float, help="Tokens for each parameter.  [default: 20; in 2026 12]")
 @click.option(
-    "--chars-per-token", default=bytepair.plan.CHARS_PER_TOKEN, help="Characters of a token."
+    "--chars-per-token",
+    type=float,
+    help="Characters read for each token.  [default: 4.8; in 2026 5.4]",
 )
 @click.option(
     "--chars-per-second",
@@ -41,15 +54,14 @@ from bytepair.cli import option
 @click.option(
     "--available",
     type=option.number,
-    default=bytepair.plan.SHARDS,
-    help="Shards of text that the data set has.",
+    help="Shards of text that the data set has.  [default: 1,822; in 2026 6,542]",
 )
 @click.option(
-    "--chars-per-shard", type=option.number, default="250M", help="Characters of a shard of text."
+    "--chars-per-shard", type=option.number, help="Characters of a shard of text.  [default: 250M]"
 )
 def plan(tokenizer: str | None, pattern: str | None, text: tuple[str, ...], **options: Any) -> None:
     """Say what data the training of a model needs: tokens, text, shards, disk, time."""
-    if options["vocab_size"] < 256:
+    if options["vocab_size"] is not None and options["vocab_size"] < 256:
         raise click.BadParameter("it has at least the 256 bytes", param_hint="--vocab-size")
     if tokenizer is None:
         option.refuse("without --tokenizer nothing is measured", "text", "pattern")

@@ -28,10 +28,6 @@ from bytepair._internal.progress import Bar, Callback
 from bytepair._internal.system import sync
 from bytepair.errors import DownloadError
 
-#: Names for what people want most: the repository, the name of a file, and how many there are.
-DATASETS: Final = {
-    "fineweb-edu": ("karpathy/fineweb-edu-100b-shuffle", "shard_{:05}.parquet", 1823),
-}
 ENDPOINT: Final = "https://huggingface.co"
 
 BLOCK: Final = 1 << 18
@@ -61,9 +57,47 @@ class Remote:
     sha256: str | None = None
 
 
-def folder() -> Path:
-    """Where data sets go unless told otherwise: `~/.cache/bytepair/base_data`."""
-    return Path("~/.cache/bytepair/base_data").expanduser()
+@dataclass(frozen=True)
+class Published:
+    """A data set that has a short name: numbered shards, of which the last is for validation.
+
+    Attributes:
+        repository: its name on the Hugging Face Hub.
+        shards: how many files it has.
+        folder: where its files go, in `~/.cache/bytepair`.
+        adds_last: whether the last file is always downloaded, beside those that are asked for.
+    """
+
+    repository: str
+    shards: int
+    folder: str
+    adds_last: bool
+
+    def names(self, n: int) -> list[str]:
+        """The names of the first `n` files (all if `n` is -1), and of the last if it is added."""
+        numbers = list(range(self.shards))[: n if n > 0 else None]
+        if self.adds_last and numbers[-1] != self.shards - 1:
+            numbers.append(self.shards - 1)
+        return [f"shard_{number:05}.parquet" for number in numbers]
+
+
+#: The data sets of nanochat: that of 2025 and that of 2026, each counted as nanochat does.
+DATASETS: Final = {
+    "fineweb-edu": Published("karpathy/fineweb-edu-100b-shuffle", 1823, "base_data", False),
+    "climbmix": Published("karpathy/climbmix-400b-shuffle", 6543, "base_data_climbmix", True),
+}
+
+
+def folder(dataset: str = "fineweb-edu") -> Path:
+    """Where a data set goes unless told otherwise.
+
+    Example:
+        >>> from bytepair.corpus import download
+        >>> download.folder().name, download.folder("climbmix").name
+        ('base_data', 'base_data_climbmix')
+    """
+    name = DATASETS[dataset].folder if dataset in DATASETS else "base_data"
+    return Path("~/.cache/bytepair").expanduser() / name
 
 
 def download_dataset(
@@ -79,11 +113,12 @@ def download_dataset(
     """Load files of a data set; those that are there already are left alone.
 
     Args:
-        dataset: "fineweb-edu", or the name of any data set of the Hugging Face Hub, such as
-            "HuggingFaceFW/fineweb"; the latter needs the extra `hub`.
-        n: the number of files, from the first; -1 means all. The last of fineweb-edu is for
-            validation.
-        dir: the folder; None means `bytepair.corpus.download.folder()`.
+        dataset: "fineweb-edu", "climbmix", or the name of any data set of the Hugging Face Hub,
+            such as "HuggingFaceFW/fineweb"; the latter needs the extra `hub`.
+        n: the number of files, from the first; -1 means all. The last file of the two named data
+            sets is for validation. With "climbmix" it is added to the `n` training files; of
+            "fineweb-edu" it comes with -1 only.
+        dir: the folder; None means `bytepair.corpus.download.folder(dataset)`.
         pattern: which files of a data set of the Hub, as a glob.
         workers: how many files at the same time.
         endpoint: where the Hub is; None means `HF_ENDPOINT`, or else huggingface.co.
@@ -107,17 +142,13 @@ def download_dataset(
                 f"pattern is {pattern!r}, but {dataset} is a fixed list of files; pass n, or name "
                 "the data set of the Hub (owner/name)"
             )
-        repository, name, count = DATASETS[dataset]
-        root = f"{base}/datasets/{repository}/resolve/main"
-        names = [name.format(i) for i in range(count)]
-        files = [Remote(f"{root}/{name}", name) for name in names]
+        root = f"{base}/datasets/{DATASETS[dataset].repository}/resolve/main"
+        files = [Remote(f"{root}/{name}", name) for name in DATASETS[dataset].names(n)]
     else:
-        files = list(_listed(dataset, pattern, base))
+        files = list(_listed(dataset, pattern, base))[: n if n > 0 else None]
         if not files:
             raise DownloadError(f"the data set {dataset} has no file that matches {pattern!r}")
-    return fetch_all(
-        files[: n if n > 0 else None], Path(dir or folder()), workers=workers, progress=progress
-    )
+    return fetch_all(files, Path(dir or folder(dataset)), workers=workers, progress=progress)
 
 
 def _listed(dataset: str, pattern: str, endpoint: str) -> Iterator[Remote]:
