@@ -318,6 +318,13 @@ def shard_options(options: dict[str, Any], **more: Any) -> bytepair.shards.Shard
     return bytepair.shards.ShardOptions(**{name: options.pop(name) for name in names}, **more)
 
 
+def positive(text: str, name: str) -> Fraction:
+    """A number above 0 that an option holds: a decimal number, or a fraction such as 1/3."""
+    if not re.fullmatch(r"[0-9]+(\.[0-9]+|/[1-9][0-9]*)?", text) or not Fraction(text):
+        raise click.BadParameter(f"{text!r} is no number above 0", param_hint=name)
+    return Fraction(text)
+
+
 def weighted(
     names: Sequence[str], weights: Sequence[str], count: Callable[[str], bytepair.Counts]
 ) -> bytepair.Counts:
@@ -327,9 +334,7 @@ def weighted(
         name, _, value = said.rpartition("=")
         if name not in known:
             raise click.BadParameter(f"{name!r} is no SOURCE", param_hint="--weight")
-        if not re.fullmatch(r"[0-9]+(\.[0-9]+|/[1-9][0-9]*)?", value) or not Fraction(value):
-            raise click.BadParameter(f"{value!r} is no number above 0", param_hint="--weight")
-        known[name] = Fraction(value)
+        known[name] = positive(value, "--weight")
     parts = [count(name).times(weight) for name, weight in known.items()]
     return functools.reduce(operator.add, parts)
 

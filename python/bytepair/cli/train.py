@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 import bytepair
-from bytepair.cli import option
+from bytepair.cli import groups, option
 from bytepair.cli.output import can_write
 
 #: Enough for the sample text, which is small.
@@ -29,6 +29,7 @@ SENTENCE = "Hello, how art thou? 1234 times — 你好，世界! Привет, �
     "bytepair train 'shards/*.parquet' --max-chars 2B --doc-cap 10000",
     "bytepair train counts.parquet  # from what bytepair count wrote",
     "bytepair train news.parquet code.parquet --weight code.parquet=2.5",
+    "bytepair train english=books/ code=repos/ --mixture english=0.6,code=0.4",
     "cat book.txt | bytepair train - --vocab-size 1k",
 )
 @click.argument("source", nargs=-1)
@@ -45,6 +46,7 @@ SENTENCE = "Hello, how art thou? 1234 times — 你好，世界! Привет, �
 @option.training
 @option.roles
 @option.weight
+@groups.mixture
 @option.max_chars
 @option.doc_cap
 @option.threads
@@ -58,6 +60,7 @@ def train(
     out: Path,
     overwrite: bool,
     weight: tuple[str, ...],
+    mixture: str | None,
     threads: int | None,
     pattern: str | None,
     **options: Any,
@@ -65,8 +68,9 @@ def train(
     """Train a tokenizer on text files, jsonl or parquet (each also .gz or .zst).
 
     SOURCE: files, folders, globs or URLs, or - for text on standard input; the sample text if
-    there is none.
+    there is none. With --mixture it is NAME=PATH; without NAME= each file is a source of its name.
     """
+    option.one_of("weight", "mixture")
     if (out / "tokenizer.bytepair").exists() and not overwrite:
         click.echo(
             f"bytepair: {out} holds a tokenizer; if this training gives another one, that is saved "
@@ -81,7 +85,11 @@ def train(
     untrained = bytepair.Tokenizer.from_ranks({}, pattern="gpt2", special_tokens=ids)
     option.with_roles(untrained, roles)  # what is wrong with the roles is said before the training
     started = time.perf_counter()
-    found = _source(source, weight, pattern=pattern, threads=threads, **options)
+    if mixture is None:
+        found = _source(source, weight, pattern=pattern, threads=threads, **options)
+    else:
+        shares = groups.numbers_of(mixture, "--mixture")
+        found = {"source": groups.groups_of(source), "mixture": shares}
     if weight:
         options = {}  # they say how text is read, which is done
     tokenizer = bytepair.train(

@@ -17,13 +17,15 @@ from bytepair._internal.lazy import lazy as _lazy
 if _TYPE_CHECKING:
     from bytepair.corpus import download
     from bytepair.corpus.documents import read_documents
+    from bytepair.corpus.source import list_files
 
 _lazy(
     __name__,
     {
         "download": "bytepair.corpus.download",
+        "list_files": "bytepair.corpus.source",
         "read_documents": "bytepair.corpus.documents",
     },
 )
 
-__all__ = ["download", "read_documents"]
+__all__ = ["download", "list_files", "read_documents"]

@@ -195,6 +195,23 @@ def files_of(names: Source, way_out: str = "look at its name") -> list[Input]:
     return found
 
 
+def list_files(names: Source) -> list[str]:
+    """The names of the files that a path, a folder, a glob or a URL stands for.
+
+    Args:
+        names: one of them, or an iterable of such.
+
+    Raises:
+        CorpusError: if there is nothing behind a name, or a file that is not read.
+
+    Example:
+        >>> import bytepair
+        >>> len(list_files(bytepair.sample.paths()))
+        61
+    """
+    return [file.name for file in files_of(names)]
+
+
 def is_arrow(source: object) -> bool:
     """Whether an object has the Arrow interface."""
     return any(hasattr(source, f"__arrow_c_{kind}__") for kind in ("array", "stream"))

@@ -6,8 +6,8 @@
     [257, 258]
 
 The files: `counting` (texts to counts), `skips` (documents that were left out), `counts` (what
-counts are), `options` (what training does), `trainer` (counts to a tokenizer), `grow` (resume,
-extend and verify merges).
+counts are), `sources` (sources, counts or named groups to counts), `options` (what training does),
+`trainer` (counts to a tokenizer), `grow` (resume, extend and verify merges).
 """
 
 from bytepair.training.counting import count

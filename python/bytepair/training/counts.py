@@ -12,15 +12,22 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from fractions import Fraction
+from functools import reduce
 from math import gcd, inf, lcm
 from pathlib import Path
 from typing import Final
 
 from bytepair import _core
 from bytepair.corpus.outputs import check_output_file
-from bytepair.errors import CountOverflowError, CountsError
+from bytepair.errors import ArgumentError, CountOverflowError, CountsError
 
 FORMAT: Final = "1"
+
+#: The bytes of a mixture in the unit of its numbers are about this many at most.
+MIXTURE_BYTES: Final = 1 << 62
+
+#: A denominator is below this.
+DENOMINATORS: Final = 10**18
 _COLUMNS: Final = frozenset(("pretoken", "count"))
 _DENOMINATOR: Final = "bytepair.denominator"
 _KEYS: Final = ("bytepair.training.counts", "bytepair.pattern", "bytepair.unicode")
@@ -144,12 +151,64 @@ class Counts:
                 f"the weight {weight} is no number above 0; leave the corpus out instead of a "
                 "weight of 0"
             )
-        exact = Fraction(str(float(weight)) if isinstance(weight, float) else weight)
+        exact = _exact(weight)
         common = gcd(exact.numerator, self.denominator)
         unit = self.denominator // common * exact.denominator
-        if max(unit, exact.numerator) >= 10**18:
+        if max(unit, exact.numerator) >= DENOMINATORS:
             raise CountOverflowError(f"the weight {exact} needs more than 64 bits; round it")
         return Counts(self.core.times(exact.numerator // common), unit)
+
+    @staticmethod
+    def mixture(parts: Mapping[str, Counts], shares: Mapping[str, float | Fraction]) -> Counts:
+        """Weight corpora so that each has its share of the bytes, and add them up.
+
+        The weight of a part is its share times the bytes of all parts, over its own bytes, so the
+        mixture has as many bytes as the parts have together. Weights are fractions. With the
+        denominator that all have in common the numbers are whole, and exact. If that denominator
+        is too large for 64 bits, it is instead the largest with which the mixture has at most 2^62
+        bytes, and each weight is the nearest whole number over it. Parts are added in the order of
+        their names, so neither the order of parts nor that of shares matters.
+
+        Args:
+            parts: corpora by name.
+            shares: the share of each, by the same names; only their proportions count. A float
+                means the decimal number that it is written as: 0.1 is 1/10.
+
+        Raises:
+            ArgumentError: if the names differ, or there are none.
+            CountsError: if a share is not above 0, a part is empty, patterns differ, or a share is
+                so small that its weight would be 0.
+
+        Example:
+            >>> import bytepair
+            >>> parts = {"en": bytepair.count(["one two"]), "code": bytepair.count(["x=1"])}
+            >>> mixture = bytepair.Counts.mixture(parts, {"en": 0.4, "code": 0.6})
+            >>> mixture.items(), mixture.denominator
+            ([(b'x', 14), (b'=', 14), (b'1', 14), (b'one', 4), (b' two', 4)], 7)
+        """
+        check_names("mixture", shares, parts)
+        sizes = {name: Fraction(part.text_bytes, part.denominator) for name, part in parts.items()}
+        for name, share in shares.items():
+            if not 0 < share < inf:
+                raise CountsError(f"the share of {name!r} is {share}; it must be above 0")
+            if not sizes[name]:
+                raise CountsError(f"{name!r} has no text; leave it out of the mixture")
+        whole = sum(map(_exact, shares.values()))
+        total = sum(sizes.values())
+        weights = {
+            name: _exact(shares[name]) / whole * total / sizes[name] / parts[name].denominator
+            for name in sorted(parts)
+        }
+        unit = lcm(*(weight.denominator for weight in weights.values()))
+        unit = min(unit, int(MIXTURE_BYTES // total), DENOMINATORS - 1)
+        times = {name: round(weight * unit) for name, weight in weights.items()}
+        if missing := [name for name, number in times.items() if not number]:
+            raise CountsError(
+                f"the share of {missing[0]!r} is too small for the numbers of a mixture, which "
+                "have 64 bits; leave it out, or give it a greater share"
+            )
+        cores = [parts[name].core.times(number) for name, number in times.items()]
+        return Counts(reduce(lambda one, two: one.plus(two), cores), unit)
 
     def __add__(self, other: Counts) -> Counts:
         if not isinstance(other, Counts):
@@ -173,6 +232,24 @@ class Counts:
 
     def __repr__(self) -> str:
         return f"<bytepair.Counts: {len(self):,} distinct pretokens of {self.total:,}>"
+
+
+def check_names(option: str, given: Mapping[str, object], groups: Mapping[str, object]) -> None:
+    """Fail if an option that says something of each group does not name the groups.
+
+    Raises:
+        ArgumentError: if so.
+    """
+    if not groups or set(given) != set(groups):
+        raise ArgumentError(
+            f"{option} names {', '.join(map(repr, sorted(given))) or 'nothing'}, and the groups "
+            f"are {', '.join(map(repr, sorted(groups))) or 'none'}; pass one value for each group"
+        )
+
+
+def _exact(number: float | Fraction) -> Fraction:
+    """A number as a fraction; a float means the decimal number that it is written as."""
+    return Fraction(str(float(number)) if isinstance(number, float) else number)
 
 
 def load_counts(path: str | os.PathLike[str], *, pattern: str | None = None) -> Counts:

@@ -21,7 +21,8 @@ from bytepair.tokenizer import Tokenizer
 from bytepair.training.counting import ReadKeywords
 from bytepair.training.counts import Counts
 from bytepair.training.options import Ties, TrainOptions
-from bytepair.training.trainer import counter_of, with_denominator
+from bytepair.training.sources import counter_of
+from bytepair.training.trainer import with_denominator
 
 
 def resume(

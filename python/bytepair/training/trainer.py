@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Unpack
 
 from bytepair import _core
 from bytepair._internal.progress import Bar, Callback
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
 from bytepair.corpus.source import Source
-from bytepair.errors import CorpusError, CountsError
+from bytepair.errors import CorpusError
 from bytepair.tokenizer import Tokenizer
 from bytepair.tokenizer.special import padding
-from bytepair.training.counting import CountJob, ReadKeywords
+from bytepair.training.counting import ReadKeywords
 from bytepair.training.counts import Counts
 from bytepair.training.options import Ties, TrainOptions
+from bytepair.training.sources import Groups, Shares, counter_of, mixture_counter, pattern_of
 
 
 class ExhaustedWarning(UserWarning):
@@ -25,9 +25,10 @@ class ExhaustedWarning(UserWarning):
 
 
 def train(
-    source: Source | Counts | None = None,
+    source: Source | Counts | Groups | None = None,
     vocab_size: int = 65536,
     *,
+    mixture: Shares | None = None,
     files: Source | None = None,
     texts: Iterable[str] | None = None,
     pattern: str | None = None,
@@ -56,7 +57,11 @@ def train(
         source: an iterable of `str`, one document each; the path of a text file (one document),
             of jsonl or parquet, each also `.gz` or `.zst`, or of a folder of such files; a glob; a
             URL of cloud storage; an iterable of `Path`; Arrow data; or `Counts`, whose pattern is
-            taken. Texts that look like paths are an error.
+            taken. Texts that look like paths are an error. With `mixture`, a mapping of names to
+            such sources.
+        mixture: the share of the bytes that each source of a mapping has, by its name, such as
+            `{"english": 0.6, "code": 0.4}`; only the proportions count. Exact, and the order of
+            sources does not matter: see `Counts.mixture`. `max_chars` is then that of each source.
         files: files by their names, in place of a source: a path, a folder, a glob or a URL, or a
             list of such.
         texts: texts, in place of a source, whatever they look like.
@@ -101,6 +106,7 @@ def train(
             limit is below 1.
         CountsError: if counts have another pattern than the one that is asked for, or an option
             says how text is to be read and there are counts instead.
+        ArgumentError: if `mixture` does not name the sources, or they have no names.
         TypeError: if the special or initial tokens have no order, or have ids already.
         ValueError: if `ties`, `min_count` or `threads` is none of the values above.
 
@@ -114,14 +120,17 @@ def train(
         vocab_size, special_tokens, reserved, padded_to, initial_tokens, ties, min_count,
         max_token_bytes,
     )  # fmt: skip
-    usual = source.pattern if isinstance(source, Counts) else _core.pattern("nanochat")
-    regex = usual if pattern is None else _core.pattern(pattern)
+    regex = pattern_of(source, pattern)
     check(options, regex)
-    counted = counter_of(
-        source, regex, files=files, texts=texts, max_chars=max_chars, doc_cap=doc_cap,
-        threads=threads, column=column, errors=errors, memory_limit=memory_limit,
-        max_document_bytes=max_document_bytes,
-    )  # fmt: skip
+    reading: ReadKeywords = {
+        "files": files, "texts": texts, "max_chars": max_chars, "doc_cap": doc_cap,
+        "threads": threads, "column": column, "errors": errors, "memory_limit": memory_limit,
+        "max_document_bytes": max_document_bytes,
+    }  # fmt: skip
+    if mixture is None:
+        counted = counter_of(source, regex, **reading)
+    else:
+        counted = mixture_counter(source, mixture, regex, **reading)
     with Bar(progress) as bar:
         counts = counted(bar)
         # Without a merge to learn, no text is needed: the bytes alone are a tokenizer.
@@ -154,36 +163,6 @@ def check(options: TrainOptions, regex: str) -> None:
 def with_denominator(options: TrainOptions, counts: Counts) -> TrainOptions:
     """The options in the unit of the counts."""
     return replace(options, min_count=options.min_count * counts.denominator)
-
-
-def counter_of(
-    source: Source | Counts | None, regex: str, **reading: Unpack[ReadKeywords]
-) -> Callable[[Bar], Counts]:
-    """What gives the counts of a source while it tells a bar: counts are their own.
-
-    Args:
-        source: a source of text, or counts.
-        regex: the pattern that the counts must have.
-        reading: which text is read, and how.
-
-    Raises:
-        CountsError: if counts have another pattern, or there are both counts and text to read.
-        CorpusError: as in `train`.
-    """
-    if not isinstance(source, Counts):
-        return CountJob.of(source, regex, **reading).run
-    usual = {"column": "text", "errors": "strict", "max_document_bytes": DOCUMENT_BYTES}
-    given = [name for name, value in reading.items() if value != usual.get(name)]
-    if given := [name for name in given if name != "threads"]:
-        raise CountsError(
-            f"{', '.join(given)} would be ignored: counts hold no text; pass what says how text is "
-            "read to bytepair.count"
-        )
-    if regex != source.pattern:
-        raise CountsError(
-            f"the counts were made with the pattern {source.pattern!r}, not {regex!r}"
-        )
-    return lambda _: source
 
 
 def _exhausted(tokenizer: Tokenizer, options: TrainOptions) -> str:

@@ -1,0 +1,129 @@
+"""What one trains on in, its counts out: a source, counts, or named groups of either.
+
+Groups are a mapping of names to sources, such as `{"english": "en/", "code": "code.parquet"}`. A
+mixture of groups has given shares of its bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from functools import partial
+from typing import TypeAlias, Unpack
+
+from bytepair import _core
+from bytepair._internal.progress import Bar
+from bytepair.corpus.bounds import DOCUMENT_BYTES
+from bytepair.corpus.source import Source
+from bytepair.errors import ArgumentError, CountsError
+from bytepair.training.counting import CountJob, ReadKeywords
+from bytepair.training.counts import Counts, check_names
+
+#: Sources of text, or counts, by name.
+Groups: TypeAlias = "Mapping[str, Source | Counts]"
+
+#: How much of the bytes of a mixture each group has; only the proportions count.
+Shares: TypeAlias = "Mapping[str, float | Fraction]"
+
+
+def pattern_of(source: Source | Counts | Groups | None, pattern: str | None) -> str:
+    """The split pattern, as a regular expression: the one asked for, or else that of counts.
+
+    Args:
+        source: a source of text, counts, or groups.
+        pattern: a name of `bytepair.PATTERNS`, a regular expression, or None.
+    """
+    if pattern is not None:
+        return _core.pattern(pattern)
+    parts = source.values() if isinstance(source, Mapping) else [source]
+    counted = (part.pattern for part in parts if isinstance(part, Counts))
+    return next(counted, _core.pattern("nanochat"))
+
+
+def counter_of(
+    source: Source | Counts | None, regex: str, **reading: Unpack[ReadKeywords]
+) -> Callable[[Bar], Counts]:
+    """What gives the counts of a source while it tells a bar: counts are their own.
+
+    Args:
+        source: a source of text, or counts.
+        regex: the pattern that the counts must have.
+        reading: which text is read, and how.
+
+    Raises:
+        CountsError: if counts have another pattern, or there are both counts and text to read.
+        CorpusError: as in `train`.
+    """
+    if isinstance(source, Mapping):
+        raise ArgumentError(
+            "these are groups of text, and neither mixture nor parity says what they are for; pass "
+            "a list of their files to train on all alike"
+        )
+    if not isinstance(source, Counts):
+        return CountJob.of(source, regex, **reading).run
+    usual = {"column": "text", "errors": "strict", "max_document_bytes": DOCUMENT_BYTES}
+    given = [name for name, value in reading.items() if value != usual.get(name)]
+    if given := [name for name in given if name != "threads"]:
+        raise CountsError(
+            f"{', '.join(given)} would be ignored: counts hold no text; pass what says how text is "
+            "read to bytepair.count"
+        )
+    if regex != source.pattern:
+        raise CountsError(
+            f"the counts were made with the pattern {source.pattern!r}, not {regex!r}"
+        )
+    return lambda _: source
+
+
+def group_counter(
+    groups: object, regex: str, purpose: str, **reading: Unpack[ReadKeywords]
+) -> Callable[[Bar], dict[str, Counts]]:
+    """What gives the counts of each group, in the order of the groups, while it tells a bar.
+
+    Args:
+        groups: sources of text, or counts, by name.
+        regex: the pattern that counts must have.
+        purpose: the option that needs groups, for errors.
+        reading: which text of each group is read, and how.
+
+    Raises:
+        ArgumentError: if these are no groups, or none.
+        CountsError: as in `counter_of`.
+        CorpusError: as in `train`.
+    """
+    if not isinstance(groups, Mapping) or not groups:
+        raise ArgumentError(
+            f"{purpose} needs groups of text: pass sources by name, such as "
+            '{"english": "en.txt", "code": "code/"}'
+        )
+    named = {key: value for key in ("files", "texts") if (value := reading.pop(key, None))}  # type: ignore[misc]
+    if named:
+        raise ArgumentError(f"{' and '.join(named)} would be ignored: groups are sources by name")
+    counters = {name: counter_of(source, regex, **reading) for name, source in groups.items()}
+    return lambda bar: {name: counted(bar) for name, counted in counters.items()}
+
+
+def mixture_counter(
+    groups: object, shares: Shares, regex: str, **reading: Unpack[ReadKeywords]
+) -> Callable[[Bar], Counts]:
+    """What gives the counts of a mixture while it tells a bar.
+
+    Args:
+        groups: as in `group_counter`.
+        shares: as in `Counts.mixture`.
+        regex: the pattern that counts must have.
+        reading: which text of each group is read, and how.
+
+    Raises:
+        ArgumentError: as in `group_counter`, or if shares and groups have other names.
+        CountsError: as in `Counts.mixture`.
+        CorpusError: as in `train`.
+    """
+    counted = group_counter(groups, regex, "mixture", **reading)
+    if isinstance(groups, Mapping):  # said before the text is read
+        check_names("mixture", shares, groups)
+    return partial(_mixed, counted, shares)
+
+
+def _mixed(counted: Callable[[Bar], dict[str, Counts]], shares: Shares, bar: Bar) -> Counts:
+    return Counts.mixture(counted(bar), shares)
