@@ -61,6 +61,11 @@ class _Module(types.ModuleType):
         return made
 
 
+def stand_in(name: str) -> types.ModuleType:
+    """A module of which any name is an empty class."""
+    return _Module(name)
+
+
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def __init__(self, names: Sequence[str]) -> None:
         self.names = set(names)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import pickle
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,9 +15,11 @@ import pytest
 import rustbpe
 import tiktoken
 
+import nanochat_source
 from bytepair.compat import nanochat
 from bytepair.compat.nanochat import SPECIAL_TOKENS, RustBPETokenizer
 from bytepair.errors import FileFormatError
+from nanochat_source import FIRST, LAST_OF_2025, TODAY
 
 CORPUS = ["the quick brown fox, the lazy dog", "hello hello 12345 naïve 你好 🙂", "f(x)\n  y\n"] * 5
 SIZE = 256 + len(SPECIAL_TOKENS) + 20
@@ -89,7 +93,7 @@ def test_rendering(tokenizer: RustBPETokenizer) -> None:
     assert trained == [*tokenizer.encode("hello!"), end]
     assert ids[0] == tokenizer.get_bos_token_id()
     shown = tokenizer.visualize_tokenization(ids, mask, with_token_id=True)
-    assert f"<|assistant_end|>⟫\x1b[0m|\x1b[90m({end})\x1b[0m" in shown
+    assert shown.endswith(f"\x1b[92m<|assistant_end|>\x1b[0m|\x1b[90m({end})\x1b[0m")
     cut, kept = tokenizer.render_conversation(TALK, max_tokens=3)
     assert cut == ids[:3]
     assert kept == [0, 0, 0]
@@ -107,6 +111,104 @@ def test_rendering_for_completion(tokenizer: RustBPETokenizer) -> None:
 def test_a_vocabulary_without_room_is_an_error() -> None:
     with pytest.raises(ValueError, match="need 265"):
         RustBPETokenizer.train_from_iterator(CORPUS, 264)
+
+
+# ---------------------------------------------------------------------------- nanochat's own
+
+TALKS: list[dict[str, Any]] = [
+    TALK,
+    {"messages": [{"role": "system", "content": "Be <|bos|> brief."}, *TALK["messages"]]},
+    {
+        "messages": [
+            {"role": "user", "content": "naïve 12345\n\n"},
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "text", "text": "Let me see: "},
+                    {"type": "python", "text": "1 + 2"},
+                    {"type": "python_output", "text": "3"},
+                    {"type": "text", "text": "<|assistant_end|> 🙂"},
+                ],
+            },
+            {"role": "user", "content": ""},
+            {"role": "assistant", "content": "y"},
+        ]
+    },
+]
+
+
+@pytest.fixture(params=[FIRST, LAST_OF_2025, TODAY], scope="module")
+def pair(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Any, Any]]:
+    """nanochat's class at a commit, and the face, each trained on the same text."""
+    with nanochat_source.modules(request.param, "tokenizer") as (module,):
+        assert module.SPECIAL_TOKENS == SPECIAL_TOKENS
+        assert module.SPLIT_PATTERN == nanochat.SPLIT_PATTERN
+        theirs = module.RustBPETokenizer.train_from_iterator(iter(CORPUS), SIZE)
+        yield theirs, RustBPETokenizer.train_from_iterator(iter(CORPUS), SIZE)
+
+
+def test_the_face_has_all_methods_of_nanochat(pair: tuple[Any, Any]) -> None:
+    theirs, ours = pair
+    names = {name for name in dir(theirs) if not name.startswith("_")}
+    assert names <= set(dir(ours))
+    for name in names:
+        if callable(value := getattr(theirs, name)):
+            wanted = list(inspect.signature(value).parameters)
+            found = list(inspect.signature(getattr(ours, name)).parameters)
+            assert found[: len(wanted)] == wanted, name
+
+
+def test_every_call_gives_what_nanochat_gives(pair: tuple[Any, Any]) -> None:
+    bos = pair[0].get_bos_token_id()
+    texts = [*CORPUS[:3], "<|bos|> unseen zqx", ""]
+
+    def calls(tokenizer: Any) -> Iterator[Any]:
+        yield tokenizer.get_vocab_size(), tokenizer.get_special_tokens(), tokenizer.bos_token_id
+        yield [tokenizer.encode_special(name) for name in SPECIAL_TOKENS]
+        yield [tokenizer.id_to_token(id) for id in range(SIZE)]
+        for affixes in ({}, {"prepend": bos}, {"prepend": "<|bos|>", "append": "<|user_end|>"}):
+            yield tokenizer(texts, **affixes), tokenizer.encode(texts, **affixes, num_threads=2)
+            yield [tokenizer.encode(text, **affixes) for text in texts]
+        yield [tokenizer.decode(tokenizer.encode(text)) for text in texts]
+        for talk in TALKS:
+            for limit in (2048, 7, 1):
+                ids, mask = tokenizer.render_conversation(talk, max_tokens=limit)
+                yield ids, mask, tokenizer.visualize_tokenization(ids, mask)
+            yield tokenizer.render_for_completion(talk)
+
+    for wanted, found in zip(calls(pair[0]), calls(pair[1]), strict=True):
+        assert wanted == found
+
+
+def test_the_bytes_of_tokens_are_those_of_today(pair: tuple[Any, Any]) -> None:
+    """Until July 2026 nanochat counted the bytes of U+FFFD for tokens that are not UTF-8."""
+    theirs, ours = pair
+    special = {theirs.encode_special(name) for name in theirs.get_special_tokens()}
+    counted = [
+        0 if id in special else len(theirs.enc.decode_single_token_bytes(id)) for id in range(SIZE)
+    ]
+    assert nanochat.token_bytes(ours) == counted
+
+
+def test_ids_are_shown_as_in_nanochat(pair: tuple[Any, Any]) -> None:
+    theirs, ours = pair
+    if "with_token_id" in inspect.signature(theirs.visualize_tokenization).parameters:
+        ids, mask = theirs.render_conversation(TALKS[2])
+        assert theirs.visualize_tokenization(ids, mask, True) == ours.visualize_tokenization(
+            ids, mask, True
+        )
+
+
+def test_each_reads_the_folder_of_the_other(pair: tuple[Any, Any], tmp_path: Path) -> None:
+    theirs, ours = pair
+    ours.save(tmp_path / "ours")
+    theirs.save(tmp_path / "theirs")
+    again = type(theirs).from_directory(tmp_path / "ours")
+    assert again.encode(CORPUS) == theirs.encode(CORPUS)
+    read = RustBPETokenizer.from_directory(tmp_path / "theirs", allow_pickle=True)
+    assert read.tokenizer == ours.tokenizer
 
 
 # ---------------------------------------------------------------------------- folders

@@ -270,3 +270,61 @@ def prune(
         for part in pairs.get(least, ()):
             used[part] = used.get(part, 0) + used.get(least, 0)
     return kept
+
+
+# ---------------------------------------------------------------------------- rows to train on
+
+
+def packed_rows(
+    groups: Iterable[Sequence[Sequence[Any]]], width: int, buffer: int, filler: Any = None
+) -> Iterator[list[Any]]:
+    """Pack documents into rows by best fit, as nanochat does; each row begins with a document.
+
+    Whenever fewer than `buffer` documents wait, the next group of them is read. Of those that fit
+    the room of the row the longest is next, the first of several. If none fits, the shortest is
+    cropped to fill the row, and its rest is dropped; or, with a `filler`, the row is filled with
+    that, and no document is cropped. The rows end with the groups.
+
+    >>> list(packed_rows([["aaa", "bb"], ["cccc", "d"], ["ee"]], 4, 2))
+    [['a', 'a', 'a', 'd'], ['c', 'c', 'c', 'c']]
+    >>> next(packed_rows([["aaa", "bb"], ["cc"]], 4, 2, filler="-"))
+    ['a', 'a', 'a', '-']
+    """
+    coming, waiting = iter(groups), list[Sequence[Any]]()
+    row: list[Any] = []
+    while True:
+        while len(waiting) < buffer:
+            group = next(coming, None)
+            if group is None:
+                return
+            waiting += group
+        room = width - len(row)
+        fitting = [document for document in waiting if len(document) <= room]
+        if fitting or filler is None:
+            chosen = max(fitting, key=len) if fitting else min(waiting, key=len)
+            waiting.pop(next(i for i, document in enumerate(waiting) if document is chosen))
+            row += chosen[:room]
+        else:
+            row += [filler] * room
+        if len(row) == width:
+            yield row
+            row = []
+
+
+def stream_batches(
+    groups: Iterable[Sequence[Sequence[int]]], rows: int, length: int
+) -> Iterator[tuple[list[list[int]], list[list[int]]]]:
+    """Lay documents end to end and cut them into batches, as nanochat did in 2025.
+
+    A batch takes one id more than its inputs have, so that the last has a target too; the next
+    batch begins behind that id.
+
+    >>> next(stream_batches([[[1, 2, 3]], [[4, 5]]], 2, 2))
+    ([[1, 2], [3, 4]], [[2, 3], [4, 5]])
+    """
+    ids = [id for group in groups for document in group for id in document]
+    taken = rows * length + 1
+    for start in range(0, len(ids) - taken + 1, taken):
+        inputs, targets = ids[start : start + taken - 1], ids[start + 1 : start + taken]
+        starts = range(0, rows * length, length)
+        yield [inputs[i : i + length] for i in starts], [targets[i : i + length] for i in starts]

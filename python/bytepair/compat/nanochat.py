@@ -1,28 +1,34 @@
-"""The face of nanochat's tokenizer module: `from bytepair.compat import nanochat`.
+"""The face of nanochat's tokenizer and loader: `from bytepair.compat import nanochat`.
+
+It has the names of `nanochat.tokenizer` and `nanochat.dataloader`, those of 2025 and of 2026, but
+for `HuggingFaceTokenizer`, which nanochat no longer has: `RustBPETokenizer` takes its place.
 
 `save` writes, beside bytepair's own file, the `tokenizer.pkl` that nanochat reads. `from_directory`
 reads bytepair's own file; a folder that has only `tokenizer.pkl` is read if `allow_pickle=True`,
 and then nothing but the four values of an encoding is taken from it: no code in it can run.
 
-One difference beside that: what nanochat asserts is a `ValueError` that says what to do.
+What nanochat asserts is a `ValueError` that says what to do. The loaders give the batches and the
+states of nanochat's, in tensors that are not overwritten by the next batch.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bytepair.compat import tiktoken
 from bytepair.errors import ConversationError, VocabularyError
 from bytepair.formats import nanochat
+from bytepair.shards import TextBatches
 from bytepair.tokenizer import Tokenizer, load
-from bytepair.tokenizer.display import show
 from bytepair.training import NANOCHAT_SPECIAL_TOKENS, train
 
 if TYPE_CHECKING:
     from bytepair.chat.segments import Conversation
+    from bytepair.corpus.documents import Split
+    from bytepair.shards.texts import TextState
 
 SPECIAL_TOKENS: Final = list(NANOCHAT_SPECIAL_TOKENS)
 
@@ -34,6 +40,8 @@ SPLIT_PATTERN: Final = (
 
 PICKLE_NAME: Final = nanochat.PICKLE_NAME
 TOKEN_BYTES_NAME: Final = nanochat.TOKEN_BYTES_NAME
+
+_GREEN, _RED, _GREY, _RESET = "\x1b[92m", "\x1b[91m", "\x1b[90m", "\x1b[0m"
 
 
 class RustBPETokenizer:
@@ -113,9 +121,9 @@ class RustBPETokenizer:
         """The id that begins documents."""
         return self.bos_token_id
 
-    def decode_single_token_bytes(self, token: int) -> bytes:
+    def decode_single_token_bytes(self, token_id: int) -> bytes:
         """The bytes of one id."""
-        return self.enc.decode_single_token_bytes(token)
+        return self.enc.decode_single_token_bytes(token_id)
 
     def encode(
         self,
@@ -167,8 +175,16 @@ class RustBPETokenizer:
     def visualize_tokenization(
         self, ids: Sequence[int], mask: Sequence[int], with_token_id: bool = False
     ) -> str:
-        """Show ids on a terminal, green where the mask is 1 and red where it is 0."""
-        return show(self.tokenizer, ids, mask, with_ids=with_token_id, before_id="|")
+        """Show ids on a terminal, green where the mask is 1 and red where it is 0.
+
+        The text of tokens is not escaped, as in nanochat; `Tokenizer.show` escapes it.
+        """
+        tokens = []
+        for id, trained in zip(ids, mask, strict=False):
+            tokens.append(f"{_GREEN if trained == 1 else _RED}{self.decode([id])}{_RESET}")
+            if with_token_id:
+                tokens.append(f"{_GREY}({id}){_RESET}")
+        return "|".join(tokens)
 
 
 # ---------------------------------------------------------------------------- folders
@@ -205,3 +221,97 @@ def get_token_bytes(device: str = "cpu") -> Any:
     if path.exists():
         return torch.load(path, map_location=device, weights_only=True)
     return torch.tensor(token_bytes(get_tokenizer()), dtype=torch.int32, device=device)
+
+
+# ---------------------------------------------------------------------------- loaders
+
+
+def list_parquet_files(data_dir: str | None = None) -> list[str]:
+    """The shards of text in a folder; None means `base_data_climbmix`, or else `base_data`."""
+    base = Path(get_base_dir())
+    climbmix = base / "base_data_climbmix"
+    default = climbmix if climbmix.exists() else base / "base_data"
+    folder = Path(data_dir) if data_dir is not None else default
+    return [str(path) for path in sorted(folder.glob("*.parquet"))]
+
+
+def tokenizing_distributed_data_loader_with_state_bos_bestfit(
+    tokenizer: RustBPETokenizer,
+    B: int,  # noqa: N803 - it may be passed by name
+    T: int,  # noqa: N803
+    split: Split,
+    tokenizer_threads: int = 4,
+    tokenizer_batch_size: int = 128,
+    device: Any = "cuda",
+    resume_state_dict: TextState | None = None,
+    buffer_size: int = 1000,
+) -> Iterator[tuple[Any, Any, TextState]]:
+    """The loader of 2026, which gives inputs, targets and the state; see `TextBatches`."""
+    return _loaded(
+        tokenizer, B, T, split, device, resume_state_dict,
+        packing="best-fit", buffer=buffer_size,
+        group=tokenizer_batch_size, threads=tokenizer_threads,
+    )  # fmt: skip
+
+
+def tokenizing_distributed_data_loader_bos_bestfit(
+    *args: Any, **kwargs: Any
+) -> Iterator[tuple[Any, Any]]:
+    """The same without the state."""
+    loader = tokenizing_distributed_data_loader_with_state_bos_bestfit(*args, **kwargs)
+    return ((inputs, targets) for inputs, targets, _ in loader)
+
+
+def tokenizing_distributed_data_loader_with_state(
+    B: int,  # noqa: N803 - it may be passed by name
+    T: int,  # noqa: N803
+    split: Split,
+    tokenizer_threads: int = 4,
+    tokenizer_batch_size: int = 128,
+    device: Any = "cuda",
+    resume_state_dict: TextState | None = None,
+) -> Iterator[tuple[Any, Any, TextState]]:
+    """The loader of 2025, which lays documents end to end; see `TextBatches`."""
+    return _loaded(
+        get_tokenizer(), B, T, split, device, resume_state_dict,
+        packing="stream", group=tokenizer_batch_size, threads=tokenizer_threads,
+    )  # fmt: skip
+
+
+def tokenizing_distributed_data_loader(*args: Any, **kwargs: Any) -> Iterator[tuple[Any, Any]]:
+    """The same without the state."""
+    loader = tokenizing_distributed_data_loader_with_state(*args, **kwargs)
+    return ((inputs, targets) for inputs, targets, _ in loader)
+
+
+def _loaded(
+    tokenizer: RustBPETokenizer,
+    batch_size: int,
+    length: int,
+    split: Split,
+    device: Any,
+    state: TextState | None,
+    **options: Any,
+) -> Iterator[tuple[Any, Any, TextState]]:
+    """Batches of the rank that torchrun names, as tensors of int64 on a device."""
+    import numpy as np
+    import torch
+
+    files = list_parquet_files()
+    if not files:
+        raise FileNotFoundError(
+            f"{get_base_dir()} has no shards of text; download them: "
+            f"bytepair download climbmix -n 170 -o {get_base_dir()}/base_data_climbmix"
+        )
+    batches = TextBatches(
+        [Path(name) for name in files], tokenizer.tokenizer, batch_size, length,
+        split=split, state=state, bos=tokenizer.id_to_token(tokenizer.bos_token_id),
+        rank=int(os.environ.get("RANK", 0)), world_size=int(os.environ.get("WORLD_SIZE", 1)),
+        **options,
+    )  # fmt: skip
+    for batch in batches:
+        both = torch.from_numpy(np.stack(batch).astype(np.int64))
+        both = both.pin_memory() if str(device).startswith("cuda") else both
+        inputs, targets = both.to(device, non_blocking=True)
+        assert batches.state is not None  # after a batch
+        yield inputs, targets, batches.state

@@ -117,4 +117,5 @@ class _Reader(threading.Thread):
         """Have the thread end."""
         self.is_stopped = True
         self._asked.release()
-        self.join(FAREWELL)
+        if threading.current_thread() is not self:  # where the collector may find the caller
+            self.join(FAREWELL)

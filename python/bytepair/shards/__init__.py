@@ -1,5 +1,7 @@
 """Token shards: written from a corpus, verified, and read by a training run.
 
+Without shards, `TextBatches` and `ConversationBatches` encode and pack while the run reads.
+
 >>> import bytepair, tempfile
 >>> tok = bytepair.train(bytepair.sample.paths(), 1000)
 >>> with tempfile.TemporaryDirectory() as folder:
@@ -8,10 +10,12 @@
 ('bytepair', 'uint16', 61)
 """
 
+from bytepair.shards.conversations import ConversationBatches
 from bytepair.shards.job import TOKENS_PER_SHARD, ShardOptions
 from bytepair.shards.layout import LAYOUTS
 from bytepair.shards.manifest import Manifest, Shard, ShardPart
 from bytepair.shards.read import Batches, Dataset
+from bytepair.shards.texts import TextBatches
 from bytepair.shards.verification import Report, verify
 from bytepair.shards.writer import write
 
@@ -19,12 +23,14 @@ __all__ = [
     "LAYOUTS",
     "TOKENS_PER_SHARD",
     "Batches",
+    "ConversationBatches",
     "Dataset",
     "Manifest",
     "Report",
     "Shard",
     "ShardOptions",
     "ShardPart",
+    "TextBatches",
     "verify",
     "write",
 ]

@@ -19,6 +19,7 @@ from bytepair.formats.files import FILE_NAME
 from bytepair.shards.layout import layout
 from bytepair.shards.manifest import Manifest, Shard
 from bytepair.shards.order import BUFFER, Order, Packing, State
+from bytepair.shards.packing import delivered
 from bytepair.tokenizer import Tokenizer, load
 
 #: Shards that are mapped at the same time.
@@ -204,9 +205,4 @@ class Batches:
                 out = rows[low - first : high - first]
                 self._order.plan(epoch, chunk).copy(start + low, start + high, out)
             first -= end - start
-        if not self._torch:
-            return rows[:, :-1], rows[:, 1:]
-        import torch
-
-        ids = torch.from_numpy(rows.astype(np.int64))
-        return ids[:, :-1].to(torch.int32), ids[:, 1:].contiguous()
+        return delivered(rows[:, :-1], rows[:, 1:], self._torch)

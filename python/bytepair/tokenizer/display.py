@@ -43,9 +43,8 @@ def show(
     special: SpecialMode = None,
     with_ids: bool = False,
     color: bool | None = None,
-    before_id: str = "",
 ) -> str:
-    """Show a text or ids; `Tokenizer.show` says it all. `before_id` stands before each id."""
+    """Show a text or ids; `Tokenizer.show` says it all."""
     if isinstance(text_or_ids, str):
         ids = tokenizer.encode(text_or_ids, special=special)
     else:
@@ -59,7 +58,7 @@ def show(
     if format == "html":
         return _html(tokenizer, tokens, with_ids=with_ids)
     color = not os.environ.get("NO_COLOR") if color is None else color
-    before = f"{before_id}{_GREY}(" if color else f"{before_id}("
+    before = f"{_GREY}(" if color else "("
     shown = [
         (_colored(index, token, mark) if color else f"[{token.plain()}]" if mark else token.plain())
         + (f"{before}{id}){_RESET if color else ''}" if with_ids else "")

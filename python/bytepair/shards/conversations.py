@@ -1,0 +1,149 @@
+"""Conversations in, batches of inputs and targets out: rendered and packed while a run reads.
+
+The batches are those of nanochat's fine-tuning in 2026: every row begins with a conversation and is
+filled with the longest waiting one that fits. What fits none is padding, and no id is cropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import count, islice
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bytepair.chat import NANOCHAT, JinjaTemplate, Template
+from bytepair.chat.batch import RenderedBatch, pad_id
+from bytepair.chat.segments import Conversation
+from bytepair.errors import ShardError
+from bytepair.shards.packing import Waiting, delivered
+from bytepair.tokenizer import Tokenizer
+
+#: The ids of a conversation, and its mask.
+Rendered: TypeAlias = "tuple[NDArray[np.int32], NDArray[np.uint8]]"
+
+#: Conversations that wait for a row, as in nanochat.
+BUFFER: Final = 100
+#: Conversations that are rendered at once.
+AHEAD: Final = 128
+#: The target where a model is not trained, which losses are told to ignore.
+IGNORED: Final = -1
+
+
+class ConversationBatches:
+    """Batches of conversations for one rank, packed while they are rendered; without end.
+
+    Args:
+        conversations: a sequence of conversations, each as `Tokenizer.render_conversation` takes
+            it; an item is asked for when it is rendered.
+        tokenizer: renders.
+        batch_size: rows of a batch.
+        length: ids of a row.
+        template: how conversations are written.
+        max_tokens: keep this many ids of each conversation at most; None means `length`.
+        pad: the special token that fills rows; None means the template's, of nanochat `<|bos|>`.
+        rank: which rank this is, from 0 on.
+        world_size: how many ranks there are; a rank takes every `world_size`-th conversation.
+        buffer: how many conversations wait for a row.
+        threads: how many threads encode; None means all.
+        torch: give tensors (inputs int32, targets int64), not arrays of int32.
+
+    Raises:
+        ConversationError: if a conversation breaks a rule of the template.
+        ShardError: if there is no conversation for this rank, or a number cannot be.
+        SpecialTokenError: if the tokenizer lacks a special token of the template.
+
+    Iterating gives inputs and targets, each (batch_size, length). A target is the id that follows
+    its input, or -1 where the mask is 0, and in the padding.
+
+    Example:
+        >>> import bytepair
+        >>> tok = bytepair.train(["hi yo"], vocab_size=265)
+        >>> talk = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]
+        >>> batches = bytepair.shards.ConversationBatches([talk] * 4, tok, 2, 24)
+        >>> inputs, targets = next(batches)
+        >>> targets[0, :10].tolist()
+        [-1, -1, -1, -1, -1, 121, 111, 260, -1, -1]
+        >>> batches.progress
+        1.0
+    """
+
+    def __init__(
+        self,
+        conversations: Sequence[Conversation],
+        tokenizer: Tokenizer,
+        batch_size: int,
+        length: int,
+        *,
+        template: Template | JinjaTemplate = NANOCHAT,
+        max_tokens: int | None = None,
+        pad: str | None = None,
+        rank: int = 0,
+        world_size: int = 1,
+        buffer: int = BUFFER,
+        threads: int | None = None,
+        torch: bool = False,
+    ) -> None:
+        max_tokens = length if max_tokens is None else max_tokens
+        if min(batch_size, length, world_size, buffer) < 1 or not 0 < max_tokens <= length + 1:
+            raise ShardError(
+                f"batch_size {batch_size}, length {length}, world_size {world_size} and buffer "
+                f"{buffer} must be positive, and max_tokens {max_tokens} at most length + 1"
+            )
+        if not 0 <= rank < min(world_size, len(conversations)):
+            raise ShardError(
+                f"rank {rank} of {world_size} has none of the {len(conversations)} conversations"
+            )
+        render = partial(
+            tokenizer.render_batch, template=template, max_tokens=max_tokens,
+            on_untrained="keep", threads=threads,
+        )  # fmt: skip
+        numbers = (number % len(conversations) for number in count(rank, world_size))
+        self._rendered = _rendered(map(conversations.__getitem__, numbers), render)
+        self._filler = pad_id(tokenizer, pad or template.padding())
+        self._shape, self._buffer, self._torch = (batch_size, length), buffer, torch
+        self._count, self._used, self._step = len(conversations), rank, world_size
+        self._waiting: Waiting[Rendered] = Waiting()
+
+    @property
+    def progress(self) -> float:
+        """The share of all conversations that are in batches; above 1 they come again."""
+        return self._used / self._count
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        return self
+
+    def __next__(self) -> tuple[Any, Any]:
+        """The next batch."""
+        batch_size, length = self._shape
+        ids = np.full((batch_size, length + 1), self._filler, np.int32)
+        mask = np.zeros(ids.shape, np.uint8)
+        for row in range(batch_size):
+            self._fill(ids[row], mask[row])
+        targets = np.where(mask[:, 1:] == 1, ids[:, 1:], np.int32(IGNORED))
+        return delivered(ids[:, :-1], targets, self._torch)
+
+    def _fill(self, row: NDArray[np.int32], row_mask: NDArray[np.uint8]) -> None:
+        """Fill a row with conversations, until it is full or none fits."""
+        filled = 0
+        while filled < len(row):
+            for ids, mask in islice(self._rendered, max(self._buffer - len(self._waiting), 0)):
+                self._waiting.add(len(ids), (ids, mask))
+            found = self._waiting.longest(len(row) - filled)
+            if found is None:
+                return
+            ids, mask = found
+            row[filled : filled + len(ids)] = ids
+            row_mask[filled : filled + len(ids)] = mask
+            filled += len(ids)
+            self._used += self._step
+
+
+def _rendered(
+    conversations: Iterator[Conversation], render: Callable[..., RenderedBatch]
+) -> Iterator[Rendered]:
+    """The ids and the mask of each conversation; some are rendered ahead, on all threads."""
+    while True:
+        yield from render(list(islice(conversations, AHEAD)))

@@ -1,0 +1,69 @@
+"""Items of some lengths in, the best one for the room that a row has left out.
+
+`Waiting` holds the documents from which rows are packed while a corpus is read. `Dataset`, which
+knows all lengths beforehand, has its rows planned by the core (`order`).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+T = TypeVar("T")
+
+
+class Waiting(Generic[T]):
+    """Items that wait for a row, each with a length, in the order in which they came.
+
+    Example:
+        >>> from bytepair.shards.packing import Waiting
+        >>> waiting = Waiting()
+        >>> for length, item in [(5, "five"), (3, "three"), (3, "other"), (9, "nine")]:
+        ...     waiting.add(length, item)
+        >>> waiting.longest(4), waiting.longest(2), waiting.shortest(), len(waiting)
+        ('three', None, 'other', 2)
+    """
+
+    def __init__(self) -> None:
+        # Sorted by length; of equal lengths, what came first is last.
+        self._order: list[tuple[int, int]] = []
+        self._items: dict[int, T] = {}
+        self._next = 0
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def add(self, length: int, item: T) -> None:
+        """Have an item wait."""
+        insort(self._order, (length, self._next))
+        self._items[self._next] = item
+        self._next -= 1
+
+    def longest(self, room: int) -> T | None:
+        """Take the longest item of at most this length, the first of several; None if none fits."""
+        index = bisect_right(self._order, (room, 0)) - 1
+        return None if index < 0 else self._take(index)
+
+    def shortest(self) -> T:
+        """Take the shortest item, the first of several; there must be one."""
+        length, _ = self._order[0]
+        return self._take(bisect_right(self._order, (length, 0)) - 1)
+
+    def _take(self, index: int) -> T:
+        _, number = self._order.pop(index)
+        return self._items.pop(number)
+
+
+def delivered(inputs: NDArray[Any], targets: NDArray[Any], torch: bool) -> tuple[Any, Any]:
+    """A batch as arrays, or as tensors: inputs of int32 and targets of int64, as losses want."""
+    if not torch:
+        return inputs, targets
+    import torch as library
+
+    return (
+        library.from_numpy(inputs.astype(np.int32)),
+        library.from_numpy(targets.astype(np.int64)),
+    )

@@ -1,0 +1,244 @@
+"""Parquet files of text in, batches of inputs and targets out: read, encoded and packed on the way.
+
+No shards of tokens are written. The batches are those of nanochat's loader for the same files and
+tokenizer, with either of its packings, and so is the state: the file, the row group and the epoch
+of the documents that were read last. To go on from a state begins behind that row group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import groupby, pairwise
+from operator import itemgetter
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bytepair import _core
+from bytepair.corpus.column import Column
+from bytepair.corpus.documents import ReadOptions, Split, Wanted, part, read
+from bytepair.corpus.kinds import kind_of
+from bytepair.corpus.read_ahead import ahead
+from bytepair.corpus.source import Source, files_of
+from bytepair.errors import ShardError
+from bytepair.shards.job import special_id
+from bytepair.shards.order import BUFFER, Packing
+from bytepair.shards.packing import Waiting, delivered
+from bytepair.tokenizer import Tokenizer
+
+#: Where a loader stands: `pq_idx`, `rg_idx` and `epoch`, as in nanochat.
+TextState: TypeAlias = "dict[str, int]"
+#: The same: the number of the file, that of the row group in it, and the epoch, from 1 on.
+Place: TypeAlias = "tuple[int, int, int]"
+#: A document as ids, after its place and the number of its group in the row group.
+GroupMember: TypeAlias = "tuple[tuple[int, int, int, int], NDArray[Any]]"
+#: Text of a row group: the file, the epoch, the text, and the row in the row group where it begins.
+GroupPart: TypeAlias = "tuple[int, int, Column, int]"
+
+#: Documents that nanochat encodes, and adds to those that wait, at once.
+GROUP: Final = 128
+
+
+class TextBatches:
+    """Batches for one rank, packed while the files are read; without end.
+
+    Args:
+        files: parquet files, as `bytepair.train` names them; the last is for validation.
+        tokenizer: encodes each document, after `bos`.
+        batch_size: rows of a batch.
+        length: ids of a row.
+        split: "train" is all files but the last, "val" is the last; None means all.
+        packing: "best-fit" is nanochat's of 2026: every row begins with a document, and is filled
+            with the longest waiting document that fits; if none fits, the shortest is cropped and
+            its rest is not used. "stream" is nanochat's of 2025: documents end to end, of which
+            each batch takes `batch_size * length + 1` ids.
+        column: the column that holds the text.
+        bos: the special token before each document, by name; True means that with the role.
+        rank: which rank this is, from 0 on.
+        world_size: how many ranks there are; a rank reads every `world_size`-th row group.
+        state: go on behind the row group where `TextBatches.state` said.
+        buffer: with "best-fit", documents are read whenever fewer than this many wait.
+        group: how many documents are read at once, all of one row group.
+        threads: how many threads encode; None means all.
+        torch: give tensors (inputs int32, targets int64), not arrays.
+
+    Raises:
+        CorpusError: if there is nothing to read, or something cannot be read; it names the place.
+        ShardError: if a number cannot be, a file is not parquet, or this rank has no row group.
+        SpecialTokenError: if the tokenizer lacks the special token.
+
+    Iterating gives inputs and targets, each (batch_size, length), of new arrays; targets are the
+    ids that follow the inputs.
+
+    Example:
+        >>> import bytepair, tempfile, pyarrow, pyarrow.parquet
+        >>> texts = [path.read_text(encoding="utf-8") for path in bytepair.sample.paths()]
+        >>> tok = bytepair.train(texts, 1000)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file, table = f"{folder}/texts.parquet", pyarrow.table({"text": texts})
+        ...     pyarrow.parquet.write_table(table, file, row_group_size=16)
+        ...     batches = bytepair.shards.TextBatches(file, tok, 2, 8, split="val", buffer=20)
+        ...     inputs, targets = next(batches)
+        >>> inputs.shape, bool((inputs[:, 0] == tok.special_tokens["<|bos|>"]).all())
+        ((2, 8), True)
+        >>> batches.state
+        {'pq_idx': 0, 'rg_idx': 1, 'epoch': 1}
+    """
+
+    def __init__(
+        self,
+        files: Source,
+        tokenizer: Tokenizer,
+        batch_size: int,
+        length: int,
+        *,
+        split: Split | None = "train",
+        packing: Packing = "best-fit",
+        column: str = "text",
+        bos: bool | str = True,
+        rank: int = 0,
+        world_size: int = 1,
+        state: TextState | None = None,
+        buffer: int = BUFFER,
+        group: int = GROUP,
+        threads: int | None = None,
+        torch: bool = False,
+    ) -> None:
+        numbers = (batch_size, length, world_size, buffer, group)
+        if min(numbers) < 1 or not 0 <= rank < world_size:
+            raise ShardError(
+                f"batch_size, length, world_size, buffer and group are {numbers}, which must be "
+                f"positive, and rank is {rank}, which must be below world_size"
+            )
+        if packing not in ("best-fit", "stream"):
+            raise ShardError(f"the packing is {packing!r}; pass 'best-fit' or 'stream'")
+        self._shape, self._buffer, self._torch = (batch_size, length), buffer, torch
+        self._packing, self._place = packing, None if state is None else _place_of(state)
+        pieces = _RankReader(files, split, column, rank, world_size).pieces(self._place)
+        encoder = partial(
+            _core.encode_utf8, tokenizer, prepend=special_id(tokenizer, bos, "bos"), threads=threads
+        )
+        self._groups = groupby(_documents(pieces, encoder, group), key=itemgetter(0))
+        self._waiting: Waiting[NDArray[Any]] = Waiting()
+        self._rest = tokenizer.encode_to_numpy("")
+
+    @property
+    def state(self) -> TextState | None:
+        """The row group that was read last, as nanochat keeps it; None before the first batch."""
+        if self._place is None:
+            return None
+        file, row_group, epoch = self._place
+        return {"pq_idx": file, "rg_idx": row_group, "epoch": epoch}
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        return self
+
+    def __next__(self) -> tuple[Any, Any]:
+        """The next batch."""
+        made = self._best_fit() if self._packing == "best-fit" else self._stream()
+        return delivered(*made, self._torch)
+
+    def _best_fit(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        batch_size, length = self._shape
+        rows = np.empty((batch_size, length + 1), self._rest.dtype)
+        for row in rows:
+            self._fill(row)
+        return rows[:, :-1], rows[:, 1:]
+
+    def _fill(self, row: NDArray[Any]) -> None:
+        """Fill a row with documents; the last is cropped if none fits."""
+        filled = 0
+        while room := len(row) - filled:
+            while len(self._waiting) < self._buffer:
+                for ids in self._next_group():
+                    # Neither the ids that cannot enter a row are kept, nor the array they are in.
+                    self._waiting.add(len(ids), ids[: len(row)].copy())
+            found = self._waiting.longest(room)
+            taken = self._waiting.shortest()[:room] if found is None else found
+            row[filled : filled + len(taken)] = taken
+            filled += len(taken)
+
+    def _stream(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        count = self._shape[0] * self._shape[1] + 1
+        pieces, held = [self._rest], len(self._rest)
+        while held < count:
+            more = self._next_group()
+            pieces += more
+            held += sum(map(len, more))
+        ids = np.concatenate(pieces)
+        self._rest = ids[count:]
+        return ids[: count - 1].reshape(self._shape), ids[1:count].reshape(self._shape)
+
+    def _next_group(self) -> list[NDArray[Any]]:
+        """The next few documents, which belong to one row group; the state follows."""
+        (file, row_group, epoch, _), documents = next(self._groups)
+        self._place = file, row_group, epoch
+        return [ids for _, ids in documents]
+
+
+def _documents(
+    pieces: Iterator[GroupPart], encoder: Callable[..., Any], group: int
+) -> Iterator[GroupMember]:
+    """The documents of pieces of text; the next piece is read while the last is encoded."""
+    for file, epoch, column, first in ahead(pieces):
+        ids, offsets = encoder(column.data, column.offsets)
+        for number, (start, end) in enumerate(pairwise(offsets.tolist()), first):
+            yield (file, column.unit, epoch, number // group), ids[start:end]
+
+
+class _RankReader:
+    """The text of one rank: every `world_size`-th row group of each file."""
+
+    def __init__(
+        self, files: Source, split: Split | None, column: str, rank: int, world_size: int
+    ) -> None:
+        self._files, self._how = part(files_of(files), split), ReadOptions(column)
+        self._rank, self._world_size = rank, world_size
+        for file in self._files:
+            if kind_of(file.path) != "parquet":
+                raise ShardError(f"{file.name} is not parquet, whose row groups the ranks share")
+
+    def pieces(self, after: Place | None) -> Iterator[GroupPart]:
+        """The text behind a place, or else from the beginning, and then over and over."""
+        epoch = 1
+        if after is not None:
+            file, row_group, epoch = after
+            turn = row_group // self._world_size + 1
+            yield from self._once(epoch, file, turn * self._world_size)
+            epoch += 1
+        while True:
+            is_empty = True
+            for piece in self._once(epoch):
+                is_empty = False
+                yield piece
+            if is_empty:
+                raise ShardError(
+                    f"there is no document for rank {self._rank} of {self._world_size}; the files "
+                    "have fewer row groups than there are ranks, or no rows"
+                )
+            epoch += 1
+
+    def _once(self, epoch: int, file: int = 0, row_group: int = 0) -> Iterator[GroupPart]:
+        """The text from a row group of a file on, to the end of the last file."""
+        for number in range(file, len(self._files)):
+            unit = top = -1
+            wanted = Wanted(0, self._rank + row_group, self._world_size)
+            for column in read(self._files[number], self._how, wanted):
+                assert isinstance(column, Column)  # what cannot be read is an error
+                if column.unit != unit:
+                    unit, top = column.unit, column.first
+                yield number, epoch, column, column.first - top
+            row_group = 0
+
+
+def _place_of(state: TextState) -> Place:
+    """The place of a state; that of 2025 has no epoch."""
+    try:
+        place = int(state["pq_idx"]), int(state["rg_idx"]), int(state.get("epoch", 1))
+    except KeyError as error:
+        raise ShardError(f"the state has no {error}; it is not one of a loader of text") from None
+    if min(place) < 0:
+        raise ShardError(f"the state {state} has a negative number")
+    return place

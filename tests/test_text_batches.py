@@ -1,0 +1,342 @@
+"""Batches that are packed while text is read are those of the plain rule, and of nanochat."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bytepair
+import nanochat_source
+from bytepair import reference
+from bytepair.compat import nanochat
+from bytepair.errors import CorpusError, ShardError, SpecialTokenError
+from bytepair.shards import ConversationBatches, TextBatches
+from bytepair.shards.packing import Waiting
+from nanochat_source import FIRST, LAST_OF_2025, TODAY
+
+B, T = 3, 24
+#: Rows of the row groups of each file.
+ROWS = {"a": [9, 9, 9, 4], "b": [20], "c": [6, 6, 5], "d": [5, 5]}
+
+
+@pytest.fixture(scope="module")
+def texts() -> list[str]:
+    text = bytepair.sample.paths()[0].read_text(encoding="utf-8")
+    lengths = [(i * 7919 + 13) % 90 if i % 9 else 0 if i % 2 else 400 for i in range(90)]
+    cuts = list(itertools.accumulate(lengths, initial=0))
+    return [text[a:b] for a, b in itertools.pairwise(cuts)]
+
+
+@pytest.fixture(scope="module")
+def base(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str], trained: bytepair.Tokenizer
+) -> Path:
+    """A folder as nanochat has it, with four files of small row groups, and a tokenizer."""
+    folder = tmp_path_factory.mktemp("nanochat")
+    coming = iter(texts)
+    for data in ("base_data", "base_data_climbmix"):
+        (folder / data).mkdir()
+    for name, groups in ROWS.items():
+        for data in ("base_data", "base_data_climbmix"):
+            target = folder / data / f"{name}.parquet"
+            if data == "base_data":
+                schema = pa.schema([("text", pa.string())])
+                with pq.ParquetWriter(target, schema) as out:
+                    for rows in groups:
+                        chunk = list(itertools.islice(coming, rows))
+                        out.write_table(pa.table({"text": chunk}, schema), row_group_size=rows)
+            else:
+                target.write_bytes((folder / "base_data" / target.name).read_bytes())
+    nanochat.RustBPETokenizer(trained, "<|bos|>").save(folder / "tokenizer")
+    return folder
+
+
+def read(
+    base: Path, tok: bytepair.Tokenizer, split: str, group: int, rank: int = 0, world: int = 1
+) -> Iterator[tuple[tuple[int, int, int], list[list[int]]]]:
+    """Groups of documents with their places, over and over, by pyarrow."""
+    paths = sorted((base / "base_data").glob("*.parquet"))
+    for epoch in itertools.count(1):
+        for number, path in enumerate(paths[:-1] if split == "train" else paths[-1:]):
+            file = pq.ParquetFile(path)
+            for row_group in range(rank, file.num_row_groups, world):
+                found = file.read_row_group(row_group)["text"].to_pylist()
+                for i in range(0, len(found), group):
+                    ids = tok.encode_batch(found[i : i + group], prepend="<|bos|>")
+                    yield (number, row_group, epoch), ids
+
+
+@pytest.mark.parametrize("split", ["train", "val"])
+@pytest.mark.parametrize(("buffer", "group"), [(10, 4), (1, 1), (25, 128), (200, 7)])
+def test_best_fit_is_the_plain_rule(
+    base: Path, trained: bytepair.Tokenizer, split: Any, buffer: int, group: int
+) -> None:
+    batches = TextBatches(
+        base / "base_data", trained, B, T, split=split, buffer=buffer, group=group
+    )
+    place = (0, 0, 0)
+
+    def groups() -> Iterator[list[list[int]]]:
+        nonlocal place
+        for place, ids in read(base, trained, split, group):  # noqa: B007 - it is looked at below
+            yield ids
+
+    rows = reference.packed_rows(groups(), T + 1, buffer)
+    assert batches.state is None
+    for _ in range(60):
+        wanted = np.array(list(itertools.islice(rows, B)))
+        inputs, targets = next(batches)
+        assert inputs.dtype == np.uint16
+        assert (inputs == wanted[:, :-1]).all()
+        assert (targets == wanted[:, 1:]).all()
+        assert batches.state == dict(zip(("pq_idx", "rg_idx", "epoch"), place, strict=True))
+    assert place[2] > 1
+
+
+@pytest.mark.parametrize("group", [1, 5, 128])
+def test_a_stream_is_the_plain_rule(base: Path, trained: bytepair.Tokenizer, group: int) -> None:
+    batches = TextBatches(base / "base_data", trained, B, T, packing="stream", group=group)
+    groups = (ids for _, ids in itertools.islice(read(base, trained, "train", group), 300))
+    expected = reference.stream_batches(groups, B, T)
+    for (inputs, targets), wanted in zip(batches, itertools.islice(expected, 50), strict=False):
+        assert inputs.tolist() == wanted[0]
+        assert targets.tolist() == wanted[1]
+
+
+def test_ranks_read_row_groups_of_their_own(base: Path, trained: bytepair.Tokenizer) -> None:
+    for rank in range(2):
+        batches = TextBatches(
+            base / "base_data", trained, B, T, rank=rank, world_size=2, buffer=8, group=4
+        )
+        groups = (ids for _, ids in read(base, trained, "train", 4, rank, 2))
+        rows = reference.packed_rows(groups, T + 1, 8)
+        for inputs, _ in itertools.islice(batches, 30):
+            assert inputs.tolist() == [row[:-1] for row in itertools.islice(rows, B)]
+    options: Any = {"rank": 2, "world_size": 3, "split": "val", "buffer": 2}
+    with pytest.raises(ShardError, match="no document for rank 2 of 3"):
+        next(TextBatches(base / "base_data", trained, B, T, **options))
+
+
+@pytest.mark.parametrize("packing", ["best-fit", "stream"])
+@pytest.mark.parametrize("world", [1, 2])
+def test_a_run_resumes_behind_the_last_row_group(
+    base: Path, trained: bytepair.Tokenizer, packing: Any, world: int
+) -> None:
+    options: Any = {"packing": packing, "rank": world - 1, "world_size": world, "buffer": 2}
+    batches = TextBatches(base / "base_data", trained, 1, 4, group=1, **options)
+    plain = read(base, trained, "train", 99, world - 1, world)
+    places = [place for place, _ in itertools.islice(plain, 99)]
+    seen = set()
+    for _ in itertools.islice(batches, 300):
+        assert batches.state is not None
+        state = json.loads(json.dumps(batches.state))
+        place = tuple(state.values())
+        if place in seen:
+            continue
+        seen.add(place)
+        resumed = TextBatches(base / "base_data", trained, 1, 1, state=state, group=1, **options)
+        next(resumed)
+        assert tuple((resumed.state or {}).values()) == places[places.index(place) + 1]
+    assert len(seen) > 5
+
+
+def test_a_state_of_2025_has_no_epoch(base: Path, trained: bytepair.Tokenizer) -> None:
+    state = {"pq_idx": 2, "rg_idx": 1}
+    batches = TextBatches(base / "base_data", trained, 1, 1, state=state, buffer=1, group=1)
+    next(batches)
+    assert batches.state == {"pq_idx": 2, "rg_idx": 2, "epoch": 1}
+    for wrong in ({"epoch": 1}, {"pq_idx": -1, "rg_idx": 0}):
+        with pytest.raises(ShardError, match="the state"):
+            TextBatches(base / "base_data", trained, B, T, state=wrong)
+
+
+def test_what_cannot_be(base: Path, trained: bytepair.Tokenizer, tmp_path: Path) -> None:
+    data = base / "base_data"
+    for options in ({"rank": 1}, {"buffer": 0}, {"group": 0}, {"packing": "x"}):
+        with pytest.raises(ShardError, match=r"must be positive|packing is 'x'"):
+            TextBatches(data, trained, B, T, **options)
+    with pytest.raises(CorpusError, match="only file"):
+        TextBatches(data / "a.parquet", trained, B, T)
+    (tmp_path / "a.txt").write_text("text")
+    with pytest.raises(ShardError, match="is not parquet"):
+        TextBatches(tmp_path / "a.txt", trained, B, T, split=None)
+    with pytest.raises(SpecialTokenError, match="special token <x>"):
+        TextBatches(data, trained, B, T, bos="<x>")
+    with pytest.raises(CorpusError, match="has no column 'body'"):
+        next(TextBatches(data, trained, B, T, column="body"))
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.booleans(), st.integers(0, 9)), max_size=60),
+)
+def test_what_waits_leaves_as_in_a_list(steps: list[tuple[int, bool, int]]) -> None:
+    waiting, plain = Waiting[int](), list[tuple[int, int]]()
+    for number, (length, leaves, room) in enumerate(steps):
+        waiting.add(length, number)
+        plain.append((length, number))
+        if leaves:
+            fitting = [item for item in plain if item[0] <= room]
+            found = max(fitting, key=lambda item: item[0]) if fitting else None
+            assert waiting.longest(room) == (found and found[1])
+            if found is None:
+                found = min(plain, key=lambda item: item[0])
+                assert waiting.shortest() == found[1]
+            plain.remove(found)
+        assert len(waiting) == len(plain)
+
+
+# ---------------------------------------------------------------------------- conversations
+
+
+def talk(number: int) -> dict[str, Any]:
+    texts = [
+        "x " * (number * 7 % 23 + 1),
+        "yes",
+        "why? " * (number % 5),
+        "the quick " * (number % 9),
+    ]
+    roles = itertools.cycle(["user", "assistant"])
+    count = 2 + 2 * (number % 2)
+    return {"messages": [{"role": next(roles), "content": text} for text in texts[:count]]}
+
+
+TALKS = [talk(number) for number in range(47)]
+
+
+@pytest.mark.parametrize(("rank", "world", "buffer"), [(0, 1, 100), (0, 1, 5), (1, 3, 8)])
+def test_conversations_are_packed_by_the_plain_rule(
+    trained: bytepair.Tokenizer, rank: int, world: int, buffer: int
+) -> None:
+    width = 65
+    batches = ConversationBatches(
+        TALKS, trained, B, width - 1, rank=rank, world_size=world, buffer=buffer
+    )
+
+    def groups() -> Iterator[list[list[tuple[int, int]]]]:
+        for number in itertools.count(rank, world):
+            ids, mask = trained.render_conversation(
+                TALKS[number % len(TALKS)], width - 1, on_untrained="keep"
+            )
+            yield [list(zip(ids, mask, strict=True))]
+
+    bos = trained.special_tokens["<|bos|>"]
+    rows = reference.packed_rows(groups(), width, buffer, filler=(bos, 0))
+    for inputs, targets in itertools.islice(batches, 40):
+        some = list(itertools.islice(rows, B))
+        assert inputs.tolist() == [[id for id, _ in row[:-1]] for row in some]
+        assert targets.tolist() == [[id if m else -1 for id, m in row[1:]] for row in some]
+    assert batches.progress > 1
+
+
+def test_conversations_that_cannot_be(trained: bytepair.Tokenizer) -> None:
+    for options in ({"rank": 1}, {"buffer": 0}, {"max_tokens": 66}):
+        with pytest.raises(ShardError, match=r"must be positive|has none of the"):
+            ConversationBatches(TALKS, trained, B, 64, **options)  # type: ignore[arg-type]
+    with pytest.raises(ShardError, match="has none of the 0"):
+        ConversationBatches([], trained, B, 64)
+
+
+# ---------------------------------------------------------------------------- nanochat's own
+
+
+def loaded(base: Path, monkeypatch: pytest.MonkeyPatch, rank: int, world: int) -> None:
+    """Have the face find the same data, the same rank, and arrays for tensors."""
+    monkeypatch.setenv("NANOCHAT_BASE_DIR", str(base))
+    monkeypatch.setenv("RANK", str(rank))
+    monkeypatch.setenv("WORLD_SIZE", str(world))
+    monkeypatch.setitem(sys.modules, "torch", nanochat_source.torch())
+
+
+@pytest.mark.parametrize(("rank", "world"), [(0, 1), (1, 2)])
+@pytest.mark.parametrize("split", ["train", "val"])
+def test_the_loader_of_2026(
+    base: Path, monkeypatch: pytest.MonkeyPatch, split: Any, rank: int, world: int
+) -> None:
+    loaded(base, monkeypatch, rank, world)
+    tokenizer = nanochat.get_tokenizer()
+    options: Any = {"device": "cpu", "tokenizer_batch_size": 7, "buffer_size": 12}
+    state = None
+    with nanochat_source.modules(
+        TODAY, "tokenizer", "dataset", "dataloader", base=base, rank=rank, world_size=world
+    ) as (theirs, _, loader):
+        original = theirs.RustBPETokenizer.from_directory(base / "tokenizer")
+        name = "tokenizing_distributed_data_loader_with_state_bos_bestfit"
+        for count in (1, 5, 9, 40):
+            pairs = zip(
+                getattr(loader, name)(original, B, T, split, resume_state_dict=state, **options),
+                getattr(nanochat, name)(tokenizer, B, T, split, resume_state_dict=state, **options),
+                strict=True,
+            )
+            for wanted, found in itertools.islice(pairs, count):
+                assert (wanted[0] == found[0]).all()
+                assert (wanted[1] == found[1]).all()
+                assert wanted[2] == found[2]
+                assert wanted[0].dtype == found[0].dtype
+                state = found[2]
+
+
+def test_the_loaders_of_2025(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded(base, monkeypatch, 0, 1)
+    names = ("tokenizer", "dataset", "dataloader")
+    name = "tokenizing_distributed_data_loader"
+    with nanochat_source.modules(FIRST, *names, base=base) as (_, _, loader):
+        pairs = zip(
+            getattr(loader, name)(B, T, "train", tokenizer_batch_size=7),
+            getattr(nanochat, name)(B, T, "train", tokenizer_batch_size=7, device="cpu"),
+            strict=True,
+        )
+        for wanted, found in itertools.islice(pairs, 40):
+            assert (wanted[0] == found[0]).all()
+            assert (wanted[1] == found[1]).all()
+    state = None
+    options: Any = {"tokenizer_batch_size": 7, "device": "cpu"}
+    with nanochat_source.modules(LAST_OF_2025, *names, base=base) as (_, _, loader):
+        for count in (1, 5, 9, 40):
+            pairs = zip(
+                getattr(loader, f"{name}_with_state")(
+                    B, T, "train", resume_state_dict=state, **options
+                ),
+                getattr(nanochat, f"{name}_with_state")(
+                    B, T, "train", resume_state_dict=state, **options
+                ),
+                strict=True,
+            )
+            for wanted, found in itertools.islice(pairs, count):
+                assert (wanted[0] == found[0]).all()
+                assert (wanted[1] == found[1]).all()
+                state = wanted[2]
+                assert state == {key: found[2][key] for key in state}
+
+
+@pytest.mark.parametrize(("rank", "world"), [(0, 1), (1, 3)])
+def test_the_fine_tuning_of_2026(
+    base: Path, trained: bytepair.Tokenizer, rank: int, world: int
+) -> None:
+    class Arguments:
+        max_seq_len, device_batch_size, num_iterations = 256, B, -1
+
+    with nanochat_source.modules(TODAY, "tokenizer", base=base) as (theirs,):
+        original = theirs.RustBPETokenizer.from_directory(base / "tokenizer")
+        generator = nanochat_source.function(
+            TODAY, "scripts/chat_sft.py", "sft_data_generator_bos_bestfit",
+            args=Arguments, tokenizer=original, train_dataset=TALKS, val_dataset=TALKS,
+            ddp_rank=rank, ddp_world_size=world, device="cpu", device_type="cpu",
+        )  # fmt: skip
+        ours = ConversationBatches(
+            TALKS, trained, B, Arguments.max_seq_len, rank=rank, world_size=world
+        )
+        for wanted, found in itertools.islice(zip(generator("train"), ours, strict=True), 30):
+            assert (wanted[0] == found[0]).all()
+            assert (wanted[1] == found[1]).all()
+            assert generator.__globals__["approx_progress"] == ours.progress
