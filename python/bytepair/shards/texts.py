@@ -31,7 +31,7 @@ from bytepair.tokenizer import Tokenizer
 #: Where a loader stands: `pq_idx`, `rg_idx` and `epoch`, as in nanochat.
 TextState: TypeAlias = "dict[str, int]"
 #: The same: the number of the file, that of the row group in it, and the epoch, from 1 on.
-Place: TypeAlias = "tuple[int, int, int]"
+TextPlace: TypeAlias = "tuple[int, int, int]"
 #: A document as ids, after its place and the number of its group in the row group.
 GroupMember: TypeAlias = "tuple[tuple[int, int, int, int], NDArray[Any]]"
 #: Text of a row group: the file, the epoch, the text, and the row in the row group where it begins.
@@ -200,7 +200,7 @@ class _RankReader:
             if kind_of(file.path) != "parquet":
                 raise ShardError(f"{file.name} is not parquet, whose row groups the ranks share")
 
-    def pieces(self, after: Place | None) -> Iterator[GroupPart]:
+    def pieces(self, after: TextPlace | None) -> Iterator[GroupPart]:
         """The text behind a place, or else from the beginning, and then over and over."""
         epoch = 1
         if after is not None:
@@ -233,7 +233,7 @@ class _RankReader:
             row_group = 0
 
 
-def _place_of(state: TextState) -> Place:
+def _place_of(state: TextState) -> TextPlace:
     """The place of a state; that of 2025 has no epoch."""
     try:
         place = int(state["pq_idx"]), int(state["rg_idx"]), int(state.get("epoch", 1))
