@@ -10,6 +10,7 @@ import re
 import shutil
 import struct
 import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -363,8 +364,10 @@ def tensor(path: Path) -> list[int]:
         return list(np.frombuffer(archive.read(name), "<i4"))
 
 
-def test_nanochat_loads_its_folder(tmp_path: Path) -> None:
-    TOK.export(tmp_path, "nanochat")
+def test_nanochat_loads_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "tiktoken", None)
+        TOK.export(tmp_path, "nanochat")
     with (tmp_path / "tokenizer.pkl").open("rb") as file:
         encoding = pickle.load(file)  # as nanochat does
     assert encoding.name == "rustbpe"

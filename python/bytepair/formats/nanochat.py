@@ -126,11 +126,11 @@ def write(tokenizer: _core.Tokenizer, path: Path) -> None:
 
 
 def write_pickle(tokenizer: _core.Tokenizer, path: Path) -> None:
-    """Write the pickle of a `tiktoken.Encoding`."""
-    from bytepair._internal.extras import tiktoken as library
-
-    encoding = library.Encoding("rustbpe", **tiktoken.values(tokenizer, exact=False))
-    write_whole(path, pickle.dumps(encoding))
+    """Write the pickle of a `tiktoken.Encoding`, as tiktoken would; it is not needed for that."""
+    values = {"name": "rustbpe", **tiktoken.values(tokenizer, exact=False)}
+    state = pickle.dumps(values, 3).removeprefix(b"\x80\x03").removesuffix(b".")
+    # Make an object of the class, and give it the values.
+    write_whole(path, b"\x80\x03ctiktoken.core\nEncoding\n)\x81" + state + b"b.")
 
 
 def tensor_file(numbers: NDArray[np.int32]) -> bytes:
