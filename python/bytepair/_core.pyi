@@ -419,6 +419,8 @@ def resume(
     counts: Counts,
     options: TrainOptions,
     *,
+    superwords: tuple[int | None, Sequence[str]] | None = None,
+    threads: int | None = None,
     on_progress: Callable[[int, int], object] | None = None,
 ) -> Model: ...
 def extend(
@@ -436,6 +438,15 @@ def verify_merges(
     merges: Sequence[tuple[bytes, bytes]],
     counts: Counts,
     options: TrainOptions,
+    *,
+    on_progress: Callable[[int, int], object] | None = None,
+) -> tuple[int, _Counted, _Counted | None] | None: ...
+def verify_superwords(
+    merges: Sequence[tuple[bytes, bytes]],
+    start: int,
+    counts: Counts,
+    options: TrainOptions,
+    superwords: tuple[int | None, Sequence[str]],
     *,
     on_progress: Callable[[int, int], object] | None = None,
 ) -> tuple[int, _Counted, _Counted | None] | None: ...

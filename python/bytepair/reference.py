@@ -122,10 +122,26 @@ def train(
     `min_count` times.
     """
     words = [(list(pretoken), times) for pretoken, times in counts.items()]
-    tokens = [bytes([byte]) for byte in range(256)]
-    learnt: list[Pair] = []
+    return learn(words, [], merges, ties, min_count, lambda _: True)
+
+
+def learn(
+    words: list[tuple[list[int], int]],
+    made: list[Pair],
+    merges: int,
+    ties: str,
+    min_count: int,
+    allowed: Callable[[bytes], bool],
+) -> list[Pair]:
+    """Learn up to `merges` merges in all, after those that were made: each of an allowed token."""
+    learnt, tokens = list(made), vocabulary(made)
     while len(learnt) < merges:
-        pairs = {p: n for p, n in count_pairs(words).items() if n >= min_count}
+        counted = count_pairs(words).items()
+        pairs = {
+            (left, right): n
+            for (left, right), n in counted
+            if n >= min_count and allowed(tokens[left] + tokens[right])
+        }
         if not pairs:
             break
         key = tie_break(ties, tokens)
@@ -134,6 +150,42 @@ def train(
         tokens.append(tokens[pair[0]] + tokens[pair[1]])
         learnt.append(pair)
     return learnt
+
+
+def train_superwords(
+    counts: Mapping[bytes, int],
+    superword_counts: Mapping[bytes, int],
+    first: int,
+    merges: int,
+    max_words: int | None = 4,
+    never: Sequence[str] = (": ",),
+    ties: str = "rustbpe",
+    min_count: int = 1,
+) -> list[Pair]:
+    """Learn tokens that cross spaces after others, in two stages (SuperBPE, arXiv 2503.13423).
+
+    The first merges are learnt from `counts`, whose pattern splits at spaces, and made in the
+    pretokens of `superword_counts`, the same text under a pattern that does not. From there on
+    these are learnt from. A pair is left out if its token has more than `max_words` parts between
+    spaces, or contains a text of `never`.
+
+    >>> counts, lines = {b"so": 2, b" it": 2}, {b"so it": 2}
+    >>> vocabulary(train_superwords(counts, lines, 3, 4))[256:]
+    [b' i', b'so', b' it', b'so it']
+    >>> len(train_superwords(counts, lines, 3, 4, max_words=1))
+    3
+    """
+    made = train(counts, first, ties, min_count)
+    words = [(list(pretoken), times) for pretoken, times in superword_counts.items()]
+    for new, pair in enumerate(made, 256):
+        words = [(replace(ids, pair, new), times) for ids, times in words]
+
+    def allowed(token: bytes) -> bool:
+        parts = [part for part in token.split(b" ") if part]
+        is_short = max_words is None or len(parts) <= max_words
+        return is_short and not any(text.encode() in token for text in never)
+
+    return learn(words, made, merges, ties, min_count, allowed)
 
 
 def vocabulary(merges: Iterable[Pair]) -> list[bytes]:

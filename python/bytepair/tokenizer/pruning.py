@@ -26,7 +26,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 #: Notes on the training of the whole vocabulary.
-_OF_TRAINING: Final = {"counts", "exhausted", "min_count", "pretokens", "text_bytes", "ties"}
+_OF_TRAINING: Final = {
+    "counts",
+    "exhausted",
+    "min_count",
+    "pretokens",
+    "superwords",
+    "text_bytes",
+    "ties",
+}
 
 
 @runtime_checkable

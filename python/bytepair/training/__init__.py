@@ -7,13 +7,15 @@
 
 The files: `counting` (texts to counts), `skips` (documents that were left out), `counts` (what
 counts are), `sources` (sources, counts or named groups to counts), `options` (what training does),
-`trainer` (counts to a tokenizer), `grow` (resume, extend and verify merges).
+`superwords` (the rules of tokens that cross spaces), `trainer` (counts to a tokenizer), `grow`
+(resume, extend and verify merges).
 """
 
 from bytepair.training.counting import count
 from bytepair.training.counts import Counts, load_counts
 from bytepair.training.options import NANOCHAT_SPECIAL_TOKENS, TrainOptions
 from bytepair.training.skips import SkippedWarning
+from bytepair.training.superwords import Superwords
 from bytepair.training.trainer import ExhaustedWarning, train
 
 __all__ = [
@@ -21,6 +23,7 @@ __all__ = [
     "Counts",
     "ExhaustedWarning",
     "SkippedWarning",
+    "Superwords",
     "TrainOptions",
     "count",
     "load_counts",

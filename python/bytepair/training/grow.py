@@ -22,6 +22,7 @@ from bytepair.training.counting import ReadKeywords
 from bytepair.training.counts import Counts
 from bytepair.training.options import Ties, TrainOptions
 from bytepair.training.sources import counter_of
+from bytepair.training.superwords import NOTE, Stages
 from bytepair.training.trainer import with_denominator
 
 
@@ -39,11 +40,13 @@ def resume(
     """Go on training to a larger vocabulary, as if training had not stopped.
 
     With the text, or its counts, and the options of the first training, the result is that of one
-    training, merge for merge.
+    training, merge for merge. A tokenizer with superwords learns more of them, under its own rules;
+    its first stage stays as large as it is.
 
     Args:
         tokenizer: a tokenizer that `bytepair.train` made.
-        source: the text it was trained on, as in `bytepair.train`, or its counts.
+        source: the text it was trained on, as in `bytepair.train`, or its counts (by the split
+            pattern of the tokenizer).
         vocab_size: how many ids the result has, special tokens included.
         ties: as in `bytepair.train`.
         min_count: as in `bytepair.train`.
@@ -69,11 +72,15 @@ def resume(
     options = TrainOptions(
         vocab_size, ties=ties, min_count=min_count, max_token_bytes=max_token_bytes
     )
+    stages = Stages.of(tokenizer)
     counted = counter_of(source, tokenizer.pattern, **reading)
     with Bar(progress) as bar:
         counts = counted(bar)
         options = with_denominator(options, counts)
-        return _grown(tokenizer, partial(_core.resume, tokenizer, counts.core, options), bar)
+        limits = None if stages is None else stages.limits
+        learn = partial(_core.resume, tokenizer, counts.core, options, superwords=limits)
+        grown = _grown(tokenizer, learn, bar)
+    return grown if stages is None else grown.with_notes({NOTE: tokenizer.notes[NOTE]})
 
 
 def extend(
@@ -172,6 +179,7 @@ def verify_merges(
     *,
     ties: Ties = "rustbpe",
     min_count: int = 1,
+    superword_counts: Counts | None = None,
     progress: bool | Callback | None = None,
 ) -> Verdict:
     """Follow the merges of a vocabulary and check that each was the one to make.
@@ -185,11 +193,13 @@ def verify_merges(
         counts: what it was trained on.
         ties: the rule for ties that its trainer follows.
         min_count: the least count of a merge.
+        superword_counts: of a tokenizer with superwords, the counts of the same text by its own
+            split pattern; `counts` are those by the pattern of its first stage.
         progress: as in `bytepair.train`.
 
     Raises:
-        CountsError: if the counts have another pattern, or a merge has parts that no merge before
-            it makes.
+        CountsError: if the counts have another pattern, a merge has parts that no merge before it
+            makes, or there are `superword_counts` and no superwords, or superwords and none.
 
     Example:
         >>> import bytepair
@@ -200,24 +210,40 @@ def verify_merges(
         >>> print(bytepair.verify_merges(tok, counts, ties="bytes-max"))
         merge 0 is (b'e', b'l'), of count 3, but (b'h', b'e'), of count 3, goes first
     """
-    _check_pattern(tokenizer, counts)
+    stages = Stages.of(tokenizer)
+    _check_pattern(counts, tokenizer.pattern if stages is None else stages.pattern)
+    if (stages is None) != (superword_counts is None):
+        raise CountsError(
+            "superword_counts are those of a tokenizer with superwords, and this one has none"
+            if stages is None
+            else "the tokenizer has superwords: pass superword_counts, the counts of the same text "
+            "by its split pattern, too"
+        )
     merges = tokenizer.merges()
     options = TrainOptions(ties=ties, min_count=min_count)
     with Bar(progress) as bar:
+
+        def report(done: int, _: int) -> None:
+            bar.update("verify", done, len(merges), "merges")
+
+        first = merges if stages is None else merges[: stages.merges]
         found = _core.verify_merges(
-            merges,
-            counts.core,
-            with_denominator(options, counts),
-            on_progress=lambda done, total: bar.update("verify", done, total, "merges"),
+            first, counts.core, with_denominator(options, counts), on_progress=report
         )
+        if found is None and stages is not None and superword_counts is not None:
+            _check_pattern(superword_counts, tokenizer.pattern)
+            found = _core.verify_superwords(
+                merges, stages.merges, superword_counts.core,
+                with_denominator(options, superword_counts), stages.limits, on_progress=report,
+            )  # fmt: skip
         steps = len(merges) if found is None else found[0]
         bar.update("verify", steps, steps, "merges")
     return Verdict(len(merges)) if found is None else Verdict(*found)
 
 
-def _check_pattern(tokenizer: Tokenizer, counts: Counts) -> None:
-    if tokenizer.pattern != counts.pattern:
+def _check_pattern(counts: Counts, regex: str) -> None:
+    if regex != counts.pattern:
         raise CountsError(
             f"the counts were made with the pattern {counts.pattern!r}, the tokenizer with "
-            f"{tokenizer.pattern!r}"
+            f"{regex!r}"
         )

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from bytepair import _core
 from bytepair._internal.progress import Bar, Callback
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
 from bytepair.corpus.source import Source
-from bytepair.errors import CorpusError
+from bytepair.errors import CorpusError, CountsError
 from bytepair.tokenizer import Tokenizer
 from bytepair.tokenizer.special import padding
 from bytepair.training.counting import ReadKeywords
 from bytepair.training.counts import Counts
 from bytepair.training.options import Ties, TrainOptions
 from bytepair.training.sources import Groups, Shares, counter_of, mixture_counter, pattern_of
+from bytepair.training.superwords import NOTE, Superwords
 
 
 class ExhaustedWarning(UserWarning):
@@ -41,6 +43,7 @@ def train(
     ties: Ties = "rustbpe",
     min_count: int = 1,
     max_token_bytes: int | None = None,
+    superwords: Superwords | None = None,
     threads: int | None = None,
     progress: bool | Callback | None = None,
     column: str = "text",
@@ -84,6 +87,8 @@ def train(
             Hugging Face, not its ids: there special tokens come first, and bytes in another order.
         min_count: pairs that occur fewer times than this are not merged.
         max_token_bytes: pairs whose token would be longer than this are not merged.
+        superwords: how tokens that cross spaces are learnt after the others; None means not at
+            all. They need the text twice, so an iterator must be one that begins anew.
         threads: how many threads count and merge; None means
             `BYTEPAIR_NUM_THREADS`, or else all.
         progress: True for a bar, False for none, None for a bar on a terminal, or a function of
@@ -127,10 +132,11 @@ def train(
         "threads": threads, "column": column, "errors": errors, "memory_limit": memory_limit,
         "max_document_bytes": max_document_bytes,
     }  # fmt: skip
-    if mixture is None:
-        counted = counter_of(source, regex, **reading)
-    else:
-        counted = mixture_counter(source, mixture, regex, **reading)
+    second = None
+    if superwords is not None:
+        _check_source(source, [files, texts], superwords, regex)
+        second = _Second(superwords, options, regex, _counter(source, mixture, reading))
+    counted = _counter(source, mixture, reading)(regex)
     with Bar(progress) as bar:
         counts = counted(bar)
         # Without a merge to learn, no text is needed: the bytes alone are a tokenizer.
@@ -139,11 +145,13 @@ def train(
                 "there is no text to train on: the source has no documents, or empty ones only; "
                 "look at the path and the column, or whether an iterator was used up before"
             )
-        model = _core.train(
-            counts.core, with_denominator(options, counts), threads=threads,
+        first = options if second is None else second.first
+        tokenizer = Tokenizer(_core.train(
+            counts.core, with_denominator(first, counts), threads=threads,
             on_progress=lambda done, total: bar.update("merge", done, total, "merges"),
-        )  # fmt: skip
-        tokenizer = Tokenizer(model)
+        ))  # fmt: skip
+        if second is not None:
+            tokenizer = second.learn(tokenizer, threads, bar)
         learnt = tokenizer.vocab_size - options.smallest
         bar.update("merge", learnt, learnt, "merges")
     if tokenizer.exhausted:
@@ -152,6 +160,64 @@ def train(
         special = padding(tokenizer, options.padded_to)
         tokenizer = Tokenizer(_core.with_special_tokens(tokenizer, special))
     return tokenizer
+
+
+def _counter(
+    source: Source | Counts | Groups | None,
+    mixture: Shares | None,
+    reading: ReadKeywords,
+) -> Callable[[str], Callable[[Bar], Counts]]:
+    """What makes, for a pattern, what counts the text, or the mixture of the groups."""
+    if mixture is None:
+        return lambda regex: counter_of(source, regex, **reading)
+    return lambda regex: mixture_counter(source, mixture, regex, **reading)
+
+
+def _check_source(source: Any, named: list[Any], superwords: Superwords, words: str) -> None:
+    """Fail before anything is read if the source cannot give both counts."""
+    parts = source.values() if isinstance(source, Mapping) else [source]
+    if any(isinstance(part, Counts) == (superwords.counts is None) for part in parts):
+        raise CountsError(
+            "superwords need counts under two patterns: pass both as counts, the second as "
+            f"Superwords(counts=bytepair.count(..., pattern={superwords.regex(words)!r})), or pass "
+            "the text"
+        )
+    if any(isinstance(part, Iterator) for part in [*parts, *named]):
+        raise CorpusError(
+            "superwords need the text twice, and an iterator gives it once; pass a list, files, or "
+            "an object whose __iter__ begins anew"
+        )
+
+
+class _Second:
+    """The second stage of a training: tokens that cross spaces."""
+
+    def __init__(
+        self,
+        superwords: Superwords,
+        options: TrainOptions,
+        words: str,
+        counter: Callable[[str], Callable[[Bar], Counts]],
+    ) -> None:
+        self.superwords, self.options, self.words = superwords, options, words
+        size = superwords.first_size(options.vocab_size, options.smallest)
+        #: The options of the first stage.
+        self.first = replace(options, vocab_size=size, padded_to=1)
+        regex, counts = superwords.regex(words), superwords.counts
+        check(self.first, regex)
+        self._counted = counter_of(counts, regex) if counts else counter(regex)
+
+    def learn(self, tokenizer: Tokenizer, threads: int | None, bar: Bar) -> Tokenizer:
+        """The tokenizer of the first stage with the merges of the second."""
+        counts, before = self._counted(bar), len(tokenizer.merges())
+        whole = self.options.vocab_size - self.options.smallest
+        model = _core.resume(
+            tokenizer, counts.core, with_denominator(self.options, counts),
+            superwords=self.superwords.limits, threads=threads,
+            on_progress=lambda done, _: bar.update("merge", before + done, whole, "merges"),
+        )  # fmt: skip
+        note = {NOTE: self.superwords.note(before, self.words)}
+        return Tokenizer(model).with_notes(note)
 
 
 def check(options: TrainOptions, regex: str) -> None:

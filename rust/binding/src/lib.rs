@@ -95,7 +95,9 @@ mod _core {
     #[pymodule_export]
     use crate::tokenizer::PyTokenizer;
     #[pymodule_export]
-    use crate::training::{extend, resume, train, verify_merges, with_vocab_size};
+    use crate::training::{
+        extend, resume, train, verify_merges, verify_superwords, with_vocab_size,
+    };
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
 use bytepair::train::grow;
-use bytepair::{Error, Ties, TrainOptions};
+use bytepair::{Error, Mismatch, Ties, TrainOptions, Trained, Veto};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -47,7 +47,7 @@ impl LearnOptions {
             .ok_or_else(|| PyValueError::new_err("min_count is 0; it must be at least 1"))?;
         let (ties, threads) = (tie_rule(&self.ties)?, arguments::threads(threads)?);
         let max_token_bytes = self.max_token_bytes;
-        Ok(TrainOptions { merges, ties, min_count, max_token_bytes, threads })
+        Ok(TrainOptions { merges, ties, min_count, max_token_bytes, threads, veto: None })
     }
 }
 
@@ -109,22 +109,34 @@ pub(crate) fn with_vocab_size(tokenizer: &PyTokenizer, vocab_size: usize) -> PyR
     PyModel::new(grow::truncate(tokenizer.core(), vocab_size))
 }
 
-/// Continue training up to `options.vocab_size` ids, as if it had not stopped.
+/// What superwords may not be: the largest number of words, and texts that they never contain.
+type Limits = (Option<usize>, Vec<String>);
+
+fn veto((max_words, never): Limits) -> Veto {
+    Veto { max_words, never }
+}
+
+/// Continue training up to `options.vocab_size` ids, as if it had not stopped. With `superwords`,
+/// tokens may cross spaces where the pattern of the counts lets them.
 #[pyfunction]
-#[pyo3(signature = (tokenizer, counts, options, *, on_progress=None))]
+#[pyo3(signature = (tokenizer, counts, options, *, superwords=None, threads=None, on_progress=None))]
 pub(crate) fn resume(
     py: Python<'_>,
     tokenizer: &PyTokenizer,
     counts: &PyCounts,
     options: &Bound<'_, PyAny>,
+    superwords: Option<Limits>,
+    threads: Option<usize>,
     on_progress: Callback,
 ) -> PyResult<PyModel> {
     let options = LearnOptions::new(options)?;
     let vocab_size = options.vocab_size;
     let merges = vocab_size.saturating_sub(tokenizer.core().vocabulary().len());
-    let learning = options.learning(merges, None)?;
+    let learning = options.learning(merges, threads)?;
+    let learning = TrainOptions { veto: superwords.map(veto), ..learning };
     let resumed = interruptible(py, merges, on_progress.as_ref(), |report| {
-        grow::resume(tokenizer.core(), &counts.inner, vocab_size, &learning, report)
+        let PyCounts { inner, pattern } = counts;
+        grow::resume(tokenizer.core(), inner, pattern, vocab_size, &learning, report)
     })?;
     Ok(noted(py, resumed, counts, &options))
 }
@@ -150,6 +162,10 @@ pub(crate) fn extend(
 /// A pair of byte strings and how often it occurred.
 type Counted = ((Vec<u8>, Vec<u8>), u64);
 
+/// The index of a merge that training would not have made, its pair, and the pair that training
+/// would have merged instead, if any.
+type Unmade = (usize, Counted, Option<Counted>);
+
 /// The first merge of a list that training would not have made: its index, its pair, and the pair
 /// that training would have merged instead, if any.
 #[pyfunction]
@@ -160,17 +176,48 @@ pub(crate) fn verify_merges(
     counts: &PyCounts,
     options: &Bound<'_, PyAny>,
     on_progress: Callback,
-) -> PyResult<Option<(usize, Counted, Option<Counted>)>> {
+) -> PyResult<Option<Unmade>> {
     let options = LearnOptions::new(options)?.learning(merges.len(), None)?;
     let (pairs, tokens) = numbered(merges).map_err(errors::CountsError::new_err)?;
-    let total = pairs.len();
-    let found = interruptible(py, total, on_progress.as_ref(), |report| {
+    let found = interruptible(py, pairs.len(), on_progress.as_ref(), |report| {
         bytepair::verify(&pairs, &counts.inner, &options, report)
     })?;
+    Ok(found.map(|found| spelled(&found, &tokens)))
+}
+
+/// The same for the merges from number `start` on, which are superwords: `counts` are those of
+/// their pattern.
+#[pyfunction]
+#[pyo3(signature = (merges, start, counts, options, superwords, *, on_progress=None))]
+pub(crate) fn verify_superwords(
+    py: Python<'_>,
+    merges: Vec<(Vec<u8>, Vec<u8>)>,
+    start: usize,
+    counts: &PyCounts,
+    options: &Bound<'_, PyAny>,
+    superwords: Limits,
+    on_progress: Callback,
+) -> PyResult<Option<Unmade>> {
+    let options = LearnOptions::new(options)?.learning(merges.len(), None)?;
+    let options = TrainOptions { veto: Some(veto(superwords)), ..options };
+    let (pairs, tokens) = numbered(merges).map_err(errors::CountsError::new_err)?;
+    let start = start.min(pairs.len());
+    let found = interruptible(py, pairs.len(), on_progress.as_ref(), |report| {
+        let first = Trained { merges: pairs[..start].to_vec(), ..Trained::default() };
+        let base = first.to_tokenizer(&[], counts.pattern.clone())?;
+        let report = &mut |done| report(start + done);
+        bytepair::verify_more(&base, &pairs[start..], &counts.inner, &options, report)
+    })?;
+    let found = found.map(|found| Mismatch { step: found.step + start, ..found });
+    Ok(found.map(|found| spelled(&found, &tokens)))
+}
+
+/// A merge that training would not have made, with the bytes of its ids.
+fn spelled(found: &Mismatch, tokens: &[Vec<u8>]) -> Unmade {
     let bytes =
         |(left, right): (u32, u32)| (tokens[left as usize].clone(), tokens[right as usize].clone());
     let counted = |(pair, count)| (bytes(pair), count);
-    Ok(found.map(|found| (found.step, counted(found.listed), found.best.map(counted))))
+    (found.step, counted(found.listed), found.best.map(counted))
 }
 
 /// Pairs of ids and the bytes of each id, where merge `i` makes id `256 + i`.

@@ -33,8 +33,8 @@ fn main() {
             merges: vocab_size - 256,
             ties,
             min_count: NonZeroU64::MIN,
-            max_token_bytes: None,
             threads,
+            ..TrainOptions::default()
         };
         let trained = train(&counts, &options, &mut |_| Ok(())).expect("it trains");
         let (last, count) = (trained.merges.len(), trained.counts.last());

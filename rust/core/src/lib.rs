@@ -85,7 +85,7 @@ pub use error::{Error, Result};
 pub use formats::counts_file::CountsFile;
 pub use pretokenize::Pattern;
 pub use tokenizer::Tokenizer;
-pub use train::{Ties, TrainOptions, Trained, train};
+pub use train::{Ties, TrainOptions, Trained, Veto, train};
 pub use vocabulary::{MergeRule, Vocabulary};
 
 #[doc(hidden)]
@@ -97,4 +97,4 @@ pub use pretokenize::Splitter;
 #[doc(hidden)]
 pub use text::Text;
 #[doc(hidden)]
-pub use train::{Mismatch, train_more, verify};
+pub use train::{Mismatch, train_more, verify, verify_more};

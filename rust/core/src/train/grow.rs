@@ -3,6 +3,7 @@
 //! Training makes one merge after another, so the vocabularies of one run are nested: a smaller one
 //! is a prefix of a larger one. [`truncate`] takes a prefix, [`resume`] continues the run,
 //! [`extend`] adds tokens learnt from other text, and [`train_with`] begins with given tokens.
+//! Resuming with the counts of a coarser pattern and a veto gives superwords.
 
 use std::num::NonZeroU64;
 
@@ -16,6 +17,9 @@ use crate::vocabulary::{MAX_VOCAB_SIZE, MergeRule, Vocabulary, check_size};
 
 /// The name of the note with the number of bytes that a tokenizer was trained on.
 pub const TEXT_BYTES: &str = "text_bytes";
+
+/// The name of the note with how the merges that cross spaces were learnt.
+pub const SUPERWORDS: &str = "superwords";
 
 /// The tokenizer that training for `vocab_size` ids, special tokens included, would have given.
 ///
@@ -40,19 +44,21 @@ pub fn truncate(tokenizer: &Tokenizer, vocab_size: usize) -> Result<Tokenizer> {
         ..Trained::default()
     };
     let truncated = trained.to_tokenizer(&special, tokenizer.pattern().clone())?;
-    Ok(match tokenizer.notes().get(TEXT_BYTES) {
-        Some(bytes) => truncated.with_note(TEXT_BYTES, bytes),
-        None => truncated,
-    })
+    let kept = [TEXT_BYTES, SUPERWORDS].into_iter();
+    let kept = kept.filter_map(|key| Some((key, tokenizer.notes().get(key)?)));
+    Ok(kept.fold(truncated, |truncated, (key, value)| truncated.with_note(key, value)))
 }
 
 /// Continue a training up to `vocab_size` ids, special tokens included, with its own counts.
 ///
-/// The result is that of a single training with the same options; `options.merges` is ignored.
+/// The result is that of a single training with the same options; `options.merges` is ignored. Its
+/// pattern is `pattern`, that of the counts.
+///
 /// Fails if there are more ids already, or if `tokenizer` does not come from a training.
 pub fn resume(
     tokenizer: &Tokenizer,
     counts: &Counts,
+    pattern: &Pattern,
     vocab_size: usize,
     options: &TrainOptions,
     on_progress: &mut dyn FnMut(usize) -> Result<()>,
@@ -80,7 +86,7 @@ pub fn resume(
         exhausted: learnt.exhausted,
         ..Trained::default()
     };
-    trained.to_tokenizer(&special, tokenizer.pattern().clone())
+    trained.to_tokenizer(&special, pattern.clone())
 }
 
 /// Learn up to `options.merges` tokens from other counts, and keep all existing ids and merges.
@@ -176,8 +182,12 @@ fn wanted(initial: &[String], pattern: &Pattern, options: &TrainOptions) -> Resu
     let counts = Counts::new(once.iter().map(|token| (token.as_bytes(), 1)));
     // If these are too many, there is no room for all of them: that is checked below.
     let merges = counts.distinct_bytes().min(MAX_VOCAB_SIZE / 2);
-    let all =
-        TrainOptions { merges, max_token_bytes: None, min_count: NonZeroU64::MIN, ..*options };
+    let all = TrainOptions {
+        merges,
+        max_token_bytes: None,
+        min_count: NonZeroU64::MIN,
+        ..options.clone()
+    };
     let first = train(&counts, &all, &mut |_| Ok(()))?;
     if first.merges.len() > options.merges {
         let reason = format!(

@@ -25,7 +25,8 @@
 //!
 //! `seed` gives the tokens before the first merge. A `worker` owns the `words` of one thread,
 //! and the `changes` of a batch in them. `pair_counts` has the counts of all pairs, `queue`
-//! chooses the next batch, `order` breaks ties, and `trainer` leads.
+//! chooses the next batch, `order` breaks ties, and `trainer` leads. For tokens that cross spaces,
+//! `veto` says which are allowed, and `segments` cuts pretokens as long as lines.
 
 mod changes;
 
@@ -45,7 +46,11 @@ mod queue;
 
 mod seed;
 
+mod segments;
+
 mod trainer;
+
+mod veto;
 
 mod words;
 
@@ -54,12 +59,16 @@ mod worker;
 #[cfg(test)]
 mod tests;
 
+use std::num::NonZeroU64;
+
 use crate::count::Counts;
 use crate::error::Result;
 use crate::tokenizer::Tokenizer;
 use options::Tuning;
 pub use options::{Mismatch, Ties, TrainOptions, Trained};
+use segments::Neighbours;
 use trainer::with_trainer;
+pub use veto::Veto;
 
 /// Learn merges from `counts`. `on_progress` is called from time to time with the number of merges
 /// made.
@@ -91,8 +100,33 @@ pub fn train(
 /// The pretokens are first merged by the merges of `base`. The result uses the ids of `base`; new
 /// tokens have the ids after its vocabulary.
 ///
+/// With `options.veto`, pretokens may be as long as lines: they are cut where no merge can join the
+/// two sides.
+///
 /// Fails as [`train`] does, and if no token of `base` covers a byte of the corpus.
 pub fn train_more(
+    base: &Tokenizer,
+    counts: &Counts,
+    options: &TrainOptions,
+    on_progress: &mut dyn FnMut(usize) -> Result<()>,
+) -> Result<Trained> {
+    let Some(veto) = &options.veto else { return train_on(base, counts, options, on_progress) };
+    let neighbours = Neighbours::count(base, counts, veto, options.threads)?;
+    let mut least = neighbours.likely_least(options)?;
+    loop {
+        let segments = neighbours.segments(least)?;
+        let rare = TrainOptions { min_count: least, ..options.clone() };
+        let trained = train_on(base, &segments, &rare, on_progress)?;
+        if !trained.exhausted || least == options.min_count {
+            return Ok(trained);
+        }
+        // Merges of smaller counts are needed, for which more points have to stay joined.
+        least = options.min_count.max(NonZeroU64::new(least.get() / 4).unwrap_or(NonZeroU64::MIN));
+    }
+}
+
+/// Learn more merges from these very counts.
+fn train_on(
     base: &Tokenizer,
     counts: &Counts,
     options: &TrainOptions,
@@ -115,4 +149,25 @@ pub fn verify(
     let options = TrainOptions { merges: merges.len(), ..options.clone() };
     let tuning = Tuning::new(counts, merges.len())?;
     with_trainer(counts, &options, None, tuning, &mut |trainer| trainer.verify(merges, on_progress))
+}
+
+/// Check that training would make each merge of a list on top of those of a tokenizer, as
+/// [`train_more`] does.
+///
+/// The ids are those of `base`; new tokens have the ids after its vocabulary.
+pub fn verify_more(
+    base: &Tokenizer,
+    merges: &[(u32, u32)],
+    counts: &Counts,
+    options: &TrainOptions,
+    on_progress: &mut dyn FnMut(usize) -> Result<()>,
+) -> Result<Option<Mismatch>> {
+    let options = TrainOptions { merges: merges.len(), ..options.clone() };
+    let veto = options.veto.clone().unwrap_or_default();
+    let segments =
+        Neighbours::count(base, counts, &veto, options.threads)?.segments(NonZeroU64::MIN)?;
+    let tuning = Tuning::new(&segments, merges.len().saturating_add(base.merges().len()))?;
+    with_trainer(&segments, &options, Some(base), tuning, &mut |trainer| {
+        trainer.verify(merges, on_progress)
+    })
 }

@@ -6,6 +6,7 @@ use std::num::NonZeroU64;
 use crate::count::Counts;
 use crate::error::Result;
 use crate::memory;
+use crate::train::veto::Veto;
 
 /// Which of several pairs with the same count is merged first.
 ///
@@ -54,6 +55,9 @@ pub struct TrainOptions {
     pub min_count: NonZeroU64,
     /// Pairs whose token would have more bytes are not merged.
     pub max_token_bytes: Option<usize>,
+    /// Tokens that cross spaces are learnt, but not these; `None` if the pattern splits at spaces.
+    /// It changes no result where it vetoes nothing, but long pretokens take less time and memory.
+    pub veto: Option<Veto>,
     /// The largest number of threads; it does not change the result.
     pub threads: usize,
 }
@@ -66,6 +70,7 @@ impl Default for TrainOptions {
             ties: Ties::default(),
             min_count: NonZeroU64::MIN,
             max_token_bytes: None,
+            veto: None,
             threads: 1,
         }
     }

@@ -9,7 +9,8 @@
 //! - No merge creates a pair with a greater count than the last pair of the batch. New pairs of
 //!   (a, b) are made from occurrences of some (x, a) or (b, y), which stand after the batch in the
 //!   queue. (Only (a, a) creates pairs from itself, and it comes last.) A pair that is not in the
-//!   queue because its token would be too long creates only pairs of which the same is true.
+//!   queue because its token would be too long or is vetoed creates only pairs of which the same is
+//!   true.
 //! - A new pair may have the same count as the last pair of the batch. The rules that take the
 //!   smallest ids put the new pair later: (z, y) has a new id on the left; and (x, z) is made from
 //!   (x, a), which comes after the last pair (c, d), so x ≥ c, and z > d. The other rules may put

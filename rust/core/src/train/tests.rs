@@ -111,7 +111,7 @@ fn check(counts: &Counts, merges: usize, min_count: u64, max_token_bytes: Option
 
 fn options(merges: usize, ties: Ties, min_count: u64) -> TrainOptions {
     let min_count = NonZeroU64::new(min_count).unwrap();
-    TrainOptions { merges, ties, min_count, max_token_bytes: None, threads: 1 }
+    TrainOptions { merges, ties, min_count, ..TrainOptions::default() }
 }
 
 /// Distinct pretokens over a small alphabet that mixes printable and other bytes.

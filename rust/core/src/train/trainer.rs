@@ -15,6 +15,7 @@ use crate::train::pair::{Merge, TokenPair};
 use crate::train::pair_counts::PairCounts;
 use crate::train::queue::Queue;
 use crate::train::seed::Seed;
+use crate::train::veto::PairVeto;
 use crate::train::worker::Worker;
 use crate::vocabulary::check_size;
 
@@ -40,7 +41,9 @@ pub(super) fn with_trainer<T>(
     let stage = Stage::new(counts, options, base, tuning)?;
     parallel::team(stage.workers.len(), &|part| stage.work(part), |round| {
         let lengths = seed.token_lengths()?;
-        let setup = Setup { options, tuning, stage: &stage, round };
+        let veto = options.veto.as_ref();
+        let veto = veto.map(|veto| Ok(PairVeto::new(veto, seed.tokens()?))).transpose()?;
+        let setup = Setup { options, veto, tuning, stage: &stage, round };
         match options.ties {
             Ties::RustBpe => work(&mut Trainer::new(setup, SmallestPair::by_bytes(), lengths)?),
             Ties::Hf => work(&mut Trainer::new(setup, SmallestPair::by_characters(), lengths)?),
@@ -163,6 +166,7 @@ impl Stage {
 /// What a trainer works with.
 struct Setup<'a> {
     options: &'a TrainOptions,
+    veto: Option<PairVeto<'a>>,
     tuning: Tuning,
     stage: &'a Stage,
     /// Runs a round on all threads.
@@ -312,6 +316,7 @@ impl<'a, O: TieOrder> Trainer<'a, O> {
             let length = self.joined_length(pair);
             memory::push(&mut self.lengths, length)?;
             self.queue.created(pair)?;
+            self.setup.veto.as_mut().map_or(Ok(()), |veto| veto.created(pair))?;
         }
         let visits = stage.lock_workers().iter().map(|worker| worker.visits(batch)).sum();
         self.small_round(Task::Merge, visits)?;
@@ -359,12 +364,15 @@ impl<'a, O: TieOrder> Trainer<'a, O> {
         self.enqueue_from(&plan.pairs, first)
     }
 
-    /// Queue the pairs from an index on, except those whose token would be too long.
+    /// Queue the pairs from an index on, except those whose token would be too long or is vetoed.
     fn enqueue_from(&mut self, pairs: &PairCounts, first: u32) -> Result<()> {
         for index in first..pairs.len() {
-            let length = self.joined_length(pairs.pair(index)) as usize;
-            if self.setup.options.max_token_bytes.is_none_or(|most| length <= most) {
-                self.queue.push(pairs.pair(index), pairs.count(index), index)?;
+            let pair = pairs.pair(index);
+            let length = self.joined_length(pair) as usize;
+            let is_short = self.setup.options.max_token_bytes.is_none_or(|most| length <= most);
+            let veto = self.setup.veto.as_mut();
+            if is_short && veto.map_or(Ok(true), |veto| veto.allows(pair))? {
+                self.queue.push(pair, pairs.count(index), index)?;
             }
         }
         Ok(())

@@ -1,0 +1,222 @@
+"""Superwords: tokens that cross spaces, against the definition in `bytepair.reference`."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bytepair
+from bytepair import Superwords, reference
+from bytepair.errors import ArgumentError, CorpusError, CountsError, VocabularyError
+from bytepair.training.options import Ties
+
+ALL_TIES: list[Ties] = ["rustbpe", "hf", "first-seen", "bytes-max"]
+PATHS = bytepair.sample.paths()
+
+#: Texts with words and phrases that repeat, and what the vetoes forbid.
+TEXTS = st.lists(
+    st.lists(
+        st.sampled_from(["by", " the", " way", " sea", ": ", ":", " ", "  ", "\n", "12", "3", "é"]),
+        max_size=25,
+    ).map("".join),
+    min_size=1,
+    max_size=6,
+)
+RULES = st.fixed_dictionaries(
+    {
+        "max_words": st.sampled_from([None, 1, 2, 4]),
+        "never": st.sampled_from([(), (": ",), ("e w", "y")]),
+        "pattern": st.sampled_from([None, r"\p{N}{1,3}", r"[^\n]*\n", r"(?s:.)+"]),
+    }
+)
+
+
+def merges_of(tok: bytepair.Tokenizer) -> list[tuple[int, int]]:
+    """The merges as pairs of ids, as the reference numbers them."""
+    ids = tok.mergeable_ranks()
+    return [(ids[left], ids[right]) for left, right in tok.merges()]
+
+
+@given(TEXTS, RULES, st.sampled_from(ALL_TIES), st.integers(0, 12), st.integers(0, 30))
+@pytest.mark.filterwarnings("ignore::bytepair.ExhaustedWarning")
+def test_merges_are_those_of_the_reference(
+    texts: list[str], rules: dict[str, Any], ties: Ties, first: int, more: int
+) -> None:
+    texts.append("by the way")
+    superwords = Superwords(start=256 + first, **rules)
+    tok = bytepair.train(
+        texts, 256 + first + more, special_tokens=(), ties=ties, superwords=superwords
+    )
+    regex = superwords.regex(bytepair.PATTERNS["nanochat"])
+    counts = reference.count(texts, "nanochat")
+    lines = reference.count(texts, regex)
+    expected = reference.train_superwords(
+        counts, lines, first, first + more, rules["max_words"], rules["never"], ties
+    )
+    assert merges_of(tok) == expected
+    assert tok.pattern == regex
+    assert tok.exhausted == (len(expected) < first + more)
+
+
+@given(TEXTS, st.integers(0, 12))
+@pytest.mark.filterwarnings("ignore::bytepair.ExhaustedWarning")
+def test_encoding_splits_by_the_second_pattern_and_merges_by_rank(
+    texts: list[str], first: int
+) -> None:
+    tok = bytepair.train(
+        ["by the way, by the sea 123\nby the way", *texts], 300,
+        special_tokens=(), superwords=Superwords(start=256 + first),
+    )  # fmt: skip
+    ranks = tok.mergeable_ranks()
+    merges = [(left, right) for left, right in tok.merges()]
+    for text in texts:
+        pretokens = reference.split(text, tok.pattern)
+        expected = [id for pretoken in pretokens for id in reference.encode(pretoken, ranks)]
+        assert tok.encode(text) == expected
+        listed = [reference.encode_merges(pretoken, ranks, merges) for pretoken in pretokens]
+        assert list(itertools.chain.from_iterable(listed)) == expected
+        assert tok.decode(expected) == text
+
+
+@pytest.fixture(scope="module")
+def counts() -> tuple[bytepair.Counts, bytepair.Counts]:
+    """The sample text under both patterns."""
+    regex = Superwords().regex(bytepair.PATTERNS["nanochat"])
+    return bytepair.count(PATHS), bytepair.count(PATHS, pattern=regex)
+
+
+@pytest.mark.parametrize("ties", ALL_TIES)
+def test_threads_and_sources_do_not_matter(
+    counts: tuple[bytepair.Counts, bytepair.Counts], ties: Ties
+) -> None:
+    one = bytepair.train(PATHS, 3000, superwords=Superwords(), ties=ties, threads=1)
+    words, lines = counts
+    again = bytepair.train(words, 3000, superwords=Superwords(counts=lines), ties=ties, threads=3)
+    assert again == one
+    assert again.merges() == one.merges()
+    plain = bytepair.train(words, 2400, ties=ties)
+    first = len(plain.merges())
+    assert one.merges()[:first] == plain.merges()
+    new = [left + right for left, right in one.merges()[first:]]
+    assert any(b" " in token.strip() for token in new)
+    assert not any(b": " in token or len(token.split()) > 4 for token in new)
+
+
+def test_a_memory_limit_does_not_matter() -> None:
+    one = bytepair.train(PATHS, 2000, superwords=Superwords())
+    tight = bytepair.train(PATHS, 2000, superwords=Superwords(), memory_limit=1 << 16)
+    assert tight == one
+
+
+@pytest.mark.parametrize("ties", ALL_TIES)
+def test_resumed_cut_saved_and_verified(
+    counts: tuple[bytepair.Counts, bytepair.Counts], ties: Ties, tmp_path: Path
+) -> None:
+    words, lines = counts
+    rules = Superwords(start=1500, counts=lines)
+    large = bytepair.train(words, 2500, superwords=rules, ties=ties)
+    small = bytepair.train(words, 2000, superwords=rules, ties=ties)
+    assert large.with_vocab_size(2000) == small
+    small.save(tmp_path)
+    resumed = bytepair.resume(bytepair.load(tmp_path), lines, 2500, ties=ties)
+    assert resumed == large
+    assert resumed.notes["superwords"] == large.notes["superwords"]
+    assert bytepair.verify_merges(resumed, words, superword_counts=lines, ties=ties)
+    other = lines + bytepair.count(["zq zq " * 9999], pattern=lines.pattern)
+    wrong = bytepair.verify_merges(large, words, superword_counts=other, ties=ties)
+    assert wrong.steps == len(small.merges()) - 500
+
+
+def test_a_merge_that_the_rules_forbid_is_found(
+    counts: tuple[bytepair.Counts, bytepair.Counts],
+) -> None:
+    words, lines = counts
+    free = Superwords(start=1500, counts=lines, max_words=None, never=())
+    tok = bytepair.train(words, 2500, superwords=free)
+    assert bytepair.verify_merges(tok, words, superword_counts=lines)
+    strict = Superwords().note(1500 - 265, words.pattern)
+    verdict = bytepair.verify_merges(
+        tok.with_notes({"superwords": strict}), words, superword_counts=lines
+    )
+    left, right = verdict.listed[0] if verdict.listed else (b"", b"")
+    assert b": " in left + right or len((left + right).split()) > 4
+
+
+def test_the_pattern_keeps_the_digits_of_the_first_stage() -> None:
+    for name, digits in [
+        ("nanochat", r"\p{N}{1,2}"), ("gpt4", r"\p{N}{1,3}+"), ("qwen2", r"\p{N}"),
+        ("gpt2", r" ?\p{N}++"), ("llama3", r"\p{N}{1,3}"),
+    ]:  # fmt: skip
+        regex = Superwords().regex(bytepair.PATTERNS[name])
+        assert f"(?#then){digits}| ?[^" in regex
+    assert r"\p{N}{1,3}" in Superwords().regex(r"\S+|\s+")
+    assert Superwords(pattern="gpt2").regex("x+") == bytepair.PATTERNS["gpt2"]
+
+
+class Again:
+    """Texts that can be read again and again."""
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(["by the way, by the way"])
+
+
+def test_a_source_is_read_twice() -> None:
+    rules = Superwords(start=270)
+    tok = bytepair.train(texts=Again(), vocab_size=275, superwords=rules)
+    assert tok == bytepair.train(list(Again()), 275, superwords=rules)
+    with pytest.raises(CorpusError, match="an iterator gives it once; pass a list"):
+        bytepair.train(iter(Again()), 275, superwords=rules)
+    with pytest.raises(CorpusError, match="an iterator gives it once; pass a list"):
+        bytepair.train({"a": iter(Again())}, 275, mixture={"a": 1}, superwords=rules)
+    assert bytepair.train(Again(), 275, superwords=rules) == tok
+
+
+def test_a_mixture_has_both_stages() -> None:
+    groups: dict[str, Iterable[str]] = {"a": ["by the way, by the way"], "b": Again()}
+    shares = {"a": 1, "b": 3}
+    rules = Superwords(start=270)
+    tok = bytepair.train(groups, 275, mixture=shares, superwords=rules)
+    regex = rules.regex(bytepair.PATTERNS["nanochat"])
+    mixed = [
+        bytepair.Counts.mixture(
+            {name: bytepair.count(texts=texts, pattern=pattern) for name, texts in groups.items()},
+            shares,
+        )
+        for pattern in ("nanochat", regex)
+    ]
+    again = Superwords(start=270, counts=mixed[1])
+    assert tok == bytepair.train(mixed[0], 275, superwords=again)
+
+
+def test_errors_name_the_rule(counts: tuple[bytepair.Counts, bytepair.Counts]) -> None:
+    words, lines = counts
+    wrongs: list[tuple[dict[str, Any], str]] = [
+        ({"start": 0}, "start is 0; pass a part"), ({"start": 1.5}, "start is 1.5"),
+        ({"max_words": 0}, "max_words is 0"), ({"never": [""]}, "an empty text"),
+    ]  # fmt: skip
+    for wrong, said in wrongs:
+        with pytest.raises(ArgumentError, match=said):
+            Superwords(**wrong)
+    with pytest.raises(TypeError, match="never"):
+        Superwords(never=": ")
+    for start in (100, 0.01, 3001):
+        with pytest.raises(VocabularyError, match="superwords start at"):
+            bytepair.train(words, 3000, superwords=Superwords(start=start, counts=lines))
+    for source, rules in [(words, Superwords()), (["a b"], Superwords(counts=lines))]:
+        with pytest.raises(CountsError, match="counts under two patterns"):
+            bytepair.train(source, 3000, superwords=rules)
+    with pytest.raises(CountsError, match="made with the pattern"):
+        bytepair.train(words, 3000, superwords=Superwords(counts=words))
+    tok = bytepair.train(words, 1000, superwords=Superwords(counts=lines))
+    with pytest.raises(CountsError, match="pass superword_counts"):
+        bytepair.verify_merges(tok, words)
+    with pytest.raises(CountsError, match="this one has none"):
+        bytepair.verify_merges(bytepair.train(words, 300), words, superword_counts=lines)
+    with pytest.raises(CountsError, match="damaged"):
+        bytepair.resume(tok.with_notes({"superwords": "{}"}), lines, 1100)
