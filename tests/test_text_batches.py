@@ -264,7 +264,7 @@ def test_the_loader_of_2026(
     base: Path, monkeypatch: pytest.MonkeyPatch, split: Any, rank: int, world: int
 ) -> None:
     loaded(base, monkeypatch, rank, world)
-    tokenizer = nanochat.get_tokenizer()
+    ours = nanochat.get_tokenizer()
     options: Any = {"device": "cpu", "tokenizer_batch_size": 7, "buffer_size": 12}
     state = None
     with nanochat_source.modules(
@@ -272,7 +272,7 @@ def test_the_loader_of_2026(
     ) as (theirs, _, loader):
         original = theirs.RustBPETokenizer.from_directory(base / "tokenizer")
         name = "tokenizing_distributed_data_loader_with_state_bos_bestfit"
-        for count in (1, 5, 9, 40):
+        for count, tokenizer in zip((1, 5, 9, 40), itertools.cycle([ours, original])):
             pairs = zip(
                 getattr(loader, name)(original, B, T, split, resume_state_dict=state, **options),
                 getattr(nanochat, name)(tokenizer, B, T, split, resume_state_dict=state, **options),

@@ -1,7 +1,8 @@
 """The face of nanochat's tokenizer and loader: `from bytepair.compat import nanochat`.
 
 It has the names of `nanochat.tokenizer` and `nanochat.dataloader`, those of 2025 and of 2026, but
-for `HuggingFaceTokenizer`, which nanochat no longer has: `RustBPETokenizer` takes its place.
+for `HuggingFaceTokenizer`, which nanochat no longer has: `RustBPETokenizer` takes its place. The
+loaders take the `RustBPETokenizer` of nanochat too.
 
 `save` writes, beside bytepair's own file, the `tokenizer.pkl` that nanochat reads. `from_directory`
 reads bytepair's own file; a folder that has only `tokenizer.pkl` is read if `allow_pickle=True`,
@@ -284,6 +285,17 @@ def tokenizing_distributed_data_loader(*args: Any, **kwargs: Any) -> Iterator[tu
     return ((inputs, targets) for inputs, targets, _ in loader)
 
 
+def _inner(encoding: Any) -> Tokenizer:
+    """The tokenizer in a face of tiktoken, or one that is equal to an encoding of tiktoken."""
+    if isinstance(encoding, tiktoken.Encoding):
+        return encoding._tokenizer
+    return Tokenizer.from_ranks(
+        encoding._mergeable_ranks,
+        pattern=encoding._pat_str,
+        special_tokens=encoding._special_tokens,
+    )
+
+
 def _loaded(
     tokenizer: RustBPETokenizer,
     batch_size: int,
@@ -304,7 +316,7 @@ def _loaded(
             f"bytepair download climbmix -n 170 -o {get_base_dir()}/base_data_climbmix"
         )
     batches = TextBatches(
-        [Path(name) for name in files], tokenizer.tokenizer, batch_size, length,
+        [Path(name) for name in files], _inner(tokenizer.enc), batch_size, length,
         split=split, state=state, bos=tokenizer.id_to_token(tokenizer.bos_token_id),
         rank=int(os.environ.get("RANK", 0)), world_size=int(os.environ.get("WORLD_SIZE", 1)),
         **options,

@@ -181,11 +181,14 @@ class TextBatches:
 def _documents(
     pieces: Iterator[GroupPart], encoder: Callable[..., Any], group: int
 ) -> Iterator[GroupMember]:
-    """The documents of pieces of text; the next piece is read while the last is encoded."""
-    for file, epoch, column, first in ahead(pieces):
-        ids, offsets = encoder(column.data, column.offsets)
-        for number, (start, end) in enumerate(pairwise(offsets.tolist()), first):
-            yield (file, column.unit, epoch, number // group), ids[start:end]
+    """The documents of pieces of text, which a thread reads and encodes ahead."""
+    encoded = (
+        ((file, column.unit, epoch), first, encoder(column.data, column.offsets))
+        for file, epoch, column, first in pieces
+    )
+    for place, start, (ids, offsets) in ahead(encoded):
+        for number, (begin, end) in enumerate(pairwise(offsets.tolist()), start):
+            yield (*place, number // group), ids[begin:end]
 
 
 class _RankReader:
