@@ -413,6 +413,17 @@ def train(
     threads: int | None = None,
     on_progress: Callable[[int, int], object] | None = None,
 ) -> Model: ...
+def train_parity(
+    groups: Sequence[Counts],
+    development: Sequence[Counts],
+    options: TrainOptions,
+    *,
+    ratios: Sequence[float] | None = None,
+    window: tuple[int, float] | None = None,
+    global_merges: int = 0,
+    threads: int | None = None,
+    on_progress: Callable[[int, int], object] | None = None,
+) -> tuple[Model, list[int]]: ...
 def with_vocab_size(tokenizer: Tokenizer, vocab_size: int) -> Model: ...
 def resume(
     tokenizer: Tokenizer,

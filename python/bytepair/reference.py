@@ -94,21 +94,29 @@ def tie_break(ties: str, tokens: Sequence[bytes]) -> Callable[[Pair], Any]:
 
     `rustbpe`: the smallest pair of ids. `hf`: the same, with the 256 bytes in the order of GPT-2's
     characters. `first-seen`: the pair that occurs first in the corpus as it stands. `bytes-max`:
-    the greatest pair of byte strings.
+    the greatest pair of byte strings. `characters-max`: the same, with the 256 bytes in the order
+    of GPT-2's characters.
     """
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
 
     def place(i: int) -> tuple[bool, bool, int]:
         return (i >= 256, i < 256 and i not in printable, i)
 
-    def negated(token: bytes) -> list[int]:
+    def negated(token: Iterable[int]) -> list[int]:
         return [*(-byte for byte in token), 1]  # a prefix is smaller than what it begins
+
+    def characters(token: bytes) -> Iterable[int]:
+        return (byte + 256 * (byte not in printable) for byte in token)
 
     keys: dict[str, Callable[[Pair], Any]] = {
         "rustbpe": lambda pair: pair,
         "hf": lambda pair: (place(pair[0]), place(pair[1])),
         "first-seen": lambda _: 0,  # `min` keeps the first of equals, and the dict is in order
         "bytes-max": lambda pair: (negated(tokens[pair[0]]), negated(tokens[pair[1]])),
+        "characters-max": lambda pair: (
+            negated(characters(tokens[pair[0]])),
+            negated(characters(tokens[pair[1]])),
+        ),
     }
     return keys[ties]
 
@@ -186,6 +194,69 @@ def train_superwords(
         return is_short and not any(text.encode() in token for text in never)
 
     return learn(words, made, merges, ties, min_count, allowed)
+
+
+def train_parity(
+    groups: Sequence[Mapping[bytes, int]],
+    merges: int,
+    development: Sequence[Mapping[bytes, int]] = (),
+    ratios: Sequence[float] = (),
+    window: tuple[int, float] | None = None,
+    global_merges: int = 0,
+    ties: str = "rustbpe",
+    min_count: int = 1,
+) -> list[Pair]:
+    """Learn merges from groups, each for the one that compresses worst (arXiv 2508.04796).
+
+    That is the group with the most tokens in its development set, or in its own text if there is
+    none; or, with `ratios`, the one whose ratio of bytes to tokens, divided by the ratio that it
+    shall have, is the smallest. Of equal groups it is the first. With a window of `(size, alpha)`,
+    a group that has more than the share `alpha / len(groups)` of the last `size` choices is passed
+    over. A group without a pair to merge is left out from then on. The first `global_merges` are
+    those of all groups together.
+
+    >>> train_parity([{b"aabb": 9}, {b"cd": 1}], 2, development=[{b"ab": 1}, {b"cd": 2}])
+    [(99, 100), (97, 97)]
+    """
+    texts = [[(list(p), n) for p, n in counts.items()] for counts in (*groups, *development)]
+    open_groups, recent, learnt = list(range(len(groups))), list[int](), list[Pair]()
+    sizes = [sum(len(pretoken) * n for pretoken, n in counts.items()) for counts in groups]
+    tokens = [bytes([byte]) for byte in range(256)]
+
+    def need(group: int) -> float:
+        """The less it is, the worse a group compresses."""
+        length = [sum(len(ids) * n for ids, n in words) for words in texts]
+        if ratios:
+            return float(sizes[group]) / float(length[group]) / ratios[group]
+        return -length[group + len(groups) * bool(development)]
+
+    def chosen() -> int:
+        in_order = sorted(open_groups, key=need)
+        if window is None:
+            return in_order[0]
+        size, alpha = window
+        within = (g for g in in_order if recent.count(g) / size <= alpha / len(groups))
+        recent.append(next(within, in_order[-1]))
+        del recent[:-size]
+        return recent[-1]
+
+    while len(learnt) < merges and open_groups:
+        is_global = len(learnt) < global_merges
+        group = None if is_global else chosen()
+        used = texts[: len(groups)] if group is None else [texts[group]]
+        words = list(itertools.chain.from_iterable(used))
+        pairs = {p: n for p, n in count_pairs(words).items() if n >= min_count}
+        if not pairs:
+            if group is None:
+                break
+            open_groups.remove(group)
+            continue
+        key = tie_break(ties, tokens)
+        pair = min(pairs, key=lambda p: (-pairs[p], key(p)))
+        texts = [[(replace(ids, pair, len(tokens)), n) for ids, n in words] for words in texts]
+        tokens.append(tokens[pair[0]] + tokens[pair[1]])
+        learnt.append(pair)
+    return learnt
 
 
 def vocabulary(merges: Iterable[Pair]) -> list[bytes]:

@@ -25,6 +25,63 @@ mixture = click.option(
 )
 
 
+#: How groups take turns: what `parity_of` takes.
+parity = option.together(
+    click.option(
+        "--parity",
+        is_flag=True,
+        help="Make each merge for the source that compresses worst; SOURCE is NAME=PATH.",
+    ),
+    click.option(
+        "--development",
+        multiple=True,
+        metavar="NAME=PATH",
+        help="With --parity: the text by which a source is compared, best the same in all "
+        "languages; may be repeated.",
+    ),
+    click.option(
+        "--ratios",
+        metavar="NAME=NUMBER,...",
+        help="With --parity: compare by the bytes per token that each source shall have, in "
+        "proportion.",
+    ),
+    click.option(
+        "--window",
+        type=option.number,
+        help="With --parity: look back at this many merges, so that no source gets nearly all.",
+    ),
+    click.option(
+        "--alpha",
+        type=float,
+        default=2.0,
+        help="With --window: how many times its equal share a source may get.",
+    ),
+    click.option(
+        "--global-merges",
+        type=click.IntRange(min=0),
+        default=0,
+        help="With --parity: this many merges first, by all sources together.",
+    ),
+)
+
+
+def parity_of(options: dict[str, Any]) -> bytepair.Parity | None:
+    """How groups take turns, taken out of the options of a command."""
+    names = ("development", "ratios", "window", "alpha", "global_merges")
+    said = {name: options.pop(name) for name in names}
+    if not options.pop("parity"):
+        option.refuse("they say how sources take turns, which needs --parity", *names)
+        return None
+    if said["window"] is None:
+        option.refuse("it needs --window", "alpha")
+    development, ratios = said.pop("development"), said.pop("ratios")
+    if ratios:
+        ratios = {name: float(ratio) for name, ratio in numbers_of(ratios, "--ratios").items()}
+    return bytepair.Parity(
+        development=groups_of(development) if development else None, ratios=ratios, **said
+    )
+
+
 def groups_of(sources: Sequence[str]) -> dict[str, Any]:
     """The groups that sources stand for: files by name, or counts.
 

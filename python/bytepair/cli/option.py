@@ -24,7 +24,7 @@ import bytepair
 from bytepair.corpus.outputs import check_output_file, check_output_folder
 
 PATH: Final = click.Path(path_type=Path)
-TIES: Final = click.Choice(["rustbpe", "hf", "first-seen", "bytes-max"])
+TIES: Final = click.Choice(["rustbpe", "hf", "first-seen", "bytes-max", "characters-max"])
 
 #: What asks for help.
 HELP: Final = {"help_option_names": ["-h", "--help"]}

@@ -30,6 +30,7 @@ SENTENCE = "Hello, how art thou? 1234 times — 你好，世界! Привет, �
     "bytepair train counts.parquet  # from what bytepair count wrote",
     "bytepair train news.parquet code.parquet --weight code.parquet=2.5",
     "bytepair train english=books/ code=repos/ --mixture english=0.6,code=0.4",
+    "bytepair train 'texts/*.txt' --parity --development 'parallel/*.txt'",
     "cat book.txt | bytepair train - --vocab-size 1k",
 )
 @click.argument("source", nargs=-1)
@@ -47,6 +48,7 @@ SENTENCE = "Hello, how art thou? 1234 times — 你好，世界! Привет, �
 @option.roles
 @option.weight
 @groups.mixture
+@groups.parity
 @option.max_chars
 @option.doc_cap
 @option.threads
@@ -68,9 +70,11 @@ def train(
     """Train a tokenizer on text files, jsonl or parquet (each also .gz or .zst).
 
     SOURCE: files, folders, globs or URLs, or - for text on standard input; the sample text if
-    there is none. With --mixture it is NAME=PATH; without NAME= each file is a source of its name.
+    there is none. With --mixture or --parity it is NAME=PATH; without NAME= each file is a source
+    of its name.
     """
-    option.one_of("weight", "mixture")
+    option.one_of("weight", "mixture", "parity")
+    parity = groups.parity_of(options)
     if (out / "tokenizer.bytepair").exists() and not overwrite:
         click.echo(
             f"bytepair: {out} holds a tokenizer; if this training gives another one, that is saved "
@@ -85,11 +89,14 @@ def train(
     untrained = bytepair.Tokenizer.from_ranks({}, pattern="gpt2", special_tokens=ids)
     option.with_roles(untrained, roles)  # what is wrong with the roles is said before the training
     started = time.perf_counter()
-    if mixture is None:
-        found = _source(source, weight, pattern=pattern, threads=threads, **options)
-    else:
+    found: dict[str, Any]
+    if parity is not None:
+        found = {"source": groups.groups_of(source), "parity": parity}
+    elif mixture is not None:
         shares = groups.numbers_of(mixture, "--mixture")
         found = {"source": groups.groups_of(source), "mixture": shares}
+    else:
+        found = _source(source, weight, pattern=pattern, threads=threads, **options)
     if weight:
         options = {}  # they say how text is read, which is done
     tokenizer = bytepair.train(

@@ -30,6 +30,7 @@ _OF_TRAINING: Final = {
     "counts",
     "exhausted",
     "min_count",
+    "parity",
     "pretokens",
     "superwords",
     "text_bytes",

@@ -13,7 +13,7 @@ from bytepair.errors import ArgumentError, VocabularyError
 from bytepair.tokenizer.special import in_order, reserved
 
 #: Which of several pairs with the same count is merged first; see `bytepair.reference.tie_break`.
-Ties: TypeAlias = Literal["rustbpe", "hf", "first-seen", "bytes-max"]
+Ties: TypeAlias = Literal["rustbpe", "hf", "first-seen", "bytes-max", "characters-max"]
 
 #: The special tokens of nanochat, in the order of their ids.
 NANOCHAT_SPECIAL_TOKENS: Final[tuple[str, ...]] = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from bytepair import _core
@@ -12,12 +13,13 @@ from bytepair._internal.progress import Bar, Callback
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
 from bytepair.corpus.source import Source
-from bytepair.errors import CorpusError, CountsError
+from bytepair.errors import ArgumentError, CorpusError, CountsError
 from bytepair.tokenizer import Tokenizer
 from bytepair.tokenizer.special import padding
 from bytepair.training.counting import ReadKeywords
 from bytepair.training.counts import Counts
 from bytepair.training.options import Ties, TrainOptions
+from bytepair.training.parity import Parity, parity_counter
 from bytepair.training.sources import Groups, Shares, counter_of, mixture_counter, pattern_of
 from bytepair.training.superwords import NOTE, Superwords
 
@@ -31,6 +33,7 @@ def train(
     vocab_size: int = 65536,
     *,
     mixture: Shares | None = None,
+    parity: Parity | None = None,
     files: Source | None = None,
     texts: Iterable[str] | None = None,
     pattern: str | None = None,
@@ -60,8 +63,8 @@ def train(
         source: an iterable of `str`, one document each; the path of a text file (one document),
             of jsonl or parquet, each also `.gz` or `.zst`, or of a folder of such files; a glob; a
             URL of cloud storage; an iterable of `Path`; Arrow data; or `Counts`, whose pattern is
-            taken. Texts that look like paths are an error. With `mixture`, a mapping of names to
-            such sources.
+            taken. Texts that look like paths are an error. With `mixture` or `parity`, a mapping of
+            names to such sources.
         mixture: the share of the bytes that each source of a mapping has, by its name, such as
             `{"english": 0.6, "code": 0.4}`; only the proportions count. Exact, and the order of
             sources does not matter: see `Counts.mixture`. `max_chars` is then that of each source.
@@ -70,6 +73,8 @@ def train(
         texts: texts, in place of a source, whatever they look like.
         vocab_size: how many ids the tokenizer has: the 256 bytes, the merges, the special tokens
             and what is reserved.
+        parity: how the sources of a mapping take turns, so that none compresses much worse than
+            others; see `bytepair.Parity`.
         pattern: the split pattern: a name of `bytepair.PATTERNS` or a regular expression; None
             means `nanochat`, or the pattern of the counts.
         special_tokens: the names of the special tokens, which get the ids after the last merge, in
@@ -83,8 +88,10 @@ def train(
         max_chars: reading stops with the document that takes the total above this many characters.
         doc_cap: the number of characters of each document that are read.
         ties: which of several pairs with the same count is merged first: that of rustbpe or of
-            Hugging Face, the first seen, or that of the greatest bytes. "hf" gives the merges of
-            Hugging Face, not its ids: there special tokens come first, and bytes in another order.
+            Hugging Face, the first seen, that of the greatest bytes, or that of the greatest
+            characters of GPT-2. "hf" gives the merges of Hugging Face, not its ids: there special
+            tokens come first, and bytes in another order. "characters-max" is the rule of
+            parity-aware trainers.
         min_count: pairs that occur fewer times than this are not merged.
         max_token_bytes: pairs whose token would be longer than this are not merged.
         superwords: how tokens that cross spaces are learnt after the others; None means not at
@@ -111,7 +118,8 @@ def train(
             limit is below 1.
         CountsError: if counts have another pattern than the one that is asked for, or an option
             says how text is to be read and there are counts instead.
-        ArgumentError: if `mixture` does not name the sources, or they have no names.
+        ArgumentError: if `mixture` or `parity` does not name the sources, they have no names, or
+            there are both.
         TypeError: if the special or initial tokens have no order, or have ids already.
         ValueError: if `ties`, `min_count` or `threads` is none of the values above.
 
@@ -132,6 +140,15 @@ def train(
         "threads": threads, "column": column, "errors": errors, "memory_limit": memory_limit,
         "max_document_bytes": max_document_bytes,
     }  # fmt: skip
+    if parity is not None:
+        if mixture is not None or superwords is not None:
+            other = "superwords" if mixture is None else "mixture"
+            raise ArgumentError(f"{other} and parity cannot be had together; pass one of them")
+        counted_groups = parity_counter(source, parity, regex, **reading)
+        with Bar(progress) as bar:
+            tokenizer = _learnt(counted_groups(bar).learn, options, threads, bar)
+            _report_end(tokenizer, options, bar)
+        return _finished(tokenizer, options)
     second = None
     if superwords is not None:
         _check_source(source, [files, texts], superwords, regex)
@@ -145,17 +162,35 @@ def train(
                 "there is no text to train on: the source has no documents, or empty ones only; "
                 "look at the path and the column, or whether an iterator was used up before"
             )
-        first = options if second is None else second.first
-        tokenizer = Tokenizer(_core.train(
-            counts.core, with_denominator(first, counts), threads=threads,
-            on_progress=lambda done, total: bar.update("merge", done, total, "merges"),
-        ))  # fmt: skip
+        first = with_denominator(options if second is None else second.first, counts)
+        tokenizer = _learnt(partial(_core.train, counts.core), first, threads, bar)
         if second is not None:
             tokenizer = second.learn(tokenizer, threads, bar)
-        learnt = tokenizer.vocab_size - options.smallest
-        bar.update("merge", learnt, learnt, "merges")
+        _report_end(tokenizer, options, bar)
+    return _finished(tokenizer, options)
+
+
+def _learnt(
+    learn: Callable[..., _core.Model], options: TrainOptions, threads: int | None, bar: Bar
+) -> Tokenizer:
+    """What a function learns while a bar shows it."""
+    return Tokenizer(
+        learn(
+            options, threads=threads,
+            on_progress=lambda done, total: bar.update("merge", done, total, "merges"),
+        )
+    )  # fmt: skip
+
+
+def _report_end(tokenizer: Tokenizer, options: TrainOptions, bar: Bar) -> None:
+    learnt = tokenizer.vocab_size - options.smallest
+    bar.update("merge", learnt, learnt, "merges")
+
+
+def _finished(tokenizer: Tokenizer, options: TrainOptions) -> Tokenizer:
+    """Warn if there are fewer ids than wanted, and round their number up."""
     if tokenizer.exhausted:
-        warnings.warn(_exhausted(tokenizer, options), ExhaustedWarning, stacklevel=2)
+        warnings.warn(_exhausted(tokenizer, options), ExhaustedWarning, stacklevel=3)
     if tokenizer.vocab_size % options.padded_to:
         special = padding(tokenizer, options.padded_to)
         tokenizer = Tokenizer(_core.with_special_tokens(tokenizer, special))

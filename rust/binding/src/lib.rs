@@ -24,6 +24,7 @@ mod ints;
 mod json_tables;
 mod model;
 mod options;
+mod parity;
 mod pattern;
 mod render;
 mod rows;
@@ -82,6 +83,8 @@ mod _core {
     use crate::json_tables::{PyJsonTables, json_texts};
     #[pymodule_export]
     use crate::model::PyModel;
+    #[pymodule_export]
+    use crate::parity::train_parity;
     #[pymodule_export]
     use crate::pattern::pattern;
     #[pymodule_export]

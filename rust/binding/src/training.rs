@@ -17,20 +17,20 @@ use crate::{arguments, errors};
 const REPORT_EVERY: Duration = Duration::from_millis(50);
 
 /// Called with the number of finished merges and the total number.
-type Callback = Option<Py<PyAny>>;
+pub(crate) type Callback = Option<Py<PyAny>>;
 
 /// What training does with counts: the fields of `bytepair.TrainOptions` in Python.
-struct LearnOptions {
-    vocab_size: usize,
-    special_tokens: Vec<String>,
-    initial_tokens: Vec<String>,
-    ties: String,
-    min_count: u64,
+pub(crate) struct LearnOptions {
+    pub(crate) vocab_size: usize,
+    pub(crate) special_tokens: Vec<String>,
+    pub(crate) initial_tokens: Vec<String>,
+    pub(crate) ties: String,
+    pub(crate) min_count: u64,
     max_token_bytes: Option<usize>,
 }
 
 impl LearnOptions {
-    fn new(value: &Bound<'_, PyAny>) -> PyResult<Self> {
+    pub(crate) fn new(value: &Bound<'_, PyAny>) -> PyResult<Self> {
         Ok(Self {
             vocab_size: field(value, "vocab_size")?,
             special_tokens: field(value, "names")?,
@@ -42,7 +42,7 @@ impl LearnOptions {
     }
 
     /// The same for the core, to learn this many merges.
-    fn learning(&self, merges: usize, threads: Option<usize>) -> PyResult<TrainOptions> {
+    pub(crate) fn learning(&self, merges: usize, threads: Option<usize>) -> PyResult<TrainOptions> {
         let min_count = NonZeroU64::new(self.min_count)
             .ok_or_else(|| PyValueError::new_err("min_count is 0; it must be at least 1"))?;
         let (ties, threads) = (tie_rule(&self.ties)?, arguments::threads(threads)?);
@@ -248,7 +248,7 @@ fn numbered(merges: Vec<(Vec<u8>, Vec<u8>)>) -> Result<Numbered, String> {
 }
 
 /// Run `work` without the interpreter lock, with a regular check for Ctrl-C and a progress report.
-fn interruptible<T: Send>(
+pub(crate) fn interruptible<T: Send>(
     py: Python<'_>,
     total: usize,
     on_progress: Option<&Py<PyAny>>,
@@ -294,8 +294,10 @@ fn tie_rule(name: &str) -> PyResult<Ties> {
         "hf" => Ok(Ties::Hf),
         "first-seen" => Ok(Ties::FirstSeen),
         "bytes-max" => Ok(Ties::BytesMax),
+        "characters-max" => Ok(Ties::CharactersMax),
         other => Err(PyValueError::new_err(format!(
-            "ties is {other:?}; it must be \"rustbpe\", \"hf\", \"first-seen\" or \"bytes-max\""
+            "ties is {other:?}; it must be \"rustbpe\", \"hf\", \"first-seen\", \"bytes-max\" or \
+             \"characters-max\""
         ))),
     }
 }

@@ -122,16 +122,32 @@ impl Counts {
     /// # Ok::<(), bytepair::Error>(())
     /// ```
     pub fn plus(&self, other: &Self) -> Result<Self> {
-        let mut all = self.copy()?;
+        Self::sum([self, other])
+    }
+
+    /// The counts of several corpora, one after the other. Fails if a sum exceeds 64 bits.
+    ///
+    /// ```
+    /// use bytepair::Counts;
+    /// let one = Counts::new([(&b"a"[..], 1)]);
+    /// let all = Counts::sum([&one, &Counts::new([(&b"b"[..], 2)]), &one])?;
+    /// assert_eq!(all, Counts::new([(&b"a"[..], 2), (&b"b"[..], 2)]));
+    /// # Ok::<(), bytepair::Error>(())
+    /// ```
+    pub fn sum<'a>(corpora: impl IntoIterator<Item = &'a Self>) -> Result<Self> {
+        let mut all = Self::default();
         let mut rows: HashMap<&[u8], usize, FixedState> = HashMap::default();
-        memory::reserve_entries(&mut rows, self.len())?;
-        rows.extend(self.iter().zip(0usize..).map(|((pretoken, _), row)| (pretoken, row)));
-        for (pretoken, count) in other.iter() {
-            if let Some(&row) = rows.get(pretoken) {
-                let sum = all.numbers[row].checked_add(count);
-                all.numbers[row] = sum.ok_or(Error::CountOverflow)?;
-            } else {
-                all.push(pretoken, count)?;
+        for counts in corpora {
+            memory::reserve_entries(&mut rows, counts.len())?;
+            for (pretoken, count) in counts.iter() {
+                let next = all.len();
+                let row = *rows.entry(pretoken).or_insert(next);
+                if row == next {
+                    all.push(pretoken, count)?;
+                } else {
+                    let sum = all.numbers[row].checked_add(count);
+                    all.numbers[row] = sum.ok_or(Error::CountOverflow)?;
+                }
             }
         }
         Ok(all)

@@ -162,6 +162,18 @@ pub fn train_with(
     })
 }
 
+/// How many merges make the initial tokens. Fails as [`train_with`] does.
+pub(super) fn initial_merges(
+    initial: &[String],
+    pattern: &Pattern,
+    options: &TrainOptions,
+) -> Result<usize> {
+    if initial.is_empty() {
+        return Ok(0);
+    }
+    Ok(wanted(initial, pattern, options)?.merges.len())
+}
+
 /// The merges that make the initial tokens.
 fn wanted(initial: &[String], pattern: &Pattern, options: &TrainOptions) -> Result<Trained> {
     let splitter = Splitter::new(pattern)?;

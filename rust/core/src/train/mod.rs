@@ -30,9 +30,13 @@
 
 mod changes;
 
+mod choice;
+
 mod finish;
 
 pub mod grow;
+
+mod merged_text;
 
 mod options;
 
@@ -41,6 +45,10 @@ mod order;
 mod pair;
 
 mod pair_counts;
+
+pub mod parity;
+
+mod postings;
 
 mod queue;
 

@@ -21,6 +21,7 @@ use crate::train::veto::Veto;
 /// assert_eq!(first(Ties::RustBpe)?, ['a', 'b']);
 /// assert_eq!(first(Ties::FirstSeen)?, ['z', 'y']);
 /// assert_eq!(first(Ties::BytesMax)?, ['z', 'y']);
+/// assert_eq!(first(Ties::CharactersMax)?, ['z', 'y']);
 /// # Ok::<(), bytepair::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -35,6 +36,8 @@ pub enum Ties {
     FirstSeen,
     /// The greatest pair of byte strings, as in Stanford's CS336.
     BytesMax,
+    /// The greatest pair of strings of GPT-2's characters, as in parity-aware trainers.
+    CharactersMax,
 }
 
 /// What to learn.

@@ -47,16 +47,9 @@ impl SmallestPair {
         Self { numbers }
     }
 
-    /// Bytes by the character that GPT-2 writes for them: first the printable bytes, which are
-    /// written as themselves, then all others.
+    /// Bytes by the character that GPT-2 writes for them.
     pub(super) fn by_characters() -> Self {
-        let printable = |byte: &u8| matches!(byte, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF);
-        let (first, then): (Vec<u8>, Vec<u8>) = (0..=255).partition(printable);
-        let mut numbers = [0; 256];
-        for (number, byte) in (0..).zip(first.into_iter().chain(then)) {
-            numbers[usize::from(byte)] = number;
-        }
-        Self { numbers }
+        Self { numbers: places_of_characters().map(u32::from) }
     }
 
     fn number(&self, id: u32) -> u32 {
@@ -99,15 +92,35 @@ impl TieOrder for FirstSeen {
     }
 }
 
-/// The greatest pair of byte strings.
+/// The place of each byte in the order of the characters that GPT-2 writes for bytes: first the
+/// printable bytes, which are written as themselves, then all others.
+fn places_of_characters() -> [u8; 256] {
+    let printable = |byte: &u8| matches!(byte, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF);
+    let (first, then): (Vec<u8>, Vec<u8>) = (0..=255).partition(printable);
+    let mut places = [0; 256];
+    for (place, byte) in (0..=255).zip(first.into_iter().chain(then)) {
+        places[usize::from(byte)] = place;
+    }
+    places
+}
+
+/// The greatest pair of byte strings, with the 256 bytes in any order.
 pub(super) struct BytesMax {
+    /// The tokens, with the place of each byte in the order.
     tokens: Vec<Rc<[u8]>>,
 }
 
 impl BytesMax {
-    /// The tokens that exist, in the order of their ids.
-    pub(super) fn new(tokens: Vec<Vec<u8>>) -> Self {
+    /// Bytes by their value. `tokens` are those that exist, in the order of their ids.
+    pub(super) fn by_bytes(tokens: Vec<Vec<u8>>) -> Self {
         Self { tokens: tokens.into_iter().map(Rc::from).collect() }
+    }
+
+    /// Bytes by the character that GPT-2 writes for them.
+    pub(super) fn by_characters(mut tokens: Vec<Vec<u8>>) -> Self {
+        let places = places_of_characters();
+        tokens.iter_mut().flatten().for_each(|byte| *byte = places[usize::from(*byte)]);
+        Self::by_bytes(tokens)
     }
 }
 

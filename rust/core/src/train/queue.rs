@@ -140,6 +140,16 @@ impl<O: TieOrder> Queue<O> {
         }
     }
 
+    /// Take the index of the next pair from the queue; none if all pairs are below `floor`.
+    pub(super) fn next_pair(
+        &mut self,
+        pairs: &PairCounts,
+        floor: u64,
+        mut position: impl FnMut(u32) -> Position,
+    ) -> Result<Option<u32>> {
+        Ok(self.pop(pairs, floor, &mut position)?.map(|(_, _, index)| index))
+    }
+
     /// Take the next pair from the queue.
     fn pop(
         &mut self,

@@ -13,7 +13,8 @@ use crate::train::options::Tuning;
 use crate::train::trainer::with_trainer;
 use crate::train::{Mismatch, Ties, TrainOptions, Trained, train, train_more, verify};
 
-const ALL: [Ties; 4] = [Ties::RustBpe, Ties::Hf, Ties::FirstSeen, Ties::BytesMax];
+const ALL: [Ties; 5] =
+    [Ties::RustBpe, Ties::Hf, Ties::FirstSeen, Ties::BytesMax, Ties::CharactersMax];
 
 /// Recount, merge the best pair everywhere, repeat.
 fn plain(counts: &Counts, options: &TrainOptions) -> Trained {
@@ -65,6 +66,10 @@ fn best(
     let winner = match options.ties {
         Ties::RustBpe => candidates.max_by_key(|&(pair, (count, _))| (count, Reverse(pair))),
         Ties::FirstSeen => candidates.max_by_key(|&(_, (count, order))| (count, Reverse(order))),
+        Ties::CharactersMax => candidates.max_by_key(|&((l, r), (count, _))| {
+            let places = |id| bytes(id).iter().map(|&b| place(b.into())).collect::<Vec<_>>();
+            (count, places(l), places(r))
+        }),
         Ties::BytesMax => candidates
             .max_by_key(|&((l, r), (count, _))| (count, bytes(l).clone(), bytes(r).clone())),
         Ties::Hf => candidates.max_by_key(|&((l, r), (count, _))| {

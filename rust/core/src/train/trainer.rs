@@ -49,7 +49,11 @@ pub(super) fn with_trainer<T>(
             Ties::Hf => work(&mut Trainer::new(setup, SmallestPair::by_characters(), lengths)?),
             Ties::FirstSeen => work(&mut Trainer::new(setup, FirstSeen, lengths)?),
             Ties::BytesMax => {
-                work(&mut Trainer::new(setup, BytesMax::new(seed.tokens()?), lengths)?)
+                work(&mut Trainer::new(setup, BytesMax::by_bytes(seed.tokens()?), lengths)?)
+            }
+            Ties::CharactersMax => {
+                let order = BytesMax::by_characters(seed.tokens()?);
+                work(&mut Trainer::new(setup, order, lengths)?)
             }
         }
     })

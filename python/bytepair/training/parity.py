@@ -1,0 +1,161 @@
+"""Parity: groups of text of which none shall compress much worse than others.
+
+Before each merge the group that compresses worst is chosen, and the most frequent pair of its text
+is merged (Foroutan et al., arXiv 2508.04796). `Parity` says how groups are compared.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from math import isfinite, lcm
+from typing import Any, Final, Unpack
+
+from bytepair import _core
+from bytepair._internal.progress import Bar
+from bytepair.corpus.source import Source
+from bytepair.errors import ArgumentError, CorpusError
+from bytepair.training.counting import ReadKeywords
+from bytepair.training.counts import Counts, check_names
+from bytepair.training.options import TrainOptions
+from bytepair.training.sources import group_counter
+
+#: The note of a tokenizer that says how its groups took turns.
+NOTE: Final = "parity"
+
+
+@dataclass(frozen=True)
+class Parity:
+    """How groups of text take turns in `bytepair.train`.
+
+    Without development sets and ratios, the group whose own text has the most tokens is chosen. So
+    say one of the two, unless the groups are parallel texts themselves.
+
+    Attributes:
+        development: a text of each group by its name, as sources or counts: best the same text in
+            all languages. The group with the most tokens in its text is chosen.
+        ratios: for each group the ratio of bytes to tokens that it shall have; only their
+            proportions count. The group with the smallest ratio, divided by this, is chosen.
+        window: how many choices are looked back at, so that no group gets nearly all merges; None
+            does without.
+        alpha: how many times its equal share of the window a group may get.
+        global_merges: how many of the first merges are chosen by the counts of all groups together
+            (the hybrid variant).
+
+    Raises:
+        ArgumentError: if there are both development sets and ratios, or a number is out of its
+            range.
+
+    Example:
+        >>> import bytepair
+        >>> texts = {"en": ["the cat and the hat"], "de": ["die Katze und der Hut"]}
+        >>> parity = bytepair.Parity(development={"en": ["a cat"], "de": ["eine Katze"]})
+        >>> tok = bytepair.train(texts, 270, parity=parity)
+        >>> tok.vocab_size
+        270
+    """
+
+    development: Mapping[str, Source | Counts] | None = None
+    ratios: Mapping[str, float] | None = None
+    window: int | None = None
+    alpha: float = 2.0
+    global_merges: int = 0
+
+    def __post_init__(self) -> None:
+        """Fail before the corpus is read."""
+        if self.development is not None and self.ratios is not None:
+            raise ArgumentError(
+                "development and ratios contradict each other: both say which group compresses "
+                "worst; pass one of them"
+            )
+        for name, ratio in (self.ratios or {}).items():
+            if not (isfinite(ratio) and ratio > 0):
+                raise ArgumentError(f"the ratio of {name!r} is {ratio}; it must be above 0")
+        if self.window is not None and self.window < 1:
+            raise ArgumentError(f"window is {self.window}; pass at least 1, or None for no window")
+        if not (isfinite(self.alpha) and self.alpha > 0):
+            raise ArgumentError(f"alpha is {self.alpha}; it must be above 0")
+        if self.global_merges < 0:
+            raise ArgumentError(f"global_merges is {self.global_merges}; pass 0 or more")
+
+
+def parity_counter(
+    groups: object, parity: Parity, regex: str, **reading: Unpack[ReadKeywords]
+) -> Callable[[Bar], ParityCounts]:
+    """What gives the counts of groups and of their development sets while it tells a bar.
+
+    Args:
+        groups: sources of text, or counts, by name.
+        parity: how they take turns.
+        regex: the pattern that counts must have.
+        reading: which text of each group is read, and how; development sets are read as a whole.
+
+    Raises:
+        ArgumentError: if these are no groups, or development sets or ratios have other names.
+        CorpusError: as in `train`.
+        CountsError: as in `counter_of`.
+    """
+    counted = group_counter(groups, regex, "parity", **reading)
+    names: Mapping[str, Any] = groups if isinstance(groups, Mapping) else {}
+    development: Callable[[Bar], dict[str, Counts]] = lambda _: {}  # noqa: E731
+    if parity.development is not None:
+        check_names("development", parity.development, names)
+        whole: ReadKeywords = {**reading, "max_chars": None}
+        development = group_counter(parity.development, regex, "development", **whole)
+    if parity.ratios is not None:
+        check_names("ratios", parity.ratios, names)
+    return lambda bar: ParityCounts(parity, counted(bar), development(bar))
+
+
+@dataclass(frozen=True)
+class ParityCounts:
+    """The counts of groups, and of their development sets, which have the same unit.
+
+    Attributes:
+        parity: how the groups take turns.
+        groups: what is trained on.
+        development: by what the groups are compared, if not by themselves.
+    """
+
+    parity: Parity
+    groups: dict[str, Counts]
+    development: dict[str, Counts]
+
+    def __post_init__(self) -> None:
+        """Fail if a text is empty: nothing says how well it compresses."""
+        for kind, texts in (("group", self.groups), ("development set", self.development)):
+            for name, counts in texts.items():
+                if not counts.text_bytes:
+                    raise CorpusError(f"the {kind} {name!r} has no text; look at its path")
+
+    def learn(
+        self,
+        options: TrainOptions,
+        *,
+        threads: int | None,
+        on_progress: Callable[[int, int], object],
+    ) -> _core.Model:
+        """Train, and note which groups had how many merges."""
+        groups, unit = _in_one_unit(self.groups)
+        development, _ = _in_one_unit(
+            {name: self.development[name] for name in self.groups} if self.development else {}
+        )
+        parity = self.parity
+        model, chosen = _core.train_parity(
+            groups, development, replace(options, min_count=options.min_count * unit),
+            ratios=None if parity.ratios is None else [parity.ratios[n] for n in self.groups],
+            window=None if parity.window is None else (parity.window, parity.alpha),
+            global_merges=parity.global_merges, threads=threads, on_progress=on_progress,
+        )  # fmt: skip
+        merges = {name: chosen.count(index) for index, name in enumerate(self.groups)}
+        tokenizer = _core.Tokenizer(model)
+        return _core.with_notes(
+            tokenizer, {**tokenizer.notes, NOTE: json.dumps({"merges": merges})}
+        )
+
+
+def _in_one_unit(parts: Mapping[str, Counts]) -> tuple[list[_core.Counts], int]:
+    """The numbers of several counts over one denominator, and this."""
+    unit = lcm(*(counts.denominator for counts in parts.values()))
+    return [counts.core.times(unit // counts.denominator) for counts in parts.values()], unit

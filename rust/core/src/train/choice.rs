@@ -1,0 +1,135 @@
+//! Which group of texts the next merge is for: the one that compresses worst.
+
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+
+use crate::error::{Error, Result};
+
+/// What says which group compresses worst.
+///
+/// ```
+/// use bytepair::train::parity::{Measure, ChoiceWindow};
+/// let of_ratios = Measure::Rates { ratios: vec![1.0, 1.2] };
+/// assert_ne!(of_ratios, Measure::Tokens);
+/// assert_eq!(ChoiceWindow::default(), ChoiceWindow { size: 100, alpha: 2.0 });
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub enum Measure {
+    /// The group with the most tokens.
+    Tokens,
+    /// The group with the smallest ratio of bytes to tokens, divided by the wanted ratio of the
+    /// group.
+    Rates {
+        /// The wanted ratio of each group.
+        ratios: Vec<f64>,
+    },
+}
+
+/// A limit to the merges that one group gets: of the last `size` choices, at most the share `alpha`
+/// divided by the number of groups, and one more.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ChoiceWindow {
+    /// How many choices are looked back at.
+    pub size: usize,
+    /// How many times its equal share a group may get.
+    pub alpha: f64,
+}
+
+impl Default for ChoiceWindow {
+    /// The values of the authors.
+    fn default() -> Self {
+        Self { size: 100, alpha: 2.0 }
+    }
+}
+
+/// Chooses a group before each merge.
+pub(super) struct Choice {
+    measure: Measure,
+    window: Option<ChoiceWindow>,
+    /// The bytes of each group.
+    bytes: Vec<f64>,
+    /// The groups that were chosen last.
+    recent: VecDeque<usize>,
+    /// Whether a group has pairs left to merge.
+    open: Vec<bool>,
+}
+
+impl Choice {
+    /// Fails if there is no ratio above 0 for each group, or the window has no size or share.
+    pub(super) fn new(
+        measure: Measure,
+        window: Option<ChoiceWindow>,
+        bytes: Vec<f64>,
+    ) -> Result<Self> {
+        let broken = |reason: String| Err(Error::Vocabulary { reason });
+        if let Measure::Rates { ratios } = &measure {
+            if ratios.len() != bytes.len() {
+                let (ratios, groups) = (ratios.len(), bytes.len());
+                return broken(format!("{groups} groups need as many ratios, not {ratios}"));
+            }
+            if let Some(wrong) = ratios.iter().find(|&&ratio| !is_positive(ratio)) {
+                return broken(format!("the ratio {wrong} is no number above 0"));
+            }
+        }
+        if let Some(wrong) = window.filter(|window| window.size == 0 || !is_positive(window.alpha))
+        {
+            let ChoiceWindow { size, alpha } = wrong;
+            return broken(format!("the window has size {size} and alpha {alpha}, not above 0"));
+        }
+        let open = vec![true; bytes.len()];
+        Ok(Self { measure, window, bytes, recent: VecDeque::new(), open })
+    }
+
+    /// The group of the next merge, where each group has this many tokens; `None` if no group has
+    /// pairs left.
+    pub(super) fn next(&mut self, tokens: &[u64]) -> Option<usize> {
+        let mut groups: Vec<usize> = (0..tokens.len()).filter(|&group| self.open[group]).collect();
+        let Some(window) = self.window else {
+            return groups.into_iter().min_by(|&one, &other| self.compare(tokens, one, other));
+        };
+        groups.sort_by(|&one, &other| self.compare(tokens, one, other));
+        let within = groups.iter().find(|&&group| self.share(group, window) <= self.limit(window));
+        let chosen = *within.or(groups.last())?;
+        self.recent.push_back(chosen);
+        if self.recent.len() > window.size {
+            self.recent.pop_front();
+        }
+        Some(chosen)
+    }
+
+    /// A group has no pairs left to merge.
+    pub(super) fn close(&mut self, group: usize) {
+        self.open[group] = false;
+    }
+
+    /// The group that compresses worse comes first.
+    fn compare(&self, tokens: &[u64], one: usize, other: usize) -> Ordering {
+        match &self.measure {
+            Measure::Tokens => tokens[other].cmp(&tokens[one]),
+            Measure::Rates { ratios } => {
+                let rate = |group: usize| self.bytes[group] / real(tokens[group]) / ratios[group];
+                rate(one).total_cmp(&rate(other))
+            }
+        }
+    }
+
+    /// The share of the last choices that a group has.
+    fn share(&self, group: usize, window: ChoiceWindow) -> f64 {
+        let chosen = self.recent.iter().filter(|&&recent| recent == group).count();
+        real(chosen as u64) / real(window.size as u64)
+    }
+
+    fn limit(&self, window: ChoiceWindow) -> f64 {
+        window.alpha / real(self.bytes.len() as u64)
+    }
+}
+
+fn is_positive(number: f64) -> bool {
+    number.is_finite() && number > 0.0
+}
+
+/// A count as a floating-point number, as others compute with it.
+#[expect(clippy::cast_precision_loss, reason = "ratios of counts are compared")]
+fn real(count: u64) -> f64 {
+    count as f64
+}

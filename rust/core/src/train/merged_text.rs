@@ -1,0 +1,127 @@
+//! One text in which given merges are made, one by one; all its pairs are counted.
+//!
+//! Unlike a [`Worker`](super::worker::Worker), which shares the counts of pairs with others and
+//! keeps only frequent ones, a text has all its own pairs: any of them may be merged next, since
+//! another text may choose it.
+
+use crate::count::Counts;
+use crate::error::{Error, Result};
+use crate::memory;
+use crate::tokenizer::Tokenizer;
+use crate::train::changes::{Changes, Neighbour, grow, new_pair};
+use crate::train::order::TieOrder;
+use crate::train::pair::{Merge, TokenPair};
+use crate::train::pair_counts::PairCounts;
+use crate::train::postings::Postings;
+use crate::train::queue::Queue;
+use crate::train::seed::Seed;
+use crate::train::words::Words;
+
+/// The words of a text, its pairs with their counts, and where they occur.
+pub(super) struct MergedText {
+    words: Words,
+    pairs: PairCounts,
+    postings: Postings,
+    tokens: u64,
+}
+
+/// What merging needs beside a text; one serves many texts in turn.
+pub(super) struct MergeBuffers {
+    changes: Changes,
+    created: Vec<(TokenPair, u64)>,
+    neighbours: Vec<Neighbour>,
+    numbers: Vec<Option<u32>>,
+}
+
+impl MergeBuffers {
+    pub(super) fn new() -> Self {
+        Self {
+            changes: Changes::new(),
+            created: Vec::new(),
+            neighbours: Vec::new(),
+            numbers: Vec::new(),
+        }
+    }
+}
+
+impl MergedText {
+    /// The text of these counts in the tokens of `base`, or else in bytes, for ids below
+    /// `vocab_size`. Fails if it has more than 2^64 pairs of neighbours or tokens.
+    pub(super) fn new(
+        counts: &Counts,
+        base: Option<&Tokenizer>,
+        vocab_size: usize,
+    ) -> Result<Self> {
+        let ids = base.map_or(256, |base| base.vocabulary().len());
+        let ids = u32::try_from(ids).expect("vocabularies are below 2^21 ids");
+        let words = Words::new(counts, 0..counts.len(), &mut Seed::new(base)?, vocab_size)?;
+        let tokens = words.total_pairs()?.checked_add(counts.total()?);
+        let tokens = tokens.ok_or(Error::CountOverflow)?;
+        let mut found = words.count_pairs(ids)?;
+        found.sort_unstable();
+        let mut pairs = PairCounts::new()?;
+        pairs.insert(&found)?;
+        let postings = Postings::of_words(&words, &pairs, ids)?;
+        Ok(Self { words, pairs, postings, tokens })
+    }
+
+    /// How many tokens the text has.
+    pub(super) fn tokens(&self) -> u64 {
+        self.tokens
+    }
+
+    /// All pairs, in order of creation. The count of a merged pair is 0.
+    pub(super) fn pairs(&self) -> &PairCounts {
+        &self.pairs
+    }
+
+    /// How many words the merge of a pair visits.
+    pub(super) fn visits(&self, index: u32) -> usize {
+        self.postings.of(index).len()
+    }
+
+    /// The index of the pair of this text that is first in a queue.
+    pub(super) fn next_pair<O: TieOrder>(
+        &mut self,
+        queue: &mut Queue<O>,
+        floor: u64,
+        lengths: &[u32],
+    ) -> Result<Option<u32>> {
+        let Self { words, pairs, postings, .. } = self;
+        queue.next_pair(pairs, floor, |index| {
+            let pair = pairs.pair(index);
+            let position = |word| words.position(word, pair, lengths);
+            postings.first_position(index, position).map_or((1, 0), |position| (0, position))
+        })
+    }
+
+    /// Merge the pair of an index into a new token, and count the pairs that this creates. Returns
+    /// how many occurrences it had.
+    pub(super) fn merge(
+        &mut self,
+        index: u32,
+        new: u32,
+        buffers: &mut MergeBuffers,
+    ) -> Result<u64> {
+        let MergeBuffers { changes, created, neighbours, numbers } = buffers;
+        let merge = Merge { pair: self.pairs.pair(index), index, new };
+        grow(numbers, new + 1)?;
+        changes.begin_batch(&[merge])?;
+        changes.begin_merge(merge);
+        self.words.merge_all(self.postings.of(index), merge.pair, changes)?;
+        changes.end_merge()?;
+        self.pairs.remove(index);
+        changes.end_batch(&self.pairs)?;
+        self.pairs.lower(&changes.removed_kept);
+        created.clear();
+        neighbours.clear();
+        for &(neighbour, count) in changes.created(0) {
+            memory::push(created, (new_pair(neighbour, new), count))?;
+            memory::push(neighbours, neighbour)?;
+        }
+        self.pairs.insert(created)?;
+        self.postings.add_new(neighbours, changes.places(0), numbers)?;
+        self.tokens -= changes.made(0);
+        Ok(changes.made(0))
+    }
+}

@@ -1,0 +1,426 @@
+//! Parity-aware training: groups of texts, and each merge for the group that compresses worst.
+//!
+//! The algorithm is that of Foroutan et al. (arXiv 2508.04796). Before each merge a group is chosen:
+//! the one that has the most tokens in a development set, say, which is the same text in all
+//! languages. The most frequent pair of this group is merged in all groups.
+//!
+//! Each group has its own words, counts of pairs and queue ([`MergedText`]), so choosing and merging
+//! cost what they cost in plain training of that group. Every group must have all its pairs, since
+//! any other may choose one; and the merges come one by one, since each may change the choice. A
+//! merge of many words is shared by the threads, group by group.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+
+use crate::count::Counts;
+use crate::error::{Error, Result};
+use crate::memory;
+use crate::parallel::{self, lock};
+use crate::pretokenize::Pattern;
+use crate::tokenizer::Tokenizer;
+use crate::train::choice::Choice;
+pub use crate::train::choice::{ChoiceWindow, Measure};
+use crate::train::grow;
+use crate::train::merged_text::{MergeBuffers, MergedText};
+use crate::train::options::{Ties, TrainOptions, Trained};
+use crate::train::order::{BytesMax, FirstSeen, Position, SmallestPair, TieOrder};
+use crate::train::pair::TokenPair;
+use crate::train::queue::Queue;
+use crate::train::seed::Seed;
+use crate::vocabulary::check_size;
+
+/// A merge that visits fewer words is made before another thread has seen that it began.
+const VISITS_PER_ROUND: usize = 512;
+
+/// More threads are rarely busy.
+const MAX_THREADS: usize = 16;
+
+/// How groups of texts take turns.
+///
+/// ```
+/// use bytepair::train::parity::{Measure, Parity};
+/// let parity = Parity { measure: Measure::Tokens, window: None, global_merges: 0 };
+/// assert_eq!(parity, Parity::default());
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parity {
+    /// What says which group compresses worst.
+    pub measure: Measure,
+    /// A limit to the merges that one group gets.
+    pub window: Option<ChoiceWindow>,
+    /// How many of the first merges are chosen by the counts of all groups together.
+    pub global_merges: usize,
+}
+
+impl Default for Parity {
+    fn default() -> Self {
+        Self { measure: Measure::Tokens, window: None, global_merges: 0 }
+    }
+}
+
+/// The texts of a parity-aware training.
+#[derive(Debug, Clone, Copy)]
+pub struct ParityTexts<'a> {
+    /// The groups that are trained on.
+    pub groups: &'a [&'a Counts],
+    /// Texts of the same groups by which they are compared; the groups themselves if there are
+    /// none.
+    pub development: &'a [&'a Counts],
+}
+
+/// Learn merges from groups of texts, each for the group that compresses worst. Merges that make the
+/// `initial` tokens come first, then those of all groups together, which include none of the
+/// former.
+///
+/// Of several groups that compress equally, the first is chosen. Returns the merges, and for each
+/// that was made for one group its index.
+///
+/// Fails as [`grow::train_with`] does, and if there are no groups, or other numbers of development
+/// sets or ratios.
+///
+/// ```
+/// use bytepair::{Counts, Pattern, TrainOptions};
+/// use bytepair::train::parity::{Parity, ParityTexts, train_groups};
+/// let groups = [Counts::new([(&b"aabb"[..], 9)]), Counts::new([(&b"cd"[..], 1)])];
+/// let development = [Counts::new([(&b"ab"[..], 1)]), Counts::new([(&b"cd"[..], 2)])];
+/// let (groups, development) = (groups.each_ref(), development.each_ref());
+/// let texts = ParityTexts { groups: &groups, development: &development };
+/// let (pattern, options) = (Pattern::new("gpt2")?, TrainOptions { merges: 2, ..Default::default() });
+/// let (trained, chosen) =
+///     train_groups(&[], texts, &Parity::default(), &pattern, &options, &mut |_| Ok(()))?;
+/// assert_eq!(trained.merges, [(99, 100), (97, 97)]); // cd first: its development set is longer
+/// assert_eq!(chosen, [1, 0]);
+/// # Ok::<(), bytepair::Error>(())
+/// ```
+pub fn train_groups(
+    initial: &[String],
+    texts: ParityTexts<'_>,
+    parity: &Parity,
+    pattern: &Pattern,
+    options: &TrainOptions,
+    on_progress: &mut dyn FnMut(usize) -> Result<()>,
+) -> Result<(Trained, Vec<usize>)> {
+    let ParityTexts { groups, development } = texts;
+    if groups.is_empty() || !(development.is_empty() || development.len() == groups.len()) {
+        let (sets, groups) = (development.len(), groups.len());
+        let reason = format!("{groups} groups with {sets} development sets; each group needs one");
+        return Err(Error::Vocabulary { reason });
+    }
+    let first = first_merges(initial, groups, parity, pattern, options, on_progress)?;
+    let made = first.merges.len();
+    if first.exhausted || made >= options.merges {
+        return Ok((first, Vec::new()));
+    }
+    let base = if made > 0 { Some(first.to_tokenizer(&[], pattern.clone())?) } else { None };
+    let rest = TrainOptions { merges: options.merges - made, ..options.clone() };
+    let mut report = |done| on_progress(made + done);
+    let (learnt, chosen) = with_order(texts, parity, &rest, base.as_ref(), &mut report)?;
+    // After initial tokens there are no counts: those of the first merges are unknown.
+    let known = first.counts.len() == made;
+    let all = |one: &[u64], other: &[u64]| if known { [one, other].concat() } else { Vec::new() };
+    let trained = Trained {
+        counts: all(&first.counts, &learnt.counts),
+        made: all(&first.made, &learnt.made),
+        merges: [first.merges, learnt.merges].concat(),
+        exhausted: learnt.exhausted,
+    };
+    Ok((trained, chosen))
+}
+
+/// The merges of the initial tokens, and those that are chosen by all groups together.
+fn first_merges(
+    initial: &[String],
+    groups: &[&Counts],
+    parity: &Parity,
+    pattern: &Pattern,
+    options: &TrainOptions,
+    on_progress: &mut dyn FnMut(usize) -> Result<()>,
+) -> Result<Trained> {
+    let of_initial = grow::initial_merges(initial, pattern, options)?;
+    let merges = options.merges.min(of_initial.saturating_add(parity.global_merges));
+    if merges == 0 {
+        return Ok(Trained::default());
+    }
+    let options = TrainOptions { merges, ..options.clone() };
+    grow::train_with(initial, &Counts::sum(groups.iter().copied())?, pattern, &options, on_progress)
+}
+
+/// The order of a rule for ties, shared by the queues of all groups.
+struct SharedOrder<O>(Rc<RefCell<O>>);
+
+impl<O> Clone for SharedOrder<O> {
+    fn clone(&self) -> Self {
+        Self(Rc::clone(&self.0))
+    }
+}
+
+impl<O: TieOrder> TieOrder for SharedOrder<O> {
+    type Key = O::Key;
+
+    const NEW_PRECEDE: bool = O::NEW_PRECEDE;
+
+    fn first_key(&self, pair: TokenPair) -> Self::Key {
+        self.0.borrow().first_key(pair)
+    }
+
+    fn key(&self, pair: TokenPair, position: impl FnOnce() -> Position) -> Self::Key {
+        self.0.borrow().key(pair, position)
+    }
+
+    fn created(&mut self, pair: TokenPair) -> Result<()> {
+        self.0.borrow_mut().created(pair)
+    }
+}
+
+/// Train with the rule for ties that the options name.
+fn with_order(
+    texts: ParityTexts<'_>,
+    parity: &Parity,
+    options: &TrainOptions,
+    base: Option<&Tokenizer>,
+    on_progress: &mut dyn FnMut(usize) -> Result<()>,
+) -> Result<(Trained, Vec<usize>)> {
+    let tokens = || Seed::new(base)?.tokens();
+    let run = GroupTraining { texts, parity, options, base };
+    match options.ties {
+        Ties::RustBpe => run.with(SmallestPair::by_bytes(), on_progress),
+        Ties::Hf => run.with(SmallestPair::by_characters(), on_progress),
+        Ties::FirstSeen => run.with(FirstSeen, on_progress),
+        Ties::BytesMax => run.with(BytesMax::by_bytes(tokens()?), on_progress),
+        Ties::CharactersMax => run.with(BytesMax::by_characters(tokens()?), on_progress),
+    }
+}
+
+/// What is trained on, and how.
+struct GroupTraining<'a> {
+    texts: ParityTexts<'a>,
+    parity: &'a Parity,
+    options: &'a TrainOptions,
+    base: Option<&'a Tokenizer>,
+}
+
+impl GroupTraining<'_> {
+    fn with<O: TieOrder>(
+        &self,
+        order: O,
+        on_progress: &mut dyn FnMut(usize) -> Result<()>,
+    ) -> Result<(Trained, Vec<usize>)> {
+        let ids = self.base.map_or(256, |base| base.vocabulary().len());
+        let vocab_size = ids.saturating_add(self.options.merges);
+        check_size(vocab_size)?;
+        let ParityTexts { groups, development } = self.texts;
+        let all = [groups, development].concat();
+        let stage = GroupStage::new(&all, self.base, vocab_size, self.options.threads)?;
+        let order = SharedOrder(Rc::new(RefCell::new(order)));
+        parallel::team(stage.shares.len(), &|part| stage.work(part), |round| {
+            let queues = groups.iter().map(|_| Queue::new(order.clone(), 0));
+            let mut leader = Leader {
+                run: self,
+                stage: &stage,
+                round,
+                queues: queues.collect::<Result<_>>()?,
+                order: order.clone(),
+                lengths: Seed::new(self.base)?.token_lengths()?,
+            };
+            leader.run(on_progress)
+        })
+    }
+}
+
+/// What the threads share. In a round, each thread locks only its own texts; between rounds, the
+/// leader locks all.
+struct GroupStage {
+    shares: Vec<Mutex<Share>>,
+    /// For each text the share in which it is, and its place there.
+    places: Vec<(usize, usize)>,
+    /// The token that the current merge makes.
+    new: RwLock<u32>,
+}
+
+/// The texts of one thread.
+struct Share {
+    texts: Vec<GroupText>,
+    buffers: MergeBuffers,
+    failed: Option<Error>,
+}
+
+struct GroupText {
+    text: MergedText,
+    /// The index of the pair that is merged next, if the text has it.
+    next: Option<u32>,
+    /// How many occurrences the last merge had.
+    made: u64,
+}
+
+impl GroupStage {
+    /// The largest text goes to the thread that has the least, and so on.
+    fn new(
+        all: &[&Counts],
+        base: Option<&Tokenizer>,
+        vocab_size: usize,
+        threads: usize,
+    ) -> Result<Self> {
+        let mut by_size: Vec<usize> = (0..all.len()).collect();
+        by_size.sort_by_key(|&text| std::cmp::Reverse(all[text].distinct_bytes()));
+        let mut sizes = vec![0; threads.clamp(1, all.len().min(MAX_THREADS))];
+        let (mut dealt, mut places) = (vec![Vec::new(); sizes.len()], vec![(0, 0); all.len()]);
+        for text in by_size {
+            let least = (0..sizes.len()).min_by_key(|&share| sizes[share]).expect("at least one");
+            sizes[least] += all[text].distinct_bytes();
+            places[text] = (least, dealt[least].len());
+            dealt[least].push(all[text]);
+        }
+        let make = dealt.iter().map(|counts| move || Share::new(counts, base, vocab_size));
+        let shares = parallel::run(make);
+        let shares = shares.into_iter().map(|share| share.map(Mutex::new));
+        Ok(Self { shares: shares.collect::<Result<_>>()?, places, new: RwLock::new(0) })
+    }
+
+    /// The work of one thread in a round: merge the next pair in its texts.
+    fn work(&self, part: usize) {
+        let new = *self.new.read().unwrap_or_else(PoisonError::into_inner);
+        let share = &mut *lock(&self.shares[part]);
+        share.failed = share.merge(new).err();
+    }
+
+    /// Do something with each text, in the order of the texts.
+    fn each<R>(&self, mut action: impl FnMut(usize, &mut GroupText) -> R) -> Vec<R> {
+        let mut shares: Vec<MutexGuard<'_, Share>> = self.shares.iter().map(lock).collect();
+        let places = self.places.iter().enumerate();
+        places.map(|(text, &(share, at))| action(text, &mut shares[share].texts[at])).collect()
+    }
+
+    /// Fails as the last round did.
+    fn check(&self) -> Result<()> {
+        self.shares.iter().find_map(|share| lock(share).failed.clone()).map_or(Ok(()), Err)
+    }
+}
+
+impl Share {
+    fn new(all: &[&Counts], base: Option<&Tokenizer>, vocab_size: usize) -> Result<Self> {
+        let texts = all.iter().map(|counts| {
+            let text = MergedText::new(counts, base, vocab_size)?;
+            Ok(GroupText { text, next: None, made: 0 })
+        });
+        let texts = texts.collect::<Result<_>>()?;
+        Ok(Self { texts, buffers: MergeBuffers::new(), failed: None })
+    }
+
+    fn merge(&mut self, new: u32) -> Result<()> {
+        for GroupText { text, next, made } in &mut self.texts {
+            *made = match next.take() {
+                Some(index) => text.merge(index, new, &mut self.buffers)?,
+                None => 0,
+            };
+        }
+        Ok(())
+    }
+}
+
+/// The thread that chooses.
+struct Leader<'a, O: TieOrder> {
+    run: &'a GroupTraining<'a>,
+    stage: &'a GroupStage,
+    /// Runs a round on all threads.
+    round: &'a dyn Fn(),
+    /// The pairs of each group.
+    queues: Vec<Queue<SharedOrder<O>>>,
+    order: SharedOrder<O>,
+    /// The length in bytes of each token.
+    lengths: Vec<u32>,
+}
+
+impl<O: TieOrder> Leader<'_, O> {
+    fn run(
+        &mut self,
+        on_progress: &mut dyn FnMut(usize) -> Result<()>,
+    ) -> Result<(Trained, Vec<usize>)> {
+        let (mut trained, mut chosen) = (Trained::default(), Vec::new());
+        let parity = self.run.parity;
+        #[expect(clippy::cast_precision_loss, reason = "ratios of counts are compared")]
+        let bytes = self.run.texts.groups.iter().map(|group| group.text_bytes() as f64);
+        let mut choice = Choice::new(parity.measure.clone(), parity.window, bytes.collect())?;
+        self.enqueue(&vec![0; self.queues.len()])?;
+        while trained.merges.len() < self.run.options.merges {
+            let Some(group) = choice.next(&self.tokens()) else {
+                trained.exhausted = true;
+                break;
+            };
+            let Some((pair, count)) = self.best(group)? else {
+                choice.close(group);
+                continue;
+            };
+            memory::push(&mut trained.merges, pair)?;
+            memory::push(&mut trained.counts, count)?;
+            memory::push(&mut chosen, group)?;
+            let made = self.make(pair)?;
+            memory::push(&mut trained.made, made)?;
+            on_progress(trained.merges.len())?;
+        }
+        Ok((trained, chosen))
+    }
+
+    /// By how many tokens the groups are compared: in the development sets, if there are any and no
+    /// ratios.
+    fn tokens(&self) -> Vec<u64> {
+        let groups = self.queues.len();
+        let all = self.stage.each(|_, text| text.text.tokens());
+        match self.run.parity.measure {
+            Measure::Tokens if all.len() > groups => all[groups..].to_vec(),
+            Measure::Tokens | Measure::Rates { .. } => all[..groups].to_vec(),
+        }
+    }
+
+    /// The pair of a group that is merged next, with its count in the group.
+    fn best(&mut self, group: usize) -> Result<Option<(TokenPair, u64)>> {
+        let (share, at) = self.stage.places[group];
+        let text = &mut lock(&self.stage.shares[share]).texts[at].text;
+        let floor = self.run.options.min_count.get();
+        let index = text.next_pair(&mut self.queues[group], floor, &self.lengths)?;
+        Ok(index.map(|index| text.pairs().counted(index)))
+    }
+
+    /// Merge a pair in all texts. Returns how many occurrences it had in the groups.
+    fn make(&mut self, pair: TokenPair) -> Result<u64> {
+        let new = u32::try_from(self.lengths.len()).expect("vocabularies are below 2^21 ids");
+        *self.stage.new.write().unwrap_or_else(PoisonError::into_inner) = new;
+        let length = self.lengths[pair.0 as usize] + self.lengths[pair.1 as usize];
+        memory::push(&mut self.lengths, length)?;
+        self.order.created(pair)?;
+        let mut visits = 0;
+        let before = self.stage.each(|_, GroupText { text, next, .. }| {
+            *next = text.pairs().find(pair);
+            visits += next.map_or(0, |index| text.visits(index));
+            text.pairs().len()
+        });
+        if visits < VISITS_PER_ROUND {
+            (0..self.stage.shares.len()).for_each(|part| self.stage.work(part));
+        } else {
+            (self.round)();
+        }
+        self.stage.check()?;
+        self.enqueue(&before)?;
+        let made = self.stage.each(|_, text| text.made);
+        Ok(made[..self.queues.len()].iter().sum())
+    }
+
+    /// Queue the pairs of each group from an index on, except those whose token would be too long.
+    fn enqueue(&mut self, first: &[u32]) -> Result<()> {
+        let Self { queues, lengths, .. } = self;
+        let longest = self.run.options.max_token_bytes;
+        let queued = self.stage.each(|group, GroupText { text, .. }| {
+            let Some(queue) = queues.get_mut(group) else { return Ok(()) };
+            let pairs = text.pairs();
+            for index in first[group]..pairs.len() {
+                let (left, right) = pairs.pair(index);
+                let length = (lengths[left as usize] + lengths[right as usize]) as usize;
+                if longest.is_none_or(|most| length <= most) {
+                    queue.push((left, right), pairs.count(index), index)?;
+                }
+            }
+            Ok(())
+        });
+        queued.into_iter().collect()
+    }
+}

@@ -1,0 +1,156 @@
+//! Which words contain each pair.
+
+use std::ops::Range;
+
+use crate::error::Result;
+use crate::memory;
+use crate::train::changes::{Neighbour, resize};
+use crate::train::pair::{TokenPair, Word};
+use crate::train::pair_counts::PairCounts;
+use crate::train::words::Words;
+
+/// The words that contain each pair, written once when the pair is created. A word may lose the
+/// pair later; it stays in the list, which costs a visit without effect.
+#[derive(Default)]
+pub(super) struct Postings {
+    words: Vec<Word>,
+    /// The range in `words` of each pair.
+    ranges: Vec<Range<usize>>,
+    /// The first of the pairs that were added last.
+    first: usize,
+}
+
+impl Postings {
+    /// The postings of all pairs that are kept, where `ids` ids exist.
+    pub(super) fn of_words(words: &Words, pairs: &PairCounts, ids: u32) -> Result<Self> {
+        let mut postings = Self::default();
+        let table = PairIndex::new(pairs, ids)?;
+        postings.add_pairs(pairs.len() as usize)?;
+        words.for_each_pair(|_, pair, _| {
+            if let Some(index) = table.find(pair) {
+                postings.expect(index);
+            }
+        });
+        postings.lay_out()?;
+        words.for_each_pair(|word, pair, _| {
+            if let Some(index) = table.find(pair) {
+                postings.put(index, word);
+            }
+        });
+        Ok(postings)
+    }
+
+    /// Add the postings of the new pairs of a merge: `neighbours` are those of the pairs, in the
+    /// order of their indices, and `places` the words in which neighbours occur. `numbers` has a
+    /// value for each neighbour; all are `None`, before and after.
+    pub(super) fn add_new(
+        &mut self,
+        neighbours: &[Neighbour],
+        places: &[(Neighbour, Word)],
+        numbers: &mut [Option<u32>],
+    ) -> Result<()> {
+        for (neighbour, number) in neighbours.iter().zip(0..) {
+            numbers[*neighbour as usize] = Some(number);
+        }
+        self.add_pairs(neighbours.len())?;
+        for &(neighbour, _) in places {
+            if let Some(number) = numbers[neighbour as usize] {
+                self.expect(number);
+            }
+        }
+        self.lay_out()?;
+        for &(neighbour, word) in places {
+            if let Some(number) = numbers[neighbour as usize] {
+                self.put(number, word);
+            }
+        }
+        for neighbour in neighbours {
+            numbers[*neighbour as usize] = None;
+        }
+        Ok(())
+    }
+
+    /// The first position of a pair, where `position` gives that in a word. Words before it are
+    /// dropped: they never contain the pair again.
+    pub(super) fn first_position(
+        &mut self,
+        index: u32,
+        position: impl FnMut(Word) -> Option<u64>,
+    ) -> Option<u64> {
+        let words = self.of(index);
+        let mut positions = words.iter().copied().map(position);
+        let first = positions.by_ref().enumerate().find_map(|(at, found)| Some((at, found?)));
+        let before = first.map_or(words.len(), |(at, _)| at);
+        self.drop_first(index, before);
+        first.map(|(_, position)| position)
+    }
+
+    /// The words of a pair, in order and without repetition.
+    pub(super) fn of(&self, index: u32) -> &[Word] {
+        &self.words[self.ranges[index as usize].clone()]
+    }
+
+    fn drop_first(&mut self, index: u32, words: usize) {
+        self.ranges[index as usize].start += words;
+    }
+
+    /// Add pairs, numbered from 0 until the next call. Each word of each pair is first announced by
+    /// [`expect`](Self::expect), which counts it; after [`lay_out`](Self::lay_out),
+    /// [`put`](Self::put) writes it.
+    fn add_pairs(&mut self, pairs: usize) -> Result<()> {
+        self.first = self.ranges.len();
+        resize(&mut self.ranges, self.first + pairs)
+    }
+
+    #[inline]
+    fn expect(&mut self, pair: u32) {
+        self.ranges[self.first + pair as usize].end += 1;
+    }
+
+    fn lay_out(&mut self) -> Result<()> {
+        let mut end = self.words.len();
+        for range in &mut self.ranges[self.first..] {
+            let start = end;
+            end += range.end;
+            *range = start..start;
+        }
+        resize(&mut self.words, end)
+    }
+
+    #[inline]
+    fn put(&mut self, pair: u32, word: Word) {
+        let range = &mut self.ranges[self.first + pair as usize];
+        if range.start == range.end || self.words[range.end - 1] != word {
+            self.words[range.end] = word;
+            range.end += 1;
+        }
+    }
+}
+
+/// Finds the indices of pairs: while all ids are bytes, in a table of all pairs.
+enum PairIndex<'a> {
+    Bytes(Vec<Option<u32>>),
+    Tokens(&'a PairCounts),
+}
+
+impl<'a> PairIndex<'a> {
+    fn new(pairs: &'a PairCounts, ids: u32) -> Result<Self> {
+        if ids > 256 {
+            return Ok(Self::Tokens(pairs));
+        }
+        let mut table = memory::filled(None, 1 << 16)?;
+        for index in 0..pairs.len() {
+            let (left, right) = pairs.pair(index);
+            table[(left << 8 | right) as usize] = Some(index);
+        }
+        Ok(Self::Bytes(table))
+    }
+
+    #[inline]
+    fn find(&self, (left, right): TokenPair) -> Option<u32> {
+        match self {
+            Self::Bytes(table) => table[(left << 8 | right) as usize],
+            Self::Tokens(pairs) => pairs.find((left, right)),
+        }
+    }
+}
