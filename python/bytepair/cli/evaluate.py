@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 import bytepair
-from bytepair.cli import option
+from bytepair.cli import groups, option
 
 #: What is measured and beside what: what `found_for` takes.
 measured = option.together(
@@ -41,6 +41,7 @@ measured = option.together(
     "bytepair evaluate my-tokenizer",
     "bytepair evaluate my-tokenizer --val 'shards/val*.parquet' --markdown > figures.md",
     "bytepair evaluate my-tokenizer --against other-tokenizer --json",
+    "bytepair evaluate my-tokenizer --parity 'flores/*.txt' --base en",
 )
 @measured
 @click.option("--markdown", is_flag=True, help="Write Markdown.")
@@ -55,21 +56,42 @@ measured = option.together(
     type=option.OUTPUT_FILE,
     help="Write the bytes of each id here: .npy, or .pt for torch.",
 )
+@click.option(
+    "--parity",
+    multiple=True,
+    metavar="NAME=PATH",
+    help="Compare languages instead, on a parallel text: one source each, line by line; without "
+    "NAME= each file is a language. May be repeated.",
+)
+@click.option("--base", help="With --parity: the language to compare with.")
 def evaluate(
-    markdown: bool, as_json: bool, sizes: Path | None, token_bytes: Path | None, **options: Any
+    markdown: bool,
+    as_json: bool,
+    sizes: Path | None,
+    token_bytes: Path | None,
+    parity: tuple[str, ...],
+    base: str | None,
+    **options: Any,
 ) -> None:
     """Compare a tokenizer with others: texts, languages, use, vocabulary, sizes.
 
     TOKENIZER: a folder, a file or a published name.
     """
     option.one_of("markdown", "as_json")
+    if parity:
+        option.refuse(
+            "--parity reads its own text", "train", "val", "max_chars", "width", "sizes",
+            "max_document_bytes",
+        )  # fmt: skip
+    else:
+        option.refuse("it needs --parity", "base")
     option.ending(sizes, ".csv", ".svg")
     option.ending(token_bytes, ".npy", ".pt")
     if token_bytes:  # before measuring, which takes a while: torch may be missing
         own = bytepair.load(options["tokenizer"])
         bytepair.evaluate.save_token_bytes(own, token_bytes)
-    found = found_for(**options)
-    if sizes:
+    found = parallel_for(parity, base, **options) if parity else found_for(**options)
+    if sizes and isinstance(found, bytepair.evaluate.Evaluation):
         _write_sizes(found, sizes)
     if as_json:
         click.echo(bytepair.evaluate.to_json(found), nl=False)
@@ -98,14 +120,11 @@ def found_for(
     """Evaluate as the options say, and tell on standard error what was left out."""
     if not train and not val:
         option.refuse("there is neither --train nor --val to read", "max_chars", "column")
-    if "none" in against and set(against) != {"none"}:
-        raise click.UsageError("--against none contradicts the other --against; give one of them")
-    name = Path(tokenizer).resolve().name if Path(tokenizer).exists() else tokenizer
+    names = _names(tokenizer, against)
     sources = {"train": train, "validation": val}
     found = bytepair.evaluate.measure(
         bytepair.load(tokenizer),
-        name=f"{name} (ours)" if name in against else name,
-        against=[name for name in against or bytepair.evaluate.USUAL_RIVALS if name != "none"],
+        **names,
         texts={
             kind: bytepair.evaluate.documents(files=paths, **reading)
             for kind, paths in sources.items()
@@ -113,12 +132,45 @@ def found_for(
         },
         width=width,
     )
-    for reason in found.missing.values():
-        click.echo(f"bytepair: {reason}", err=True)
+    _say_missing(found)
     return found
 
 
-def _print(found: bytepair.evaluate.Evaluation) -> None:
+def parallel_for(
+    parity: Sequence[str],
+    base: str | None,
+    tokenizer: str,
+    against: Sequence[str],
+    column: str,
+    **_: Any,
+) -> bytepair.evaluate.ParallelText:
+    """Encode a parallel text as the options say, and tell on standard error what was left out."""
+    found = bytepair.evaluate.measure_parallel(
+        bytepair.load(tokenizer),
+        groups.groups_of(parity),
+        **_names(tokenizer, against),
+        base=base,
+        column=column,
+    )
+    _say_missing(found)
+    return found
+
+
+def _names(tokenizer: str, against: Sequence[str]) -> dict[str, Any]:
+    """What the tokenizer is called, and beside what it is measured."""
+    if "none" in against and set(against) != {"none"}:
+        raise click.UsageError("--against none contradicts the other --against; give one of them")
+    name = Path(tokenizer).resolve().name if Path(tokenizer).exists() else tokenizer
+    rivals = [name for name in against or bytepair.evaluate.USUAL_RIVALS if name != "none"]
+    return {"name": f"{name} (ours)" if name in against else name, "against": rivals}
+
+
+def _say_missing(found: bytepair.evaluate.Evaluation | bytepair.evaluate.ParallelText) -> None:
+    for reason in found.missing.values():
+        click.echo(f"bytepair: {reason}", err=True)
+
+
+def _print(found: bytepair.evaluate.Evaluation | bytepair.evaluate.ParallelText) -> None:
     from rich.console import Console
 
     console = Console()

@@ -10,9 +10,10 @@ Everything is counted in bytes, and the bytes of a token are those of the vocabu
 decoded to text and encoded again on the way.
 
 The files: `texts` (what is encoded), `compression` (tokens for each text), `languages` (sixty of
-them, on a parallel text), `vocabulary` (what is in it and what is of use), `sizes` (all sizes from
-one training), `bits` (losses per byte of text), `evaluation` (all of it at once), `table` (to
-read); and `comparison`, `sides` and `reasons` (where two tokenizers differ, and why).
+them, on a parallel text), `parallel` (a parallel text of one's own), `vocabulary` (what is in it
+and what is of use), `sizes` (all sizes from one training), `bits` (losses per byte of text),
+`evaluation` (all of it at once), `table` (to read); and `comparison`, `sides` and `reasons` (where
+two tokenizers differ, and why).
 """
 
 from bytepair.evaluate.bits import bits_per_byte, nats_and_bytes, save_token_bytes
@@ -20,6 +21,7 @@ from bytepair.evaluate.comparison import Comparison, Difference, compare
 from bytepair.evaluate.compression import Compression, compress
 from bytepair.evaluate.evaluation import USUAL_RIVALS, Evaluation, measure
 from bytepair.evaluate.languages import Language, by_language
+from bytepair.evaluate.parallel import ParallelText, gini, measure_parallel
 from bytepair.evaluate.sizes import Sweep, sweep
 from bytepair.evaluate.table import Cell, Table, tables, to_json, to_markdown
 from bytepair.evaluate.terminal import to_terminal
@@ -41,6 +43,7 @@ __all__ = [
     "Difference",
     "Evaluation",
     "Language",
+    "ParallelText",
     "Sweep",
     "Table",
     "Use",
@@ -51,8 +54,10 @@ __all__ = [
     "compress",
     "declarations",
     "documents",
+    "gini",
     "inspect",
     "measure",
+    "measure_parallel",
     "nats_and_bytes",
     "renyi_efficiency",
     "samples",

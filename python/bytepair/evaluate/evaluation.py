@@ -89,10 +89,7 @@ def measure(
         ('mine', 11)
     """
     own = {key: list(value) for key, value in (texts or {}).items()}
-    tokenizers, missing = _rivals(against, name)
-    if name in tokenizers:
-        raise ValueError(f"two tokenizers are called {name!r}; pass another name")
-    tokenizers = {name: tokenizer, **tokenizers}
+    tokenizers, missing = rivals_of(tokenizer, name, against)
     languages = {who: by_language(one) for who, one in tokenizers.items()}
     heldout = list(own.values())[-1] if own else []
     corpus = heldout or [*samples().values(), *declarations().values()]
@@ -109,6 +106,26 @@ def measure(
         if tokenizer.compression_curve().size
         else None,
     )
+
+
+def rivals_of(
+    tokenizer: Tokenizer, name: str, against: Iterable[str] | Mapping[str, Tokenizer]
+) -> tuple[dict[str, Tokenizer], dict[str, str]]:
+    """A tokenizer and those beside it, by name; and why others are missing.
+
+    Args:
+        tokenizer: the tokenizer, which comes first.
+        name: what to call it.
+        against: as in `measure`.
+
+    Raises:
+        FileNotFoundError: if a path in `against` holds no tokenizer.
+        ValueError: if two tokenizers have the same name.
+    """
+    tokenizers, missing = _rivals(against, name)
+    if name in tokenizers:
+        raise ValueError(f"two tokenizers are called {name!r}; pass another name")
+    return {name: tokenizer, **tokenizers}, missing
 
 
 def _rivals(

@@ -15,6 +15,7 @@ from bytepair._internal.drawing import readable
 from bytepair.evaluate.compression import Compression
 from bytepair.evaluate.evaluation import Evaluation
 from bytepair.evaluate.languages import Language
+from bytepair.evaluate.parallel import ParallelText
 from bytepair.evaluate.vocabulary import RENYI_ORDER
 from bytepair.tokenizer import Tokenizer
 
@@ -45,8 +46,8 @@ class Table:
     rows: list[list[Cell]]
 
 
-def tables(found: Evaluation) -> list[Table]:
-    """Lay out an evaluation as tables.
+def tables(found: Evaluation | ParallelText) -> list[Table]:
+    """Lay out an evaluation, or what a parallel text costs, as tables.
 
     Example:
         >>> import bytepair
@@ -54,6 +55,8 @@ def tables(found: Evaluation) -> list[Table]:
         >>> [table.title for table in tables(bytepair.evaluate.measure(tok, against=[]))]
         ['Compression', 'Languages', 'Use', 'Vocabulary', 'Numbers', 'Sizes']
     """
+    if isinstance(found, ParallelText):
+        return [_parallel(found)]
     made = [*_compression(found), _languages(found), _use(found), _vocabulary(found)]
     return [*made, _numbers(found), *([_sizes(found)] if found.sweep else [])]
 
@@ -195,8 +198,28 @@ def mark(token: bytes) -> str:
 # ---------------------------------------------------------------------------- to read
 
 
-def to_markdown(found: Evaluation) -> str:
-    """Write an evaluation as Markdown."""
+def _parallel(found: ParallelText) -> Table:
+    """The languages, by the tokens of the first tokenizer."""
+    head, to = ["language", "bytes"], [None, *([found.base] if found.base else [])]
+    for who in found.tokens:
+        head += [f"{who}: tokens", *(f"to {other or 'the best'}" for other in to)]
+    rows = []
+    for name in sorted(found.bytes, key=lambda name: (found.tokens[found.name][name], name)):
+        row = [Cell(name), Cell(f"{found.bytes[name]:,}")]
+        for who, tokens in found.tokens.items():
+            row.append(Cell(f"{tokens[name]:,}"))
+            row += [Cell(f"{found.ratio(who, name, other):.2f}") for other in to]
+        rows.append(row)
+    coefficients = ", ".join(f"{who} {found.gini(who):.3f}" for who in found.tokens)
+    note = (
+        f"{found.lines:,} lines that say the same in each language. Gini coefficient of the tokens "
+        f"(0 if all languages have equally many): {coefficients}."
+    )
+    return Table("Parity", note, head, rows)
+
+
+def to_markdown(found: Evaluation | ParallelText) -> str:
+    """Write an evaluation, or what a parallel text costs, as Markdown."""
     parts = [f"# {found.name}: {found.tokenizer!r}"]
     parts += [f"Left out: {reason}." for reason in found.missing.values()]
     for table in tables(found):
@@ -208,6 +231,19 @@ def to_markdown(found: Evaluation) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def _parallel_json(found: ParallelText) -> str:
+    value = {
+        "name": found.name,
+        "fingerprint": found.tokenizer.fingerprint,
+        "missing": found.missing,
+        "lines": found.lines,
+        "bytes": found.bytes,
+        "tokens": found.tokens,
+        "gini": {who: found.gini(who) for who in found.tokens},
+    }
+    return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+
+
 def _escape(text: str) -> str:
     """Keep what a token holds from being read as Markdown, or as HTML in it."""
     for character in "\\`*_[]|~":
@@ -215,8 +251,10 @@ def _escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace("\n", "␊")
 
 
-def to_json(found: Evaluation) -> str:
+def to_json(found: Evaluation | ParallelText) -> str:
     """Write every number of an evaluation as JSON; the bytes of tokens as `readable` shows them."""
+    if isinstance(found, ParallelText):
+        return _parallel_json(found)
     tok, one, used, sweep = found.tokenizer, found.vocabulary, found.use, found.sweep
 
     def named(ids: Sequence[int]) -> list[dict[str, Any]]:

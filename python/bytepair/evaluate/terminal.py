@@ -11,6 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from bytepair.evaluate.evaluation import Evaluation
+from bytepair.evaluate.parallel import ParallelText
 from bytepair.evaluate.table import Cell, Table, tables
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ LONGEST_WORD: Final = 16
 GAP: Final = 2
 
 
-def to_terminal(found: Evaluation) -> list[Any]:
+def to_terminal(found: Evaluation | ParallelText) -> list[Any]:
     """Make an evaluation something that a console of the package `rich` prints in colours."""
     from rich.text import Text
 
