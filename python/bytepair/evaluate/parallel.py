@@ -97,11 +97,11 @@ def measure_parallel(
 
     Example:
         >>> import bytepair
-        >>> tok = bytepair.train(["a cat, a cat"], 270)
+        >>> tok = bytepair.train(["a cat, a cat"], 269)
         >>> texts = {"en": ["a cat"], "de": ["ein Kater"]}
         >>> found = measure_parallel(tok, texts, against=[])
         >>> found.tokens["ours"], found.ratio("ours", "de")
-        ({'en': 2, 'de': 7}, 3.5)
+        ({'en': 2, 'de': 8}, 4.0)
     """
     lines = {
         key: _lines(documents(source, column=column, max_chars=None))
