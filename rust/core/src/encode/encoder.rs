@@ -3,8 +3,8 @@
 //!
 //! A text is divided at its special tokens, if the caller asks for that, and then into repeated
 //! chunks ([`Repeats`]). The rest is encoded in batches of pretokens: the splitter finds the ends
-//! of a few hundred pretokens, [`Lookup`] finds their ids in the cache, [`Misses`] resolves the
-//! others, and all ids are appended in order.
+//! of a few hundred pretokens, [`sections`] divides long ones, [`Lookup`] finds the ids in the
+//! cache, [`Misses`] resolves the others, and all ids are appended in order.
 
 use crate::encode::lookup::{self, Lookup, PretokenCache, WINDOW};
 use crate::encode::misses::Misses;
@@ -12,7 +12,7 @@ use crate::encode::options::{EncodeOptions, TextOrId};
 use crate::encode::pretoken::PretokenEncoder;
 use crate::encode::repeats::{self, Chunk, Repeats};
 use crate::encode::scratch_pool::{Pooled, ScratchGuard, ScratchPool};
-use crate::encode::sections::{SectionCache, Sections};
+use crate::encode::sections;
 use crate::encode::sink::{Append, Blocks, Id, IdSink};
 use crate::error::Result;
 use crate::memory;
@@ -34,7 +34,6 @@ pub(crate) struct Encoder {
     pattern: Pattern,
     splitter: Splitter,
     cache: PretokenCache,
-    section_cache: SectionCache,
     repeats: Repeats,
     pool: ScratchPool<Scratch>,
 }
@@ -52,11 +51,18 @@ pub(crate) struct Scratch {
 /// The buffers that every window reuses.
 #[derive(Debug, Default)]
 struct WindowScratch {
+    ends: Box<PretokenEnds>,
+    /// The ends of a window in which long pretokens are divided.
+    sections: Vec<usize>,
+    pretokens: PretokenScratch,
+}
+
+/// The buffers for encoding pretokens.
+#[derive(Debug, Default)]
+struct PretokenScratch {
     lookup: Lookup,
     misses: Misses,
-    sections: Sections,
     merge: MergeScratch,
-    ends: Box<PretokenEnds>,
 }
 
 impl Pooled for Scratch {
@@ -94,9 +100,8 @@ impl Encoder {
     /// Fails if the pattern does not compile.
     pub(crate) fn new(pretokens: PretokenEncoder, pattern: Pattern) -> Result<Self> {
         let splitter = Splitter::new(&pattern)?;
-        let (cache, section_cache) = (PretokenCache::default(), SectionCache::default());
-        let (repeats, pool) = (Repeats::new(repeats::DEFAULT_LIMIT), ScratchPool::default());
-        Ok(Self { pretokens, pattern, splitter, cache, section_cache, repeats, pool })
+        let (cache, repeats) = (PretokenCache::default(), Repeats::new(repeats::DEFAULT_LIMIT));
+        Ok(Self { pretokens, pattern, splitter, cache, repeats, pool: ScratchPool::default() })
     }
 
     pub(crate) fn pretokens(&self) -> &PretokenEncoder {
@@ -141,37 +146,51 @@ impl Encoder {
         scratch: &mut WindowScratch,
         out: &mut Vec<u32>,
     ) -> Result<usize> {
-        self.splitter.fill(text, start, &mut scratch.ends)?;
-        self.encode_pretokens(text.as_bytes(), start, scratch, out)
+        let WindowScratch { ends, sections, pretokens } = scratch;
+        self.splitter.fill(text, start, ends)?;
+        let (text, ends) = (text.as_bytes(), ends.as_slice());
+        let end = ends.last().copied().unwrap_or(start);
+        let mut next = start;
+        let mut encode = |ends: &[usize]| {
+            next = self.encode_pretokens(text, next, ends, pretokens, out)?;
+            Ok(())
+        };
+        if sections::may_divide(&text[start..end]) {
+            let points = self.pretokens.split_points()?;
+            sections::divide(points, text, start, ends, sections, encode)?;
+        } else {
+            ends.chunks(WINDOW).try_for_each(&mut encode)?;
+        }
+        Ok(end)
     }
 
-    /// Append the ids of the pretokens between `start` and each of the ends; returns the last end.
+    /// Append the ids of the pretokens between `start` and each of the ends, at most [`WINDOW`] of
+    /// them; returns the last end.
     fn encode_pretokens(
         &self,
         text: &[u8],
-        mut start: usize,
-        scratch: &mut WindowScratch,
+        start: usize,
+        ends: &[usize],
+        scratch: &mut PretokenScratch,
         out: &mut Vec<u32>,
     ) -> Result<usize> {
-        let WindowScratch { lookup, misses, sections, merge, ends } = scratch;
-        for ends in ends.as_slice().chunks(WINDOW) {
-            // No pretoken has more ids than bytes.
-            memory::reserve(out, ends.last().map_or(0, |end| end - start))?;
-            lookup.look_up(&self.cache, text, start, ends);
-            misses.resolve(&self.pretokens, text, lookup)?;
-            let mut next = lookup.append(text, start, ends, 0, out);
-            while next < ends.len() {
-                let pretoken = &text[lookup::range_of(start, ends, next)];
-                if !lookup.append_one(pretoken, out) {
-                    let before = out.len();
-                    sections.encode(&self.section_cache, &self.pretokens, pretoken, merge, out)?;
-                    lookup.put(pretoken, &out[before..]);
-                }
-                next = lookup.append(text, start, ends, next + 1, out);
+        let PretokenScratch { lookup, misses, merge } = scratch;
+        let end = ends.last().copied().unwrap_or(start);
+        // No pretoken has more ids than bytes.
+        memory::reserve(out, end - start)?;
+        lookup.look_up(&self.cache, text, start, ends);
+        misses.resolve(&self.pretokens, text, lookup)?;
+        let mut next = lookup.append(text, start, ends, 0, out);
+        while next < ends.len() {
+            let pretoken = &text[lookup::range_of(start, ends, next)];
+            if !lookup.append_one(pretoken, out) {
+                let before = out.len();
+                self.pretokens.encode(pretoken, merge, out)?;
+                lookup.put(pretoken, &out[before..]);
             }
-            start = ends.last().copied().unwrap_or(start);
+            next = lookup.append(text, start, ends, next + 1, out);
         }
-        Ok(start)
+        Ok(end)
     }
 }
 
@@ -249,8 +268,8 @@ impl EncodeCall<'_> {
     pub(crate) fn encode_pretoken(&mut self, pretoken: &[u8]) -> Result<Vec<u32>> {
         let mut ids = memory::with_room(pretoken.len())?;
         if !pretoken.is_empty() {
-            let (encoder, scratch) = (&self.encoder.pretokens, &mut self.scratch.window.merge);
-            encoder.encode(pretoken, scratch, &mut ids)?;
+            let (encoder, scratch) = (&self.encoder.pretokens, &mut self.scratch.window.pretokens);
+            encoder.encode(pretoken, &mut scratch.merge, &mut ids)?;
         }
         Ok(ids)
     }

@@ -1,8 +1,8 @@
 //! Resolves the pretokens of a window that missed the cache.
 //!
 //! A miss may be a token as a whole; the others are merged, interleaved with misses of similar
-//! length ([`interleave`]). The ids go into the cache. Long pretokens of several sections are left
-//! to the caller.
+//! length ([`interleave`]). The ids go into the cache. Misses that are too long for that are left to
+//! the caller.
 
 use crate::encode::lookup::{Lookup, Miss};
 use crate::encode::pretoken::PretokenEncoder;
@@ -63,7 +63,7 @@ impl<const PLACES: usize> Group<PLACES> {
 }
 
 impl Misses {
-    /// Resolve the misses of a window, except long ones with several sections.
+    /// Resolve the misses of a window, except the longest.
     pub(crate) fn resolve(
         &mut self,
         encoder: &PretokenEncoder,
@@ -85,7 +85,7 @@ impl Misses {
             let candidate = miss.candidate.filter(|_| *whole_first);
             if let Some(id) = candidate.and_then(|_| vocabulary.id(pretoken)) {
                 context.lookup.resolve(&miss, text, &[id]);
-            } else if encoder.is_one_section(pretoken) {
+            } else if merger.covers(pretoken) {
                 if pretoken.len() <= LONGEST {
                     short.add(miss, &mut context);
                 } else {

@@ -7,9 +7,9 @@
 //! options, special   divide the text at special tokens, if the caller asks for it
 //! repeats            caches the ids of repeated chunks of text
 //! encoder            splits the rest into windows of pretokens
-//! lookup             looks up their ids in the cache
+//! sections           divides long pretokens at split_points
+//! lookup             looks up the ids in the cache
 //! misses             merges the others, many interleaved
-//! sections           looks up long pretokens section by section, cut at split_points
 //! pretoken           encodes one pretoken, without a cache
 //! sink               receives the ids
 //! certain            how far no continuation of a text changes its ids

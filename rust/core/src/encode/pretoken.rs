@@ -1,14 +1,13 @@
 //! Encodes the bytes of one pretoken, without a cache.
 //!
 //! Under most rules, a pretoken that is a token is encoded as that token; otherwise its bytes are
-//! merged. A long pretoken is divided into *sections* that no token crosses ([`SplitPoints`]), and
-//! each is merged separately.
+//! merged. The [`SplitPoints`] say where a long pretoken can be divided into *sections* that no
+//! token crosses, and that merge separately.
 
 use std::sync::OnceLock;
 
 use crate::encode::split_points::SplitPoints;
 use crate::error::Result;
-use crate::hash::key::LONGEST;
 use crate::merge::build;
 use crate::merge::merger::Merger;
 use crate::merge::pair_table::PairTable;
@@ -69,13 +68,6 @@ impl PretokenEncoder {
         }
         let points = SplitPoints::new(&self.vocabulary)?;
         Ok(self.split_points.get_or_init(|| points))
-    }
-
-    /// Whether every byte of a pretoken has an id, and the pretoken is a single section.
-    pub(crate) fn is_one_section(&self, pretoken: &[u8]) -> bool {
-        let is_whole = |points: &SplitPoints| points.ends(pretoken).next() == Some(pretoken.len());
-        self.merger().is_ok_and(|merger| merger.covers(pretoken))
-            && (pretoken.len() <= LONGEST || self.split_points().is_ok_and(is_whole))
     }
 
     /// Append the ids of a pretoken, merged as one section, within the capacity of `ids`.

@@ -1,85 +1,65 @@
-//! Encodes a long pretoken section by section, with a cache for sections.
+//! Divides long pretokens into sections that merge independently.
 //!
-//! A long pretoken of Chinese or Thai rarely repeats, but its sections do: without their cache, the
-//! first pass over many languages takes 18 % longer.
+//! Chinese, Japanese and Thai do not separate words by spaces, so their pretokens are long and
+//! rarely repeat; the sections between their [`SplitPoints`] are short and repeat often. A section
+//! is looked up, merged and cached as a pretoken is.
 
-use crate::cache::overflow::LONGEST_KEPT;
-use crate::cache::{Cache, SharedCache};
-use crate::encode::pretoken::PretokenEncoder;
+use std::ops::RangeInclusive;
+
+use crate::encode::lookup::WINDOW;
+use crate::encode::split_points::SplitPoints;
 use crate::error::Result;
-use crate::hash::key::{Key, LONGEST};
-use crate::merge::queue::MergeScratch;
+use crate::hash::key::LONGEST;
 
-/// The ids of sections, shared by all threads: 4 MiB of entries, and 2 MiB of overflow.
-pub(crate) type SectionCache = SharedCache<BITS, OVERFLOW>;
-const BITS: u32 = 16;
-const OVERFLOW: usize = 2 << 20;
+/// Pretokens with more bytes are divided. Those of Han and Kana are divided beyond [`LONGEST`]: the
+/// words of other scripts are as long, and repeat as a whole.
+const LONG: usize = 30;
 
-/// The number of sections that are looked up together.
-const BATCH: usize = 16;
+/// The first bytes of Han and Kana in UTF-8.
+const HAN: RangeInclusive<u8> = 0xE3..=0xE9;
 
-/// The state of one thread for encoding sections.
-#[derive(Debug, Default)]
-pub(crate) struct Sections {
-    cache: Cache<BITS, OVERFLOW>,
+/// Whether a text may have pretokens to be divided: it has characters of three or four bytes, other
+/// than the punctuation and symbols that start with 0xE2.
+#[inline]
+pub(crate) fn may_divide(text: &[u8]) -> bool {
+    // Without an early exit, many bytes are compared at a time.
+    text.iter().fold(false, |found, &byte| found | (byte >= 0xE0) & (byte != 0xE2))
 }
 
-impl Sections {
-    /// Append the ids of a pretoken that missed the cache of pretokens, within the capacity of
-    /// `ids`.
-    ///
-    /// Fails if no token covers one of its bytes.
-    pub(crate) fn encode(
-        &mut self,
-        shared: &SectionCache,
-        encoder: &PretokenEncoder,
-        pretoken: &[u8],
-        scratch: &mut MergeScratch,
-        ids: &mut Vec<u32>,
-    ) -> Result<()> {
-        if pretoken.len() <= LONGEST {
-            return encoder.encode(pretoken, scratch, ids);
-        }
-        let mut ends = encoder.split_points()?.ends(pretoken).peekable();
-        if ends.peek() == Some(&pretoken.len()) {
-            return encoder.encode(pretoken, scratch, ids);
-        }
-        let mut start = 0;
-        while start < pretoken.len() {
-            self.cache.prepare(shared);
-            start = self.encode_batch(encoder, pretoken, start, &mut ends, scratch, ids)?;
+/// Pass the ends of the pretokens, and of the sections of long ones, to `take`, at most [`WINDOW`]
+/// at a time. The first pretoken starts at `start`; `sections` is a buffer.
+pub(crate) fn divide(
+    points: &SplitPoints,
+    text: &[u8],
+    mut start: usize,
+    ends: &[usize],
+    sections: &mut Vec<usize>,
+    mut take: impl FnMut(&[usize]) -> Result<()>,
+) -> Result<()> {
+    sections.clear();
+    let mut add = |end| {
+        sections.push(end);
+        if sections.len() == WINDOW {
+            take(sections)?;
+            sections.clear();
         }
         Ok(())
+    };
+    for &end in ends {
+        let pretoken = &text[start..end];
+        if is_long(pretoken) {
+            points.ends(pretoken).try_for_each(|at| add(start + at))?;
+        } else {
+            add(end)?;
+        }
+        start = end;
     }
+    take(sections)
+}
 
-    /// Append the ids of the next few sections; returns their end.
-    fn encode_batch(
-        &mut self,
-        encoder: &PretokenEncoder,
-        pretoken: &[u8],
-        mut start: usize,
-        ends: &mut impl Iterator<Item = usize>,
-        scratch: &mut MergeScratch,
-        ids: &mut Vec<u32>,
-    ) -> Result<usize> {
-        // All lines are prefetched before the first is read.
-        let (mut batch, mut count, mut begin) = ([(0, Key::default(), 0); BATCH], 0, start);
-        for (section, end) in batch.iter_mut().zip(ends) {
-            let key = Key::of(pretoken, begin..end);
-            *section = (end, key, self.cache.table().locate(key));
-            (count, begin) = (count + 1, end);
-        }
-        for &(end, key, line) in &batch[..count] {
-            let section = &pretoken[start..end];
-            start = end;
-            if !self.cache.append(key, line, section, ids) {
-                let before = ids.len();
-                encoder.merger()?.merge(section, scratch, ids)?;
-                if section.len() <= LONGEST_KEPT {
-                    self.cache.put(key, line, section, &ids[before..]);
-                }
-            }
-        }
-        Ok(start)
-    }
+/// Whether a pretoken is divided.
+#[inline]
+fn is_long(pretoken: &[u8]) -> bool {
+    let is_han = |at: usize| HAN.contains(&pretoken[at]);
+    pretoken.len() > LONGEST && (pretoken.len() > LONG || is_han(0) || is_han(pretoken.len() - 3))
 }
