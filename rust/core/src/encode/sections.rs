@@ -23,7 +23,8 @@ const HAN: RangeInclusive<u8> = 0xE3..=0xE9;
 #[inline]
 pub(crate) fn may_divide(text: &[u8]) -> bool {
     // Without an early exit, many bytes are compared at a time.
-    text.iter().fold(false, |found, &byte| found | (byte >= 0xE0) & (byte != 0xE2))
+    let number = |&byte: &u8| if byte == 0xE2 { 0 } else { byte };
+    text.iter().map(number).fold(0, u8::max) >= 0xE0
 }
 
 /// Pass the ends of the pretokens, and of the sections of long ones, to `take`, at most [`WINDOW`]
