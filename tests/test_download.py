@@ -18,6 +18,7 @@ import bytepair
 from bytepair.corpus import download
 from bytepair.corpus.download import Remote, fetch
 from bytepair.errors import DownloadError
+from commands import run
 
 DATA = bytes(range(256)) * 4000
 SHA = hashlib.sha256(DATA).hexdigest()
@@ -239,6 +240,12 @@ def test_the_shards_of_climbmix_with_the_one_for_validation(server: Server, tmp_
         server.requests["/datasets/karpathy/climbmix-400b-shuffle/resolve/main/shard_06542.parquet"]
         == 1
     )
+
+
+def test_the_command_adds_the_one_for_validation(server: Server, tmp_path: Path) -> None:
+    words = ["download", "climbmix", "-n", "1", "--dir", str(tmp_path), "--endpoint", server.url]
+    assert run(*words, cwd=tmp_path).stdout.startswith("2 files, ")
+    assert left(tmp_path) == ["shard_00000.parquet", "shard_06542.parquet"]
 
 
 @pytest.mark.parametrize(

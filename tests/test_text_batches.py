@@ -20,7 +20,7 @@ import bytepair
 import nanochat_source
 from bytepair import reference
 from bytepair.compat import nanochat
-from bytepair.errors import CorpusError, ShardError, SpecialTokenError
+from bytepair.errors import ConversationError, CorpusError, ShardError, SpecialTokenError
 from bytepair.shards import ConversationBatches, TextBatches
 from bytepair.shards.packing import Waiting
 from nanochat_source import FIRST, LAST_OF_2025, TODAY
@@ -245,6 +245,9 @@ def test_conversations_that_cannot_be(trained: bytepair.Tokenizer) -> None:
             ConversationBatches(TALKS, trained, B, 64, **options)  # type: ignore[arg-type]
     with pytest.raises(ShardError, match="has none of the 0"):
         ConversationBatches([], trained, B, 64)
+    wrong = [*TALKS * 5, {"messages": [{"role": "nobody", "content": ""}]}]
+    with pytest.raises(ConversationError, match=r"^conversation 235: .*nobody"):
+        list(itertools.islice(ConversationBatches(wrong, trained, B, 64), 200))
 
 
 # ---------------------------------------------------------------------------- nanochat's own

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from bytepair.chat import NANOCHAT, JinjaTemplate, Template
 from bytepair.chat.batch import RenderedBatch, pad_id
 from bytepair.chat.segments import Conversation
-from bytepair.errors import ShardError
+from bytepair.errors import ConversationError, ShardError
 from bytepair.shards.packing import Waiting, delivered
 from bytepair.tokenizer import Tokenizer
 
@@ -101,7 +101,7 @@ class ConversationBatches:
             on_untrained="keep", threads=threads,
         )  # fmt: skip
         numbers = (number % len(conversations) for number in count(rank, world_size))
-        self._rendered = _rendered(map(conversations.__getitem__, numbers), render)
+        self._rendered = _rendered(conversations, numbers, render)
         self._filler = pad_id(tokenizer, pad or template.padding())
         self._shape, self._buffer, self._torch = (batch_size, length), buffer, torch
         self._count, self._used, self._step = len(conversations), rank, world_size
@@ -142,8 +142,25 @@ class ConversationBatches:
 
 
 def _rendered(
-    conversations: Iterator[Conversation], render: Callable[..., RenderedBatch]
+    conversations: Sequence[Conversation],
+    numbers: Iterator[int],
+    render: Callable[..., RenderedBatch],
 ) -> Iterator[Rendered]:
     """The ids and the mask of each conversation; some are rendered ahead, on all threads."""
     while True:
-        yield from render(list(islice(conversations, AHEAD)))
+        some = list(islice(numbers, AHEAD))
+        try:
+            yield from render([conversations[number] for number in some])
+        except ConversationError:
+            for number in some:  # the error counts from the first of these
+                _check(conversations[number], number, render)
+            raise
+
+
+def _check(conversation: Conversation, number: int, render: Callable[..., RenderedBatch]) -> None:
+    """Raise a `ConversationError` with the number of the conversation, if it breaks a rule."""
+    try:
+        render([conversation])
+    except ConversationError as error:
+        why = str(error).removeprefix("conversation 0: ")
+        raise ConversationError(f"conversation {number}: {why}") from None
