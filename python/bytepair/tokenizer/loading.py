@@ -58,7 +58,7 @@ def load(
             found in any case; this finds a file that somebody made up, for which encoding would be
             wrong. It takes up to some tenths of a second.
         repeats: the limit in bytes of the cache of repeated text, which holds text that was encoded
-            more than once and its ids, so that prompts that begin alike cost little; 0 switches it
+            more than twice and its ids, so that prompts that begin alike cost little; 0 switches it
             off. None means 32 MiB.
 
     Raises:

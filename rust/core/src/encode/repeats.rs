@@ -3,8 +3,8 @@
 //! Prompts share a prefix, a conversation is sent again with one more message, a test is run again.
 //! Comparing 4 kB with a copy takes a small fraction of the time of encoding them. So a text is
 //! divided, from its start, into chunks of about 4 kB, at places where a cut changes no id. A chunk
-//! is cached when it is seen for the second time within a while. Text that never repeats costs one
-//! checksum and 32 bits for each chunk.
+//! is cached when it is seen for the third time within a while: a text that is read only twice is not
+//! slowed down by copies. Text that never repeats costs one checksum and 32 bits for each chunk.
 //!
 //! The cache keeps copies of users' text, up to a limit in bytes; a limit of 0 switches it off.
 //! Eviction is by second chance (the clock algorithm): the next chunk in the queue stays if it was
@@ -55,14 +55,14 @@ pub(crate) enum Chunk<'a> {
 /// The repeated chunks of all threads.
 #[derive(Debug)]
 pub(crate) struct Repeats {
-    seen: SeenOnce,
+    seen: Seen,
     /// Whether anything is cached; until then, no thread touches the cache line of the lock.
     is_any_cached: AtomicBool,
     cached: RwLock<CachedChunks>,
     limit: usize,
 }
 
-/// A chunk that was seen at least twice.
+/// A chunk that was seen at least three times.
 #[derive(Debug)]
 struct CachedChunk {
     text: Box<[u8]>,
@@ -71,11 +71,11 @@ struct CachedChunk {
     used: AtomicBool,
 }
 
-/// Chunks that were seen once, in sets of two marks, the latest first, so that two chunks of a text
+/// Chunks that were seen, in sets of two marks, the latest first, so that two chunks of a text
 /// in the same set do not replace each other. A mark holds 24 bits of the checksum, whose other
 /// bits select the set, and the time.
 #[derive(Debug)]
-struct SeenOnce {
+struct Seen {
     /// Empty if there was not enough memory.
     marks: Box<[AtomicU32]>,
     /// The number of new bytes so far.
@@ -98,7 +98,7 @@ impl Repeats {
     /// A cache of at most `limit` bytes of text and ids; 0 switches it off.
     pub(crate) fn new(limit: usize) -> Self {
         Self {
-            seen: SeenOnce::default(),
+            seen: Seen::default(),
             is_any_cached: AtomicBool::new(false),
             cached: RwLock::default(),
             limit,
@@ -147,7 +147,11 @@ impl Repeats {
         let cached =
             if self.is_any_cached.load(Relaxed) { self.cached.try_read().ok() } else { None };
         let Some(cached) = cached.and_then(|cached| cached.chunks.get(&key).cloned()) else {
-            return if self.seen.note(key) { ChunkLookup::Repeated } else { ChunkLookup::New };
+            return if self.seen.note_thrice(key) {
+                ChunkLookup::Repeated
+            } else {
+                ChunkLookup::New
+            };
         };
         if *cached.text != *chunk.as_bytes() {
             return ChunkLookup::New;
@@ -183,15 +187,21 @@ fn key(chunk: &str) -> ChunkKey {
     (chunk.len(), crc32fast::hash(chunk.as_bytes()))
 }
 
-impl Default for SeenOnce {
+impl Default for Seen {
     fn default() -> Self {
         let marks = memory::zeros(1 << Self::BITS).map_or_else(|_| Box::default(), Vec::into);
         Self { marks, clock: AtomicUsize::new(0) }
     }
 }
 
-impl SeenOnce {
+impl Seen {
     const BITS: u32 = 15;
+
+    /// Record a chunk; returns whether it was recorded twice before, and recently. The second time,
+    /// it gets another mark, as if it were an empty chunk with another checksum.
+    fn note_thrice(&self, (length, sum): ChunkKey) -> bool {
+        self.note((length, sum)) && self.note((0, !sum))
+    }
 
     /// Record a chunk; returns whether it was recorded before, and recently.
     fn note(&self, (length, sum): ChunkKey) -> bool {
@@ -274,8 +284,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(30))]
 
-        /// The chunks of a text, joined, are the text; the third time, all but its end comes from
-        /// the cache.
+        /// The chunks of a text, joined, are the text; the fourth time, all but its end comes
+        /// from the cache.
         #[test]
         fn parts_are_the_text(
             texts in prop::collection::vec((0u32..3, 0usize..4000, 0usize..10_000), 1..12),
@@ -286,7 +296,7 @@ mod tests {
             for (first, numbers, letters) in texts {
                 let text = example(first, numbers, letters);
                 let bytes: Vec<u32> = text.bytes().map(u32::from).collect();
-                for _ in 0..2 {
+                for _ in 0..3 {
                     prop_assert_eq!(&divide(&repeats, &splitter, &text).0, &bytes);
                 }
                 let (again, cached_bytes) = divide(&repeats, &splitter, &text);
@@ -301,15 +311,15 @@ mod tests {
         let splitter = Splitter::new(&Pattern::named("gpt4").unwrap()).unwrap();
         let repeats = Repeats::new(DEFAULT_LIMIT);
         let text = example(0, 5000, 0);
-        let prompts = [0, 1, 2].map(|end| text.clone() + &example(end, 9, 0));
+        let prompts = [0, 1, 2, 3].map(|end| text.clone() + &example(end, 9, 0));
         let cached_bytes = prompts.map(|prompt| divide(&repeats, &splitter, &prompt).1);
-        assert_eq!(cached_bytes[..2], [0, 0]);
-        assert!(cached_bytes[2] > text.len() - 2 * LENGTH && cached_bytes[2] < text.len());
+        assert_eq!(cached_bytes[..3], [0, 0, 0]);
+        assert!(cached_bytes[3] > text.len() - 2 * LENGTH && cached_bytes[3] < text.len());
     }
 
     #[test]
     fn two_chunks_that_share_a_set_are_both_noted() {
-        let seen = SeenOnce::default();
+        let seen = Seen::default();
         let keys = [(5000, 1 << 20), (6000, 2 << 20)];
         assert_eq!(keys.map(|key| seen.note(key)), [false; 2]);
         for _ in 0..3 {
@@ -319,7 +329,7 @@ mod tests {
 
     #[test]
     fn a_text_that_came_long_ago_is_new() {
-        let once = SeenOnce::default();
+        let once = Seen::default();
         let (name, other) = ((5000, 7 << 20), (1 << TICK, 8));
         assert!(!once.note(name));
         for (others, is_recent) in [(0, true), (RECENT, true), (RECENT + 1, false), (1, true)] {
@@ -375,7 +385,7 @@ mod tests {
         let text = example(0, 2000, 0);
         repeats.is_any_cached.store(true, Relaxed);
         let _kept = repeats.cached.write();
-        for _ in 0..3 {
+        for _ in 0..4 {
             assert_eq!(divide(&repeats, &splitter, &text).1, 0);
         }
     }
