@@ -126,12 +126,6 @@ def test_tekken(name: str, documents: Documents) -> None:
     assert tok.special_tokens == {theirs.id_to_piece(id): id for id in range(1000)}
 
 
-def test_sentencepiece_is_refused_by_name() -> None:
-    path = package("mistral_common") / "data" / "tokenizer.model.v1"
-    with pytest.raises(UnsupportedError, match="this is a SentencePiece model"):
-        bytepair.load(path)
-
-
 @pytest.mark.parametrize("version", ["llama3", "llama4"])
 def test_llama(version: str, documents: Documents) -> None:
     path = package("llama_models") / version / "tokenizer.model"

@@ -166,6 +166,15 @@ class Model:
         ignore_merges: bool = False,
         notes: Mapping[str, str] | None = None,
     ) -> Model: ...
+    @staticmethod
+    def from_characters(
+        tokens: Mapping[bytes, int],
+        twins: Mapping[int, bytes],
+        merges: list[tuple[bytes, bytes]],
+        pattern: str,
+        special_tokens: Mapping[str, int],
+        notes: Mapping[str, str],
+    ) -> Model: ...
 
 @final
 class JsonTables:
@@ -301,9 +310,11 @@ class Tokenizer:
     @property
     def notes(self) -> dict[str, str]: ...
     @property
-    def merge_rule(self) -> Literal["ranks", "merges"]: ...
+    def merge_rule(self) -> Literal["ranks", "merges", "characters"]: ...
     @property
     def ignore_merges(self) -> bool: ...
+    @property
+    def twin_ids(self) -> list[int]: ...
     @property
     def unicode_version(self) -> str: ...
     @property

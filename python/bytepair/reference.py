@@ -22,7 +22,7 @@ makes it fast.
 """
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bytepair._core import PATTERNS
@@ -267,16 +267,20 @@ def vocabulary(merges: Iterable[Pair]) -> list[bytes]:
     return tokens
 
 
-def steps(pretoken: bytes, rank: Callable[[bytes, bytes], int | None]) -> Iterator[Step]:
+def steps(
+    pretoken: bytes,
+    rank: Callable[[bytes, bytes], int | None],
+    first: Sequence[bytes] | None = None,
+) -> Iterator[Step]:
     """Merge the bytes of one pretoken, pair by pair: the lowest rank first, the leftmost of equals.
 
-    `rank` says the rank of two neighbours, or None if they do not merge. Yields the bytes, and the
-    parts after each merge, with the place of what it made and its rank.
+    `rank` says the rank of two neighbours, or None if they do not merge. Yields the bytes (or the
+    `first` parts), and the parts after each merge, with the place of what it made and its rank.
 
     >>> list(steps(b"low", lambda left, right: 7 if left + right == b"ow" else None))
     [([b'l', b'o', b'w'], None, None), ([b'l', b'ow'], 1, 7)]
     """
-    parts = [pretoken[i : i + 1] for i in range(len(pretoken))]
+    parts = list(first) if first else [pretoken[i : i + 1] for i in range(len(pretoken))]
     yield parts, None, None
     while True:
         ranks = [rank(left, right) for left, right in itertools.pairwise(parts)]
@@ -317,6 +321,50 @@ def encode_merges(
     order = {pair: rank for rank, pair in reversed(list(enumerate(merges)))}
     *_, (parts, _, _) = steps(pretoken, lambda left, right: order.get((left, right)))
     return [ids[part] for part in parts]
+
+
+def characters(pretoken: bytes, tokens: Container[bytes]) -> list[bytes]:
+    r"""The parts with which merging starts where characters are merged, with byte fallback.
+
+    A character that is a token is one part; of any other each byte is one.
+
+    >>> characters("né".encode(), {b"n", "é".encode()}), characters("né".encode(), {b"n"})
+    ([b'n', b'\xc3\xa9'], [b'n', b'\xc3', b'\xa9'])
+    """
+    parts: list[bytes] = []
+    for character in pretoken.decode(errors="surrogateescape"):
+        part = character.encode(errors="surrogateescape")
+        parts += [part] if part in tokens else [bytes([byte]) for byte in part]
+    return parts
+
+
+def encode_characters(
+    pretoken: bytes, ids: Mapping[bytes, int], merges: Sequence[tuple[bytes, bytes]]
+) -> list[int]:
+    """Encode one pretoken by the rule of characters, which is that of byte fallback.
+
+    Only listed pairs merge, in the order of the list. `ids` has a token for each byte.
+    """
+    order = {pair: rank for rank, pair in reversed(list(enumerate(merges)))}
+    first = characters(pretoken, ids)
+    *_, (parts, _, _) = steps(pretoken, lambda left, right: order.get((left, right)), first)
+    return [ids[part] for part in parts]
+
+
+def spaced(text: str, put: str, start: bool = True) -> str:
+    """A text with the spaces of a vocabulary of SentencePiece: U+2581 becomes a space.
+
+    `put` says where a space is put before it: `never`, `always`, where one is `missing`, or where
+    one is missing at the `first` character. `start` says whether the text starts here, or follows a
+    special token.
+
+    >>> spaced("a\u2581b", "always"), spaced(" a", "missing"), spaced("a", "first", start=False)
+    (' a b', ' a', 'a')
+    """
+    text = text.replace("\u2581", " ")
+    missing = not text.startswith(" ")
+    puts = {"never": False, "always": True, "missing": missing, "first": missing and start}
+    return " " + text if text and puts[put] else text
 
 
 def encode_dropout(

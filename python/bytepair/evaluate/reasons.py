@@ -174,9 +174,12 @@ def _splitting(
 @lru_cache(maxsize=8)
 def _with_pattern(tok: Tokenizer, pattern: str) -> Tokenizer:
     """A tokenizer with another pattern."""
-    merges = tok.merges() if tok.merge_rule == "merges" else None
+    merges = None if tok.merge_rule == "ranks" else tok.merges()
     ranks, special = tok.mergeable_ranks(), tok.special_tokens
-    return Tokenizer(Parts(ranks, pattern, special, merges, tok.ignore_merges).model())
+    twins = {id: tok.token_bytes(id) for id in tok.twin_ids}
+    twins_or_none = twins if tok.merge_rule == "characters" else None
+    parts = Parts(ranks, pattern, special, merges, tok.ignore_merges, twins=twins_or_none)
+    return Tokenizer(parts.model())
 
 
 def _pretokens(one: _core.Tokenizer, two: _core.Tokenizer, text: str, before: int) -> str:

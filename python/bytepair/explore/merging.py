@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bytepair import reference
+from bytepair.formats.parents import first_parts
 from bytepair.tokenizer import Tokenizer
 
 #: Longer pretokens are not taken apart: nobody looks at so many steps.
@@ -73,7 +74,8 @@ def merge_steps(tokenizer: Tokenizer, pretoken: bytes) -> list[Step]:
         by_rank = tokenizer.merge_rule == "ranks"
         return ranks.get(left + right) if by_rank else order.get((left, right))
 
-    return [Step(*step) for step in reference.steps(pretoken, rank)]
+    first = first_parts(tokenizer)(pretoken)
+    return [Step(*step) for step in reference.steps(pretoken, rank, first)]
 
 
 def merge_tree(token: bytes, parents: Mapping[bytes, tuple[bytes, bytes]]) -> Tree:

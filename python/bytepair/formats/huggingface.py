@@ -47,12 +47,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bytepair import _core
 from bytepair.errors import FormatError, LossError, UnsupportedError
-from bytepair.formats import added_tokens, companions
+from bytepair.formats import added_tokens, byte_fallback, companions
 from bytepair.formats.charmap import lost_twins
 from bytepair.formats.files import parse_json, read_file, to_json, typed, write_whole
 from bytepair.formats.gpt2 import check_ids, check_merges, read_pair, read_vocabulary
 from bytepair.formats.oniguruma import means_the_same, to_oniguruma
-from bytepair.formats.parts import MARKS, THEN, Asked, Parts, marked, marks
+from bytepair.formats.parts import THEN, UNICODE_FORMS, Asked, Parts, marked, marks
 from bytepair.formats.pretokenizers import pattern_of
 
 if TYPE_CHECKING:
@@ -104,9 +104,16 @@ def _parse(data: bytes, asked: Asked, quick: bool) -> Parts:
     listed, rest = (_core.JsonTables.parse(data) if quick else None) or (None, data)
     document = typed(parse_json(rest, FILE), dict, FILE)
     _check_rest(document, asked)
+    merges_characters = byte_fallback.is_one(document)
+    if not merges_characters:
+        _check_decoder(document)
     model = typed(document.get("model"), dict, "model")
     _check_model(model)
     added = added_tokens.read(document, asked)
+    if merges_characters:
+        document = document if listed is None else parse_json(data, FILE)
+        pairs = _merges(typed(document["model"].get("merges"), list, "model.merges"))
+        return byte_fallback.parts(document, pairs, added, _notes(document, added), asked)
     if listed is None:
         tokens, merges = _tables(model, added, asked)
         complete = all(bytes([byte]) in tokens for byte in range(256))
@@ -139,7 +146,8 @@ def _tables(
     ordinary = {name: id for name, id in ids.items() if name not in added}
     tokens = read_vocabulary(ordinary, "model.vocab", asked)
     listed = typed(model.get("merges"), list, "model.merges")
-    return tokens, check_merges(list(_merges(listed)), tokens, "model.merges")
+    merges = [read_pair(pair, place) for place, pair in _merges(listed)]
+    return tokens, check_merges(merges, tokens, "model.merges")
 
 
 def _check_rest(document: dict[str, Any], asked: Asked) -> None:
@@ -152,6 +160,9 @@ def _check_rest(document: dict[str, Any], asked: Asked) -> None:
     ):
         if document.get(name) is not None and not asked.lossy:
             raise UnsupportedError(name, f"{why}; pass lossy=True to read the rest")
+
+
+def _check_decoder(document: dict[str, Any]) -> None:
     decoder = document.get("decoder")
     if not isinstance(decoder, dict) or decoder.get("type") != "ByteLevel":
         raise UnsupportedError("decoder", "it is not ByteLevel, so ids do not stand for bytes")
@@ -160,13 +171,14 @@ def _check_rest(document: dict[str, Any], asked: Asked) -> None:
 def _form(normalizer: Any, added: dict[str, added_tokens.Token], asked: Asked) -> str | None:
     """The normalization that is asked for, if any; what we do not do is refused."""
     kinds = set(_normalizers(normalizer))
-    if not kinds <= set(MARKS):
+    if not kinds <= set(UNICODE_FORMS):
         if asked.lossy:
             return None
         raise UnsupportedError(
             "normalizer",
-            f"{min(kinds - set(MARKS))} changes the text before it is split, and we only do "
-            f"{' and '.join(MARKS)}; normalize texts yourself and pass lossy=True to read the rest",
+            f"{min(kinds - set(UNICODE_FORMS))} changes the text before it is split, and we only "
+            f"do {' and '.join(UNICODE_FORMS)}; normalize texts yourself and pass lossy=True to "
+            "read the rest",
         )
     for name, token in added.items():
         blank = kinds == {"NFC"} and name.isascii() and name.isspace()
@@ -206,23 +218,22 @@ def _check_unknown(model: dict[str, Any]) -> None:
             raise UnsupportedError(f"model.{name}", "not every byte has a token, and this is used")
 
 
-def _merges(listed: list[Any]) -> Iterator[tuple[bytes, bytes]]:
-    """The merges, which stand as strings with a space, or as pairs."""
+def _merges(listed: list[Any]) -> Iterator[tuple[str, list[str]]]:
+    """The merges, which stand as strings with a space, or as pairs, and the place of each."""
     for number, merge in enumerate(listed):
         place = f"model.merges[{number}]"
         if isinstance(merge, str):
             if merge.startswith("#version"):
                 continue
-            yield read_pair(merge.split(" "), place)
+            yield place, merge.split(" ")
         else:
-            pair = typed(merge, list, place)
-            yield read_pair([typed(part, str, place) for part in pair], place)
+            yield place, [typed(part, str, place) for part in typed(merge, list, place)]
 
 
 def _notes(document: dict[str, Any], added: dict[str, added_tokens.Token]) -> dict[str, str]:
     notes = added_tokens.note(added)
-    step = document["pre_tokenizer"]
-    if step["type"] == "Sequence" and len(step["pretokenizers"]) > 2:
+    step = document.get("pre_tokenizer") or {}
+    if step.get("type") == "Sequence" and len(step["pretokenizers"]) > 2:
         notes[PRETOKENIZER_NOTE] = json.dumps(step)
     processor = document.get("post_processor")
     if processor is not None:
@@ -249,6 +260,8 @@ def _own_pattern(model: dict[str, Any], document: dict[str, Any]) -> str | None:
 
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
     """What `tokenizer.json` cannot hold."""
+    if tokenizer.merge_rule == "characters":
+        return byte_fallback.losses(tokenizer)
     lost = lost_twins(tokenizer)
     if _noted_steps(tokenizer) is None and not all(
         map(means_the_same, marks(tokenizer.pattern).rest.split(THEN))
@@ -262,6 +275,9 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
 
 def text(tokenizer: _core.Tokenizer) -> str:
     """The text of a `tokenizer.json`; an entry of the vocabulary or a merge on each line."""
+    if tokenizer.merge_rule == "characters":
+        document = byte_fallback.document(tokenizer, added_tokens.written(tokenizer))
+        return to_json(document | {"post_processor": _processor(tokenizer)}).decode()
     rest = _rest(tokenizer)
     ids = {token["content"]: token["id"] for token in rest["added_tokens"]}
     size = len(tokenizer.mergeable_ranks())
@@ -274,7 +290,6 @@ def text(tokenizer: _core.Tokenizer) -> str:
 
 def _rest(tokenizer: _core.Tokenizer) -> dict[str, Any]:
     """All but the vocabulary and the merges."""
-    processor = tokenizer.notes.get(PROCESSOR_NOTE)
     normalizer = marks(tokenizer.pattern).form
     return {
         "version": "1.0",
@@ -283,10 +298,15 @@ def _rest(tokenizer: _core.Tokenizer) -> dict[str, Any]:
         "added_tokens": added_tokens.written(tokenizer),
         "normalizer": {"type": normalizer} if normalizer else None,
         "pre_tokenizer": _noted_steps(tokenizer) or _splits(marks(tokenizer.pattern).rest),
-        "post_processor": None if processor is None else json.loads(processor),
+        "post_processor": _processor(tokenizer),
         "decoder": {**_BYTE_LEVEL, "use_regex": True},
         "model": _model(tokenizer),
     }
+
+
+def _processor(tokenizer: _core.Tokenizer) -> Any:
+    """The post-processor that a file had, or None."""
+    return json.loads(tokenizer.notes.get(PROCESSOR_NOTE, "null"))
 
 
 def _noted_steps(tokenizer: _core.Tokenizer) -> dict[str, Any] | None:

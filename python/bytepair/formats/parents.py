@@ -8,6 +8,7 @@ any text in which it occurs. That is why each token has one pair, whatever the t
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from bytepair import _core, reference
@@ -39,15 +40,28 @@ def parents(tokenizer: _core.Tokenizer) -> Parents:
     for id in unreachable(tokenizer):
         listed.pop(tokenizer.token_bytes(id), None)
     order = {pair: rank for rank, pair in reversed(list(enumerate(merges)))}
+    first = first_parts(tokenizer)
     return {
-        token: pairs[0] if len(set(pairs)) == 1 else _last_pair(token, order)
+        token: pairs[0] if len(set(pairs)) == 1 else _last_pair(token, order, first)
         for token, pairs in listed.items()
     }
 
 
-def _last_pair(token: bytes, order: dict[tuple[bytes, bytes], int]) -> tuple[bytes, bytes]:
+def first_parts(tokenizer: _core.Tokenizer) -> Callable[[bytes], list[bytes] | None]:
+    """What gives the parts with which the merging of a pretoken starts; None for its bytes."""
+    if tokenizer.merge_rule != "characters":
+        return lambda _: None
+    tokens = tokenizer.mergeable_ranks()
+    return lambda pretoken: reference.characters(pretoken, tokens)
+
+
+def _last_pair(
+    token: bytes,
+    order: dict[tuple[bytes, bytes], int],
+    first: Callable[[bytes], list[bytes] | None],
+) -> tuple[bytes, bytes]:
     """The last pair that merges in the bytes of a reachable token, of several that are listed."""
-    steps = list(reference.steps(token, lambda left, right: order.get((left, right))))
+    steps = list(reference.steps(token, lambda left, right: order.get((left, right)), first(token)))
     left, right = steps[-2][0]
     return left, right
 
@@ -58,6 +72,8 @@ def unreachable(tokenizer: _core.Tokenizer) -> list[int]:
     if tokenizer.merge_rule == "ranks":
         made = {left + right for left, right in pairs_of_ranks(ranks)}
         return [id for token, id in ranks.items() if len(token) > 1 and token not in made]
+    if tokenizer.merge_rule == "characters":
+        return [id for token, id in ranks.items() if tokenizer.encode_pretoken(token) != [id]]
     plain = _core.Tokenizer(_core.Model.from_merges(ranks, tokenizer.merges(), _WHOLE, {}))
     return [id for token, id in ranks.items() if plain.encode_pretoken(token) != [id]]
 

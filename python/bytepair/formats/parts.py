@@ -22,7 +22,17 @@ if TYPE_CHECKING:
 
 #: A pattern that begins with one of these marks is for texts that are normalized before they are
 #: split.
-MARKS: Final = {"NFC": "(?#NFC)", "NFKC": "(?#NFKC)"}
+MARKS: Final = {
+    "NFC": "(?#NFC)",
+    "NFKC": "(?#NFKC)",
+    "spaces": "(?#spaces)",
+    "spaces always": "(?#spaces always)",
+    "spaces missing": "(?#spaces missing)",
+    "spaces first": "(?#spaces first)",
+}
+
+#: Those of Unicode; the others exchange U+2581 for spaces and may put a space before texts.
+UNICODE_FORMS: Final = ("NFC", "NFKC")
 
 
 #: The sides on which a special token may take white space.
@@ -83,7 +93,8 @@ def unspeakable(pattern: str) -> str | None:
     """
     found = marks(pattern)
     if found.form:
-        return f"to normalize texts to {found.form}"
+        unicode = found.form in UNICODE_FORMS
+        return f"to normalize texts to {found.form}" if unicode else "to exchange spaces of texts"
     if found.strips:
         return "that special tokens take the white space beside them"
     return "to split in several steps" if THEN in pattern else None
@@ -116,6 +127,8 @@ class Parts:
         may_be_ranks: whether merges that are proved to give the ids of the rule of ranks are taken
             for that rule.
         notes: what else the file says, to be written back where it fits.
+        twins: with byte fallback, whose merging starts with characters: tokens that have the bytes
+            of another token, by id.
     """
 
     tokens: dict[bytes, int] | _core.JsonTables
@@ -125,6 +138,7 @@ class Parts:
     ignore_merges: bool = False
     notes: dict[str, str] = field(default_factory=dict)
     may_be_ranks: bool = False
+    twins: dict[int, bytes] | None = None
 
     def model(self) -> _core.Model:
         """Put the tokenizer together.
@@ -138,6 +152,8 @@ class Parts:
         if isinstance(tokens, _core.JsonTables):
             ranks = self.may_be_ranks
             return tokens.model(*named, ranks=ranks, ignore_merges=ignore, notes=self.notes)
+        if self.twins is not None:
+            return _core.Model.from_characters(tokens, self.twins, merges or [], *named, self.notes)
         if merges is None or (self.may_be_ranks and is_rule_of_ranks(tokens, merges, ignore)):
             return _core.Model.from_ranks(tokens, *named, self.notes)
         return _core.Model.from_merges(tokens, merges, *named, ignore, self.notes)
@@ -181,6 +197,8 @@ def all_tokens(tokenizer: _core.Tokenizer) -> list[bytes]:
     tokens = [b""] * tokenizer.vocab_size
     for token, id in tokenizer.mergeable_ranks().items():
         tokens[id] = token
+    for id in tokenizer.twin_ids:
+        tokens[id] = tokenizer.token_bytes(id)
     for name, id in tokenizer.special_tokens.items():
         tokens[id] = name.encode()
     return tokens
@@ -193,6 +211,7 @@ def bytes_per_token(tokenizer: _core.Tokenizer) -> NDArray[np.int32]:
     lengths = np.zeros(tokenizer.vocab_size, np.int32)
     for token, id in tokenizer.mergeable_ranks().items():
         lengths[id] = len(token)
+    lengths[tokenizer.twin_ids] = 1
     return lengths
 
 

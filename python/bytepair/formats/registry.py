@@ -29,6 +29,7 @@ from bytepair.formats import (
     llmc,
     nanochat,
     published,
+    sentencepiece,
     tekken,
     tiktoken,
 )
@@ -79,6 +80,7 @@ FORMATS: Final[dict[str, Format]] = {
     "gguf": Format(gguf.read, gguf.write, gguf.losses, (".gguf",)),
     "llmc": Format(llmc.read, llmc.write, llmc.losses),
     "tekken": Format(tekken.read, None, lambda _: [], ("tekken.json",)),
+    "sentencepiece": Format(sentencepiece.read, None, lambda _: []),
 }
 
 #: The files that a folder may hold, the best first.
@@ -188,12 +190,8 @@ def _of_content(path: Path, head: bytes) -> str:
         return "tekken" if tekken.is_one(head) else "huggingface"
     if tiktoken.is_rank_file(head):
         return "tiktoken"
-    if re.match(rb"\x0a.\x0a", head):
-        raise UnsupportedError(
-            str(path),
-            "this is a SentencePiece model: its merges are of characters with U+2581 for spaces "
-            "and cross the borders of words, which a byte-level tokenizer does not do",
-        )
+    if sentencepiece.is_one(head):
+        return "sentencepiece"
     data = read_file(path)
     layouts = [one.name for one in (llama2c.LLAMA2C, llama2c.QWEN3) if llama2c.is_one(data, one)]
     if len(layouts) == 1:
@@ -214,6 +212,8 @@ def write(
     found = FORMATS[format]
     if found.write is None:
         raise ArgumentError(f"the format {format} is only read; these are written: {written()}")
+    if reason := _of_characters(tokenizer, format):
+        raise UnsupportedError(format, f"{reason}; write huggingface (tokenizer.json) or bytepair")
     lost = found.losses(tokenizer)
     if lost and not lossy:
         raise LossError(format, lost)
@@ -231,7 +231,18 @@ def written() -> str:
 
 def losses(tokenizer: _core.Tokenizer, format: str) -> list[str]:
     """What a format cannot hold of a tokenizer; `Tokenizer.export_losses` says it all."""
-    return [] if format == "bytepair" else _format(format).losses(tokenizer)
+    if format == "bytepair":
+        return []
+    if reason := _of_characters(tokenizer, format):
+        return [reason]
+    return _format(format).losses(tokenizer)
+
+
+def _of_characters(tokenizer: _core.Tokenizer, format: str) -> str | None:
+    """Why a tokenizer that merges characters cannot be written in a format at all, if so."""
+    if tokenizer.merge_rule != "characters" or format in {"huggingface", "bytepair"}:
+        return None
+    return f"this tokenizer merges characters, with byte fallback, and {format} merges bytes"
 
 
 def of_path(path: Path) -> str:

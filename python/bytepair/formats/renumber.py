@@ -52,6 +52,11 @@ def renumbered(
         special: the special tokens and their ids.
         notes: the notes of the result.
     """
+    if tokenizer.merge_rule == "characters":
+        raise VocabularyError(
+            "this tokenizer merges characters, with byte fallback, and those that merge bytes are "
+            "given other ids; prune or renumber a byte-level tokenizer"
+        )
     merges = None
     if tokenizer.merge_rule == "merges":
         merges = [

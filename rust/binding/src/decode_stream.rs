@@ -24,11 +24,13 @@ use crate::{arguments, errors};
 pub(crate) struct PyDecodeStream {
     tokenizer: Arc<Tokenizer>,
     stream: TextStream,
+    /// Whether an id has arrived since the start or the last `flush`.
+    begun: bool,
 }
 
 impl PyDecodeStream {
     pub(crate) fn new(tokenizer: &Arc<Tokenizer>) -> Self {
-        Self { tokenizer: Arc::clone(tokenizer), stream: TextStream::default() }
+        Self { tokenizer: Arc::clone(tokenizer), stream: TextStream::default(), begun: false }
     }
 }
 
@@ -56,7 +58,10 @@ impl PyDecodeStream {
         id: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyString>> {
         let id = arguments::id(&self.tokenizer, id)?;
-        let token = errors::checked(self.tokenizer.token_bytes(id))?;
+        let mut token = errors::checked(self.tokenizer.token_bytes(id))?;
+        if !std::mem::replace(&mut self.begun, true) && self.tokenizer.pattern().drops_space() {
+            token = token.strip_prefix(b" ").unwrap_or(token);
+        }
         let mut text = String::new();
         self.stream.push(token, &mut text);
         Ok(PyString::new(py, &text))
@@ -74,6 +79,7 @@ impl PyDecodeStream {
     ///     ('', '\ufffd', '')
     fn flush(&mut self) -> String {
         let mut text = String::new();
+        self.begun = false;
         self.stream.flush(&mut text);
         text
     }

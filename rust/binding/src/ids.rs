@@ -1,12 +1,12 @@
 //! Ids passed from Python, as lists of `int` or as arrays.
 
-use bytepair::{Result, Tokenizer, memory};
+use bytepair::{Result, Tokenizer, decode, memory};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
-use pyo3::types::PyList;
+use pyo3::types::{PyBytes, PyList};
 
 use crate::{arguments, errors};
 
@@ -136,13 +136,21 @@ impl Slice<'_> {
         with_ids!(self, ids => tokenizer.decode_bytes(ids))
     }
 
-    /// The number of bytes that [`decode_into`](Self::decode_into) writes.
-    pub(crate) fn decoded_length(self, tokenizer: &Tokenizer) -> Result<usize> {
-        with_ids!(self, ids => bytepair::decode::decoded_length(tokenizer.vocabulary(), ids))
-    }
-
-    /// Write the bytes of the ids into a buffer of exactly their length.
-    pub(crate) fn decode_into(self, tokenizer: &Tokenizer, out: &mut [u8]) {
-        with_ids!(self, ids => bytepair::decode::write(tokenizer.vocabulary(), ids, out));
+    /// The same as Python's `bytes`, copied once where nothing is left out.
+    pub(crate) fn decode_to_python<'py>(
+        self,
+        py: Python<'py>,
+        tokenizer: &Tokenizer,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        if tokenizer.pattern().drops_space() {
+            let bytes = errors::checked(py.detach(|| self.decode(tokenizer)))?;
+            return Ok(PyBytes::new(py, &bytes));
+        }
+        let vocabulary = tokenizer.vocabulary();
+        let length = py.detach(|| with_ids!(self, ids => decode::decoded_length(vocabulary, ids)));
+        PyBytes::new_with(py, errors::checked(length)?, |room| {
+            py.detach(|| with_ids!(self, ids => decode::write(vocabulary, ids, room)));
+            Ok(())
+        })
     }
 }

@@ -90,18 +90,7 @@ impl PyModel {
         notes: Option<Notes>,
     ) -> PyResult<Self> {
         let (tokens, special) = (self::tokens(tokens)?, names(special_tokens)?);
-        // A hash map may be half empty.
-        errors::checked(memory::check(tokens.len() * 4 * size_of::<(&[u8], u32)>()))?;
-        let by_bytes: HashMap<&[u8], u32> = tokens.iter().map(|(t, id)| (&**t, *id)).collect();
-        let find = |token: &[u8], rank: usize| {
-            by_bytes.get(token).copied().ok_or_else(|| {
-                let token = token.escape_ascii();
-                PyKeyError::new_err(format!("merge {rank} names b\"{token}\", which is no token"))
-            })
-        };
-        let pairs = merges.iter().enumerate();
-        let pairs = pairs.map(|(rank, (left, right))| Ok((find(left, rank)?, find(right, rank)?)));
-        let merges = errors::collect(pairs)?;
+        let merges = pairs(&tokens, &merges)?;
         Self::new(py.detach(|| {
             let vocabulary = Vocabulary::new(tokens, special)?;
             let pattern = Pattern::from_regex(pattern);
@@ -110,6 +99,43 @@ impl PyModel {
             Ok(tokenizer.with_notes(notes.unwrap_or_default()))
         }))
     }
+
+    /// Build a tokenizer that merges characters, with a token for each byte. `twins` are tokens
+    /// that have the bytes of another token.
+    #[staticmethod]
+    fn from_characters(
+        py: Python<'_>,
+        tokens: &Bound<'_, PyAny>,
+        twins: BTreeMap<u32, Vec<u8>>,
+        merges: Vec<(Vec<u8>, Vec<u8>)>,
+        pattern: &str,
+        special_tokens: &Bound<'_, PyAny>,
+        notes: Notes,
+    ) -> PyResult<Self> {
+        let (tokens, special) = (self::tokens(tokens)?, names(special_tokens)?);
+        let merges = pairs(&tokens, &merges)?;
+        Self::new(py.detach(|| {
+            let twins = twins.into_iter().map(|(id, token)| (token, id));
+            let vocabulary = Vocabulary::with_twins(tokens, twins, special)?;
+            let pattern = Pattern::from_regex(pattern);
+            Ok(bytepair::Tokenizer::from_characters(vocabulary, merges, pattern)?.with_notes(notes))
+        }))
+    }
+}
+
+/// The ids of pairs of tokens. Fails if one is no token.
+fn pairs(tokens: &[(Vec<u8>, u32)], merges: &[(Vec<u8>, Vec<u8>)]) -> PyResult<Vec<(u32, u32)>> {
+    // A hash map may be half empty.
+    errors::checked(memory::check(tokens.len() * 4 * size_of::<(&[u8], u32)>()))?;
+    let by_bytes: HashMap<&[u8], u32> = tokens.iter().map(|(t, id)| (&**t, *id)).collect();
+    let find = |token: &[u8], rank: usize| {
+        by_bytes.get(token).copied().ok_or_else(|| {
+            let token = token.escape_ascii();
+            PyKeyError::new_err(format!("merge {rank} names b\"{token}\", which is no token"))
+        })
+    };
+    let pairs = merges.iter().enumerate();
+    errors::collect(pairs.map(|(rank, (left, right))| Ok((find(left, rank)?, find(right, rank)?))))
 }
 
 /// Tokens and ids from a mapping from `bytes` to `int`.

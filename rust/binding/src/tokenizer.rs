@@ -463,11 +463,7 @@ impl PyTokenizer {
     ) -> PyResult<Bound<'py, PyBytes>> {
         let ids = Ids::new(&self.core, ids)?;
         let slice = ids.slice()?;
-        let length = py.detach(|| slice.decoded_length(&self.core));
-        PyBytes::new_with(py, errors::checked(length)?, |room| {
-            py.detach(|| slice.decode_into(&self.core, room));
-            Ok(())
-        })
+        slice.decode_to_python(py, &self.core)
     }
 
     /// Decode many lists of ids, each into text.
@@ -706,12 +702,14 @@ impl PyTokenizer {
         self.core.notes().clone()
     }
 
-    /// The merge rule: `"ranks"` (tiktoken's) or `"merges"` (Hugging Face's).
+    /// The merge rule: `"ranks"` (tiktoken's), `"merges"` (Hugging Face's), or `"characters"` (that
+    /// of vocabularies with byte fallback, as SentencePiece trains them).
     #[getter]
     fn merge_rule(&self) -> &'static str {
         match self.core.rule() {
             MergeRule::Ranks => "ranks",
             MergeRule::Merges { .. } => "merges",
+            MergeRule::Characters => "characters",
         }
     }
 
@@ -720,6 +718,13 @@ impl PyTokenizer {
     #[getter]
     fn ignore_merges(&self) -> bool {
         self.core.rule() == MergeRule::Merges { ignore_merges: true }
+    }
+
+    /// The ids of tokens that are only decoded, because another token has the same bytes. With byte
+    /// fallback, these are the bytes whose character is a token.
+    #[getter]
+    fn twin_ids(&self) -> Vec<u32> {
+        self.core.vocabulary().twins().to_vec()
     }
 
     /// The version of Unicode whose character classes the pattern uses.

@@ -4,7 +4,8 @@
 //! bytes of an id are a slice, and finding an id takes one hash table lookup. All three arrays may
 //! belong to a mapped file. Special tokens have ids and names like other tokens, but they are never
 //! found by their bytes: ordinary text cannot produce them. An id may be unused; published
-//! vocabularies have such holes.
+//! vocabularies have such holes. A *twin* has the bytes of another token, which is found instead;
+//! it is only decoded.
 
 use std::ops::Range;
 
@@ -69,6 +70,10 @@ pub enum MergeRule {
         /// Whether a pretoken that is a token is encoded as that token, without merging.
         ignore_merges: bool,
     },
+    /// Only listed pairs of ids merge, as with `Merges`, but merging starts with characters: one
+    /// that is a token is a part of its own, and of any other each byte is one. This is the rule of
+    /// vocabularies with byte fallback, which SentencePiece trains.
+    Characters,
 }
 
 /// Maps ids to bytes and back, and holds the special tokens.
@@ -92,11 +97,17 @@ pub struct Vocabulary {
     index: ProbeTable,
     /// In id order.
     special: Vec<(String, u32)>,
+    /// The ids of tokens that are not in the index, because another token has the same bytes; in
+    /// order.
+    twins: Vec<u32>,
 }
 
 impl PartialEq for Vocabulary {
     fn eq(&self, other: &Self) -> bool {
-        self.offsets == other.offsets && self.arena == other.arena && self.special == other.special
+        self.offsets == other.offsets
+            && self.arena == other.arena
+            && self.special == other.special
+            && self.twins == other.twins
     }
 }
 
@@ -111,11 +122,25 @@ impl Vocabulary {
         tokens: impl IntoIterator<Item = (Vec<u8>, u32)>,
         special: impl IntoIterator<Item = (String, u32)>,
     ) -> Result<Self> {
+        Self::with_twins(tokens, [], special)
+    }
+
+    /// As [`new`](Self::new), with tokens that have the bytes of another token and are only
+    /// decoded.
+    pub fn with_twins(
+        tokens: impl IntoIterator<Item = (Vec<u8>, u32)>,
+        twins: impl IntoIterator<Item = (Vec<u8>, u32)>,
+        special: impl IntoIterator<Item = (String, u32)>,
+    ) -> Result<Self> {
         let mut tokens: Vec<(Vec<u8>, u32)> = memory::collect(tokens)?;
         let mut special: Vec<(String, u32)> = special.into_iter().collect();
         special.sort_by_key(|(_, id)| *id);
         check_special(&special)?;
         let ordinary = memory::collect(tokens.iter().map(|(_, id)| *id))?;
+        let first_twin = tokens.len();
+        tokens.extend(twins);
+        let mut twins = memory::collect(tokens[first_twin..].iter().map(|(_, id)| *id))?;
+        twins.sort_unstable();
         memory::reserve(&mut tokens, special.len())?;
         tokens.extend(special.iter().map(|(name, id)| (name.clone().into_bytes(), *id)));
         // Sorting takes as much memory again.
@@ -124,11 +149,11 @@ impl Vocabulary {
         let (arena, offsets) = lay_out(&tokens)?;
         let (arena, offsets) = (Array::new(arena), Array::new(offsets));
         let index = index(&arena, &offsets, ordinary)?;
-        Ok(Self { arena, offsets, index, special })
+        Ok(Self { arena, offsets, index, special, twins })
     }
 
     /// Take over the arrays of a file. `offsets` has one entry more than there are ids. The bytes
-    /// of the ids in `special` are their names.
+    /// of the ids in `special` are their names. The ids in `twins` are not in the index.
     ///
     /// A given index is trusted: a wrong one leads to wrong ids, but nothing worse. Without an
     /// index, one is built, and duplicate tokens are found.
@@ -136,6 +161,7 @@ impl Vocabulary {
         arena: Array<u8>,
         offsets: Array<u32>,
         special: &[u32],
+        twins: &[u32],
         index: Option<ProbeTable>,
     ) -> Result<Self> {
         // Counting without an early exit is vectorized.
@@ -146,8 +172,8 @@ impl Vocabulary {
             return Err(broken("the offsets of the tokens do not cover their bytes in order"));
         }
         // Ascending ids rule out duplicates, which could make the names longer than the arena.
-        if special.windows(2).any(|pair| pair[0] >= pair[1]) {
-            return Err(broken("the ids of the special tokens are not ascending"));
+        if [special, twins].iter().any(|ids| !ids.is_sorted_by(|one, next| one < next)) {
+            return Err(broken("the ids of the special tokens or of the twins are not ascending"));
         }
         let named = special.iter().map(|&id| {
             let name = range(&offsets, id as usize).map(|range| &arena[range]);
@@ -159,9 +185,9 @@ impl Vocabulary {
         check_special(&special)?;
         let index = match index {
             Some(index) => index,
-            None => self::index(&arena, &offsets, ordinary_ids(&offsets, &special)?)?,
+            None => self::index(&arena, &offsets, ordinary_ids(&offsets, &special, twins)?)?,
         };
-        Ok(Self { arena, offsets, index, special })
+        Ok(Self { arena, offsets, index, special, twins: memory::copy(twins)? })
     }
 
     /// The number of ids, including holes and special tokens: all ids are below it.
@@ -253,11 +279,16 @@ impl Vocabulary {
         self.special.binary_search_by_key(&id, |(_, id)| *id).is_ok()
     }
 
-    /// The ordinary tokens and their ids, in id order.
+    /// The ids of tokens that have the bytes of another token and are only decoded, in order.
+    pub fn twins(&self) -> &[u32] {
+        &self.twins
+    }
+
+    /// The ordinary tokens and their ids, in id order; no twins.
     pub fn ordinary_tokens(&self) -> impl Iterator<Item = (&[u8], u32)> {
         (0u32..)
             .take(self.len())
-            .filter(|&id| !self.is_special(id))
+            .filter(|&id| !self.is_special(id) && self.twins.binary_search(&id).is_err())
             .filter_map(|id| Some((self.bytes(id)?, id)))
     }
 
@@ -319,12 +350,12 @@ impl<'v> PairLookup<'v> {
     }
 }
 
-/// The ids of the ordinary tokens.
-fn ordinary_ids(offsets: &[u32], special: &[(String, u32)]) -> Result<Vec<u32>> {
+/// The ids of the ordinary tokens, without twins.
+fn ordinary_ids(offsets: &[u32], special: &[(String, u32)], twins: &[u32]) -> Result<Vec<u32>> {
     let is_special = |id: u32| special.binary_search_by_key(&id, |(_, id)| *id).is_ok();
     let spans = (0u32..).zip(offsets.windows(2));
     let tokens = spans.filter(|(_, pair)| pair[0] < pair[1]).map(|(id, _)| id);
-    memory::collect(tokens.filter(|&id| !is_special(id)))
+    memory::collect(tokens.filter(|&id| !is_special(id) && twins.binary_search(&id).is_err()))
 }
 
 /// The range of the bytes of an id; `None` if there is no such id.

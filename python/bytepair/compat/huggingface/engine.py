@@ -62,6 +62,8 @@ def engine_of(original: tokenizers.Tokenizer, known: Tokenizer | None = None) ->
         frames = frames_of(original, lambda text: tokenizer.encode(text, special="all"))
     except BytepairError as error:
         return str(error)
+    if tokenizer.merge_rule == "characters":
+        return "model.byte_fallback: bytes that are no text are decoded in another way"
     if frames[0][0] is None or frames[0][1] is None:
         return "post_processor: it does more than to add tokens around a text"
     added = original.get_added_tokens_decoder()

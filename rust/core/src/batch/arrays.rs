@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::machine::huge_pages::HugePages;
 use crate::memory;
 use crate::parallel::{self, lock};
-use crate::pretokenize::Splitter;
+use crate::pretokenize::{PartStart, Splitter};
 use crate::text::Text;
 use crate::tokenizer::Tokenizer;
 
@@ -215,7 +215,8 @@ fn encode_parts<'a, T: Id>(
     let mut counts = Vec::new();
     for part in parts {
         let before = ids.len();
-        let edges = Edges { first: part.at == 0, last: part.last };
+        let start = if part.at == 0 { PartStart::Text } else { PartStart::Inside };
+        let edges = Edges { start, last: part.last };
         let sink = |block: &[u32]| pages.extend(&mut ids, block.iter().map(|&id| T::of(id)));
         call.for_each_block(&part.text, options, edges, sink)
             .map_err(|error| part.placed(error))?;

@@ -12,10 +12,11 @@ use std::ops::Range;
 
 use crate::batch::spans::{self, TrainedSpan};
 use crate::encode::EncodeOptions;
-use crate::encode::encoder::EncodeCall;
+use crate::encode::encoder::{Edges, EncodeCall};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::parallel;
+use crate::pretokenize::PartStart;
 use crate::text::Text;
 use crate::tokenizer::Tokenizer;
 
@@ -122,17 +123,20 @@ struct Canvas<'k> {
     /// Adjacent texts to be encoded as one, with the end of each and whether it is trained on.
     text: String,
     spans: Vec<TrainedSpan>,
+    /// What stands before the next text.
+    before: PartStart,
 }
 
 impl<'k> Canvas<'k> {
     fn new(tokenizer: &'k Tokenizer, options: RenderOptions) -> Self {
         let (plain, call) = (EncodeOptions::default(), tokenizer.encoder().call());
-        let (out, text, spans) = Default::default();
-        Self { tokenizer, options, plain, call, out, text, spans }
+        let (out, text, spans, before) = Default::default();
+        Self { tokenizer, options, plain, call, out, text, spans, before }
     }
 
     fn render(&mut self, segments: &[Segment<'_>], trained: &[bool]) -> Result<()> {
         let start = self.out.ids.len();
+        self.before = PartStart::Text;
         let limit = start.saturating_add(self.options.max_tokens.unwrap_or(usize::MAX));
         let mut last_end = start;
         for (segment, &trained) in segments.iter().zip(trained) {
@@ -169,13 +173,18 @@ impl<'k> Canvas<'k> {
     }
 
     fn push(&mut self, id: u32, trained: bool) -> Result<()> {
+        self.before = PartStart::Special;
         memory::push(&mut self.out.ids, id)?;
         memory::push(&mut self.out.mask, trained.into())
     }
 
     fn encode(&mut self, text: &str, trained: bool) -> Result<()> {
-        let Self { plain, call, out, .. } = self;
-        call.append(&Text::Utf8(text), plain, &mut out.ids)?;
+        let Self { plain, call, out, before, .. } = self;
+        let edges = Edges { start: *before, last: true };
+        call.append_part(&Text::Utf8(text), plain, edges, &mut out.ids)?;
+        if !text.is_empty() {
+            *before = PartStart::Inside;
+        }
         let more = out.ids.len() - out.mask.len();
         memory::reserve(&mut out.mask, more)?;
         out.mask.resize(out.ids.len(), trained.into());
@@ -198,9 +207,11 @@ impl<'k> Canvas<'k> {
         }
         let first = self.out.ids.len();
         let mut text = std::mem::take(&mut self.text);
-        if let Some(changed) = spans::normalized(self.tokenizer.pattern(), &text, &self.spans)? {
+        let pattern = self.tokenizer.pattern();
+        if let Some(changed) = spans::normalized(pattern, &text, self.before, &self.spans)? {
             (text, self.spans) = changed;
         }
+        self.before = PartStart::Inside;
         self.encode(&text, false)?;
         self.tokenizer.check_lengths(&self.out.ids[first..], text.len())?;
         let (mut span, mut at) = (0, 0);

@@ -12,10 +12,12 @@ use crate::encode::{EncodeOptions, Id};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::merge::dropout::{DropoutRandom, DropoutScratch, MergeCandidates};
+use crate::merge::symbols::Symbols;
 use crate::parallel;
+use crate::pretokenize::PartStart;
 use crate::text::Text;
 use crate::tokenizer::Tokenizer;
-use crate::vocabulary::{ByteIds, MergeRule};
+use crate::vocabulary::MergeRule;
 
 /// Threads take chunks of texts of about this many units.
 const CHUNK: usize = 1 << 16;
@@ -34,7 +36,7 @@ struct DropoutEncoder<'a> {
     tokenizer: &'a Tokenizer,
     options: &'a EncodeOptions,
     candidates: MergeCandidates<'a>,
-    byte_ids: ByteIds,
+    symbols: Symbols,
     dropout: Dropout,
 }
 
@@ -69,10 +71,12 @@ impl Tokenizer {
         }
         let candidates = match self.rule() {
             MergeRule::Ranks => MergeCandidates::Ranks(self.vocabulary()),
-            MergeRule::Merges { .. } => MergeCandidates::Merges(self.pairs()?),
+            MergeRule::Merges { .. } | MergeRule::Characters => {
+                MergeCandidates::Merges(self.pairs()?)
+            }
         };
-        let byte_ids = self.vocabulary().byte_ids();
-        let encoder = DropoutEncoder { tokenizer: self, options, candidates, byte_ids, dropout };
+        let symbols = Symbols::new(self.vocabulary(), self.rule())?;
+        let encoder = DropoutEncoder { tokenizer: self, options, candidates, symbols, dropout };
         encoder.encode_all(texts, threads)
     }
 }
@@ -133,16 +137,16 @@ impl DropoutEncoder<'_> {
         out: &mut Vec<u32>,
     ) -> Result<()> {
         memory::extend(out, self.options.prepend.as_slice())?;
-        self.options.divide(text, |part| match part {
+        self.options.divide(text, PartStart::Text, |part| match part {
             TextOrId::Id(id) => memory::push(out, id),
-            TextOrId::Text(text) => {
-                let text = self.tokenizer.pattern().normalized(text)?;
+            TextOrId::Text(part, start) => {
+                let text = self.tokenizer.pattern().normalized_part(part, start)?;
                 let mut done = Ok(());
                 self.tokenizer.splitter().for_each(&text, |pretoken| {
                     let drops = || random.happens(self.dropout.probability);
                     if done.is_ok() {
                         let (candidates, bytes) = (self.candidates, pretoken.as_bytes());
-                        done = scratch.merge(candidates, &self.byte_ids, bytes, drops, out);
+                        done = scratch.merge(candidates, &self.symbols, bytes, drops, out);
                     }
                 })?;
                 done

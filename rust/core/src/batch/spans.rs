@@ -11,7 +11,7 @@ use std::borrow::Cow;
 
 use crate::error::Result;
 use crate::memory;
-use crate::pretokenize::Pattern;
+use crate::pretokenize::{PartStart, Pattern};
 
 /// Where a span ends, and whether it is trained on. It starts where the one before ends.
 pub(super) type TrainedSpan = (usize, bool);
@@ -20,9 +20,10 @@ pub(super) type TrainedSpan = (usize, bool);
 pub(super) fn normalized(
     pattern: &Pattern,
     text: &str,
+    before: PartStart,
     spans: &[TrainedSpan],
 ) -> Result<Option<(String, Vec<TrainedSpan>)>> {
-    let Cow::Owned(whole) = pattern.normalized(text)? else { return Ok(None) };
+    let Cow::Owned(whole) = pattern.normalized_part(text, before)? else { return Ok(None) };
     let (mut out, mut rest, mut start) = (NormalizedSpans::default(), spans, 0);
     for piece in pieces(text) {
         let end = start + piece.len();
@@ -30,7 +31,8 @@ pub(super) fn normalized(
             rest = &rest[1..];
         }
         let covering = rest.iter().take_while(|&&(span_end, _)| span_end < end).count() + 1;
-        out.piece(pattern, piece, start, &rest[..covering.min(rest.len())])?;
+        let before = if start == 0 { before } else { PartStart::Inside };
+        out.piece(pattern, piece, start, before, &rest[..covering.min(rest.len())])?;
         start = end;
     }
     Ok(Some((whole, out.spans)))
@@ -71,9 +73,10 @@ impl NormalizedSpans {
         pattern: &Pattern,
         piece: &str,
         start: usize,
+        before: PartStart,
         spans: &[TrainedSpan],
     ) -> Result<()> {
-        let normal = pattern.normalized(piece)?;
+        let normal = pattern.normalized_part(piece, before)?;
         if let [(_, trained)] = spans {
             return self.push(normal.len(), *trained);
         }
@@ -82,8 +85,8 @@ impl NormalizedSpans {
         for &(end, trained) in spans {
             let to = (end - start).min(piece.len());
             if trained {
-                let left = matching(&pattern.normalized(&piece[..from])?, &normal);
-                let tail = pattern.normalized(&piece[to..])?;
+                let left = matching(&pattern.normalized_part(&piece[..from], before)?, &normal);
+                let tail = pattern.normalized_part(&piece[to..], PartStart::Inside)?;
                 let right = normal.len() - matching_end(&tail, &normal);
                 flags[left..right.max(left)].fill(true);
             }
@@ -121,7 +124,7 @@ mod tests {
             ends.push((end, trained));
         }
         let pattern = Pattern::from_regex(&format!(r"(?#{form})\S+|\s+"));
-        normalized(&pattern, &text, &ends).unwrap()
+        normalized(&pattern, &text, PartStart::Text, &ends).unwrap()
     }
 
     #[test]

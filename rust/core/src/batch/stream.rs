@@ -3,9 +3,11 @@
 //! The text that follows can change where a text splits near its end. So ids are returned once no
 //! later text can change them, and the rest of the text, a few pretokens, is kept.
 
+use crate::encode::encoder::Edges;
 use crate::encode::{EncodeOptions, Id};
 use crate::error::Result;
 use crate::memory;
+use crate::pretokenize::PartStart;
 use crate::text::Text;
 use crate::tokenizer::Tokenizer;
 
@@ -36,6 +38,8 @@ pub struct EncodeStream {
     rest: String,
     /// The length of `rest` when no part of it was final.
     tried: usize,
+    /// What stands before `rest`.
+    begins: PartStart,
 }
 
 impl EncodeStream {
@@ -56,24 +60,45 @@ impl EncodeStream {
         if self.rest.len() < ENOUGH.max(2 * self.tried) {
             return Ok(());
         }
-        // With normalization, nothing is final before the end of the text.
-        let whole = tokenizer.pattern().normalizes();
-        let certain = if whole { 0 } else { tokenizer.splitter().certain(&self.rest)? };
-        encode(tokenizer, &self.rest[..certain], out)?;
-        self.rest.drain(..certain);
+        let certain = self.certain(tokenizer)?;
+        if certain > 0 {
+            encode(tokenizer, &self.rest[..certain], self.begins, out)?;
+            self.begins = PartStart::Inside;
+            self.rest.drain(..certain);
+        }
         self.tried = self.rest.len();
         Ok(())
     }
 
+    /// The number of bytes of `rest` whose ids are final.
+    fn certain(&self, tokenizer: &Tokenizer) -> Result<usize> {
+        let pattern = tokenizer.pattern();
+        if !pattern.keeps_places() {
+            // Nothing is final before the end of the text.
+            return Ok(0);
+        }
+        let at = tokenizer.splitter().certain(&self.rest)?;
+        let (before, after) = self.rest.split_at(at);
+        let stays = |character: Option<char>| character.is_none_or(|c| pattern.separates(c));
+        let stay = stays(before.chars().next_back()) && stays(after.chars().next());
+        Ok(if stay || !pattern.normalizes() { at } else { 0 })
+    }
+
     /// End the text: append the ids of the rest to `out`. The stream can then be used again.
     pub fn flush<T: Id>(&mut self, tokenizer: &Tokenizer, out: &mut Vec<T>) -> Result<()> {
-        self.tried = 0;
-        encode(tokenizer, &std::mem::take(&mut self.rest), out)
+        let Self { rest, begins, .. } = std::mem::take(self);
+        encode(tokenizer, &rest, begins, out)
     }
 }
 
-fn encode<T: Id>(tokenizer: &Tokenizer, text: &str, out: &mut Vec<T>) -> Result<()> {
-    tokenizer.encoder().call().append(&Text::Utf8(text), &EncodeOptions::default(), out)
+fn encode<T: Id>(
+    tokenizer: &Tokenizer,
+    text: &str,
+    start: PartStart,
+    out: &mut Vec<T>,
+) -> Result<()> {
+    let (options, edges) = (EncodeOptions::default(), Edges { start, last: true });
+    tokenizer.encoder().call().append_part(&Text::Utf8(text), &options, edges, out)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 use crate::encode::encoder::Encoder;
 use crate::encode::options::EncodeOptions;
 use crate::error::Result;
+use crate::pretokenize::PartStart;
 
 /// Without a position between two characters, pretokens are searched in texts of this many bytes.
 const ENOUGH: usize = 256;
@@ -24,17 +25,25 @@ pub(crate) struct Tried {
     pretokens: usize,
 }
 
+/// Where encoding can start anew, and what stands before it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Certain {
+    pub(crate) at: usize,
+    pub(crate) start: PartStart,
+}
+
 impl Encoder {
-    /// The number of bytes of `text` whose ids no continuation changes. `tried` belongs to this
-    /// text, and to its beginning if it has grown.
+    /// How many bytes of `text`, which starts after `start`, have ids that no continuation changes.
+    /// `tried` belongs to this text, and to its beginning if it has grown.
     ///
     /// Fails if the pattern fails on the text.
     pub(crate) fn certain(
         &self,
         text: &str,
+        start: PartStart,
         options: &EncodeOptions,
         tried: &mut Tried,
-    ) -> Result<usize> {
+    ) -> Result<Certain> {
         let part = options.finder.as_ref().map_or(0..text.len(), |finder| finder.last_part(text));
         let normalizes = self.pattern().normalizes();
         let may = |before, at, next: Option<char>| {
@@ -43,15 +52,17 @@ impl Encoder {
         };
         let from = char_boundary(text, tried.cuts).clamp(part.start, part.end);
         if let Some(cut) = self.splitter().last_cut(text, from..part.end, may) {
-            return Ok(cut);
+            return Ok(Certain { at: cut, start: PartStart::Inside });
         }
         tried.cuts = part.end.saturating_sub(3 * CHARACTER).max(tried.cuts);
         let length = part.len();
         if normalizes || !self.splitter().is_scan() || length < ENOUGH.max(2 * tried.pretokens) {
-            return Ok(part.start);
+            let start = if part.start == 0 { start } else { PartStart::Special };
+            return Ok(Certain { at: part.start, start });
         }
         tried.pretokens = length;
-        Ok(part.start + self.splitter().certain(&text[part])?)
+        let at = part.start + self.splitter().certain(&text[part])?;
+        Ok(Certain { at, start: PartStart::Inside })
     }
 }
 

@@ -17,7 +17,7 @@ use crate::encode::sink::{Append, Blocks, Id, IdSink};
 use crate::error::Result;
 use crate::memory;
 use crate::merge::queue::MergeScratch;
-use crate::pretokenize::{Pattern, PretokenEnds, Splitter};
+use crate::pretokenize::{PartStart, Pattern, PretokenEnds, Splitter};
 use crate::text::Text;
 
 /// This many bytes of text fill a cache that is one size below the largest.
@@ -84,16 +84,17 @@ pub(crate) struct EncodeCall<'e> {
     use_repeats: bool,
 }
 
-/// Whether a part of a text includes its start and its end, where `options` may add ids.
+/// What stands before a part of a text, and whether it includes the end; `options` may add ids at
+/// the start and the end of a text.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Edges {
-    pub(crate) first: bool,
+    pub(crate) start: PartStart,
     pub(crate) last: bool,
 }
 
 impl Edges {
     /// The edges of a whole text.
-    pub(crate) const BOTH: Self = Self { first: true, last: true };
+    pub(crate) const BOTH: Self = Self { start: PartStart::Text, last: true };
 }
 
 impl Encoder {
@@ -220,8 +221,20 @@ impl EncodeCall<'_> {
         options: &EncodeOptions,
         out: &mut Vec<T>,
     ) -> Result<()> {
+        self.append_part(text, options, Edges::BOTH, out)
+    }
+
+    /// As [`append`](Self::append), for a part of a text.
+    #[inline]
+    pub(crate) fn append_part<T: Id>(
+        &mut self,
+        text: &Text<'_>,
+        options: &EncodeOptions,
+        edges: Edges,
+        out: &mut Vec<T>,
+    ) -> Result<()> {
         let (mut run, block, buffer) = self.split();
-        run.encode(text.read(buffer)?, options, Edges::BOTH, &mut Append { out, block })
+        run.encode(text.read(buffer)?, options, edges, &mut Append { out, block })
     }
 
     /// Encode a text; its ids stay valid until the next call. A short text allocates nothing. Fails
@@ -291,12 +304,14 @@ impl EncodeRun<'_> {
         edges: Edges,
         sink: &mut impl IdSink,
     ) -> Result<()> {
-        if let Some(id) = options.prepend.filter(|_| edges.first) {
+        if let Some(id) = options.prepend.filter(|_| edges.start == PartStart::Text) {
             sink.take(&[id])?;
         }
-        options.divide(text, |part| match part {
+        options.divide(text, edges.start, |part| match part {
             TextOrId::Id(id) => sink.take(&[id]),
-            TextOrId::Text(text) => self.encode_text(&self.encoder.pattern.normalized(text)?, sink),
+            TextOrId::Text(part, start) => {
+                self.encode_text(&self.encoder.pattern.normalized_part(part, start)?, sink)
+            }
         })?;
         options.append.filter(|_| edges.last).map_or(Ok(()), |id| sink.take(&[id]))
     }

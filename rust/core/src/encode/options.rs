@@ -2,7 +2,7 @@
 
 use crate::encode::special::{Special, SpecialFinder};
 use crate::error::Result;
-use crate::pretokenize::Pattern;
+use crate::pretokenize::{PartStart, Pattern};
 use crate::vocabulary::Vocabulary;
 
 /// How special tokens are encoded, and which ids precede and follow each text. Made by
@@ -15,9 +15,9 @@ pub struct EncodeOptions {
     pub(crate) append: Option<u32>,
 }
 
-/// A part of a text: ordinary text, or a special token.
+/// A part of a text: ordinary text and what stands before it, or a special token.
 pub(crate) enum TextOrId<'a> {
-    Text(&'a str),
+    Text(&'a str, PartStart),
     Id(u32),
 }
 
@@ -40,16 +40,17 @@ impl EncodeOptions {
     pub(crate) fn divide<'a>(
         &self,
         text: &'a str,
+        mut start: PartStart,
         mut sink: impl FnMut(TextOrId<'a>) -> Result<()>,
     ) -> Result<()> {
         let mut done = 0;
         for found in self.finder.iter().flat_map(|finder| finder.find(text)) {
             let found = found?;
             // A token may start in white space that the previous one has taken.
-            sink(TextOrId::Text(&text[done..found.start.max(done)]))?;
+            sink(TextOrId::Text(&text[done..found.start.max(done)], start))?;
             sink(TextOrId::Id(found.id))?;
-            done = found.end;
+            (done, start) = (found.end, PartStart::Special);
         }
-        sink(TextOrId::Text(&text[done..]))
+        sink(TextOrId::Text(&text[done..], start))
     }
 }

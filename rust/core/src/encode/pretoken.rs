@@ -39,11 +39,12 @@ impl PretokenEncoder {
         rule: MergeRule,
         pairs: PairTable,
         split_points: Option<SplitPoints>,
-    ) -> Self {
-        let merger = OnceLock::from(Merger::new(&vocabulary, pairs));
-        let whole_first = rule != MergeRule::Merges { ignore_merges: false };
+    ) -> Result<Self> {
+        let merger = OnceLock::from(Merger::new(&vocabulary, rule, pairs)?);
+        let whole_first =
+            matches!(rule, MergeRule::Ranks | MergeRule::Merges { ignore_merges: true });
         let split_points = split_points.map_or_else(OnceLock::new, OnceLock::from);
-        Self { vocabulary, whole_first, merger, split_points }
+        Ok(Self { vocabulary, whole_first, merger, split_points })
     }
 
     /// Whether the tables exist.
@@ -57,7 +58,8 @@ impl PretokenEncoder {
         if let Some(merger) = self.merger.get() {
             return Ok(merger);
         }
-        let merger = Merger::new(&self.vocabulary, build::by_rank(&self.vocabulary)?);
+        let pairs = build::by_rank(&self.vocabulary)?;
+        let merger = Merger::new(&self.vocabulary, MergeRule::Ranks, pairs)?;
         Ok(self.merger.get_or_init(|| merger))
     }
 

@@ -231,7 +231,7 @@ pub fn texts(tokenizer: &Tokenizer, added: &[(String, u32)]) -> Result<(String, 
     let entries = entries.iter().map(|(id, name)| [name, ": ", &id.to_string()].concat());
     let pairs = match tokenizer.rule() {
         MergeRule::Ranks => Cow::Owned(pairs_of_ranks(vocabulary)?),
-        MergeRule::Merges { .. } => Cow::Borrowed(tokenizer.merges()),
+        MergeRule::Merges { .. } | MergeRule::Characters => Cow::Borrowed(tokenizer.merges()),
     };
     Ok((block("{", entries, "}"), merges(&pairs, &names)))
 }

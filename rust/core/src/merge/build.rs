@@ -16,13 +16,14 @@ use crate::memory;
 use crate::merge::buckets::MOST_RANKS;
 use crate::merge::pair_table::{PairTable, PairTableBuilder};
 use crate::merge::queue::{self, MergeScratch};
+use crate::merge::symbols::Symbols;
 use crate::merge::whole;
-use crate::vocabulary::{NO_ID, PairLookup, Vocabulary};
+use crate::vocabulary::{PairLookup, Vocabulary};
 
 /// The table of the rule of ranks: one pair for each token, with the id of the token as rank.
 pub(crate) fn by_rank(vocabulary: &Vocabulary) -> Result<PairTable> {
-    let byte_ids = vocabulary.byte_ids();
-    let covered = |token: &[u8]| token.iter().all(|&byte| byte_ids[usize::from(byte)] != NO_ID);
+    let symbols = Symbols::bytes(vocabulary);
+    let covered = |token: &[u8]| symbols.uncovered(token).is_none();
     let tokens = vocabulary.ordinary_tokens();
     let tokens = tokens.filter(|(token, _)| token.len() > 1 && covered(token));
     let mut tokens = memory::collect(tokens)?;
@@ -35,7 +36,7 @@ pub(crate) fn by_rank(vocabulary: &Vocabulary) -> Result<PairTable> {
     let (mut scratch, mut parts) = (MergeScratch::default(), Vec::new());
     for (token, id) in tokens {
         parts.clear();
-        whole::merge(&shorter, &byte_ids, token, &mut scratch, &mut parts);
+        whole::merge(&shorter, &symbols, token, &mut scratch, &mut parts);
         if let &[left, right] = &*parts {
             shorter.insert(left, right, id);
             pairs[id as usize] = Some((left, right));

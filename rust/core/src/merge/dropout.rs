@@ -18,7 +18,8 @@ use crate::error::{Error, Result};
 use crate::machine::lanes::Portable;
 use crate::memory;
 use crate::merge::pair_table::{NO_MERGE, PairTable, Pairs};
-use crate::vocabulary::{ByteIds, NO_ID, Vocabulary};
+use crate::merge::symbols::Symbols;
+use crate::vocabulary::Vocabulary;
 
 /// Memory for each byte of a pretoken.
 const SCRATCH: usize = 64;
@@ -102,13 +103,13 @@ impl DropoutScratch {
     pub(crate) fn merge(
         &mut self,
         candidates: MergeCandidates<'_>,
-        byte_ids: &ByteIds,
+        symbols: &Symbols,
         pretoken: &[u8],
         mut drops: impl FnMut() -> bool,
         out: &mut Vec<u32>,
     ) -> Result<()> {
         memory::check(pretoken.len().saturating_mul(SCRATCH))?;
-        self.fill(candidates, byte_ids, pretoken)?;
+        self.fill(candidates, symbols, pretoken)?;
         while let Some((rank, place)) = self.next(&mut drops) {
             self.apply(candidates, pretoken, rank, place);
         }
@@ -124,28 +125,41 @@ impl DropoutScratch {
         Ok(())
     }
 
-    /// One part for each byte.
+    /// The initial parts.
     fn fill(
         &mut self,
         candidates: MergeCandidates<'_>,
-        byte_ids: &ByteIds,
+        symbols: &Symbols,
         pretoken: &[u8],
     ) -> Result<()> {
-        let id = |byte: &u8| byte_ids[usize::from(*byte)];
-        if let Some(&byte) = pretoken.iter().find(|byte| id(byte) == NO_ID) {
+        if let Some(byte) = symbols.uncovered(pretoken) {
             return Err(Error::UncoveredByte { byte });
         }
-        self.ids.clear();
-        self.ids.extend(pretoken.iter().map(id));
-        self.ends.clear();
-        self.ends.extend(1..=pretoken.len());
-        self.starts.clear();
-        self.starts.extend((0..=pretoken.len()).map(|end| end.saturating_sub(1)));
-        self.ranks.clear();
-        self.ranks.resize(pretoken.len(), NO_MERGE);
+        for list in [&mut self.ends, &mut self.starts] {
+            list.clear();
+            list.resize(pretoken.len() + 1, pretoken.len());
+        }
+        for list in [&mut self.ids, &mut self.ranks] {
+            list.clear();
+            list.resize(pretoken.len(), NO_MERGE);
+        }
+        let mut before = 0;
+        for (place, id) in symbols.parts(pretoken) {
+            self.ids[place] = id;
+            self.ends[before] = place;
+            self.starts[place] = before;
+            before = place;
+        }
+        if let Some(end) = self.ends.get_mut(before) {
+            *end = pretoken.len();
+        }
+        self.starts[pretoken.len()] = before;
+        self.ends.truncate(pretoken.len());
         self.queue.clear();
-        for place in 0..pretoken.len().saturating_sub(1) {
+        let mut place = 0;
+        while place < pretoken.len() {
             self.look_up(candidates, pretoken, place);
+            place = self.ends[place];
         }
         Ok(())
     }
@@ -230,7 +244,7 @@ mod tests {
             let bytes = (0u8..3).map(|byte| vec![byte]);
             let all: Vec<Vec<u8>> = bytes.chain(tokens).collect();
             let vocabulary = Vocabulary::new(all.iter().cloned().zip(0u32..), []).unwrap();
-            let byte_ids = vocabulary.byte_ids();
+            let symbols = Symbols::bytes(&vocabulary);
             let id = |token: &[u8]| all.iter().position(|one| one == token);
             let merges: Vec<(u32, u32)> = order
                 .into_iter()
@@ -249,7 +263,7 @@ mod tests {
                 let (mut one, mut other) = (random.clone(), random.clone());
                 let (mut scratch, mut ids) = (DropoutScratch::default(), Vec::new());
                 let drops = || one.happens(probability);
-                scratch.merge(candidates, &byte_ids, &text, drops, &mut ids).unwrap();
+                scratch.merge(candidates, &symbols, &text, drops, &mut ids).unwrap();
                 let drops = || other.happens(probability);
                 let expected = match candidates {
                     MergeCandidates::Ranks(_) => plain(by_rank, &text, drops),

@@ -5,24 +5,25 @@ use crate::merge::pair_table::PairTable;
 use crate::merge::queue::{self, MergeScratch};
 use crate::merge::short::ShortMerge;
 use crate::merge::streaming::{SIZES, Streaming};
+use crate::merge::symbols::Symbols;
 use crate::merge::{interleave, runs, whole};
-use crate::vocabulary::{ByteIds, NO_ID, Vocabulary};
+use crate::vocabulary::{MergeRule, Vocabulary};
 
-/// The pairs that merge, and the ids of single bytes, with which merging starts.
+/// The pairs that merge, and the parts with which merging starts.
 #[derive(Debug, Clone)]
 pub(crate) struct Merger {
     pairs: PairTable,
-    byte_ids: ByteIds,
+    symbols: Symbols,
     /// Whether every byte has an id.
     covers_all: bool,
 }
 
 impl Merger {
-    /// A merger for these pairs of a vocabulary.
-    pub(crate) fn new(vocabulary: &Vocabulary, pairs: PairTable) -> Self {
-        let byte_ids = vocabulary.byte_ids();
-        let covers_all = !byte_ids.contains(&NO_ID);
-        Self { pairs, byte_ids, covers_all }
+    /// A merger for these pairs of a vocabulary. Fails if there is not enough memory.
+    pub(crate) fn new(vocabulary: &Vocabulary, rule: MergeRule, pairs: PairTable) -> Result<Self> {
+        let symbols = Symbols::new(vocabulary, rule)?;
+        let covers_all = symbols.cover_all();
+        Ok(Self { pairs, symbols, covers_all })
     }
 
     pub(crate) fn pairs(&self) -> &PairTable {
@@ -32,11 +33,7 @@ impl Merger {
     /// Whether each of these bytes has an id.
     #[inline]
     pub(crate) fn covers(&self, bytes: &[u8]) -> bool {
-        self.covers_all || self.uncovered(bytes).is_none()
-    }
-
-    fn uncovered(&self, bytes: &[u8]) -> Option<u8> {
-        bytes.iter().copied().find(|&byte| self.byte_ids[usize::from(byte)] == NO_ID)
+        self.covers_all || self.symbols.uncovered(bytes).is_none()
     }
 
     /// Append the ids of a pretoken, within the capacity of `out`. Fails if no token covers one of
@@ -47,15 +44,15 @@ impl Merger {
         scratch: &mut MergeScratch,
         out: &mut Vec<u32>,
     ) -> Result<()> {
-        if let Some(byte) = self.uncovered(pretoken) {
+        if let Some(byte) = self.symbols.uncovered(pretoken) {
             return Err(Error::UncoveredByte { byte });
         }
-        let Self { pairs, byte_ids, .. } = self;
+        let Self { pairs, symbols, .. } = self;
         if pretoken.len() <= SIZES.window {
             queue::check(pretoken.len())?;
-            whole::merge(pairs, byte_ids, pretoken, scratch, out);
-        } else if !runs::merge(pairs, byte_ids, pretoken, out) {
-            Streaming { pairs, byte_ids, scratch, out, sizes: SIZES }.merge(pretoken)?;
+            whole::merge(pairs, symbols, pretoken, scratch, out);
+        } else if !runs::merge(pairs, symbols, pretoken, out) {
+            Streaming { pairs, symbols, scratch, out, sizes: SIZES }.merge(pretoken)?;
         }
         Ok(())
     }
@@ -63,7 +60,7 @@ impl Merger {
     /// A short pretoken before its first merge; each of its bytes must have an id.
     #[inline]
     pub(crate) fn start<const PLACES: usize>(&self, pretoken: &[u8]) -> ShortMerge<PLACES> {
-        ShortMerge::new(&self.pairs, &self.byte_ids, pretoken)
+        ShortMerge::new(&self.pairs, &self.symbols, pretoken)
     }
 
     /// Merge at most [`interleave::MOST`] short pretokens, interleaved.

@@ -10,7 +10,9 @@
 //! 4. [`streaming`]: beyond 64 KiB, one window at a time, in bounded memory.
 //!
 //! [`whole`] chooses among the first three. [`pair_table`] holds the pairs that merge, and
-//! [`build`] builds it. [`dropout`] merges for training texts and drops merges at random. Nothing here depends on text, caches or threads.
+//! [`build`] builds it. [`symbols`] are the parts that merging starts with: bytes or characters.
+//! [`dropout`] merges for training texts and drops merges at random. Nothing here depends on text,
+//! caches or threads.
 
 pub(crate) mod buckets;
 
@@ -31,6 +33,8 @@ pub(crate) mod runs;
 pub(crate) mod short;
 
 pub(crate) mod streaming;
+
+pub(crate) mod symbols;
 
 #[cfg(test)]
 mod tests;

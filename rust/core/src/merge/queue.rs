@@ -14,8 +14,9 @@ use hashbrown::HashMap;
 use crate::error::Result;
 use crate::machine::lanes::Portable;
 use crate::memory;
+use crate::merge::buckets::NO_PART;
 use crate::merge::pair_table::{NO_MERGE, Pairs};
-use crate::vocabulary::ByteIds;
+use crate::merge::symbols::Symbols;
 
 /// The buffers of a pretoken longer than this (in bytes) are freed after use.
 const KEPT: usize = 1 << 16;
@@ -59,13 +60,13 @@ struct PlacesByRank {
 /// Append the ids of a pretoken; each of its bytes must have an id.
 pub(crate) fn merge(
     pairs: &impl Pairs,
-    byte_ids: &ByteIds,
+    symbols: &Symbols,
     pretoken: &[u8],
     scratch: &mut MergeScratch,
     out: &mut Vec<u32>,
 ) {
     let MergeScratch { parts, places_by_rank } = scratch;
-    parts.fill(pairs, byte_ids, pretoken);
+    parts.fill(pairs, symbols, pretoken);
     for (place, &rank) in (0..).zip(&parts.ranks) {
         places_by_rank.add(rank, place);
     }
@@ -93,14 +94,34 @@ pub(crate) fn merge(
 }
 
 impl LongParts {
-    fn fill(&mut self, pairs: &impl Pairs, byte_ids: &ByteIds, pretoken: &[u8]) {
-        let ranks = pretoken.windows(2).map(|pair| pairs.rank_of_bytes(pair[0], pair[1]));
+    fn fill(&mut self, pairs: &impl Pairs, symbols: &Symbols, pretoken: &[u8]) {
         self.ids.clear();
-        self.ids.extend(pretoken.iter().map(|&byte| byte_ids[usize::from(byte)]));
         self.ranks.clear();
-        self.ranks.extend(ranks.chain([NO_MERGE]));
         self.starts.clear();
+        if !symbols.are_bytes() {
+            return self.fill_parts(pairs, symbols, pretoken);
+        }
+        let ranks = pretoken.windows(2).map(|pair| pairs.rank_of_bytes(pair[0], pair[1]));
+        self.ids.extend(pretoken.iter().map(|&byte| symbols.of_byte(byte)));
+        self.ranks.extend(ranks.chain([NO_MERGE]));
         self.starts.resize(pretoken.len() / 64 + 1, u64::MAX);
+    }
+
+    /// The same for parts of several bytes.
+    fn fill_parts(&mut self, pairs: &impl Pairs, symbols: &Symbols, pretoken: &[u8]) {
+        let length = pretoken.len();
+        self.ids.resize(length, NO_PART);
+        self.ranks.resize(length, NO_MERGE);
+        self.starts.resize(length / 64 + 1, 0);
+        let mut before = None;
+        for (at, id) in symbols.parts(pretoken) {
+            self.ids[at] = id;
+            self.starts[at / 64] |= 1 << (at % 64);
+            if let Some(left) = before.replace(at) {
+                self.ranks[left] = pairs.rank(self.ids[left], id, Portable);
+            }
+        }
+        self.starts[length / 64] |= 1 << (length % 64);
     }
 
     /// The next start after a place, or the end.

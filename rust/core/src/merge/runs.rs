@@ -6,7 +6,7 @@
 
 use crate::machine::lanes::Portable;
 use crate::merge::pair_table::{NO_MERGE, Pairs};
-use crate::vocabulary::ByteIds;
+use crate::merge::symbols::Symbols;
 
 /// Pretokens with more runs are left to the other algorithms.
 const MOST: usize = 64;
@@ -29,11 +29,11 @@ enum Next {
 /// if the pretoken has many runs or merging would create many.
 pub(crate) fn merge(
     pairs: &impl Pairs,
-    byte_ids: &ByteIds,
+    symbols: &Symbols,
     pretoken: &[u8],
     out: &mut Vec<u32>,
 ) -> bool {
-    let Some(mut runs) = runs(byte_ids, pretoken) else { return false };
+    let Some(mut runs) = runs(symbols, pretoken) else { return false };
     while let Some((rank, next)) = lowest(pairs, &runs) {
         match next {
             Next::Within(at) => merge_within(pairs, &mut runs, at, rank),
@@ -52,14 +52,17 @@ pub(crate) fn merge(
     true
 }
 
-/// The runs of the bytes; `None` if there are many.
-fn runs(byte_ids: &ByteIds, pretoken: &[u8]) -> Option<Vec<Run>> {
-    let mut runs = Vec::new();
-    for run in pretoken.chunk_by(|left, right| left == right) {
-        if runs.len() == MOST {
+/// The runs of the initial parts; `None` if there are many.
+fn runs(symbols: &Symbols, pretoken: &[u8]) -> Option<Vec<Run>> {
+    let mut runs: Vec<Run> = Vec::new();
+    for (_, id) in symbols.parts(pretoken) {
+        if let Some(run) = runs.last_mut().filter(|run| run.id == id) {
+            run.count += 1;
+        } else if runs.len() == MOST {
             return None;
+        } else {
+            runs.push(Run { id, count: 1 });
         }
-        runs.push(Run { id: byte_ids[usize::from(run[0])], count: run.len() });
     }
     Some(runs)
 }

@@ -10,10 +10,10 @@
     reason = "all of it must be compiled for the instructions of the caller"
 )]
 
-use crate::machine::lanes::Lanes;
+use crate::machine::lanes::{Lanes, Portable};
 use crate::merge::buckets::NO_PART;
 use crate::merge::pair_table::{NO_MERGE, Pairs};
-use crate::vocabulary::ByteIds;
+use crate::merge::symbols::Symbols;
 
 /// The low bits of a merge hold its place, the high bits its rank.
 const PLACE_BITS: u32 = 6;
@@ -49,16 +49,36 @@ impl<const PLACES: usize> ShortMerge<PLACES> {
     /// The bytes of a pretoken, each of which must have an id; at most
     /// [`MAX_BYTES`](Self::MAX_BYTES).
     #[inline(always)]
-    pub(crate) fn new(pairs: &impl Pairs, byte_ids: &ByteIds, pretoken: &[u8]) -> Self {
-        let (mut ids, mut merges) = ([NO_PART; PLACES], [NONE; PLACES]);
-        for (id, &byte) in ids.iter_mut().zip(pretoken) {
-            *id = byte_ids[usize::from(byte)];
+    pub(crate) fn new(pairs: &impl Pairs, symbols: &Symbols, pretoken: &[u8]) -> Self {
+        let nothing = Pending { place: Self::MAX_BYTES, left: NO_PART, right: NO_PART };
+        let (ids, merges) = ([NO_PART; PLACES], [NONE; PLACES]);
+        let starts = u64::MAX >> (63 - pretoken.len());
+        let mut new = Self { ids, merges, starts, pending: [nothing; 2] };
+        if !symbols.are_bytes() {
+            new.fill(pairs, symbols, pretoken);
+            return new;
+        }
+        for (id, &byte) in new.ids.iter_mut().zip(pretoken) {
+            *id = symbols.of_byte(byte);
         }
         for (place, pair) in pretoken.windows(2).enumerate() {
-            merges[place] = merge(pairs.rank_of_bytes(pair[0], pair[1]), place);
+            new.merges[place] = merge(pairs.rank_of_bytes(pair[0], pair[1]), place);
         }
-        let nothing = Pending { place: Self::MAX_BYTES, left: NO_PART, right: NO_PART };
-        Self { ids, merges, starts: u64::MAX >> (63 - pretoken.len()), pending: [nothing; 2] }
+        new
+    }
+
+    /// Start with parts of several bytes.
+    #[inline(never)]
+    fn fill(&mut self, pairs: &impl Pairs, symbols: &Symbols, pretoken: &[u8]) {
+        self.starts = 1 << pretoken.len();
+        let mut before = None;
+        for (at, id) in symbols.parts(pretoken) {
+            self.ids[at] = id;
+            self.starts |= 1 << at;
+            if let Some(left) = before.replace(at) {
+                self.merges[left] = merge(pairs.rank(self.ids[left], id, Portable), left);
+            }
+        }
     }
 
     /// Make the next merge; false if there is none.

@@ -16,14 +16,16 @@
 //!    tokens are merged again, with the new byte; if the first of them is unchanged, all ids before
 //!    it are unchanged as well.
 //!
+//! Where merging starts with characters, the places are those between characters.
+//!
 //! If the first of them changes, however many are merged again, the window grows. The next window
 //! starts after the last final token.
 
 use crate::error::Result;
 use crate::merge::pair_table::PairTable;
 use crate::merge::queue::{self, MergeScratch};
+use crate::merge::symbols::Symbols;
 use crate::merge::whole;
-use crate::vocabulary::ByteIds;
 
 /// The sizes of windows.
 #[derive(Debug, Clone, Copy)]
@@ -44,7 +46,7 @@ const MOST: usize = 256;
 /// The state of merging one pretoken.
 pub(crate) struct Streaming<'a> {
     pub(crate) pairs: &'a PairTable,
-    pub(crate) byte_ids: &'a ByteIds,
+    pub(crate) symbols: &'a Symbols,
     pub(crate) scratch: &'a mut MergeScratch,
     /// Ids are appended here.
     pub(crate) out: &'a mut Vec<u32>,
@@ -59,25 +61,26 @@ impl Streaming<'_> {
         queue::check(window + longest)?;
         let mut rest = pretoken;
         while rest.len() > window + longest {
-            let sure = self.merge_sure(rest, window, longest);
+            let sure = self.merge_sure(rest, self.symbols.boundary(rest, window), longest);
             rest = &rest[sure..];
             if sure < window / 2 {
                 window *= 2;
                 queue::check(window + longest)?;
             }
         }
-        whole::merge(self.pairs, self.byte_ids, rest, self.scratch, self.out);
+        whole::merge(self.pairs, self.symbols, rest, self.scratch, self.out);
         Ok(())
     }
 
     /// Append the ids of a window of `rest` that are final; returns the number of their bytes.
     fn merge_sure(&mut self, rest: &[u8], window: usize, longest: usize) -> usize {
         let first = self.out.len();
-        whole::merge(self.pairs, self.byte_ids, &rest[..window], self.scratch, self.out);
+        whole::merge(self.pairs, self.symbols, &rest[..window], self.scratch, self.out);
         let (mut sure, mut end, mut again) = (self.out.len(), window, Vec::new());
-        for _ in 1..longest {
-            end += 1;
-            let stays = self.merge_last(first, &rest[..end], &mut again);
+        while end + 1 < window + longest && end < rest.len() {
+            let before = end;
+            end = self.symbols.boundary(rest, end + 1);
+            let stays = self.merge_last(first, &rest[..end], before, &mut again);
             sure = sure.min(stays.unwrap_or(first));
             if sure == first {
                 break;
@@ -89,15 +92,22 @@ impl Streaming<'_> {
         if sure == first { 0 } else { end - behind }
     }
 
-    /// Update the ids after `first` from those of the prefix without its last byte to those of the
-    /// prefix. Returns the number of all ids that did not change, or `None` if too few of them.
-    fn merge_last(&mut self, first: usize, prefix: &[u8], again: &mut Vec<u32>) -> Option<usize> {
+    /// Update the ids after `first` from those of the prefix up to `before` to those of the whole
+    /// prefix, which is a part longer. Returns the number of all ids that did not change, or `None`
+    /// if too few of them.
+    fn merge_last(
+        &mut self,
+        first: usize,
+        prefix: &[u8],
+        before: usize,
+        again: &mut Vec<u32>,
+    ) -> Option<usize> {
         let mut last = self.sizes.few;
         while last <= MOST {
             let from = self.out.len().checked_sub(last).filter(|&from| from >= first)?;
-            let start = (prefix.len() - 1).checked_sub(self.bytes_of(from))?;
+            let start = before.checked_sub(self.bytes_of(from))?;
             again.clear();
-            whole::merge(self.pairs, self.byte_ids, &prefix[start..], self.scratch, again);
+            whole::merge(self.pairs, self.symbols, &prefix[start..], self.scratch, again);
             if again.first() == self.out.get(from) {
                 self.out.truncate(from);
                 self.out.append(again);

@@ -7,10 +7,11 @@ use super::pair_table::PairTable;
 use super::queue::MergeScratch;
 use super::short::ShortMerge;
 use super::streaming::{Sizes, Streaming};
+use super::symbols::Symbols;
 use super::whole::{SHORT, merge_short};
 use super::{build, interleave, queue, runs};
 use crate::hash::key::LONGEST;
-use crate::vocabulary::Vocabulary;
+use crate::vocabulary::{MergeRule, Vocabulary};
 
 /// The listed pairs of the rule of merges, or nothing for the rule of ranks.
 type MergePairs<'a> = Option<&'a [(u32, u32)]>;
@@ -30,9 +31,32 @@ fn pairs(vocabulary: &Vocabulary, listed: MergePairs<'_>) -> PairTable {
     pairs.unwrap()
 }
 
+/// Bytes, or characters that are tokens and the bytes of others.
+fn first_parts(vocabulary: &Vocabulary, symbols: &Symbols, text: &[u8]) -> Vec<Vec<u8>> {
+    let single = |bytes: &[u8]| bytes.iter().map(|&byte| vec![byte]).collect::<Vec<_>>();
+    if symbols.are_bytes() {
+        return single(text);
+    }
+    let mut parts = Vec::new();
+    for chunk in text.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            let bytes = character.to_string().into_bytes();
+            let known = vocabulary.id(&bytes).is_some();
+            parts.extend(if known { vec![bytes] } else { single(&bytes) });
+        }
+        parts.extend(single(chunk.invalid()));
+    }
+    parts
+}
+
 /// The plain way: look at all neighbours, merge the best, and look again.
-fn plain(vocabulary: &Vocabulary, listed: MergePairs<'_>, text: &[u8]) -> Vec<u32> {
-    let mut parts: Vec<Vec<u8>> = text.iter().map(|&byte| vec![byte]).collect();
+fn plain(
+    vocabulary: &Vocabulary,
+    listed: MergePairs<'_>,
+    symbols: &Symbols,
+    text: &[u8],
+) -> Vec<u32> {
+    let mut parts = first_parts(vocabulary, symbols, text);
     let rank = |left: &[u8], right: &[u8]| match listed {
         None => vocabulary.id(&[left, right].concat()),
         Some(merges) => {
@@ -52,34 +76,34 @@ fn plain(vocabulary: &Vocabulary, listed: MergePairs<'_>, text: &[u8]) -> Vec<u3
 }
 
 /// All algorithms on one text.
-fn check(vocabulary: &Vocabulary, listed: MergePairs<'_>, text: &[u8]) {
-    let byte_ids = vocabulary.byte_ids();
+fn check(vocabulary: &Vocabulary, listed: MergePairs<'_>, symbols: &Symbols, text: &[u8]) {
+    let plain = |text| plain(vocabulary, listed, symbols, text);
     let pairs = pairs(vocabulary, listed);
     let mut out = Vec::new();
-    queue::merge(&pairs, &byte_ids, text, &mut MergeScratch::default(), &mut out);
-    assert_eq!(out, plain(vocabulary, listed, text), "the queue");
+    queue::merge(&pairs, symbols, text, &mut MergeScratch::default(), &mut out);
+    assert_eq!(out, plain(text), "the queue");
     for (window, few) in [(1, 1), (7, 1), (20, 1), (20, 2), (40, 1)] {
-        let (pairs, byte_ids, sizes) = (&pairs, &byte_ids, Sizes { window, few });
+        let (pairs, sizes) = (&pairs, Sizes { window, few });
         let (scratch, mut out) = (&mut MergeScratch::default(), Vec::new());
-        Streaming { pairs, byte_ids, scratch, out: &mut out, sizes }.merge(text).unwrap();
-        assert_eq!(out, plain(vocabulary, listed, text), "{sizes:?}");
+        Streaming { pairs, symbols, scratch, out: &mut out, sizes }.merge(text).unwrap();
+        assert_eq!(out, plain(text), "{sizes:?}");
     }
     for length in [SHORT, 31, LONGEST] {
         for part in text.chunks(length) {
             let mut out = Vec::new();
-            merge_short(&pairs, &byte_ids, part, &mut out);
-            assert_eq!(out, plain(vocabulary, listed, part), "the array");
+            merge_short(&pairs, symbols, part, &mut out);
+            assert_eq!(out, plain(part), "the array");
         }
     }
     let pretokens: Vec<&[u8]> = text.chunks(LONGEST).collect();
     for group in pretokens.chunks(interleave::MOST) {
-        let parts = group.iter().map(|pretoken| ShortMerge::new(&pairs, &byte_ids, pretoken));
+        let parts = group.iter().map(|pretoken| ShortMerge::new(&pairs, symbols, pretoken));
         let mut parts: Vec<ShortMerge<{ LONGEST + 1 }>> = parts.collect();
         interleave::merge(&pairs, &mut parts);
         for (parts, pretoken) in parts.iter().zip(group) {
             let mut out = Vec::new();
             parts.write(&mut out);
-            assert_eq!(out, plain(vocabulary, listed, pretoken), "side by side");
+            assert_eq!(out, plain(pretoken), "side by side");
         }
     }
 }
@@ -90,7 +114,8 @@ proptest! {
         tokens in prop::collection::vec(prop::collection::vec(0u8..3, 2..6), 0..30),
         text in prop::collection::vec(0u8..3, 1..200),
     ) {
-        check(&vocabulary(&tokens), None, &text);
+        let vocabulary = vocabulary(&tokens);
+        check(&vocabulary, None, &Symbols::bytes(&vocabulary), &text);
     }
 
     /// Merges in any order, also such that use a token before its own merge.
@@ -108,12 +133,46 @@ proptest! {
         }).collect();
         if !cuts.is_empty() {
             let merges: Vec<_> = order.iter().map(|index| *index.get(&cuts)).collect();
-            check(&vocabulary, Some(&merges), &text);
+            check(&vocabulary, Some(&merges), &Symbols::bytes(&vocabulary), &text);
         }
     }
 }
 
 proptest! {
+    /// Characters of one to four bytes, one of which is no token, and bytes that are no text.
+    #[test]
+    fn all_ways_agree_on_characters(
+        tokens in prop::collection::vec("[aé中😀字]{2,5}", 1..30),
+        order in prop::collection::vec(any::<prop::sample::Index>(), 0..40),
+        text in prop::collection::vec("[aé中😀字]{0,20}|中{30}", 1..12),
+        cuts in (0usize..4, 0usize..4),
+    ) {
+        let mut all: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
+        all.extend(["é", "中", "😀"].map(|one| one.as_bytes().to_vec()));
+        all.extend(tokens.iter().map(|token| token.as_bytes().to_vec()));
+        let mut seen = std::collections::HashSet::new();
+        all.retain(|token| seen.insert(token.clone()));
+        let vocabulary = Vocabulary::new(all.into_iter().zip(0u32..), []).unwrap();
+        let pairs: Vec<(u32, u32)> = tokens.iter().flat_map(|token| {
+            let places = token.char_indices().skip(1).map(|(at, _)| token.as_bytes().split_at(at));
+            let ids = places.map(|(one, other)| vocabulary.id(one).zip(vocabulary.id(other)));
+            ids.flatten().collect::<Vec<_>>()
+        }).collect();
+        let index = |index: &prop::sample::Index| index.get(&pairs).to_owned();
+        let merges: Vec<_> =
+            if pairs.is_empty() { Vec::new() } else { order.iter().map(index).collect() };
+        let symbols = Symbols::new(&vocabulary, MergeRule::Characters).unwrap();
+        let text = text.concat().into_bytes();
+        let end = text.len().saturating_sub(cuts.1).max(cuts.0.min(text.len()));
+        check(&vocabulary, Some(&merges), &symbols, &text);
+        check(&vocabulary, Some(&merges), &symbols, &text[cuts.0.min(end)..end]);
+        let mut out = Vec::new();
+        let (table, text) = (self::pairs(&vocabulary, Some(&merges)), &text);
+        if runs::merge(&table, &symbols, text, &mut out) {
+            prop_assert_eq!(out, plain(&vocabulary, Some(&merges), &symbols, text));
+        }
+    }
+
     #[test]
     fn runs_are_merged_as_their_bytes_are(
         tokens in prop::collection::vec(
@@ -126,8 +185,8 @@ proptest! {
         let tokens: Vec<Vec<u8>> = tokens.iter().map(|token| bytes(token)).collect();
         let (vocabulary, text) = (vocabulary(&tokens), bytes(&runs));
         let mut out = Vec::new();
-        if runs::merge(&pairs(&vocabulary, None), &vocabulary.byte_ids(), &text, &mut out) {
-            prop_assert_eq!(out, plain(&vocabulary, None, &text));
+        if runs::merge(&pairs(&vocabulary, None), &Symbols::bytes(&vocabulary), &text, &mut out) {
+            prop_assert_eq!(out, plain(&vocabulary, None, &Symbols::bytes(&vocabulary), &text));
         }
     }
 }
@@ -135,7 +194,7 @@ proptest! {
 #[test]
 fn a_megabyte_without_a_split_point_takes_the_queue() {
     let vocabulary = vocabulary(&[vec![0, 0], vec![0, 0, 0, 0]]);
-    let merger = Merger::new(&vocabulary, pairs(&vocabulary, None));
+    let merger = Merger::new(&vocabulary, MergeRule::Ranks, pairs(&vocabulary, None)).unwrap();
     let mut out = Vec::new();
     let text = vec![0; 1 << 20];
     merger.merge(&text, &mut MergeScratch::default(), &mut out).unwrap();

@@ -5,7 +5,7 @@ use crate::merge::pair_table::Pairs;
 use crate::merge::queue::{self, MergeScratch};
 use crate::merge::runs;
 use crate::merge::short::ShortMerge;
-use crate::vocabulary::ByteIds;
+use crate::merge::symbols::Symbols;
 
 /// Pretokens of at most this many bytes are merged in an array.
 pub(crate) const SHORT: usize = ShortMerge::<64>::MAX_BYTES;
@@ -14,31 +14,31 @@ pub(crate) const SHORT: usize = ShortMerge::<64>::MAX_BYTES;
 #[inline]
 pub(crate) fn merge(
     pairs: &impl Pairs,
-    byte_ids: &ByteIds,
+    symbols: &Symbols,
     pretoken: &[u8],
     scratch: &mut MergeScratch,
     out: &mut Vec<u32>,
 ) {
     if pretoken.len() <= SHORT {
-        merge_short(pairs, byte_ids, pretoken, out);
-    } else if !runs::merge(pairs, byte_ids, pretoken, out) {
-        queue::merge(pairs, byte_ids, pretoken, scratch, out);
+        merge_short(pairs, symbols, pretoken, out);
+    } else if !runs::merge(pairs, symbols, pretoken, out) {
+        queue::merge(pairs, symbols, pretoken, scratch, out);
     }
 }
 
 /// The same for at most [`SHORT`] bytes.
 pub(crate) fn merge_short(
     pairs: &impl Pairs,
-    byte_ids: &ByteIds,
+    symbols: &Symbols,
     pretoken: &[u8],
     out: &mut Vec<u32>,
 ) {
-    lanes::run(Short { pairs, byte_ids, pretoken, out });
+    lanes::run(Short { pairs, symbols, pretoken, out });
 }
 
 struct Short<'a, P> {
     pairs: &'a P,
-    byte_ids: &'a ByteIds,
+    symbols: &'a Symbols,
     pretoken: &'a [u8],
     out: &'a mut Vec<u32>,
 }
@@ -49,7 +49,7 @@ impl<P: Pairs> LaneWork for Short<'_, P> {
     #[expect(clippy::inline_always, reason = "`LaneWork` asks for it")]
     #[inline(always)]
     fn run(self, lanes: impl Lanes) {
-        let mut merge = ShortMerge::<64>::new(self.pairs, self.byte_ids, self.pretoken);
+        let mut merge = ShortMerge::<64>::new(self.pairs, self.symbols, self.pretoken);
         while merge.step(self.pairs, lanes) {}
         merge.write(self.out);
     }

@@ -22,6 +22,8 @@ mod regex;
 
 mod scan;
 
+mod spaces;
+
 mod splitter;
 
 mod table;
@@ -33,4 +35,5 @@ mod unicode;
 
 pub use ends::PretokenEnds;
 pub use pattern::{Pattern, UNICODE_VERSION};
+pub use spaces::PartStart;
 pub use splitter::Splitter;

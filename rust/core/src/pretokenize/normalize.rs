@@ -1,4 +1,5 @@
-//! NFC and NFKC with the tables of Unicode 9, as in Hugging Face tokenizers.
+//! NFC and NFKC with the tables of Unicode 9, as in Hugging Face tokenizers, and the spaces of
+//! SentencePiece.
 //!
 //! The normalization of a character never changes once the character exists. So newer tables give
 //! the same result, except for younger characters, which the older tables leave as they are. Text
@@ -9,6 +10,7 @@ use std::borrow::Cow;
 
 use crate::error::Result;
 use crate::memory;
+use crate::pretokenize::spaces::{META, PartStart, SpacePrefix};
 
 use unicode_normalization::char::canonical_combining_class;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick, is_nfkc_quick};
@@ -21,10 +23,19 @@ pub(super) enum Form {
     Nfc,
     /// Compatibility composition, which also replaces variants such as full-width letters.
     Nfkc,
+    /// The spaces of SentencePiece.
+    Spaces(SpacePrefix),
 }
 
 impl Form {
-    const ALL: [(Self, &str); 2] = [(Self::Nfc, "(?#NFC)"), (Self::Nfkc, "(?#NFKC)")];
+    const ALL: [(Self, &str); 6] = [
+        (Self::Nfc, "(?#NFC)"),
+        (Self::Nfkc, "(?#NFKC)"),
+        (Self::Spaces(SpacePrefix::Never), "(?#spaces)"),
+        (Self::Spaces(SpacePrefix::Always), "(?#spaces always)"),
+        (Self::Spaces(SpacePrefix::Missing), "(?#spaces missing)"),
+        (Self::Spaces(SpacePrefix::First), "(?#spaces first)"),
+    ];
 
     /// The form that the mark of a pattern names, and the pattern without the mark.
     pub(super) fn split_off(pattern: &str) -> (Option<Self>, &str) {
@@ -32,9 +43,10 @@ impl Form {
         Self::ALL.iter().find_map(marked).unwrap_or((None, pattern))
     }
 
-    /// Normalize a text. Most texts are normalized already and are not copied.
-    pub(super) fn of(self, text: &str) -> Result<Cow<'_, str>> {
+    /// Normalize a part of a text. Most texts are normalized already and are not copied.
+    pub(super) fn of(self, text: &str, start: PartStart) -> Result<Cow<'_, str>> {
         let done = match self {
+            Self::Spaces(prefix) => return prefix.of(text, start),
             // 0xCC is the first byte of U+0300; no character below combines with another.
             Self::Nfc => {
                 text.bytes().all(|byte| byte < 0xCC)
@@ -51,8 +63,8 @@ impl Form {
         for piece in text.split_inclusive(is_younger) {
             let old = piece.trim_end_matches(is_younger);
             match self {
-                Self::Nfc => normalized.extend(old.nfc()),
                 Self::Nfkc => normalized.extend(old.nfkc()),
+                _ => normalized.extend(old.nfc()),
             }
             normalized.push_str(&piece[old.len()..]);
         }
@@ -63,11 +75,12 @@ impl Form {
     /// what stands before it. So before two such characters, a text is normalized by itself.
     pub(super) fn separates(self, character: char) -> bool {
         let once = std::iter::once(character);
-        canonical_combining_class(character) == 0
-            && match self {
-                Self::Nfc => is_nfc_quick(once) == IsNormalized::Yes,
-                Self::Nfkc => is_nfkc_quick(once) == IsNormalized::Yes,
-            }
+        let stays = match self {
+            Self::Nfc => is_nfc_quick(once) == IsNormalized::Yes,
+            Self::Nfkc => is_nfkc_quick(once) == IsNormalized::Yes,
+            Self::Spaces(_) => return character != META,
+        };
+        stays && canonical_combining_class(character) == 0
     }
 }
 
@@ -141,23 +154,29 @@ mod tests {
 
     #[test]
     fn text_is_composed() {
-        let nfc = |text| Form::Nfc.of(text).unwrap().into_owned();
+        let nfc = |text| Form::Nfc.of(text, PartStart::Text).unwrap().into_owned();
         assert_eq!(nfc("plain Ärger ﬁ"), "plain Ärger ﬁ");
         assert_eq!(nfc("a\u{308}e\u{301}"), "äé");
         assert_eq!(nfc("a\u{345}\u{301}"), "á\u{345}");
         assert_eq!(nfc("\u{1112}\u{1161}\u{11ab}"), "한");
         assert_eq!(nfc(""), "");
-        assert_eq!(Form::Nfkc.of("ﬁ\u{a0}Ａe\u{301}").unwrap(), "fi Aé");
+        assert_eq!(Form::Nfkc.of("ﬁ\u{a0}Ａe\u{301}", PartStart::Text).unwrap(), "fi Aé");
     }
 
     #[test]
     fn younger_characters_stand_for_themselves() {
         for text in ["a\u{345}\u{1ac0}\u{301}", "\u{105d2}\u{307}", "\u{1ac0}\u{1ac0}e", "\u{32ff}"]
         {
-            assert_eq!(Form::Nfkc.of(text).unwrap().replace(' ', ""), Form::Nfkc.of(text).unwrap());
-            assert_eq!(Form::Nfc.of(text).unwrap(), text);
+            assert_eq!(
+                Form::Nfkc.of(text, PartStart::Text).unwrap().replace(' ', ""),
+                Form::Nfkc.of(text, PartStart::Text).unwrap()
+            );
+            assert_eq!(Form::Nfc.of(text, PartStart::Text).unwrap(), text);
         }
-        assert_eq!(Form::Nfc.of("e\u{301}\u{1ac0}e\u{301}").unwrap(), "é\u{1ac0}é");
-        assert_eq!(Form::Nfkc.of("\u{32ff}ﬁ").unwrap(), "\u{32ff}fi");
+        assert_eq!(
+            Form::Nfc.of("e\u{301}\u{1ac0}e\u{301}", PartStart::Text).unwrap(),
+            "é\u{1ac0}é"
+        );
+        assert_eq!(Form::Nfkc.of("\u{32ff}ﬁ", PartStart::Text).unwrap(), "\u{32ff}fi");
     }
 }

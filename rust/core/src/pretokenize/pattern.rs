@@ -8,6 +8,7 @@ use std::borrow::Cow;
 
 use crate::error::{Error, Result};
 use crate::pretokenize::normalize::Form;
+use crate::pretokenize::spaces::{PartStart, SpacePrefix};
 
 /// The version of Unicode of the character classes in patterns.
 pub const UNICODE_VERSION: &str = "16.0.0";
@@ -157,7 +158,9 @@ impl Pattern {
     }
 
     /// The text that is split: `text` itself, or in NFC or NFKC if the pattern begins
-    /// with `(?#NFC)` or `(?#NFKC)`.
+    /// with `(?#NFC)` or `(?#NFKC)`, or with the spaces of SentencePiece if it begins with
+    /// `(?#spaces)`. A second word in that mark says where a space is put before text: `always`,
+    /// where one is `missing`, or only at the `first` character of a text, if one is missing.
     ///
     /// ```
     /// use bytepair::Pattern;
@@ -166,7 +169,40 @@ impl Pattern {
     /// # Ok::<(), bytepair::Error>(())
     /// ```
     pub fn normalized<'t>(&self, text: &'t str) -> Result<Cow<'t, str>> {
-        Form::split_off(&self.regex).0.map_or(Ok(Cow::Borrowed(text)), |form| form.of(text))
+        self.normalized_part(text, PartStart::Text)
+    }
+
+    /// As [`normalized`](Self::normalized), for a part of a text.
+    pub(crate) fn normalized_part<'t>(
+        &self,
+        part: &'t str,
+        start: PartStart,
+    ) -> Result<Cow<'t, str>> {
+        Form::split_off(&self.regex).0.map_or(Ok(Cow::Borrowed(part)), |form| form.of(part, start))
+    }
+
+    /// Where a space is put before text, if the pattern asks for the spaces of SentencePiece.
+    pub(super) fn space_prefix(&self) -> Option<SpacePrefix> {
+        match Form::split_off(&self.regex).0 {
+            Some(Form::Spaces(prefix)) => Some(prefix),
+            _ => None,
+        }
+    }
+
+    /// Whether normalization only exchanges spaces and puts them before text, so that ids have
+    /// places in the text.
+    pub(crate) fn keeps_places(&self) -> bool {
+        !self.normalizes() || self.space_prefix().is_some()
+    }
+
+    /// Whether normalization puts a space before this part.
+    pub(crate) fn adds_space(&self, part: &str, start: PartStart) -> bool {
+        self.space_prefix().is_some_and(|prefix| prefix.applies(part, start))
+    }
+
+    /// Whether decoded text loses a space at its start, because encoding puts one there.
+    pub fn drops_space(&self) -> bool {
+        self.space_prefix().is_some_and(|prefix| prefix != SpacePrefix::Never)
     }
 
     /// Whether normalization keeps a character and divides the text before it, for any surrounding

@@ -24,14 +24,14 @@ use crate::encode::encoder::Encoder;
 use crate::encode::pretoken::PretokenEncoder;
 use crate::encode::special::special_id;
 use crate::encode::split_points::SplitPoints;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::hash::fingerprint::hexadecimal;
 use crate::machine::array::Array;
 use crate::memory;
 use crate::merge::build;
 use crate::merge::pair_table::PairTable;
 use crate::pretokenize::{Pattern, Splitter, UNICODE_VERSION};
-use crate::vocabulary::{MergeRule, TOKEN, Vocabulary};
+use crate::vocabulary::{MergeRule, NO_ID, TOKEN, Vocabulary};
 use merges::Merges;
 
 /// Upper bound in bytes for each id on the merges, their counts and the marks.
@@ -99,6 +99,32 @@ impl Tokenizer {
         Self::with_tables(vocabulary, rule, pattern, merges, pairs, None)
     }
 
+    /// Build a tokenizer that merges characters, and has a token for each byte of those that are
+    /// no token.
+    ///
+    /// Fails as [`from_merges`](Self::from_merges) does, and if a byte has no token.
+    ///
+    /// ```
+    /// use bytepair::{Pattern, Tokenizer, Vocabulary};
+    /// let bytes = (0..=255u8).map(|byte| (vec![byte], u32::from(byte)));
+    /// let more = [("é", 256), ("éa", 257)].map(|(token, id)| (token.as_bytes().to_vec(), id));
+    /// let vocabulary = Vocabulary::new(bytes.chain(more), [])?;
+    /// let pattern = Pattern::from_regex("(?s:.+)");
+    /// let tokenizer = Tokenizer::from_characters(vocabulary, vec![(256, 97)], pattern)?;
+    /// assert_eq!(tokenizer.encode("éaè")?, [257, 0xC3, 0xA8]);
+    /// # Ok::<(), bytepair::Error>(())
+    /// ```
+    pub fn from_characters(
+        vocabulary: Vocabulary,
+        merges: Vec<(u32, u32)>,
+        pattern: Pattern,
+    ) -> Result<Self> {
+        let rule = MergeRule::Characters;
+        let pairs = build::by_merges(&vocabulary, &merges)?;
+        let merges = Merges::given(merges, Vec::new());
+        Self::with_tables(vocabulary, rule, pattern, merges, pairs, None)
+    }
+
     /// Build a tokenizer from existing tables. Fails if the pattern does not compile.
     pub(crate) fn with_tables(
         vocabulary: Vocabulary,
@@ -108,7 +134,13 @@ impl Tokenizer {
         pairs: PairTable,
         split_points: Option<SplitPoints>,
     ) -> Result<Self> {
-        let pretokens = PretokenEncoder::with_tables(vocabulary, rule, pairs, split_points);
+        if rule == MergeRule::Characters
+            && let Some(byte) = vocabulary.byte_ids().iter().position(|&id| id == NO_ID)
+        {
+            let reason = format!("byte {byte} has no token, which characters that are none need");
+            return Err(Error::Vocabulary { reason });
+        }
+        let pretokens = PretokenEncoder::with_tables(vocabulary, rule, pairs, split_points)?;
         Ok(Self::assemble(Encoder::new(pretokens, pattern)?, rule, merges))
     }
 
@@ -183,8 +215,11 @@ impl Tokenizer {
     /// ```
     pub fn with_special_tokens(&self, special: Vec<(String, u32)>) -> Result<Self> {
         self.make_tables()?;
-        let tokens = self.vocabulary().ordinary_tokens().map(|(token, id)| (token.to_vec(), id));
-        let vocabulary = Vocabulary::new(tokens, special)?;
+        let vocabulary = self.vocabulary();
+        let tokens = vocabulary.ordinary_tokens().map(|(token, id)| (token.to_vec(), id));
+        let twins = vocabulary.twins().iter().filter_map(|&id| Some((vocabulary.bytes(id)?, id)));
+        let twins = twins.map(|(token, id)| (token.to_vec(), id));
+        let vocabulary = Vocabulary::with_twins(tokens, twins, special)?;
         let (pattern, merges) = (self.pattern().clone(), memory::copy(self.merges())?);
         let made = match self.rule {
             MergeRule::Ranks => {
@@ -194,6 +229,7 @@ impl Tokenizer {
             MergeRule::Merges { ignore_merges } => {
                 Self::from_merges(vocabulary, merges, ignore_merges, pattern)?
             }
+            MergeRule::Characters => Self::from_characters(vocabulary, merges, pattern)?,
         };
         Ok(made.with_notes(self.notes.clone()))
     }
@@ -286,10 +322,24 @@ impl Tokenizer {
         }
         part(self.pattern().regex().as_bytes());
         part(UNICODE_VERSION.as_bytes());
-        if let MergeRule::Merges { ignore_merges } = self.rule {
-            part(&[1, u8::from(ignore_merges)]);
+        if self.rule != MergeRule::Ranks {
+            match self.rule {
+                MergeRule::Merges { ignore_merges } => part(&[1, u8::from(ignore_merges)]),
+                _ => part(&[2]),
+            }
             let flat = self.merges().iter().flat_map(|(left, right)| [*left, *right]);
             part(&flat.flat_map(u32::to_le_bytes).collect::<Vec<_>>());
+            if !self.vocabulary().twins().is_empty() {
+                part(
+                    &self
+                        .vocabulary()
+                        .twins()
+                        .iter()
+                        .copied()
+                        .flat_map(u32::to_le_bytes)
+                        .collect::<Vec<_>>(),
+                );
+            }
         }
     }
 
@@ -318,10 +368,14 @@ impl Tokenizer {
         })
     }
 
-    /// The bytes of `ids`, end to end. Fails at the first id without a token.
+    /// The bytes of `ids`, end to end, without the space that encoding may put before a text. Fails
+    /// at the first id without a token.
     pub fn decode_bytes<N: Number>(&self, ids: &[N]) -> Result<Vec<u8>> {
         let mut bytes = memory::zeros(decode::decoded_length(self.vocabulary(), ids)?)?;
         decode::write(self.vocabulary(), ids, &mut bytes);
+        if self.pattern().drops_space() && bytes.first() == Some(&b' ') {
+            bytes.remove(0);
+        }
         Ok(bytes)
     }
 

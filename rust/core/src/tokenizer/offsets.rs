@@ -2,10 +2,14 @@
 //!
 //! The bytes of the ids of a text, end to end, are the text. So the byte span of an id follows from
 //! the lengths of the ids before; its character span covers every character of which it has a byte.
+//! With the spaces of SentencePiece, a space before the text takes no place in it, and U+2581 has
+//! more bytes than its space.
 
 use crate::encode::EncodeOptions;
+use crate::encode::options::TextOrId;
 use crate::error::{Error, Result};
 use crate::memory;
+use crate::pretokenize::PartStart;
 use crate::text::{Text, count_chars, starts_char};
 use crate::tokenizer::Tokenizer;
 
@@ -19,6 +23,9 @@ pub struct Spans {
     /// The start and the end of each id, in characters.
     pub chars: Vec<[i64; 2]>,
 }
+
+/// The UTF-8 of U+2581, which becomes a space.
+const META: &[u8] = "\u{2581}".as_bytes();
 
 /// Which end of a truncated text to keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,19 +54,18 @@ impl Tokenizer {
     pub fn encode_with_spans(&self, text: &Text<'_>, options: &EncodeOptions) -> Result<Spans> {
         let mut buffer = String::new();
         let text = text.read(&mut buffer)?;
-        self.check_unchanged(text)?;
+        self.check_places(text)?;
         let mut spans = Spans::default();
         self.encoder().call().append(&Text::Utf8(text), options, &mut spans.ids)?;
         let added = [options.prepend.is_some(), options.append.is_some()].map(usize::from);
         let covering = added[0]..spans.ids.len() - added[1];
-        self.check_lengths(&spans.ids[covering.clone()], text.len())?;
+        let lengths = self.lengths(&spans.ids[covering.clone()], text, options)?;
         spans.bytes = memory::with_room(spans.ids.len())?;
         spans.chars = memory::with_room(spans.ids.len())?;
         let mut place = Place::default();
-        for (index, &id) in spans.ids.iter().enumerate() {
-            let covers = covering.contains(&index);
-            let length = if covers { self.vocabulary().token_length(id) } else { 0 };
-            let (bytes, chars) = place.step(text.as_bytes(), length);
+        for index in 0..spans.ids.len() {
+            let length = index.checked_sub(covering.start).and_then(|index| lengths.get(index));
+            let (bytes, chars) = place.step(text.as_bytes(), length.copied().unwrap_or_default());
             spans.bytes.push(bytes);
             spans.chars.push(chars);
         }
@@ -73,7 +79,10 @@ impl Tokenizer {
     /// is truncated again in the same way. So the result always has at most `most` ids.
     #[doc(hidden)]
     pub fn truncate_text<'t>(&self, mut text: &'t str, most: usize, keep: Keep) -> Result<&'t str> {
-        self.check_unchanged(text)?;
+        self.check_places(text)?;
+        if self.pattern().normalizes() {
+            return self.truncate_spaced(text, most, keep);
+        }
         let mut call = self.encoder().call();
         loop {
             let enough = if keep == Keep::Start { most.saturating_add(1) } else { usize::MAX };
@@ -95,6 +104,71 @@ impl Tokenizer {
                 Keep::End => &text[boundary(text.len() - kept..=text.len(), text)..],
             };
         }
+    }
+
+    /// [`truncate_text`](Self::truncate_text) for text whose spaces change.
+    fn truncate_spaced<'t>(&self, mut text: &'t str, most: usize, keep: Keep) -> Result<&'t str> {
+        let plain = EncodeOptions::default();
+        loop {
+            let ids = self.encode(text)?;
+            if ids.len() <= most {
+                return Ok(text);
+            }
+            let lengths = self.lengths(&ids, text, &plain)?;
+            let kept = |count: usize| -> usize {
+                match keep {
+                    Keep::Start => lengths[..count].iter().sum(),
+                    Keep::End => lengths[lengths.len() - count..].iter().sum(),
+                }
+            };
+            // The space before the text is an id without length.
+            let shorter = (0..=most).rev().map(kept).find(|&kept| kept < text.len());
+            let kept = shorter.unwrap_or_default();
+            text = match keep {
+                Keep::Start => &text[..boundary((0..=kept).rev(), text)],
+                Keep::End => &text[boundary(text.len() - kept..=text.len(), text)..],
+            };
+        }
+    }
+
+    /// The number of bytes of the text that each id covers. Fails unless they cover all of it.
+    fn lengths(&self, ids: &[u32], text: &str, options: &EncodeOptions) -> Result<Vec<usize>> {
+        let length = |id: u32| self.vocabulary().token_length(id);
+        if !self.pattern().normalizes() {
+            self.check_lengths(ids, text.len())?;
+            return memory::collect(ids.iter().map(|&id| length(id)));
+        }
+        let mut lengths = memory::with_room(ids.len())?;
+        let mut ids = ids.iter().map(|&id| length(id));
+        let mut next = || ids.next().filter(|&length| length > 0).ok_or(Error::Contradiction);
+        options.divide(text, PartStart::Text, |part| match part {
+            TextOrId::Id(_) => memory::push(&mut lengths, next()?),
+            TextOrId::Text(part, start) => {
+                let mut added = usize::from(self.pattern().adds_space(part, start));
+                let mut rest = part.as_bytes();
+                while added + rest.len() > 0 {
+                    let covered = next()?.checked_sub(added).ok_or(Error::Contradiction)?;
+                    added = 0;
+                    let length = Self::unspaced(rest, covered)?;
+                    memory::push(&mut lengths, length)?;
+                    rest = &rest[length..];
+                }
+                Ok(())
+            }
+        })?;
+        if ids.next().is_some() { Err(Error::Contradiction) } else { Ok(lengths) }
+    }
+
+    /// The number of bytes at the start of a text that become `covered` bytes when its spaces
+    /// change. Fails if it is too short.
+    fn unspaced(text: &[u8], covered: usize) -> Result<usize> {
+        let mut length = 0;
+        for _ in 0..covered {
+            let rest = text.get(length..).filter(|rest| !rest.is_empty());
+            let meta = rest.ok_or(Error::Contradiction)?.starts_with(META);
+            length += if meta { META.len() } else { 1 };
+        }
+        Ok(length)
     }
 
     /// Fails unless the ids cover exactly `length` bytes; code that walks through both relies on

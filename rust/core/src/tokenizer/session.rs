@@ -7,10 +7,12 @@
 
 use std::sync::Arc;
 
-use crate::encode::certain::Tried;
+use crate::encode::certain::{Certain, Tried};
+use crate::encode::encoder::Edges;
 use crate::encode::{EncodeOptions, Special};
 use crate::error::{Error, Result};
 use crate::memory;
+use crate::pretokenize::PartStart;
 use crate::text::Text;
 use crate::tokenizer::Tokenizer;
 
@@ -73,6 +75,8 @@ struct State {
     rest: String,
     /// The number of bytes of text before `rest`.
     start: usize,
+    /// What stands before `rest`.
+    begins: PartStart,
     tried: Tried,
     /// The first half of a pair of surrogates that the text ends with; `rest` ends with U+FFFD.
     half: Option<u16>,
@@ -126,17 +130,24 @@ impl Session {
         let encoder = self.tokenizer.encoder();
         let mut tried = state.tried;
         let moved = |error: Error| error.behind(state.start);
-        let certain = encoder.certain(&rest[..known], &self.options, &mut tried).map_err(moved)?;
+        let begins = state.begins;
+        let certain = encoder.certain(&rest[..known], begins, &self.options, &mut tried);
+        let Certain { at: certain, start } = certain.map_err(moved)?;
         let mut ids = Vec::new();
         let mut call = encoder.call();
-        call.append(&Text::Utf8(&rest[..certain]), &self.options, &mut ids).map_err(moved)?;
-        let stable = ids.len();
+        let mut encode = |text: &str, start| {
+            let edges = Edges { start, last: true };
+            call.append_part(&Text::Utf8(text), &self.options, edges, &mut ids)?;
+            Ok(ids.len())
+        };
+        let stable = encode(&rest[..certain], begins).map_err(moved)?;
         let moved = |error: Error| error.behind(state.start + certain);
-        call.append(&Text::Utf8(&rest[certain..]), &self.options, &mut ids).map_err(moved)?;
+        encode(&rest[certain..], start).map_err(moved)?;
         let change = state.replace(&ids, stable)?;
         state.half = half;
         state.tried = if certain > 0 { Tried::default() } else { tried };
         state.start += certain;
+        state.begins = start;
         state.rest = rest.split_off(certain);
         state.pack();
         Ok(change)

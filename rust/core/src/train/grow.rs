@@ -100,6 +100,11 @@ pub fn extend(
     options: &TrainOptions,
     on_progress: &mut dyn FnMut(usize) -> Result<()>,
 ) -> Result<Tokenizer> {
+    if tokenizer.rule() == MergeRule::Characters {
+        let reason = "training merges bytes, and this vocabulary merges characters; train a \
+                      vocabulary of bytes, or add special tokens";
+        return Err(Error::Vocabulary { reason: reason.to_owned() });
+    }
     tokenizer.make_tables()?;
     let learnt = train_more(tokenizer, counts, options, on_progress)?;
     let vocabulary = tokenizer.vocabulary();
@@ -117,6 +122,7 @@ pub fn extend(
         MergeRule::Merges { ignore_merges } => {
             Tokenizer::from_merges(vocabulary, merges, ignore_merges, pattern)
         }
+        MergeRule::Characters => Tokenizer::from_characters(vocabulary, merges, pattern),
     }
 }
 

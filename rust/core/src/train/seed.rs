@@ -24,7 +24,8 @@ impl<'a> Seed<'a> {
     pub(super) fn new(base: Option<&'a Tokenizer>) -> Result<Self> {
         let Some(tokenizer) = base else { return Ok(Self { base: None }) };
         let vocabulary = tokenizer.vocabulary();
-        let merger = Merger::new(vocabulary, build::by_merges(vocabulary, tokenizer.merges())?);
+        let pairs = build::by_merges(vocabulary, tokenizer.merges())?;
+        let merger = Merger::new(vocabulary, tokenizer.rule(), pairs)?;
         Ok(Self { base: Some(Base { tokenizer, merger, scratch: MergeScratch::default() }) })
     }
 

@@ -35,6 +35,7 @@ pub(super) enum Kind {
     Notes = 8,
     /// Optional, like all that follow.
     MergesMade = 9,
+    Twins = 10,
     Index = 16,
     Pairs = 17,
     PairsOfBytes = 18,

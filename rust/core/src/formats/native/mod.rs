@@ -72,6 +72,9 @@ fn write_sections(tokenizer: &Tokenizer, tables: bool) -> Result<Vec<u8>> {
     writer.bytes(Kind::UnicodeVersion, UNICODE_VERSION.into());
     writer.bytes(Kind::Notes, write_notes(tokenizer.notes()));
     writer.bytes(Kind::MergesMade, encode_counts(tokenizer.merge_counts()));
+    if !vocabulary.twins().is_empty() {
+        writer.numbers(Kind::Twins, vocabulary.twins().iter().copied());
+    }
     if tables {
         write_tables(tokenizer, &mut writer)?;
     }
@@ -228,7 +231,9 @@ fn read_vocabulary(container: &Container, indexed: bool) -> Result<Vocabulary> {
     let offsets: Array<u32> = container.array(Kind::TokenOffsets)?;
     let special: Array<u32> = container.array(Kind::SpecialIds)?;
     let index = indexed.then(|| container.probe_table(Kind::Index)).transpose()?;
-    Vocabulary::from_arrays(arena, offsets, &special, index)
+    let twins = container.has(Kind::Twins).then(|| container.array(Kind::Twins)).transpose()?;
+    let twins = twins.unwrap_or_else(|| Array::new(Vec::new()));
+    Vocabulary::from_arrays(arena, offsets, &special, &twins, index)
 }
 
 fn rule_number(rule: MergeRule) -> u32 {
@@ -236,6 +241,7 @@ fn rule_number(rule: MergeRule) -> u32 {
         MergeRule::Ranks => 0,
         MergeRule::Merges { ignore_merges: false } => 1,
         MergeRule::Merges { ignore_merges: true } => 2,
+        MergeRule::Characters => 3,
     }
 }
 
@@ -243,7 +249,8 @@ fn read_rule(container: &Container) -> Result<MergeRule> {
     match container.array::<u32>(Kind::Rule)?[..] {
         [0] => Ok(MergeRule::Ranks),
         [number @ (1 | 2)] => Ok(MergeRule::Merges { ignore_merges: number == 2 }),
-        _ => Err(container.broken(Kind::Rule, "the merge rule is not 0, 1 or 2")),
+        [3] => Ok(MergeRule::Characters),
+        _ => Err(container.broken(Kind::Rule, "the merge rule is not 0, 1, 2 or 3")),
     }
 }
 

@@ -1,0 +1,249 @@
+"""`tokenizer.json` with byte fallback: Llama 2, Mistral 7B, Phi-3, and what SentencePiece trained.
+
+The model merges characters (`characters`). What stands around it says where a space is put before
+text, in one of two ways that `transformers` writes:
+
+- a *normalizer* of `Replace`, which writes U+2581 for spaces, perhaps with `Prepend`, which puts
+  one before each part of a text; and no pre-tokenizer, or one that splits at spaces, of which none
+  are left;
+- a pre-tokenizer `Metaspace`, which does both, only where no space is, before each part (`always`)
+  or at the start of a text (`first`); it may also split before spaces.
+
+A space that is put there must be what the *decoder* takes away. All else is refused by its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from bytepair import _core
+from bytepair.errors import FormatError, UnsupportedError
+from bytepair.formats import added_tokens, characters
+from bytepair.formats.characters import BYTES, META
+from bytepair.formats.files import typed
+from bytepair.formats.gpt2 import check_ids
+from bytepair.formats.parts import Asked, Parts, marked, marks
+
+_SPACE: Final = {"String": " "}
+_TO_META: Final = {"type": "Replace", "pattern": _SPACE, "content": META}
+_PREPEND: Final = {"type": "Prepend", "prepend": META}
+_FROM_META: Final = {"type": "Replace", "pattern": {"String": META}, "content": " "}
+_STRIP: Final = {"type": "Strip", "content": " ", "start": 1, "stop": 0}
+_DECODER: Final = [_FROM_META, {"type": "ByteFallback"}, {"type": "Fuse"}]
+
+#: The form of spaces for what `Metaspace` says of the space before a text.
+_SCHEMES: Final = {"always": "spaces missing", "first": "spaces first", "never": "spaces"}
+
+
+# ---------------------------------------------------------------------------- reading
+
+
+def is_one(document: dict[str, Any]) -> bool:
+    """Whether a document has a model with byte fallback, and no byte-level decoder."""
+    model, decoder = document.get("model"), document.get("decoder")
+    kind = decoder.get("type") if isinstance(decoder, dict) else None
+    return isinstance(model, dict) and bool(model.get("byte_fallback")) and kind != "ByteLevel"
+
+
+def parts(
+    document: dict[str, Any],
+    listed: Iterable[tuple[str, list[str]]],
+    added: dict[str, added_tokens.Token],
+    notes: dict[str, str],
+    asked: Asked,
+) -> Parts:
+    """The values in a document whose settings, model and added tokens were checked.
+
+    `listed` are the merges with the place of each.
+    """
+    model = document["model"]
+    if model.get("ignore_merges"):
+        raise UnsupportedError(
+            "model.ignore_merges", "a text that is a token as a whole would be that token, unmerged"
+        )
+    form, split = _form(document)
+    _check_decoder(document.get("decoder"), form, asked)
+    ids = typed(model.get("vocab"), dict, "model.vocab")
+    check_ids(ids, "model.vocab")
+    _check_twice(ids)
+    added_tokens.check_ids(added, ids, len(ids))
+    merges = list(_merges(listed, ids))
+    _check_added(added, merges, form, asked)
+    ordinary = {name: id for name, id in ids.items() if name not in added}
+    special = {name: token["id"] for name, token in added.items()}
+    mark = marked(form, added_tokens.strips(added), "")
+    # Of a pair that is listed twice the last counts.
+    once = list(dict.fromkeys(reversed(merges)))[::-1]
+    return characters.parts(ordinary, once, (mark, split), special, notes, "model.vocab")
+
+
+def _form(document: dict[str, Any]) -> tuple[str, str | None]:
+    """Where spaces are put (a name of `MARKS`), and the pattern if the file splits text."""
+    kinds = _normalizers(document.get("normalizer"))
+    step = document.get("pre_tokenizer")
+    if step is not None:
+        step = typed(step, dict, "pre_tokenizer")
+        if not kinds and step.get("type") == "Metaspace":
+            return _metaspace(step)
+        at_spaces = step.get("type") == "Split" and step.get("pattern") == _SPACE
+        if not (kinds and at_spaces):
+            raise UnsupportedError(
+                "pre_tokenizer",
+                f"{step.get('type')} is not what splits a vocabulary with byte fallback: Metaspace "
+                "without a normalizer, or nothing behind one",
+            )
+    if kinds == [_TO_META]:
+        return "spaces", None
+    if kinds in ([_PREPEND, _TO_META], [_TO_META, _PREPEND]):
+        return "spaces always", None
+    raise UnsupportedError(
+        "normalizer",
+        "it is not Replace (of spaces by U+2581), alone or with Prepend; normalize texts yourself "
+        "and write a tokenizer.json with these alone",
+    )
+
+
+def _normalizers(node: Any) -> list[dict[str, Any]]:
+    """The normalizers in nested sequences."""
+    if node is None:
+        return []
+    node = typed(node, dict, "normalizer")
+    if node.get("type") != "Sequence":
+        return [node]
+    inner = typed(node.get("normalizers"), list, "normalizer.normalizers")
+    return [kind for child in inner for kind in _normalizers(child)]
+
+
+def _metaspace(step: dict[str, Any]) -> tuple[str, str | None]:
+    """What a `Metaspace` does; old files say `add_prefix_space` and not how."""
+    place = "pre_tokenizer"
+    if step.get("replacement") != META:
+        raise UnsupportedError(f"{place}.replacement", f"{step.get('replacement')!r} is not U+2581")
+    usual = "always" if step.get("add_prefix_space", True) else "never"
+    scheme = typed(step.get("prepend_scheme", usual), str, f"{place}.prepend_scheme")
+    if scheme not in _SCHEMES:
+        raise UnsupportedError(
+            f"{place}.prepend_scheme", f"{scheme!r} is not one of {', '.join(_SCHEMES)}"
+        )
+    splits = typed(step.get("split", True), bool, f"{place}.split")
+    return _SCHEMES[scheme], characters.BEFORE_SPACES if splits else None
+
+
+def _check_decoder(decoder: Any, form: str, asked: Asked) -> None:
+    """A space that encoding puts before text, and no other, must be what decoding takes away."""
+    decoder = typed(decoder, dict, "decoder")
+    steps = decoder.get("decoders") if decoder.get("type") == "Sequence" else [decoder]
+    wanted = _decoder(form)["decoders"]
+    if steps != wanted and not asked.lossy:
+        kinds = ", ".join(step["type"] for step in wanted)
+        raise UnsupportedError(
+            "decoder",
+            f"it is not the usual sequence for this normalizer or pre-tokenizer ({kinds}), which "
+            "is what we do; pass lossy=True to decode so",
+        )
+
+
+def _check_twice(ids: dict[str, int]) -> None:
+    names: dict[int, str] = {}
+    for name, id in ids.items():
+        if names.setdefault(id, name) != name:
+            raise FormatError(f"model.vocab[{name!r}]", f"{names[id]!r} has the id {id} too")
+
+
+def _check_added(
+    added: dict[str, added_tokens.Token], merges: list[tuple[str, str]], form: str, asked: Asked
+) -> None:
+    """Refuse added tokens that merges or other spaces would get in the way of."""
+    merged = {part for pair in merges for part in (*pair, "".join(pair))} | {*BYTES, META}
+    for name, token in added.items():
+        if name in merged:
+            raise UnsupportedError(
+                "added_tokens", f"{name!r} is also what ordinary text is merged into"
+            )
+        if META in name and not asked.lossy:
+            raise UnsupportedError(
+                "added_tokens",
+                f"{name!r} has U+2581, which would be decoded as a space; pass lossy=True to keep "
+                "it",
+            )
+        moves = form == "spaces always" or (form == "spaces" and " " in name)
+        if moves and token["normalized"] and not asked.lossy:
+            raise UnsupportedError(
+                "added_tokens",
+                f"{name!r} is looked for in normalized text, that is behind a space, here in "
+                'the text; write "normalized": false, or pass lossy=True to look for it there',
+            )
+
+
+def _merges(
+    listed: Iterable[tuple[str, list[str]]], ids: dict[str, int]
+) -> Iterator[tuple[str, str]]:
+    """The merges, whose parts and results must be tokens, and not those of bytes."""
+    names = set(BYTES)
+    for place, pair in listed:
+        if len(pair) != 2 or not all(pair):
+            raise FormatError(place, f"a merge is two tokens, not {pair!r}")
+        left, right = pair
+        for name in (left, right, left + right):
+            if name not in ids:
+                raise FormatError(place, f"{name!r} is not in the vocabulary")
+            if name in names:
+                raise UnsupportedError(place, f"it merges {name!r}, a byte, which no text has")
+        yield left, right
+
+
+# ---------------------------------------------------------------------------- writing
+
+
+def losses(tokenizer: _core.Tokenizer) -> list[str]:
+    """What `tokenizer.json` cannot hold of a tokenizer that merges characters."""
+    rest = marks(tokenizer.pattern).rest
+    if rest == characters.BEFORE_SPACES or characters.is_harmless(rest):
+        return []
+    return ["the split pattern: there is none with byte fallback but Metaspace"]
+
+
+def document(tokenizer: _core.Tokenizer, added: list[dict[str, Any]]) -> dict[str, Any]:
+    """A `tokenizer.json` with these added tokens, without a post-processor."""
+    names = characters.names(tokenizer)
+    special = {name: id for name, id in tokenizer.special_tokens.items() if id < max(names)}
+    vocabulary = {name: id for id, name in names.items()} | special
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": added,
+        **_around(tokenizer),
+        "post_processor": None,
+        "decoder": _decoder(marks(tokenizer.pattern).form or ""),
+        "model": {
+            "type": "BPE",
+            "dropout": None,
+            "unk_token": None,
+            "continuing_subword_prefix": None,
+            "end_of_word_suffix": None,
+            "fuse_unk": True,
+            "byte_fallback": True,
+            "ignore_merges": False,
+            "vocab": dict(sorted(vocabulary.items(), key=lambda item: item[1])),
+            "merges": [f"{left} {right}" for left, right in characters.named_merges(tokenizer)],
+        },
+    }
+
+
+def _around(tokenizer: _core.Tokenizer) -> dict[str, Any]:
+    """The normalizer and the pre-tokenizer."""
+    found = marks(tokenizer.pattern)
+    splits = found.rest == characters.BEFORE_SPACES
+    scheme = next((name for name, form in _SCHEMES.items() if form == found.form), None)
+    if splits or found.form in {"spaces missing", "spaces first"}:
+        step = {"type": "Metaspace", "replacement": META, "prepend_scheme": scheme, "split": splits}
+        return {"normalizer": None, "pre_tokenizer": step}
+    kinds = [_PREPEND, _TO_META] if found.form == "spaces always" else [_TO_META]
+    return {"normalizer": {"type": "Sequence", "normalizers": kinds}, "pre_tokenizer": None}
+
+
+def _decoder(form: str) -> dict[str, Any]:
+    strip = [] if form == "spaces" else [_STRIP]
+    return {"type": "Sequence", "decoders": [*_DECODER, *strip]}

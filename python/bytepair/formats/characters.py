@@ -1,0 +1,124 @@
+"""Vocabularies of characters with byte fallback, whatever file they come from.
+
+Their tokens are texts with U+2581 for a space, and a token for each byte, named `<0x00>` to
+`<0xFF>`, to which a character that is no token is encoded. Here tokens are bytes, with spaces for
+U+2581. A byte that is a character with a token as well has two ids: encoding gives that of the
+character, and the other, its *twin*, is only decoded.
+
+Such a tokenizer does not split text. A text may still be split between two characters that no
+token has side by side, since then no merge crosses that place: the ids are the same, and pretokens
+repeat. `split_pattern` chooses such places.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from bytepair import _core
+from bytepair.errors import UnsupportedError
+from bytepair.formats.parts import Parts
+
+#: What stands for a space in the names of tokens.
+META: Final = "\u2581"
+#: The names of the tokens of single bytes.
+BYTES: Final = [f"<0x{byte:02X}>" for byte in range(256)]
+
+#: Ways to split that cut only between certain pairs of characters, the finest first, and what finds
+#: such a pair in a token. A text is split before spaces that follow others, and around line breaks.
+_SPLITS: Final = (
+    (r" *[^ \n]+|\n+| +", rb"[^ \0] |[^\n\0]\n|\n[^\n\0]"),
+    (r" *[^ ]+| +", rb"[^ \0] "),
+)
+#: The pattern that splits nothing.
+WHOLE: Final = r"(?s:.+)"
+#: The pattern that splits before each space.
+BEFORE_SPACES: Final = r" [^ ]*|[^ ]+"
+
+
+def split_pattern(tokens: Iterable[bytes]) -> str:
+    r"""A pattern that changes no id of a tokenizer without one.
+
+    Example:
+        >>> split_pattern([b"a", b" ", b"\n", b" a", b"\n\n"])
+        ' *[^ \\n]+|\\n+| +'
+        >>> split_pattern([b"a", b" ", b"a a"])
+        '(?s:.+)'
+    """
+    joined = b"\0".join(tokens)
+    return next((split for split, pair in _SPLITS if not re.search(pair, joined)), WHOLE)
+
+
+def is_harmless(pattern: str) -> bool:
+    """Whether a pattern is one that `split_pattern` may choose."""
+    return pattern in {WHOLE, *(split for split, _ in _SPLITS)}
+
+
+def parts(
+    ids: Mapping[str, int],
+    merges: Iterable[tuple[str, str]],
+    pattern: tuple[str, str | None],
+    special: Mapping[str, int],
+    notes: dict[str, str],
+    place: str,
+) -> Parts:
+    """Put a tokenizer together.
+
+    Args:
+        ids: the names of the ordinary tokens, those of bytes included, and their ids.
+        merges: the pairs of names that merge, in order.
+        pattern: the mark of the pattern, and the pattern if the tokenizer splits text.
+        special: the special tokens and their ids.
+        notes: what else the file says.
+        place: where the vocabulary stands, for errors.
+
+    Raises:
+        UnsupportedError: if a byte has no token, or a token could not be reached as it stands.
+    """
+    if missing := [name for name in BYTES if name not in ids]:
+        raise UnsupportedError(
+            place,
+            f"there is no token {missing[0]!r}, so a character that is no token would be lost; "
+            "only vocabularies with tokens for all 256 bytes are read",
+        )
+    if spaced := [name for name in ids if " " in name]:
+        raise UnsupportedError(
+            place, f"{spaced[0]!r} has a space, and texts have U+2581 there, so it is never used"
+        )
+    names = set(BYTES)
+    tokens = {_token(name): id for name, id in ids.items() if name not in names}
+    twins = {}
+    for byte, name in enumerate(BYTES):
+        if tokens.setdefault(bytes([byte]), ids[name]) != ids[name]:
+            twins[ids[name]] = bytes([byte])
+    pairs = [(_token(left), _token(right)) for left, right in merges]
+    mark, split = pattern
+    regex = mark + (split or split_pattern(tokens))
+    return Parts(tokens, regex, dict(special), pairs, notes=notes, twins=twins)
+
+
+def _token(name: str) -> bytes:
+    return name.replace(META, " ").encode()
+
+
+def names(tokenizer: _core.Tokenizer) -> dict[int, str]:
+    """The name of each ordinary token, in order of id; the inverse of what `parts` does.
+
+    A token of a byte has its name, one of characters its text with U+2581 for spaces.
+    """
+    twins = set(tokenizer.twin_ids)
+    found = {id: BYTES[tokenizer.token_bytes(id)[0]] for id in twins}
+    covered = {tokenizer.token_bytes(id) for id in twins}
+    for token, id in tokenizer.mergeable_ranks().items():
+        is_byte = len(token) == 1 and token not in covered
+        found[id] = BYTES[token[0]] if is_byte else token.decode().replace(" ", META)
+    return dict(sorted(found.items()))
+
+
+def named_merges(tokenizer: _core.Tokenizer) -> list[tuple[str, str]]:
+    """The merges of a tokenizer as pairs of names."""
+    return [
+        (left.decode().replace(" ", META), right.decode().replace(" ", META))
+        for left, right in tokenizer.merges()
+    ]

@@ -1,0 +1,103 @@
+//! The parts with which merging starts: the bytes of a pretoken, or its characters.
+//!
+//! Under the rule of characters, a character that is a token is one part. Of any other character,
+//! each byte is a part; no listed pair has such a byte, so these stay as they are. A byte of a text
+//! that is not UTF-8 is a part of its own as well.
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
+use crate::error::Result;
+use crate::memory;
+use crate::vocabulary::{ByteIds, MergeRule, NO_ID, Vocabulary};
+
+/// The ids of the initial parts.
+#[derive(Debug, Clone)]
+pub(crate) struct Symbols {
+    bytes: ByteIds,
+    /// The ids of the characters of several bytes; `None` if merging starts with bytes.
+    characters: Option<HashMap<char, u32, FixedState>>,
+}
+
+impl Symbols {
+    /// The initial parts under a rule.
+    pub(crate) fn new(vocabulary: &Vocabulary, rule: MergeRule) -> Result<Self> {
+        let bytes = vocabulary.byte_ids();
+        if rule != MergeRule::Characters {
+            return Ok(Self { bytes, characters: None });
+        }
+        let one = |(token, id)| Some((character(token).filter(|c| !c.is_ascii())?, id));
+        let listed = memory::collect(vocabulary.ordinary_tokens().filter_map(one))?;
+        Ok(Self { bytes, characters: Some(listed.into_iter().collect()) })
+    }
+
+    /// The initial parts of a vocabulary whose merging starts with bytes.
+    pub(crate) fn bytes(vocabulary: &Vocabulary) -> Self {
+        Self { bytes: vocabulary.byte_ids(), characters: None }
+    }
+
+    /// Whether each byte is a part.
+    #[inline]
+    pub(crate) fn are_bytes(&self) -> bool {
+        self.characters.is_none()
+    }
+
+    /// The id of a byte that is a part, or [`NO_ID`].
+    #[inline]
+    pub(crate) fn of_byte(&self, byte: u8) -> u32 {
+        self.bytes[usize::from(byte)]
+    }
+
+    /// A byte that has no id.
+    pub(crate) fn uncovered(&self, bytes: &[u8]) -> Option<u8> {
+        bytes.iter().copied().find(|&byte| self.of_byte(byte) == NO_ID)
+    }
+
+    /// Whether every byte has an id.
+    pub(crate) fn cover_all(&self) -> bool {
+        !self.bytes.contains(&NO_ID)
+    }
+
+    /// The parts of a text in order: the start and the id of each.
+    #[inline]
+    pub(crate) fn parts<'a>(&'a self, text: &'a [u8]) -> impl Iterator<Item = (usize, u32)> {
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            let (&byte, start) = (text.get(at)?, at);
+            let whole = self.characters.as_ref().and_then(|characters| {
+                let end = at + length(byte);
+                let id = *characters.get(&character(text.get(at..end)?)?)?;
+                Some((id, end))
+            });
+            let (id, end) = whole.unwrap_or((self.of_byte(byte), at + 1));
+            at = end;
+            Some((start, id))
+        })
+    }
+
+    /// The first place from `at` on where a text may be cut without cutting a part, or its end.
+    #[inline]
+    pub(crate) fn boundary(&self, text: &[u8], at: usize) -> usize {
+        let inside = |byte: &&u8| !self.are_bytes() && **byte & 0xC0 == 0x80;
+        let rest = text.get(at..).unwrap_or_default();
+        at.min(text.len()) + rest.iter().take_while(inside).count()
+    }
+}
+
+/// The character that is all of the bytes.
+fn character(bytes: &[u8]) -> Option<char> {
+    let mut characters = std::str::from_utf8(bytes).ok()?.chars();
+    characters.next().filter(|_| characters.next().is_none())
+}
+
+/// The number of bytes of a character that starts with this byte; 1 if none does, or if it is
+/// ASCII.
+#[inline]
+fn length(first: u8) -> usize {
+    match first {
+        0xC0..=0xDF => 2,
+        0xE0..=0xEF => 3,
+        0xF0..=0xFF => 4,
+        _ => 1,
+    }
+}

@@ -1,0 +1,98 @@
+//! The spaces of SentencePiece: a text in, the text with spaces as tokens have them out.
+//!
+//! A SentencePiece vocabulary writes U+2581 for a space, and its tokenizers turn each space of a
+//! text into that character. Here it is the other way round, with the same ids: the tokens hold
+//! spaces, and each U+2581 of a text becomes a space. Most of these tokenizers also put a space
+//! before a text, so that its first word is the same token as within a line.
+
+use std::borrow::Cow;
+
+use crate::error::Result;
+use crate::memory;
+
+/// The character that stands for a space.
+pub(super) const META: char = '\u{2581}';
+
+/// What stands before a part of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PartStart {
+    /// Nothing: the part starts the text.
+    #[default]
+    Text,
+    /// A special token.
+    Special,
+    /// Ordinary text, which the part continues.
+    Inside,
+}
+
+/// Where a space is put before text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SpacePrefix {
+    /// Nowhere.
+    Never,
+    /// Before every part that follows the start of the text or a special token.
+    Always,
+    /// Before the same parts, unless they start with a space.
+    Missing,
+    /// Before the text, unless it starts with a special token or a space.
+    First,
+}
+
+impl SpacePrefix {
+    /// Whether a space is put before a part.
+    pub(super) fn applies(self, part: &str, start: PartStart) -> bool {
+        let missing = !part.starts_with([' ', META]);
+        !part.is_empty()
+            && start != PartStart::Inside
+            && match self {
+                Self::Never => false,
+                Self::Always => true,
+                Self::Missing => missing,
+                Self::First => missing && start == PartStart::Text,
+            }
+    }
+
+    /// The part as it is split. A part without changes is not copied.
+    pub(super) fn of(self, part: &str, start: PartStart) -> Result<Cow<'_, str>> {
+        let prefix = self.applies(part, start);
+        if !prefix && !part.contains(META) {
+            return Ok(Cow::Borrowed(part));
+        }
+        let mut text = String::new();
+        memory::reserve_text(&mut text, part.len() + 1)?;
+        if prefix {
+            text.push(' ');
+        }
+        for (index, piece) in part.split(META).enumerate() {
+            if index > 0 {
+                text.push(' ');
+            }
+            text.push_str(piece);
+        }
+        Ok(Cow::Owned(text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use PartStart::{Inside, Special, Text};
+
+    #[test]
+    fn a_space_is_put_where_the_rule_says() {
+        let of = |prefix: SpacePrefix, part, start| prefix.of(part, start).unwrap().into_owned();
+        for (prefix, at_text, after_special, with_space) in [
+            (SpacePrefix::Never, "a", "a", " a"),
+            (SpacePrefix::Always, " a", " a", "  a"),
+            (SpacePrefix::Missing, " a", " a", " a"),
+            (SpacePrefix::First, " a", "a", " a"),
+        ] {
+            assert_eq!(of(prefix, "a", Text), at_text);
+            assert_eq!(of(prefix, "a", Special), after_special);
+            assert_eq!(of(prefix, " a", Text), with_space);
+            assert_eq!(of(prefix, "\u{2581}a", Text), with_space);
+            assert_eq!(of(prefix, "a \u{2581}", Inside), "a  ");
+            assert_eq!(of(prefix, "", Text), "");
+        }
+    }
+}
