@@ -112,7 +112,7 @@ format: setup ## format all code
 docs-cli: setup ## write docs/cli.md from --help
 	$(BIN)/python tests/test_docs.py > docs/cli.md
 
-docs: setup ## build the documentation as a site, in site/
+docs: setup ## build the documentation as a site, in site/; a broken link is an error
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $$($(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['docs'])")
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 

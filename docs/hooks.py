@@ -1,78 +1,61 @@
-"""Pages made when the site is built: the start from README.md, the reference from docstrings."""
+"""Pages as they are on GitHub in, pages as the site needs them out.
+
+The start is README.md. Links that leave docs/ lead to the repository, so that whatever is left is
+a page of the site, and mkdocs checks it with its anchor.
+"""
 
 from __future__ import annotations
 
-import inspect
+import posixpath
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
-import bytepair
-
-_SECTIONS = ("Args", "Returns", "Raises", "Attributes", "Yields")
+ROOT = Path(__file__).resolve().parents[1]
+REPOSITORY = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["urls"][
+    "Homepage"
+]
+#: What Markdown links to: `](target)` with an optional anchor; addresses and anchors alone are not.
+_LINK = re.compile(r"\]\((?![a-z]+:|#|/)([^)#\s]+)")
+#: How README.md names pictures, so that they show on PyPI.
+_RAW = re.compile(r"https://raw\.githubusercontent\.com/[\w-]+/[\w-]+/main/docs/")
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the pages to those that are there (a hook of mkdocs)."""
+    """Add the page that is not in docs/ (a hook of mkdocs)."""
     from mkdocs.structure.files import File
 
-    readme = Path(config.config_file_path).with_name("README.md").read_text(encoding="utf-8")
-    pages = {"index.md": readme.replace("](docs/", "]("), "reference.md": reference()}
-    for name, content in pages.items():
-        files.append(File.generated(config, name, content=content))
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    files.append(File.generated(config, "index.md", content=from_folder(readme, "")))
     return files
 
 
-def reference() -> str:
-    """Every public name with its signature and what its docstring says."""
-    parts = ["# Reference\n\nMade from the docstrings of `bytepair`.\n"]
-    modules = []
-    for name in bytepair.__all__:
-        value = getattr(bytepair, name)
-        if inspect.ismodule(value):
-            modules.append(value)
-        else:
-            parts.append(_entry(f"bytepair.{name}", value, 2))
-    for module in modules:
-        parts.append(f"## {module.__name__}\n\n{_markdown(module)}\n")
-        names = getattr(module, "__all__", [])
-        parts += [_entry(f"{module.__name__}.{n}", getattr(module, n), 3) for n in names]
-    return "\n".join(parts)
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Rewrite the links of a page (a hook of mkdocs)."""
+    uri = page.file.src_uri
+    return (
+        markdown if uri == "index.md" else from_folder(markdown, posixpath.dirname(f"docs/{uri}"))
+    )
 
 
-def _entry(name: str, value: Any, level: int) -> str:
-    if not callable(value):
-        return f"{'#' * level} {name}\n\nA value.\n"
-    parts = [f"{'#' * level} {name}\n\n{_signature(name, value)}{_markdown(value)}\n"]
-    if inspect.isclass(value):
-        for key, member in inspect.getmembers(value):
-            public = not key.startswith("_") and not key.startswith("with_traceback")
-            if public and inspect.getdoc(member) and not issubclass(value, BaseException):
-                shown = _signature(key, member) if callable(member) else ""
-                parts.append(f"{'#' * (level + 1)} {key}\n\n{shown}{_markdown(member)}\n")
-    return "\n".join(parts)
+def from_folder(markdown: str, folder: str) -> str:
+    """Rewrite links of a file in `folder` for the site.
 
+    Args:
+        markdown: the text of a page.
+        folder: where its file is, relative to the repository: `""` for README.md.
 
-def _signature(name: str, value: Any) -> str:
-    try:
-        return f"```text\n{name.rpartition('.')[2]}{inspect.signature(value)}\n```\n\n"
-    except (TypeError, ValueError):
-        return ""
+    Returns:
+        The same text. Links to files outside docs/ are addresses in the repository; for
+        README.md, those to files in docs/ are relative to docs/.
+    """
 
+    def target(link: re.Match[str]) -> str:
+        path = posixpath.normpath(posixpath.join(folder, link[1]))
+        if path.startswith("docs/"):
+            return link[0] if folder else f"]({path.removeprefix('docs/')}"
+        kind = "tree" if (ROOT / path).is_dir() else "blob"
+        return f"]({REPOSITORY}/{kind}/main/{path}"
 
-def _markdown(value: Any) -> str:
-    """A docstring of Google's form as Markdown."""
-    lines = []
-    fenced = False
-    for line in (inspect.getdoc(value) or "").splitlines():
-        code = line.lstrip().startswith((">>> ", "... ")) or (fenced and line.strip())
-        if bool(code) != fenced:
-            lines.append("```" if fenced else "\n```python")
-            fenced = not fenced
-        if fenced:
-            lines.append(line.strip())
-        elif line.rstrip(":") in (*_SECTIONS, "Example"):
-            lines.append(f"\n**{line.rstrip(':')}**\n")
-        else:
-            lines.append(re.sub(r"^    (\S+):", r"- `\1`:", line))
-    return "\n".join([*lines, "```"] if fenced else lines)
+    return _LINK.sub(target, markdown if folder else _RAW.sub("docs/", markdown))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import doctest
 import importlib
+import inspect
 import os
 import pkgutil
 import re
@@ -196,16 +197,45 @@ def test_links_between_pages_lead_somewhere() -> None:
 
 
 def test_the_site_has_every_page_that_it_names() -> None:
-    made = {"index.md", "reference.md"}
-    named = set(re.findall(r"[\w-]+\.md$", (ROOT / "mkdocs.yml").read_text(), re.M))
-    assert named - made <= {page.name for page in PAGES}
+    named = set(re.findall(r"[\w/-]+\.md$", (ROOT / "mkdocs.yml").read_text(), re.M))
+    pages = {page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md")}
+    assert named == pages | {"index.md"}
 
 
 def test_the_reference_has_every_public_name() -> None:
-    text = runpy.run_path(str(ROOT / "docs/hooks.py"))["reference"]()
-    heads = set(re.findall(r"^#+ (bytepair\.\S+)$", text, re.M))
-    assert {f"bytepair.{name}" for name in bytepair.__all__} <= heads
-    assert text.count("```") % 2 == 0
+    shown: set[str] = set()
+    for page in (ROOT / "docs/reference").glob("*.md"):
+        shown |= set(re.findall(r"^::: (\S+)$", page.read_text(encoding="utf-8"), re.M))
+    for name in shown:
+        assert pkgutil.resolve_name(name) is not None
+    wanted = {f"bytepair.{name}" for name in bytepair.__all__ if not name.startswith("__")}
+    wanted |= {f"bytepair.compat.{name}" for name in bytepair.compat.__all__}
+    # What a module names is shown with it.
+    rooms = [name for name in shown if inspect.ismodule(pkgutil.resolve_name(name))]
+    inside = {value for room in rooms for value in members(room)}
+    assert {
+        name for name in wanted - shown if id(pkgutil.resolve_name(name)) not in inside
+    } == set()
+
+
+def members(module: str) -> set[int]:
+    value = importlib.import_module(module)
+    return {id(getattr(value, name)) for name in getattr(value, "__all__", vars(value))}
+
+
+def links_for_the_site(markdown: str, folder: str) -> str:
+    found = runpy.run_path(str(ROOT / "docs/hooks.py"))["from_folder"](markdown, folder)
+    assert isinstance(found, str)
+    return found
+
+
+def test_links_that_leave_the_site_lead_to_the_repository() -> None:
+    home = "https://github.com/bytepair/bytepair"
+    assert links_for_the_site("[a](docs/train.md#b)", "") == "[a](train.md#b)"
+    assert links_for_the_site("[a](Makefile)", "") == f"[a]({home}/blob/main/Makefile)"
+    assert links_for_the_site("[a](../tests)", "docs") == f"[a]({home}/tree/main/tests)"
+    for kept in ("[a](train.md#b)", "[a](#b)", "[a](https://example.com/c)"):
+        assert links_for_the_site(kept, "docs") == kept
 
 
 def cli_page() -> str:
