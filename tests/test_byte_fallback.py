@@ -37,7 +37,9 @@ PUTS = {"prepend": "always", "replace": "never", "first": "first", "always": "mi
 
 RUNS = [META * length for length in (2, 3, 4, 5, 8)]
 PLAIN = learnt(150)
-ACROSS = [*learnt(250, across=True)]
+ACROSS = learnt(250, across=True)
+#: Those that have letters alone, or none.
+APART = [p for p in PLAIN if p.strip(META).isalpha() or len(p) == 1]
 
 words = st.sampled_from(
     ["the", " other", "théâtre", "中文字", "中", "字符", "龍", " ", "  ", "   ", META, META * 2,
@@ -55,7 +57,8 @@ def written(folder: Path, value: dict[str, Any], name: str = "tokenizer.json") -
 
 @lru_cache
 def pair(kind: str, across: bool) -> tuple[bytepair.Tokenizer, tokenizers.Tokenizer]:
-    pieces = ACROSS if across else [*RUNS, *PLAIN]
+    words = APART if kind.startswith("metaspace") else PLAIN
+    pieces = ACROSS if across else [*RUNS, *words]
     data = document(pieces, **around(kind))
     theirs = tokenizers.Tokenizer.from_str(json.dumps(data))
     return bytepair.load(theirs), theirs
@@ -456,6 +459,9 @@ def test_a_damaged_model_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_pattern_is_chosen_that_changes_no_id() -> None:
-    patterns = {pair("replace", False)[0].pattern, pair("replace", True)[0].pattern}
-    assert patterns == {r"(?#spaces) *[^ \n]+|\n+| +", "(?#spaces)(?s:.+)"}
+    finest = r" *[\p{L}\p{M}]+| *\p{Nd}+| *[^ \n\p{L}\p{M}\p{Nd}]+|\n+| +"
+    assert pair("metaspace-first", False)[0].pattern == "(?#spaces first)" + finest
+    assert pair("replace", False)[0].pattern == r"(?#spaces) *[^ \n]+|\n+| +"
+    assert pair("replace", True)[0].pattern == "(?#spaces)(?s:.+)"
+    assert characters.split_pattern([b"a.", b" a"]) == r" *[^ \n]+|\n+| +"
     assert characters.split_pattern([b"a\nb", b" a"]) == r" *[^ ]+| +"

@@ -12,24 +12,26 @@ repeat. `split_pattern` chooses such places.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 from bytepair import _core
 from bytepair.errors import UnsupportedError
-from bytepair.formats.parts import Parts
+from bytepair.formats.parts import Parts, splitter
 
 #: What stands for a space in the names of tokens.
 META: Final = "\u2581"
 #: The names of the tokens of single bytes.
 BYTES: Final = [f"<0x{byte:02X}>" for byte in range(256)]
 
-#: Ways to split that cut only between certain pairs of characters, the finest first, and what finds
-#: such a pair in a token. A text is split before spaces that follow others, and around line breaks.
+#: Ways to split, the finest first: between letters, digits and other characters, before spaces that
+#: follow others, and around line breaks; at spaces and line breaks alone; at spaces alone. Whether
+#: two characters are divided depends on nothing but them, so if no token is, none crosses a place
+#: where a text is divided.
 _SPLITS: Final = (
-    (r" *[^ \n]+|\n+| +", rb"[^ \0] |[^\n\0]\n|\n[^\n\0]"),
-    (r" *[^ ]+| +", rb"[^ \0] "),
+    r" *[\p{L}\p{M}]+| *\p{Nd}+| *[^ \n\p{L}\p{M}\p{Nd}]+|\n+| +",
+    r" *[^ \n]+|\n+| +",
+    r" *[^ ]+| +",
 )
 #: The pattern that splits nothing.
 WHOLE: Final = r"(?s:.+)"
@@ -41,18 +43,23 @@ def split_pattern(tokens: Iterable[bytes]) -> str:
     r"""A pattern that changes no id of a tokenizer without one.
 
     Example:
-        >>> split_pattern([b"a", b" ", b"\n", b" a", b"\n\n"])
+        >>> split_pattern([b"a.", b" ", b"\n", b" a", b"\n\n"])
         ' *[^ \\n]+|\\n+| +'
         >>> split_pattern([b"a", b" ", b"a a"])
         '(?s:.+)'
     """
-    joined = b"\0".join(tokens)
-    return next((split for split, pair in _SPLITS if not re.search(pair, joined)), WHOLE)
+    texts = [token.decode(errors="ignore") for token in tokens if len(token) > 1]
+
+    def keeps_all(pattern: str) -> bool:
+        split = splitter(pattern).pretokenize
+        return all(len(split(text)) < 2 for text in texts)
+
+    return next((pattern for pattern in _SPLITS if keeps_all(pattern)), WHOLE)
 
 
 def is_harmless(pattern: str) -> bool:
     """Whether a pattern is one that `split_pattern` may choose."""
-    return pattern in {WHOLE, *(split for split, _ in _SPLITS)}
+    return pattern in {WHOLE, *_SPLITS}
 
 
 def parts(
