@@ -151,11 +151,11 @@ def test_a_merge_that_the_rules_forbid_is_found(
 def test_the_pattern_keeps_the_digits_of_the_first_stage() -> None:
     for name, digits in [
         ("nanochat", r"\p{N}{1,2}"), ("gpt4", r"\p{N}{1,3}+"), ("qwen2", r"\p{N}"),
-        ("gpt2", r" ?\p{N}++"), ("llama3", r"\p{N}{1,3}"),
+        ("gpt2", r"\p{N}++"), ("llama3", r"\p{N}{1,3}"),
     ]:  # fmt: skip
         regex = Superwords().regex(bytepair.PATTERNS[name])
-        assert f"(?#then){digits}| ?[^" in regex
-    assert r"\p{N}{1,3}" in Superwords().regex(r"\S+|\s+")
+        assert regex.startswith(f"{digits}| ?[^")
+    assert Superwords().regex(r"\S+|\s+").startswith(r"\p{N}{1,3}| ?[^")
     assert Superwords(pattern="gpt2").regex("x+") == bytepair.PATTERNS["gpt2"]
 
 
@@ -206,7 +206,7 @@ def test_errors_name_the_rule(counts: tuple[bytepair.Counts, bytepair.Counts]) -
     with pytest.raises(TypeError, match="never"):
         Superwords(never=": ")
     for start in (100, 0.01, 3001):
-        with pytest.raises(VocabularyError, match="superwords start at"):
+        with pytest.raises(VocabularyError, match="superwords begin at"):
             bytepair.train(words, 3000, superwords=Superwords(start=start, counts=lines))
     for source, rules in [(words, Superwords()), (["a b"], Superwords(counts=lines))]:
         with pytest.raises(CountsError, match="counts under two patterns"):

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 import bytepair
-from bytepair.cli import groups, option
+from bytepair.cli import groups, option, superwords
 from bytepair.cli.output import can_write
 
 #: Enough for the sample text, which is small.
@@ -31,6 +31,7 @@ SENTENCE = "Hello, how art thou? 1234 times — 你好，世界! Привет, �
     "bytepair train news.parquet code.parquet --weight code.parquet=2.5",
     "bytepair train english=books/ code=repos/ --mixture english=0.6,code=0.4",
     "bytepair train 'texts/*.txt' --parity --development 'parallel/*.txt'",
+    "bytepair train corpus/ --superwords --superword-start 0.8",
     "cat book.txt | bytepair train - --vocab-size 1k",
 )
 @click.argument("source", nargs=-1)
@@ -45,6 +46,7 @@ SENTENCE = "Hello, how art thou? 1234 times — 你好，世界! Привет, �
     "--pattern", help=f"{option.PATTERN_HELP}  [default: nanochat, or that of the counts]"
 )
 @option.training
+@superwords.options
 @option.roles
 @option.weight
 @groups.mixture
@@ -83,7 +85,7 @@ def train(
         )
     default_size = 65536 if source else SAMPLE_VOCAB_SIZE
     options["vocab_size"] = default_size if vocab_size is None else vocab_size
-    training = option.train_options(options)
+    training, rules = option.train_options(options), superwords.rules_of(options)
     roles = {name: options.pop(name) for name in (*option.ROLES, "chat_template")}
     ids = {name: id for id, name in enumerate(training.names)}
     untrained = bytepair.Tokenizer.from_ranks({}, pattern="gpt2", special_tokens=ids)
@@ -100,7 +102,7 @@ def train(
     if weight:
         options = {}  # they say how text is read, which is done
     tokenizer = bytepair.train(
-        **found, **asdict(training), pattern=pattern, threads=threads, **options
+        **found, **asdict(training), superwords=rules, pattern=pattern, threads=threads, **options
     )
     seconds = time.perf_counter() - started
     tokenizer = option.with_roles(tokenizer, roles)

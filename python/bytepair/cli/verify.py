@@ -22,6 +22,11 @@ from bytepair.cli import option
 @option.pattern_of_file
 @option.merging
 @click.option(
+    "--superword-counts",
+    type=option.PATH,
+    help="Of a tokenizer with superwords: the counts of the text by its own split pattern.",
+)
+@click.option(
     "--samples",
     type=click.IntRange(min=0),
     default=3,
@@ -33,6 +38,7 @@ def verify(
     pattern: str | None,
     ties: Literal["rustbpe", "hf", "first-seen", "bytes-max"],
     min_count: int,
+    superword_counts: Path | None,
     samples: int,
 ) -> None:
     """Verify a tokenizer's file, every merge of its training, or token shards.
@@ -48,12 +54,15 @@ def verify(
     if counts is not None:
         option.refuse("COUNTS are those of a tokenizer, and not of shards", "samples")
         tok, known = bytepair.load(path, pattern=pattern, check=True), bytepair.load_counts(counts)
-        verdict = bytepair.verify_merges(tok, known, ties=ties, min_count=min_count)
+        others = None if superword_counts is None else bytepair.load_counts(superword_counts)
+        verdict = bytepair.verify_merges(
+            tok, known, ties=ties, min_count=min_count, superword_counts=others
+        )
     elif Path(path, "manifest.json").exists():
-        option.refuse(f"{path} holds shards", "ties", "min_count", "pattern")
+        option.refuse(f"{path} holds shards", "ties", "min_count", "pattern", "superword_counts")
         verdict = bytepair.shards.verify(path, samples=samples)
     else:
-        option.refuse("without COUNTS no merge is checked", "ties", "min_count")
+        option.refuse("without COUNTS no merge is checked", "ties", "min_count", "superword_counts")
         option.refuse(f"{path} holds no shards", "samples")
         _verify_tokenizer(path, pattern)
         return

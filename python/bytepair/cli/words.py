@@ -17,6 +17,7 @@ import click
 RENAMED: Final = {
     "special_tokens": "special_token",
     "initial_tokens": "initial_token",
+    "max_words": "superword_max_words",
 }
 
 #: A keyword with a value, `errors="replace"`, or alone, `vocab_size`; not in quotes or in a path.

@@ -70,6 +70,9 @@ _STEPS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "falcon": (r"[\p{P}\$\+<=>\^~\|`]+", BYTE_LEVEL, "[0-9][0-9][0-9]"),
     "laguna": (r"[^\n]+|[\n]+", _QWEN2),
+    # Runs of numbers, and in them a cut before each group of three digits that others follow up to
+    # the end; llama.cpp has two rules for it, the second of which matches nothing but places.
+    "superbpe": (r"\p{N}(?:(?!(?:[0-9]{3})+(?![0-9]))\p{N})*",),
     "default": (r"[\p{P}\$\+<=>\^~\|]+", BYTE_LEVEL, r"\p{N}+", "[0-9][0-9][0-9]"),
 }  # fmt: skip
 
@@ -96,6 +99,7 @@ _NAMES: Final = {
     ("seed-coder", False): "seed-coder",
     ("ufakzeka", False): "ufakzeka",
     ("laguna", False): "laguna",
+    ("superbpe", False): "superbpe",
     ("gpt4o", False): "gpt-4o llama4 kanana2 talkie minimax-m2",
     ("tekken", True): "tekken",
     ("default", False): "default",
@@ -106,7 +110,7 @@ def rule(name: str) -> tuple[str, bool] | None:
     """The split pattern of a name, and whether whole tokens win outright; None if not known.
 
     Example:
-        >>> rule("qwen2") == (_QWEN2, False), rule("superbpe")
+        >>> rule("qwen2") == (_QWEN2, False), rule("unheard-of")
         (True, None)
     """
     for (kind, ignore), names in _NAMES.items():

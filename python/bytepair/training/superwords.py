@@ -23,11 +23,18 @@ if TYPE_CHECKING:
 #: The note of a tokenizer that says how its superwords were learnt.
 NOTE: Final = "superwords"
 
-#: A line, with the blank lines behind it.
-_LINES: Final = r"[^\r\n]*\s*[\r\n]"
+#: Digits as the pattern of the words splits them.
+_DIGITS: Final = re.compile(r"(?:^|\|)(?: \?)?(\\p\{N\}(?:\{\d+,\d+\}|\+)?\+?)(?=\||$)")
 
-#: Digits as the pattern of the words splits them; how that is written in a pattern.
-_DIGITS: Final = re.compile(r"(?:^|\|)((?: \?)?\\p\{N\}(?:\{\d+,\d+\}|\+)?\+?)(?=\||$)")
+#: A mark of punctuation, or a symbol.
+_MARK: Final = r"[^\s\p{L}\p{M}\p{N}]"
+
+#: After the digits: two or more marks, line ends, indentation, and all other text up to there.
+_LINE: Final = (
+    rf" ?{_MARK}{{2,}}[\r\n/]*|\s*[\r\n]| +(?!\S)"
+    rf"|(?:[\p{{L}}\p{{M}}]| ?{_MARK}(?!{_MARK})| (?=[\p{{L}}\p{{M}}\p{{N}}])|[^\S \r\n])+"
+    r"(?:\s*[\r\n])?"
+)
 
 
 @dataclass(frozen=True)
@@ -40,8 +47,9 @@ class Superwords:
             many ids without superwords.
         pattern: the split pattern of the second stage, which is that of the tokenizer: the name of
             one of `bytepair.PATTERNS` or a regular expression. None means that of the authors, line
-            by line: lines, cut at digits (as the pattern of the first stage splits them), at two or
-            more marks of punctuation in a row, and at indentation.
+            by line and with marks of combining scripts taken for letters: lines, cut at digits (as
+            the pattern of the first stage splits them), at two or more marks of punctuation in a
+            row, and at indentation.
         max_words: the largest number of words in a token of the second stage; None means any.
         never: texts that no token of the second stage contains.
         counts: the counts of the text under `pattern`, if the text itself is not there: where the
@@ -95,8 +103,8 @@ class Superwords:
         size = int(self.start * vocab_size) if isinstance(self.start, float) else self.start
         if not smallest <= size <= vocab_size:
             raise VocabularyError(
-                f"superwords start at {size} ids, which is not between the {smallest} ids without "
-                f"a merge and vocab_size {vocab_size}; pass another start"
+                f"the superwords begin at {size} ids, which is not between {smallest}, without a "
+                f"merge, and vocab_size {vocab_size}; choose another start"
             )
         return size
 
@@ -111,14 +119,15 @@ class Superwords:
 
         Example:
             >>> import bytepair
-            >>> bytepair.Superwords().regex(bytepair.PATTERNS["gpt4o"])
-            '[^\\r\\n]*\\s*[\\r\\n](?#then)\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]{2,}[\\r\\n/]*| +(?!\\S)'
+            >>> regex = bytepair.Superwords().regex(bytepair.PATTERNS["gpt4o"])
+            >>> bytepair.pretokenize("It was 1984, and (so on)...\n  Yes", regex)
+            ['It was ', '198', '4', ', and (so on', ')...\n', ' ', ' Yes']
         """
         if self.pattern is not None:
             return _core.pattern(self.pattern)
         found = _DIGITS.search(words)
         digits = r"\p{N}{1,3}" if found is None else found.group(1)
-        return rf"{_LINES}(?#then){digits}| ?[^\s\p{{L}}\p{{N}}]{{2,}}[\r\n/]*| +(?!\S)"
+        return f"{digits}|{_LINE}"
 
     def note(self, merges: int, words: str) -> str:
         """What a tokenizer notes: with it, it can be resumed and verified.

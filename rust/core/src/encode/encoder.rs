@@ -4,7 +4,11 @@
 //! A text is divided at its special tokens, if the caller asks for that, and then into repeated
 //! chunks ([`Repeats`]). The rest is encoded in batches of pretokens: the splitter finds the ends
 //! of a few hundred pretokens, [`sections`] divides long ones, [`Lookup`] finds the ids in the
-//! cache, [`Misses`] resolves the others, and all ids are appended in order.
+//! cache, [`Misses`] resolves the others, and all ids are appended in order. If tokens cross spaces,
+//! pretokens are as long as lines, and these steps are those of their words ([`Superwords`]).
+
+use std::ops::Range;
+use std::sync::OnceLock;
 
 use crate::encode::lookup::{self, Lookup, PretokenCache, WINDOW};
 use crate::encode::misses::Misses;
@@ -14,7 +18,9 @@ use crate::encode::repeats::{self, Chunk, Repeats};
 use crate::encode::scratch_pool::{Pooled, ScratchGuard, ScratchPool};
 use crate::encode::sections;
 use crate::encode::sink::{Append, Blocks, Id, IdSink};
+use crate::encode::superwords::Superwords;
 use crate::error::Result;
+use crate::hash::key::LONGEST;
 use crate::memory;
 use crate::merge::queue::MergeScratch;
 use crate::pretokenize::{PartStart, Pattern, PretokenEnds, Splitter};
@@ -34,6 +40,8 @@ pub(crate) struct Encoder {
     pattern: Pattern,
     splitter: Splitter,
     cache: PretokenCache,
+    /// Built for the first long pretoken; `None` if no token crosses a space.
+    superwords: OnceLock<Option<Box<Superwords>>>,
     repeats: Repeats,
     pool: ScratchPool<Scratch>,
 }
@@ -63,6 +71,18 @@ struct PretokenScratch {
     lookup: Lookup,
     misses: Misses,
     merge: MergeScratch,
+    /// Of a vocabulary whose tokens cross spaces.
+    lines: Option<Box<LineScratch>>,
+}
+
+/// The buffers for encoding lines word by word.
+#[derive(Debug, Default)]
+struct LineScratch {
+    lookup: Lookup,
+    /// The ends of the words of a window.
+    words: Vec<usize>,
+    /// How many of these words lie before the end of each line.
+    bounds: Vec<usize>,
 }
 
 impl Pooled for Scratch {
@@ -102,7 +122,8 @@ impl Encoder {
     pub(crate) fn new(pretokens: PretokenEncoder, pattern: Pattern) -> Result<Self> {
         let splitter = Splitter::new(&pattern)?;
         let (cache, repeats) = (PretokenCache::default(), Repeats::new(repeats::DEFAULT_LIMIT));
-        Ok(Self { pretokens, pattern, splitter, cache, repeats, pool: ScratchPool::default() })
+        let (superwords, pool) = (OnceLock::new(), ScratchPool::default());
+        Ok(Self { pretokens, pattern, splitter, cache, superwords, repeats, pool })
     }
 
     pub(crate) fn pretokens(&self) -> &PretokenEncoder {
@@ -151,6 +172,10 @@ impl Encoder {
         self.splitter.fill(text, start, ends)?;
         let (text, ends) = (text.as_bytes(), ends.as_slice());
         let end = ends.last().copied().unwrap_or(start);
+        if let Some(Some(superwords)) = self.superwords.get() {
+            self.encode_lines(superwords, text, start, ends, pretokens, out)?;
+            return Ok(end);
+        }
         let mut next = start;
         let mut encode = |ends: &[usize]| {
             next = self.encode_pretokens(text, next, ends, pretokens, out)?;
@@ -175,24 +200,113 @@ impl Encoder {
         scratch: &mut PretokenScratch,
         out: &mut Vec<u32>,
     ) -> Result<usize> {
-        let PretokenScratch { lookup, misses, merge } = scratch;
         let end = ends.last().copied().unwrap_or(start);
         // No pretoken has more ids than bytes.
         memory::reserve(out, end - start)?;
-        lookup.look_up(&self.cache, text, start, ends);
-        misses.resolve(&self.pretokens, text, lookup)?;
-        let mut next = lookup.append(text, start, ends, 0, out);
+        scratch.lookup.look_up(&self.cache, text, start, ends);
+        scratch.misses.resolve(&self.pretokens, text, &mut scratch.lookup)?;
+        let mut next = scratch.lookup.append(text, start, ends, 0, out);
         while next < ends.len() {
-            let pretoken = &text[lookup::range_of(start, ends, next)];
-            if !lookup.append_one(pretoken, out) {
-                let before = out.len();
-                self.pretokens.encode(pretoken, merge, out)?;
-                lookup.put(pretoken, &out[before..]);
+            let range = lookup::range_of(start, ends, next);
+            if range.len() > LONGEST
+                && let Some(superwords) = self.superwords()?
+            {
+                self.encode_lines(superwords, text, range.start, &[range.end], scratch, out)?;
+            } else {
+                let PretokenScratch { lookup, merge, .. } = scratch;
+                append_one(lookup, &self.pretokens, &text[range], merge, out)?;
             }
-            next = lookup.append(text, start, ends, next + 1, out);
+            next = scratch.lookup.append(text, start, ends, next + 1, out);
         }
         Ok(end)
     }
+
+    /// How lines are encoded, if tokens of the vocabulary cross spaces.
+    fn superwords(&self) -> Result<Option<&Superwords>> {
+        if self.superwords.get().is_none() {
+            let superwords = Superwords::new(&self.pretokens)?.map(Box::new);
+            let _ = self.superwords.set(superwords);
+        }
+        Ok(self.superwords.get().and_then(Option::as_deref))
+    }
+
+    /// Append the ids of the lines between `start` and each of the ends, word by word.
+    fn encode_lines(
+        &self,
+        superwords: &Superwords,
+        text: &[u8],
+        start: usize,
+        ends: &[usize],
+        scratch: &mut PretokenScratch,
+        out: &mut Vec<u32>,
+    ) -> Result<()> {
+        let PretokenScratch { misses, merge, lines, .. } = scratch;
+        let lines = &mut **lines.get_or_insert_default();
+        let mut rest = ends.iter();
+        let (mut at, mut line, mut from) = (start, start, out.len());
+        while !rest.as_slice().is_empty() {
+            let start = at;
+            at = superwords.cut(text, start, &mut rest, &mut lines.words, &mut lines.bounds);
+            // No pretoken has more ids than bytes.
+            memory::reserve(out, at - start)?;
+            lines.lookup.look_up(&superwords.cache, text, start, &lines.words);
+            misses.resolve(&superwords.words, text, &mut lines.lookup)?;
+            let mut next = 0;
+            for number in 0..lines.bounds.len() {
+                let bound = lines.bounds[number];
+                lines.append(superwords, text, start, next..bound, merge, out)?;
+                let end = lines.words[bound - 1];
+                superwords.finish(&self.pretokens, &text[line..end], from, out)?;
+                (next, line, from) = (bound, end, out.len());
+            }
+            // The last line goes on in the next window.
+            lines.append(superwords, text, start, next..lines.words.len(), merge, out)?;
+        }
+        Ok(())
+    }
+}
+
+impl LineScratch {
+    /// Append the ids of some words of the window that begins at `start`.
+    fn append(
+        &mut self,
+        superwords: &Superwords,
+        text: &[u8],
+        start: usize,
+        range: Range<usize>,
+        merge: &mut MergeScratch,
+        out: &mut Vec<u32>,
+    ) -> Result<()> {
+        let Self { lookup, words, .. } = self;
+        let words = &words[..range.end];
+        let mut next = lookup.append(text, start, words, range.start, out);
+        while next < words.len() {
+            let word = &text[lookup::range_of(start, words, next)];
+            let mut begin = 0;
+            for end in superwords.words.split_points()?.ends(word) {
+                append_one(lookup, &superwords.words, &word[begin..end], merge, out)?;
+                begin = end;
+            }
+            next = lookup.append(text, start, words, next + 1, out);
+        }
+        Ok(())
+    }
+}
+
+/// Append the ids of a pretoken that has none in the window, and add them to the cache.
+fn append_one(
+    lookup: &mut Lookup,
+    encoder: &PretokenEncoder,
+    pretoken: &[u8],
+    merge: &mut MergeScratch,
+    out: &mut Vec<u32>,
+) -> Result<()> {
+    if !lookup.append_one(pretoken, out) {
+        let before = out.len();
+        encoder.encode(pretoken, merge, out)?;
+        lookup.put(pretoken, &out[before..]);
+    }
+    Ok(())
 }
 
 impl EncodeCall<'_> {

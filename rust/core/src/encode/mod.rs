@@ -10,6 +10,7 @@
 //! sections           divides long pretokens at split_points
 //! lookup             looks up the ids in the cache
 //! misses             merges the others, many interleaved
+//! superwords         encodes lines word by word, where tokens cross spaces
 //! pretoken           encodes one pretoken, without a cache
 //! sink               receives the ids
 //! certain            how far no continuation of a text changes its ids
@@ -34,6 +35,8 @@ mod scratch_pool;
 mod sections;
 
 mod sink;
+
+mod superwords;
 
 pub(crate) mod special;
 

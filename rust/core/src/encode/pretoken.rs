@@ -47,6 +47,11 @@ impl PretokenEncoder {
         Ok(Self { vocabulary, whole_first, merger, split_points })
     }
 
+    /// An encoder of the same bytes by other merges, which never takes a whole pretoken.
+    pub(crate) fn with_merger(&self, merger: Merger) -> Self {
+        Self { whole_first: false, merger: OnceLock::from(merger), ..self.clone() }
+    }
+
     /// Whether the tables exist.
     pub(crate) fn has_tables(&self) -> bool {
         self.merger.get().is_some()
