@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 import bytepair
 from bytepair import Superwords, reference
 from bytepair.errors import ArgumentError, CorpusError, CountsError, VocabularyError
+from bytepair.formats import llamacpp
 from bytepair.training.options import Ties
+from commands import run
 
 ALL_TIES: list[Ties] = ["rustbpe", "hf", "first-seen", "bytes-max"]
 PATHS = bytepair.sample.paths()
@@ -192,6 +194,59 @@ def test_a_mixture_has_both_stages() -> None:
     ]
     again = Superwords(start=270, counts=mixed[1])
     assert tok == bytepair.train(mixed[0], 275, superwords=again)
+
+
+def test_lines_are_encoded_as_by_plain_merging() -> None:
+    tok = bytepair.train(PATHS, 6000, superwords=Superwords(start=0.5))
+    texts = [path.read_text(encoding="utf-8")[:100_000] for path in PATHS]
+    for text in [*texts, "the of the " * 3000, "中文" * 9999 + " the of", "\n" * 999]:
+        pretokens = bytepair.pretokenize(text, tok.pattern)
+        expected = [id for pretoken in pretokens for id in tok.encode_pretoken(pretoken.encode())]
+        assert tok.encode(text) == expected
+        assert tok.encode(text) == expected  # from the cache
+
+
+@pytest.mark.parametrize("pattern", [None, llamacpp._pattern("superbpe")])
+def test_other_formats_hold_superwords(pattern: str | None, tmp_path: Path) -> None:
+    rules = Superwords(start=0.7, pattern=pattern)
+    tok = bytepair.train(PATHS, 2000, superwords=rules, special_tokens=["<|bos|>"])
+    text = PATHS[0].read_text(encoding="utf-8")[:50_000] + " 1234567 12½ ½123 "
+    tok.export(tmp_path / "hf", format="huggingface")
+    assert bytepair.load(tmp_path / "hf").encode(text) == tok.encode(text)
+    tokenizers = pytest.importorskip("tokenizers")
+    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "hf" / "tokenizer.json"))
+    assert theirs.encode(text, add_special_tokens=False).ids == tok.encode(text)
+    if pattern is not None:
+        assert tok.export_losses("gguf") == []
+        loaded = bytepair.load(tok.export(tmp_path / "x.gguf"))
+        assert loaded.encode(text) == tok.encode(text)
+        assert bytepair.pretokenize("a 1234567 12½ ½123", pattern) == [
+            "a ", "1", "234", "567", " ", "12½", " ", "½", "123",
+        ]  # fmt: skip
+
+
+def test_the_command_line_has_the_same_words(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("so it is, so it was, so it goes: so it is\n" * 3)
+    said = ["--superwords", "--superword-start", "270", "--superword-max-words", "2",
+            "--superword-never", ",", "--vocab-size", "275"]  # fmt: skip
+    run("train", "a.txt", *said, cwd=tmp_path)
+    rules = Superwords(start=270, max_words=2, never=[","])
+    tok = bytepair.load(tmp_path / "tokenizer")
+    assert tok == bytepair.train(tmp_path / "a.txt", 275, superwords=rules)
+    for name, pattern in [("words", "nanochat"), ("lines", tok.pattern)]:
+        bytepair.count(tmp_path / "a.txt", pattern=pattern).save(tmp_path / f"{name}.parquet")
+    both = ["words.parquet", "--superword-counts", "lines.parquet"]
+    run("train", *both, *said, "-o", "again", cwd=tmp_path)
+    assert bytepair.load(tmp_path / "again") == tok
+    found = run("verify", "tokenizer", *both, cwd=tmp_path).stdout
+    assert found == f"all {len(tok.merges())} merges verified\n"
+    for wrong, why, code in [
+        (["a.txt", "--superword-start", "0.5"], "there is no --superwords", 2),
+        (["a.txt", "--superwords", "--superword-max-words", "-1"], "-1 is not in the range", 2),
+        (["a.txt", "--superwords", "--weight", "a.txt=2"], "weigh sources by --mixture", 2),
+        (["words.parquet", "--superwords"], "need counts under two patterns", 1),
+    ]:
+        assert why in run("train", *wrong, cwd=tmp_path, code=code).stderr
 
 
 def test_errors_name_the_rule(counts: tuple[bytepair.Counts, bytepair.Counts]) -> None:

@@ -27,7 +27,7 @@ use crate::machine::lanes::Portable;
 use crate::memory;
 use crate::merge::merger::Merger;
 use crate::merge::pair_table::{NO_MERGE, PairTable, PairTableBuilder, Pairs};
-use crate::vocabulary::{NO_ID, Vocabulary};
+use crate::vocabulary::{MergeRule, NO_ID, Vocabulary};
 
 /// Longer runs are merged with a queue, in less than quadratic time.
 const LONGEST_RUN: usize = 32;
@@ -70,7 +70,9 @@ impl Superwords {
             let bit = place((phases.last[left as usize], phases.first[right as usize]), shift);
             ends[bit >> 6] |= 1 << (bit & 63);
         }
-        let words = encoder.with_merger(Merger::new(vocabulary, phases.low.finish(vocabulary)));
+        // The table gives the ids, so the rule only says that merging starts with bytes.
+        let low = Merger::new(vocabulary, MergeRule::Ranks, phases.low.finish(vocabulary))?;
+        let words = encoder.with_merger(low);
         let cache = PretokenCache::default();
         Ok(Some(Self { words, cache, joined, ends, shift, longest }))
     }
@@ -251,7 +253,7 @@ impl Phases {
     fn new(encoder: &PretokenEncoder) -> Result<Option<Self>> {
         let (vocabulary, pairs) = (&encoder.vocabulary, encoder.merger()?.pairs());
         let size = vocabulary.len();
-        if vocabulary.byte_ids().contains(&NO_ID) {
+        if vocabulary.byte_ids().contains(&NO_ID) || !encoder.merger()?.starts_with_bytes() {
             return Ok(None);
         }
         let merges = pairs.in_order();

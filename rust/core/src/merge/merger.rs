@@ -30,6 +30,11 @@ impl Merger {
         &self.pairs
     }
 
+    /// Whether merging starts with bytes, and not with characters.
+    pub(crate) fn starts_with_bytes(&self) -> bool {
+        self.symbols.are_bytes()
+    }
+
     /// Whether each of these bytes has an id.
     #[inline]
     pub(crate) fn covers(&self, bytes: &[u8]) -> bool {
