@@ -154,6 +154,7 @@ def test_whatever_a_command_raises_is_one_line(
         "train": [], "download": [], "plan": [], "pipeline": ["a.txt", "-o", "out"],
         "count": ["a.txt"], "shard": ["a.txt", "-o", "out"], "convert": ["tokenizer", "x"],
         "verify": ["tokenizer"], "compare": ["one", "two"], "prune": ["tokenizer", "-o", "out"],
+        "mixture": ["tokenizer", "a=a.txt"],
     }.get(name, [])  # fmt: skip
     error = error_of(capsys, monkeypatch, name, *words)
     assert error.startswith("bytepair: unexpected KeyError: ")

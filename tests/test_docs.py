@@ -46,6 +46,7 @@ COMMANDS = [
     "explore",
     "verify",
     "prune",
+    "mixture",
     "download",
     "shard",
     "plan",

@@ -198,7 +198,7 @@ WITH_A_TOKENIZER = {
     "verify": "gpt2", "plan": "--params 1M -t gpt2", "shard": "a.txt -t gpt2 -o shards",
     "evaluate": "gpt2 --against none", "report": "gpt2 --against none -o page.html",
     "convert": "gpt2 gpt2.tiktoken --lossy", "compare": "gpt2 gpt2 a.txt",
-    "prune": "gpt2 --vocab-size 1000 -o pruned",
+    "prune": "gpt2 --vocab-size 1000 -o pruned", "mixture": "gpt2 a=a.txt --merges 9",
 }  # fmt: skip
 WITHOUT = {"train", "count", "pipeline", "download", "explore"}
 
@@ -207,6 +207,8 @@ WITHOUT = {"train", "count", "pipeline", "download", "explore"}
 def test_every_command_takes_a_published_name(
     name: str, published: Path, shared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if name == "mixture":
+        pytest.importorskip("scipy")
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(shared / "vocabularies"))
     done = run(published, name, *WITH_A_TOKENIZER[name].split())
     assert done.returncode == 0, done.stderr

@@ -52,6 +52,7 @@ if _TYPE_CHECKING:
     from bytepair.evaluate.comparison import compare
     from bytepair.pipeline import run_pipeline
     from bytepair.training.grow import Verdict, extend, resume, verify_merges
+    from bytepair.training.infer import InferredMixture, infer_mixture
 
 _MODULES = (
     "chat", "compat", "corpus", "distributed", "evaluate", "explore", "plan", "plot", "reference",
@@ -62,8 +63,10 @@ _lazy(
     {name: f"bytepair.{name}" for name in _MODULES}
     | dict.fromkeys(("Verdict", "extend", "resume", "verify_merges"), "bytepair.training.grow")
     | {
+        "InferredMixture": "bytepair.training.infer",
         "compare": "bytepair.evaluate.comparison",
         "download_dataset": "bytepair.corpus.download",
+        "infer_mixture": "bytepair.training.infer",
         "readable": "bytepair._internal.drawing",
         "read_documents": "bytepair.corpus.documents",
         "run_pipeline": "bytepair.pipeline",
@@ -79,6 +82,7 @@ __all__ = [
     "BytepairError",
     "Counts",
     "ExhaustedWarning",
+    "InferredMixture",
     "Parity",
     "Pruned",
     "SkippedWarning",
@@ -99,6 +103,7 @@ __all__ = [
     "evaluate",
     "explore",
     "extend",
+    "infer_mixture",
     "load",
     "load_counts",
     "plan",

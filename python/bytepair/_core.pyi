@@ -107,6 +107,27 @@ class Counts:
     def __hash__(self) -> int: ...
 
 @final
+class PairHistory:
+    def __new__(
+        cls,
+        merges: Sequence[tuple[bytes, bytes]],
+        texts: Sequence[Counts],
+        *,
+        least: int = 1,
+        on_progress: Callable[[int, int], object] | None = None,
+    ) -> Self: ...
+    def __len__(self) -> int: ...
+    def merged(self) -> NDArray[np.uint64]: ...
+    def rivals(
+        self,
+        weights: NDArray[np.float64],
+        slack: NDArray[np.float64],
+        pair_slack: Sequence[tuple[int, float]],
+        most: int,
+        tolerance: float,
+    ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint64]]: ...
+
+@final
 class DocumentReader:
     def __new__(
         cls,

@@ -33,6 +33,7 @@ _EXTRAS: Final = {
     "pyarrow": "data",
     "ray": "ray",
     "regex": "reference",
+    "scipy": "infer",
     "tiktoken": "tiktoken",
     "tokenizers": "hf",
     "torch": "torch",
@@ -47,7 +48,9 @@ def __getattr__(name: str) -> Any:
     Raises:
         ImportError: if the package is not installed.
     """
-    module = name.replace("pyarrow_", "pyarrow.").replace("tokenizers_", "tokenizers.")
+    module = name
+    for package in ("pyarrow", "scipy", "tokenizers"):
+        module = module.replace(f"{package}_", f"{package}.")
     package = module.partition(".")[0]
     if package not in _EXTRAS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

@@ -23,7 +23,7 @@ from bytepair.cli.words import in_words_of
 #: The commands in the order of `--help`: each is the function in the file of its name.
 COMMANDS: Final = (
     "train", "count", "encode", "decode", "inspect", "evaluate", "compare", "report", "explore",
-    "verify", "prune", "download", "shard", "plan", "pipeline", "convert",
+    "verify", "prune", "mixture", "download", "shard", "plan", "pipeline", "convert",
 )  # fmt: skip
 
 #: Those that go on where they were interrupted.

@@ -19,6 +19,7 @@ mod derived;
 mod encode_stream;
 mod errors;
 mod files;
+mod history;
 mod ids;
 mod ints;
 mod json_tables;
@@ -79,6 +80,8 @@ mod _core {
     use crate::encode_stream::PyEncodeStream;
     #[pymodule_export]
     use crate::files::{PyDocumentReader, parquet_rows, unpack};
+    #[pymodule_export]
+    use crate::history::PyPairHistory;
     #[pymodule_export]
     use crate::json_tables::{PyJsonTables, json_texts};
     #[pymodule_export]

@@ -221,10 +221,10 @@ fn spelled(found: &Mismatch, tokens: &[Vec<u8>]) -> Unmade {
 }
 
 /// Pairs of ids and the bytes of each id, where merge `i` makes id `256 + i`.
-type Numbered = (Vec<(u32, u32)>, Vec<Vec<u8>>);
+pub(crate) type Numbered = (Vec<(u32, u32)>, Vec<Vec<u8>>);
 
 /// Replace the parts of merges by ids, numbered as in training.
-fn numbered(merges: Vec<(Vec<u8>, Vec<u8>)>) -> Result<Numbered, String> {
+pub(crate) fn numbered(merges: Vec<(Vec<u8>, Vec<u8>)>) -> Result<Numbered, String> {
     let mut tokens: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
     let ids = tokens.iter().cloned().zip(0u32..);
     let mut ids: std::collections::HashMap<Vec<u8>, u32> = ids.collect();

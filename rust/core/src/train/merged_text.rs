@@ -42,6 +42,11 @@ impl MergeBuffers {
             numbers: Vec::new(),
         }
     }
+
+    /// The indices of the pairs of which the last merge removed occurrences.
+    pub(super) fn lowered(&self) -> impl Iterator<Item = u32> {
+        self.changes.removed_kept.iter().map(|&(index, _)| index)
+    }
 }
 
 impl MergedText {

@@ -36,6 +36,8 @@ mod finish;
 
 pub mod grow;
 
+pub mod history;
+
 mod merged_text;
 
 mod options;

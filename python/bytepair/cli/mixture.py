@@ -1,0 +1,54 @@
+"""`bytepair mixture`: what text a published vocabulary was trained on."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+import bytepair
+from bytepair.cli import groups, option
+
+
+@option.command(
+    "bytepair mixture gpt2 english=news/ code=repos/ german=de.txt",
+    "bytepair mixture my-tokenizer 'samples/*.txt' --merges 10k --json",
+)
+@click.argument("tokenizer")
+@option.pattern_of_file
+@option.sources
+@click.option(
+    "--merges", type=option.number, default=3000, help="Look at this many of the first merges."
+)
+@click.option(
+    "--rounds", type=option.number, default=100, help="Solve at most this many linear programs."
+)
+@option.max_chars
+@option.threads
+@option.column
+@option.errors
+@option.max_document_bytes
+@click.option("--json", "as_json", is_flag=True, help="Write JSON.")
+def mixture(
+    tokenizer: str,
+    pattern: str | None,
+    source: tuple[str, ...],
+    merges: int,
+    rounds: int,
+    as_json: bool,
+    **reading: Any,
+) -> None:
+    """Infer the shares of kinds of text that a vocabulary was trained on.
+
+    TOKENIZER: a folder, a file or a published name.
+
+    SOURCE: NAME=PATH, a sample of each kind; without NAME= each file is a sample of its name. They
+    must cover what was trained on. Needs scipy: the extra "infer".
+    """
+    tok = bytepair.load(tokenizer, pattern=pattern)
+    found = bytepair.infer_mixture(
+        tok, groups.groups_of(source), merges=merges, rounds=rounds, **reading
+    )
+    click.echo(json.dumps(asdict(found), ensure_ascii=False, indent=2) if as_json else str(found))

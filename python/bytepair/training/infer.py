@@ -1,0 +1,257 @@
+"""A vocabulary and samples of text in, the mixture that the vocabulary was trained on out.
+
+Training merges the pair with the greatest count. So each merge of a list says something of the
+text: at this step no other pair occurred more often. Given samples of the categories of text, that
+is a linear inequality in the shares of the categories, for each step and each other pair. The
+shares that contradict the inequalities least are the solution of a linear program (Hayase et al.,
+arXiv 2407.16607). Most inequalities hold by themselves: the program begins with none, and those
+that its solution violates are added, until there are no more or nothing changes any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Unpack
+
+from bytepair import _core
+from bytepair._internal.progress import Bar, Callback
+from bytepair.errors import ArgumentError, CorpusError
+from bytepair.tokenizer import Tokenizer
+from bytepair.training.counting import ReadKeywords
+from bytepair.training.sources import Groups, group_counter
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+#: Counts are compared as occurrences in this many bytes of a sample, so that solvers, which have
+#: absolute tolerances, see numbers around 1.
+SCALE: Final = 1e6
+
+#: A difference of fewer occurrences violates no inequality.
+TOLERANCE: Final = 1e-5
+
+#: At each step this many violated inequalities are added.
+RIVALS: Final = 2
+
+#: An inequality that holds by more is left out of the next program.
+TIGHT: Final = 1.0
+
+#: Only while the cost grows by this part of it are inequalities left out.
+GROWTH: Final = 1e-3
+
+#: The shares are final if in as many rounds none changes by more than this, and the sum of slacks
+#: grows by no more than this part of it.
+SETTLED: Final = 1e-3
+SETTLED_COST: Final = 0.01
+SETTLED_ROUNDS: Final = 3
+
+#: A pair that occurs fewer times in a sample is compared with no merge.
+LEAST: Final = 3
+
+
+@dataclass(frozen=True)
+class InferredMixture:
+    """What `infer_mixture` found.
+
+    Attributes:
+        shares: the share of the bytes that each category had, by name; they add up to 1.
+        merges: how many merges were looked at.
+        contradictions: how many of them no mixture of the samples would have made, in this order.
+        rounds: how many linear programs were solved.
+        is_final: whether the shares do not change any more; False if the rounds did not suffice.
+    """
+
+    shares: dict[str, float]
+    merges: int
+    contradictions: int
+    rounds: int
+    is_final: bool
+
+    def __str__(self) -> str:
+        """The shares, the greatest first, and what they rest on."""
+        widest = max(map(len, self.shares))
+        ordered = sorted(self.shares.items(), key=lambda item: -item[1])
+        lines = [f"{name:<{widest}}  {share:7.2%}" for name, share in ordered]
+        end = "" if self.is_final else "; more rounds could still change this"
+        return "\n".join(
+            [
+                *lines,
+                f"from {self.merges:,} merges; {self.contradictions:,} of them contradict{end}",
+            ]
+        )
+
+
+def infer_mixture(
+    tokenizer: Tokenizer,
+    sources: Groups,
+    *,
+    merges: int = 3000,
+    rounds: int = 100,
+    progress: bool | Callback | None = None,
+    **reading: Unpack[ReadKeywords],
+) -> InferredMixture:
+    """Infer the mixture of text that a vocabulary was trained on.
+
+    The samples must be of the kinds of text that were trained on, and cover them: text of a kind
+    that is not among them is taken for the most similar one. Needs scipy (the extra `infer`).
+
+    Args:
+        tokenizer: any tokenizer whose `merges` are in the order of training.
+        sources: a sample of each category by name: sources as in `bytepair.train`, or counts by the
+            pattern of the tokenizer. A few megabytes each do.
+        merges: how many of the first merges are looked at; later ones are rarer and cost as much.
+        rounds: how many linear programs are solved at most.
+        progress: as in `bytepair.train`; the stages are "count", "merge" and "solve".
+        reading: `max_chars`, `doc_cap`, `threads`, `column`, `errors`, `memory_limit` and
+            `max_document_bytes`, as in `bytepair.count`, for each sample.
+
+    Raises:
+        ArgumentError: if there are no samples by name, or `merges` or `rounds` is below 1.
+        CorpusError: if a sample cannot be read, or has no text.
+        CountsError: if counts have another pattern, or a merge has parts that no merge before it
+            makes.
+        ImportError: if scipy is not installed.
+
+    Example:
+        >>> import bytepair
+        >>> files = [path for path in bytepair.sample.paths() if path.stem in ("de", "en")]
+        >>> texts = {path.stem: path for path in files}
+        >>> tok = bytepair.train(texts, 500, mixture={"en": 0.8, "de": 0.2})
+        >>> round(bytepair.infer_mixture(tok, texts).shares["en"], 1)
+        0.8
+    """
+    for name, value in (("merges", merges), ("rounds", rounds)):
+        if value < 1:
+            raise ArgumentError(f"{name} is {value}; pass at least 1")
+    from bytepair._internal.extras import scipy_optimize  # noqa: F401 - said before the work
+
+    counted = group_counter(sources, tokenizer.pattern, "infer_mixture", **reading)
+    first = tokenizer.merges()[:merges]
+    with Bar(progress) as bar:
+        counts = counted(bar)
+        for name, sample in counts.items():
+            if not sample.text_bytes:
+                raise CorpusError(f"the sample {name!r} has no text; look at its path")
+        history = _core.PairHistory(
+            first, [sample.core for sample in counts.values()], least=LEAST,
+            on_progress=lambda done, total: bar.update("merge", done, total, "merges"),
+        )  # fmt: skip
+        program = _Program(history, [sample.text_bytes for sample in counts.values()])
+        is_final = program.solve(rounds, lambda done: bar.update("solve", done, rounds, "rounds"))
+    shares = dict(zip(counts, program.shares.tolist(), strict=True))
+    contradictions = int((program.slack > TOLERANCE).sum())
+    return InferredMixture(shares, len(first), contradictions, program.rounds, is_final)
+
+
+class _Program:
+    """A linear program that grows: the shares, and by how much they contradict the merges.
+
+    Its variables are the share of each category, a slack for each step, and one for each pair that
+    is a rival at some step: a pair that is more frequent in the samples than it was in training
+    contradicts many steps at the price of one slack.
+    """
+
+    def __init__(self, history: _core.PairHistory, sizes: list[int]) -> None:
+        import numpy as np
+
+        texts = len(sizes)
+        self._history = history
+        self._scale = SCALE / np.array(sizes, np.float64)
+        self._merged = history.merged().reshape(-1, texts) * self._scale
+        self.shares = np.full(texts, 1 / texts)
+        self.slack = np.zeros(len(history))
+        self._pair_slack: dict[int, float] = {}
+        self._steps = np.empty(0, np.int64)
+        self._pairs = np.empty(0, np.int64)
+        #: For each inequality how much more often than its rival a pair occurs, by category.
+        self._margins = np.empty((0, texts))
+        self.rounds = 0
+        #: By how much the share that changed most did so in each round.
+        self._changes: list[float] = []
+        #: The sum of slacks after each round.
+        self._costs: list[float] = []
+
+    def solve(self, rounds: int, on_round: Callable[[int], object]) -> bool:
+        """Add violated inequalities and solve again; False if the rounds do not suffice."""
+        while self._add_violated():
+            if self.rounds == rounds:
+                return False
+            self._solve()
+            self.rounds += 1
+            on_round(self.rounds)
+            if self._is_settled():
+                return True
+        return True
+
+    def _is_settled(self) -> bool:
+        """Whether neither the shares nor the sum of slacks have changed much in the last rounds."""
+        if self.rounds <= SETTLED_ROUNDS:
+            return False
+        before, now = self._costs[-SETTLED_ROUNDS - 1], self._costs[-1]
+        return max(self._changes[-SETTLED_ROUNDS:]) < SETTLED and now - before <= SETTLED_COST * now
+
+    def _add_violated(self) -> bool:
+        import numpy as np
+
+        steps, pairs, counts = self._history.rivals(
+            self.shares * self._scale, self.slack, list(self._pair_slack.items()), RIVALS, TOLERANCE
+        )
+        margins = self._merged[steps] - counts.reshape(len(steps), len(self.shares)) * self._scale
+        known = set(zip(self._steps.tolist(), self._pairs.tolist(), strict=True))
+        found = zip(steps.tolist(), pairs.tolist(), strict=True)
+        new = np.array([pair not in known for pair in found], bool)
+        self._steps = np.concatenate([self._steps, steps[new]])
+        self._pairs = np.concatenate([self._pairs, pairs[new]])
+        self._margins = np.concatenate([self._margins, margins[new]])
+        return bool(new.any())
+
+    def _solve(self) -> None:
+        import numpy as np
+
+        from bytepair._internal.extras import scipy_optimize
+
+        texts = len(self.shares)
+        steps, step_of = np.unique(self._steps, return_inverse=True)
+        pairs, pair_of = np.unique(self._pairs, return_inverse=True)
+        size = texts + len(steps) + len(pairs)
+        cost = np.ones(size)
+        cost[:texts] = 0
+        once = np.zeros((1, size))
+        once[0, :texts] = 1
+        found = scipy_optimize.linprog(
+            cost, self._matrix(texts + step_of, texts + len(steps) + pair_of, size),
+            np.zeros(len(self._steps)), once, np.ones(1), bounds=(0, None), method="highs",
+        )  # fmt: skip
+        if found.x is None:
+            raise ArithmeticError(f"the linear program has no solution: {found.message}")
+        shares = np.clip(found.x[:texts], 0, None)
+        shares /= shares.sum()
+        self._changes.append(float(abs(shares - self.shares).max()))
+        self._costs.append(float(found.fun))
+        self.shares = shares
+        self.slack[steps] = found.x[texts : texts + len(steps)]
+        self._pair_slack = dict(
+            zip(pairs.tolist(), found.x[texts + len(steps) :].tolist(), strict=True)
+        )
+        # What holds by itself costs time alone; it comes back if it is violated again. Without a
+        # higher cost, nothing would show that the same programs do not come back, too.
+        if len(self._costs) > 1 and self._costs[-1] > self._costs[-2] * (1 + GROWTH) + TOLERANCE:
+            kept = found.slack < TIGHT
+            self._steps, self._pairs = self._steps[kept], self._pairs[kept]
+            self._margins = self._margins[kept]
+
+    def _matrix(self, step_of: NDArray[np.int64], pair_of: NDArray[np.int64], size: int) -> Any:
+        """The inequalities `-margins · shares - slack of the step - slack of the pair <= 0`."""
+        import numpy as np
+
+        from bytepair._internal.extras import scipy_sparse
+
+        rows, columns = np.nonzero(self._margins)
+        every = np.arange(len(self._steps))
+        values = np.concatenate([-self._margins[rows, columns], -np.ones(2 * len(every))])
+        places = (
+            np.concatenate([rows, every, every]), np.concatenate([columns, step_of, pair_of])
+        )  # fmt: skip
+        return scipy_sparse.csr_array((values, places), shape=(len(every), size))
