@@ -114,7 +114,7 @@ docs-cli: setup ## write docs/cli.md from --help
 
 docs: setup ## build the documentation as a site, in site/; a broken link is an error
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $$($(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['docs'])")
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 
 bench: setup ## compare with the peers that are installed; see benchmarks/README.md
 	$(BIN)/python benchmarks/train.py
