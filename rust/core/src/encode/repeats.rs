@@ -55,7 +55,7 @@ pub(crate) enum Chunk<'a> {
 /// The repeated chunks of all threads.
 #[derive(Debug)]
 pub(crate) struct Repeats {
-    seen: Seen,
+    seen: SeenChunks,
     /// Whether anything is cached; until then, no thread touches the cache line of the lock.
     is_any_cached: AtomicBool,
     cached: RwLock<CachedChunks>,
@@ -75,7 +75,7 @@ struct CachedChunk {
 /// in the same set do not replace each other. A mark holds 24 bits of the checksum, whose other
 /// bits select the set, and the time.
 #[derive(Debug)]
-struct Seen {
+struct SeenChunks {
     /// Empty if there was not enough memory.
     marks: Box<[AtomicU32]>,
     /// The number of new bytes so far.
@@ -98,7 +98,7 @@ impl Repeats {
     /// A cache of at most `limit` bytes of text and ids; 0 switches it off.
     pub(crate) fn new(limit: usize) -> Self {
         Self {
-            seen: Seen::default(),
+            seen: SeenChunks::default(),
             is_any_cached: AtomicBool::new(false),
             cached: RwLock::default(),
             limit,
@@ -187,14 +187,14 @@ fn key(chunk: &str) -> ChunkKey {
     (chunk.len(), crc32fast::hash(chunk.as_bytes()))
 }
 
-impl Default for Seen {
+impl Default for SeenChunks {
     fn default() -> Self {
         let marks = memory::zeros(1 << Self::BITS).map_or_else(|_| Box::default(), Vec::into);
         Self { marks, clock: AtomicUsize::new(0) }
     }
 }
 
-impl Seen {
+impl SeenChunks {
     const BITS: u32 = 15;
 
     /// Record a chunk; returns whether it was recorded twice before, and recently. The second time,
@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn two_chunks_that_share_a_set_are_both_noted() {
-        let seen = Seen::default();
+        let seen = SeenChunks::default();
         let keys = [(5000, 1 << 20), (6000, 2 << 20)];
         assert_eq!(keys.map(|key| seen.note(key)), [false; 2]);
         for _ in 0..3 {
@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn a_text_that_came_long_ago_is_new() {
-        let once = Seen::default();
+        let once = SeenChunks::default();
         let (name, other) = ((5000, 7 << 20), (1 << TICK, 8));
         assert!(!once.note(name));
         for (others, is_recent) in [(0, true), (RECENT, true), (RECENT + 1, false), (1, true)] {
