@@ -164,6 +164,17 @@ def test_a_chat_has_ids_and_a_mask(answers: explore.Answers, trained: bytepair.T
         answers.chat(0, talk, "none")
 
 
+def test_the_same_text_in_sixty_languages(
+    answers: explore.Answers, trained: bytepair.Tokenizer
+) -> None:
+    found, bare = answers.languages(0), answers.languages(1)
+    assert [one["code"] for one in found] == sorted(bytepair.evaluate.declarations())
+    assert [one["code"] for one in bare] == [one["code"] for one in found]
+    english = next(one for one in found if one["code"] == "en")
+    assert english["tokens"] == len(trained.encode(bytepair.evaluate.declarations()["en"]))
+    assert all(one["tokens"] == one["bytes"] for one in bare)
+
+
 def test_about_names_what_fits(answers: explore.Answers) -> None:
     about = answers.about()
     assert [one["templates"] for one in about["tokenizers"]] == [["nanochat"], []]
@@ -267,6 +278,9 @@ def test_answers_over_http(server: explore.Server, trained: bytepair.Tokenizer) 
     assert bytes.fromhex(found["hex"]) == b" be"
     talk = json.dumps({"messages": [{"role": "user", "content": "hi"}]}).encode()
     assert ask(server, "POST", "/api/chat?template=nanochat", talk)[0] == 200
+    languages = json.loads(ask(server, "GET", "/api/languages?t=0")[2])
+    assert languages == server.answers.languages(0)
+    assert ask(server, "GET", "/api/languages?t=1")[0] == 400
     assert ask(server, "GET", "/api/vocabulary?t=0")[2] == server.answers.vocabulary(0)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from bytepair import chat
 from bytepair._internal.drawing import MARKED
 from bytepair.errors import ConversationError
-from bytepair.evaluate import declarations, samples
+from bytepair.evaluate import by_language, declarations, samples
 from bytepair.explore.merging import LONGEST_PRETOKEN_BYTES, Tree, merge_steps, merge_tree
 from bytepair.tokenizer import Tokenizer
 
@@ -117,6 +117,14 @@ class Answers:
             ],
             "children_count": len(children),
         }
+
+    def languages(self, index: int) -> list[dict[str, Any]]:
+        """How many tokens the same text has in each of sixty languages, in order of code."""
+        found = sorted(by_language(self._tokenizers[index]), key=lambda one: one.code)
+        return [
+            {"code": one.code, "name": one.name, "bytes": one.bytes, "tokens": one.tokens}
+            for one in found
+        ]
 
     def steps(self, index: int, pretoken: bytes) -> dict[str, Any]:
         """The merges of one pretoken, one by one.

@@ -109,6 +109,8 @@ class _Handler(BaseHTTPRequestHandler):
             return _json(answers.token(_number(answers, query), int(query["id"])))
         if path == "/api/vocabulary":
             return "application/octet-stream", answers.vocabulary(_number(answers, query))
+        if path == "/api/languages":
+            return _json(answers.languages(_number(answers, query)))
         name = "index.html" if path == "/" else path.removeprefix("/")
         files = {file.name: file for file in _PAGE.iterdir() if file.suffix in _KINDS}
         if name not in files:

@@ -50,6 +50,9 @@ function sections(buffer, times) {
   return [count, ...parts];
 }
 
+/** What the same text costs in sixty languages: a list of code, name, bytes and tokens. */
+export const languages = (t) => remembered(`api/languages?t=${t}`, json);
+
 export const pretoken = (t, bytes, at, special) =>
   asked(`api/pretoken?t=${t}&at=${at}&special=${flag(special)}`, { method: "POST", body: bytes }).then(json);
 

@@ -11,39 +11,72 @@ const note = document.getElementById("kept");
 const told = document.getElementById("refused");
 let kept = null;
 let changed = () => {};
+let taken = () => {};
 
 export const text = () => kept ?? field.value;
 
-export function start(onChange) {
+/** Call `onChange` when there is another text, and `onFile` when it came as a file. */
+export function start(onChange, onFile) {
   changed = onChange;
+  taken = onFile;
   field.addEventListener("input", () => {
     told.hidden = true;
     if (isLarge(field.value)) put(field.value);
     else changed();
   });
   field.addEventListener("paste", (event) => pasted(event, event.clipboardData.getData("text/plain")));
-  field.addEventListener("dragover", (event) => event.preventDefault());
-  field.addEventListener("drop", async (event) => {
-    const [file] = event.dataTransfer.files;
-    if (!file) return pasted(event, event.dataTransfer.getData("text/plain"));
-    event.preventDefault();
-    await take(file);
+  field.addEventListener("drop", (event) => {
+    if (!event.dataTransfer.files.length) pasted(event, event.dataTransfer.getData("text/plain"));
+  });
+  dropped();
+  const chosen = document.getElementById("file");
+  chosen.addEventListener("change", async () => {
+    await takeOne(chosen.files);
+    chosen.value = ""; // so that the same file can be chosen again
   });
   document.getElementById("anew").addEventListener("click", () => (put(""), field.focus()));
 }
 
+/** Files may be dropped anywhere; a browser would leave the page for one that falls beside the field. */
+function dropped() {
+  const hasFiles = (event) => event.dataTransfer?.types.includes("Files");
+  const mark = (on) => (document.documentElement.dataset.dropping = on);
+  addEventListener("dragover", (event) => {
+    if (!hasFiles(event)) return;
+    event.preventDefault();
+    mark(true);
+  });
+  addEventListener("dragleave", (event) => event.relatedTarget || mark(false));
+  addEventListener("drop", async (event) => {
+    mark(false);
+    if (!hasFiles(event)) return;
+    event.preventDefault();
+    await takeOne(event.dataTransfer.files);
+  });
+}
+
+/** Take the only file. */
+async function takeOne(files) {
+  if (!files.length) return;
+  taken();
+  if (files.length > 1) refuse(`${files.length} files are not shown: drop one at a time.`);
+  else await take(files[0]);
+}
+
+function refuse(why) {
+  told.textContent = why;
+  told.hidden = false;
+}
+
 /** Take a file byte for byte, or say why not. */
 async function take(file) {
-  const refuse = (why) => {
-    told.textContent = `${file.name} is not shown: ${why}`;
-    told.hidden = false;
-  };
-  if (file.size > MOST_BYTES) return refuse(`it has ${number.format(file.size)} bytes, and at most ${number.format(MOST_BYTES)} are.`);
+  const not = `${file.name} is not shown`;
+  if (file.size > MOST_BYTES) return refuse(`${not}: it has ${number.format(file.size)} bytes, and at most ${number.format(MOST_BYTES)} are.`);
   const bytes = new Uint8Array(await file.arrayBuffer());
   try {
     put(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes));
   } catch {
-    refuse("it is not text in UTF-8. Convert it, with iconv for instance.");
+    refuse(`${not}: it is not text in UTF-8. Convert it, with iconv for instance.`);
   }
 }
 

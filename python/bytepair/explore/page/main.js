@@ -3,15 +3,18 @@
 import * as api from "./api.js";
 import { characters, learn } from "./bytes.js";
 import * as chat from "./chat.js";
+import { compare, inWords, tellAll } from "./compare.js";
+import * as cost from "./cost.js";
 import * as field from "./field.js";
-import { packed, unpacked } from "./link.js";
+import { LONGEST, packed, unpacked } from "./link.js";
 import * as merges from "./merges.js";
-import { Pane, differences, make } from "./panes.js";
+import { Pane, make } from "./panes.js";
 import * as token from "./token.js";
 import * as vocabulary from "./vocabulary.js";
 
 const at = (id) => document.getElementById(id);
-const VIEWS = ["text", "merges", "chat", "vocabulary"];
+const VIEWS = ["text", "merges", "chat", "vocabulary", "cost"];
+const MOST_PANES = 6;
 const PROMPT = "Hello, world! How is this split? 안녕하세요, 你好，مرحبا 👋🏽\n1234567 tokens — naïve café";
 const encoder = new TextEncoder();
 const number = new Intl.NumberFormat("en");
@@ -20,7 +23,7 @@ const about = await api.about();
 learn(about);
 const names = about.tokenizers.map((one) => one.name);
 const panes = names.map((name, index) => new Pane(index, name, { hover, leave, choose }));
-const shown = new Set(names.keys());
+const shown = new Set([...names.keys()].slice(0, MOST_PANES));
 let view = "text";
 let asking = null;
 let waiting = null;
@@ -58,24 +61,10 @@ function draw() {
   leave();
   const size = characters(bytes);
   at("sizes").textContent = `${number.format(size)} characters, ${number.format(bytes.length)} bytes in UTF-8`;
-  const flags = splits.length > 1 ? differences(splits) : [];
-  visible.forEach((pane, n) => {
-    const count = splits[n].ids.length;
-    pane.show(splits[n], bytes, flags[n], at("display").value);
-    const ratio = count ? (bytes.length / count).toFixed(2) : "0";
-    const facts = [`${ratio} bytes per token`];
-    let tone = "";
-    if (n && splits[0].ids.length) {
-      const more = count / splits[0].ids.length - 1;
-      tone = more > 0 ? "more" : more < 0 ? "fewer" : "";
-      const said = more === 0 ? "as many as" : `${Math.abs(100 * more).toFixed(1)} % ${more > 0 ? "more" : "fewer"} than`;
-      facts.push(", ", make("b", "", said), ` ${visible[0].name}`);
-    }
-    pane.say(facts, count, tone);
-  });
-  const said = visible.map((pane, n) => `${number.format(splits[n].ids.length)} tokens under ${pane.name}`);
+  compare(current, at("display").value);
+  if (view === "cost") cost.open(visible.map((pane) => pane.index), splits.map(({ ids }) => ids.length));
   clearTimeout(draw.saying);
-  draw.saying = setTimeout(() => (at("said").textContent = said.join(", ")), 800);
+  draw.saying = setTimeout(() => (at("said").textContent = inWords(current)), 800);
 }
 
 /** A token is pointed at: say a few words about it, and mark the same text in the other panes. */
@@ -126,8 +115,9 @@ function open(name) {
     at(`view-${tab.dataset.view}`).hidden = !chosen;
   }
   leave();
-  at("names").hidden = view !== "text" || names.length < 2;
-  if (view === "text") split();
+  const compares = view === "text" || view === "cost";
+  at("names").hidden = !compares || names.length < 2;
+  if (compares) split();
   if (view === "vocabulary") vocabulary.search();
   save();
 }
@@ -153,8 +143,10 @@ function switches() {
     const button = make("button", "switch", name);
     button.setAttribute("aria-pressed", shown.has(index));
     button.addEventListener("click", () => {
+      if (!shown.has(index) && shown.size >= MOST_PANES) return notice(`At most ${MOST_PANES} tokenizers stand side by side: switch one off first.`);
       if (shown.has(index) && shown.size > 1) shown.delete(index);
       else shown.add(index);
+      notice("");
       button.setAttribute("aria-pressed", shown.has(index));
       arrange();
       split();
@@ -175,7 +167,7 @@ function choices() {
     event.target.value = "";
     field.put(text);
   });
-  field.start(changed);
+  field.start(changed, () => view === "text" || view === "cost" || open("text"));
   at("display").addEventListener("change", () => (draw(), save()));
   at("special").addEventListener("change", split);
   for (const id of ["mono", "marks"]) at(id).addEventListener("change", () => (arrange(), save()));
@@ -199,20 +191,25 @@ function state() {
     chat: chat.state(),
     query: at("query").value,
     kind: at("kind").value,
+    cost: cost.state(),
   };
 }
 
 function save() {
   clearTimeout(saving);
   saving = setTimeout(async () => {
-    const hash = field.text().length > 20000 ? null : await packed(state());
+    const hash = await packed(state());
     history.replaceState(null, "", hash === null ? location.pathname : `#${hash}`);
   }, 250);
 }
 
 async function share() {
   const hash = await packed(state());
-  if (hash === null) return tell("The text is too long for a link");
+  if (hash === null) {
+    notice(`This is too long for a link, which holds ${number.format(LONGEST)} characters once the text is compressed. To hand it on, make a page of it: bytepair explore --export page.html`);
+    return tell("Too long");
+  }
+  notice("");
   const link = `${location.origin}${location.pathname}#${hash}`;
   history.replaceState(null, "", `#${hash}`);
   try {
@@ -229,13 +226,30 @@ function tell(text) {
   setTimeout(() => (at("share").textContent = "Copy link"), 2500);
 }
 
+/** Say something at the top of the page until there is something else to say. */
+function notice(text) {
+  at("notice").hidden = !text;
+  at("notice").textContent = text;
+}
+
+/** Show what the address of the page holds, and say what of it cannot be shown. */
+async function follow() {
+  const found = await unpacked(location.hash);
+  restore(found ?? {});
+  const known = (name) => typeof name !== "string" || names.includes(name);
+  const missing = Array.isArray(found?.shown) ? found.shown.slice(0, MOST_PANES).filter((name) => !known(name)) : [];
+  if (found === null) notice("The link is damaged or too long. This is the page without it.");
+  else if (missing.length) notice(`The link also shows ${missing.join(", ").slice(0, 300)}, which this page was not started with. Add it to the command: bytepair explore TOKENIZERS`);
+  else notice("");
+}
+
 function restore(found) {
   const text = typeof found.text === "string" ? found.text : PROMPT;
   field.put(text);
   if (Array.isArray(found.shown)) {
     const known = found.shown.map((name) => names.indexOf(name)).filter((index) => index >= 0);
     if (known.length) shown.clear();
-    for (const index of known) shown.add(index);
+    for (const index of known.slice(0, MOST_PANES)) shown.add(index);
   }
   const set = (id, value) => {
     const before = at(id).value;
@@ -252,6 +266,7 @@ function restore(found) {
     const index = names.indexOf(found.of?.[n]);
     if (index >= 0) at(id).value = index;
   }
+  cost.restore(found.cost);
   chat.open(found.chat);
   merges.load({ text: typeof found.word === "string" ? found.word : " tokenization" });
   for (const [index, button] of [...at("names").children].entries()) button.setAttribute("aria-pressed", shown.has(index));
@@ -265,7 +280,8 @@ choices();
 merges.start(save);
 chat.start(about, save);
 vocabulary.start(about, save);
+cost.start(names, () => (tellAll(current), save()));
 document.title = `${names.join(", ")} · bytepair explore`;
-restore(await unpacked(location.hash));
-addEventListener("hashchange", async () => restore(await unpacked(location.hash)));
+await follow();
+addEventListener("hashchange", follow);
 document.documentElement.dataset.ready = "true";

@@ -1,0 +1,130 @@
+// What a text costs: tokens and dollars, for the text on the page and for the same text, the Universal
+// Declaration of Human Rights, in sixty languages. Prices are what the reader enters; none is built in.
+
+import * as api from "./api.js";
+import { make } from "./panes.js";
+
+const at = (id) => document.getElementById(id);
+const HIGHEST = 1e9; // dollars for a million tokens
+const number = new Intl.NumberFormat("en");
+const large = new Intl.NumberFormat("en", { style: "currency", currency: "USD" });
+const small = new Intl.NumberFormat("en", { style: "currency", currency: "USD", minimumSignificantDigits: 2, maximumSignificantDigits: 3 });
+const prices = new Map(); // of tokenizers, by their index
+let names = [];
+let current = { visible: [], counts: [], tables: [] };
+let asked = 0;
+let changed = () => {};
+
+export function start(found, onChange) {
+  names = found;
+  changed = onChange;
+  at("prices").append(...names.map(priceField));
+  for (const id of ["times", "order"]) at(id).addEventListener("input", () => (draw(), changed()));
+}
+
+/** A field for what a million tokens of a tokenizer cost. */
+function priceField(name, index) {
+  const label = make("label", "", name);
+  const input = make("input", "price");
+  Object.assign(input, { type: "number", min: "0", max: String(HIGHEST), step: "any", inputMode: "decimal", placeholder: "no price" });
+  input.setAttribute("aria-label", `Dollars for a million tokens of ${name}`);
+  input.addEventListener("input", () => {
+    take(index, input.value === "" ? NaN : Number(input.value));
+    draw();
+    changed();
+  });
+  label.append(" $ ", input);
+  return label;
+}
+
+function take(index, price) {
+  if (price >= 0 && price <= HIGHEST) prices.set(index, price);
+  else prices.delete(index);
+}
+
+/** What some tokens cost, as text; empty without a price. */
+export function priced(index, tokens) {
+  if (!prices.has(index)) return "";
+  const dollars = (tokens * prices.get(index)) / 1e6;
+  return (dollars >= 1 || dollars === 0 ? large : small).format(dollars);
+}
+
+export const state = () => ({ prices: Object.fromEntries([...prices].map(([index, price]) => [names[index], price])), times: at("times").value, order: at("order").value });
+
+/** Take what a link brought. */
+export function restore(found) {
+  prices.clear();
+  for (const [index, input] of [...at("prices").querySelectorAll("input")].entries()) {
+    const price = Object.hasOwn(found?.prices ?? {}, names[index]) ? found.prices[names[index]] : NaN;
+    if (typeof price === "number") take(index, price);
+    input.value = prices.get(index) ?? "";
+  }
+  if (Number(found?.times) >= 1) at("times").value = found.times;
+  if ([...at("order").options].some((one) => one.value === found?.order)) at("order").value = found.order;
+}
+
+/** Show the costs under the tokenizers `visible`, of which each has its count for the text on the page. */
+export async function open(visible, counts) {
+  const now = ++asked;
+  for (const [index, label] of [...at("prices").children].entries()) label.hidden = !visible.includes(index);
+  try {
+    const tables = await Promise.all(visible.map((index) => api.languages(index)));
+    if (now !== asked) return;
+    current = { visible, counts, tables };
+    draw();
+  } catch (error) {
+    if (now === asked) at("cost-said").textContent = `No answer: ${error.message}`;
+  }
+}
+
+/** How many times the text is paid for. */
+const times = () => Math.max(1, Math.floor(Number(at("times").value)) || 1);
+
+function draw() {
+  const { visible, counts, tables } = current;
+  if (!tables.length) return;
+  const head = make("tr");
+  head.append(column("Text"), ...visible.map((index) => column(names[index])));
+  const body = [row("Your text", visible.map((index, n) => cell(index, counts[n])))];
+  const english = tables.map((table) => table.find((one) => one.code === "en").tokens);
+  for (const line of ordered(tables)) {
+    const cells = visible.map((index, n) => cell(index, tables[n][line].tokens, english[n]));
+    body.push(row(tables[0][line].name, cells));
+  }
+  at("costs").tHead.replaceChildren(head);
+  at("costs").tBodies[0].replaceChildren(...body);
+  const paid = times() === 1 ? "once" : `${number.format(times())} times`;
+  const missing = visible.every((index) => !prices.has(index)) ? " Enter a price to see dollars." : "";
+  at("cost-said").textContent = `Tokens of one text; dollars for paying it ${paid}.${missing}`;
+}
+
+/** The lines of the tables in the order that was chosen; numbers are those of the first tokenizer. */
+function ordered(tables) {
+  const [first] = tables;
+  const sign = { few: 1, many: -1 }[at("order").value];
+  const compare = sign ? (a, b) => sign * (first[a].tokens - first[b].tokens) : (a, b) => first[a].name.localeCompare(first[b].name, "en");
+  return [...first.keys()].sort(compare);
+}
+
+function column(name) {
+  const found = make("th", "", name);
+  found.scope = "col";
+  return found;
+}
+
+function row(name, cells) {
+  const found = make("tr");
+  const head = make("th", "", name);
+  head.scope = "row";
+  found.append(head, ...cells);
+  return found;
+}
+
+function cell(index, tokens, english) {
+  const found = make("td");
+  found.append(make("b", "", number.format(tokens)), " ");
+  if (english) found.append(make("small", "faint", `${(tokens / english).toFixed(2)} × English`), " ");
+  const money = priced(index, tokens * times());
+  if (money) found.append(make("span", "money", money));
+  return found;
+}
