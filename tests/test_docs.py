@@ -115,8 +115,8 @@ def test_blocks_with_transformers(
 #: Names that things had, as they would stand on a page.
 OLD_NAMES = re.compile(
     r"""\.truncate\( | \.losses\( | merges_made | \.curve\b | \.splitter\b(?!\(\)) | \.visualize\(
-    | \b(?:tok|tokenizer)\.(?:view|count)\( | (?<!report)\.to_html\( | (?<!on_)\buntrained=
-    | \bon_error= | Counts\.load\( | \b(?:plan\.plan|download\.download)\(
+    | \b(?:tok|tokenizer)\.(?:view|count)\( | (?<!report)(?<!explore)\.to_html\(
+    | (?<!on_)\buntrained= | \bon_error= | Counts\.load\( | \b(?:plan\.plan|download\.download)\(
     | \bbytepair\.(?:pipeline|documents|download|verify|view|curve|losses)\(
     | --(?:on-error|world|initial)\b(?!-)""",
     re.X,
@@ -131,6 +131,7 @@ OLD_NAMES = re.compile(
         ("tok.curve", "tok.compression_curve()"), ("tok.splitter", "tok.split_engine"),
         ("tok.view(text)", "tok.show(text)"), ("tok.visualize(ids)", "tok.show(ids, mask)"),
         ("tok.to_html(ids)", "bytepair.report.to_html(found)"),
+        ("tok.to_html(ids)", "bytepair.explore.to_html({'mine': tok}, text)"),
         ("f(untrained='keep')", "f(on_untrained='keep')"), ("f(on_error='skip')", "errors='skip'"),
         ("bytepair.Counts.load(path)", "bytepair.load_counts(path)"),
         ("bytepair.plan.plan(1)", "bytepair.plan.plan_data(1)"),

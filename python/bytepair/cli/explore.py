@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +16,8 @@ from bytepair.cli import option
 @option.command(
     "bytepair explore my-tokenizer --open",
     "bytepair explore my-tokenizer gpt2 cl100k_base",
+    "bytepair explore my-tokenizer gpt2 --export page.html --text 'A text to send'",
+    "bytepair explore my-tokenizer --export page.html < book.txt",
 )
 @click.argument("tokenizers", nargs=-1)
 @click.option(
@@ -26,20 +29,40 @@ from bytepair.cli import option
     "--port", type=click.IntRange(0, 65535), default=8765, help="The port; 0 is any free one."
 )
 @click.option("--open", "open_page", is_flag=True, help="Open the page in a browser.")
+@click.option(
+    "--export",
+    type=option.OUTPUT_FILE,
+    help="Write one text as a page that works offline, and serve nothing.",
+)
+@click.option("--text", help="The text of --export, instead of standard input.")
+@click.option(
+    "--special", is_flag=True, help="Special tokens in the text of --export are their ids."
+)
 def explore(
     tokenizers: tuple[str, ...],
     host: str,
     port: int,
     open_page: bool,
+    export: Path | None,
+    text: str | None,
+    special: bool,
 ) -> None:
-    """Look at tokens in the browser: splits, merges, chats, the vocabulary.
+    """Look at tokens in the browser: splits, merges, chats, the vocabulary, costs.
 
-    The page asks this machine and no other. Ctrl-C ends it.
+    The page asks this machine and no other. Ctrl-C ends it. With --export, a page of one text is
+    written instead: one file that needs no server, to keep or to send.
 
     TOKENIZERS: those to look at side by side: folders, files or published names, such as gpt2 and
     cl100k_base; the folder tokenizer if there is none.
     """
+    if export is None:
+        option.refuse("they are for --export", "text", "special")
+    else:
+        option.refuse("--export serves nothing", "host", "port")
     found = _opened(tokenizers or ("tokenizer",))
+    if export is not None:
+        _write(found, export, text, special, open_page)
+        return
 
     def ready(url: str) -> None:
         click.echo(f"{url}\nCtrl-C ends it.")
@@ -47,6 +70,31 @@ def explore(
             webbrowser.open(url)
 
     bytepair.explore.serve(found, host=host, port=port, ready=ready)
+
+
+def _write(
+    found: dict[str, bytepair.Tokenizer],
+    path: Path,
+    text: str | None,
+    special: bool,
+    open_page: bool,
+) -> None:
+    """Write the page of one text, from standard input if there is no other."""
+    if text is None:
+        text = _input()
+    bytepair.explore.save(found, text, path, special=special)
+    click.echo(f"{path.stat().st_size / 1e3:,.0f} kB: {path}")
+    if open_page:
+        webbrowser.open(path.resolve().as_uri())
+
+
+def _input() -> str:
+    """The text of standard input."""
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        place = f"standard input is no text in UTF-8 from byte {error.start} on"
+        raise click.ClickException(f"{place}; convert it, with iconv for instance") from None
 
 
 def _opened(names: Sequence[str]) -> dict[str, bytepair.Tokenizer]:

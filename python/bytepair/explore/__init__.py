@@ -8,14 +8,30 @@
 
 The page asks this machine and no other. The server listens on loopback unless told otherwise,
 answers only to its own name (so that no foreign page can reach it by a name of its own), and keeps
-nothing. What people type is text on the page and never HTML.
+nothing. What people type is text on the page and never HTML. A page of one text needs no server:
+
+    >>> bytepair.explore.to_html({"mine": tok}, "a text to send").startswith("<!doctype html>")
+    True
 
 The files: `answers` (what the page can ask), `merging` (how tokens are built, step by step),
-`server` (HTTP around the answers), `page/` (HTML, style and scripts, as they are served).
+`server` (HTTP around the answers), `page/` (HTML, style and scripts, as they are served), `export`
+(one text as one file), `offline/` (what stands in that file instead of a server), `bundle` (its
+scripts as one).
 """
 
 from bytepair.explore.answers import Answers
+from bytepair.explore.export import save, to_html
 from bytepair.explore.merging import Step, Tree, merge_steps, merge_tree
 from bytepair.explore.server import Server, serve
 
-__all__ = ["Answers", "Server", "Step", "Tree", "merge_steps", "merge_tree", "serve"]
+__all__ = [
+    "Answers",
+    "Server",
+    "Step",
+    "Tree",
+    "merge_steps",
+    "merge_tree",
+    "save",
+    "serve",
+    "to_html",
+]

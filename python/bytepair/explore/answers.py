@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -57,6 +57,7 @@ class Answers:
             {left + right: (left, right) for left, right in reversed(tok.merges())}
             for tok in self._tokenizers
         ]
+        self._order = [_order(tok) for tok in self._tokenizers]
         self._children = [_children(parents) for parents in self._parents]
 
     def about(self) -> dict[str, Any]:
@@ -117,6 +118,33 @@ class Answers:
             ],
             "children_count": len(children),
         }
+
+    def built(self, index: int, ids: Iterable[int]) -> list[dict[str, Any]]:
+        """Some tokens and all that they were built from, each once: `parts` are two of the others.
+
+        A token that is longer than what anyone looks at has no parts.
+        """
+        tok, parents = self._tokenizers[index], self._parents[index]
+        special = set(tok.special_tokens.values())
+        ids = set(ids)
+        found: dict[bytes, dict[str, Any]] = {}
+        waiting = [tok.token_bytes(id) for id in sorted(ids - special)]
+        while waiting:
+            token = waiting.pop()
+            if token in found:
+                continue
+            parts = parents.get(token, ()) if len(token) <= LONGEST_PRETOKEN_BYTES else ()
+            waiting += parts
+            found[token] = {
+                "id": self._ranks[index].get(token),
+                "hex": token.hex(),
+                "rank": self._rank(index, token),
+                "parts": [part.hex() for part in parts] or None,
+            }
+        return list(found.values()) + [
+            {"id": id, "hex": tok.token_bytes(id).hex(), "rank": None, "special": True}
+            for id in sorted(ids & special)
+        ]
 
     def languages(self, index: int) -> list[dict[str, Any]]:
         """How many tokens the same text has in each of sixty languages, in order of code."""
@@ -190,11 +218,10 @@ class Answers:
 
     def _rank(self, index: int, token: bytes) -> int | None:
         """The rank of the merge that makes a token: its id under the rule of ranks."""
-        tok = self._tokenizers[index]
-        if tok.merge_rule == "ranks":
-            return self._ranks[index][token]
+        if self._tokenizers[index].merge_rule == "ranks":
+            return self._ranks[index].get(token)
         pair = self._parents[index].get(token)
-        return tok.merges().index(pair) if pair else None
+        return self._order[index][pair] if pair else None
 
     def _tree(self, index: int, tree: Tree) -> dict[str, Any]:
         node: dict[str, Any] = {"hex": tree.token.hex(), "id": self._ranks[index].get(tree.token)}
@@ -224,6 +251,12 @@ class Answers:
                 return place, "" if is_special else data.decode()
             place += size
         return at, ""
+
+
+def _order(tok: Tokenizer) -> dict[tuple[bytes, bytes], int]:
+    """The place of each merge in the list, under the rule of merges; empty under that of ranks."""
+    merges = tok.merges() if tok.merge_rule == "merges" else []
+    return {pair: place for place, pair in reversed(list(enumerate(merges)))}
 
 
 def _children(parents: Mapping[bytes, tuple[bytes, bytes]]) -> dict[bytes, list[bytes]]:

@@ -1,5 +1,7 @@
 // What the page asks of the server it came from.
 
+import { sections, splitFrom } from "./splits.js";
+
 const cache = new Map();
 
 async function asked(path, options) {
@@ -27,11 +29,7 @@ export const token = (t, id) => remembered(`api/token?t=${t}&id=${id}`, json);
 export async function split(t, bytes, special, signal) {
   const path = `api/split?t=${t}&special=${flag(special)}`;
   const response = await asked(path, { method: "POST", body: bytes, signal });
-  const [count, ...rest] = sections(await response.arrayBuffer(), 2);
-  const [ids, lengths] = rest;
-  const starts = new Uint32Array(count + 1);
-  for (let i = 0; i < count; i++) starts[i + 1] = starts[i] + lengths[i];
-  return { ids, starts };
+  return splitFrom(await response.arrayBuffer());
 }
 
 /** All tokens: where each starts in their bytes. */
@@ -41,14 +39,6 @@ export const vocabulary = (t) =>
     const [count, lengths] = sections(buffer, 1);
     return { lengths, bytes: new Uint8Array(buffer, 4 + 4 * count) };
   });
-
-/** A count, and so many numbers, this many times. */
-function sections(buffer, times) {
-  const [count] = new Uint32Array(buffer, 0, 1);
-  const parts = [];
-  for (let i = 0; i < times; i++) parts.push(new Uint32Array(buffer, 4 + 4 * count * i, count));
-  return [count, ...parts];
-}
 
 /** What the same text costs in sixty languages: a list of code, name, bytes and tokens. */
 export const languages = (t) => remembered(`api/languages?t=${t}`, json);

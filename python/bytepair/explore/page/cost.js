@@ -95,7 +95,7 @@ function draw() {
   at("costs").tBodies[0].replaceChildren(...body);
   const paid = times() === 1 ? "once" : `${number.format(times())} times`;
   const missing = visible.every((index) => !prices.has(index)) ? " Enter a price to see dollars." : "";
-  at("cost-said").textContent = `Tokens of one text; dollars for paying it ${paid}.${missing}`;
+  at("cost-said").textContent = `Tokens: each text once. Dollars: each text ${paid}.${missing}`;
 }
 
 /** The lines of the tables in the order that was chosen; numbers are those of the first tokenizer. */

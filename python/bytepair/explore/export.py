@@ -1,0 +1,147 @@
+"""One text and some tokenizers in, one page of HTML out that needs no server.
+
+    >>> import bytepair
+    >>> tok = bytepair.train(bytepair.sample.paths(), vocab_size=1000)
+    >>> page = to_html({"mine": tok}, "to be or not to be")
+    >>> page.startswith("<!doctype html>"), "https:" in page
+    (True, False)
+
+The page is made of the files of `page/`; those of `offline/` take the place of what asks a server.
+Its script, its style and its data stand in it. Its policy lets the browser run that script alone,
+by its hash, and load nothing. Text and names go in as JSON without `<`: they end no element.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from base64 import b64encode
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from string import Template
+from typing import Any, Final
+
+import numpy as np
+
+from bytepair.explore.answers import Answers
+from bytepair.explore.bundle import bundle
+from bytepair.formats.files import write_whole
+from bytepair.tokenizer import Tokenizer
+
+#: So many stand side by side.
+MOST_TOKENIZERS: Final = 6
+
+#: A page with a longer text would be slow to open.
+MOST_TEXT_BYTES: Final = 1 << 20
+
+_HERE: Final = Path(__file__).parent
+_COST: Final = re.compile(r'  <section id="view-cost".*?</section>', re.S)
+
+
+def save(
+    tokenizers: Mapping[str, Tokenizer],
+    text: str,
+    path: str | os.PathLike[str],
+    *,
+    special: bool = False,
+) -> Path:
+    """Write the page to a file, whole or not at all.
+
+    Args:
+        tokenizers: see `to_html`.
+        text: see there.
+        path: the file to write.
+        special: see `to_html`.
+
+    Returns:
+        The path.
+
+    Raises:
+        ValueError: as `to_html`.
+        OSError: if the file cannot be written.
+    """
+    write_whole(Path(path), to_html(tokenizers, text, special=special).encode())
+    return Path(path)
+
+
+def to_html(tokenizers: Mapping[str, Tokenizer], text: str, *, special: bool = False) -> str:
+    """One text under some tokenizers, as a page that works offline.
+
+    Args:
+        tokenizers: from one to `MOST_TOKENIZERS`, by name.
+        text: at most `MOST_TEXT_BYTES` in UTF-8.
+        special: whether special tokens in the text are their ids, and not text.
+
+    Raises:
+        ValueError: if there are too many tokenizers or none, if the text is too long, or if it is
+            not Unicode (it has half of a surrogate pair).
+    """
+    if not 1 <= len(tokenizers) <= MOST_TOKENIZERS:
+        raise ValueError(f"a page holds 1 to {MOST_TOKENIZERS} tokenizers, not {len(tokenizers)}")
+    if (size := len(text.encode())) > MOST_TEXT_BYTES:
+        raise ValueError(f"the text has {size:,} bytes; a page holds at most {MOST_TEXT_BYTES:,}")
+    script, style = _script(), _read("page/style.css") + _read("page/views.css")
+    return Template(_read("offline/page.html")).substitute(
+        policy=f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'",
+        title=escape(f"{', '.join(tokenizers)} · bytepair explore"),
+        icon=b64encode(_read("page/icon.svg").encode()).decode(),
+        style=style,
+        cost=_cost(),
+        data=_json(_data(Answers(tokenizers), text, special)),
+        script=script,
+    )
+
+
+def _data(answers: Answers, text: str, special: bool) -> dict[str, Any]:
+    """What `offline/api.js` answers from."""
+    about = answers.about()
+    indices = range(len(answers.names))
+    splits = [answers.split(index, text, special=special) for index in indices]
+    return {
+        "about": {key: about[key] for key in ("tokenizers", "marked")},
+        "text": text,
+        "splits": [split.hex() for split in splits],
+        "tokens": [answers.built(index, _ids(splits[index])) for index in indices],
+        "languages": [answers.languages(index) for index in indices],
+    }
+
+
+def _ids(split: bytes) -> set[int]:
+    """The ids of a split as `Answers` gives it: their number, the ids, their lengths."""
+    numbers = np.frombuffer(split, "<u4")
+    return set(numbers[1 : 1 + int(numbers[0])].tolist())
+
+
+def _script() -> str:
+    files = {path.name: path for path in (_HERE / "page").glob("*.js")}
+    files |= {path.name: path for path in (_HERE / "offline").glob("*.js")}
+    return bundle(
+        {name: path.read_text(encoding="utf-8") for name, path in files.items()}, "main.js"
+    )
+
+
+def _cost() -> str:
+    """The table of costs, which is a view among others where there is a server."""
+    found = _COST.search(_read("page/index.html"))
+    assert found is not None
+    return re.sub(
+        r' role="tabpanel" aria-labelledby="[\w-]+" hidden', ' aria-label="Cost"', found[0]
+    )
+
+
+def _read(name: str) -> str:
+    return (_HERE / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _json(value: object) -> str:
+    """JSON that may stand in an element of HTML: without `<`, `>` and `&`."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -1,0 +1,55 @@
+"""The page of `explore` in a browser, for the tests of it: opened, filled in, shared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from bytepair import explore
+
+
+@contextmanager
+def opened(browser: Any, server: explore.Server) -> Iterator[Any]:
+    """The page, which must load nothing from elsewhere, and raise and log no error."""
+    found = browser.new_page(viewport={"width": 1200, "height": 900})
+    said: list[str] = []
+    asked: list[str] = []
+    found.on("console", lambda message: said.append(message.text))
+    found.on("pageerror", lambda error: said.append(str(error)))
+    found.on("dialog", lambda dialog: said.append(f"dialog {dialog.message}"))
+    found.on("request", lambda request: asked.append(request.url))
+    found.goto(server.url)
+    found.wait_for_selector("[data-ready]", state="attached")
+    yield found
+    refused = "Failed to load resource"  # is said of conversations that break a rule
+    assert [line for line in said if not line.startswith(refused)] == []
+    assert all(url.startswith(server.url) for url in asked)
+    found.close()
+
+
+def enter(page: Any, text: str) -> None:
+    page.fill("#text", text)
+    size = f", {len(text.encode()):,} bytes in UTF-8"
+    page.wait_for_function(
+        "(size) => document.querySelector('#sizes').textContent.includes(size)", arg=size
+    )
+
+
+def share(page: Any) -> None:
+    """Put all of the page's state into its address."""
+    page.evaluate("history.replaceState(null, '', location.pathname)")
+    page.click("#share")
+    page.wait_for_function("() => location.hash.length > 10")
+
+
+def drop(
+    page: Any, data: bytes, name: str = "dropped.txt", where: str = "#text", times: int = 1
+) -> None:
+    page.evaluate(
+        """([bytes, name, where, times]) => { const data = new DataTransfer();
+        while (times--) data.items.add(new File([new Uint8Array(bytes)], name));
+        const how = { dataTransfer: data, bubbles: true, cancelable: true };
+        document.querySelector(where).dispatchEvent(new DragEvent('drop', how)); }""",
+        [list(data), name, where, times],
+    )
