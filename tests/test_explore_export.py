@@ -144,14 +144,16 @@ def test_ranks_under_the_rule_of_merges() -> None:
 
 
 def test_limits_are_named(trained: bytepair.Tokenizer) -> None:
-    with pytest.raises(ValueError, match=r"1,048,577 bytes; a page holds at most 1,048,576"):
+    with pytest.raises(
+        bytepair.errors.ArgumentError, match=r"1,048,577 bytes; a page holds at most 1,048,576"
+    ):
         explore.to_html({"a": trained}, "a" * (MOST_TEXT_BYTES + 1))
-    with pytest.raises(ValueError, match="1 to 6 tokenizers, not 7"):
+    with pytest.raises(bytepair.errors.ArgumentError, match="1 to 6 tokenizers, not 7"):
         explore.to_html({str(n): trained for n in range(7)}, "a")
     with pytest.raises(ValueError, match="not 0"):
         explore.to_html({}, "a")
-    with pytest.raises(UnicodeEncodeError):
-        explore.to_html({"a": trained}, "\ud800")
+    with pytest.raises(bytepair.errors.ArgumentError, match="surrogate pair at character 1,"):
+        explore.to_html({"a": trained}, "a\ud800")
 
 
 def test_it_is_written_whole_or_not_at_all(trained: bytepair.Tokenizer, tmp_path: Path) -> None:

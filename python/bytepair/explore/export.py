@@ -26,6 +26,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from bytepair.errors import ArgumentError
 from bytepair.explore.answers import Answers
 from bytepair.explore.bundle import bundle
 from bytepair.formats.files import write_whole
@@ -60,7 +61,7 @@ def save(
         The path.
 
     Raises:
-        ValueError: as `to_html`.
+        ArgumentError: as `to_html`.
         OSError: if the file cannot be written.
     """
     write_whole(Path(path), to_html(tokenizers, text, special=special).encode())
@@ -76,13 +77,10 @@ def to_html(tokenizers: Mapping[str, Tokenizer], text: str, *, special: bool = F
         special: whether special tokens in the text are their ids, and not text.
 
     Raises:
-        ValueError: if there are too many tokenizers or none, if the text is too long, or if it is
-            not Unicode (it has half of a surrogate pair).
+        ArgumentError: if there are too many tokenizers or none, or if the text is too long or has
+            half of a surrogate pair.
     """
-    if not 1 <= len(tokenizers) <= MOST_TOKENIZERS:
-        raise ValueError(f"a page holds 1 to {MOST_TOKENIZERS} tokenizers, not {len(tokenizers)}")
-    if (size := len(text.encode())) > MOST_TEXT_BYTES:
-        raise ValueError(f"the text has {size:,} bytes; a page holds at most {MOST_TEXT_BYTES:,}")
+    _check(tokenizers, text)
     script, style = _script(), _read("page/style.css") + _read("page/views.css")
     return Template(_read("offline/page.html")).substitute(
         policy=f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
@@ -94,6 +92,21 @@ def to_html(tokenizers: Mapping[str, Tokenizer], text: str, *, special: bool = F
         data=_json(_data(Answers(tokenizers), text, special)),
         script=script,
     )
+
+
+def _check(tokenizers: Mapping[str, Tokenizer], text: str) -> None:
+    if not 1 <= len(tokenizers) <= MOST_TOKENIZERS:
+        raise ArgumentError(
+            f"a page holds 1 to {MOST_TOKENIZERS} tokenizers, not {len(tokenizers)}"
+        )
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError as error:
+        place = f"the text has half of a surrogate pair at character {error.start}"
+        raise ArgumentError(f"{place}, which no page in UTF-8 can hold; replace it") from None
+    if size > MOST_TEXT_BYTES:
+        limit = f"a page holds at most {MOST_TEXT_BYTES:,}; take a part of it"
+        raise ArgumentError(f"the text has {size:,} bytes; {limit}")
 
 
 def _data(answers: Answers, text: str, special: bool) -> dict[str, Any]:
