@@ -15,6 +15,9 @@ use crate::hash::key::LONGEST;
 /// words of other scripts are as long, and repeat as a whole.
 const LONG: usize = 30;
 
+/// The number of bytes that are compared at once.
+const BLOCK: usize = 32;
+
 /// The first bytes of Han and Kana in UTF-8.
 const HAN: RangeInclusive<u8> = 0xE3..=0xE9;
 
@@ -22,9 +25,12 @@ const HAN: RangeInclusive<u8> = 0xE3..=0xE9;
 /// than the punctuation and symbols that start with 0xE2.
 #[inline]
 pub(crate) fn may_divide(text: &[u8]) -> bool {
-    // Without an early exit, many bytes are compared at a time.
-    let number = |&byte: &u8| if byte == 0xE2 { 0 } else { byte };
-    text.iter().map(number).fold(0, u8::max) >= 0xE0
+    let highest = |bytes: &[u8]| {
+        // Without an early exit, a block is compared at once.
+        bytes.iter().map(|&byte| if byte == 0xE2 { 0 } else { byte }).fold(0, u8::max)
+    };
+    let (blocks, rest) = text.as_chunks::<BLOCK>();
+    !text.is_ascii() && (blocks.iter().any(|block| highest(block) >= 0xE0) || highest(rest) >= 0xE0)
 }
 
 /// Pass the ends of the pretokens, and of the sections of long ones, to `take`, at most [`WINDOW`]

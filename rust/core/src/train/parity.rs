@@ -4,7 +4,7 @@
 //! the one that has the most tokens in a development set, say, which is the same text in all
 //! languages. The most frequent pair of this group is merged in all groups.
 //!
-//! Each group has its own words, counts of pairs and queue ([`MergedText`]), so choosing and merging
+//! Each group has its own words, counts of pairs and queue (`MergedText`), so choosing and merging
 //! cost what they cost in plain training of that group. Every group must have all its pairs, since
 //! any other may choose one; and the merges come one by one, since each may change the choice. A
 //! merge of many words is shared by the threads, group by group.
