@@ -1,7 +1,7 @@
 """Encoding side by side: new processes, ids compared first, the first pass and the second apart.
 
 python benchmarks/encode.py CORPUS --rank-file cl100k_base.tiktoken --pattern gpt4
-python benchmarks/encode.py --all DATA
+`table.py` measures all of its rows with this.
 """
 
 from __future__ import annotations
@@ -64,17 +64,33 @@ def seconds(call: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def passes(load: Load, megabytes: float, encode: Callable[[Calls], Any]) -> Figures:
-    """Rates of three passes; the first counts loading, `without` does not."""
+    """Rates of two passes; `loaded` counts loading, `first` does not."""
     # As in `timeit`: what Python's collector of garbage does depends on all that was made before.
     gc.collect()
     gc.disable()
     loading, calls = seconds(load)
     first, result = seconds(lambda: encode(calls))
-    again = min(seconds(lambda: encode(calls))[0] for _ in range(2))
-    rates = {"load": 1e3 * loading, "first": megabytes / (loading + first)}
+    second, _ = seconds(lambda: encode(calls))
+    rates = {"load": 1e3 * loading, "loaded": megabytes / (loading + first)}
     # How many ids each document has is hashed too, so none can move from one to the next.
     same = digest(*(part.tobytes() for part in flat(result)))
-    return {**rates, "without": megabytes / first, "again": megabytes / again, "digest": same}
+    return {**rates, "first": megabytes / first, "second": megabytes / second, "digest": same}
+
+
+def steady(load: Load, args: argparse.Namespace) -> Figures:
+    """Strings to arrays: the first half of the texts is met, the second half is timed."""
+    texts = list(documents(args.source, args.megabytes))
+    half = len(texts) // 2
+    met, new = texts[:half], texts[half:]
+    gc.collect()
+    gc.disable()
+    calls = load()
+    encode = calls.arrays or calls.lists
+    encode(met)
+    taken, result = seconds(lambda: encode(new))
+    megabytes = sum(len(text.encode()) for text in new) / 1e6
+    same = digest(*(part.tobytes() for part in flat(result)))
+    return {"steady": megabytes / taken, "digest": same}
 
 
 def lists(load: Load, args: argparse.Namespace) -> Figures:
@@ -212,7 +228,8 @@ def memory(load: Load, args: argparse.Namespace) -> Figures:
 
 
 KINDS: dict[str, Callable[[Load, argparse.Namespace], Figures]] = {
-    kind.__name__: kind for kind in (lists, arrays, file, message, growing, decode, hard, memory)
+    kind.__name__: kind
+    for kind in (lists, arrays, steady, file, message, growing, decode, hard, memory)
 }
 
 
@@ -242,11 +259,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--text", choices=unsplittable(), default="a", help="for `hard`")
     parser.add_argument("--megabytes", type=float, default=10)
     parser.add_argument("--files", type=Path, help="the vocabulary in each form; made if not given")
-    parser.add_argument("--all", type=Path, help="every row of the table, on this folder of data")
-    parser.add_argument(
-        "--rows", nargs="*", help="with --all: only rows whose name has one of these"
-    )
-    parser.add_argument("--vocabularies", nargs="*", help="with --all: only these")
     return parser.parse_args()
 
 
@@ -259,21 +271,16 @@ def main() -> None:
     if args.worker:
         work(args)
         return
-    if args.all:
-        import encode_table
-
-        results = encode_table.measure(args)
-    else:
-        with tempfile.TemporaryDirectory() as folder:
-            command = [str(Path(__file__).resolve()), *sys.argv[1:]]
-            if not args.files:
-                Vocabulary(Path(folder), args.rank_file, args.pattern).write()
-                if args.output in ("file", "memory"):
-                    text = SEPARATOR.join(documents(args.source, args.megabytes))
-                    (Path(folder) / "documents.txt").write_text(text)
-                command += ["--files", folder]
-            results = runs.measure(command, args.peers, args.rounds)
-        show(results)
+    with tempfile.TemporaryDirectory() as folder:
+        command = [str(Path(__file__).resolve()), *sys.argv[1:]]
+        if not args.files:
+            Vocabulary(Path(folder), args.rank_file, args.pattern).write()
+            if args.output in ("file", "memory"):
+                text = SEPARATOR.join(documents(args.source, args.megabytes))
+                (Path(folder) / "documents.txt").write_text(text)
+            command += ["--files", folder]
+        results = runs.measure(command, args.peers, args.rounds)
+    show(results)
     runs.record(args.record, results, [PACKAGES.get(name, name) for name in PEERS])
 
 

@@ -118,12 +118,13 @@ def timed(call: Callable[[Any, Any], Any], tok: Any, given: Any, digest: Any) ->
     return taken
 
 
-def prepare(args: argparse.Namespace, folder: Path) -> None:
+def write_model(rank_file: str, pattern: str, folder: Path) -> None:
+    """A folder that `AutoTokenizer` reads."""
     import bytepair
 
-    ranks = runs.ranks(args.rank_file)
+    ranks = runs.ranks(rank_file)
     special = {"<|endoftext|>": len(ranks)}
-    tok = bytepair.Tokenizer.from_ranks(ranks, pattern=args.pattern, special_tokens=special)
+    tok = bytepair.Tokenizer.from_ranks(ranks, pattern=pattern, special_tokens=special)
     named = tok.with_roles(eos="<|endoftext|>", pad="<|endoftext|>")
     named.export(folder, format="huggingface")
 
@@ -158,7 +159,7 @@ def main() -> None:
         work(args)
         return
     with tempfile.TemporaryDirectory() as folder:
-        prepare(args, Path(folder))
+        write_model(args.rank_file, args.pattern, Path(folder))
         command = [str(Path(__file__).resolve()), *sys.argv[1:], "--files", folder]
         results = runs.measure(command, args.peers, args.rounds)
     rows = [row for rows in results.values() for row in rows]

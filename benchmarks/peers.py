@@ -189,6 +189,18 @@ def with_toktok(v: Vocabulary) -> Calls:
     )
 
 
+def with_rs_bpe(v: Vocabulary) -> Calls:
+    """It knows the published encodings by their names, without special tokens."""
+    import rs_bpe
+
+    tok = getattr(rs_bpe.openai, Path(v.rank_file).stem)()
+    return Calls(
+        lists=lambda texts: [tok.encode(text) for text in texts],
+        one=tok.encode,
+        decode=tok.decode,
+    )
+
+
 PEERS: dict[str, Callable[[Vocabulary], Calls]] = {
     "bytepair": with_bytepair,
     "tiktoken": with_tiktoken,
@@ -199,6 +211,7 @@ PEERS: dict[str, Callable[[Vocabulary], Calls]] = {
     "quicktok": with_quicktok,
     "toktok": with_toktok,
     "tokie": with_tokie,
+    "rs_bpe": with_rs_bpe,
 }
 
 #: The names of their packages, where they differ.

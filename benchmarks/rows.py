@@ -1,0 +1,193 @@
+"""What the table of benchmarks measures: each row, on which text, beside whom.
+
+In go a folder of texts as `texts.py` makes it and a number of rounds, out comes, for each row, what
+each library's processes said. A row is a command of `encode.py`, `train.py` or `huggingface.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import runs
+from bytepair.corpus import read
+from bytepair.corpus.column import strings
+from peers import SEPARATOR, Vocabulary
+
+FAST = ("bytepair", "gigatoken", "fastokens", "snaptokens", "quicktok", "toktok")
+ALL = (*FAST, "tiktoken", "tokenizers", "tokie")
+DECODERS = (*ALL, "rs_bpe")
+TRAINERS = ("bytepair", "rustbpe", "tokenizers")
+MODELS = ("bytepair", "tokenizers", "fastokens")
+PATTERNS = {"cl100k_base": "gpt4", "o200k_base": "gpt4o"}
+Results = dict[str, list[dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the table.
+
+    Attributes:
+        name: what is done, as the table says it.
+        key: the figure that is shown.
+        unit: its unit; less is better but for MB/s.
+        output: what `encode.py` measures; the ending of the corpus for `train`; empty for
+            transformers.
+        source: the folder of texts.
+        megabytes: how much of it.
+        peers: who takes part.
+        vocabulary: the rank file.
+        threads: how many threads may be used.
+        script: which script measures it.
+    """
+
+    name: str
+    key: str
+    unit: str
+    output: str
+    source: str
+    megabytes: float
+    peers: tuple[str, ...] = FAST
+    vocabulary: str = "cl100k_base"
+    threads: int = 1
+    script: str = "encode.py"
+
+    @property
+    def measurement(self) -> tuple[Any, ...]:
+        """What rows have in common that show figures of the same processes."""
+        return (self.script, self.output, self.source, self.megabytes, self.vocabulary)
+
+
+O200K = "o200k_base"
+ROWS = (
+    Row("train 32,768 ids, 30 MB in a text file, GPT-2's pattern", "seconds", "s", "txt",
+        "large", 30, ("bytepair", "gigabpe", "tokenizers"), "gpt2", 2, "train.py"),
+    Row("the same from jsonl, nanochat's pattern", "seconds", "s", "jsonl",
+        "large", 30, TRAINERS, "nanochat", 2, "train.py"),
+    Row("the same from parquet", "seconds", "s", "parquet",
+        "large", 30, TRAINERS, "nanochat", 2, "train.py"),
+    Row("encode English, first 10 MB", "first", "MB/s", "arrays", "english", 10, ALL),
+    Row("the same 10 MB a second time", "second", "MB/s", "arrays", "english", 10, ALL),
+    Row("English, first 10 MB, o200k", "first", "MB/s", "arrays", "english", 10, FAST, O200K),
+    Row("English, first 100 MB", "first", "MB/s", "arrays", "large", 100),
+    Row("English, 50 MB met, the next 50 MB", "steady", "MB/s", "steady", "large", 100),
+    Row("the same, o200k", "steady", "MB/s", "steady", "large", 100, FAST, O200K),
+    Row("many languages, first 10 MB", "first", "MB/s", "arrays", "multilingual", 10),
+    Row("many languages, half met, the next half", "steady", "MB/s", "steady", "multilingual", 50),
+    Row("code, 25 MB met, the next 25 MB", "steady", "MB/s", "steady", "code", 50),
+    Row("texts of 100 bytes never seen, to lists", "fresh", "µs", "message", "english", 20, ALL),
+    Row("a prompt that grows by 1,000 characters", "turn", "µs", "growing", "english", 1),
+    Row("1 GB from a file, two threads", "first", "MB/s", "file", "large", 1000,
+        ("bytepair", "gigatoken"), threads=2),
+    Row("decode English, lists", "list", "MB/s", "decode", "english", 10, DECODERS),
+    Row("decode English, arrays", "array", "MB/s", "decode", "english", 10, DECODERS),
+    Row("decode many languages, lists", "list", "MB/s", "decode", "multilingual", 10, DECODERS),
+    Row("decode many languages, arrays", "array", "MB/s", "decode", "multilingual", 10, DECODERS),
+    Row("transformers, a text of 100 bytes", "100 bytes, new", "µs", "", "english", 30, MODELS,
+        script="huggingface.py"),
+    Row("transformers, 1,000 texts of 1 kB", "1,000 texts of 1 kB, new", "µs", "", "english", 30,
+        MODELS, script="huggingface.py"),
+)  # fmt: skip
+
+
+def measure(data: Path, rounds: int, quick: bool, wanted: list[str] | None) -> dict[str, Any]:
+    """Every row whose name has a part that is wanted; the figures of each library, by row."""
+    found: dict[tuple[Any, ...], Results] = {}
+    rows = [row for row in ROWS if not wanted or any(part in row.name for part in wanted)]
+    with tempfile.TemporaryDirectory() as folder:
+        for row in rows:
+            if row.measurement not in found:
+                print(f"{row.name} ...", flush=True)
+                command = prepare(row, data, Path(folder), quick)
+                found[row.measurement] = runs.measure(command, list(row.peers), rounds)
+    return {row.name: found[row.measurement] for row in rows}
+
+
+def prepare(row: Row, data: Path, folder: Path, quick: bool) -> list[str]:
+    """The files that a row needs, and its command."""
+    megabytes = min(row.megabytes, 2) if quick else row.megabytes
+    script = str(Path(__file__).with_name(row.script))
+    if row.script == "train.py":
+        source = corpus(data / row.source, folder, row.output, megabytes)
+        lines = corpus(data / row.source, folder, "txt", megabytes)
+        ties = "hf" if row.vocabulary == "gpt2" else "rustbpe"
+        options = ["--pattern", row.vocabulary, "--ties", ties, "--vocab-size", "32768"]
+        return [script, str(source), *options, "--threads", str(row.threads), "--lines", str(lines)]
+    vocabulary = written(row, data, folder)
+    common = [script, str(data / row.source), "--rank-file", vocabulary.rank_file]
+    common += ["--pattern", vocabulary.pattern, "--files", str(vocabulary.folder)]
+    if row.script == "huggingface.py":
+        return common
+    if row.output == "file":
+        write_varied(data / row.source, vocabulary.folder / "documents.txt", megabytes)
+    options = ["--output", row.output, "--megabytes", str(megabytes)]
+    return [*common, *options, "--threads", str(row.threads)]
+
+
+def written(row: Row, data: Path, folder: Path) -> Vocabulary:
+    """The vocabulary of a row, in every form; made once."""
+    rank_file = data / "vocabularies" / f"{row.vocabulary}.tiktoken"
+    pattern = PATTERNS[row.vocabulary]
+    models = row.script == "huggingface.py"
+    place = folder / (row.vocabulary + "-models" * models)
+    made = Vocabulary(place, str(rank_file), pattern, row.threads)
+    if not place.exists():
+        place.mkdir()
+        if models:
+            import huggingface
+
+            huggingface.write_model(made.rank_file, pattern, place)
+        else:
+            made.write()
+    return made
+
+
+def texts(source: Path, megabytes: float) -> Iterator[str]:
+    size = 0
+    for batch in read.read_batches(source):
+        for text in strings(batch):
+            if size >= megabytes * 1e6:
+                return
+            yield text
+            size += len(text.encode())
+
+
+def corpus(source: Path, folder: Path, ending: str, megabytes: float) -> Path:
+    """The first documents of a folder as one file; for text, one line after the other."""
+    path = folder / f"train.{ending}"
+    if path.exists():
+        return path
+    if ending == "parquet":
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        table = pa.table({"text": list(texts(source, megabytes))})
+        pq.write_table(table, path, row_group_size=512, compression="zstd")
+        return path
+    with path.open("w", encoding="utf-8", newline="") as out:
+        for text in texts(source, megabytes):
+            out.write(json.dumps({"text": text}) + "\n" if ending == "jsonl" else text + "\n")
+    return path
+
+
+def write_varied(source: Path, path: Path, megabytes: float) -> None:
+    """So much text in one file: the documents again and again, each time with a few new words.
+
+    A pass exchanges two letters, which changes the words that have one of them and no others.
+    """
+    pairs = re.findall("..", "bkgpdmvwcfhlzxjq")
+    size = 0.0
+    with path.open("w", encoding="utf-8", newline="") as out:
+        for one, other in cycle(["aa", *pairs]):
+            table = str.maketrans(one + other, other + one)
+            for text in texts(source, megabytes - size):
+                out.write((text if one == other else text.translate(table)) + SEPARATOR)
+                size += len(text.encode()) / 1e6
+            if size >= megabytes:
+                return

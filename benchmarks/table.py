@@ -1,0 +1,172 @@
+"""One table of all benchmarks, and its chart, from the runs that are recorded.
+
+    python benchmarks/table.py --all DATA            # measure every row, then write table and chart
+    python benchmarks/table.py --all DATA --quick    # one round on 2 MB: does all of it run?
+    python benchmarks/table.py RUN.json ...          # table and chart from what was recorded
+
+`--all` records `benchmarks/results/DATE.json`, or what `--record` says. The table goes between two
+comments in `docs/performance.md`, the chart to `docs/images/benchmarks.svg`. With `--quick` or
+`--print` the table is only printed. Where a row is in several runs, the last one counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import runs
+from bytepair import plot
+from rows import ROWS, Results, Row, measure
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+PAGE = ROOT / "docs" / "performance.md"
+CHART = ROOT / "docs" / "images" / "benchmarks.svg"
+MARKS = ("<!-- table: begin -->", "<!-- table: end -->")
+#: Below this factor nobody leads.
+TIE = 1.3
+PACKAGES = (
+    "bytepair", "fastokens", "gigabpe", "gigatoken", "quicktok-v1", "rs_bpe", "rustbpe",
+    "snaptokens", "tiktoken", "tokenizers", "tokie", "toktok-rs", "transformers",
+)  # fmt: skip
+HEAD = "| what | | bytepair | the best other | ratio | |\n| --- | --- | ---: | --- | ---: | --- |\n"
+
+
+def figures(row: Row, results: Results) -> dict[str, float]:
+    """The median of each library that has this figure and finds the same ids.
+
+    Trainers break ties in two ways, so their merges may differ; they are not left out for it.
+    """
+    ours = results["bytepair"][0]
+    digest = f"digest of {row.key.removesuffix(', new')}" if not row.output else "digest"
+    return {
+        name: runs.median(found, row.key)
+        for name, found in results.items()
+        if found and row.key in found[0]
+        and (row.script == "train.py" or found[0][digest] == ours[digest])
+    }  # fmt: skip
+
+
+def line(row: Row, results: Results) -> str:
+    """A row of the table: ours, the best of the others, how many times better ours is."""
+    found = figures(row, results)
+    ours = found.pop("bytepair")
+    if not found:
+        return f"| {row.name} | {row.unit} | {number(ours)} | none | | |\n"
+    more = row.unit == "MB/s"
+    best = (max if more else min)(found, key=lambda name: found[name])
+    ratio = ours / found[best] if more else found[best] / ours
+    mark = "" if ratio >= TIE else "tie" if ratio > 1 / TIE else "**slower**"
+    other = f"{best} {number(found[best])}"
+    return f"| {row.name} | {row.unit} | {number(ours)} | {other} | {ratio:.2f} | {mark} |\n"
+
+
+def number(value: float) -> str:
+    """Three digits, and never an exponent."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def table(results: dict[str, Results], about: list[dict[str, Any]]) -> str:
+    """The table, and on which machine, when and with which versions it was measured."""
+    lines = [line(row, results[row.name]) for row in ROWS if row.name in results]
+    said = [
+        f"{one['date'][:10]}: {one['machine']}, Python {one['python']}; "
+        + ", ".join(f"{name} {version}" for name, version in one["versions"].items())
+        for one in about
+    ]
+    return HEAD + "".join(lines) + "\n" + "\n".join(dict.fromkeys(said)) + "\n"
+
+
+def chart(results: dict[str, Results]) -> str:
+    """Training and encoding beside the others, as rates; empty where a row was not measured."""
+    training, encoding = "the same from parquet", "encode English, first 10 MB"
+    if training not in results or encoding not in results:
+        return ""
+    rows = {row.name: row for row in ROWS}
+    seconds = figures(rows[training], results[training])
+    rates = {name: rows[training].megabytes / taken for name, taken in seconds.items()}
+    encoded = figures(rows[encoding], results[encoding])
+    return stacked(
+        plot.bars(ordered(rates), title="Train 32,768 ids: MB/s, two threads", strong=["bytepair"]),
+        plot.bars(ordered(encoded), title="Encode English: MB/s, one thread", strong=["bytepair"]),
+    )
+
+
+def ordered(rates: dict[str, float]) -> dict[str, float]:
+    """The quickest first."""
+    return dict(sorted(rates.items(), key=lambda item: -item[1]))
+
+
+def stacked(*pictures: str) -> str:
+    """Pictures below each other, in one.
+
+    In a page it has no surroundings, so it brings a grey that can be read on white and on black.
+    """
+    y, parts = 0, []
+    for picture in pictures:
+        height = int(re.search(r'viewBox="0 0 \d+ (\d+)"', picture)[1])  # type: ignore[index]
+        parts.append(picture.replace("<svg", f'<svg y="{y}" height="{height}"', 1))
+        y += height + 12
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {plot.WIDTH} {y}" '
+    return head + 'style="color:#808080">\n' + "\n".join(parts) + "\n</svg>\n"
+
+
+def insert(page: str, made: str) -> str:
+    """The page with another table between its two comments."""
+    before, _, rest = page.partition(MARKS[0])
+    _, _, after = rest.partition(MARKS[1])
+    return f"{before}{MARKS[0]}\n\n{made}\n{MARKS[1]}{after}"
+
+
+def load(paths: list[Path]) -> tuple[dict[str, Results], list[dict[str, Any]]]:
+    """The rows of some runs, and what each says of itself."""
+    results: dict[str, Results] = {}
+    about = []
+    for path in paths:
+        run = json.loads(path.read_text(encoding="utf-8"))
+        results |= run["results"]
+        about.append(run["about"])
+    return results, about
+
+
+def measured(args: argparse.Namespace) -> Path:
+    """Measure, and record it."""
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    rounds = 1 if args.quick else args.rounds
+    results = measure(args.all, rounds, args.quick, args.rows)
+    folder = Path(tempfile.mkdtemp()) if args.quick else RESULTS
+    folder.mkdir(exist_ok=True)
+    path: Path = args.record or folder / f"{datetime.now(UTC):%Y-%m-%d}.json"
+    runs.record(path, results, list(PACKAGES))
+    return path
+
+
+def main() -> None:
+    parser = runs.parser(__doc__)
+    parser.add_argument("runs", nargs="*", type=Path, help="recorded runs")
+    parser.add_argument("--all", type=Path, metavar="DATA", help="measure on this folder of texts")
+    parser.add_argument("--rows", nargs="*", help="only rows whose name has one of these")
+    parser.add_argument("--quick", action="store_true", help="one round on little text")
+    parser.add_argument("--print", action="store_true", help="write neither table nor chart")
+    args = parser.parse_args()
+    paths = [*args.runs, *([measured(args)] if args.all else [])]
+    if not paths:
+        parser.error("give recorded runs, or --all and a folder that texts.py has made")
+    results, about = load(paths)
+    made = table(results, about)
+    print(made)
+    if not (args.quick or args.print):
+        if picture := chart(results):
+            CHART.write_text(picture, encoding="utf-8")
+            made += "\n![Rates of training and encoding](images/benchmarks.svg)\n"
+        PAGE.write_text(insert(PAGE.read_text(encoding="utf-8"), made), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
