@@ -177,17 +177,24 @@ def corpus(source: Path, folder: Path, ending: str, megabytes: float) -> Path:
 
 
 def write_varied(source: Path, path: Path, megabytes: float) -> None:
-    """So much text in one file: the documents again and again, each time with a few new words.
+    """Write this much text to one file: the documents repeatedly, each time with some new words.
 
     A pass exchanges two letters, which changes the words that have one of them and no others.
     """
-    pairs = re.findall("..", "bkgpdmvwcfhlzxjq")
-    size = 0.0
+    between = ""
     with path.open("w", encoding="utf-8", newline="") as out:
-        for one, other in cycle(["aa", *pairs]):
-            table = str.maketrans(one + other, other + one)
-            for text in texts(source, megabytes - size):
-                out.write((text if one == other else text.translate(table)) + SEPARATOR)
-                size += len(text.encode()) / 1e6
-            if size >= megabytes:
-                return
+        for text in varied(source, megabytes):
+            out.write(between + text)
+            between = SEPARATOR
+
+
+def varied(source: Path, megabytes: float) -> Iterator[str]:
+    pairs = ["aa", *re.findall("..", "bkgpdmvwcfhlzxjq")]
+    size = 0.0
+    for one, other in cycle(pairs):
+        table = str.maketrans(one + other, other + one)
+        for text in texts(source, megabytes - size):
+            yield text if one == other else text.translate(table)
+            size += len(text.encode()) / 1e6
+        if size >= megabytes:
+            return
