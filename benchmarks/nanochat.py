@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import io
 import os
 import re
@@ -66,12 +67,11 @@ def load(side: str) -> Any:
     """Read batches; return what tells them apart, and how long they took."""
     from nanochat.tokenizer import get_tokenizer  # type: ignore[import-not-found, unused-ignore]
 
+    module: Any
     if side == "patched":
-        from bytepair.compat import nanochat as module
+        module = importlib.import_module("bytepair.compat.nanochat")
     else:
-        from nanochat import (  # type: ignore[import-not-found, no-redef, unused-ignore]
-            dataloader as module,
-        )
+        module = importlib.import_module("nanochat.dataloader")
     loader = module.tokenizing_distributed_data_loader_with_state_bos_bestfit(
         get_tokenizer(), ROWS, LENGTH, split="train", device="cpu"
     )
