@@ -410,6 +410,18 @@ def random_numbers(seed: int) -> Iterator[int]:
         yield mixed ^ mixed >> 31
 
 
+def seed_at(seed: int, first: int) -> int:
+    """The seed with which text `i` of a batch is encoded as text `first + i` is with `seed`.
+
+    So texts that come in several batches are encoded as those of one batch are.
+
+    >>> seed_at(7, 0)
+    7
+    """
+    # What splitmix64 adds to its state for each number.
+    return (seed + first * 0x9E3779B97F4A7C15) % (1 << 64)
+
+
 def decode(ids: Iterable[int], tokens: Sequence[bytes] | Mapping[int, bytes]) -> bytes:
     """The bytes of the ids, end to end; they need not be UTF-8."""
     return b"".join(tokens[i] for i in ids)

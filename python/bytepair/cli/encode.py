@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import codecs
 import sys
-from collections.abc import Iterable, Iterator
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, pairwise
 from pathlib import Path
-from typing import BinaryIO, Final, Literal, NamedTuple
+from typing import Any, BinaryIO, Final, Literal, NamedTuple
 
 import click
 
@@ -17,6 +17,7 @@ from bytepair.corpus.column import TextBatch, strings
 from bytepair.corpus.kinds import is_plain_text, kind_of
 from bytepair.corpus.read import read_batches
 from bytepair.corpus.source import resolve
+from bytepair.reference import seed_at
 
 PIECE_BYTES: Final = 1 << 20
 
@@ -40,6 +41,7 @@ PIECE_BYTES: Final = 1 << 20
 )
 @click.option("--prepend", help="A special token to begin with.")
 @click.option("--append", help="A special token to end with.")
+@option.dropout
 @click.option("--json", "as_json", is_flag=True, help="Write each as a JSON list.")
 def encode(
     files: tuple[Path, ...],
@@ -52,16 +54,21 @@ def encode(
     special: Literal["text", "all", "error"],
     prepend: str | None,
     append: str | None,
+    dropout: float | None,
+    seed: int | None,
     as_json: bool,
 ) -> None:
     """Encode text: one line of ids for each document, written while the text is still read.
 
     FILES: text files, one document each, or parquet or jsonl with a document a row, each also .gz
     or .zst; standard input, which is text, if there is none, or for -. Where special tokens are
-    looked for (`--special`), a document is read whole first.
+    looked for (`--special`), and with `--dropout`, a document is read whole first.
     """
     option.one_of("files", "text")
+    option.both_or_none("dropout", "seed")
     tok = bytepair.load(tokenizer, pattern=pattern)
+    how = {"special": special, "prepend": prepend, "append": append}
+    encode_batch = _encoder(tok, how, dropout, seed)
     for pieces in _sources(files, text, column, max_document_bytes):
         if isinstance(pieces, Documents) or lines:
             if isinstance(pieces, Documents) and lines:
@@ -69,16 +76,32 @@ def encode(
             if not isinstance(pieces, Documents):
                 pieces = Documents(read_batches(resolve(texts=_lines(pieces))))
             for batch in map(strings, pieces.batches):
-                for ids in tok.encode_batch(batch, special=special, prepend=prepend, append=append):
+                for ids in encode_batch(batch):
                     _write([ids], as_json)
-        elif special == "text":
+        elif special == "text" and dropout is None:
             before, after = tok.encode("", prepend=prepend), tok.encode("", append=append)
             arrays = tok.encode_iterable_to_numpy(pieces)
             _write(chain([before], (ids.tolist() for ids in arrays), [after]), as_json)
         else:
-            document = "".join(pieces)
-            ids = tok.encode(document, special=special, prepend=prepend, append=append)
-            _write([ids], as_json)
+            _write(encode_batch(["".join(pieces)]), as_json)
+
+
+def _encoder(
+    tok: bytepair.Tokenizer, how: dict[str, Any], dropout: float | None, seed: int | None
+) -> Callable[[Sequence[str]], Iterable[list[int]]]:
+    """What encodes batches of documents; with dropout, as one batch of all of them."""
+    if dropout is None or seed is None:
+        return lambda texts: tok.encode_batch(texts, **how)
+    done = 0
+
+    def encode_batch(texts: Sequence[str]) -> Iterator[list[int]]:
+        nonlocal done
+        batch_seed = seed_at(seed, done)
+        done += len(texts)
+        ids, offsets = tok.encode_batch_to_numpy(texts, dropout=dropout, seed=batch_seed, **how)
+        return (ids[begin:end].tolist() for begin, end in pairwise(offsets.tolist()))
+
+    return encode_batch
 
 
 def _write(parts: Iterable[list[int]], as_json: bool) -> None:

@@ -122,6 +122,13 @@ def one_of(*names: str) -> None:
         raise click.UsageError(f"{' and '.join(found)} contradict each other; give one of them")
 
 
+def both_or_none(first: str, second: str) -> None:
+    """Wrong usage if one of two options is given without the other."""
+    if len(found := given(first, second)) == 1:
+        other = second if found == given(first) else first
+        raise click.UsageError(f"{found[0]} needs --{other.replace('_', '-')}; give both")
+
+
 def ending(path: Path | None, *known: str) -> None:
     """Wrong usage if a file to write has none of these endings, which say what to write."""
     if path is not None and path.suffix not in known:
@@ -218,6 +225,18 @@ weight = click.option(
     metavar="SOURCE=NUMBER",
     help="Count this source with this weight, such as code.parquet=2.5; may be repeated.",
 )
+dropout = together(
+    click.option(
+        "--dropout",
+        type=click.FloatRange(0, 1),
+        help="Skip each merge with this probability (BPE-dropout), such as 0.1; needs --seed.",
+    ),
+    click.option(
+        "--seed",
+        type=click.IntRange(0, (1 << 64) - 1),
+        help="What the random numbers of --dropout begin with; another one in each epoch.",
+    ),
+)
 rank = click.option(
     "--rank",
     type=click.IntRange(min=0),
@@ -266,6 +285,7 @@ def sharding(*, bos: bool) -> Callable[[Decorated], Decorated]:
             default="strict",
             help="What cannot be read ends the run, or is left out and recorded.",
         ),
+        dropout,
     )
 
 
@@ -314,7 +334,10 @@ def shard_options(options: dict[str, Any], **more: Any) -> bytepair.shards.Shard
         one_of(role, f"{role}_token")
         usual, named = options.pop(role), options.pop(f"{role}_token")
         more[role] = named or usual
-    names = ("format", "tokens_per_shard", "column", "max_document_bytes", "errors")
+    both_or_none("dropout", "seed")
+    names = (
+        "format", "tokens_per_shard", "column", "max_document_bytes", "errors", "dropout", "seed",
+    )  # fmt: skip
     return bytepair.shards.ShardOptions(**{name: options.pop(name) for name in names}, **more)
 
 

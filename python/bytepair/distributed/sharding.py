@@ -116,7 +116,8 @@ def encode_task(task: Task, job: ShardJob, root: Path, threads: int | None) -> N
     """Encode the files of a task to a part, unless it is there."""
 
     def work(task: Task, folder: Path) -> dict[str, Any]:
-        return _write_part(replace(job, files=task.files), folder, threads)
+        part = replace(job, files=task.files, first_input=task.first_input)
+        return _write_part(part, folder, threads)
 
     tasks.run(root, [task], work)
 

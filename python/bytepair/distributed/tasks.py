@@ -7,6 +7,7 @@ once; whoever finds all marks puts the results together, in the order of the tas
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -39,10 +40,12 @@ class Task:
     Attributes:
         number: of the task.
         files: its inputs.
+        first_input: the number of the first of them among all inputs.
     """
 
     number: int
     files: list[Input]
+    first_input: int = 0
 
     def folder(self, root: Path) -> Path:
         """Where its results go."""
@@ -71,7 +74,11 @@ def split(files: list[Input], task_bytes: int = TASK_BYTES) -> list[Task]:
             size = 0
         groups[-1].append(file)
         size += file.size
-    return [Task(number, group) for number, group in enumerate(groups)]
+    firsts = itertools.accumulate(map(len, groups), initial=0)
+    return [
+        Task(number, group, first)
+        for number, (group, first) in enumerate(zip(groups, firsts, strict=False))
+    ]
 
 
 def check_ranks(rank: int | None, world_size: int | None, *, ray: bool) -> None:

@@ -16,6 +16,7 @@ from bytepair import _core
 from bytepair.corpus.column import Column, Skip
 from bytepair.corpus.documents import ReadOptions, Wanted, read
 from bytepair.corpus.read_ahead import ahead
+from bytepair.shards import dropout
 from bytepair.shards.job import Address, Encoded, Left, ShardJob
 
 #: A column of documents with the address of the first.
@@ -91,10 +92,13 @@ def _encode_all(
             yield item
             continue
         texts = _joined([column for _, column in item])
-        ids, offsets = _core.encode_utf8(
-            job.tokenizer, texts.data, texts.offsets, special=None,
-            prepend=job.values["bos"], append=job.values["eos"], threads=threads,
-        )  # fmt: skip
+        if job.drops_merges:
+            ids, offsets = dropout.encode(job, item, threads)
+        else:
+            ids, offsets = _core.encode_utf8(
+                job.tokenizer, texts.data, texts.offsets, special=None,
+                prepend=job.values["bos"], append=job.values["eos"], threads=threads,
+            )  # fmt: skip
         starts = np.cumsum([0, *(len(column) for _, column in item[:-1])])
         ids = ids.astype(job.dtype, copy=False)
         made = Encoded(ids, offsets, texts.offsets, starts, [place for place, _ in item])

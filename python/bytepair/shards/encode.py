@@ -2,7 +2,7 @@
 
 Plain parquet files of this machine are read and encoded by all threads of the core (`rows`); of all
 others, and of what is damaged, one thread reads and the others encode (`columns`). Both give the
-same documents.
+same documents. With BPE-dropout all go the second way, where the row of each document is known.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ def encode_all(
         start: the address of the first document.
         threads: how many threads encode; None means all.
     """
+    if job.drops_merges:
+        _in_order(job, start, len(job.files), take, threads)
+        return
     place = start
     while place.input < len(job.files):
         stop = _end_of_run(job, place.input, is_table=True)

@@ -36,6 +36,10 @@ class ShardOptions:
         errors: what a document or file that cannot be read is: an error ("strict"), or left out and
             recorded in the manifest ("skip").
         max_document_bytes: a longer document cannot be read.
+        dropout: the probability with which each merge is skipped (BPE-dropout); None or 0 is plain
+            encoding. It is slower by far, and depends on the order of the inputs.
+        seed: with `dropout`, a number from 0 to 2^64 - 1; take another one for each epoch. The ids
+            of a document depend on it, the number of its input, and its row there.
 
     Example:
         >>> from bytepair.shards import ShardOptions
@@ -51,6 +55,8 @@ class ShardOptions:
     doc_cap: int | None = None
     errors: Literal["strict", "skip"] = "strict"
     max_document_bytes: int = DOCUMENT_BYTES
+    dropout: float | None = None
+    seed: int | None = None
 
     def __post_init__(self) -> None:
         """Fail before anything is read."""
@@ -60,6 +66,20 @@ class ShardOptions:
             raise ShardError(f'errors is {self.errors!r}; pass "strict" or "skip"')
         Limits(doc_cap=self.doc_cap)
         layout(self.format)
+        _check_dropout(self.dropout, self.seed)
+
+
+def _check_dropout(dropout: float | None, seed: int | None) -> None:
+    if dropout is None and seed is None:
+        return
+    if dropout is None:
+        raise ShardError("seed would be ignored; pass dropout with it")
+    if not 0 <= dropout <= 1:
+        raise ShardError(f"dropout is {dropout}; it must be a probability between 0 and 1")
+    if seed is None:
+        raise ShardError("dropout needs a seed; pass one, and another one in each epoch")
+    if not isinstance(seed, int) or not 0 <= seed < 1 << 64:
+        raise ShardError(f"seed is {seed!r}; it must be a number from 0 to 2^64 - 1")
 
 
 class ShardKeywords(TypedDict, total=False):
@@ -73,6 +93,8 @@ class ShardKeywords(TypedDict, total=False):
     doc_cap: int | None
     errors: Literal["strict", "skip"]
     max_document_bytes: int
+    dropout: float | None
+    seed: int | None
 
 
 @dataclass(frozen=True)
@@ -82,12 +104,19 @@ class ShardJob:
     Attributes:
         tokenizer: encodes.
         files: the inputs, in order.
-        values: what the manifest says of the job.
+        values: what the manifest says of the job; "dropout" and "seed" only if merges are dropped.
+        first_input: the number of the first of the inputs in the source.
     """
 
     tokenizer: Tokenizer
     files: list[Input]
     values: dict[str, Any]
+    first_input: int = 0
+
+    @property
+    def drops_merges(self) -> bool:
+        """Whether this is BPE-dropout."""
+        return "dropout" in self.values
 
     @property
     def layout(self) -> Layout:
@@ -149,6 +178,8 @@ def make_job(source: Source, tokenizer: Tokenizer, options: ShardOptions) -> Sha
         "eos": special_id(tokenizer, options.eos, "eos"),
         "inputs": [[file.name, file.size] for file in files],
     }
+    if not options.dropout:
+        del values["dropout"], values["seed"]
     return ShardJob(tokenizer, files, values)
 
 
