@@ -168,6 +168,7 @@ USES = [
     ("hub", "bytepair.download_dataset('owner/name')"),
     ("chat", "bytepair.chat.JinjaTemplate('x', name='x').writer(bytepair.train(['hi'], 265))"),
     ("reference", "bytepair.reference.split('a b', 'gpt2')"),
+    ("infer", "bytepair.infer_mixture(bytepair.train(['hi hi'], 265), {'a': ['hi'], 'b': ['ho']})"),
     ("ray", "bytepair.distributed.count('a.txt', 'c.parquet', ray=True)"),
     ("llguidance", "bytepair.train(['hi'], 265).to_llguidance()"),
     ("xgrammar", "bytepair.train(['hi'], 265).to_xgrammar()"),
