@@ -264,12 +264,7 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     args = arguments()
-    if hasattr(os, "sched_setaffinity"):  # some libraries start more threads than they are told to
-        os.sched_setaffinity(0, range(min(args.threads, os.cpu_count() or 1)))
-    os.environ["RAYON_NUM_THREADS"] = str(args.threads)
-    os.environ["TOKENIZERS_PARALLELISM"] = "false" if args.threads == 1 else "true"
-    # numpy's own threads wait awake for a tenth of a second when they start.
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    runs.bind(args.threads)
     if args.worker:
         work(args)
         return

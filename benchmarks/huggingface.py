@@ -153,8 +153,10 @@ def main() -> None:
     parser = runs.parser(__doc__, PEERS, rounds=5)
     parser.add_argument("source", nargs="?", default="")
     runs.add_vocabulary(parser)
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--files", type=Path, help="the vocabulary as a folder; made if not given")
     args = parser.parse_args()
+    runs.bind(args.threads)
     if args.worker:
         work(args)
         return

@@ -92,7 +92,7 @@ ROWS = (
     Row("transformers, a text of 100 bytes", "100 bytes, new", "µs", "", "english", 30, MODELS,
         script="huggingface.py"),
     Row("transformers, 1,000 texts of 1 kB", "1,000 texts of 1 kB, new", "µs", "", "english", 30,
-        MODELS, script="huggingface.py"),
+        MODELS, threads=2, script="huggingface.py"),
 )  # fmt: skip
 
 
@@ -122,12 +122,13 @@ def prepare(row: Row, data: Path, folder: Path, quick: bool) -> list[str]:
     vocabulary = written(row, data, folder)
     common = [script, str(data / row.source), "--rank-file", vocabulary.rank_file]
     common += ["--pattern", vocabulary.pattern, "--files", str(vocabulary.folder)]
+    common += ["--threads", str(row.threads)]
     if row.script == "huggingface.py":
         return common
     if row.output == "file":
         write_varied(data / row.source, vocabulary.folder / "documents.txt", megabytes)
     options = ["--output", row.output, "--megabytes", str(megabytes)]
-    return [*common, *options, "--threads", str(row.threads)]
+    return [*common, *options]
 
 
 def written(row: Row, data: Path, folder: Path) -> Vocabulary:

@@ -53,6 +53,19 @@ def ranks(rank_file: str) -> dict[bytes, int]:
     return {base64.b64decode(token): int(rank) for token, rank in map(bytes.split, lines)}
 
 
+def bind(threads: int) -> None:
+    """Keep this process, and what it starts, to as many processors and threads.
+
+    The variables alone do not suffice: some libraries start more threads than they are told to.
+    """
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, range(min(threads, os.cpu_count() or 1)))
+    os.environ["RAYON_NUM_THREADS"] = str(threads)
+    os.environ["TOKENIZERS_PARALLELISM"] = "false" if threads == 1 else "true"
+    # numpy's own threads spin for a tenth of a second when they start.
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+
 def say(row: dict[str, Any]) -> None:
     """Print what a worker has measured, and the most memory that its process had."""
     status = Path("/proc/self/status")

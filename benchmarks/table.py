@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import tempfile
 from datetime import UTC, datetime
@@ -29,7 +28,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 PAGE = ROOT / "docs" / "performance.md"
 CHART = ROOT / "docs" / "images" / "benchmarks.svg"
 MARKS = ("<!-- table: begin -->", "<!-- table: end -->")
-#: Below this factor nobody leads.
+#: Below this factor bytepair does not lead.
 TIE = 1.3
 PACKAGES = (
     "bytepair", "fastokens", "gigabpe", "gigatoken", "quicktok-v1", "rs_bpe", "rustbpe",
@@ -61,8 +60,8 @@ def line(row: Row, results: Results) -> str:
         return f"| {row.name} | {row.unit} | {number(ours)} | none | | |\n"
     more = row.unit == "MB/s"
     best = (max if more else min)(found, key=lambda name: found[name])
-    ratio = ours / found[best] if more else found[best] / ours
-    mark = "" if ratio >= TIE else "tie" if ratio > 1 / TIE else "**slower**"
+    ratio = round(ours / found[best] if more else found[best] / ours, 2)
+    mark = "" if ratio >= TIE else "tie" if ratio >= 1 else "**slower**"
     other = f"{best} {number(found[best])}"
     return f"| {row.name} | {row.unit} | {number(ours)} | {other} | {ratio:.2f} | {mark} |\n"
 
@@ -137,7 +136,6 @@ def load(paths: list[Path]) -> tuple[dict[str, Results], list[dict[str, Any]]]:
 
 def measured(args: argparse.Namespace) -> Path:
     """Measure, and record it."""
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"
     rounds = 1 if args.quick else args.rounds
     results = measure(args.all, rounds, args.quick, args.rows)
     folder = Path(tempfile.mkdtemp()) if args.quick else RESULTS

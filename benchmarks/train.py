@@ -124,6 +124,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--lines", help="a text file; made from the source if there is none")
     args = parser.parse_args()
+    runs.bind(args.threads)
     if args.worker:
         work(args)
         return
