@@ -30,7 +30,7 @@ TOOLS := PATH="$(CURDIR)/$(RELEASE):$$PATH" CARGO_TARGET_DIR="$(CURDIR)/target/c
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-python test-rust test-bare docs-test architecture lint format-check clippy rustdoc ruff mypy stubtest \
-	spelling format check docs docs-cli bench fuzz clean licences source sdist wheel wheels wheel-installed smoke sdist-test \
+	spelling format check docs docs-cli lessons bench fuzz clean licences source sdist wheel wheels wheel-installed smoke sdist-test \
 	windows-wheels rust-targets cross test-cross test-wasm workflows deny container release-notes publish-crate
 
 help: ## list the targets
@@ -111,6 +111,9 @@ format: setup ## format all code
 
 docs-cli: setup ## write docs/cli.md from --help
 	$(BIN)/python tests/test_docs.py > docs/cli.md
+
+lessons: setup ## run the lessons with their solutions, for the copies in lessons/executed
+	$(BIN)/python lessons/make.py
 
 docs: setup ## build the documentation as a site, in site/; a broken link is an error
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $$($(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['docs'])")

@@ -18,6 +18,8 @@ REPOSITORY = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["projec
 ]
 #: What Markdown links to: `](target)` with an optional anchor; addresses and anchors alone are not.
 _LINK = re.compile(r"\]\((?![a-z]+:|#|/)([^)#\s]+)")
+#: A page of the site, as the repository has it: a lesson, or all of them.
+_LESSON = re.compile(r"lessons(/\d\d-[\w-]+\.ipynb)?")
 #: How README.md names pictures, so that they show on PyPI.
 _RAW = re.compile(r"https://raw\.githubusercontent\.com/[\w-]+/[\w-]+/main/docs/")
 
@@ -34,9 +36,9 @@ def on_files(files: Any, config: Any) -> Any:
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Rewrite the links of a page (a hook of mkdocs)."""
     uri = page.file.src_uri
-    return (
-        markdown if uri == "index.md" else from_folder(markdown, posixpath.dirname(f"docs/{uri}"))
-    )
+    if uri == "index.md" or uri.startswith("lessons/"):
+        return markdown  # written for the site
+    return from_folder(markdown, posixpath.dirname(f"docs/{uri}"))
 
 
 def from_folder(markdown: str, folder: str) -> str:
@@ -47,14 +49,18 @@ def from_folder(markdown: str, folder: str) -> str:
         folder: where its file is, relative to the repository: `""` for README.md.
 
     Returns:
-        The same text. Links to files outside docs/ are addresses in the repository; for
-        README.md, those to files in docs/ are relative to docs/.
+        The same text. Links to files in docs/ and to lessons are relative to the page; those to
+        other files are addresses in the repository.
     """
+    here = posixpath.relpath(folder or ".", "docs") if folder.startswith("docs") else folder or "."
 
     def target(link: re.Match[str]) -> str:
         path = posixpath.normpath(posixpath.join(folder, link[1]))
         if path.startswith("docs/"):
-            return link[0] if folder else f"]({path.removeprefix('docs/')}"
+            return f"]({posixpath.relpath(path.removeprefix('docs/'), here)}"
+        if _LESSON.fullmatch(path):
+            name = path.removesuffix(".ipynb") + ".md" if "." in path else "lessons/index.md"
+            return f"]({posixpath.relpath(name, here)}"
         kind = "tree" if (ROOT / path).is_dir() else "blob"
         return f"]({REPOSITORY}/{kind}/main/{path}"
 

@@ -148,7 +148,7 @@ def test_old_names_are_found(old: str, new: str) -> None:
 
 def documentation() -> Iterator[tuple[str, str]]:
     """What people read: pages, notebooks, help, and the comments for documentation in sources."""
-    for page in [*PAGES, *(ROOT / "examples").glob("*.ipynb"), ROOT / "CONTRIBUTING.md"]:
+    for page in [*PAGES, *(ROOT / "lessons").glob("*.ipynb"), ROOT / "CONTRIBUTING.md"]:
         yield page.name, page.read_text(encoding="utf-8")
     for file in (ROOT / "python").rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):

@@ -1,0 +1,227 @@
+"""Every lesson has the form that learners rely on, runs with its solutions, and fails without."""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import json
+import re
+import shutil
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def _load() -> ModuleType:
+    """The script that runs lessons."""
+    spec = importlib.util.spec_from_file_location("make_lessons", ROOT / "lessons/make.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+make = _load()
+PATHS: list[Path] = make.paths()
+
+#: All lessons, in order.
+NAMES = [
+    "01-a-toy-bpe", "02-split-with-a-regular-expression", "03-training-step-by-step",
+    "04-the-incremental-trainer", "05-a-heap-of-your-own", "06-the-toy-in-rust",
+    "07-map-and-reduce", "08-rust-from-python", "09-the-whole-small-library",
+    "10-hard-coded-tokens", "11-your-own-tokenizer", "12-chats-and-masks",
+    "13-from-tokens-to-embeddings", "14-languages-and-superwords",
+]  # fmt: skip
+#: Lessons that are not written yet.
+MISSING = {2, 3, 4, 5, 6, 7, 8, 9}
+#: Lessons without exercises yet.
+OLD = {"01", "10", "11", "12", "13", "14"}
+#: They compile Rust.
+RUST = {"06", "07", "08", "09"}
+#: Its figures for code are those of the standard library of the Python that ran it.
+OUTPUTS_VARY = {"14"}
+
+#: What an output is not the same on every machine with: paths, addresses.
+OF_ONE_MACHINE = re.compile(r"/(home|root|tmp|Users|work|var)/|\b0x[0-9a-f]{6,}")
+
+Cell = dict[str, Any]
+
+every = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+formed = pytest.mark.parametrize(
+    "path", [path for path in PATHS if path.name[:2] not in OLD], ids=lambda path: path.stem
+)
+
+
+def cells_of(path: Path) -> list[Cell]:
+    found: list[Cell] = make.read(path)["cells"]
+    return found
+
+
+def code_of(path: Path) -> list[Cell]:
+    return [cell for cell in cells_of(path) if cell["cell_type"] == "code"]
+
+
+def exercises(cells: list[Cell]) -> dict[str, int]:
+    """The place of each exercise among the cells."""
+    return {
+        cell["metadata"]["exercise"]: n
+        for n, cell in enumerate(cells)
+        if "exercise" in cell["metadata"]
+    }
+
+
+def test_the_lessons_are_all_there() -> None:
+    wanted = {name for n, name in enumerate(NAMES, 1) if n not in MISSING}
+    assert wanted <= {path.stem for path in PATHS} <= set(NAMES)
+
+
+@every
+def test_a_lesson_is_stored_without_its_outputs(path: Path) -> None:
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    assert notebook["metadata"]["kernelspec"]["name"] == "python3"
+    assert notebook["metadata"]["language_info"] == {"name": "python"}
+    cells = cells_of(path)
+    assert len({cell["id"] for cell in cells}) == len(cells)
+    for cell in code_of(path):
+        assert cell["outputs"] == []
+        assert cell["execution_count"] is None
+        assert set(cell["metadata"]) <= {"exercise", "test"}
+        assert all(len(line) <= 100 for line in cell["source"].splitlines()), cell["source"]
+
+
+@every
+def test_a_lesson_says_what_it_is_and_where_it_leads(path: Path) -> None:
+    number, cells = int(path.name[:2]), cells_of(path)
+    first, last = cells[0]["source"], cells[-1]["source"]
+    assert first.startswith(f"# {number}. ")
+    if path.name[:2] in OLD:
+        return
+    assert cells[-1]["cell_type"] == "markdown"
+    assert re.search(r"^\*\*You will build:?\*\*", first, re.M)
+    assert re.search(r"^\*\*Time:?\*\*:? .*\d+ minutes", first, re.M)
+    assert re.search(r"^\*\*You need:?\*\*", first, re.M)
+    following = re.search(r"^\*\*Next:?\*\*.*\]\(([^)]+)\)", last, re.M)
+    assert following
+    if number < len(NAMES):
+        assert following[1] == f"{NAMES[number]}.ipynb"
+
+
+@formed
+def test_an_exercise_has_hints_a_stub_a_test_and_a_solution(path: Path) -> None:
+    cells = cells_of(path)
+    found = exercises(cells)
+    assert len(found) >= (2 if int(path.name[:2]) < 10 else 1)
+    assert list(make.solutions(path)) == list(found)
+    assert [cell["metadata"]["test"] for cell in cells if "test" in cell["metadata"]] == list(found)
+    for name, n in found.items():
+        said, stub, test = cells[n - 1], cells[n], cells[n + 1]
+        assert f"### Exercise {name}" in said["source"]
+        assert "<details><summary>Hint 1</summary>\n\n" in said["source"]
+        assert said["source"].count("<details>") == said["source"].count("</details>")
+        assert re.search(r"raise NotImplementedError|todo!\(\)", stub["source"])
+        assert test["metadata"] == {"test": name}
+        assert re.search(r"\bassert\b|pytest\.raises", test["source"])
+        assert "print(" in test["source"]
+        assert "NotImplementedError" not in make.solutions(path)[name]
+        assert "todo!()" not in make.solutions(path)[name]
+
+
+@every
+def test_links_of_a_lesson_lead_somewhere(path: Path) -> None:
+    expected = {f"{name}.ipynb" for name in NAMES}
+    for folder, file in ((path.parent, path), (path.parent / "executed", make.executed(path))):
+        for cell in cells_of(file):
+            if cell["cell_type"] == "markdown":
+                for target in re.findall(r"\]\(([^)#\s]+)", cell["source"]):
+                    there = "://" in target or (folder / target).exists()
+                    assert there or target in expected, target
+
+
+def test_the_list_of_lessons_has_them_all() -> None:
+    page = (ROOT / "lessons/README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| \[[^\]]+\]\(([^)]+)\) \| [^|]+ \| \d+ \|$", page, re.M)
+    assert rows == [(str(int(path.name[:2])), path.name) for path in PATHS]
+
+
+@every
+def test_the_copy_that_was_run_is_in_step(path: Path) -> None:
+    assert make.in_step(path), "run make lessons"
+    stored = make.executed(path).read_text(encoding="utf-8")
+    assert not OF_ONE_MACHINE.search(stored)
+    cells = code_of(make.executed(path))
+    assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
+    for output in (output for cell in cells for output in cell["outputs"]):
+        assert output["output_type"] in {"stream", "display_data", "execute_result"}
+        assert output.get("name") != "stderr"
+
+
+def test_no_copy_is_left_of_a_lesson_that_is_gone() -> None:
+    copies = {file.name for file in (ROOT / "lessons/executed").iterdir()}
+    assert copies == {path.name for path in PATHS}
+    solutions = {file.stem for file in (ROOT / "lessons/solutions").glob("*.py")}
+    assert solutions <= {path.name[:2] for path in PATHS}
+
+
+def test_a_copy_that_is_out_of_step_is_found(tmp_path: Path, monkeypatch: Any) -> None:
+    shutil.copytree(ROOT / "lessons", tmp_path / "lessons")
+    monkeypatch.setattr(make, "LESSONS", tmp_path / "lessons")
+    path = make.paths()[0]
+    assert make.in_step(path)
+    path.write_text(path.read_text(encoding="utf-8").replace("# 1. ", "# 1. Now "), "utf-8")
+    assert not make.in_step(path)
+
+
+def with_stubs(path: Path) -> Any:
+    """A lesson in which each exercise is tested as a stub first, and then solved."""
+    notebook, stubs = make.solved(path), cells_of(path)
+    cells: list[Cell] = []
+    for n, cell in enumerate(notebook["cells"]):
+        if "exercise" in cell["metadata"] and "NotImplementedError" in stubs[n]["source"]:
+            tried = copy.deepcopy([stubs[n], stubs[n + 1]])
+            for added in tried:
+                added["id"] += "-stub"
+            tried[1]["metadata"] = {"tags": ["raises-exception"], "stub": True}
+            cells += tried
+        cells.append(cell)
+    return {**notebook, "cells": cells}
+
+
+def shown(cell: Cell) -> list[Any]:
+    """The outputs of a cell, without their numbers."""
+    outputs: list[Any] = copy.deepcopy(cell["outputs"])
+    for output in outputs:
+        output.pop("execution_count", None)
+    return outputs
+
+
+@pytest.mark.timeout(1800)  # those in Rust compile
+@pytest.mark.filterwarnings("ignore")  # those of the libraries that run notebooks
+@every
+def test_a_lesson_runs_with_its_solutions_and_fails_with_its_stubs(
+    path: Path, tmp_path: Path
+) -> None:
+    nbformat = pytest.importorskip("nbformat")
+    pytest.importorskip("nbclient")
+    pytest.importorskip("ipykernel")
+    if path.name[:2] in RUST and not shutil.which("cargo"):
+        pytest.skip("needs cargo")
+    nbformat.validate(nbformat.read(path, as_version=4))
+    done = make.run(with_stubs(path), tmp_path)["cells"]
+    for cell in done:
+        if cell["metadata"].get("stub"):
+            assert [one.get("ename") for one in cell["outputs"]] == ["NotImplementedError"]
+    stored = [shown(cell) for cell in code_of(make.executed(path))]
+    again = [
+        shown(cell)
+        for cell in done
+        if cell["cell_type"] == "code" and not cell["id"].endswith("-stub")
+    ]
+    if path.name[:2] not in OUTPUTS_VARY:
+        assert again == stored
