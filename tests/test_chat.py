@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections import UserDict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair import chat
+from bytepair.chat.segments import role_of, role_or_none
 from bytepair.errors import ConversationError, CorpusError, SpecialTokenError
 
 SPECIAL = bytepair.NANOCHAT_SPECIAL_TOKENS
@@ -725,3 +727,17 @@ def test_jinja_in_batches() -> None:
     ours, theirs = _batch_of(jinja)(), _batch_of(chat.CHATML)()
     assert ours.input_ids.tolist() == theirs.input_ids.tolist()
     assert ours.loss_mask.tolist() == theirs.loss_mask.tolist()
+
+
+def test_a_role_is_read_in_one_way() -> None:
+    class Odd:
+        """It answers `get`, but is no mapping."""
+
+        get = {"role": "user"}.get
+
+    assert role_or_none(UserDict({"role": "user"})) == role_of(0, UserDict(role="user")) == "user"
+    assert role_or_none({"role": 3}) == 3
+    for message in (Odd(), "user", None):
+        assert role_or_none(message) is None
+        with pytest.raises(ConversationError, match="message 4 must be a mapping"):
+            role_of(4, message)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from bytepair.chat.segments import role_or_none
 from bytepair.chat.template import Piece, Template, Tools
 from bytepair.errors import ConversationError
 
@@ -80,7 +81,7 @@ def _with_system(
     template: Template, messages: list[Numbered], note: str, offer: tuple[Piece, ...]
 ) -> list[Numbered]:
     """The messages, with a system message that has all that belongs into it."""
-    has = bool(messages) and _role(messages[0][1]) == "system"
+    has = bool(messages) and role_or_none(messages[0][1]) == "system"
     adds = note or offer or template.preamble
     if not adds and (has or template.default_system is None):
         return messages
@@ -98,8 +99,8 @@ def _with_user(
     """The messages, with the offer before the text of the first user message."""
     if not offer:
         return messages
-    at = int(bool(messages) and _role(messages[0][1]) == "system")
-    if len(messages) <= at or _role(messages[at][1]) != "user":
+    at = int(bool(messages) and role_or_none(messages[0][1]) == "system")
+    if len(messages) <= at or role_or_none(messages[at][1]) != "user":
         raise ConversationError(
             f"the template {template.name!r} offers tools in a user message, so message {at} must "
             "be from 'user'"
@@ -125,13 +126,13 @@ def body(template: Template, index: int, message: Any, fields: Mapping[str, Any]
                 "write; take a JinjaTemplate that does, or remove it"
             )
     if calls:
-        if tools is None or _role(message) != template.prompted:
+        if tools is None or role_or_none(message) != template.prompted:
             raise ConversationError(
                 f"message {index} has tool calls, which the template {template.name!r} does not "
-                f"write for {_role(message)!r}"
+                f"write for {role_or_none(message)!r}"
             )
         return _called(template, tools, index, message, _builtin(fields))
-    if tools and tools.json_results and _role(message) == "tool":
+    if tools and tools.json_results and role_or_none(message) == "tool":
         return Body((_json(content, f"the content of message {index}", None),))
     return content
 
@@ -210,7 +211,3 @@ def _text(index: int, content: Any, strip: bool) -> str:
             f"the content of message {index} is {type(content).__name__}; it must be a string"
         )
     return content.strip() if strip else content
-
-
-def _role(message: Any) -> Any:
-    return message.get("role") if isinstance(message, Mapping) else None

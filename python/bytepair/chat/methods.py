@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from bytepair import _core
 from bytepair.chat.parser import Parser
-from bytepair.chat.renderer import nothing_to_learn, role_of, writer
+from bytepair.chat.renderer import nothing_to_learn, writer
 from bytepair.chat.segments import (
     Conversation,
     OnUntrained,
@@ -16,6 +16,7 @@ from bytepair.chat.segments import (
     Truncate,
     items_of,
     messages_of,
+    role_of,
 )
 from bytepair.chat.template import NANOCHAT, Template
 from bytepair.errors import ConversationError

@@ -12,10 +12,9 @@ refused: what is trained on would not be what the model sees when it is used.
 
 from __future__ import annotations
 
-from typing import Any
-
 from bytepair.chat.disguise import Rendering
 from bytepair.chat.environment import START, STOP
+from bytepair.chat.segments import role_or_none
 from bytepair.errors import ConversationError
 
 _WAY_OUT = (
@@ -33,16 +32,12 @@ def marked(rendering: Rendering, role: str) -> str:
     """
     whole, done, pieces = rendering.string, 0, []
     for index, message in enumerate(rendering.messages):
-        if _role(message) != role:
+        if role_or_none(message) != role:
             continue
         start, end = _span(rendering, index)
         pieces += [whole[done:start], START, whole[start:end], STOP]
         done = end
     return "".join([*pieces, whole[done:]])
-
-
-def _role(message: Any) -> Any:
-    return message.get("role") if hasattr(message, "get") else None
 
 
 def _span(rendering: Rendering, index: int) -> tuple[int, int]:

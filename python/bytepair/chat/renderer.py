@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from bytepair import _core
 from bytepair.chat import calls
 from bytepair.chat.calls import Body, Numbered
-from bytepair.chat.segments import Conversation, Segments, messages_of
+from bytepair.chat.segments import Conversation, Segments, messages_of, role_of
 from bytepair.chat.template import Part, Piece, Role, Special, Template
 from bytepair.errors import ConversationError, SpecialTokenError
 
@@ -216,14 +216,6 @@ class _Role:
 def _ended(close: _Frame) -> _Frame:
     """What closes a message, with the end of the message behind it."""
     return [*close[0], None], close[1] + b"\0"
-
-
-def role_of(index: int, message: Any) -> str:
-    """The role of a message, which is a string."""
-    role = message.get("role") if isinstance(message, dict | Mapping) else None
-    if not isinstance(role, str):
-        raise ConversationError(f'message {index} must be a mapping with a string under "role"')
-    return role
 
 
 def _text(index: int, content: object) -> str:

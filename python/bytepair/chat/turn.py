@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bytepair.chat import calls, prefixes
 from bytepair.chat.environment import NO_MARKS
-from bytepair.chat.renderer import TemplateWriter, role_of
-from bytepair.chat.segments import Conversation, Segments
+from bytepair.chat.renderer import TemplateWriter
+from bytepair.chat.segments import Conversation, Segments, role_of
 from bytepair.errors import ConversationError
 
 if TYPE_CHECKING:
