@@ -108,8 +108,13 @@ def test_rendering_for_completion(tokenizer: RustBPETokenizer) -> None:
         tokenizer.render_for_completion({"messages": long[:1]})
 
 
+def test_texts_may_look_like_paths() -> None:
+    names = ["train.txt", "data/val.parquet"] * 40
+    assert RustBPETokenizer.train_from_iterator(names, 270).get_vocab_size() == 270
+
+
 def test_a_vocabulary_without_room_is_an_error() -> None:
-    with pytest.raises(ValueError, match="need 265"):
+    with pytest.raises(ValueError, match="the smallest size is 265"):
         RustBPETokenizer.train_from_iterator(CORPUS, 264)
 
 

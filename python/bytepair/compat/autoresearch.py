@@ -16,12 +16,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from bytepair.compat import tiktoken
-from bytepair.compat.nanochat import SPLIT_PATTERN, RustBPETokenizer
-from bytepair.errors import VocabularyError
+from bytepair.compat.nanochat import RustBPETokenizer, learnt
 from bytepair.formats import nanochat
 from bytepair.tokenizer import Tokenizer as _Tokenizer
 from bytepair.tokenizer import load
-from bytepair.training import train
 
 VOCAB_SIZE: Final = 8192
 SPECIAL_TOKENS: Final = [f"<|reserved_{number}|>" for number in range(4)]
@@ -53,13 +51,7 @@ class Tokenizer:
     @classmethod
     def train(cls, texts: Iterable[str], vocab_size: int = VOCAB_SIZE) -> Tokenizer:
         """Train on texts; `vocab_size` includes the special tokens."""
-        if vocab_size < 256 + len(SPECIAL_TOKENS):
-            raise VocabularyError(
-                f"vocab_size is {vocab_size}; the 256 bytes and the special tokens need "
-                f"{256 + len(SPECIAL_TOKENS)}"
-            )
-        stream = (text for text in texts)
-        return cls(train(stream, vocab_size, pattern=SPLIT_PATTERN, special_tokens=SPECIAL_TOKENS))
+        return cls(learnt(texts, vocab_size, SPECIAL_TOKENS))
 
     @classmethod
     def from_directory(

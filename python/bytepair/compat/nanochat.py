@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bytepair.compat import tiktoken
-from bytepair.errors import ConversationError, VocabularyError
+from bytepair.errors import ConversationError
 from bytepair.formats import nanochat
 from bytepair.shards import TextBatches
 from bytepair.tokenizer import Tokenizer, load
@@ -71,14 +71,7 @@ class RustBPETokenizer:
     @classmethod
     def train_from_iterator(cls, text_iterator: Iterable[str], vocab_size: int) -> RustBPETokenizer:
         """Train on texts; `vocab_size` includes the special tokens."""
-        if vocab_size < 256 + len(SPECIAL_TOKENS):
-            raise VocabularyError(
-                f"vocab_size is {vocab_size}; the 256 bytes and the special tokens need "
-                f"{256 + len(SPECIAL_TOKENS)}"
-            )
-        texts = (text for text in text_iterator)
-        trained = train(texts, vocab_size, pattern=SPLIT_PATTERN, special_tokens=SPECIAL_TOKENS)
-        return cls(trained, "<|bos|>")
+        return cls(learnt(text_iterator, vocab_size, SPECIAL_TOKENS), "<|bos|>")
 
     @classmethod
     def from_directory(
@@ -188,6 +181,13 @@ class RustBPETokenizer:
         return "|".join(tokens)
 
 
+def learnt(texts: Iterable[str], vocab_size: int, special_tokens: Sequence[str]) -> Tokenizer:
+    """Train on texts, whatever they look like, with nanochat's pattern; see `bytepair.train`."""
+    return train(
+        texts=texts, vocab_size=vocab_size, pattern=SPLIT_PATTERN, special_tokens=special_tokens
+    )
+
+
 # ---------------------------------------------------------------------------- folders
 
 
@@ -259,8 +259,7 @@ def tokenizing_distributed_data_loader_bos_bestfit(
     *args: Any, **kwargs: Any
 ) -> Iterator[tuple[Any, Any]]:
     """The same without the state."""
-    loader = tokenizing_distributed_data_loader_with_state_bos_bestfit(*args, **kwargs)
-    return ((inputs, targets) for inputs, targets, _ in loader)
+    return _stateless(tokenizing_distributed_data_loader_with_state_bos_bestfit(*args, **kwargs))
 
 
 def tokenizing_distributed_data_loader_with_state(
@@ -281,8 +280,11 @@ def tokenizing_distributed_data_loader_with_state(
 
 def tokenizing_distributed_data_loader(*args: Any, **kwargs: Any) -> Iterator[tuple[Any, Any]]:
     """The same without the state."""
-    loader = tokenizing_distributed_data_loader_with_state(*args, **kwargs)
-    return ((inputs, targets) for inputs, targets, _ in loader)
+    return _stateless(tokenizing_distributed_data_loader_with_state(*args, **kwargs))
+
+
+def _stateless(batches: Iterable[tuple[Any, Any, TextState]]) -> Iterator[tuple[Any, Any]]:
+    return ((inputs, targets) for inputs, targets, _ in batches)
 
 
 def _inner(encoding: Any) -> Tokenizer:
