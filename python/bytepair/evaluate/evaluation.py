@@ -19,7 +19,30 @@ USUAL_RIVALS = ("gpt2", "cl100k_base", "o200k_base")
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Subject:
+    """A tokenizer, and those beside it.
+
+    Attributes:
+        tokenizers: the tokenizers by name; the first is the one that it is about.
+        missing: why a tokenizer is not there, by its name.
+    """
+
+    tokenizers: dict[str, Tokenizer]
+    missing: dict[str, str]
+
+    @property
+    def name(self) -> str:
+        """The name of the tokenizer that it is about."""
+        return next(iter(self.tokenizers))
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer that it is about."""
+        return self.tokenizers[self.name]
+
+
+@dataclass(frozen=True)
+class Evaluation(Subject):
     """What `measure` found.
 
     Attributes:
@@ -34,8 +57,6 @@ class Evaluation:
         sweep: the bytes per token of every smaller size; None if it was not trained here.
     """
 
-    tokenizers: dict[str, Tokenizer]
-    missing: dict[str, str]
     compression: list[Compression]
     languages: list[Language]
     parity: dict[str, dict[str, float]]
@@ -43,16 +64,6 @@ class Evaluation:
     use: Use
     corpus: str
     sweep: Sweep | None
-
-    @property
-    def name(self) -> str:
-        """The name of the tokenizer that it is about."""
-        return next(iter(self.tokenizers))
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        """The tokenizer that it is about."""
-        return self.tokenizers[self.name]
 
 
 def measure(

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from bytepair.corpus.source import Source
 from bytepair.errors import CorpusError
-from bytepair.evaluate.evaluation import USUAL_RIVALS, rivals_of
+from bytepair.evaluate.evaluation import USUAL_RIVALS, Subject, rivals_of
 from bytepair.evaluate.texts import documents
 from bytepair.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
-class ParallelText:
+class ParallelText(Subject):
     """What a parallel text costs.
 
     Attributes:
@@ -29,22 +29,10 @@ class ParallelText:
         base: the language to which others are compared, if not to the one that costs least.
     """
 
-    tokenizers: dict[str, Tokenizer]
-    missing: dict[str, str]
     lines: int
     bytes: dict[str, int]
     tokens: dict[str, dict[str, int]]
     base: str | None = None
-
-    @property
-    def name(self) -> str:
-        """The name of the tokenizer that it is about."""
-        return next(iter(self.tokenizers))
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        """The tokenizer that it is about."""
-        return self.tokenizers[self.name]
 
     def ratio(self, who: str, language: str, to: str | None = None) -> float:
         """How many times as many tokens a language has as another, or as the best."""
