@@ -41,8 +41,6 @@ NAMES = [
 ]  # fmt: skip
 #: Lessons that are not written yet.
 MISSING = {3, 4, 5, 7, 8, 9}
-#: Lessons without exercises yet.
-OLD = {"01", "10", "11", "12", "13", "14"}
 #: They compile Rust.
 RUST = {"06", "07", "08", "09"}
 #: Its figures for code are those of the standard library of the Python that ran it.
@@ -54,9 +52,6 @@ OF_ONE_MACHINE = re.compile(r"/(home|root|tmp|Users|work|var)/|\b0x[0-9a-f]{6,}"
 Cell = dict[str, Any]
 
 every = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
-formed = pytest.mark.parametrize(
-    "path", [path for path in PATHS if path.name[:2] not in OLD], ids=lambda path: path.stem
-)
 
 
 def cells_of(path: Path) -> list[Cell]:
@@ -101,11 +96,9 @@ def test_a_lesson_says_what_it_is_and_where_it_leads(path: Path) -> None:
     number, cells = int(path.name[:2]), cells_of(path)
     first, last = cells[0]["source"], cells[-1]["source"]
     assert first.startswith(f"# {number}. ")
-    if path.name[:2] in OLD:
-        return
     assert cells[-1]["cell_type"] == "markdown"
     assert re.search(r"^\*\*You will build:?\*\*", first, re.M)
-    assert re.search(r"^\*\*Time:?\*\*:? .*\d+ minutes", first, re.M)
+    assert minutes(path)
     assert re.search(r"^\*\*You need:?\*\*", first, re.M)
     following = re.search(r"^\*\*Next:?\*\*.*\]\(([^)]+)\)", last, re.M)
     assert following
@@ -113,7 +106,7 @@ def test_a_lesson_says_what_it_is_and_where_it_leads(path: Path) -> None:
         assert following[1] == f"{NAMES[number]}.ipynb"
 
 
-@formed
+@every
 def test_an_exercise_has_hints_a_stub_a_test_and_a_solution(path: Path) -> None:
     cells = cells_of(path)
     found = exercises(cells)
@@ -146,8 +139,14 @@ def test_links_of_a_lesson_lead_somewhere(path: Path) -> None:
 
 def test_the_list_of_lessons_has_them_all() -> None:
     page = (ROOT / "lessons/README.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (\d+) \| \[[^\]]+\]\(([^)]+)\) \| [^|]+ \| \d+ \|$", page, re.M)
-    assert rows == [(str(int(path.name[:2])), path.name) for path in PATHS]
+    rows = re.findall(r"^\| (\d+) \| \[[^\]]+\]\(([^)]+)\) \| [^|]+ \| (\d+) \|$", page, re.M)
+    assert rows == [(str(int(path.name[:2])), path.name, minutes(path)) for path in PATHS]
+
+
+def minutes(path: Path) -> str:
+    found = re.search(r"^\*\*Time:?\*\*:? .*?(\d+) minutes", cells_of(path)[0]["source"], re.M)
+    assert found
+    return found[1]
 
 
 @every
