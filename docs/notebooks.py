@@ -11,9 +11,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-from hooks import from_folder  # beside this file
+from hooks import REPOSITORY, from_folder  # beside this file
 
 LESSONS = Path(__file__).resolve().parents[1] / "lessons"
+#: The language of a block that is an output, which the style sheet tells from code.
+_PLAIN = "{ .text .output }"
 _FOLDED = re.compile(r"<details>\s*<summary>(.*?)</summary>(.*?)</details>", re.S)
 
 
@@ -44,10 +46,12 @@ def page(path: Path) -> str:
         path: the notebook; its copy in `executed/` has the outputs.
     """
     copy = LESSONS / "executed" / path.name
-    return "\n\n".join(
+    title, *cells = "\n\n".join(
         _markdown(cell) if cell["cell_type"] == "markdown" else _code(cell, done)
         for cell, done in zip(_cells(path), _cells(copy), strict=True)
-    )
+    ).split("\n")
+    address = f"{REPOSITORY}/blob/main/lessons/{path.name}"
+    return "\n".join([title, "", f"To work on it, [open the notebook]({address}).", *cells])
 
 
 def _lessons() -> list[Path]:
@@ -87,11 +91,11 @@ def _fenced(text: str, language: str) -> str:
 def _output(output: dict[str, Any]) -> str:
     """Write an output: a picture or HTML as it is, without blank lines, which would end it."""
     if output["output_type"] == "stream":
-        return _fenced("".join(output["text"]), "text")
+        return _fenced("".join(output["text"]), _PLAIN)
     data = {kind: "".join(value) for kind, value in output["data"].items()}
     if text := data.get("text/markdown"):
         return from_folder(text, "lessons")
     if text := data.get("image/svg+xml") or data.get("text/html"):
         lines = [line for line in text.split("\n") if line.strip()]
         return "\n".join(['<div class="output">', *lines, "</div>"])
-    return _fenced(data["text/plain"], "text")
+    return _fenced(data["text/plain"], _PLAIN)

@@ -6,6 +6,7 @@ import copy
 import importlib.util
 import json
 import re
+import runpy
 import shutil
 import sys
 from pathlib import Path
@@ -159,6 +160,19 @@ def test_the_copy_that_was_run_is_in_step(path: Path) -> None:
     for output in (output for cell in cells for output in cell["outputs"]):
         assert output["output_type"] in {"stream", "display_data", "execute_result"}
         assert output.get("name") != "stderr"
+
+
+@every
+def test_the_page_of_the_site_folds_hints_and_solutions(path: Path, monkeypatch: Any) -> None:
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    page: str = runpy.run_path(str(ROOT / "docs/notebooks.py"))["page"](path)
+    cells = cells_of(path)
+    assert page.startswith(cells[0]["source"].split("\n")[0] + "\n\nTo work on it, [open the")
+    assert page.count('??? success "A solution"\n\n    ```python\n') == len(exercises(cells))
+    hints = "".join(cell["source"] for cell in cells).count("<details><summary>")
+    assert page.count('??? tip "Hint ') == hints
+    assert "<details>" not in page
+    assert page.count('<div class="output">\n') == page.count("\n</div>")
 
 
 def test_no_copy_is_left_of_a_lesson_that_is_gone() -> None:
