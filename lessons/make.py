@@ -110,8 +110,18 @@ def run(notebook: Notebook, folder: Path) -> Notebook:
     done: Notebook = json.loads(nbformat.writes(ready))
     for cell in done["cells"]:
         cell["source"] = "".join(cell["source"])
+        for output in cell.get("outputs", []):
+            output.update({"data": as_picture(output["data"])} if "data" in output else {})
     done["metadata"] = notebook["metadata"]  # without the version of this Python
     return done
+
+
+def as_picture(data: dict[str, Any]) -> dict[str, Any]:
+    """Make a picture of HTML that is one, as GitHub shows pictures and leaves out HTML."""
+    html = "".join(data.get("text/html", ""))
+    if not html.startswith("<svg"):
+        return data
+    return {"image/svg+xml": html.splitlines(keepends=True), "text/plain": ["<a picture>"]}
 
 
 def make(path: Path) -> None:
