@@ -5,8 +5,9 @@
     python benchmarks/table.py RUN.json ...          # table and chart from what was recorded
 
 `--all` records `benchmarks/results/DATE.json`, or what `--record` says. The table goes between two
-comments in `docs/performance.md`, the chart to `docs/images/benchmarks.svg`. With `--quick` or
-`--print` the table is only printed. Where a row is in several runs, the last one counts.
+comments in `docs/performance.md`, some of its rows to the same place in `README.md`, the chart to
+`docs/images/benchmarks.svg`. With `--quick` or `--print` the table is only printed. Where a row is
+in several runs, the last one counts.
 """
 
 from __future__ import annotations
@@ -26,8 +27,20 @@ from rows import ROWS, Results, Row, measure
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 PAGE = ROOT / "docs" / "performance.md"
+README = ROOT / "README.md"
 CHART = ROOT / "docs" / "images" / "benchmarks.svg"
 MARKS = ("<!-- table: begin -->", "<!-- table: end -->")
+#: The rows of the README, and how it says what they measure.
+SHORT = {
+    "the same from parquet": "train 32,768 ids on 30 MB of parquet, nanochat's pattern",
+    "encode English, first 10 MB": "encode 10 MB of English in a new process, one thread",
+    "the same 10 MB a second time": "the same text again",
+    "many languages, first 10 MB": "encode 10 MB of many languages in a new process",
+    "1 GB from a file, two threads": "encode a file of 1 GB, two threads",
+    "texts of 100 bytes never seen, to lists": "encode a text of 100 bytes never seen",
+    "decode English, lists": "decode English",
+    "transformers, a text of 100 bytes": "`AutoTokenizer` on a text of 100 bytes",
+}
 #: Below this factor bytepair does not lead.
 TIE = 1.3
 PACKAGES = (
@@ -52,18 +65,19 @@ def figures(row: Row, results: Results) -> dict[str, float]:
     }  # fmt: skip
 
 
-def line(row: Row, results: Results) -> str:
+def line(row: Row, results: Results, name: str = "") -> str:
     """A row of the table: ours, the best of the others, how many times better ours is."""
+    name = name or row.name
     found = figures(row, results)
     ours = found.pop("bytepair")
     if not found:
-        return f"| {row.name} | {row.unit} | {number(ours)} | none | | |\n"
+        return f"| {name} | {row.unit} | {number(ours)} | none | | |\n"
     more = row.unit == "MB/s"
-    best = (max if more else min)(found, key=lambda name: found[name])
+    best = (max if more else min)(found, key=lambda other: found[other])
     ratio = round(ours / found[best] if more else found[best] / ours, 2)
     mark = "" if ratio >= TIE else "tie" if ratio >= 1 else "**slower**"
     other = f"{best} {number(found[best])}"
-    return f"| {row.name} | {row.unit} | {number(ours)} | {other} | {ratio:.2f} | {mark} |\n"
+    return f"| {name} | {row.unit} | {number(ours)} | {other} | {ratio:.2f} | {mark} |\n"
 
 
 def number(value: float) -> str:
@@ -80,6 +94,13 @@ def table(results: dict[str, Results], about: list[dict[str, Any]]) -> str:
         for one in about
     ]
     return HEAD + "".join(lines) + "\n" + "\n".join(dict.fromkeys(said)) + "\n"
+
+
+def short(results: dict[str, Results]) -> str:
+    """The rows of the README."""
+    rows = {row.name: row for row in ROWS}
+    measured = {name: said for name, said in SHORT.items() if name in results}
+    return HEAD + "".join(line(rows[name], results[name], said) for name, said in measured.items())
 
 
 def chart(results: dict[str, Results]) -> str:
@@ -105,11 +126,13 @@ def ordered(rates: dict[str, float]) -> dict[str, float]:
 def stacked(*pictures: str) -> str:
     """Pictures below each other, in one.
 
-    In a page it has no surroundings, so it brings a grey that can be read on white and on black.
+    In a page it has no surroundings, so it brings a grey that can be read on white and on black,
+    and no word in it is fainter.
     """
     y, parts = 0, []
     for picture in pictures:
         height = int(re.search(r'viewBox="0 0 \d+ (\d+)"', picture)[1])  # type: ignore[index]
+        picture = picture.replace(' opacity="0.75"', "")
         parts.append(picture.replace("<svg", f'<svg y="{y}" height="{height}"', 1))
         y += height + 12
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {plot.WIDTH} {y}" '
@@ -163,7 +186,8 @@ def main() -> None:
         if picture := chart(results):
             CHART.write_text(picture, encoding="utf-8")
             made += "\n![Rates of training and encoding](images/benchmarks.svg)\n"
-        PAGE.write_text(insert(PAGE.read_text(encoding="utf-8"), made), encoding="utf-8")
+        for page, text in ((PAGE, made), (README, short(results))):
+            page.write_text(insert(page.read_text(encoding="utf-8"), text), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import re
 import runpy
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -196,6 +197,27 @@ def test_links_between_pages_lead_somewhere() -> None:
         text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
         for target in re.findall(r"\]\(([^)#\s]+)", text):
             assert "://" in target or (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_pictures_of_the_readme_have_addresses_and_are_in_the_tree() -> None:
+    """A package index shows the page alone; the site takes them from docs/."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    raw = project["urls"]["Homepage"].replace("github.com", "raw.githubusercontent.com") + "/main/"
+    pictures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", (ROOT / "README.md").read_text("utf-8"))
+    assert len(pictures) >= 3
+    for picture in pictures:
+        assert picture.startswith(raw)
+        assert (ROOT / picture.removeprefix(raw)).is_file(), picture
+
+
+def test_the_table_of_the_readme_has_the_figures_of_the_page() -> None:
+    def figures(page: str) -> set[tuple[str, ...]]:
+        text = (ROOT / page).read_text("utf-8").partition("table: begin")[2]
+        rows = [line.split(" | ") for line in text.partition("table: end")[0].splitlines()]
+        return {tuple(row[1:]) for row in rows if len(row) == 6}
+
+    assert len(figures("README.md")) > 5
+    assert figures("README.md") <= figures("docs/performance.md"), "run benchmarks/table.py"
 
 
 def test_the_site_has_every_page_that_it_names() -> None:

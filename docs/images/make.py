@@ -130,7 +130,8 @@ def sizes() -> None:
     tok = bytepair.train(bytepair.sample.paths(), vocab_size=4096)
     heldout = [bytepair.evaluate.samples()["news"]]
     picture = bytepair.report.sizes_plot(bytepair.evaluate.sweep(tok, heldout), "news")
-    (FOLDER / "sizes.svg").write_text(picture.replace("currentColor", GREY), "utf-8")
+    picture = picture.replace("currentColor", GREY).replace(' opacity="0.75"', "")
+    (FOLDER / "sizes.svg").write_text(picture, "utf-8")
 
 
 if __name__ == "__main__":
