@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import copy
 import json
+import os
 import re
 import sys
 import tempfile
@@ -81,6 +82,20 @@ def solved(path: Path) -> Notebook:
     return notebook
 
 
+def environment() -> dict[str, str]:
+    """Make the environment in which lessons run.
+
+    They share one folder of compiled crates, and may import what the tests share.
+    """
+    root = LESSONS.parent
+    found = [str(root / "tests"), os.environ.get("PYTHONPATH", "")]
+    return {
+        "CARGO_TARGET_DIR": str(root / "target" / "lessons"),
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(path for path in found if path),
+    }
+
+
 def run(notebook: Notebook, folder: Path) -> Notebook:
     """Run a notebook.
 
@@ -106,7 +121,7 @@ def run(notebook: Notebook, folder: Path) -> Notebook:
         coalesce_streams=True,
         record_timing=False,
     )
-    client.execute()
+    client.execute(env=environment())
     done: Notebook = json.loads(nbformat.writes(ready))
     for cell in done["cells"]:
         cell["source"] = "".join(cell["source"])
