@@ -66,7 +66,7 @@ def test_a_document_has_a_bound_on_every_path(tmp_path: Path, trained: bytepair.
         for use in uses:
             with pytest.raises(CorpusError, match=path.name) as caught:
                 use()
-            assert "more than the 1,000,000" in str(caught.value)
+            assert "more than the limit of 1,000,000" in str(caught.value)
             assert "raise max_document_bytes, or divide it" in str(caught.value)
         assert bytepair.count(path, max_document_bytes=2 * LONG).text_bytes in (LONG, LONG + 1)
 

@@ -108,16 +108,16 @@ class TestArrow:
         assert len(lists.values) == 4
 
     def test_what_is_no_column_of_text(self) -> None:
-        with pytest.raises(TypeError, match="holds int64, not text"):
+        with pytest.raises(TypeError, match="has type int64, not text"):
             SMALL.encode_arrow(pa.array([1]))
         with pytest.raises(TypeError, match=r"table\['text'\]"):
             SMALL.encode_arrow(pa.table({"text": ["a"]}))
-        with pytest.raises(TypeError, match="a list is no Arrow data"):
+        with pytest.raises(TypeError, match="a list is not Arrow data"):
             SMALL.encode_arrow(["a"])
 
     def test_bytes_that_are_not_utf8(self) -> None:
         array = pa.array([b"ok", b"ab\xff"], pa.binary()).view(pa.string())
-        with pytest.raises(CorpusError, match="document 1 is not UTF-8 at its byte 2"):
+        with pytest.raises(CorpusError, match="document 1 is not UTF-8 at byte 2"):
             SMALL.encode_arrow(array)
 
 

@@ -244,7 +244,7 @@ def test_formats_of_bytes_are_refused(format: str, tmp_path: Path) -> None:
 
 def test_what_needs_bytes_says_so() -> None:
     tok, _ = pair("prepend", False)
-    with pytest.raises(ValueError, match="exchange spaces of texts"):
+    with pytest.raises(ValueError, match="replace spaces in texts"):
         tok.to_tiktoken()
     with pytest.raises(bytepair.errors.VocabularyError, match="merges characters"):
         tok.prune(300)
@@ -286,7 +286,7 @@ NO_SCHEME = STEP | {"replacement": META, "prepend_scheme": ""}
     [
         (changed(model={"ignore_merges": True}), r"model.ignore_merges: a text that is a token"),
         (changed(normalizer=NFKC), "normalizer: it is not Replace"),
-        (changed(pre_tokenizer={"type": "ByteLevel"}), "pre_tokenizer: ByteLevel is not what"),
+        (changed(pre_tokenizer={"type": "ByteLevel"}), "pre_tokenizer: ByteLevel is not supported"),
         (changed(normalizer=None, pre_tokenizer=STEP), "replacement: '_' is not"),
         (
             changed(normalizer=None, pre_tokenizer=NO_SCHEME),
@@ -294,18 +294,18 @@ NO_SCHEME = STEP | {"replacement": META, "prepend_scheme": ""}
         ),
         (changed(decoder={"type": "Fuse"}), "decoder: it is not the usual sequence"),
         (changed(decoder=around("replace")["decoder"]), "decoder: it is not the usual sequence"),
-        (without("<0x41>"), "there is no token '<0x41>'"),
-        (flagged("the"), "'the' is also what ordinary text is merged into"),
-        (flagged("<0x0A>"), "'<0x0A>' is also what"),
+        (without("<0x41>"), "the token '<0x41>' is missing"),
+        (flagged("the"), "'the' can also be the result of merging ordinary text"),
+        (flagged("<0x0A>"), "'<0x0A>' can also be the result"),
         (flagged("<x>", normalized=True), "is looked for in normalized text"),
         (flagged(META + "x", normalized=False), "which would be decoded as a space"),
-        (changed(model={"merges": ["t"]}), r"merges\[0\]: a merge is two tokens"),
+        (changed(model={"merges": ["t"]}), r"merges\[0\]: a merge must be two tokens"),
         (changed(model={"merges": ["t zz"]}), r"merges\[0\]: 'zz' is not in the vocabulary"),
         (changed(model={"vocab": dict.fromkeys([*BYTES, "a"], 7)}), "has the id 7 too"),
         (
             changed(model={"vocab": {n: i for i, n in enumerate([*BYTES, "a b"])}, "merges": []},
                     added_tokens=[]),
-            "has a space",
+            "contains a space",
         ),
     ],
 )  # fmt: skip
@@ -422,21 +422,21 @@ NORMAL = field(1, b"identity") + field(3, 1)
         (model(PLAIN, normalization=NORMAL + field(4, 0) + field(5, 0)), "escape_whitespaces: it"),
         (model(PLAIN, more=piece("<x>", 0.0, 4)), "'<x>' is user-defined"),
         (model(PLAIN, more=piece("zz", 0.0, 5)), "'zz' is unused"),
-        (model(PLAIN, more=piece("the龍", 0.0)), "has the character '龍', which is no piece"),
+        (model(PLAIN, more=piece("the龍", 0.0)), "has the character '龍', which is not a piece"),
         (model(PLAIN, more=piece("he" * 300, 0.0)), "it has 600 characters; 512 are the most"),
-        (model(PLAIN, more=piece("hehe", float("nan"))), "nan is no score"),
+        (model(PLAIN, more=piece("hehe", float("nan"))), "nan is not a score"),
         (model(PLAIN, more=piece("hehe", -1.0) + piece("ehe", -1.0)), "have the same score -1.0"),
         (model(PLAIN, more=piece("the", 0.0)), "'the' is also piece"),
         (model(PLAIN, more=piece("", 0.0)), "the piece is empty"),
         (model(PLAIN, more=piece("Ж", 0.0, 9)), "the type 9 of 'Ж' is not in 1 … 6"),
         (model(PLAIN, more=piece("\n", 0.0, 3)), "is a control piece that a text may have"),
-        (model(PLAIN, more=piece("zz", 0.0, 6)), "'zz' is no byte"),
+        (model(PLAIN, more=piece("zz", 0.0, 6)), "'zz' is not a byte"),
         (model(PLAIN, more=b"\x0b"), "field 1 is of the kind 3"),
         (model(PLAIN, more=number(1 << 80)), "a number has more than 10 bytes"),
         (model(PLAIN, more=field(1, field(1, b"\xff"))), "piece is not UTF-8"),
         (model(PLAIN, more=field(1, field(1, 7))), "piece is a number"),
         (model(PLAIN, more=field(1, field(2, b"abc"))), "score has 3 bytes, not 4"),
-        (model(PLAIN, more=field(1, field(3, b"abc"))), "type is no number"),
+        (model(PLAIN, more=field(1, field(3, b"abc"))), "type is not a number"),
     ],
 )
 def test_what_a_model_asks_for_and_is_not_done(data: bytes, message: str, tmp_path: Path) -> None:

@@ -117,17 +117,17 @@ def test_the_source_of_a_mask_can_be_chosen() -> None:
         (
             twin(keep=False),
             [user("hi"), assistant("hello", reasoning_content="why"), *LONG],
-            r"the first 2 messages in another way when others follow.*at character 52, .*<think>wh",
+            r"the first 2 messages differently when others follow.*at character 52, .*<think>wh",
         ),
         (
             twin() + "{% if add_generation_prompt %}<think>{% endif %}",
             TALK,
-            "message 1 does not go on from the prompt of the messages before it.*<think>' becomes",
+            "message 1 does not continue the prompt of the messages before it.*<think>' becomes",
         ),
         (
             "{% for m in messages %}{{ m.content }}{{ '<|im_end|>' if loop.last }}{% endfor %}",
             LONG,
-            "message 1 does not go on from the prompt",
+            "message 1 does not continue the prompt",
         ),
         (
             "{% if messages[0].role != 'user' %}{{ raise_exception('user first') }}{% endif %}"
@@ -163,7 +163,7 @@ def test_a_prompt_needs_no_stable_template() -> None:
         ("m.reasoning_content", {"thinking": "why"}, "the thinking of message 1"),
         ("m.tool_calls", {"tool_calls": [call(a="b")]}, "a tool call of message 1;"),
         ("m.content", {}, "the content of message 0, the content of message 1;"),
-        ("tools", {}, "the tools that are offered;"),
+        ("tools", {}, "the tool definitions;"),
     ],
 )
 def test_what_a_template_leaves_out_is_an_error(
@@ -171,9 +171,9 @@ def test_what_a_template_leaves_out_is_an_error(
 ) -> None:
     talk = {"messages": [user("hi"), assistant("hello", **fields)], "tools": TOOLS}
     source = twin().replace(part, "''" if part == "m.content" else "none")
-    with pytest.raises(ConversationError, match=f"leaves out {message}"):
+    with pytest.raises(ConversationError, match=f"drops {message}"):
         TOK.render_conversation(talk, template=chat.JinjaTemplate(source))
-    with pytest.warns(UserWarning, match=f"leaves out {message}"):
+    with pytest.warns(UserWarning, match=f"drops {message}"):
         warned = TOK.render_conversation(talk, template=chat.JinjaTemplate(source, checks="warn"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -187,7 +187,7 @@ def test_a_thought_that_is_left_out_of_the_content_is_found() -> None:
     plain = bytepair.train(["hello"], 262, special_tokens=NAMES[:3])
     source = twin().replace("{{- m.content }}", "{{- m.content.split('</think>')[-1] }}")
     talk = [user("hi"), assistant("<think>why</think>hello")]
-    with pytest.raises(ConversationError, match="leaves out the content of message 1"):
+    with pytest.raises(ConversationError, match="drops the content of message 1"):
         plain.render_conversation(talk, template=chat.JinjaTemplate(source))
     plain.render_conversation(talk, template=chat.JinjaTemplate(twin()))
 
@@ -199,7 +199,7 @@ def test_of_parts_only_the_text_must_be_written() -> None:
     template = chat.JinjaTemplate(source.replace("SAID", "m.content[1].text"))
     expected = TOK.render_conversation(TALK, template=chat.JinjaTemplate(twin()))
     assert TOK.render_conversation(talk, template=template) == expected
-    with pytest.raises(ConversationError, match="leaves out the content of message 0;"):
+    with pytest.raises(ConversationError, match="drops the content of message 0;"):
         TOK.render_conversation(talk, template=chat.JinjaTemplate(source.replace("SAID", "'x'")))
 
 
@@ -217,7 +217,7 @@ def test_the_end_of_a_turn_must_be_learned() -> None:
 
 def test_the_end_of_a_turn_must_be_a_stop_token() -> None:
     other = twin().replace("<|im_end|>", "<|eot|>")
-    wrong = r"ends with '<\|eot\|>', but a model stops at <\|endoftext\|> and <\|im_end\|>"
+    wrong = r"ends with '<\|eot\|>', but the stop tokens are <\|endoftext\|> and <\|im_end\|>"
     with pytest.raises(ConversationError, match=wrong):
         TOK.render_conversation(TALK, template=chat.JinjaTemplate(other))
     with pytest.raises(ConversationError, match=wrong):
@@ -228,7 +228,9 @@ def test_the_end_of_a_turn_must_be_a_stop_token() -> None:
         assert TOK.render_conversation(TALK, template=template) == expected
     named = TOK.with_roles(end_of_turn="<|eot|>")
     assert named.render_conversation(TALK, template=chat.JinjaTemplate(other)) == expected
-    with pytest.raises(SpecialTokenError, match="stop names '<x>', which is no special token"):
+    with pytest.raises(
+        SpecialTokenError, match="stop contains '<x>', which is not a special token"
+    ):
         TOK.render_conversation(TALK, template=chat.JinjaTemplate(other, stop=("<x>",)))
 
 
@@ -313,7 +315,7 @@ IN_THE_PROMPT = {
 
 #: What errors say that refuse the original of a training template.
 REFUSED = (
-    "does not go on from the prompt", "in another way when others follow", "leaves out",
+    "does not continue the prompt", "differently when others follow", "it drops",
     "not with a special token", "TypeError", "roles must alternate",
 )  # fmt: skip
 

@@ -230,31 +230,31 @@ def test_arguments_may_be_json_in_a_text() -> None:
 @pytest.mark.parametrize(
     ("template", "talk", "message"),
     [
-        (chat.LLAMA3, {"messages": [user("x")], "tools": TOOLS}, "'llama3' has no place"),
+        (chat.LLAMA3, {"messages": [user("x")], "tools": TOOLS}, "'llama3' does not support"),
         (chat.LLAMA3, [user("x"), assistant("", tool_calls=[call()])], "message 1 has tool calls"),
-        (chat.CHATML, [{**user("x"), "tool_calls": [call()]}], "does not write for 'user'"),
+        (chat.CHATML, [{**user("x"), "tool_calls": [call()]}], "does not support for 'user'"),
         (chat.CHATML, [user("x"), assistant("y", reasoning_content="z")], "has reasoning_content"),
         (chat.LLAMA31, [user("x"), assistant("y", tool_calls=[call()])], "1 tool calls and some"),
         (chat.LLAMA31, [user("x"), assistant("", tool_calls=[call()] * 2)], "2 tool calls and no"),
         (chat.LLAMA31, {"messages": [assistant("x")], "tools": TOOLS}, "must be from 'user'"),
-        (chat.CHATML, {"messages": [user("x")], "tools": {"a": 1}}, "tools are dict; they must"),
+        (chat.CHATML, {"messages": [user("x")], "tools": {"a": 1}}, "tools must be a list"),
         (chat.CHATML, {"messages": [user("x")], "tools": [{1, 2}]}, "tool 0 cannot be written"),
         (chat.CHATML, [user("x"), assistant("", tool_calls=[call('a"b')])], "needs no escape"),
         (chat.CHATML, [user("x"), assistant("", tool_calls=["x"])], "must have a name"),
         (chat.CHATML, [user("x"), assistant("", tool_calls="x")], "must be a list"),
-        (chat.CHATML, [user("x"), assistant("", tool_calls=[{"name": "f"}])], "are NoneType"),
+        (chat.CHATML, [user("x"), assistant("", tool_calls=[{"name": "f"}])], "not NoneType"),
         (
             chat.CHATML,
             [user("x"), assistant("", tool_calls=[{"name": "f", "arguments": "{"}])],
             "of tool call 0 of message 1 are not JSON",
         ),
-        (chat.CHATML, [user("x"), assistant(3, tool_calls=[call()])], "message 1 is int"),  # type: ignore[arg-type]
+        (chat.CHATML, [user("x"), assistant(3, tool_calls=[call()])], "must be a string, not int"),  # type: ignore[arg-type]
         (chat.CHATML, {"messages": [user("x")], "builtin_tools": ["a"]}, "builtin_tools must be"),
         (
             chat.LLAMA31,
             {"messages": [user("x"), assistant("", tool_calls=[call(a=1)])],
              "builtin_tools": ["find"]},
-            "a built-in tool, must be texts",
+            "a built-in tool, must be strings",
         ),
     ],
 )  # fmt: skip

@@ -217,12 +217,10 @@ def test_a_template_that_is_not_prefix_stable_is_refused() -> None:
     )
     template = chat.JinjaTemplate(thinks)
     prompt, _ = TOK.render_turn([], [user("x")], template=template)
-    with pytest.raises(
-        ConversationError, match=r"made-up history: .* in another way when messages"
-    ):
+    with pytest.raises(ConversationError, match=r"invented history: .* differently when messages"):
         TOK.render_turn(prompt, [user("y")], template=template)
     past = [user("x"), assistant("z", reasoning_content="why")]
-    with pytest.raises(ConversationError, match=r"^the template renders the turn in another way"):
+    with pytest.raises(ConversationError, match=r"^the template renders the turn differently"):
         TOK.render_turn(prompt, [user("y")], template=template, history=past)
     plain, _ = TOK.render_turn(
         prompt, [user("y")], template=template, history=[user("x"), assistant("z")]
@@ -252,9 +250,9 @@ WHERE = "m.role + (loop.index | string if m.role == 'user' else '') + "
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        (CHATML_JINJA + "{% if add_generation_prompt %}<think>{% endif %}", "not go on from its"),
+        (CHATML_JINJA + "{% if add_generation_prompt %}<think>{% endif %}", "not continue its"),
         (CHATML_JINJA.replace("<|im_end|>", "END"), "does not end the turn of 'assistant'"),
-        (CHATML_JINJA.replace("m.role + ", WHERE), "another history"),
+        (CHATML_JINJA.replace("m.role + ", WHERE), "different histories"),
         ("{{ messages[0].system }}{{ raise_exception('no system') }}", "no system.*history="),
     ],
 )
@@ -299,7 +297,7 @@ def test_published_templates_go_on_or_are_refused(file: Path, every: bytepair.To
 
 #: What errors say that refuse a template.
 REFUSED = (
-    "not go on from its prompt", "in another way when", "does not end the turn", "no attribute"
+    "not continue its prompt", "in another way when", "does not end the turn", "no attribute"
 )  # fmt: skip
 
 
@@ -310,7 +308,7 @@ REFUSED = (
 def test_ids_that_go_on_after_the_stop_token_are_refused(template: Any) -> None:
     prompt, _ = TOK.render_turn([], [user("x")], template=template)
     ids = [*prompt, *TOK.encode("hi"), stop_of(template), *TOK.encode("more")]
-    with pytest.raises(ConversationError, match=r"the ids (end neither|go on after)"):
+    with pytest.raises(ConversationError, match=r"the ids (end neither|continue after)"):
         TOK.render_turn(ids, [user("y")], template=template)
 
 
@@ -329,9 +327,9 @@ def test_what_is_no_turn_is_an_error() -> None:
         TOK.render_turn(prompt, [{"role": "cat", "content": "x"}])
     with pytest.raises(ConversationError, match="at least one message"):
         TOK.render_turn([], [])
-    with pytest.raises(ValueError, match="4 ids but 9 places in the mask"):
+    with pytest.raises(ValueError, match="the mask has 9 entries"):
         TOK.render_turn(prompt[:4], [user("x")], mask=[0] * 9)
-    with pytest.raises(ConversationError, match="tools are offered at the start"):
+    with pytest.raises(ConversationError, match="tools are defined at the start"):
         TOK.render_turn(
             [SPECIAL["<|im_end|>"]], {"messages": [user("x")], "tools": [{}]}, template=chat.CHATML
         )

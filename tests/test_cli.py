@@ -75,7 +75,7 @@ def test_counts_are_trained_from_and_verified(tmp_path: Path) -> None:
     good = run("verify", "tokenizer", "counts.parquet", cwd=tmp_path).stdout
     assert b"all 5 merges verified" in good
     bad = run("verify", "tokenizer", "counts.parquet", "--ties", "bytes-max", cwd=tmp_path, code=1)
-    assert b"goes first" in bad.stdout
+    assert b"comes first" in bad.stdout
 
 
 def test_counts_are_known_by_their_columns(tmp_path: Path) -> None:
@@ -195,15 +195,15 @@ def test_a_terminal_does_not_obey_the_names_of_special_tokens(tmp_path: Path) ->
     ("words", "message"),
     [
         (["inspect", "nowhere"], "there is no tokenizer at nowhere"),
-        (["train", "nowhere.txt"], "no file or folder 'nowhere.txt'; look at its name"),
+        (["train", "nowhere.txt"], "no file or folder 'nowhere.txt'; check the path"),
         (["count", "file:///nowhere.txt"], "there is no file at file:///nowhere.txt"),
         (["train", "--vocab-size", "0"], "--vocab-size 0 is too small"),
-        (["train", "--vocab-size", "10"], "smallest size is 265"),
+        (["train", "--vocab-size", "10"], "pass at least 265"),
         (["train", "--vocab-size", "9" * 30], "too big to convert while processing 'vocab_size'"),
         (["decode", "9" * 30], "9" * 30),
         (["train", "--pattern", "("], "not valid at byte"),
         (["encode", "--text", "x", "--prepend", "<nope>"], "not a special token"),
-        (["decode", "x1"], "'x1' is no id"),
+        (["decode", "x1"], "'x1' is not an id"),
         (["decode", "99999"], "id 99999 is not in the vocabulary"),
     ],
 )
@@ -240,7 +240,7 @@ def test_numbers_of_options(text: str, expected: int) -> None:
     "text", ["", "0", "0.4", "-1", "x", "1e999", "1e30", "1e", "1KM", "nan", "١"]
 )
 def test_what_is_no_number_of_an_option(text: str) -> None:
-    with pytest.raises(click.BadParameter, match="is no number from 1 to"):
+    with pytest.raises(click.BadParameter, match="is not a number from 1 to"):
         option.number(text)
 
 
@@ -282,7 +282,10 @@ def test_paths_of_results_are_checked_before_the_work(
     }
     for words, names in files.items():
         for name in names:
-            for path, reason in ((missing, "there is no folder"), (folder, "is a folder; name")):
+            for path, reason in (
+                (missing, "does not exist; create it"),
+                (folder, "is a folder; pass"),
+            ):
                 result = CliRunner().invoke(command, [*words, name, str(path)])
                 assert result.exit_code == 2, result.output
                 assert reason in " ".join(result.output.split())
@@ -290,5 +293,5 @@ def test_paths_of_results_are_checked_before_the_work(
         for path in (file, file / "out"):
             result = CliRunner().invoke(command, [*words, "-o", str(path)])
             assert result.exit_code == 2, result.output
-            assert "is a file; name a folder" in " ".join(result.output.split())
+            assert "is a file; pass a folder" in " ".join(result.output.split())
     assert [path.name for path in tmp_path.iterdir()] == ["file"]

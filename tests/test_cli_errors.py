@@ -58,7 +58,7 @@ def error_of(
         ("convert tokenizer x --format foo", "there is no format 'foo'"),
         ("convert tokenizer x --format tekken", "the format tekken is only read"),
         ("convert tokenizer x", "pass --format, one of"),
-        ("evaluate --against none --token-bytes x.foo", "x.foo ends neither in .npy nor in .pt"),
+        ("evaluate --against none --token-bytes x.foo", "x.foo must end in .npy or .pt"),
         ("nonsense", "No such command 'nonsense'; see bytepair --help"),
     ],
 )
@@ -73,8 +73,8 @@ def test_wrong_usage_is_one_line(
     ("words", "message"),
     [
         ("convert tokenizer x --source-format foo", "there is no format 'foo'; there are bytepair"),
-        ("convert tokenizer x.tiktoken", "Pass --lossy to write it all the same"),
-        ("download --endpoint notaurl --dir d", "the endpoint 'notaurl' is no URL, such as http"),
+        ("convert tokenizer x.tiktoken", "Pass --lossy to write it without these"),
+        ("download --endpoint notaurl --dir d", "the endpoint 'notaurl' is not a URL such as http"),
         (
             "train bad.txt -o new",
             "bad.txt is not UTF-8 at byte 1; repair it, or pass --errors replace",
@@ -181,7 +181,10 @@ def test_warnings_are_in_the_words_of_the_command(
         ('pass errors="replace" to go on', "pass --errors replace to go on"),
         ("pass vocab_size=300", "pass --vocab-size 300"),
         ("vocab_size 3 is too small", "--vocab-size 3 is too small"),
-        ("pass special_tokens=, {} if none", "pass --special-token, {} if none"),
+        (
+            "pass special_tokens=, or {} if there are none",
+            "pass --special-token, or {} if there are none",
+        ),
         ("pass lossy=True to read it", "pass --lossy of bytepair convert to read it"),
         ("pass pattern= to say it", "pass --pattern of bytepair convert to say it"),
         ("raise vocab_size.", "raise --vocab-size."),

@@ -56,7 +56,7 @@ def test_it_is_the_tokenizer_that_prepare_makes(
 
 
 def test_a_vocabulary_without_room_is_an_error() -> None:
-    with pytest.raises(ValueError, match="the smallest size is 260"):
+    with pytest.raises(ValueError, match="pass at least 260"):
         Tokenizer.train(CORPUS, 259)
 
 

@@ -529,7 +529,7 @@ def test_one_tokenizer_is_wrapped_and_stays_as_it_is() -> None:
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "word pieces": (lambda: tokenizers.Tokenizer(models.WordPiece()), "it is not ByteLevel"),
     "single words": (
-        lambda: changed("a token of one word"), "would not be found within a word"
+        lambda: changed("a token of one word"), "does not match within a word"
     ),
     "a space before": (lambda: changed("pre-tokenizer"), "add_prefix_space"),
     "lower case": (lambda: changed("normalizer that is not done"), "Lowercase"),

@@ -114,7 +114,7 @@ def test_texts_may_look_like_paths() -> None:
 
 
 def test_a_vocabulary_without_room_is_an_error() -> None:
-    with pytest.raises(ValueError, match="the smallest size is 265"):
+    with pytest.raises(ValueError, match="pass at least 265"):
         RustBPETokenizer.train_from_iterator(CORPUS, 264)
 
 

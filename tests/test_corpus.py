@@ -149,11 +149,11 @@ def test_a_long_text_of_any_script_is_counted_in_blocks(
     [
         ("no such file", r"pass \[text\]"),
         ("none/*.txt", "no file matches"),
-        (["missing.parquet"], "'missing.parquet' looks like the name of a file"),
+        (["missing.parquet"], "'missing.parquet' looks like a path"),
         (b"bytes", "decode it to str"),
-        (5, "int is no source"),
-        ([1, 2], "text 0 of the source is int"),
-        (pa.array([1, 2]), "holds int64, not text"),
+        (5, "type int is not a source"),
+        ([1, 2], "text 0 of the source is of type int"),
+        (pa.array([1, 2]), "has type int64, not text"),
         (pa.table({"x": ["a"]}), "no column 'text'; it has x"),
     ],
 )
@@ -187,10 +187,10 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
 
 
 def test_an_empty_folder_and_a_list_of_both(tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match="holds no file of a known kind"):
+    with pytest.raises(CorpusError, match="contains no file with a known suffix"):
         read(tmp_path)
     (tmp_path / "a.txt").write_text("x")
-    with pytest.raises(CorpusError, match="looks like the name of a file"):
+    with pytest.raises(CorpusError, match="looks like a path"):
         read([str(tmp_path / "a.txt"), "some text"])
 
 
@@ -206,7 +206,7 @@ def test_a_column_that_is_not_utf8(tmp_path: Path) -> None:
         (tmp_path / "bad.jsonl", "bad.jsonl, line 2"),
     ]:
         for doc_cap in (None, 10):
-            document = f"{place}: (the document|document 1) is not UTF-8 at its byte 0"
+            document = f"{place}: (the document|document 1) is not UTF-8 at byte 0"
             with pytest.raises(CorpusError, match=document):
                 bytepair.train(source, 300, doc_cap=doc_cap)
 

@@ -102,7 +102,7 @@ def test_arrow_reads_the_file_and_writes_such_files(tmp_path: Path) -> None:
 
 def test_counts_are_not_saved_where_nothing_can_be(tmp_path: Path) -> None:
     counts = bytepair.count(["a"])
-    with pytest.raises(NotADirectoryError, match="there is no folder"):
+    with pytest.raises(NotADirectoryError, match="does not exist; create it"):
         counts.save(tmp_path / "none" / "counts.parquet")
     with pytest.raises(IsADirectoryError, match="is a folder"):
         counts.save(tmp_path)
@@ -170,17 +170,19 @@ def test_patterns_do_not_mix() -> None:
     one, two = bytepair.count(["a"], pattern="gpt2"), bytepair.count(["a"], pattern="gpt4")
     with pytest.raises(CountsError, match="different patterns"):
         one + two
-    with pytest.raises(CountsError, match="the counts were made with"):
+    with pytest.raises(CountsError, match="the counts have the pattern"):
         bytepair.train(one, 300, pattern="gpt4")
-    with pytest.raises(CountsError, match="max_chars would be ignored: counts hold no text"):
+    with pytest.raises(
+        CountsError, match="max_chars would be ignored, because the source is counts"
+    ):
         bytepair.train(one, 300, max_chars=5)
 
 
 def test_weights_are_positive_and_fit() -> None:
     counts = bytepair.count(["a a"])
-    with pytest.raises(CountsError, match="weight of 0"):
+    with pytest.raises(CountsError, match="do not add it"):
         counts * 0
-    with pytest.raises(CountsError, match="-1 is no number above 0"):
+    with pytest.raises(CountsError, match="-1 is not a number above 0"):
         counts * -1
     with pytest.raises(CountOverflowError):
         counts * (2**63 - 1) + counts * (2**63 - 1) + counts * 2
@@ -194,12 +196,12 @@ def test_weights_are_positive_and_fit() -> None:
     ],
 )  # fmt: skip
 def test_options_of_reading_are_refused_with_counts(option: dict[str, Any]) -> None:
-    with pytest.raises(CountsError, match="counts hold no text"):
+    with pytest.raises(CountsError, match="the source is counts"):
         bytepair.train(bytepair.count(["a"]), 265, **option)
 
 
 def test_the_default_pattern_is_that_of_the_counts() -> None:
     counts = bytepair.count(["a"], pattern="gpt2")
     assert bytepair.train(counts, 265).pattern == counts.pattern
-    with pytest.raises(CountsError, match="the counts were made with"):
+    with pytest.raises(CountsError, match="the counts have the pattern"):
         bytepair.train(counts, 265, pattern="nanochat")

@@ -174,5 +174,5 @@ def test_the_ids_of_the_text_itself_are_a_cover() -> None:
 @pytest.mark.parametrize("pattern", [r"\w+|\s+|[^\w\s]+", "(?#NFC)" + bytepair.PATTERNS["gpt4"]])
 def test_other_patterns_are_refused(pattern: str) -> None:
     tok = bytepair.Tokenizer.from_ranks(BYTES, pattern=pattern)
-    with pytest.raises(PatternError, match="only under a published split pattern"):
+    with pytest.raises(PatternError, match="only with a published split pattern"):
         tok.cover("text")

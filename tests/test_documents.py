@@ -27,7 +27,7 @@ from bytepair.errors import CorpusError
 rooms: Any = import_module("bytepair.corpus.documents")
 
 TEXTS = [f"document {i} é" for i in range(100)]
-WAY_OUT = "that are read as one; raise max_document_bytes, or divide it"
+WAY_OUT = "; raise max_document_bytes, or divide it"
 
 
 def texts(source: Any, **options: Any) -> list[str]:
@@ -153,12 +153,12 @@ def test_documents_that_are_no_text(tmp_path: Path) -> None:
     texts_ = pa.array(raw, pa.binary()).view(pa.string())
     pq.write_table(pa.table({"text": texts_}), tmp_path / "a.parquet")
     assert flat(pieces(tmp_path / "a.parquet", max_document_bytes=20)) == [
-        (0, "good"), (1, 1, "the document is not UTF-8 at its byte 0"),
-        (2, 1, f"the document has 50 bytes, more than the 20 {WAY_OUT}"), (3, "end"),
+        (0, "good"), (1, 1, "the document is not UTF-8 at byte 0"),
+        (2, 1, f"the document has 50 bytes, more than the limit of 20{WAY_OUT}"), (3, "end"),
     ]  # fmt: skip
     (tmp_path / "b.txt").write_bytes(b"x" * 50)
     assert flat(pieces(tmp_path / "b.txt", max_document_bytes=49))[0][1:] == (
-        1, f"the document has more than the 49 bytes {WAY_OUT}",
+        1, f"the document has more than the limit of 49 bytes{WAY_OUT}",
     )  # fmt: skip
     (tmp_path / "c.jsonl.gz").write_bytes(gzip.compress(b'{"text": "a"}\n' * 1000)[:40])
     assert flat(pieces(tmp_path / "c.jsonl.gz"))[-1][1] is None
@@ -167,9 +167,9 @@ def test_documents_that_are_no_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ([], "names no files"),
+        ([], "empty list of files"),
         ([3], "must be files"),
-        ("no such", "no file or folder 'no such'; look at its name"),
+        ("no such", "no file or folder 'no such'; check the path"),
     ],
 )
 def test_no_source(source: Any, message: str) -> None:
@@ -203,7 +203,7 @@ def test_a_page_that_is_too_large_is_passed_over(
         found = flat(pieces(path, max_document_bytes=20_000))
         ((row, count, reason),) = [item for item in found if len(item) == 3]
         assert row <= at < row + count <= row + 64
-        assert re.match(r"the page has 10\d,\d{3} bytes, more than the 50,000 ", reason)
+        assert re.match(r"the page has 10\d,\d{3} bytes, more than the limit of 50,000; ", reason)
         kept = [item for item in found if len(item) == 2]
         assert kept == [(n, t) for n, t in enumerate(rows) if not row <= n < row + count]
         for first in (0, 1, row, row + 1, row + count, 99, 100):

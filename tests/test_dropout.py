@@ -210,7 +210,7 @@ def test_what_cannot_be_is_an_error() -> None:
             tok.encode_batch_to_numpy(["a"], dropout=dropout, seed=0)
     with pytest.raises(TypeError, match="dropout needs a seed; pass seed="):
         tok.encode_batch_to_numpy(["a"], dropout=0.1)
-    with pytest.raises(TypeError, match="seed would be ignored; pass dropout="):
+    with pytest.raises(TypeError, match="seed would be ignored; also pass dropout="):
         tok.encode_batch_to_numpy(["a"], seed=1)
     with pytest.raises(OverflowError):
         tok.encode_batch_to_numpy(["a"], dropout=0.1, seed=-1)

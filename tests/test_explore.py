@@ -338,7 +338,7 @@ def test_the_command_serves_until_it_is_interrupted(
         assert process.stdout
         url = process.stdout.readline().strip()
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", url)
-        assert process.stdout.readline() == "Ctrl-C ends it.\n"
+        assert process.stdout.readline() == "Press Ctrl-C to stop.\n"
         connection = http.client.HTTPConnection(url[7:-1], timeout=20)
         connection.request("GET", "/api/about")
         about = json.loads(connection.getresponse().read())

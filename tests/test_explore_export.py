@@ -217,7 +217,7 @@ def test_the_command_writes_a_page(saved: str, trained: bytepair.Tokenizer, tmp_
         (["--text", "a"], "--text would be ignored"),
         (["--special"], "--special would be ignored"),
         (["--export", "page.html", "--port", "1"], "--port would be ignored"),
-        (["--export", "none/page.html", "--text", "a"], "there is no folder"),
+        (["--export", "none/page.html", "--text", "a"], "does not exist; create it"),
     ],
 )
 def test_options_that_would_be_ignored_are_refused(
@@ -232,7 +232,7 @@ def test_input_that_is_no_text_is_refused(saved: str, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     done = CliRunner().invoke(command, [saved, "--export", str(page)], input=b"ab\xff")
     assert done.exit_code == 1
-    assert "no text in UTF-8 from byte 2 on" in done.output
+    assert "is not UTF-8 at byte 2" in done.output
     assert not page.exists()
 
 

@@ -184,7 +184,7 @@ class TestDamage:
         data = bytearray(large().to_bytes())
         data[8] = 1
         (tmp_path / "tokenizer.bytepair").write_bytes(signed(data))
-        with pytest.raises(FileFormatError, match="save it again"):
+        with pytest.raises(FileFormatError, match="load the tokenizer from where"):
             bytepair.load(tmp_path)
 
     @pytest.mark.parametrize("kind", [16, 17, 18, 19, 20, 21])

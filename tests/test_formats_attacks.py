@@ -120,18 +120,18 @@ ATTACKS: list[tuple[str, bytes, str]] = [
     ("tiktoken", b"YQ== 0\n= 1\n", "line 2: the token is empty; pass lossy=True"),
     ("tiktoken", b"\n\n", "there is no token"),
     ("gguf", gguf_keys(count=1 << 60), "1152921504606846976 keys do not fit"),
-    ("gguf", gguf_keys(("a", 9, struct.pack("<IQ", 8, 1 << 60))), "texts do not fit"),
-    ("gguf", gguf_keys(("a", 9, struct.pack("<IQ", 0, 1 << 63))), "takes 9223372036854775808"),
+    ("gguf", gguf_keys(("a", 9, struct.pack("<IQ", 8, 1 << 60))), "strings do not fit"),
+    ("gguf", gguf_keys(("a", 9, struct.pack("<IQ", 0, 1 << 63))), "needs 9223372036854775808"),
     ("gguf", gguf_keys(("a", 9, struct.pack("<IQ", 9, 5) * 50)), "arrays of arrays"),
-    ("gguf", gguf_keys(("a", 8, struct.pack("<Q", 1 << 62))), "takes 4611686018427387904 bytes"),
-    ("gguf", gguf_keys(("a", 77, b"")), "77 is no kind of value"),
-    ("gguf", gguf_keys(("a", 0, b"x"), ("a", 0, b"x")), "the key 'a' stands twice"),
+    ("gguf", gguf_keys(("a", 8, struct.pack("<Q", 1 << 62))), "needs 4611686018427387904 bytes"),
+    ("gguf", gguf_keys(("a", 77, b"")), "77 is not a type of value"),
+    ("gguf", gguf_keys(("a", 0, b"x"), ("a", 0, b"x")), "the key 'a' is a duplicate"),
     ("gguf", gguf_keys(("a", 8, struct.pack("<Q", 1) + b"\xff")), "a text is not UTF-8"),
     ("gguf", struct.pack("<4sIQQ", b"GGUF", 1, 0, 0), "version 1 is not one of"),
     ("llama2c", struct.pack("<IfI", 4, -1.0, 1 << 31), "the longest has 4"),
-    ("llama2c", struct.pack("<IfI", 1 << 31, -1.0, 1 << 31), "and the file has 0 more"),
+    ("llama2c", struct.pack("<IfI", 1 << 31, -1.0, 1 << 31), "but only 0 remain"),
     ("llama2c", struct.pack("<I", 4), "there are no tokens"),
-    ("llama2c", struct.pack("<I", 1) + 2 * (struct.pack("<fI", -1.0, 1) + b"a"), "the id 0 too"),
+    ("llama2c", struct.pack("<I", 1) + 2 * (struct.pack("<fI", -1.0, 1) + b"a"), "the id 0"),
     ("qwen3", struct.pack("<3IfI", 4, 9, 9, -1.0, 1) + b"a", "the id 9 to begin a text is not in"),
     ("llmc", struct.pack("<256I", 20240328, 2, 1 << 31, 0, *[0] * 252), "2147483648 tokens do not"),
     ("llmc", struct.pack("<256I", 20240328, 3, 0, 0, *[0] * 252), "version 3 is neither"),
@@ -142,9 +142,9 @@ ATTACKS: list[tuple[str, bytes, str]] = [
     ("huggingface", b"[" * 500_000, "nested too deeply"),
     ("huggingface", b'{"a":' * 500_000, "nested too deeply"),
     ("huggingface", document(vocab={"a": 1 << 31}), "is not in 0"),
-    ("huggingface", document(vocab={"a": 0.5}), "int is expected, not float"),
+    ("huggingface", document(vocab={"a": 0.5}), "expected int, not float"),
     ("huggingface", document(merges=[["a", "he"], ["he", "a"]]), "b'ahe' is not in the vocab"),
-    ("huggingface", document(vocab={"": 0}), "would be given"),
+    ("huggingface", document(vocab={"": 0}), "would assign"),
 ]  # fmt: skip
 
 
@@ -160,15 +160,15 @@ def test_hostile_files(format: str, data: bytes, message: str, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("vocabulary", "merges", "message"),
     [
-        (b"[]", b"", "vocab.json: dict is expected"),
-        (b'{"a": 0, "b": 0}', b"", r"vocab.json\['b'\]: 'a' has the id 0 too"),
-        (b'{"a": 0, "a": 1}', b"", "'a' stands twice"),
+        (b"[]", b"", "vocab.json: expected dict"),
+        (b'{"a": 0, "b": 0}', b"", r"vocab.json\['b'\]: 'a' also has the id 0"),
+        (b'{"a": 0, "a": 1}', b"", "duplicate name 'a'"),
         (b'{"a": 9999999}', b"", "id 9999999 is not in 0"),
-        (b'{"a": 0}', b"a\n", "merges.txt, line 1: a merge is two tokens, not 1"),
+        (b'{"a": 0}', b"a\n", "merges.txt, line 1: a merge must have two tokens, not 1"),
         (b'{"a": 0}', b"a a\n", r"merges.txt\[0\]: b'aa' is not in the vocabulary"),
         (b'{"a": 0}', b"\xff a\n", "merges.txt, byte 0: the file is not UTF-8"),
-        (b'{"a": 0}', "a ▁\n".encode(), "stands for no byte"),
-        (b'{"\xe2\x96\x81": 0}', b"", "stands for no byte"),
+        (b'{"a": 0}', "a ▁\n".encode(), "does not represent a byte"),
+        (b'{"\xe2\x96\x81": 0}', b"", "does not represent a byte"),
     ],
 )
 def test_hostile_pairs_of_files(
@@ -179,7 +179,7 @@ def test_hostile_pairs_of_files(
     with pytest.raises(FileFormatError, match=message):
         bytepair.load(tmp_path)
     (tmp_path / "merges.txt").unlink()
-    with pytest.raises(FileFormatError, match="beside each other"):
+    with pytest.raises(FileFormatError, match="not both there"):
         bytepair.load(tmp_path / "vocab.json")
 
 

@@ -83,7 +83,9 @@ def test_patterns_without_a_name(tmp_path: Path) -> None:
     path.write_bytes(foreign)
     assert bytepair.load(path).pattern == llamacpp._pattern("gpt4o")
     path.write_bytes(foreign.replace(b"gpt-4o", b"nobody"))
-    with pytest.raises(UnsupportedError, match=r"'nobody' names a split pattern .* pass pattern="):
+    with pytest.raises(
+        UnsupportedError, match=r"the split pattern 'nobody' is not known .* pass pattern="
+    ):
         bytepair.load(path)
     assert bytepair.load(path, pattern="gpt4o") == small(pattern="gpt4o")
     path.write_bytes(data.replace(b"\x04\0\0\0\0\0\0\0gpt2", b"\x04\0\0\0\0\0\0\0bert"))
@@ -97,16 +99,16 @@ def test_patterns_without_a_name(tmp_path: Path) -> None:
         (
             "gpt4",
             "llama-bpe",
-            r"line breaks beside spaces \('\\n ' is '\\n' ' ' there, not '\\n '\)",
+            r"line breaks next to spaces \('\\n ' becomes '\\n' ' ', not '\\n '\)",
         ),
-        ("nanochat", "llama-bpe", r"least: numbers \('111' is '111' there, not '11' '1'\)$"),
+        ("nanochat", "llama-bpe", r"least: numbers \('111' becomes '111', not '11' '1'\)$"),
         (
             bytepair.PATTERNS["nanochat"].replace("{1,2}", "{1,4}"),
             "llama-bpe",
-            r"least: numbers \('1111' is '111' '1' there, not '1111'\)$",
+            r"least: numbers \('1111' becomes '111' '1', not '1111'\)$",
         ),
-        (bytepair.PATTERNS["qwen2"] + "|.", "qwen2", "no short text shows in what"),
-        ("gpt4o", "gpt-4o", r"letters beside letters outside ASCII .*, and \d+ more kinds"),
+        (bytepair.PATTERNS["qwen2"] + "|.", "qwen2", "no difference on short texts"),
+        ("gpt4o", "gpt-4o", r"letters next to letters outside ASCII .*, and \d+ more kinds"),
     ],
 )
 def test_the_rule_that_differs_least_is_named_and_in_what(
@@ -141,7 +143,7 @@ def test_whole_tokens_that_win_or_not_are_told() -> None:
         small().mergeable_ranks(), small().merges()[:1], pattern="gpt2", ignore_merges=True
     )
     (lost, _) = tok.export_losses("gguf")
-    assert lost == ("how whole tokens are merged: by 'gpt-2' a pretoken that is one does not win")
+    assert lost == "the merging of pretokens that are tokens: 'gpt-2' merges them"
 
 
 # ---------------------------------------------------------------------------- llama.cpp

@@ -74,7 +74,7 @@ def test_hashes_of_files(tmp_path: Path) -> None:
     blob.write_bytes(b"x")
     hub.check(blob)
     blob.write_bytes(b"y")
-    with pytest.raises(FormatError, match="remove it and load again"):
+    with pytest.raises(FormatError, match="remove it and download it again"):
         hub.check(blob)
     (tmp_path / "plain").write_bytes(b"z")
     hub.check(tmp_path / "plain")

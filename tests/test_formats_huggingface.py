@@ -416,7 +416,7 @@ def test_ids_with_holes_are_those_of_tokenizers() -> None:
     document = json_of(tok)
     for name in tok.special_tokens:
         del document["model"]["vocab"][name]
-    with pytest.raises(FormatError, match=r"has the id 261 here, and would be given 259"):
+    with pytest.raises(FormatError, match=r"has the id 261, but tokenizers would assign 259"):
         load(document)
 
 
@@ -569,29 +569,29 @@ def test_overlapping_kinds_of_added_tokens() -> None:
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("model", None, "model: dict is expected"),
-        ("model.vocab", [], "model.vocab: dict is expected"),
+        ("model", None, "model: expected dict"),
+        ("model.vocab", [], "model.vocab: expected dict"),
         ("model.vocab.a", -1, r"model.vocab\['a'\]: id -1 is not in 0"),
         ("model.vocab.a", 1 << 40, "is not in 0"),
-        ("model.vocab.a", True, "int is expected, not bool"),
-        ("model.vocab.a", 98, "'a' has the id 98 too"),
-        ("model.vocab", {"▁": 0}, "would be given 1"),
-        ("model.merges", {}, "list is expected"),
-        ("model.merges.0", "a b c", r"model.merges\[0\]: a merge is two tokens, not 3"),
+        ("model.vocab.a", True, "expected int, not bool"),
+        ("model.vocab.a", 98, "'a' also has the id 98"),
+        ("model.vocab", {"▁": 0}, "would assign 1"),
+        ("model.merges", {}, "expected list"),
+        ("model.merges.0", "a b c", r"model.merges\[0\]: a merge must have two tokens, not 3"),
         ("model.merges.0", ["a"], "two tokens, not 1"),
-        ("model.merges.0", [1, 2], "str is expected, not int"),
-        ("model.merges.0", ["▁", "a"], "stands for no byte"),
+        ("model.merges.0", [1, 2], "expected str, not int"),
+        ("model.merges.0", ["▁", "a"], "does not represent a byte"),
         ("model.merges.0", ["a", "b"], "b'ab' is not in the vocabulary"),
-        ("model.ignore_merges", 1, "bool is expected, not int"),
-        ("added_tokens", {}, "list is expected"),
-        ("added_tokens.0", 5, r"added_tokens\[0\]: dict is expected"),
-        ("added_tokens.0.id", "x", r"added_tokens\[0\].id: int is expected"),
-        ("added_tokens.0.content", "<|bos|>", "given twice"),
-        ("added_tokens.0.content", "\ud800", "half of a surrogate pair"),
-        ("added_tokens.0.special", "yes", "bool is expected"),
-        ("pre_tokenizer", {"type": "Sequence"}, "pre_tokenizer.pretokenizers: list"),
-        ("pre_tokenizer", sequence({"type": "Split"}), "pattern: dict is expected"),
-        ("pre_tokenizer.pretokenizers.0.pattern", {"Regex": "("}, "not closed"),
+        ("model.ignore_merges", 1, "expected bool, not int"),
+        ("added_tokens", {}, "expected list"),
+        ("added_tokens.0", 5, r"added_tokens\[0\]: expected dict"),
+        ("added_tokens.0.id", "x", r"added_tokens\[0\].id: expected int"),
+        ("added_tokens.0.content", "<|bos|>", "is a duplicate"),
+        ("added_tokens.0.content", "\ud800", "an unpaired surrogate"),
+        ("added_tokens.0.special", "yes", "expected bool"),
+        ("pre_tokenizer", {"type": "Sequence"}, "pre_tokenizer.pretokenizers: expected list"),
+        ("pre_tokenizer", sequence({"type": "Split"}), "pattern: expected dict"),
+        ("pre_tokenizer.pretokenizers.0.pattern", {"Regex": "("}, "unclosed"),
         ("pre_tokenizer.pretokenizers.0.pattern", {"Regex": "a{1000000}"}, "pattern"),
     ],
 )
@@ -604,7 +604,7 @@ def test_broken_rules_are_named(path: str, value: Any, message: str) -> None:
 def test_a_character_that_stands_for_no_byte() -> None:
     document = json_of(small(special_tokens={}))
     document["model"]["vocab"]["▁"] = 259
-    with pytest.raises(UnsupportedError, match=r"model.vocab\['▁'\]: .*stands for no byte"):
+    with pytest.raises(UnsupportedError, match=r"model.vocab\['▁'\]: .*does not represent a byte"):
         load(document)
     assert load(document, lossy=True) == small(special_tokens={})  # no text has this id
 
@@ -668,12 +668,12 @@ def test_deep_and_broken_json() -> None:
     for data, message in [
         (b"[" * 100_000, "nested too deeply"),
         (b'{"a":' * 100_000, "nested too deeply"),
-        (b'{"model": 1, "model": 2}', "'model' stands twice"),
-        (b'{"a": NaN}', "NaN is no JSON number"),
-        (b'{"a": ' + b"9" * 5000 + b"}", "not the JSON we read"),
+        (b'{"model": 1, "model": 2}', "duplicate name 'model'"),
+        (b'{"a": NaN}', "NaN is not a JSON number"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "invalid JSON"),
         (b'{"a": "\xff"}', "byte 7: the JSON is not UTF-8"),
-        (b"[]", "dict is expected, not list"),
-        (b"", "not the JSON we read"),
+        (b"[]", "expected dict, not list"),
+        (b"", "invalid JSON"),
     ]:
         with pytest.raises(FormatError, match=message):
             huggingface.parse(data, Asked())
@@ -717,7 +717,9 @@ def test_a_folder_with_its_companions(tmp_path: Path) -> None:
     assert bytepair.load(tmp_path).notes["mask_token"] == "<|bos|>"
     config["added_tokens_decoder"]["259"]["lstrip"] = True
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
-    with pytest.raises(UnsupportedError, match=r"\[259\].lstrip: it is True, unlike in tokenizer"):
+    with pytest.raises(
+        UnsupportedError, match=r"\[259\].lstrip: it is True, which differs from tokenizer"
+    ):
         bytepair.load(tmp_path)
     (tmp_path / "chat_template.jinja").write_text("other")
     del config["added_tokens_decoder"]["259"]["lstrip"]

@@ -18,11 +18,11 @@ import bytepair
 if sys.platform == "win32":
     pytest.skip("Ctrl-C is no signal there", allow_module_level=True)
 
-SAID = "bytepair: interrupted; the same command goes on from here\n"
+SAID = "bytepair: interrupted; run the same command again to resume\n"
 #: What a pipeline says that was counting.
 COUNTED = re.compile(
-    r"bytepair: interrupted \(what was counted, [\d,]+ bytes of text, is saved in .*checkpoint; "
-    r"the same count goes on behind it\)\n"
+    r"bytepair: interrupted \(the counts of [\d,]+ bytes of text are saved in .*checkpoint; "
+    r"run the same count again to resume\)\n"
 )
 
 

@@ -48,7 +48,7 @@ def test_a_memory_error_says_the_size() -> None:
     said = subprocess.run(
         [sys.executable, "-c", SIZES], capture_output=True, text=True, check=True
     ).stdout
-    assert re.match(r"out of memory: \d{7,} bytes could not be reserved", said), said
+    assert re.match(r"out of memory: \d{7,} bytes could not be allocated", said), said
 
 
 @pytest.mark.parametrize("threads", [1025, 10**9, 2**62])

@@ -52,19 +52,25 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("evaluate --against none --against gpt2", "--against none contradicts the other"),
         ("evaluate --max-chars 5", "--max-chars would be ignored: there is neither --train nor"),
         ("report --column body", "--column would be ignored: there is neither --train nor"),
-        ("evaluate --sizes x.png", "x.png ends neither in .csv nor in .svg"),
-        ("evaluate --token-bytes x.txt", "x.txt ends neither in .npy nor in .pt"),
+        ("evaluate --sizes x.png", "x.png must end in .csv or .svg"),
+        ("evaluate --token-bytes x.txt", "x.txt must end in .npy or .pt"),
         ("inspect --text hi --count 3", "--text and --count contradict each other"),
-        ("plan --params 1M --text a.txt", "--text would be ignored: without --tokenizer nothing"),
+        ("plan --params 1M --text a.txt", "--text would be ignored: it needs --tokenizer"),
         (
             "plan --params 1M -t tokenizer --chars-per-second 1M",
-            "--chars-per-second would be ignored: the tokenizer says it",
+            "--chars-per-second would be ignored: it is measured",
         ),
-        ("plan --params 1M --vocab-size 9", "it has at least the 256 bytes"),
-        ("verify tokenizer --ties hf", "--ties would be ignored: without COUNTS"),
-        ("verify tokenizer --samples 3", "--samples would be ignored: tokenizer holds no shards"),
-        ("verify tokenizer counts.parquet --samples 3", "--samples would be ignored: COUNTS are"),
-        ("verify shards --min-count 2", "--min-count would be ignored: shards holds shards"),
+        ("plan --params 1M --vocab-size 9", "a vocabulary has at least the 256 bytes"),
+        ("verify tokenizer --ties hf", "--ties would be ignored: it needs COUNTS"),
+        (
+            "verify tokenizer --samples 3",
+            "--samples would be ignored: tokenizer contains no shards",
+        ),
+        (
+            "verify tokenizer counts.parquet --samples 3",
+            "--samples would be ignored: COUNTS verifies",
+        ),
+        ("verify shards --min-count 2", "--min-count would be ignored: shards contains shards"),
         (
             "count a.txt --rank 0 --world-size 1 --memory-limit 1M",
             "--memory-limit would be ignored: ranks and Ray read",
@@ -86,17 +92,17 @@ def test_what_contradicts_or_is_ignored_is_wrong_usage(
     [
         ("count a.txt --ray --rank 0", "with Ray there are no ranks"),
         ("shard a.txt -o out --ray --world-size 2", "with Ray there are no ranks"),
-        ("download fineweb-edu --pattern *.json", "fineweb-edu is a fixed list of files"),
-        ("plan --params 1M --depth 2 --width 4", "depth says nothing beside params and width"),
-        ("train counts.parquet --max-chars 5", "counts hold no text"),
-        ("train counts.parquet --pattern gpt2", "the counts were made with the pattern"),
-        ("convert tokenizer x.json --pattern gpt2", "and not \"'(?:[sdmt]"),
+        ("download fineweb-edu --pattern *.json", "fineweb-edu has a fixed list of files"),
+        ("plan --params 1M --depth 2 --width 4", "params, width and depth are all given"),
+        ("train counts.parquet --max-chars 5", "the source is counts"),
+        ("train counts.parquet --pattern gpt2", "the counts have the pattern"),
+        ("convert tokenizer x.json --pattern gpt2", "not \"'(?:[sdmt]"),
         ("convert tokenizer x.json --revision main", "--revision main does not apply"),
-        ("convert tokenizer x.json --special-tokens {\"<x>\":1}", "special token '<x>' is none"),
-        ("verify nope", "there is nothing at nope; look at the name"),
-        ("verify .", "there is no tokenizer and no shards at .; look at the name"),
-        ("verify tokenizer nope.parquet", "there are no counts at nope.parquet; look at the name"),
-        ("inspect x.tiktoken", "a rank file does not say how text is split"),
+        ("convert tokenizer x.json --special-tokens {\"<x>\":1}", "<x>' does not exist"),
+        ("verify nope", "nope does not exist; check the path"),
+        ("verify .", ". contains neither a tokenizer nor shards; check the path"),
+        ("verify tokenizer nope.parquet", "nope.parquet does not exist; check the path"),
+        ("inspect x.tiktoken", "a rank file does not contain it"),
     ],
 )  # fmt: skip
 def test_what_a_function_refuses_is_one_line(folder: Path, words: str, message: str) -> None:
@@ -113,14 +119,14 @@ def test_the_pattern_of_a_file_that_has_none_is_taken_by_all(folder: Path) -> No
     assert [int(id) for id in ids.split()] == bytepair.load(folder / "tokenizer").encode("hello")
     words = ["decode", "-t", "x.tiktoken", *said]
     assert run(*words, *ids.decode().split(), cwd=folder).stdout == b"hello"
-    assert b"whole" in run("verify", "x.tiktoken", *said, cwd=folder).stdout
+    assert b"verified" in run("verify", "x.tiktoken", *said, cwd=folder).stdout
     words = ["plan", "--params", "1M", "-t", "x.tiktoken", *said, "--text", "a.txt"]
     assert b"parameters" in run(*words, cwd=folder).stdout
 
 
 def test_a_foreign_tokenizer_is_verified(folder: Path) -> None:
     bytepair.load(folder / "tokenizer").export(folder / "foreign", "huggingface")
-    assert b"whole, and every table is right" in run("verify", "foreign", cwd=folder).stdout
+    assert b"verified, all tables are correct" in run("verify", "foreign", cwd=folder).stdout
 
 
 @pytest.mark.parametrize("name", ["", *COMMANDS])
@@ -157,16 +163,16 @@ def test_sizes_of_vocabularies_have_endings(tmp_path: Path) -> None:
     run("train", "a.txt", "--vocab-size", "0.266k", cwd=tmp_path)
     assert bytepair.load(tmp_path / "tokenizer").vocab_size == 266
     error = run("train", "a.txt", "--vocab-size", "64kB", cwd=tmp_path, code=2).stderr.decode()
-    assert "'64kB' is no number" in error
+    assert "'64kB' is not a number" in error
     out = run("plan", "--params", "1M", "--vocab-size", "64k", "--width", "1", cwd=tmp_path).stdout
-    assert b"128,000 ids would cost" in out
+    assert b"128,000 ids would add" in out
 
 
 def test_a_least_count_that_is_too_high_is_said(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("hello hello help world " * 10)
     words = ["train", "a.txt", "--vocab-size", "300", "--min-count", "1000"]
     error = run(*words, cwd=tmp_path).stderr.decode()
-    assert "no more pairs to merge that occur 1,000 times (--min-count)" in error
+    assert "no more pairs to merge that occur at least 1,000 times (--min-count)" in error
     assert "lower --min-count" in error
 
 
@@ -174,7 +180,7 @@ def test_a_least_count_that_is_too_high_is_said(tmp_path: Path) -> None:
 def test_the_order_of_special_tokens_is_that_of_their_ids(call: Any) -> None:
     more = [["hello"]] if call is bytepair.train else []
     for wrong, message in [
-        ({"<|bos|>": 0}, "a dict, but training gives the ids"), ({"<|bos|>"}, "has no order"),
+        ({"<|bos|>": 0}, "a dict, but training assigns the ids"), ({"<|bos|>"}, "has no order"),
         ("<|bos|>", 'pass "nanochat" or a list of names'),
     ]:  # fmt: skip
         with pytest.raises(TypeError, match=message):
@@ -198,9 +204,9 @@ def test_options_of_training_are_checked_before_the_text_is_read() -> None:
 
 def test_functions_refuse_what_they_would_ignore(tmp_path: Path) -> None:
     counts = bytepair.count(["hello hello"])
-    with pytest.raises(CountsError, match="counts hold no text"):
+    with pytest.raises(CountsError, match="the source is counts"):
         bytepair.extend(bytepair.train(counts, 266), counts, 1, column="body")
-    with pytest.raises(PlanError, match="depth says nothing"):
+    with pytest.raises(PlanError, match="params, width and depth are all given"):
         bytepair.plan.plan_data(1e6, depth=2, width=4)
     with pytest.raises(DownloadError, match="a fixed list of files"):
         bytepair.download_dataset(pattern="*.json")
@@ -215,10 +221,10 @@ def test_a_file_and_the_caller_do_not_contradict_each_other(format: str, tmp_pat
         path, format, **{**said, "pattern": "gpt2", "special_tokens": TOK.special_tokens}
     )
     if "pattern" not in said and format != "gpt2":
-        with pytest.raises(FormatError, match="leave out pattern="):
+        with pytest.raises(FormatError, match="omit pattern="):
             bytepair.load(path, format, **said, pattern="qwen2")
     if "special_tokens" not in said:
-        with pytest.raises(FormatError, match="leave out special_tokens="):
+        with pytest.raises(FormatError, match="omit special_tokens="):
             bytepair.load(path, format, **said, special_tokens={"<|bos|>": 7})
     with pytest.raises(FormatError, match="revision='main' does not apply"):
         bytepair.load(path, format, **said, revision="main")

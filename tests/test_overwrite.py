@@ -80,7 +80,7 @@ def test_train_keeps_what_is_there_and_what_it_made(tmp_path: Path) -> None:
     words = ["train", "a.txt", "--vocab-size"]
     assert run(*words, "266", cwd=tmp_path) == ""
     first = bytepair.load(tmp_path / "tokenizer")
-    assert "tokenizer holds a tokenizer; if" in run(*words, "266", cwd=tmp_path)
+    assert "tokenizer already contains a tokenizer; a" in run(*words, "266", cwd=tmp_path)
     for _ in range(2):
         error = run(*words, "267", cwd=tmp_path, code=1)
         assert "the new one is in tokenizer-2" in error
@@ -101,8 +101,8 @@ def test_convert_asks(tmp_path: Path) -> None:
     run("convert", "one.bytepair", "tokenizer.json", cwd=tmp_path)
     error = run("convert", "other.bytepair", "tokenizer.json", cwd=tmp_path, code=1)
     assert error == (
-        "bytepair: tokenizer.json holds something else than this tokenizer, which would be lost; "
-        "pass --force to replace it, or choose another place\n"
+        "bytepair: tokenizer.json exists and has different content; "
+        "pass --force to replace it, or choose another path\n"
     )
     assert bytepair.load(tmp_path / "tokenizer.json") == ONE
     run("convert", "other.bytepair", "tokenizer.json", "--force", cwd=tmp_path)
@@ -116,5 +116,5 @@ def test_a_folder_to_write_that_is_a_file_is_said_before_any_work(
     (tmp_path / "a.txt").write_text("hello")
     for out in ("a.txt", "a.txt/below"):
         error = run(*words, "a.txt", "-o", out, cwd=tmp_path, code=2)
-        assert "a.txt' is a file; name a folder" in error
+        assert "a.txt' is a file; pass a folder" in error
     assert listing(tmp_path) == {"a.txt": b"hello"}

@@ -251,11 +251,11 @@ def test_what_cannot_be_is_refused() -> None:
             bytepair.Parity(**options)
     for option in ("development", "ratios"):
         value: Any = {"a": ["one"], "c": ["two"]} if option == "development" else {"a": 1.0}
-        with pytest.raises(ArgumentError, match=f"{option} names"):
+        with pytest.raises(ArgumentError, match=f"{option} has the names"):
             bytepair.train(texts, 270, parity=bytepair.Parity(**{option: value}))
     with pytest.raises(ArgumentError, match="parity needs groups"):
         bytepair.train(["one"], 270, parity=bytepair.Parity())
-    with pytest.raises(ArgumentError, match="cannot be had together"):
+    with pytest.raises(ArgumentError, match="cannot be combined"):
         bytepair.train(texts, 270, parity=bytepair.Parity(), mixture={"a": 1, "b": 1})
     with pytest.raises(CorpusError, match="'b' has no text"):
         bytepair.train({"a": ["one"], "b": [""]}, 270, parity=bytepair.Parity())

@@ -99,7 +99,7 @@ def test_another_option_redoes_what_depends_on_it(
     source: list[Path], tmp_path: Path, changed: dict[str, Any], steps: list[str]
 ) -> None:
     run(source, tmp_path / "out", **OPTIONS)
-    with pytest.warns(UserWarning, match="will be made anew"):
+    with pytest.warns(UserWarning, match="will be replaced"):
         made = run(source, tmp_path / "out", **{**OPTIONS, **changed})
     assert list(made.seconds) == steps
     run(source, tmp_path / "whole", **{**OPTIONS, **changed})
@@ -125,7 +125,7 @@ def test_options_are_checked_before_anything_is_made(
         run(source, tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
     (tmp_path / "file").touch()
-    with pytest.raises(NotADirectoryError, match="is a file; name a folder"):
+    with pytest.raises(NotADirectoryError, match="is a file; pass a folder"):
         run(source, tmp_path / "file", **OPTIONS)
 
 

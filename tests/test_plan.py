@@ -64,7 +64,7 @@ def test_disk_depends_on_the_vocabulary_and_time_on_the_rate() -> None:
 
 def test_too_small_a_data_set_is_said() -> None:
     needed = plan_data(10e9)
-    assert "3,840 shards are needed and it has 1,822" in needed.warnings[0]
+    assert "it has 1,822 shards and 3,840 are needed" in needed.warnings[0]
     assert "2.1 epochs" in str(needed)
     assert not plan_data(10e9, available=math.inf).warnings
 
@@ -72,10 +72,13 @@ def test_too_small_a_data_set_is_said() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "pass the parameters"),
+        ({}, "pass the number of parameters"),
         ({"params": 0}, "params is 0"),
         ({"params": 1e9, "ratio": -1}, "ratio is -1"),
-        ({"params": 1e9, "preset": "nanochat"}, "no preset 'nanochat'; pass one of nanochat-2025"),
+        (
+            {"params": 1e9, "preset": "nanochat"},
+            "unknown preset 'nanochat'; pass one of nanochat-2025",
+        ),
         ({"depth": 0}, "depth is 0"),
         ({"params": float("nan")}, "params is nan"),
         ({"params": 1e9, "chars_per_token": float("inf")}, "chars_per_token is inf"),

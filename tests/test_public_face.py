@@ -165,7 +165,7 @@ def test_a_merge_list_keeps_its_rule_with_more_special_tokens() -> None:
     [
         (["<|bos|>"], "'<|bos|>' is a special token already"),
         (["<|x|>", "<|x|>"], "'<|x|>' is a special token already"),
-        (["he"], "'he' is an ordinary token, id"), ([""], "a name is empty"),
+        (["he"], "'he' is an ordinary token (id"), ([""], "a name is empty"),
     ],
 )  # fmt: skip
 def test_names_that_are_taken_are_errors(names: list[str], message: str) -> None:
@@ -231,10 +231,10 @@ def test_what_costs_more_than_a_look_up_is_a_method() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda tok: tok.encode(b"bytes"), "a text is a str, not bytes; pass data.decode()"),
-        (lambda tok: tok.count_tokens(b"bytes"), "a text is a str, not bytes"),
-        (lambda tok: tok.encode(["a"]), "a text is a str, not list; for many .* encode_batch"),
-        (lambda tok: tok.encode(None), "a text is a str, not NoneType; pass a str"),
+        (lambda tok: tok.encode(b"bytes"), "a text must be a str, not bytes; pass data.decode()"),
+        (lambda tok: tok.count_tokens(b"bytes"), "a text must be a str, not bytes"),
+        (lambda tok: tok.encode(["a"]), "a text must be a str, not list; for many .* encode_batch"),
+        (lambda tok: tok.encode(None), "a text must be a str, not NoneType; pass a str"),
         (lambda _: bytepair.Tokenizer(), r"made by bytepair.train\(texts\), bytepair.load\(path\)"),
         (lambda tok: type(tok)("gpt2"), "made by bytepair.train"),
     ],
@@ -279,9 +279,9 @@ def test_texts_in_rows(
 
 def test_rows_cut_nothing_by_themselves() -> None:
     tok = small()
-    with pytest.raises(ValueError, match=r"more than a row of 2 \(pad_to\) holds; pass max_token"):
+    with pytest.raises(ValueError, match=r"more than the row width 2 \(pad_to\); pass max_token"):
         tok.encode_batch(["a", "a b c d"], pad_to=2)
-    with pytest.raises(ValueError, match="max_tokens is 0, which prepend and append do not fit"):
+    with pytest.raises(ValueError, match="max_tokens is 0, too small for prepend and append"):
         tok.encode_batch(["a"], max_tokens=0, prepend="<|bos|>")
     bare = small(special_tokens=())
     assert bare.encode_batch(["ab", "cd"], pad_to=2).input_ids.tolist() == [[97, 98], [99, 100]]
@@ -356,7 +356,7 @@ def test_a_mixture_is_trained_as_its_proportions_say(tmp_path: Path) -> None:
 def test_weights_that_cannot_be() -> None:
     counts = bytepair.count(["one"])
     for weight in (0, -1, -0.5, float("nan"), float("inf")):
-        with pytest.raises(CountsError, match="is no number above 0"):
+        with pytest.raises(CountsError, match="is not a number above 0"):
             counts.times(weight)
     for weight in (1e-300, 1e300, 1 << 70):
         with pytest.raises(CountOverflowError, match="64 bits"):

@@ -31,7 +31,7 @@ line = st.fixed_dictionaries({"id": value}, optional={"text": text, "é": value}
 
 
 def plain(lines: bytes) -> list[str]:
-    """The texts of lines; half of a surrogate pair is U+FFFD."""
+    """The texts of lines; an unpaired surrogate is U+FFFD."""
     texts = [json.loads(line).get("text") or "" for line in lines.splitlines() if line.strip()]
     return [text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for text in texts]
 
@@ -80,7 +80,7 @@ def zstd(data: bytes) -> bytes:
 def test_half_of_a_surrogate_pair_is_not_utf8(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"text": "good"}\n{"text": "b\\ud800"}\n')
-    with pytest.raises(CorpusError, match=r"a\.jsonl, line 2: .* not UTF-8 at its byte 1"):
+    with pytest.raises(CorpusError, match=r"a\.jsonl, line 2: .* not UTF-8 at byte 1"):
         bytepair.count(path)
     assert bytepair.count(path, errors="replace") == bytepair.count(["good", "b\ufffd"])
 

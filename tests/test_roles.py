@@ -44,7 +44,7 @@ def test_what_is_no_role_is_an_error() -> None:
         plain().with_roles(eos="he")
     with pytest.raises(TypeError, match="'end' is no role; the roles are bos, eos, pad, end_of"):
         plain().with_roles(end="<end>")
-    with pytest.raises(TypeError, match="a chat template is a str or None, not bytes"):
+    with pytest.raises(TypeError, match="a chat template must be str or None, not bytes"):
         plain().with_chat_template(b"x")  # type: ignore[arg-type]
 
 
@@ -209,15 +209,15 @@ def test_llama_cpp_is_told_what_ends_a_text(
 
 def test_without_an_end_it_is_said(tmp_path: Path) -> None:
     for format, what in [
-        ("gguf", r"which token ends a text.*llama\.cpp takes id 11 \('\\x0b'\)"),
-        ("qwen3", "which token is to begin a text.*--bos-token.*which token is to end a text"),
-        ("llmc", "which token ends a text: name it with --eos-token"),
+        ("gguf", r"the token that ends a text.*llama\.cpp would stop at id 11 \('\\x0b'\)"),
+        ("qwen3", "the token to begin a text.*--bos-token.*the token to end a text"),
+        ("llmc", "the token that ends a text: set it with --eos-token"),
     ]:
         with pytest.raises(LossError, match=what):
             plain().export(tmp_path / format, format)
-        assert "which token" in " ".join(plain().export_losses(format))
+        assert "-token or Tokenizer.with_roles(" in " ".join(plain().export_losses(format))
         named = plain().with_roles(bos="<start>", eos="<end>")
-        assert "which token " not in " ".join(named.export_losses(format))
+        assert "-token or Tokenizer.with_roles(" not in " ".join(named.export_losses(format))
         assert named.export(tmp_path / format, format, lossy=True).exists()
 
 
@@ -227,7 +227,7 @@ def test_the_command_gives_roles(tmp_path: Path) -> None:
     words = ["convert", "tok", "x.gguf"]
     assert b"--eos-token" in run(*words, cwd=tmp_path, code=1).stderr
     told = run(*words, "--lossy", cwd=tmp_path)
-    assert b"not kept in x.gguf: which token ends a text" in told.stderr
+    assert b"not kept in x.gguf: the token that ends a text" in told.stderr
     (tmp_path / "x.gguf").unlink()
     given = ["--bos-token", "<start>", "--eos-token", "<end>", "--pad-token", "<fill>",
              "--eot-token", "<turn>", "--chat-template", "chat.jinja"]  # fmt: skip
@@ -237,7 +237,7 @@ def test_the_command_gives_roles(tmp_path: Path) -> None:
     run(*words, "--eos-token", "<no>", cwd=tmp_path, code=1)
     (tmp_path / "chat.jinja").write_bytes(b"\xff")
     said = run(*words, "--chat-template", "chat.jinja", cwd=tmp_path, code=2).stderr
-    assert b"byte 0: it is not UTF-8" in said
+    assert b"is not UTF-8 at byte 0" in said
 
 
 def test_training_gives_roles(tmp_path: Path) -> None:

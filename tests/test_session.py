@@ -130,7 +130,7 @@ def test_little_is_encoded_again() -> None:
 
 def test_wrong_arguments() -> None:
     session = TOKENIZERS[0].session()
-    with pytest.raises(TypeError, match="a text is a str"):
+    with pytest.raises(TypeError, match="a text must be a str"):
         session.append(b"bytes")  # type: ignore[arg-type]
     assert session.append("") == Change(0, [])
     assert session.ids == []

@@ -383,7 +383,7 @@ def test_what_is_left_out_is_recorded(
     assert places == [
         ("a.parquet", 20, 10), ("b.parquet", 0, None), ("c.jsonl", 0, 1), ("c.jsonl", 2, 1),
     ]  # fmt: skip
-    assert "more than the 50,000 bytes" in made.skipped[-1]["reason"]
+    assert "more than the limit of 50,000 bytes" in made.skipped[-1]["reason"]
     flat = np.concatenate(read_plain(tmp_path / "out")).tolist()
     kept = [*texts[:20], *texts[30:42]]
     assert flat == list(itertools.chain.from_iterable(trained.encode_batch(kept)))
@@ -466,7 +466,7 @@ def test_a_folder_that_is_refused_stays_as_it_is(
     with pytest.raises(ShardError, match="is not empty"):
         bytepair.distributed.shard(corpus, trained, tmp_path, rank=0, world_size=2)
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
-    with pytest.raises(NotADirectoryError, match="mine' is a file; name a folder"):
+    with pytest.raises(NotADirectoryError, match="mine' is a file; pass a folder"):
         shards.write(corpus, trained, tmp_path / "mine" / "out")
 
 

@@ -84,7 +84,7 @@ def test_ids_that_are_no_tokens(folder: Path) -> None:
     parts = manifest.shards[1].parts
     parts[0] = replace(parts[0], crc32=shards.manifest.crc_of(folder / name))
     manifest.save(folder)
-    assert "id 60000 at token 77 is no token" in str(shards.verify(folder))
+    assert "id 60000 at token 77 is not a token" in str(shards.verify(folder))
 
 
 def test_the_command(folder: Path, trained: bytepair.Tokenizer, tmp_path: Path) -> None:
@@ -101,4 +101,4 @@ def test_the_command(folder: Path, trained: bytepair.Tokenizer, tmp_path: Path) 
     trained.save(tmp_path / "tok")
     code, out = run(str(tmp_path / "tok"))
     assert code == 0
-    assert "every table is right" in out
+    assert "all tables are correct" in out

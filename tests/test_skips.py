@@ -32,7 +32,7 @@ LONG = "x" * 2000
 MOST = 1000
 
 #: Every second document is bad: its bytes, and what is said of it.
-BAD = {b"one \xff two": "not UTF-8 at its byte 4", LONG.encode(): "1,000"}
+BAD = {b"one \xff two": "not UTF-8 at byte 4", LONG.encode(): "1,000"}
 ROWS = [*itertools.chain(*zip(map(str.encode, GOOD), itertools.cycle(BAD), strict=False))]
 
 
@@ -104,7 +104,7 @@ def test_what_cannot_be_read_is_left_out_and_said(
         options = {"checkpoint": tmp_path / "checkpoint"}
     counts, said = count(folder / name, threads=threads, **options)
     assert counts.items() == bytepair.count(GOOD, pattern="gpt2", threads=1).items()
-    assert said.startswith("5 documents cannot be read and not counted: ")
+    assert said.startswith("5 documents skipped as invalid: ")
     assert said.endswith("; and 2 more")
     named = re.findall(r"([\w.]+), row (\d+): ([^;]+)", said)
     places = [(place, int(row)) for place, row, _ in named]
@@ -112,8 +112,8 @@ def test_what_cannot_be_read_is_left_out_and_said(
         assert places == [("01.txt", 0), ("03.txt", 0), ("05.txt.gz", 0)]
     else:
         assert places == [(name, row) for row in (1, 3, 5)]
-    assert "not UTF-8 at its byte 4" in named[0][2]
-    assert "a key is expected" in named[1][2] if "jsonl" in name else "1,000" in named[1][2]
+    assert "not UTF-8 at byte 4" in named[0][2]
+    assert "expected a key" in named[1][2] if "jsonl" in name else "1,000" in named[1][2]
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -127,7 +127,7 @@ def test_the_same_is_left_out_of_a_cloud(folder: Path) -> None:
     for name in ("a.jsonl", "a.jsonl.gz", "a.parquet", "rare.parquet"):
         counts, said = count((folder / name).as_uri())
         assert counts.items() == bytepair.count(GOOD, pattern="gpt2").items()
-        assert said.startswith("5 documents cannot")
+        assert said.startswith("5 documents skipped")
         assert f"{name}, row 1: " in said
 
 
@@ -146,8 +146,8 @@ def test_arrow_data(data: Any, options: dict[str, Any]) -> None:
     counts, said = count(data, **options)
     kept = [row.decode() for row in ROWS if b"\xff" not in row]
     assert counts.items() == bytepair.count(kept, pattern="gpt2").items()
-    assert said.startswith("3 documents cannot be read and not counted: ")
-    assert said.count("not UTF-8 at its byte 4") == 3
+    assert said.startswith("3 documents skipped as invalid: ")
+    assert said.count("not UTF-8 at byte 4") == 3
 
 
 row = st.text(max_size=12).map(lambda text: text.encode(errors="replace")) | st.binary(max_size=6)
@@ -177,8 +177,8 @@ def test_documents_that_only_together_are_utf8() -> None:
     halves = [b"a\xc3", b"\xa9b", b"c"]
     counts, said = count(column(halves))
     assert counts.items() == [(b"c", 1)]
-    assert "row 0: the document is not UTF-8 at its byte 1" in said
-    assert "row 1: the document is not UTF-8 at its byte 0" in said
+    assert "row 0: the document is not UTF-8 at byte 1" in said
+    assert "row 1: the document is not UTF-8 at byte 0" in said
 
 
 def test_texts_have_nothing_to_leave_out() -> None:
@@ -286,6 +286,6 @@ def test_commands_skip(command: str, folder: Path, tmp_path: Path) -> None:
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    said = [line for line in done.stderr.splitlines() if "5 documents cannot be read" in line]
+    said = [line for line in done.stderr.splitlines() if "5 documents skipped as invalid" in line]
     assert len(said) == 1
-    assert "row 1: the document is not UTF-8 at its byte 4" in said[0]
+    assert "row 1: the document is not UTF-8 at byte 4" in said[0]

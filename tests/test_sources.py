@@ -99,9 +99,9 @@ def test_texts_that_look_like_paths_are_an_error_with_both_readings(
     names = [str(folder), "a text"] if names == "exists" else names
     with pytest.raises(CorpusError) as wrong:
         READERS[name](names)
-    assert f"{names[0]!r} looks like the name of a file" in str(wrong.value)
-    assert "pass files=[...] to read the files" in str(wrong.value)
-    assert "or texts=[...] to take the names as texts" in str(wrong.value)
+    assert f"{names[0]!r} looks like a path" in str(wrong.value)
+    assert "pass files=[...] to read files" in str(wrong.value)
+    assert "or texts=[...] to use the strings as texts" in str(wrong.value)
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -110,9 +110,9 @@ def test_keywords_say_what_names_are(name: str) -> None:
         READERS[name](files=["/data/typo.txt"])
     if name in ("count", "documents"):
         assert READERS[name](texts=["/data/typo.txt"])
-    with pytest.raises(TypeError, match="pass one source of text: a source, files= or texts="):
+    with pytest.raises(TypeError, match="pass exactly one of source, files= and texts="):
         READERS[name]()
-    with pytest.raises(TypeError, match="pass one source of text"):
+    with pytest.raises(TypeError, match="pass exactly one of source"):
         READERS[name](TEXTS, texts=TEXTS)
 
 
@@ -181,7 +181,7 @@ def test_commands_take_names_as_files(words: str, tmp_path: Path) -> None:
     done = run(tmp_path, *words.split())
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.splitlines() == [
-        "bytepair: there is no file or folder 'typo.txt'; look at its name"
+        "bytepair: there is no file or folder 'typo.txt'; check the path"
     ]
 
 

@@ -141,9 +141,9 @@ def test_a_stop_is_a_special_token() -> None:
     assert stop_ids(named, None) == stop_ids(TOK, END) == stop_ids(TOK, ["<|assistant_end|>", END])
     assert stop_ids(TOK, ["<|assistant_end|>", "<|bos|>"]) == [END, TOK.special_tokens["<|bos|>"]]
     for wrong in ("hello", 7, ["<|bos|>", "</s>"]):
-        with pytest.raises(SpecialTokenError, match="is no special token"):
+        with pytest.raises(SpecialTokenError, match="is not a special token"):
             stop_ids(TOK, wrong)
-    with pytest.raises(SpecialTokenError, match="none would ever end"):
+    with pytest.raises(SpecialTokenError, match="no text would ever end"):
         stop_ids(TOK, [])
     with pytest.raises(SpecialTokenError, match="no special token has the role eos"):
         stop_ids(bytepair.train(["hi"], 257, special_tokens=[]), None)
@@ -200,5 +200,5 @@ def test_outlines_has_the_ordinary_tokens() -> None:
     guide = core.Guide(core.Index("[0-9]", vocabulary))
     assert sorted(guide.get_tokens()) == [TOK.token_id(b"%d" % digit) for digit in range(10)]
     assert guide.advance(TOK.token_id(b"7")) == [END]
-    with pytest.raises(ValueError, match="with one token, not with 2"):
+    with pytest.raises(ValueError, match="supports one stop token, not 2"):
         TOK.to_outlines(stop=[END, TOK.bos_id])  # type: ignore[arg-type]

@@ -172,9 +172,9 @@ def test_a_source_is_read_twice() -> None:
     rules = Superwords(start=270)
     tok = bytepair.train(texts=Again(), vocab_size=275, superwords=rules)
     assert tok == bytepair.train(list(Again()), 275, superwords=rules)
-    with pytest.raises(CorpusError, match="an iterator gives it once; pass a list"):
+    with pytest.raises(CorpusError, match="an iterator can be read only once; pass a list"):
         bytepair.train(iter(Again()), 275, superwords=rules)
-    with pytest.raises(CorpusError, match="an iterator gives it once; pass a list"):
+    with pytest.raises(CorpusError, match="an iterator can be read only once; pass a list"):
         bytepair.train({"a": iter(Again())}, 275, mixture={"a": 1}, superwords=rules)
     assert bytepair.train(Again(), 275, superwords=rules) == tok
 
@@ -241,10 +241,10 @@ def test_the_command_line_has_the_same_words(tmp_path: Path) -> None:
     found = run("verify", "tokenizer", *both, cwd=tmp_path).stdout
     assert found == f"all {len(tok.merges())} merges verified\n"
     for wrong, why, code in [
-        (["a.txt", "--superword-start", "0.5"], "there is no --superwords", 2),
+        (["a.txt", "--superword-start", "0.5"], "these options need --superwords", 2),
         (["a.txt", "--superwords", "--superword-max-words", "-1"], "-1 is not in the range", 2),
-        (["a.txt", "--superwords", "--weight", "a.txt=2"], "weigh sources by --mixture", 2),
-        (["words.parquet", "--superwords"], "need counts under two patterns", 1),
+        (["a.txt", "--superwords", "--weight", "a.txt=2"], "weight sources with --mixture", 2),
+        (["words.parquet", "--superwords"], "need counts with two patterns", 1),
     ]:
         assert why in run("train", *wrong, cwd=tmp_path, code=code).stderr
 
@@ -252,8 +252,8 @@ def test_the_command_line_has_the_same_words(tmp_path: Path) -> None:
 def test_errors_name_the_rule(counts: tuple[bytepair.Counts, bytepair.Counts]) -> None:
     words, lines = counts
     wrongs: list[tuple[dict[str, Any], str]] = [
-        ({"start": 0}, "start is 0; pass a part"), ({"start": 1.5}, "start is 1.5"),
-        ({"max_words": 0}, "max_words is 0"), ({"never": [""]}, "an empty text"),
+        ({"start": 0}, "start is 0; pass a fraction"), ({"start": 1.5}, "start is 1.5"),
+        ({"max_words": 0}, "max_words is 0"), ({"never": [""]}, "an empty string"),
     ]  # fmt: skip
     for wrong, said in wrongs:
         with pytest.raises(ArgumentError, match=said):
@@ -261,17 +261,17 @@ def test_errors_name_the_rule(counts: tuple[bytepair.Counts, bytepair.Counts]) -
     with pytest.raises(TypeError, match="never"):
         Superwords(never=": ")
     for start in (100, 0.01, 3001):
-        with pytest.raises(VocabularyError, match="superwords begin at"):
+        with pytest.raises(VocabularyError, match="superwords start at"):
             bytepair.train(words, 3000, superwords=Superwords(start=start, counts=lines))
     for source, rules in [(words, Superwords()), (["a b"], Superwords(counts=lines))]:
-        with pytest.raises(CountsError, match="counts under two patterns"):
+        with pytest.raises(CountsError, match="counts with two patterns"):
             bytepair.train(source, 3000, superwords=rules)
-    with pytest.raises(CountsError, match="made with the pattern"):
+    with pytest.raises(CountsError, match="have the pattern"):
         bytepair.train(words, 3000, superwords=Superwords(counts=words))
     tok = bytepair.train(words, 1000, superwords=Superwords(counts=lines))
     with pytest.raises(CountsError, match="pass superword_counts"):
         bytepair.verify_merges(tok, words)
-    with pytest.raises(CountsError, match="this one has none"):
+    with pytest.raises(CountsError, match="the tokenizer has no superwords"):
         bytepair.verify_merges(bytepair.train(words, 300), words, superword_counts=lines)
     with pytest.raises(CountsError, match="damaged"):
         bytepair.resume(tok.with_notes({"superwords": "{}"}), lines, 1100)

@@ -294,7 +294,7 @@ class TestFiles:
 
     def test_a_merge_that_makes_no_token(self) -> None:
         ids = {bytes([b]): b for b in range(256)}
-        with pytest.raises(VocabularyError, match='makes b"ab", which is not a token'):
+        with pytest.raises(VocabularyError, match='produces b"ab", which is not a token'):
             bytepair.Tokenizer.from_merges(ids, [(b"a", b"b")], pattern="gpt2")
 
     def test_a_list_of_merges_has_no_tiktoken(self) -> None:

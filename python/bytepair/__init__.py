@@ -6,9 +6,9 @@
     >>> tok.decode(ids)
     'another one'
 
-Everything public is named here or in one of the modules `chat`, `compat`, `corpus`, `distributed`,
+The public API is exported here and from the modules `chat`, `compat`, `corpus`, `distributed`,
 `errors`, `evaluate`, `explore`, `plan`, `plot`, `reference`, `report`, `sample` and `shards`.
-Modules are nouns and functions verbs, so no function has the name of a module.
+Modules are named by nouns and functions by verbs, so no function shadows a module.
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING

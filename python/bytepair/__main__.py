@@ -1,9 +1,8 @@
-"""`python -m bytepair` is the command `bytepair`, and both begin here.
+"""The entry point of the command `bytepair` and of `python -m bytepair`.
 
-Most of the start is importing; Ctrl-C ends that as it ends the command. What is imported stays, so
-to look for garbage in it, above all when everything ends, would be a tenth of a second for nothing.
-So are the threads of OpenBLAS, which numpy starts and which wait by spinning: no command multiplies
-matrices.
+Startup time is mostly imports. Imported modules are never garbage, so the garbage collector is
+kept from scanning them during startup and at exit, which would take 0.1 s. The threads of OpenBLAS
+are switched off: numpy starts them, they wait by spinning, and no command multiplies matrices.
 """
 
 import atexit
@@ -11,12 +10,12 @@ import gc
 import os
 import sys
 
-#: The garbage collector runs when there are this many more objects than after its last run.
+#: The threshold of the garbage collector, in allocations since its last run.
 OBJECTS = 100_000
 
-#: glibc gives blocks of some megabytes back to the system when they are freed, until it has seen a
-#: larger one freed; this is the largest that it learns from ("dynamic mmap threshold", mallopt(3)).
-#: Readers ask for such blocks again and again, and each would be cleared and mapped anew.
+#: glibc returns freed blocks of some megabytes to the system, until a larger block has been freed
+#: ("dynamic mmap threshold", mallopt(3)); this is the largest size that raises the threshold.
+#: Readers allocate such blocks repeatedly, and each would be mapped and zeroed again.
 KEPT_BYTES = (32 << 20) - (64 << 10)
 
 
@@ -24,7 +23,7 @@ def main() -> None:
     """Import the command and run it."""
     gc.set_threshold(OBJECTS)
     atexit.register(gc.freeze)
-    bytes(KEPT_BYTES)  # zeros that nobody touches cost nothing
+    bytes(KEPT_BYTES)  # untouched zero pages cost nothing
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         from bytepair.cli import main as run

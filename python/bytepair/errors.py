@@ -1,6 +1,6 @@
-"""What can go wrong, as exceptions: each is a `BytepairError`, and one of Python's own kinds, too.
+"""The exceptions of the package. Each is a `BytepairError` and a subclass of a built-in exception.
 
-Each message names the rule, the value, the place and the way out.
+Each message names the broken rule, the value, the place and the remedy.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ import os
 
 
 class BytepairError(Exception):
-    """The base of all errors of this package."""
+    """The base class of all exceptions of this package."""
 
 
 class PatternError(BytepairError, ValueError):
-    """A split pattern is not a regular expression that can be compiled."""
+    """A split pattern is not a valid regular expression."""
 
 
 class SplitError(BytepairError, ValueError):
-    """A split pattern gives up on a text, or no token covers one of its bytes."""
+    """A split pattern fails on a text, or the vocabulary has no token for one of its bytes."""
 
 
 class VocabularyError(BytepairError, ValueError):
-    """A vocabulary, its merges, its special tokens or its size break a rule."""
+    """A vocabulary, its merges, its special tokens or its size are invalid."""
 
 
 class SpecialTokenError(BytepairError, ValueError):
@@ -29,19 +29,20 @@ class SpecialTokenError(BytepairError, ValueError):
 
 
 class UnknownIdError(BytepairError, ValueError):
-    """An id stands for no token."""
+    """An id is not in the vocabulary."""
 
 
 class FileFormatError(BytepairError, ValueError):
-    """A tokenizer file is damaged, cut off, or of another kind or version."""
+    """A tokenizer file is damaged, truncated, or of another format or version."""
 
 
 class FormatError(FileFormatError):
-    """A file of a foreign format breaks a rule of it.
+    """A file of another tokenizer library is not valid in its format.
 
     Attributes:
-        place: where: a path such as `model.vocab`, an offset such as `byte 12`, or a line.
-        reason: which rule is broken, and by what.
+        place: the place in the file: a path such as `model.vocab`, an offset such as `byte 12`, or
+            a line.
+        reason: the broken rule and the value that breaks it.
     """
 
     def __init__(self, place: str, reason: str) -> None:
@@ -53,13 +54,14 @@ class FormatError(FileFormatError):
 
 
 class UnsupportedError(FormatError):
-    """A file asks for something that cannot be done exactly, so it is not done at all."""
+    """A file uses a feature that cannot be reproduced exactly, so the file is not loaded."""
 
 
 class LossError(BytepairError, ValueError):
-    """A format cannot hold all of a tokenizer, and nobody said that it need not.
+    """A format cannot represent all of a tokenizer, and `lossy=True` was not passed.
 
     Attributes:
+        format: the name of the format.
         lost: what would be lost, one sentence each.
     """
 
@@ -69,16 +71,16 @@ class LossError(BytepairError, ValueError):
 
     def __str__(self) -> str:
         return (
-            f"the format {self.format} cannot hold all of this tokenizer: {'; '.join(self.lost)}. "
-            "Pass lossy=True to write it all the same"
+            f"the format {self.format} cannot represent all of this tokenizer: "
+            f"{'; '.join(self.lost)}. Pass lossy=True to write it without these"
         )
 
 
 class OverwriteError(BytepairError, FileExistsError):
-    """A file of another tokenizer is where one is to be written, and would be lost.
+    """A tokenizer would overwrite a file with different content.
 
     Attributes:
-        path: the file that is there.
+        path: the existing file.
     """
 
     def __init__(self, path: os.PathLike[str]) -> None:
@@ -87,46 +89,46 @@ class OverwriteError(BytepairError, FileExistsError):
 
     def __str__(self) -> str:
         return (
-            f"{self.path} holds something else than this tokenizer, which would be lost; pass "
-            "overwrite=True to replace it, or choose another place"
+            f"{self.path} exists and has different content; pass overwrite=True to replace it, or "
+            "choose another path"
         )
 
 
 class ConversationError(BytepairError, ValueError):
-    """A conversation breaks a rule of its template, or has nothing to train on."""
+    """A conversation is invalid for its template, or has no tokens to train on."""
 
 
 class CorpusError(BytepairError, ValueError):
-    """A source of text cannot be read as asked."""
+    """A source of text cannot be read."""
 
 
 class ArgumentError(BytepairError, ValueError):
-    """An argument has a value that it cannot have."""
+    """An argument has an invalid value."""
 
 
 class CountsError(BytepairError, ValueError):
-    """A table of counts breaks a rule, or its pattern is not that of another."""
+    """A table of counts is invalid, or was counted with a different split pattern."""
 
 
 class PlanError(BytepairError, ValueError):
-    """A plan lacks a number, or has one that cannot be."""
+    """A number of a plan is missing or invalid."""
 
 
 class ShardError(BytepairError, ValueError):
-    """Token shards are damaged, in use by another run, or made by another tokenizer."""
+    """Token shards are damaged, in use by another run, or written with another tokenizer."""
 
 
 class InUseError(ShardError):
-    """Another run works on the folder."""
+    """Another run is using the folder."""
 
 
 class DownloadError(BytepairError, OSError):
-    """A file cannot be had from the network, or is not what was promised."""
+    """A download failed, or the file has the wrong size or hash."""
 
 
 class NotFetchedError(DownloadError):
-    """A published vocabulary is not on this machine, and could not be fetched."""
+    """A published vocabulary is not on this machine and could not be downloaded."""
 
 
 class CountOverflowError(BytepairError, OverflowError):
-    """A corpus has more pretokens than 64 bits can count."""
+    """A count exceeds 64 bits."""

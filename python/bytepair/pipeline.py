@@ -1,14 +1,13 @@
-"""A corpus in; counts, a tokenizer, its figures, and verified token shards out: all in one folder.
+"""All steps from a corpus to verified token shards, in one folder.
 
     out/
-    ├── pipeline.json     what was asked for
-    ├── counts.parquet    the pretokens of the corpus
+    ├── pipeline.json     the inputs and options
+    ├── counts.parquet    the pretoken counts of the corpus
     ├── tokenizer/        tokenizer.bytepair
-    ├── evaluation.md     the figures of the tokenizer
+    ├── evaluation.md     the evaluation of the tokenizer
     └── shards/           token shards and their manifest
 
-Each step leaves its file, whole, and is not done again by the next run, unless its options are
-others then.
+Each step writes its file atomically. A later run skips the step, unless its options have changed.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from bytepair.shards import Report
 
 JOB: Final = "pipeline.json"
-#: What each step leaves, in order; the options of each stand under its name in the job.
+#: The files of each step, in order. `pipeline.json` stores the options of each under its name.
 MADE: Final = {
     "counts": ("counts.parquet", "counts.checkpoint"),
     "tokenizer": ("tokenizer", "evaluation.md"),
@@ -48,12 +47,12 @@ MADE: Final = {
 
 @dataclass(frozen=True)
 class Result:
-    """What a pipeline made.
+    """The result of a pipeline.
 
     Attributes:
-        tokenizer: the tokenizer.
-        report: what verifying the shards found; `report.manifest` says what they are.
-        seconds: how long each step took; steps that were done before are not there.
+        tokenizer: the trained tokenizer.
+        report: the result of verifying the shards; `report.manifest` describes them.
+        seconds: the duration of each step, without steps that an earlier run completed.
     """
 
     tokenizer: Tokenizer
@@ -74,30 +73,30 @@ def run_pipeline(
     threads: int | None = None,
     progress: bool | Callback | None = None,
 ) -> Result:
-    """Count, train, evaluate, save, shard and verify. The same call continues after a break.
+    """Count, train, evaluate, save, shard and verify. Call it again to resume.
 
-    All options are checked before anything is read. If one was another in an earlier run, what
-    depends on it is made anew, with a warning, and all else is kept.
+    All options are checked before any text is read. If an option has changed since an earlier run,
+    the steps that depend on it are run again, with a warning; all other results are kept.
 
     Args:
         source: files, as in `bytepair.read_documents`.
-        out: the folder; new, empty, or that of the same pipeline.
-        training: what `bytepair.train` does with the counts.
-        sharding: what `bytepair.shards.write` makes; its `column`, `errors` and
-            `max_document_bytes` hold for counting, too. A damaged file, which sharding can leave
-            out, is an error while counting.
-        pattern: the split pattern: a name of `bytepair.PATTERNS` or a regular expression.
-        max_chars: the number of characters of the corpus that are trained on; all of it is sharded.
-        doc_cap: the number of characters of each document that are trained on.
+        out: the output folder: new, empty, or from an earlier run on the same inputs.
+        training: the options of `bytepair.train`.
+        sharding: the options of `bytepair.shards.write`; `column`, `errors` and
+            `max_document_bytes` also apply to counting. A damaged file, which sharding can skip,
+            is an error while counting.
+        pattern: the split pattern: a name in `bytepair.PATTERNS` or a regular expression.
+        max_chars: train on at most this many characters; all text is sharded.
+        doc_cap: train on at most this many characters of each document.
         memory_limit: as in `bytepair.count`.
-        threads: how many threads to use at most; None means all.
+        threads: the maximum number of threads; None means all processors.
         progress: as in `bytepair.train`.
 
     Raises:
         CorpusError: if the source cannot be read.
         PatternError: if the pattern is neither a name nor a regular expression.
-        ShardError: if the folder has the pipeline of other inputs, or another run works on it.
-        VocabularyError: if there is no room for the special tokens.
+        ShardError: if the folder contains a pipeline of other inputs, or another run is using it.
+        VocabularyError: if the vocabulary size is too small for the special tokens.
 
     Example:
         >>> import bytepair, tempfile
@@ -147,13 +146,13 @@ def run_pipeline(
 def _checked(
     source: Source, training: TrainOptions, sharding: ShardOptions, counting: dict[str, Any]
 ) -> list[Input]:
-    """Fail before the work if an option would fail after it; return the inputs."""
+    """Check the options of all steps before the first one; return the inputs."""
     from bytepair.shards.job import make_job
     from bytepair.shards.layout import layout
 
     Limits(counting["max_chars"], counting["doc_cap"])
     check(training, counting["pattern"])
-    # The bytes alone with the special tokens stand for the tokenizer that will be trained.
+    # A tokenizer of single bytes and the special tokens stands in for the one to be trained.
     bare = replace(training, vocab_size=training.smallest, initial_tokens=())
     nothing = _core.Counts.from_items([], counting["pattern"])
     files = make_job(source, Tokenizer(_core.train(nothing, bare)), sharding).files
@@ -162,7 +161,7 @@ def _checked(
 
 
 def _begin(folder: Path, job: dict[str, Any]) -> None:
-    """Make the folder that of this job: take away what other options made of the same inputs."""
+    """Prepare the folder: remove results of the same inputs with other options."""
     from bytepair.shards import manifest
 
     known = folder / JOB
@@ -175,20 +174,20 @@ def _begin(folder: Path, job: dict[str, Any]) -> None:
         others = [path.name for path in folder.iterdir() if not path.name.startswith(own)]
         if others:
             raise ShardError(
-                f"{folder} is not empty (it has {min(others)!r}); choose another folder"
+                f"{folder} is not empty (it contains {min(others)!r}); choose another folder"
             )
     manifest.write_json(known, job)
 
 
 def _remove(folder: Path, changed: list[str]) -> None:
-    """Remove what the first of the steps made whose options are others now, and all behind it."""
+    """Remove the results of the first step with changed options, and of all later steps."""
     first = next((number for number, step in enumerate(MADE) if step in changed), len(MADE))
     names = [name for step in list(MADE)[first:] for name in MADE[step]]
     there = [name for name in names if (folder / name).exists()]
     if there:
         warnings.warn(
-            f"the options of {' and '.join(changed)} are others than in the run before: "
-            f"{', '.join(there)} in {folder} will be made anew",
+            f"the options of {' and '.join(changed)} have changed since the previous run: "
+            f"{', '.join(there)} in {folder} will be replaced",
             stacklevel=4,
         )
     for name in there:
@@ -204,7 +203,7 @@ def _trained(
     counting: dict[str, Any],
     told: dict[str, Any],
 ) -> Tokenizer:
-    """The tokenizer: that of an earlier run, or trained on its counts, or on new ones."""
+    """Load the tokenizer of an earlier run, or train it on existing or new counts."""
     home = folder / "tokenizer"
     if (home / FILE_NAME).exists():
         return load(home)
@@ -216,12 +215,12 @@ def _trained(
     checkpoint.unlink(missing_ok=True)
     counts = load_counts(path, pattern=counting["pattern"])
     tok: Tokenizer = step("train", lambda: train(counts, **asdict(training), **told))
-    tok.save(home, overwrite=True)  # the folder is this pipeline's
+    tok.save(home, overwrite=True)  # the folder belongs to this pipeline
     return tok
 
 
 def _evaluate(tokenizer: Tokenizer, path: Path) -> None:
-    """Write the figures of the tokenizer; none of others, which might have to be fetched."""
+    """Write the evaluation of the tokenizer, without other tokenizers, which need a network."""
     from bytepair import evaluate
 
     found = evaluate.measure(tokenizer, against=[])

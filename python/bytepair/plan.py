@@ -1,8 +1,8 @@
-"""The size of a model in, the data that its training needs out: tokens, text, disk and time.
+"""Estimate the data that training a model needs: tokens, text, disk space and time.
 
-Everything is arithmetic on a rule of thumb (tokens for each parameter) and two measured numbers
-(characters a token, characters a second). The numbers have defaults, and `measure` finds them for a
-tokenizer and a text of your own.
+The estimate uses a rule of thumb (training tokens per parameter) and two measured numbers
+(characters per token, characters per second). All have defaults; `measure` measures the two for
+your own tokenizer and text.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from bytepair.corpus.source import Limits, Source, resolve
 from bytepair.errors import PlanError
 from bytepair.tokenizer import Tokenizer
 
-#: About what two cores do with English; `measure` says what yours do.
+#: The approximate speed of two cores on English text; `measure` measures your machine.
 CHARS_PER_SECOND: Final = 150e6
-#: The width of nanochat's models for each layer.
+#: The width of nanochat's models, per layer.
 ASPECT: Final = 64
 MEASURED_CHARS: Final = 20_000_000
 
@@ -31,16 +31,16 @@ _TIMES: Final = {"days": 86400.0, "hours": 3600.0, "minutes": 60.0}
 
 @dataclass(frozen=True)
 class Preset:
-    """The numbers of one way to train models.
+    """The default numbers of a training recipe.
 
     Attributes:
-        vocab_size: ids of the vocabulary.
-        ratio: tokens to train on for each parameter that is counted.
-        tables: how many tables of embeddings are counted: 2, input and output, or 1, the output.
-        chars_per_token: characters of text that are read for each token to train on.
-        chars_per_shard: characters of one shard of text.
-        dataset: the data set, as `bytepair.download_dataset` names it.
-        shards: how many shards it has for training; infinity if there are always enough.
+        vocab_size: the vocabulary size.
+        ratio: training tokens per counted parameter.
+        tables: how many embedding tables are counted: 2 (input and output) or 1 (output).
+        chars_per_token: characters of text read per training token.
+        chars_per_shard: characters per text shard.
+        dataset: the data set, as named by `bytepair.download_dataset`.
+        shards: the number of its training shards; infinity means unlimited.
     """
 
     vocab_size: int
@@ -52,8 +52,8 @@ class Preset:
     shards: float
 
 
-#: The defaults of nanochat. In 2025: the ratio of Chinchilla, of all parameters. In 2026: of the
-#: matrices and the output table; 7 billion tokens take 150 shards, since documents are cropped.
+#: The defaults of nanochat. 2025: the ratio of Chinchilla, counting all parameters. 2026: counting
+#: the matrices and the output table; 7 billion tokens need 150 shards, since documents are cropped.
 PRESETS: Final = {
     "nanochat-2025": Preset(65536, 20.0, 2, 4.8, 250_000_000, "fineweb-edu", 1822),
     "nanochat-2026": Preset(32768, 12.0, 1, 5.4, 250_000_000, "climbmix", 6542),
@@ -63,18 +63,18 @@ PRESET: Final = "nanochat-2025"
 
 @dataclass(frozen=True)
 class DataPlan:
-    """What training a model needs. `str` of it is the table that `bytepair plan` prints.
+    """The data that training a model needs. `str(plan)` is the table printed by `bytepair plan`.
 
     Attributes:
-        params: parameters of the model, of which the ratio is taken.
-        tokens: tokens to train on.
-        chars: characters that give this many tokens.
-        shards: shards of text that hold this many characters, rounded up.
-        available: shards that the data set has; infinity if there are always enough.
-        disk_bytes: size of the token shards.
-        seconds: how long encoding takes.
-        vocab_size: ids of the vocabulary.
-        width: of the model; None if not known.
+        params: the number of parameters to which the ratio applies.
+        tokens: the number of training tokens.
+        chars: the number of characters that give this many tokens.
+        shards: the number of text shards with this many characters, rounded up.
+        available: the number of shards in the data set; infinity means unlimited.
+        disk_bytes: the size of the token shards in bytes.
+        seconds: the time to encode the text.
+        vocab_size: the vocabulary size.
+        width: the width of the model; None if unknown.
     """
 
     params: float
@@ -89,23 +89,23 @@ class DataPlan:
 
     @property
     def embedding_params(self) -> int | None:
-        """Parameters of one table of embeddings: vocabulary times width."""
+        """Parameters of one embedding table: vocabulary size times width."""
         return None if self.width is None else self.vocab_size * self.width
 
     @property
     def warnings(self) -> list[str]:
-        """What speaks against the plan."""
+        """Problems of the plan, one sentence each."""
         found = []
         if self.shards > self.available:
             found.append(
-                f"the data set is too small: {self.shards:,} shards are needed and it has "
-                f"{self.available:,}; train {self.shards / self.available:.1f} epochs, lower the "
-                "ratio, or take more data"
+                f"the data set is too small: it has {self.available:,} shards and {self.shards:,} "
+                f"are needed; train {self.shards / self.available:.1f} epochs, lower the ratio, or "
+                "use more data"
             )
         return found
 
     def __str__(self) -> str:
-        """The plan as lines of names and values."""
+        """The plan as a table, one name and value per line."""
         rows = {
             "parameters": _in(_LARGE, self.params),
             "tokens": _in(_LARGE, self.tokens),
@@ -118,10 +118,10 @@ class DataPlan:
             each = self.embedding_params
             rows["embedding"] = (
                 f"{each / 1e6:,.1f} million parameters ({self.vocab_size:,} x {self.width:,}), "
-                f"twice if input and output do not share"
+                f"twice if input and output are not tied"
             )
             rows["larger"] = (
-                f"{2 * self.vocab_size:,} ids would cost {each / 1e6:,.1f} million more a table, "
+                f"{2 * self.vocab_size:,} ids would add {each / 1e6:,.1f} million per table, "
                 f"{100 * each / self.params:.1f} % of the model"
             )
         lines = [f"{name:>10}  {value}" for name, value in rows.items()]
@@ -141,25 +141,25 @@ def plan_data(
     chars_per_shard: int | None = None,
     available: float | None = None,
 ) -> DataPlan:
-    """Say what data the training of a model needs.
+    """Estimate the data that training a model needs.
 
     Args:
-        params: parameters of the model; needed if there is no `depth`.
-        preset: a name in `PRESETS`, which gives every number that is None.
-        depth: layers of a model of nanochat's shape: 64 times as wide as it is deep, with separate
-            tables for input and output. The parameters that the preset counts follow, unless
-            `params` is given.
-        vocab_size: ids of the vocabulary.
-        width: width of the model; None means what `depth` gives.
-        ratio: tokens for each parameter.
-        chars_per_token: characters of a token, as `measure` finds them.
-        chars_per_second: characters encoded in a second, as `measure` finds them.
-        chars_per_shard: characters of one shard of text.
-        available: shards that the data set has, for the warning; `math.inf` means enough.
+        params: the number of parameters; required without `depth`.
+        preset: a name in `PRESETS`, which supplies every number that is None.
+        depth: the number of layers of a nanochat model: its width is 64 times its depth, with
+            separate embedding tables for input and output. Determines the number of counted
+            parameters, unless `params` is given.
+        vocab_size: the vocabulary size.
+        width: the width of the model; None means 64 times `depth`.
+        ratio: training tokens per parameter.
+        chars_per_token: characters per token, as returned by `measure`.
+        chars_per_second: characters encoded per second, as returned by `measure`.
+        chars_per_shard: characters per text shard.
+        available: the number of shards in the data set, for the warning; `math.inf` disables it.
 
     Raises:
-        PlanError: if there is no such preset, if there is neither `params` nor `depth`, or all of
-            `params`, `depth` and `width`, or a number is not positive.
+        PlanError: if the preset is unknown, neither `params` nor `depth` is given, all of `params`,
+            `depth` and `width` are given, or a number is not positive.
 
     Example:
         >>> import bytepair
@@ -175,12 +175,12 @@ def plan_data(
     )  # fmt: skip
     _check_positive(params=params, depth=depth, width=width, chars_per_second=chars_per_second)
     if params is not None and depth is not None and width is not None:
-        raise PlanError("depth says nothing beside params and width; leave out one of the three")
+        raise PlanError("params, width and depth are all given; omit one of the three")
     if depth is not None and width is None:
         width = ASPECT * depth
     if params is None:
         if depth is None or width is None:
-            raise PlanError("pass the parameters of the model (params), or its depth")
+            raise PlanError("pass the number of parameters (params) or of layers (depth)")
         params = model_params(depth, width, numbers.vocab_size, numbers.tables)
     tokens = params * numbers.ratio
     chars = tokens * numbers.chars_per_token
@@ -198,9 +198,9 @@ def plan_data(
 
 
 def _numbers(preset: str, **given: float | None) -> Preset:
-    """The numbers of a preset, with those that are given in their place."""
+    """The numbers of a preset, with explicit values taking precedence."""
     if preset not in PRESETS:
-        raise PlanError(f"there is no preset {preset!r}; pass one of {', '.join(PRESETS)}")
+        raise PlanError(f"unknown preset {preset!r}; pass one of {', '.join(PRESETS)}")
     _check_positive(**{name: value for name, value in given.items() if name != "shards"})
     changed: Any = {name: value for name, value in given.items() if value is not None}
     return replace(PRESETS[preset], **changed)
@@ -213,10 +213,10 @@ def _check_positive(**numbers: float | None) -> None:
 
 
 def model_params(depth: int, width: int, vocab_size: int, tables: int = 2) -> int:
-    """Parameters of a transformer of nanochat's shape.
+    """The number of parameters of a nanochat model.
 
-    Each layer has 4 matrices of width x width for attention and 8 for its hidden layer; the tables
-    of input and output have `vocab_size` rows each. `tables=1` counts one of them, as nanochat
+    Each layer has 4 matrices of width x width for attention and 8 for its MLP; the embedding tables
+    for input and output have `vocab_size` rows each. `tables=1` counts one of them, as nanochat
     does in 2026.
 
     Example:
@@ -237,20 +237,20 @@ def measure(
     texts: Iterable[str] | None = None,
     max_chars: int = MEASURED_CHARS,
 ) -> tuple[float, float]:
-    """Find how many characters a token has, and how many characters a second are encoded.
+    """Measure the characters per token and the characters encoded per second.
 
     Args:
         tokenizer: the tokenizer.
-        source: text like that to be trained on, as in `bytepair.train`.
-        files: see there.
-        texts: see there.
-        max_chars: how much of it to encode.
+        source: text similar to the training text, as in `bytepair.train`.
+        files: as in `bytepair.train`.
+        texts: as in `bytepair.train`.
+        max_chars: encode at most this many characters.
 
     Returns:
-        Characters a token, and characters a second.
+        Characters per token, and characters per second.
 
     Raises:
-        PlanError: if the source has no text.
+        PlanError: if the source is empty.
 
     Example:
         >>> import bytepair
@@ -269,11 +269,11 @@ def measure(
         seconds += time.perf_counter() - started
         chars += sum(map(len, documents))
     if not tokens:
-        raise PlanError("there is no text to measure")
+        raise PlanError("the source has no text to measure")
     return chars / tokens, chars / seconds
 
 
 def _in(units: dict[str, float], number: float, unit: str = "") -> str:
-    """A number in the largest of these units that it reaches, or else in its own."""
+    """Format a number in the largest unit that it reaches, or else in the base unit."""
     found = next((name for name, size in units.items() if number >= size), None)
     return f"{number / units[found]:,.1f} {found}" if found else f"{number:,.0f}{unit}"

@@ -1,10 +1,9 @@
-"""Numbers in, pictures out: three kinds of plot as SVG, written by hand.
+"""Three kinds of plots as SVG, without a plotting library.
 
-`bars` compares one number of many things, `dots` compares several tokenizers at many things,
-`lines` shows how one number goes with another. The pictures are text: they hold no script, load
-nothing, take the colour of their surroundings for words and axes, and carry their title, wherever
-they are shown. They are 420 units wide, so that a phone can show them with letters that one can
-read; a label that does not fit is shortened in the middle, and whole when the mouse is over it.
+`bars` shows one number per row, `dots` several numbers per row, `lines` one quantity as a function
+of another. The SVG has no scripts and no external resources, includes its title, and uses the
+text colour of the page for labels and axes. It is 420 units wide, so that it is readable on a
+phone; a label that is too long is shortened in the middle, and complete in the tooltip.
 """
 
 from __future__ import annotations
@@ -21,28 +20,28 @@ from numpy.typing import ArrayLike, NDArray
 
 from bytepair._internal.drawing import Markup
 
-#: The colours of series: apart from each other in light and dark, and for most who see few colours.
+#: The colours of series: distinguishable on light and dark pages, and by most colour-blind people.
 COLORS: Final = ("#3f7ee8", "#e07b39", "#2f9e7a", "#b65fb0", "#a58a1f", "#6c6fd3")
 
 WIDTH: Final = 420
 _ROW: Final = 18
-#: Room at the right for half of the number at the end of an axis.
+#: The right margin: half the width of the last number on an axis.
 _RIGHT: Final = 26
-#: The size of letters in pictures and of those in titles.
+#: The font sizes of labels and titles.
 _LETTERS: Final = 12
 _TITLE: Final = 13
 
 
 @dataclass(frozen=True)
 class Scale:
-    """A range of numbers laid on a range of places.
+    """Maps a range of numbers to a range of coordinates.
 
     Attributes:
         low: the number at `start`.
         high: the number at `end`.
-        start: a place in the picture.
-        end: another.
-        log: whether equal distances are equal ratios.
+        start: the first coordinate.
+        end: the last coordinate.
+        log: whether the scale is logarithmic.
     """
 
     low: float
@@ -52,7 +51,7 @@ class Scale:
     log: bool = False
 
     def __call__(self, value: float) -> float:
-        """Where a number is."""
+        """The coordinate of a number."""
         low, high, value = ((math.log(x) if self.log else x) for x in (self.low, self.high, value))
         share = (value - low) / (high - low) if high > low else 0.5
         return round(self.start + share * (self.end - self.start), 1)
@@ -78,13 +77,13 @@ class Scale:
 def bars(
     rows: Mapping[str, float], *, title: str, unit: str = "", strong: Sequence[str] = ()
 ) -> Markup:
-    """Draw one number of many things as bars that lie on each other.
+    """Draw a horizontal bar chart.
 
     Args:
-        rows: the numbers, by what they are of.
-        title: what the picture shows, in words.
-        unit: what the numbers are.
-        strong: the rows that stand out.
+        rows: the number of each row, by label.
+        title: the title of the plot.
+        unit: the unit of the numbers.
+        strong: the labels of highlighted rows.
 
     Example:
         >>> picture = bars({"one": 1, "two": 2}, title="Numbers")
@@ -111,12 +110,12 @@ def bars(
 
 
 def dots(rows: Mapping[str, Mapping[str, float]], *, title: str, unit: str = "") -> Markup:
-    """Draw several numbers of many things, each kind in its colour, on a line for each thing.
+    """Draw a dot plot: one line per row, and one dot per series on it.
 
     Args:
-        rows: for each thing its numbers, by kind; the kinds are those of the first row.
-        title: what the picture shows, in words.
-        unit: what the numbers are.
+        rows: for each row label, the numbers by series; the first row determines the series.
+        title: the title of the plot.
+        unit: the unit of the numbers.
 
     Example:
         >>> picture = dots({"news": {"ours": 4.1, "theirs": 4.4}}, title="Bytes per token")
@@ -160,17 +159,17 @@ def lines(
     log_y: bool = False,
     marks: Mapping[str, tuple[float, float]] | None = None,
 ) -> Markup:
-    """Draw how one number goes with another, one line for each series.
+    """Draw a line chart.
 
     Args:
-        series: for each name the places from left to right and the heights there; long series are
-            thinned to what can be seen.
-        title: what the picture shows, in words.
-        x: what the places are.
-        y: what the heights are.
-        log_x: whether equal distances are equal ratios, from left to right.
-        log_y: the same from bottom to top.
-        marks: points to mark, by their words.
+        series: for each name, the x values in increasing order and the y values; long series are
+            thinned to visible points.
+        title: the title of the plot.
+        x: the label of the x axis.
+        y: the label of the y axis.
+        log_x: whether the x axis is logarithmic.
+        log_y: whether the y axis is logarithmic.
+        marks: points to highlight, by label.
 
     Example:
         >>> picture = lines({"squares": ([0, 1, 2], [0, 1, 4])}, title="Squares")
@@ -226,7 +225,7 @@ def _axes(across: Scale, up: Scale) -> list[str]:
 def _thinned(
     x: NDArray[np.float64], y: NDArray[np.float64], log: bool, most: int = 200
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Keep points that are apart on the scale, and both ends."""
+    """Keep the points that are apart on the scale, and both ends."""
     if len(x) <= most:
         return x, y
     wanted = np.geomspace(x[0], x[-1], most) if log else np.linspace(x[0], x[-1], most)
@@ -248,7 +247,7 @@ def _label_width(rows: Mapping[str, object]) -> int:
 
 
 def _wide(text: str, letters: int = _LETTERS) -> float:
-    """About how wide a text is: as in DejaVu Sans, which is wider than most fonts."""
+    """Estimate the width of a text: that in DejaVu Sans, which is wider than most fonts."""
     shares = (
         0.0 if unicodedata.combining(c)
         else 1.0 if unicodedata.east_asian_width(c) in "WF"
@@ -262,7 +261,7 @@ def _wide(text: str, letters: int = _LETTERS) -> float:
 
 
 def _fitted(text: str, room: float) -> str:
-    """A text, or its beginning and its end, so that it fits."""
+    """Shorten a text in the middle if it is too wide."""
     for kept in range(len(text), 0, -1):
         shown = text if kept == len(text) else f"{text[: (kept + 1) // 2]}…{text[-(kept // 2) :]}"
         if _wide(shown) <= room:
@@ -297,11 +296,11 @@ def _number(value: float) -> str:
 
 
 def _lines(title: str) -> list[str]:
-    """A title, cut between words into lines that fit."""
+    """Wrap a title into lines."""
     lines = [""]
     for word in title.split():
         longer = f"{lines[-1]} {word}".strip()
-        if lines[-1] and _wide(longer, _TITLE + 1) > WIDTH - 8:  # it is bold, so wider
+        if lines[-1] and _wide(longer, _TITLE + 1) > WIDTH - 8:  # bold text is wider
             lines.append(word)
         else:
             lines[-1] = longer

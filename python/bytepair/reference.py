@@ -34,7 +34,7 @@ Step = tuple[list[bytes], int | None, int | None]
 def split(text: str, pattern: str) -> list[bytes]:
     """Split a text into pretokens: the matches of the pattern, and whatever lies between them.
 
-    The pattern is a name of `bytepair.PATTERNS` or a regular expression. Needs the third-party
+    The pattern is a name in `bytepair.PATTERNS` or a regular expression. Needs the third-party
     package `regex`, whose classes come from its own version of Unicode.
     """
     from bytepair._internal.extras import regex
@@ -497,7 +497,7 @@ def packed_rows(
 def stream_batches(
     groups: Iterable[Sequence[Sequence[int]]], rows: int, length: int
 ) -> Iterator[tuple[list[list[int]], list[list[int]]]]:
-    """Lay documents end to end and cut them into batches, as nanochat did in 2025.
+    """Concatenate documents and cut them into batches, as nanochat did in 2025.
 
     A batch takes one id more than its inputs have, so that the last has a target too; the next
     batch begins behind that id.

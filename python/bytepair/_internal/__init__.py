@@ -1,1 +1,1 @@
-"""What the rooms of the package share and nobody else calls: lazy imports, progress, drawing."""
+"""Internal helpers of the subpackages: lazy imports, progress bars, drawing, system calls."""

@@ -1,11 +1,10 @@
-"""Tokens in, something to look at out: the one place that says how a token is drawn.
+"""How tokens are displayed, in terminals, notebooks, reports and on the page of `bytepair explore`.
 
-`draw` cuts the bytes of a token into parts: text, bytes that are no whole character, and marks for
-characters that a reader cannot see, or that would change how the text around them looks. Terminals,
-notebooks, reports and the page of `bytepair explore` all draw these parts.
+`draw` splits the bytes of a token into parts: text, bytes that are not a complete character, and
+marks for characters that are invisible or would change how the text around them is displayed.
 
-A special token never looks like text that spells it: on a terminal it stands in `⟪` and `⟫`, and
-where there are colours it is light on dark. The same brackets in text are drawn as marks.
+A special token never looks like text with the same characters: on a terminal it is enclosed in `⟪`
+and `⟫`, and with colours it is light on dark. The same brackets in text are drawn as marks.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from typing import Final, Literal, NamedTuple
 
 from bytepair import _core
 
-#: Backgrounds of tokens, in turn: colours of the 256 of a terminal, under black text.
+#: Background colours of consecutive tokens (from the 256 colours of a terminal), for black text.
 COLORS: Final = (153, 194, 223, 218, 189)
 
-#: A special token on a terminal: white on dark violet, both of the 256.
+#: A special token on a terminal: white on dark violet (256-colour codes).
 SPECIAL: Final = (231, 54)
 
-#: Characters that are drawn as their number: those without width or with an effect on the text
-#: around them (controls, joiners, directions, selectors), and the brackets of special tokens.
+#: Characters drawn as their code point: those that have no width or affect the text around them
+#: (controls, joiners, directions, selectors), and the brackets of special tokens.
 MARKED: Final = (
     (0x0080, 0x009F), (0x00AD, 0x00AD), (0x034F, 0x034F), (0x061C, 0x061C), (0x115F, 0x1160),
     (0x17B4, 0x17B5), (0x180B, 0x180F), (0x200B, 0x200F), (0x2028, 0x202E), (0x2060, 0x206F),
@@ -34,22 +33,22 @@ MARKED: Final = (
 )  # fmt: skip
 
 _CLASS: Final = "".join(f"{chr(first)}-{chr(last)}" for first, last in MARKED)
-#: Bytes that are no text (as surrogates), marked characters, and stretches of the rest.
+#: Invalid bytes (as surrogates), marked characters, and runs of other text.
 _PARTS: Final = re.compile(
     f"(?P<byte>[\udc80-\udcff]+)|(?P<mark>[{_CLASS}])|(?P<text>[^\udc80-\udcff{_CLASS}]+)"
 )
 
-#: The pictures that Unicode has for control characters.
+#: The Unicode control pictures (U+2400 and following).
 _PICTURES: Final = {code: 0x2400 + code for code in range(0x20)} | {0x7F: 0x2421}
 
 Kind = Literal["text", "byte", "mark"]
 
-#: A byte or a mark inside of a token, small and in a frame that no text has.
+#: The style of a byte or a mark in a token: small, with a border to distinguish it from text.
 _SMALL: Final = (
     "font:0.72em monospace;border:1px solid;border-radius:3px;padding:0 0.2em;margin:0 1px;"
     "white-space:nowrap;unicode-bidi:isolate"
 )
-#: A special token in HTML: the style that tells it from text, whatever its colours are.
+#: The style of a special token in HTML; it distinguishes it from text without colours.
 _PILL: Final = (
     "font-family:monospace;font-weight:bold;border:1px solid;border-radius:1em;padding:0 0.4em;"
     "unicode-bidi:isolate;print-color-adjust:exact;-webkit-print-color-adjust:exact"
@@ -57,7 +56,7 @@ _PILL: Final = (
 
 
 class Markup(str):
-    """HTML or SVG that notebooks show as such."""
+    """HTML or SVG that notebooks render."""
 
     __slots__ = ()
 
@@ -69,9 +68,9 @@ class Fragment(NamedTuple):
     """A part of a token.
 
     Attributes:
-        kind: "text", "byte" (bytes that are no whole character), or "mark" (a character that
-            cannot be seen).
-        shown: the text; the bytes as `E4 BD`; the number of the character as `U+200D`.
+        kind: "text", "byte" (bytes that are not a complete character), or "mark" (an invisible
+            character).
+        shown: the text, the bytes as `E4 BD`, or the code point as `U+200D`.
     """
 
     kind: Kind
@@ -79,12 +78,12 @@ class Fragment(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """A token as it is drawn.
+    """A token, ready to be displayed.
 
     Attributes:
         parts: its parts, in order.
         special: whether it is a special token.
-        ends_line: whether it ends with the end of a line.
+        ends_line: whether it ends with a line break.
     """
 
     parts: tuple[Fragment, ...]
@@ -92,7 +91,7 @@ class Drawn(NamedTuple):
     ends_line: bool = False
 
     def plain(self) -> str:
-        """Write the token without colours: bytes as `<E4>`, special tokens in `⟪` and `⟫`."""
+        """Return the token without colours: bytes as `<E4>`, special tokens in `⟪` and `⟫`."""
         text = "".join(
             part.shown if part.kind == "text" else f"<{part.shown.replace(' ', '><')}>"
             for part in self.parts
@@ -100,13 +99,13 @@ class Drawn(NamedTuple):
         return f"⟪{text}⟫" if self.special else text
 
     def html(self, *, style: str = "", classes: str = "", title: str = "", space: str = " ") -> str:
-        """Write the token as an element of HTML.
+        """Return the token as an HTML element.
 
         Args:
             style: CSS of the element, such as its colours.
-            classes: names of classes; that of a special token is `special`, too.
-            title: what is said when the mouse is over it.
-            space: what is shown for a space.
+            classes: names of CSS classes; a special token has the class `special` too.
+            title: the tooltip.
+            space: the replacement for a space.
         """
         inner = "".join(
             markup.escape(part.shown.replace(" ", space))
@@ -124,7 +123,7 @@ class Drawn(NamedTuple):
 
 
 def draw(token: bytes, *, special: bool = False) -> Drawn:
-    r"""Say how a token is drawn.
+    r"""Split the bytes of a token into parts to display.
 
     Example:
         >>> for part in draw(b"a\xe2\x80\x8d\xe4\xbd").parts:
@@ -138,7 +137,7 @@ def draw(token: bytes, *, special: bool = False) -> Drawn:
 
 
 def draw_all(tokenizer: _core.Tokenizer, ids: Iterable[int]) -> list[Drawn]:
-    """Say how the tokens of some ids are drawn.
+    """Draw the tokens of a sequence of ids.
 
     Example:
         >>> import bytepair
@@ -152,7 +151,7 @@ def draw_all(tokenizer: _core.Tokenizer, ids: Iterable[int]) -> list[Drawn]:
 
 
 def readable(token: bytes, *, special: bool = False) -> str:
-    r"""Show the bytes of one token as text.
+    r"""Return the bytes of one token as printable text.
 
     Args:
         token: its bytes.

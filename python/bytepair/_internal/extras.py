@@ -1,9 +1,9 @@
-"""The name of an optional package in, the package out, or an error that says how to install it.
+"""Import an optional package, or raise an error that says how to install it.
 
     from bytepair._internal.extras import pyarrow as pa
 
-imports pyarrow where the line stands, and no sooner. What a plain `pip install bytepair` brings
-(numpy, click, rich) is imported as usual.
+imports pyarrow when this line runs, not earlier. The required dependencies (numpy, click, rich)
+are imported as usual.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import transformers as transformers
     import xgrammar as xgrammar
 
-#: For each package the extra of bytepair that brings it.
+#: For each package, the extra of bytepair that installs it.
 _EXTRAS: Final = {
     "huggingface_hub": "hub",
     "jinja2": "chat",
@@ -43,7 +43,7 @@ _EXTRAS: Final = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a package; `pyarrow_parquet` is `pyarrow.parquet`.
+    """Import a package; `pyarrow_parquet` stands for `pyarrow.parquet`.
 
     Raises:
         ImportError: if the package is not installed.

@@ -1,7 +1,7 @@
-"""Names of a package in: each is imported when it is asked for, and not before.
+"""Import the exported names of a package on first access (PEP 562).
 
-So `import bytepair` is quick, and who only encodes never waits for numpy or pyarrow. The package
-imports the same names under `TYPE_CHECKING`, where type checkers and editors find them.
+This keeps `import bytepair` fast: a program that only encodes never imports numpy or pyarrow. The
+package imports the same names under `TYPE_CHECKING`, for type checkers and editors.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from importlib import import_module
 
 
 def lazy(package: str, homes: Mapping[str, str]) -> None:
-    """Give a package names that are imported when they are asked for.
+    """Make names of a package importable lazily.
 
     Args:
-        package: its name; it is being imported.
-        homes: for each name the module that defines it, or the module that it is.
+        package: the name of the package, which is being imported.
+        homes: for each exported name, the module that defines it; for a submodule, the submodule.
     """
     module = sys.modules[package]
 

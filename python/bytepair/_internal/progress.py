@@ -1,7 +1,7 @@
-"""How far long work is: a bar on standard error when that is a terminal, silence otherwise.
+"""Progress bars on standard error, if it is a terminal; otherwise nothing is printed.
 
-A bar shows a stage, its share in percent, the amount that is done with its unit, the rate, and the
-time that is left; without a known total it shows the amount, the rate and the time since the start.
+A bar shows the stage, the percentage, the amount done with its unit, the rate and the remaining
+time. If the total is unknown, it shows the amount, the rate and the elapsed time.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-#: Called with the stage ("count" or "merge"), what is done, and the total where it is known: bytes
-#: of text while counting, merges while merging. The total of bytes is an estimate until the end.
+#: Called with the stage ("count" or "merge"), the amount done, and the total or None: bytes of
+#: text while counting, merges while merging. The total of bytes is an estimate until the end.
 Callback: TypeAlias = Callable[[str, int, int | None], object]
 
 
 class Position:
-    """Where in its files a reader is, as a share of their bytes.
+    """The position of a reader in its files, as a fraction of their bytes.
 
-    The thread that reads writes it, and the thread that reports reads it.
+    The reading thread updates it; the reporting thread reads it.
 
     Args:
-        size: of all files together, in bytes; None if it is not known.
+        size: the size of all files together, in bytes; None if unknown.
 
     Example:
         >>> position = Position(300)
@@ -42,39 +42,39 @@ class Position:
         self._within = self._limit = 0.0
 
     def enter(self, size: int) -> None:
-        """Begin the next file, of this many bytes; the one before is read."""
+        """Start the next file, of this many bytes; the previous file is finished."""
         self._before, self._file, self._within = self._before + self._file, size, 0.0
 
     def leave(self) -> None:
-        """The file that was entered last is not read after all."""
+        """Undo the last `enter`: that file will not be read."""
         self._file, self._within = 0, 0.0
 
     def within(self, share: float) -> None:
-        """The share of the file that is read, from 0 to 1."""
+        """Set the fraction of the current file that has been read, from 0 to 1."""
         self._within = min(share, 1.0)
 
     def limit(self, share: float) -> None:
-        """The share of the limit that is read, from 0 to 1."""
+        """Set the fraction of the limit that has been reached, from 0 to 1."""
         self._limit = min(share, 1.0)
 
     @property
     def share(self) -> float | None:
-        """How much is read, as a number from 0 to 1; None if that is not known."""
+        """The fraction that has been read, from 0 to 1; None if unknown."""
         if not self._size:
             return self._limit or None
         return max(self._limit, min((self._before + self._file * self._within) / self._size, 1.0))
 
     def total(self, done: int) -> int | None:
-        """Estimate the total from what the share that is read amounts to.
+        """Estimate the total by extrapolating from the fraction that has been read.
 
         Args:
-            done: how much was made of this share, in any unit.
+            done: the amount produced from that fraction, in any unit.
         """
         return round(done / self.share) if self.share else None
 
 
 class Bar:
-    """Reports to a bar, to a function, or to nobody.
+    """Reports progress to a bar, to a function, or not at all.
 
     Args:
         progress: a function; True for a bar; False for silence; None for a bar if standard error is
@@ -95,7 +95,7 @@ class Bar:
 
     @property
     def is_silent(self) -> bool:
-        """Whether nobody is told."""
+        """Whether progress is not reported."""
         return self._callback is None and self._bars is None
 
     def __enter__(self) -> Self:
@@ -104,20 +104,20 @@ class Bar:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        """Fill the bar if the work is done, and leave it as it stands otherwise."""
+        """Fill the bar if the work succeeded; otherwise leave it where it is."""
         if kind is None:
             self._fill()
         if self._bars is not None:
             self._bars.stop()
 
     def update(self, stage: str, done: int, total: int | None, unit: str = "bytes") -> None:
-        """Say how far a stage is; the stage before it is done.
+        """Report the progress of a stage; a new stage means that the previous one is done.
 
         Args:
-            stage: its name.
-            done: how much is done.
-            total: how much there is to do, or None; an estimate may change.
-            unit: what is counted, in the plural.
+            stage: the name of the stage.
+            done: the amount done.
+            total: the total amount, or None if unknown; an estimate may change.
+            unit: the unit of both, in the plural.
         """
         if self._callback is not None:
             self._callback(stage, done, total)
@@ -133,9 +133,9 @@ class Bar:
 
 
 class _Stage:
-    """The line of one stage.
+    """The bar of one stage.
 
-    The bar runs from 0 to 1, since `rich` forgets its measurements when a total changes.
+    The bar runs from 0 to 1, because `rich` discards its rate measurements when a total changes.
     """
 
     def __init__(self, bars: Progress, name: str, done: int, unit: str) -> None:
@@ -147,7 +147,7 @@ class _Stage:
         )
 
     def update(self, done: int, total: int | None) -> None:
-        """Show how much is done."""
+        """Update the bar."""
         seconds = time.monotonic() - self._started
         rate = (done - self._first) / seconds if seconds > 0.5 else 0.0
         of = f" of {total:,}" if total and self._unit != "bytes" else ""
@@ -158,13 +158,13 @@ class _Stage:
             shown["left"] = _clock(seconds)
             self._bars.update(self._task, completed=done, **shown)
             return
-        self._share = max(min(done / total, 1.0), self._share)  # an estimate may fall
+        self._share = max(min(done / total, 1.0), self._share)  # an estimated total may grow
         shown["percent"] = f"{self._share:4.0%}"
         shown["left"] = f"{_clock((total - done) / rate)} left" if rate > 0 else ""
         self._bars.update(self._task, total=1.0, completed=self._share, **shown)
 
     def fill(self) -> None:
-        """The stage is done."""
+        """Fill the bar: the stage is done."""
         if self._filled:
             return
         self._filled = True
@@ -173,7 +173,7 @@ class _Stage:
 
 
 def _amount(number: int, unit: str, of: str = "") -> str:
-    """A number with its unit; bytes as kB, MB and so on."""
+    """Format a number with its unit; bytes as kB, MB and so on."""
     if unit != "bytes":
         return f"{number:,}{of} {unit}"
     from rich.filesize import decimal

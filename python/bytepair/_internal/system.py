@@ -1,6 +1,6 @@
-"""What operating systems do differently: locks, syncs and the size of memory.
+"""Functions that differ between operating systems: file locks, fsync and the size of memory.
 
-`docs/install.md` has a table of what each does; the tests imitate those that are not there.
+`docs/install.md` has a table of the differences; the tests simulate the other systems.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-#: Where Linux says how much memory a container may take: control groups of version 2 and 1.
+#: The files with the memory limit of a container on Linux: control groups versions 2 and 1.
 _LIMITS: Final = (
     Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )  # fmt: skip
@@ -22,11 +22,11 @@ _LIMITS: Final = (
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold a file that is made for it; the lock ends with the process, whatever happens to it.
+    """Hold a lock on a lock file, which is created; the system releases it if the process dies.
 
     Raises:
-        BlockingIOError: if it is held already.
-        OSError: if there cannot be such a file, or the file system has no locks.
+        BlockingIOError: if another process holds the lock.
+        OSError: if the file cannot be created, or the file system does not support locks.
     """
     try:
         import fcntl
@@ -41,20 +41,20 @@ def locked(path: Path) -> Iterator[None]:
         except OSError:
             os.close(handle)
             raise
-        if not _is_file(path, handle):  # who held it before has removed it
+        if not _is_file(path, handle):  # the previous holder has removed it
             os.close(handle)
             handle = -1
     try:
         yield
     finally:
         try:
-            path.unlink(missing_ok=True)  # while it is held, so that nobody else's file is removed
+            path.unlink(missing_ok=True)  # while locked, so that no other holder's file is removed
         finally:
             os.close(handle)
 
 
 def _is_file(path: Path, handle: int) -> bool:
-    """Whether a handle is of the file that has this name."""
+    """Whether a file descriptor refers to the file that now has this path."""
     try:
         return os.path.samestat(path.stat(), os.fstat(handle))
     except FileNotFoundError:
@@ -62,7 +62,7 @@ def _is_file(path: Path, handle: int) -> bool:
 
 
 def _locked_on_windows(path: Path) -> Iterator[None]:
-    """The same by a lock on the first byte; no file is removed there while somebody has it open."""
+    """`locked` for Windows: lock the first byte. Windows cannot remove a file that is open."""
     msvcrt: Any = import_module("msvcrt")
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
@@ -75,21 +75,21 @@ def _locked_on_windows(path: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        os.close(handle)  # which ends the lock
-        with suppress(OSError):  # the next one has opened it already
+        os.close(handle)  # releases the lock
+        with suppress(OSError):  # another process may have opened it already
             path.unlink(missing_ok=True)
 
 
 def sync(file: int) -> None:
-    """Wait until a disk has what was written to a file.
+    """Flush what was written to a file to the disk.
 
     Args:
-        file: its descriptor, open for writing: Windows syncs no other.
+        file: its descriptor, which must be open for writing on Windows.
 
     Raises:
-        OSError: if it could not be written.
+        OSError: if writing failed.
     """
-    if sys.platform == "darwin":  # where `fsync` leaves it in the cache of the disk
+    if sys.platform == "darwin":  # `fsync` does not flush the cache of the drive
         import fcntl
 
         try:
@@ -99,14 +99,14 @@ def sync(file: int) -> None:
                 raise
         else:
             return
-    os.fsync(file)  # or the file system knows no other
+    os.fsync(file)  # also if the file system does not support F_FULLFSYNC
 
 
 def sync_folder(folder: Path) -> None:
-    """Wait until a disk has the names in a folder; Windows opens no folders.
+    """Flush the entries of a folder to the disk; does nothing on Windows, which cannot open one.
 
     Raises:
-        OSError: if they could not be written.
+        OSError: if writing failed.
     """
     if not hasattr(os, "O_DIRECTORY"):
         return
@@ -118,9 +118,9 @@ def sync_folder(folder: Path) -> None:
 
 
 def memory() -> int:
-    """How many bytes of memory the machine has, or its container if that has less.
+    """The memory of the machine in bytes, or the limit of its container if that is lower.
 
-    0 where the system does not say.
+    Returns 0 if the system does not report it.
 
     Example:
         >>> from bytepair._internal.system import memory
@@ -134,7 +134,7 @@ def memory() -> int:
             return _memory_of_windows() if hasattr(sys, "getwindowsversion") else _memory_of_macos()
         return 0
     for limit in _LIMITS:
-        with suppress(OSError, ValueError):  # "max" is no number
+        with suppress(OSError, ValueError):  # "max" is not a number
             total = min(total, int(limit.read_text(encoding="ascii")))
     return max(total, 0)
 

@@ -1,9 +1,9 @@
 """Conversations to ids and a loss mask, and back.
 
-A conversation is `{"messages": [{"role": ..., "content": ...}, ...]}`, or the list of messages
-alone. A `Template` says how it is written: which special tokens open and close each role, and what
-the model is trained on. The text of a message is encoded as ordinary text, so nothing that a user
-writes can become a special token.
+A conversation is `{"messages": [{"role": ..., "content": ...}, ...]}`, or just the list of
+messages. A `Template` defines how it is rendered: which special tokens open and close each role,
+and what the model is trained on. The text of a message is always encoded as ordinary text, so no
+user input can become a special token.
 
     >>> import bytepair
     >>> tok = bytepair.train(["hi there, hello"], vocab_size=270)
@@ -12,11 +12,11 @@ writes can become a special token.
     >>> print(tok.show(ids, mask, color=False))
     ⟪<|bos|>⟫|⟪<|user_start|>⟫|hi|⟪<|user_end|>⟫|⟪<|assistant_start|>⟫|[he]|[ll]|[o]|[⟪<|assistant_end|>⟫]
 
-What is done with them are methods of `Tokenizer`; here is what these take and give. The files:
-`template` (what a template is), `renderer` (one conversation to segments, its tool calls in
-`calls`), `turn` (going on from ids that a model sampled), `batch` (whole data
-sets), `parser` (the way back, also while a model writes), `jinja` (templates of Hugging Face, with
-`environment`, `disguise`, `prefixes` and `checks`), `methods` (the methods).
+Rendering and parsing are methods of `Tokenizer`; this package defines their arguments and results.
+The modules: `template` (the class `Template`), `renderer` (one conversation to segments; tool calls
+are in `calls`), `turn` (continuing from sampled ids), `batch` (whole data sets), `parser` (ids to
+conversations, also during generation), `jinja` (Hugging Face templates, with `environment`,
+`disguise`, `prefixes` and `checks`), `methods` (the methods of `Tokenizer`).
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING

@@ -1,7 +1,6 @@
-"""Whole data sets of conversations in, arrays out: ragged, padded, or packed into rows.
+"""Render data sets of conversations to arrays: ragged, padded, or packed into rows.
 
-Python walks over the messages and sorts them into segments; all encoding, truncating and packing is
-done by the core, on all threads.
+Python converts the messages to segments; the core encodes, truncates and packs them in parallel.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ from bytepair.errors import ConversationError, SpecialTokenError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Conversations, an Arrow table or column, or the name of files: parquet, or jsonl, also `.gz` or
-#: `.zst`; a folder, a glob, a URL.
+#: Conversations, an Arrow table or column, or files (parquet or jsonl, optionally compressed as
+#: `.gz` or `.zst`): a path, a folder, a glob or a URL.
 ConversationSource: TypeAlias = "Iterable[Conversation] | str | os.PathLike[str] | Any"
 
-#: The columns under which a file may hold conversations.
+#: The columns that may contain conversations.
 COLUMNS = ("messages", "conversations", "conversation")
 
 
@@ -40,19 +39,19 @@ COLUMNS = ("messages", "conversations", "conversation")
 class RenderedBatch:
     """Rendered conversations.
 
-    Ragged, `input_ids` and the others have one dimension, and `offsets` says where each
-    conversation starts. Padded or packed, they have two: rows and places in a row.
+    Ragged arrays have one dimension, and `offsets` contains the start of each conversation. Padded
+    or packed arrays have two dimensions: rows and positions in a row.
 
     Attributes:
         input_ids: int32, the ids.
         loss_mask: uint8, 1 where the model is trained on the id, else 0.
-        labels: int32, the id where it is trained on, else `ignore_index`; None if no
-            `ignore_index` was asked for. Labels stand at the place of their id; the model's loss,
-            or you, shifts them by one.
-        offsets: int64, where each conversation starts in ragged arrays, and where the last ends;
+        labels: int32, the id where it is trained on, else `ignore_index`; None if `ignore_index`
+            was not passed. Labels are at the position of their id; the loss function, or you, must
+            shift them by one.
+        offsets: int64, the start of each conversation in ragged arrays, and the end of the last;
             None if there are rows.
-        conversations: int32, of which conversation each place of a row is, -1 for padding; None if
-            there are no rows.
+        conversations: int32, the index of the conversation at each position of a row, -1 for
+            padding; None if there are no rows.
     """
 
     input_ids: NDArray[np.int32]
@@ -67,7 +66,7 @@ class RenderedBatch:
     def __getitem__(self, index: int) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
         """The ids and the mask of one conversation, or of one row."""
         if not -len(self) <= index < len(self):
-            raise IndexError(f"there is no conversation or row {index}; there are {len(self)}")
+            raise IndexError(f"conversation or row {index} does not exist; there are {len(self)}")
         if self.offsets is None:
             return self.input_ids[index], self.loss_mask[index]
         index %= len(self)
@@ -78,7 +77,7 @@ class RenderedBatch:
         return (self[index] for index in range(len(self)))
 
     def to_arrow(self) -> pa.Table:
-        """The same as a table of list columns: one row a conversation, or one a row."""
+        """Convert to a table of list columns, with one row per conversation or per row."""
         from bytepair._internal.extras import pyarrow as pa
 
         columns: dict[str, NDArray[Any] | None] = {
@@ -99,17 +98,17 @@ class RenderedBatch:
 
 
 def row_width(pad_to: int | None, pack_to: int | None) -> int | None:
-    """How many ids a row has; None if there are no rows."""
+    """The number of ids in a row; None if there are no rows."""
     if pad_to is not None and pack_to is not None:
-        raise ValueError("pass pad_to for one conversation a row, or pack_to for several, not both")
+        raise ValueError("pass either pad_to (one conversation per row) or pack_to (several)")
     width = pad_to if pad_to is not None else pack_to
     if width is not None and width < 1:
-        raise ValueError(f"rows of {width} ids hold nothing; make them wider")
+        raise ValueError(f"the row width is {width}; pass at least 1")
     return width
 
 
 def written(writer: Any, conversations: ConversationSource) -> Segments:
-    """The segments of all conversations; an error names the conversation."""
+    """The segments of all conversations; an error contains the index of the conversation."""
     out = Segments()
     for number, conversation in enumerate(read(conversations)):
         try:
@@ -126,7 +125,7 @@ def checked(
     on_untrained: str,
     max_tokens: int | None,
 ) -> RenderedBatch:
-    """A ragged batch; fail at, or drop, conversations whose mask is all 0 or all 1."""
+    """A ragged batch; reject or drop conversations whose mask is all 0 or all 1."""
     batch = RenderedBatch(ids.view(np.int32), mask, offsets=offsets)
     lengths = np.diff(offsets)
     some = lengths > 0
@@ -140,7 +139,7 @@ def checked(
         first = int(np.argmax(bad))
         why = nothing_to_learn(int(trained[first]), int(lengths[first]), max_tokens)
         raise ConversationError(
-            f'conversation {first}: {why}, or on_untrained="drop" to leave such conversations out '
+            f'conversation {first}: {why}, or on_untrained="drop" to drop such conversations '
             f"({int(bad.sum())} of {len(bad)})"
         )
     keep = np.repeat(~bad, lengths)
@@ -149,18 +148,18 @@ def checked(
 
 
 def pad_id(tokenizer: _core.Tokenizer, name: str | None) -> int:
-    """The id of the special token that fills rows."""
+    """The id of the special token that pads rows."""
     special = tokenizer.special_tokens
     if name is None or name not in special:
         raise SpecialTokenError(
-            f"rows are filled with the special token {name!r}, which this tokenizer does not have; "
+            f"rows are padded with the special token {name!r}, which this tokenizer does not have; "
             f"pass pad= one of {' '.join(special) or 'none'}"
         )
     return special[name]
 
 
 def laid_out(batch: RenderedBatch, width: int, filler: int, *, packed: bool) -> RenderedBatch:
-    """Lay conversations out in rows, each in one of its own or packed."""
+    """Arrange conversations in rows, one per row or packed."""
     assert batch.offsets is not None
     lengths = np.diff(batch.offsets)
     if packed:
@@ -194,7 +193,7 @@ def read(source: ConversationSource) -> Iterator[Conversation]:
     """The conversations of a source, in order.
 
     Raises:
-        ConversationError: if a file or a table does not hold conversations; it names the place.
+        ConversationError: if a file or a table does not contain conversations, with its place.
         CorpusError: if a file cannot be read.
     """
     paths = isinstance(source, list | tuple) and bool(source) and isinstance(source[0], os.PathLike)
@@ -215,12 +214,12 @@ def _read_file(file: Input) -> Iterator[Conversation]:
             return _read_arrow(pq.read_table(file.path, filesystem=file.system), file.name)
         case "jsonl":
             return _read_jsonl(file)
-    raise ConversationError(f"{file.name} is no .jsonl or .parquet file")
+    raise ConversationError(f"{file.name} is not a .jsonl or .parquet file")
 
 
 def _read_jsonl(file: Input) -> Iterator[Conversation]:
     for column in documents.read(file, documents.ReadOptions(kind="lines")):
-        assert isinstance(column, Column)  # what cannot be read is an error
+        assert isinstance(column, Column)  # with errors="strict" there are no skips
         for number, line in enumerate(strings(column), column.first + 1):
             if not line.strip():
                 continue
@@ -232,7 +231,7 @@ def _read_jsonl(file: Input) -> Iterator[Conversation]:
 
 
 def _unwrapped(value: Any) -> Conversation:
-    """A line of a file: a list of messages, or a mapping that has one."""
+    """A line of a file: a list of messages, or a mapping that contains one."""
     if isinstance(value, Mapping) and "messages" not in value:
         for name in COLUMNS:
             if name in value:

@@ -1,7 +1,7 @@
-"""Messages that offer, call and answer tools in, what is written for them out.
+"""Render messages with tool definitions, tool calls and tool results.
 
-What a template writes stands here as pieces: texts, and special tokens, which become ids later. A
-text of a message is never more than text, so a tool that answers `</tool_response>` ends nothing.
+The result is a list of pieces: texts, and special tokens, which become ids later. The text of a
+message is always ordinary text, so a tool result with `</tool_response>` cannot end the message.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ Numbered: TypeAlias = "tuple[int, Any]"
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What is written for the content of a message; all of it is trained on, or none.
+    """The rendered content of a message; either all or nothing of it is trained on.
 
     Attributes:
         pieces: texts and special tokens.
-        close: what ends the message instead of what ends its role, or None.
+        close: the end of the message if it differs from the usual end of its role, or None.
     """
 
     pieces: tuple[Piece, ...]
@@ -35,16 +35,16 @@ class Body:
 def offered(
     template: Template, messages: list[Numbered], fields: Mapping[str, Any]
 ) -> list[Numbered]:
-    """The messages, of which one offers the tools of the conversation.
+    """The messages, with the tool definitions inserted into one of them.
 
     Raises:
-        ConversationError: if the template has no place for them.
+        ConversationError: if the template does not support tools.
     """
     listed, builtin = fields.get("tools"), _builtin(fields)
     tools = template.tools
     if (listed or builtin is not None) and tools is None:
         raise ConversationError(
-            f"the conversation offers tools, for which the template {template.name!r} has no place"
+            f"the conversation has tools, which the template {template.name!r} does not support"
         )
     offer = _offer(tools, listed) if tools and listed else ()
     note = _note(tools, builtin) if tools and (listed or builtin is not None) else ""
@@ -60,7 +60,7 @@ def _builtin(fields: Mapping[str, Any]) -> Sequence[str] | None:
 
 def _offer(tools: Tools, listed: Any) -> tuple[Piece, ...]:
     if not isinstance(listed, list | tuple):
-        raise ConversationError(f"the tools are {type(listed).__name__}; they must be a list")
+        raise ConversationError(f"tools must be a list, not {type(listed).__name__}")
     pieces = [*tools.offer.open]
     for number, tool in enumerate(listed):
         text = _json(tool, f"tool {number}", tools.indent)
@@ -72,7 +72,9 @@ def _note(tools: Tools, named: Sequence[str] | None) -> str:
     if named is None:
         return tools.note
     if tools.builtin is None or not all(isinstance(name, str) for name in named):
-        raise ConversationError("builtin_tools must be names, in a template that has such tools")
+        raise ConversationError(
+            "builtin_tools must be a list of names, and the template must support built-in tools"
+        )
     known = [name for name in named if name not in tools.builtin.unnamed]
     return f"{tools.note}{tools.builtin.note}{', '.join(known)}\n\n"
 
@@ -80,7 +82,7 @@ def _note(tools: Tools, named: Sequence[str] | None) -> str:
 def _with_system(
     template: Template, messages: list[Numbered], note: str, offer: tuple[Piece, ...]
 ) -> list[Numbered]:
-    """The messages, with a system message that has all that belongs into it."""
+    """The messages, with a system message that includes the tool definitions."""
     has = bool(messages) and role_or_none(messages[0][1]) == "system"
     adds = note or offer or template.preamble
     if not adds and (has or template.default_system is None):
@@ -96,13 +98,13 @@ def _with_system(
 def _with_user(
     template: Template, messages: list[Numbered], offer: tuple[Piece, ...]
 ) -> list[Numbered]:
-    """The messages, with the offer before the text of the first user message."""
+    """The messages, with the tool definitions before the text of the first user message."""
     if not offer:
         return messages
     at = int(bool(messages) and role_or_none(messages[0][1]) == "system")
     if len(messages) <= at or role_or_none(messages[at][1]) != "user":
         raise ConversationError(
-            f"the template {template.name!r} offers tools in a user message, so message {at} must "
+            f"the template {template.name!r} puts tools into a user message, so message {at} must "
             "be from 'user'"
         )
     index, message = messages[at]
@@ -112,10 +114,10 @@ def _with_user(
 
 
 def body(template: Template, index: int, message: Any, fields: Mapping[str, Any]) -> Any:
-    """What is written for a message that is more than its content: tool calls, and results.
+    """Render a message with tool calls or tool results.
 
     Raises:
-        ConversationError: if the message has what the template does not write.
+        ConversationError: if the message has a field that the template does not support.
     """
     tools, content = template.tools, message.get("content")
     calls = message.get("tool_calls")
@@ -123,13 +125,13 @@ def body(template: Template, index: int, message: Any, fields: Mapping[str, Any]
         if message.get(name):
             raise ConversationError(
                 f"message {index} has {name}, which the template {template.name!r} does not "
-                "write; take a JinjaTemplate that does, or remove it"
+                "support; use a JinjaTemplate that does, or remove it"
             )
     if calls:
         if tools is None or role_or_none(message) != template.prompted:
             raise ConversationError(
                 f"message {index} has tool calls, which the template {template.name!r} does not "
-                f"write for {role_or_none(message)!r}"
+                f"support for {role_or_none(message)!r}"
             )
         return _called(template, tools, index, message, _builtin(fields))
     if tools and tools.json_results and role_or_none(message) == "tool":
@@ -151,7 +153,7 @@ def _called(
     if tools.single and (len(calls) > 1 or text):
         raise ConversationError(
             f"message {index} has {len(calls)} tool calls and {'some' if text else 'no'} text; the "
-            f"template {template.name!r} writes one call and no text beside it"
+            f"template {template.name!r} supports a single call without text"
         )
     pieces: list[Piece] = [text] if text else []
     for number, call in enumerate(calls):
@@ -175,7 +177,7 @@ def _call(tools: Tools, place: str, call: Any, named: Sequence[str] | None) -> I
 
 
 def _arguments(value: Any, place: str) -> Any:
-    """The arguments of a call, which may be JSON in a text, as servers give them."""
+    """The arguments of a call, which may be a JSON string, as servers return them."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -183,22 +185,22 @@ def _arguments(value: Any, place: str) -> Any:
             raise ConversationError(f"the arguments of {place} are not JSON: {error}") from None
     if not isinstance(value, Mapping):
         raise ConversationError(
-            f"the arguments of {place} are {type(value).__name__}; they must be an object, or JSON "
-            "of one in a text"
+            f"the arguments of {place} must be an object or a JSON string of one, not "
+            f"{type(value).__name__}"
         )
     return value
 
 
 def _written(name: str, arguments: Mapping[str, Any], place: str) -> str:
-    """A call of a tool that the model knows by name."""
+    """Render a call of a built-in tool."""
     if not all(isinstance(value, str) for value in arguments.values()):
-        raise ConversationError(f"the arguments of {place}, a built-in tool, must be texts")
+        raise ConversationError(f"the arguments of {place}, a built-in tool, must be strings")
     given = ", ".join(f'{key}="{value}"' for key, value in arguments.items())
     return f"{name}.call({given})"
 
 
 def _json(value: Any, place: str, indent: int | None) -> str:
-    """JSON as the templates of Hugging Face write it."""
+    """JSON as written by Hugging Face templates."""
     try:
         return json.dumps(value, ensure_ascii=False, indent=indent)
     except (TypeError, ValueError) as error:
@@ -208,6 +210,6 @@ def _json(value: Any, place: str, indent: int | None) -> str:
 def _text(index: int, content: Any, strip: bool) -> str:
     if not isinstance(content, str):
         raise ConversationError(
-            f"the content of message {index} is {type(content).__name__}; it must be a string"
+            f"the content of message {index} must be a string, not {type(content).__name__}"
         )
     return content.strip() if strip else content

@@ -1,8 +1,8 @@
-"""A rendered conversation in, what is wrong with training on it out.
+"""Check a rendered conversation for two mistakes that would silently harm training.
 
-Two mistakes are silent elsewhere: a template leaves out what a message says, such as reasoning or
-tool calls; and the token that ends the assistant's turn is not trained on, or is not one at which
-the model stops, so that a trained model never does.
+1. The template drops content of a message, such as reasoning or tool calls.
+2. The token that ends the assistant's turn is not trained on, or is not a stop token of the model,
+   so that the trained model never stops.
 """
 
 from __future__ import annotations
@@ -15,26 +15,27 @@ from bytepair.chat.disguise import Rendering
 from bytepair.errors import ConversationError, SpecialTokenError
 from bytepair.formats import roles
 
-#: Puts marks into a text; the place says which text it is.
+#: Inserts a mark into a text; the second argument describes the text.
 _Mark: TypeAlias = Callable[[str, str], str]
 
-#: The fields of a message that may hold reasoning, as in `transformers`; the first counts.
+#: The fields of a message that may contain reasoning, as in `transformers`; the first one is used.
 REASONING: Final = ("reasoning_content", "thinking", "reasoning")
 
 
-_TOOLS: Final = "the tools that are offered"
+_TOOLS: Final = "the tool definitions"
 
 
-# ---------------------------------------------------------------------------- what is left out
+# ---------------------------------------------------------------------------- dropped content
 
 
 def dropped(rendering: Rendering) -> Iterator[str]:
-    """Tell what messages say and the template leaves out.
+    """Report content of messages that the template drops.
 
-    A private character is put into each text, and the conversation rendered again: what is left out
-    is where the character does not turn up. A template that fails at such a text tells nothing.
+    A private-use character is inserted into each text, and the conversation is rendered again: if
+    the character is missing from the result, the text was dropped. If the template fails on such
+    text, nothing is reported.
     """
-    places: dict[str, str] = {}  # the place of each mark
+    places: dict[str, str] = {}  # the description of the text of each mark
 
     def mark(text: str, place: str) -> str:
         for at in reversed(_middles(text)):
@@ -51,16 +52,16 @@ def dropped(rendering: Rendering) -> Iterator[str]:
         return
     left_out = dict.fromkeys(place for mark, place in places.items() if mark not in found)
     if any(places[mark] == _TOOLS for mark in found & places.keys()):
-        left_out.pop(_TOOLS, None)  # parts of a schema may be left out
+        left_out.pop(_TOOLS, None)  # a template may drop parts of a schema
     if left_out:
         yield (
-            f"it leaves out {', '.join(left_out)}; take a template that writes it, or remove it "
-            "from the conversation"
+            f"it drops {', '.join(left_out)}; use a template that renders it, or remove it from "
+            "the conversation"
         )
 
 
 def _middles(text: str) -> list[int]:
-    """Where marks are put: inside, because templates look at the ends; and in a thought, too."""
+    """The positions of marks: not at the ends, which templates inspect; also within reasoning."""
     start, end = len(text) - len(text.lstrip()), len(text.rstrip())
     thought = text.find("</think>")
     if start >= end:
@@ -87,7 +88,7 @@ def _marked(message: Any, place: str, mark: _Mark) -> Any:
 
 
 def _said(content: Any, place: str, mark: _Mark) -> Any:
-    """A content with marks in its text; of parts, only those that are text have some."""
+    """Content with marks in its text; in a list of parts, only in text parts."""
     if not isinstance(content, list):
         return _texts(content, place, mark)
     return [
@@ -108,7 +109,7 @@ def _marked_call(call: Any, place: str, mark: _Mark) -> Any:
 
 
 def _texts(value: Any, place: str, mark: _Mark) -> Any:
-    """The value with marks in its texts, but not in those that are types."""
+    """A value with marks in its strings, except in types."""
     if isinstance(value, str):
         return mark(value, place)
     if isinstance(value, Mapping):
@@ -122,14 +123,14 @@ def _texts(value: Any, place: str, mark: _Mark) -> Any:
 
 
 def stops(tokenizer: _core.Tokenizer, named: Sequence[str] | None) -> dict[int, str]:
-    """The ids that may end a turn, and their names; none if nothing is known of them."""
+    """The ids that may end a turn, and their names; empty if unknown."""
     special, known = tokenizer.special_tokens, roles.roles(tokenizer)
     if named is None:
         named = [known[role] for role in ("eos", "end_of_turn") if role in known]
     for name in named:
         if name not in special:
             raise SpecialTokenError(
-                f"stop names {name!r}, which is no special token of the tokenizer; it has "
+                f"stop contains {name!r}, which is not a special token of the tokenizer; it has "
                 f"{' '.join(special) or 'none'}"
             )
     return {special[name]: name for name in named}
@@ -140,12 +141,12 @@ def endless(
     stops: Mapping[int, str],
     special: Mapping[str, int],
 ) -> Iterator[str]:
-    """Tell whether what is trained on last is not a token at which a model stops.
+    """Report if the last trained token is not a stop token.
 
-    White space after the token, as the line break in ChatML, may be trained on or not.
+    White space after the token, such as the line break in ChatML, may be trained on or not.
 
     Args:
-        segments: those of one conversation, and for each of them whether it is trained on.
+        segments: the segments of one conversation, and whether each is trained on.
         stops: the ids that may end a turn; empty if any special token may.
         special: the special tokens.
     """
@@ -159,14 +160,14 @@ def endless(
     last = learned[-1]
     if isinstance(last, str):
         yield (
-            f"what it trains on ends with the text {last[-20:]!r}, not with a special token, so a "
-            "model would not learn where its turn ends; have the template write the token that "
-            "ends the turn of the assistant, within its {% generation %} block if it has one"
+            f"the trained part ends with the text {last[-20:]!r}, not with a special token, so a "
+            "model would not learn to end its turn; add the token that ends the assistant's turn "
+            "to the template (inside the {% generation %} block, if there is one)"
         )
     elif stops and last not in stops:
         name = next(name for name, id in special.items() if id == last)
         yield (
-            f"what it trains on ends with {name!r}, but a model stops at "
-            f"{' and '.join(stops.values())}; give the token that ends a turn the role with "
+            f"the trained part ends with {name!r}, but the stop tokens are "
+            f"{' and '.join(stops.values())}; set the role with "
             f"tok.with_roles(end_of_turn={name!r}), or pass stop=({name!r},) to the template"
         )

@@ -1,8 +1,8 @@
-"""Texts in, the same texts without anything that could be taken for a special token out.
+"""Disguise texts so that nothing in them can be mistaken for a special token.
 
-A character with which a special token could begin or go on is replaced by a private one, which
-occurs nowhere, and is put back afterwards. What looks like a special token in a string that was
-rendered from disguised texts was then written by the template.
+Characters that could be part of a special token are replaced by private-use characters that occur
+nowhere else, and restored after rendering. So everything that looks like a special token in the
+rendered string was written by the template.
 """
 
 from __future__ import annotations
@@ -13,21 +13,22 @@ from typing import Any, Final
 
 from bytepair.chat.environment import START, STOP
 
-#: Private characters of Unicode, free to stand for something.
+#: Private-use characters of Unicode.
 _PRIVATE: Final = range(0x100000, 0x10FFFE)
 
 
 class Disguise:
-    """Replaces characters of special tokens by private ones, and back.
+    """Replaces characters of special tokens by private-use characters, and restores them.
 
-    Those are `everywhere` all with which a special token begins, or else those where one stands, or
-    may begin at the end of the text; and the first one if a token may have begun before the text.
+    With `everywhere`, all characters with which a special token begins are replaced. Otherwise only
+    the first character of each special token in the text, of a possible one that starts at the end
+    of the text, and the first character of the text if a token may have started before it.
     """
 
     def __init__(self, special: Iterable[str], used: set[str], *, everywhere: bool) -> None:
         self._special, self._everywhere = list(special), everywhere
         characters = sorted({START, STOP, *(c for name in self._special for c in name)})
-        #: Private characters that nothing stands for yet.
+        #: Unused private-use characters.
         self.free: Iterator[str] = (chr(code) for code in _PRIVATE if chr(code) not in used)
         self._on = dict(zip(characters, self.free, strict=False))
         self._off = {ord(mask): c for c, mask in self._on.items()}
@@ -52,20 +53,20 @@ class Disguise:
         return text.translate(self._first)
 
     def take_off(self, text: str) -> str:
-        """The text as it was, in a string that was rendered from it."""
+        """Restore the original characters in a rendered string."""
         return text.translate(self._off)
 
 
 @dataclass(frozen=True)
 class Rendering:
-    """A conversation as one string, in which only the template wrote special tokens.
+    """A conversation rendered to one string, in which only the template wrote special tokens.
 
     Attributes:
-        string: what the template wrote.
-        disguise: what the texts in it are disguised with.
-        messages: the messages, disguised.
-        tools: the tools that are offered, disguised.
-        run: renders other messages, or with other tools, in the same disguise.
+        string: the rendered string.
+        disguise: the disguise of the texts in it.
+        messages: the disguised messages.
+        tools: the disguised tool definitions.
+        run: a function that renders other messages or tools in the same disguise.
     """
 
     string: str
@@ -76,7 +77,7 @@ class Rendering:
 
 
 def deep(value: Any, change: Callable[[str], str], key: object = None) -> Any:
-    """Change every text in a value but keys and roles."""
+    """Apply a function to every string in a value, except keys and roles."""
     if isinstance(value, str):
         return value if key == "role" else change(value)
     if isinstance(value, Mapping):

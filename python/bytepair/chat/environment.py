@@ -1,7 +1,7 @@
-"""The source of a Jinja template in, a template that is compiled in a sandbox out.
+"""Compile and render Jinja templates in a sandbox.
 
-The environment is that of `transformers`: its filters and functions, and `{% generation %}` blocks,
-which mark what the model is trained on.
+The environment equals that of `transformers`: its filters and functions, and `{% generation %}`
+blocks, which mark what the model is trained on.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from bytepair.errors import ConversationError
 if TYPE_CHECKING:
     import jinja2
 
-#: They surround what is trained on in the rendered string. In texts they are disguised.
+#: The marks around trained parts in the rendered string. In texts they are disguised.
 START: Final = "\U0010fffe"
 STOP: Final = "\U0010ffff"
-#: A string without them is `string.translate(NO_MARKS)`.
+#: `string.translate(NO_MARKS)` removes the marks.
 NO_MARKS: Final = {ord(START): None, ord(STOP): None}
 
-#: What templates raise, beside the errors of Jinja, where a value is not what they expect.
+#: The exceptions, besides Jinja's, that templates raise for unexpected values.
 _FAILURES: Final = (
     ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
 )  # fmt: skip
@@ -36,7 +36,7 @@ def has_blocks(source: str) -> bool:
 
 
 def render(source: str, name: str, variables: Mapping[str, Any]) -> str:
-    """Render a template; what goes wrong is a `ConversationError` with the name of the template."""
+    """Render a template; raise failures as `ConversationError` with the name of the template."""
     from bytepair._internal.extras import jinja2
 
     try:
@@ -48,7 +48,7 @@ def render(source: str, name: str, variables: Mapping[str, Any]) -> str:
 
 @lru_cache(maxsize=16)
 def compiled(source: str) -> jinja2.Template:
-    """The template in an environment as `transformers` has it."""
+    """Compile a template in an environment equal to that of `transformers`."""
     from bytepair._internal.extras import jinja2
 
     try:
@@ -79,11 +79,11 @@ def _environment() -> Any:
             return START + caller() + STOP
 
     class PlainNamespace(Namespace):
-        """A namespace that holds nothing by which a template could get out of the sandbox."""
+        """A namespace that rejects names with which a template could escape the sandbox."""
 
         def __setitem__(self, name: str, value: Any) -> None:
             if name.startswith("_"):
-                raise SecurityError(f"a namespace has no place for the private name {name!r}")
+                raise SecurityError(f"a namespace may not contain the private name {name!r}")
             super().__setitem__(name, value)
 
     def raise_exception(message: str) -> NoReturn:

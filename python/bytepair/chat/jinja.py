@@ -1,13 +1,13 @@
-"""Chat templates of Hugging Face: Jinja, rendered in a sandbox, without letting text forge tokens.
+"""Hugging Face chat templates: Jinja, rendered in a sandbox, so that text cannot forge tokens.
 
-A Jinja template writes one string, in which its own special tokens and the text of the messages are
-mixed. To tell them apart, the texts are disguised before the template sees them (`disguise`). A
-disguise might mislead a template that looks for a special token in the text. That is found out by
-rendering once without any: if the two differ, fewer characters are disguised, and if they still
-differ it is an error.
+A Jinja template writes one string that mixes its own special tokens and the text of the messages.
+To distinguish them, the texts are disguised before rendering (`disguise`). A disguise could mislead
+a template that searches for special tokens in the text. To detect this, the conversation is also
+rendered without it: if the results differ, fewer characters are disguised, and if they still
+differ, it is an error.
 
-What the model is trained on stands in `{% generation %}` blocks, or is derived from renderings of
-the first messages alone (`prefixes`), and is checked (`checks`).
+The loss mask comes from `{% generation %}` blocks, or is derived by rendering prefixes of the
+conversation (`prefixes`), and is checked (`checks`).
 """
 
 from __future__ import annotations
@@ -27,35 +27,34 @@ from bytepair.chat.segments import Conversation, Segments, messages_of
 from bytepair.errors import ConversationError
 from bytepair.formats.companions import role_tokens
 
-#: Where the mask comes from: blocks of the template, renderings of prefixes, or there is none.
+#: The source of the mask: blocks of the template, renderings of prefixes, or no mask.
 MaskSource: TypeAlias = Literal["blocks", "prefixes", "none"]
 
 
 @dataclass(frozen=True)
 class JinjaTemplate:
-    """A chat template as Hugging Face models have it.
+    """A Hugging Face chat template.
 
     Conversations are rendered as `transformers` renders them, except that the text of messages
     never becomes a special token. (The role of a message is not disguised, because templates build
     special tokens from it.)
 
     Attributes:
-        source: the template, for instance the text of `chat_template.jinja`.
-        variables: what the template sees beside `messages` and the other fields of the
-            conversation, for instance `tools`; and `bos_token` and the like, where they are not
-            those of the roles that the tokenizer's special tokens have.
-        pad: the special token that fills rows.
-        name: for messages of errors.
-        prompted: the role whose turn it is in `render_for_completion`, and that is trained.
-        mask: "blocks" trains on what stands in `{% generation %}` blocks; "prefixes" trains on what
-            a message of the assistant adds to the prompt before it, and refuses templates that
-            render a prefix of a conversation in another way than the whole; "none" trains on
-            nothing. None, the default, means blocks if the template has any, else prefixes.
-        stop: the special tokens that may end a turn of the assistant; None means those that have
-            the role eos or end_of_turn in the tokenizer, and () any.
-        checks: what happens in training if the template leaves out what a message says, or if the
-            assistant's last turn does not end with a stop token that is trained on: "error",
-            "warn", or "off".
+        source: the template, such as the text of `chat_template.jinja`.
+        variables: additional variables for the template, besides `messages` and the other fields of
+            the conversation, such as `tools`; and `bos_token` and similar variables if they differ
+            from the tokenizer's roles.
+        pad: the special token that pads rows.
+        name: the name of the template in error messages.
+        prompted: the role that `render_for_completion` prompts and that is trained on.
+        mask: "blocks" trains on `{% generation %}` blocks; "prefixes" trains on what a message of
+            the assistant adds to the prompt before it, and rejects templates that render a prefix
+            of a conversation differently from the whole; "none" trains on nothing. None, the
+            default, means "blocks" if the template has any, else "prefixes".
+        stop: the special tokens that may end a turn of the assistant; None means the tokens with
+            the roles eos and end_of_turn in the tokenizer, and () means any special token.
+        checks: what happens in training if the template drops content of a message, or if the
+            assistant's last turn does not end with a trained stop token: "error", "warn" or "off".
 
     Example:
         >>> from bytepair.chat import JinjaTemplate
@@ -87,17 +86,17 @@ class JinjaTemplate:
             raise ValueError(f'checks is {self.checks!r}; it must be "error", "warn" or "off"')
 
     def padding(self) -> str | None:
-        """Name the special token that fills rows, or None."""
+        """The name of the special token that pads rows, or None."""
         variables = self.variables or {}
         return self.pad or variables.get("pad_token") or variables.get("eos_token")
 
     def writer(self, tokenizer: _core.Tokenizer) -> JinjaWriter:
-        """What turns conversations into segments for one tokenizer."""
+        """Create the object that converts conversations to segments for one tokenizer."""
         return JinjaWriter(tokenizer, self)
 
 
 class JinjaWriter:
-    """A Jinja template and the special tokens of one tokenizer."""
+    """Converts conversations to segments, with a Jinja template and one tokenizer."""
 
     join = True
 
@@ -126,7 +125,7 @@ class JinjaWriter:
                 self._report(problem)
 
     def prompt(self, conversation: Conversation, out: Segments) -> None:
-        """Append a conversation and what the model goes on from."""
+        """Append a conversation and the start of the model's turn."""
         rendering = self.rendering(conversation, prompt=True)
         self.append(rendering.string.translate(NO_MARKS), rendering.disguise, out)
         out.ends.append(len(out.items))
@@ -143,7 +142,7 @@ class JinjaWriter:
         warnings.warn(message, stacklevel=4)
 
     def rendering(self, conversation: Conversation, *, prompt: bool = False) -> Rendering:
-        """Render a conversation in a disguise that does not mislead the template."""
+        """Render a conversation with a disguise that does not mislead the template."""
         messages = messages_of(conversation)
         fields = dict(conversation) if isinstance(conversation, Mapping) else {}
         fields |= {"messages": messages}
@@ -157,8 +156,8 @@ class JinjaWriter:
             if disguise.take_off(string) == plain:
                 return self._rendering(string, disguise, disguised)
         raise ConversationError(
-            f"the template {self.template.name!r} looks for special tokens in the text of "
-            "messages, but text never holds any; pass what they mark in the fields that the "
+            f"the template {self.template.name!r} searches for special tokens in the text of "
+            "messages, but text never contains any; pass this content in the fields that the "
             "template has for it"
         )
 
@@ -172,17 +171,17 @@ class JinjaWriter:
         )
 
     def _run(self, fields: dict[str, Any], prompt: bool) -> str:
-        """What the template writes, with marks of its blocks."""
+        """Run the template; its result contains marks around blocks."""
         given = {**self._variables, **fields, "messages": list(map(_aliased, fields["messages"]))}
         variables = {**given, "add_generation_prompt": prompt}
         return render(self.template.source, self.template.name, variables)
 
     def _unmarked(self, string: str) -> str:
-        """The string, with marks of blocks only if the mask comes from them."""
+        """Remove the marks of blocks, unless the mask is derived from them."""
         return string if self._mask == "blocks" else string.translate(NO_MARKS)
 
     def append(self, string: str, disguise: Disguise, out: Segments) -> None:
-        """Cut a string at special tokens and at the borders of what is trained on."""
+        """Split a string at special tokens and at the boundaries of trained parts."""
         trained = 0
         for piece in re.split(f"([{START}{STOP}])", string):
             if piece in (START, STOP) and piece:
@@ -197,7 +196,7 @@ class JinjaWriter:
             self._text(disguise.take_off(piece[done:]), trained, out)
 
     def items(self, string: str, rendering: Rendering) -> list[str | int | None]:
-        """The segments of a part of what was rendered."""
+        """The segments of a part of the rendered string."""
         out = Segments()
         self.append(string.translate(NO_MARKS), rendering.disguise, out)
         return out.items
@@ -210,7 +209,7 @@ class JinjaWriter:
 
 
 def _aliased(message: Any) -> Any:
-    """A message with its reasoning under every name that templates read, as in `transformers`."""
+    """A message with its reasoning in all fields that templates use, as in `transformers`."""
     if not isinstance(message, Mapping):
         return message
     said = next((message[name] for name in checks.REASONING if message.get(name) is not None), None)

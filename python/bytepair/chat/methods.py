@@ -1,4 +1,4 @@
-"""Conversations in, ids and a mask out, and back: what of `bytepair.chat` a `Tokenizer` does."""
+"""The methods of `Tokenizer` that render and parse conversations."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class ChatMethods(_core.Tokenizer):
-    """The methods of a tokenizer that deal with conversations."""
+    """The methods of `Tokenizer` for conversations."""
 
     __slots__ = ()
 
@@ -40,24 +40,24 @@ class ChatMethods(_core.Tokenizer):
         truncate: Truncate = "tokens",
         on_untrained: OnUntrained = "error",
     ) -> tuple[list[int], list[int]]:
-        """Render a conversation to train on.
+        """Render a conversation for training.
 
         Args:
             conversation: `{"messages": [{"role": ..., "content": ...}, ...]}`, or the list of
-                messages. Under nanochat's template, the content of the assistant may be a list of
+                messages. With nanochat's template, the content of the assistant may be a list of
                 parts: `{"type": "text" | "python" | "python_output", "text": ...}`.
-            max_tokens: keep this many ids at most; None, the default, keeps all.
-            template: how the conversation is written.
-            truncate: "tokens" cuts after `max_tokens` ids, as nanochat does; "messages" drops whole
-                messages from the end until it fits.
-            on_untrained: "error" refuses a mask that is all 0 or all 1, "keep" returns it.
+            max_tokens: the maximum number of ids; None, the default, means no limit.
+            template: the chat template.
+            truncate: "tokens" truncates after `max_tokens` ids, as nanochat does; "messages" drops
+                complete messages from the end until the rest fits.
+            on_untrained: "error" rejects a mask that is all 0 or all 1, "keep" returns it.
 
         Returns:
             The ids, and a mask of the same length: 1 where the model is trained on the id.
 
         Raises:
-            ConversationError: if the conversation breaks a rule of the template, or has nothing to
-                train on; the message names the place and the rule.
+            ConversationError: if the conversation is invalid for the template, or has nothing to
+                train on; the message contains the place and the rule.
             SpecialTokenError: if the tokenizer lacks a special token of the template.
 
         Example:
@@ -84,15 +84,15 @@ class ChatMethods(_core.Tokenizer):
         *,
         template: Template | JinjaTemplate = NANOCHAT,
     ) -> list[int]:
-        """Render a prompt: everything before the assistant's last message, and its start.
+        """Render a prompt: the conversation, and the start of the assistant's next message.
 
         Args:
             conversation: as in `render_conversation`. If it ends with a message of the assistant,
-                that one is left out.
-            template: how the conversation is written.
+                this message is dropped.
+            template: the chat template.
 
         Raises:
-            ConversationError: if the conversation breaks a rule of the template.
+            ConversationError: if the conversation is invalid for the template.
             SpecialTokenError: if the tokenizer lacks a special token of the template.
 
         Example:
@@ -106,7 +106,7 @@ class ChatMethods(_core.Tokenizer):
         if role_of(len(messages) - 1, messages[-1]) == template.prompted:
             messages = messages[:-1]
         if not messages:
-            raise ConversationError("there is nothing before the message that is to be completed")
+            raise ConversationError("there is no message before the one to be completed")
         fields = conversation if isinstance(conversation, dict | Mapping) else {}
         write, out = writer(self, template), Segments()
         write.prompt({**fields, "messages": messages}, out)
@@ -123,31 +123,31 @@ class ChatMethods(_core.Tokenizer):
         prompt: bool = True,
         history: Conversation | None = None,
     ) -> tuple[list[int], list[int]]:
-        """Go on from ids that a model sampled: append messages, and the start of its next turn.
+        """Continue from sampled ids: append messages, and the start of the assistant's next turn.
 
-        The ids come back as they are, also those that `encode` would not give. If they end with a
-        stop token, the model closed its turn; if they end within the turn, it is closed here. With
-        no ids, the conversation begins.
+        The given ids are returned unchanged, even if `encode` would produce other ids for the same
+        text. If they end with a stop token, the model closed its turn; if they end within the turn,
+        it is closed here. Without ids, a new conversation begins.
 
         Args:
-            ids: a prompt and what was sampled after it, up to the stop token.
-            messages: what follows, for instance the results of tools; a list of messages, or a
-                conversation. A first message of the assistant goes on with a turn that is open, as
-                the output of a tool does in nanochat's template; that turn stays open if no message
-                follows. With no messages the turn is closed, and none is opened.
-            mask: that of the ids before the last ones that were sampled; the others get 1. None
-                means that all of them get 0.
-            template: how conversations are written. A `JinjaTemplate` must render a conversation as
-                the beginning of a longer one, which is checked; its mask does not matter.
-            prompt: whether the next turn of the assistant is opened.
-            history: the conversation so far, for a `JinjaTemplate` that writes messages in another
-                way depending on it; its last message is the one that was sampled.
+            ids: a prompt and the ids sampled after it, up to the stop token.
+            messages: the messages to append, such as tool results: a list of messages, or a
+                conversation. If the first one is from the assistant, it continues the open turn,
+                as tool output does in nanochat's template; the turn stays open if no other message
+                follows. With an empty list the turn is closed, and no turn is opened.
+            mask: the mask of the ids before the last sampled ones, which get 1. None means 0 for
+                all ids.
+            template: the chat template. A `JinjaTemplate` must render a conversation as a prefix of
+                any longer one, which is checked; its mask does not matter.
+            prompt: whether to open the next turn of the assistant.
+            history: the conversation so far, required if a `JinjaTemplate` renders messages
+                differently depending on it; its last message is the sampled one.
 
         Returns:
-            The ids with what follows, and a mask that is 1 only on what was sampled.
+            The extended ids, and a mask that is 1 only for sampled ids.
 
         Raises:
-            ConversationError: if the ids do not end with a turn, the messages break a rule of the
+            ConversationError: if the ids do not end with a turn, the messages are invalid for the
                 template, or the template is not prefix-stable.
             SpecialTokenError: if the tokenizer lacks a special token of the template.
 
@@ -175,25 +175,24 @@ class ChatMethods(_core.Tokenizer):
     def encode_segments(
         self, segments: Iterable[tuple[str, Origin]], *, join: bool = False
     ) -> list[int]:
-        """Encode text that anybody wrote beside special tokens that the program chooses.
+        """Encode a mixture of untrusted text and special tokens chosen by the program.
 
-        No untrusted text becomes the id of a special token, whatever the text and the vocabulary:
-        not where it holds the name of one, not where a name is spread over several segments, and
-        not in a tokenizer from Hugging Face, whose added tokens, special there or not, are all
-        special tokens here.
+        Untrusted text never becomes the id of a special token: not if it contains the name of one,
+        not if a name is spread over several segments, and not in a tokenizer from Hugging Face,
+        whose added tokens (special there or not) are all special tokens here.
 
         Args:
-            segments: pairs of a text and its origin: `(text, "untrusted")` is encoded as `encode`
-                does, `(name, "control")` is the id of the special token with that name.
-            join: whether untrusted texts that touch are encoded as one text, as in a string that is
-                put together first. If not, no token covers parts of two segments.
+            segments: pairs of a text and its origin: `(text, "untrusted")` is encoded by `encode`,
+                `(name, "control")` is the id of the special token with that name.
+            join: whether adjacent untrusted texts are encoded as one text, as if they were
+                concatenated. If not, no token spans two segments.
 
         Returns:
             The ids of all segments in order.
 
         Raises:
             SpecialTokenError: if a control segment is not the name of one special token.
-            TypeError: if a segment is no pair, or its text no `str`.
+            TypeError: if a segment is not a pair, or its text is not a `str`.
             ValueError: if an origin is neither "untrusted" nor "control".
 
         Example:
@@ -224,30 +223,32 @@ class ChatMethods(_core.Tokenizer):
         ignore_index: int | None = None,
         threads: int | None = None,
     ) -> RenderedBatch:
-        """Render a whole data set of conversations, on all threads, into arrays.
+        """Render a data set of conversations to arrays, in parallel.
 
         Args:
-            conversations: an iterable of conversations; the path of a jsonl file (each line a
-                conversation or its list of messages) or of a parquet file with a column
-                `messages`; or an Arrow table or column.
-            template: how conversations are written.
-            max_tokens: keep this many ids of each at most; None keeps all that fits a row.
-            truncate: what truncation may cut, as in `render_conversation`.
-            on_untrained: what happens to a conversation whose mask is all 0 or all 1: "error",
-                "keep", or "drop" to leave it out.
-            pad_to: put each conversation in a row of this many ids.
-            pack_to: put conversations side by side in rows of this many ids, best fit; none is cut
-                at the end of a row, so each begins with its first id.
-            pad: the special token that fills rows; None means the template's.
-            ignore_index: if given, `labels` are made, with this where the mask is 0.
-            threads: how many threads encode; None means all.
+            conversations: an iterable of conversations; the path of a jsonl file (one conversation
+                or list of messages per line) or of a parquet file with a column `messages`; or an
+                Arrow table or column.
+            template: the chat template.
+            max_tokens: the maximum number of ids of each conversation; None means the row width, or
+                no limit without rows.
+            truncate: how to truncate, as in `render_conversation`.
+            on_untrained: what to do with a conversation whose mask is all 0 or all 1: "error",
+                "keep", or "drop".
+            pad_to: pad each conversation to a row of this many ids.
+            pack_to: pack conversations into rows of this many ids (best fit); conversations are not
+                split across rows.
+            pad: the special token that pads rows; None means the template's.
+            ignore_index: if given, `labels` are created, with this value where the mask is 0.
+            threads: the number of threads; None means all processors.
 
         Returns:
-            A `bytepair.chat.RenderedBatch`: arrays of `input_ids`, `loss_mask` and, if asked for,
-            `labels`.
+            A `bytepair.chat.RenderedBatch` with the arrays `input_ids`, `loss_mask` and, with
+            `ignore_index`, `labels`.
 
         Raises:
-            ConversationError: as `render_conversation`; the message also names the conversation.
+            ConversationError: as in `render_conversation`; the message also contains the index of
+                the conversation.
             SpecialTokenError: if the tokenizer lacks a special token of the template.
 
         Example:
@@ -276,19 +277,19 @@ class ChatMethods(_core.Tokenizer):
     def parse_conversation(
         self, ids: Iterable[int], *, template: Template = NANOCHAT
     ) -> dict[str, Any]:
-        """Turn ids back into the conversation that they were rendered from.
+        """Convert ids back to the conversation that they were rendered from.
 
-        What rendering does not keep does not come back: a merged system message is part of the
-        first message, and text parts that touch are one. For a model that is still writing, feed a
-        `bytepair.chat.Parser`.
+        Information lost in rendering is not restored: a merged system message is part of the first
+        message, and adjacent text parts become one. During generation, use `bytepair.chat.Parser`.
 
         Args:
             ids: rendered ids; the last message may be incomplete.
-            template: how the conversation was written; special tokens open and close its roles.
+            template: the template of the conversation; special tokens must open and close its
+                roles.
 
         Raises:
-            ConversationError: if a special token stands where the template has none.
-            UnknownIdError: if an id stands for nothing.
+            ConversationError: if a special token occurs where the template does not allow it.
+            UnknownIdError: if an id is not in the vocabulary.
 
         Example:
             >>> import bytepair

@@ -1,7 +1,7 @@
-"""Ids in, a conversation out: the inverse of rendering, also while a model still writes.
+"""Parse ids to a conversation: the inverse of rendering, also during generation.
 
-A `Parser` takes ids one at a time and says what each of them brings about, so that an inference
-loop can act when a tool call is complete. `parse` runs it over ids that are all there.
+A `Parser` takes one id at a time and returns events, so that an inference loop can act as soon as a
+tool call is complete. `parse` applies it to a complete list of ids.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ class MessageStart:
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """More text of the current message or part: whole characters."""
+    """More text of the current message or part, in complete characters."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class PartStart:
-    """A part with tokens of its own begins, for instance a tool call."""
+    """A part with its own special tokens begins, such as a tool call."""
 
     type: str
 
@@ -42,8 +42,8 @@ class PartEnd:
     """A part is complete.
 
     Attributes:
-        type: its type, for instance "python".
-        text: its whole text.
+        type: its type, such as "python".
+        text: its complete text.
     """
 
     type: str
@@ -63,16 +63,16 @@ class MessageEnd:
 
 Event: TypeAlias = "MessageStart | TextDelta | PartStart | PartEnd | MessageEnd"
 
-#: A special token, or text: what a frame of a template consists of.
+#: An element of a frame of a template: a special token or text.
 _Piece: TypeAlias = "int | str"
 
-#: The part of plain text, which has no tokens around it.
+#: The part for plain text, which is not enclosed in tokens.
 _PLAIN: Final = "text"
 
 
 @dataclass(slots=True)
 class _Message:
-    """A message on its way."""
+    """An incomplete message."""
 
     role: str
     parts: list[dict[str, str]] = field(default_factory=list)
@@ -84,14 +84,14 @@ class _Message:
         self.parts[-1]["text"] += text
 
     def finished(self) -> dict[str, Any]:
-        """The message: its content is a string if it is nothing but text."""
+        """The complete message; its content is a string if it consists only of text."""
         if all(part["type"] == _PLAIN for part in self.parts):
             return {"role": self.role, "content": "".join(part["text"] for part in self.parts)}
         return {"role": self.role, "content": [dict(part) for part in self.parts]}
 
 
 class Parser:
-    """Takes ids one at a time and tells what they bring about.
+    """Takes one id at a time and returns the resulting events.
 
     Example:
         >>> import bytepair
@@ -117,7 +117,7 @@ class Parser:
         self._frames = {
             name: self._frame(role.open)
             for name, role in template.roles.items()
-            if role.each is None  # they look like another role, whose messages they then are
+            if role.each is None  # these cannot be distinguished from messages of another role
         }
         self._template = template
         self._inner = {self._special[n] for n in template.inner() if n in self._special}
@@ -134,7 +134,7 @@ class Parser:
 
     @property
     def conversation(self) -> dict[str, Any]:
-        """What there is so far, a message that is not complete included."""
+        """The conversation so far, including an incomplete message."""
         unfinished = [] if self._message is None else [self._message.finished()]
         return {"messages": [*self.messages, *unfinished]}
 
@@ -144,14 +144,14 @@ class Parser:
         return self._message is not None
 
     def feed(self, id: int) -> list[Event]:
-        """Take one id and tell what it brings about, in order.
+        """Process one id and return the resulting events, in order.
 
         Args:
             id: the next id.
 
         Raises:
-            UnknownIdError: if the id stands for nothing.
-            ConversationError: if a special token stands where the template has none.
+            UnknownIdError: if the id is not in the vocabulary.
+            ConversationError: if a special token occurs where the template does not allow it.
         """
         token = self._tokenizer.token_bytes(id)
         self._place += 1
@@ -161,7 +161,7 @@ class Parser:
         return self.finish() + self._special_token(id)
 
     def finish(self) -> list[Event]:
-        """Tell what the last bytes bring about, if the ids ended inside a character."""
+        """Return the events of the last bytes, if the ids end within a character."""
         rest = self._decoder.decode(b"", final=True)
         self._decoder.reset()
         return self._text(rest) if rest else []
@@ -188,7 +188,7 @@ class Parser:
         return self._inside(self._message, id)
 
     def _opened(self) -> list[Event]:
-        """Look whether what stands between two messages opens one."""
+        """Check whether the tokens after a message open the next one."""
         partly = False
         for name, frame in self._frames.items():
             follows, rest = _compared(frame, self._between)
@@ -197,7 +197,7 @@ class Parser:
                 return [MessageStart(name), *(self._text(rest) if rest else [])]
             partly = partly or follows
         if partly or not any(isinstance(piece, int) for piece in self._between):
-            return []  # text between messages belongs to the end of the last one
+            return []  # text between messages belongs to the end of the previous one
         if isinstance(self._between[0], str):
             self._between.pop(0)
             return self._opened()
@@ -212,7 +212,7 @@ class Parser:
                 return [PartStart(name)]
         prompted = message.role == self._template.prompted
         if id != self._last(role) and not (prompted and id in self._stops):
-            raise self._error(f"cannot stand in a message from {message.role!r}", id)
+            raise self._error(f"cannot occur in a message from {message.role!r}", id)
         self._message = None
         finished = message.finished()
         self.messages.append(finished)
@@ -221,7 +221,7 @@ class Parser:
     def _part_end(self, message: _Message, id: int) -> list[Event]:
         name = message.open or _PLAIN
         if id != self._last(self._template.roles[message.role].parts[name]):
-            raise self._error(f"cannot stand in a part of type {name!r}", id)
+            raise self._error(f"cannot occur in a part of type {name!r}", id)
         message.open = None
         return [PartEnd(name, message.parts[-1]["text"])]
 
@@ -239,7 +239,7 @@ class Parser:
 
 
 def _compared(frame: list[_Piece], found: list[_Piece]) -> tuple[bool, str | None]:
-    """Whether the frame may still come to be; and what follows it, if all of it is there."""
+    """Whether the frame can still be completed; and the text after it, if it is complete."""
     count = len(found)
     if not 0 < count <= len(frame) or found[:-1] != frame[: count - 1]:
         return False, None

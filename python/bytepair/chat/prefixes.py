@@ -1,13 +1,13 @@
-"""A rendered conversation in, the same string with marks around what the assistant wrote out.
+"""Mark the parts of a rendered conversation that the assistant wrote, by rendering prefixes.
 
-A template without `{% generation %}` blocks does not say what the model is trained on. It follows
-from what the model would have seen: before message `i` of the assistant, it is given the prompt,
-which is the rendering of the messages before, with the start of the assistant's turn. What the
-rendering of the messages up to `i` has beyond the prompt is what the model must write.
+A template without `{% generation %}` blocks does not define what the model is trained on, but it
+can be derived: to write message `i`, the model gets a prompt, which is the rendering of the
+previous messages and the start of the assistant's turn. The rendering of the messages up to `i`
+continues this prompt; the continuation is what the model must write.
 
-This holds only if each of these strings is the beginning of the next. A template that renders a
-message in another way once others follow it, for instance by leaving out earlier reasoning, is
-refused: what is trained on would not be what the model sees when it is used.
+This requires that each of these strings is a prefix of the next. A template that renders a message
+differently when others follow, for instance without earlier reasoning, is rejected: the training
+text would differ from what the model sees in use.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _WAY_OUT = (
 
 
 def marked(rendering: Rendering, role: str) -> str:
-    """The string, with a mark at the start and at the end of what messages of a role add.
+    """The string, with marks at the start and end of the parts added by messages of a role.
 
     Raises:
-        ConversationError: if the template does not render each prefix of the conversation as the
-            beginning of the whole.
+        ConversationError: if the rendering of a prefix of the conversation is not a prefix of the
+            whole rendering.
     """
     whole, done, pieces = rendering.string, 0, []
     for index, message in enumerate(rendering.messages):
@@ -41,27 +41,27 @@ def marked(rendering: Rendering, role: str) -> str:
 
 
 def _span(rendering: Rendering, index: int) -> tuple[int, int]:
-    """Where what a message of the assistant adds starts and ends in the whole string."""
+    """The span, in the whole string, of what a message of the assistant adds."""
     messages = rendering.messages
     try:
         prompt = rendering.run(messages[:index], prompt=True)
     except ConversationError as error:
         raise ConversationError(
-            f"no mask can be derived for message {index}, because the messages before it are not "
-            f"rendered without it ({error}); {_WAY_OUT}"
+            f"no mask can be derived for message {index}, because the template cannot render the "
+            f"messages before it alone ({error}); {_WAY_OUT}"
         ) from error
     last = index + 1 == len(messages)
     through = rendering.string if last else rendering.run(messages[: index + 1])
     check_prefix(
         prompt,
         through,
-        f"message {index} does not go on from the prompt of the messages before it",
+        f"message {index} does not continue the prompt of the messages before it",
         rendering,
     )
     check_prefix(
         through,
         rendering.string,
-        f"the template renders the first {index + 1} messages in another way when others follow",
+        f"the template renders the first {index + 1} messages differently when others follow",
         rendering,
     )
     return len(prompt), len(through)
@@ -70,7 +70,7 @@ def _span(rendering: Rendering, index: int) -> tuple[int, int]:
 def check_prefix(
     prefix: str, whole: str, what: str, rendering: Rendering, way_out: str = _WAY_OUT
 ) -> None:
-    """Refuse a rendering that does not begin with that of fewer messages, and show where."""
+    """Reject a rendering that does not begin with that of fewer messages; show the difference."""
     if whole.startswith(prefix):
         return
     at = next(
@@ -79,6 +79,6 @@ def check_prefix(
     )
     was, now = (rendering.disguise.take_off(s[max(0, at - 20) : at + 20]) for s in (prefix, whole))
     raise ConversationError(
-        f"{what}, so the model is not given what it would be trained on: at character {at}, "
+        f"{what}, so the training text would differ from the text in use: at character {at}, "
         f"{was!r} becomes {now!r}; {way_out}"
     )

@@ -1,4 +1,4 @@
-"""A conversation and a template in, segments out."""
+"""Convert a conversation to segments, with a `Template`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Frame: TypeAlias = "tuple[list[str | int | None], bytes]"
 
 
 class TemplateWriter:
-    """A template whose special tokens are ids of one tokenizer; it turns messages into segments."""
+    """Converts messages to segments, with a template and the ids of one tokenizer."""
 
     def __init__(self, tokenizer: _core.Tokenizer, template: Template) -> None:
         self.tokenizer = tokenizer
@@ -55,11 +55,11 @@ class TemplateWriter:
         return self._special[name]
 
     def frames(self, part: Part | Role) -> tuple[_Frame, _Frame]:
-        """What comes before and after a part or a message."""
+        """The frames before and after a part or a message."""
         return self.frame(part.open), self.frame(part.close)
 
     def write(self, conversation: Conversation, out: Segments) -> None:
-        """Append a conversation. The error names the message and the rule."""
+        """Append a conversation. An error contains the index of the message and the rule."""
         fields = conversation if isinstance(conversation, dict | Mapping) else {}
         messages = self._merged(messages_of(conversation))
         if self._offers or fields.keys() & {"tools", "builtin_tools"}:
@@ -72,7 +72,7 @@ class TemplateWriter:
     def append(
         self, messages: list[Numbered], fields: Mapping[str, Any], out: Segments, place: int = 0
     ) -> None:
-        """Append messages, of which the first is at a place in the order of the turns."""
+        """Append messages, starting at a position in the order of turns."""
         before: _Role | None = None
         strip = self.template.strip
         for at, (index, message) in enumerate(messages, place):
@@ -87,7 +87,7 @@ class TemplateWriter:
             before = role
 
     def prompt(self, conversation: Conversation, out: Segments) -> None:
-        """Append a conversation, and open the turn of the role that is prompted."""
+        """Append a conversation, and open the turn of the prompted role."""
         self.write(conversation, out)
         items, trained = self.prompted.open
         out.items += items
@@ -95,7 +95,7 @@ class TemplateWriter:
         out.ends[-1] = len(out.items)
 
     def _merged(self, messages: list[Any]) -> list[Numbered]:
-        """The messages with their indices, a leading system message joined to the next one."""
+        """The messages with their indices, with a first system message merged into the next one."""
         numbered = list(enumerate(messages))
         separator = self.template.merge_system
         if separator is None or role_of(0, messages[0]) != "system":
@@ -103,7 +103,7 @@ class TemplateWriter:
         first = self.template.alternate[0] if self.template.alternate else "user"
         if len(messages) < 2 or role_of(1, messages[1]) != first:
             raise ConversationError(
-                f"message 0 is a system message, so message 1 must be from {first!r}: it is "
+                f"message 0 is a system message, so message 1 must be from {first!r}, but it is "
                 f"{'missing' if len(messages) < 2 else 'from ' + repr(messages[1]['role'])}"
             )
         system, then = (_text(i, messages[i].get("content")) for i in (0, 1))
@@ -119,8 +119,8 @@ class TemplateWriter:
             )
         if name not in self.roles:
             raise ConversationError(
-                f"message {index} is from {name!r}, which the template {self.template.name!r} does "
-                f"not know; it knows {', '.join(self.roles)}"
+                f"message {index} is from {name!r}, but the template {self.template.name!r} has "
+                f"only the roles {', '.join(self.roles)}"
             )
         if name == "system" and place:
             raise ConversationError(f"message {index} is a system message; only message 0 may be")
@@ -159,7 +159,7 @@ class _Role:
     def write_each(
         self, index: int, content: object, out: Segments, strip: bool, *, goes_on: bool
     ) -> None:
-        """Write a message that shares its turn with the one before, if that was of the role."""
+        """Write a message; consecutive messages of this role share one turn."""
         assert self.each
         if goes_on:
             ended = len(self._end[0])
@@ -175,7 +175,7 @@ class _Role:
         out.trained += after_mask + self._end[1]
 
     def write_content(self, index: int, content: object, out: Segments, strip: bool) -> None:
-        """Write what stands between what opens and what closes a message."""
+        """Write the content of a message, without its opening and closing tokens."""
         if isinstance(content, str):
             out.items.append(content.strip() if strip else content)
             out.trained.append(self.trained)
@@ -190,7 +190,7 @@ class _Role:
         if not self.parts or not isinstance(content, list | Sequence) or isinstance(content, bytes):
             expected = "a string or a list of parts" if self.parts else "a string"
             raise ConversationError(
-                f"the content of message {index} is {type(content).__name__}; it must be {expected}"
+                f"the content of message {index} must be {expected}, not {type(content).__name__}"
             )
         for number, part in enumerate(content):
             (items, mask), (after, after_mask), trained = self._part(index, number, part)
@@ -214,21 +214,21 @@ class _Role:
 
 
 def _ended(close: _Frame) -> _Frame:
-    """What closes a message, with the end of the message behind it."""
+    """The closing frame of a message, followed by the end-of-message marker."""
     return [*close[0], None], close[1] + b"\0"
 
 
 def _text(index: int, content: object) -> str:
     if not isinstance(content, str):
         raise ConversationError(
-            f"the content of message {index} is {type(content).__name__}; where a system "
-            "message is merged it must be a string"
+            f"the content of message {index} is {type(content).__name__}; to merge a system "
+            "message, it must be a string"
         )
     return content
 
 
 def writer(tokenizer: _core.Tokenizer, template: Template | JinjaTemplate) -> Any:
-    """What turns conversations into segments under a template: a `TemplateWriter` or its like."""
+    """The object that converts conversations to segments: a `TemplateWriter` or `JinjaWriter`."""
     global _last
     if not isinstance(template, Template):
         return template.writer(tokenizer)
@@ -238,7 +238,7 @@ def writer(tokenizer: _core.Tokenizer, template: Template | JinjaTemplate) -> An
     return last
 
 
-#: The writer that was used last: rendering in a loop makes one, not one for each conversation.
+#: The last writer is cached, so that rendering in a loop does not create one per conversation.
 _last: TemplateWriter | None = None
 
 
@@ -246,12 +246,12 @@ def nothing_to_learn(trained: int, length: int, max_tokens: int | None) -> str:
     """Why a mask that is all 0 or all 1 is an error."""
     if trained:
         return (
-            "the mask is all 1: the template trains on everything, the user's text too; say in the "
-            'template what is trained on, or pass on_untrained="keep"'
+            "the mask is all 1: the template trains on everything, including the user's text; mark "
+            'the trained parts in the template, or pass on_untrained="keep"'
         )
     cut = max_tokens is not None and length >= max_tokens
     why = f"max_tokens={max_tokens} cut off what would be" if cut else "no message has text that is"
     return (
-        f"the mask is all 0: {why} trained on; give the conversation a reply within the limit, or "
-        'pass on_untrained="keep" to have it all the same'
+        f"the mask is all 0: {why} trained on; add a reply within the limit, or pass "
+        'on_untrained="keep" to accept it'
     )

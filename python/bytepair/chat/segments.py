@@ -1,8 +1,8 @@
-"""Texts and ids in the order of a conversation in, ids and a mask out.
+"""Segments: the texts and ids of a conversation, which the core encodes to ids and a mask.
 
-A conversation becomes *segments*: a text, an id, or None where a message ends; and for each of them
-whether it is trained on. Texts stay apart from ids all the way into the core, which encodes them as
-ordinary text. That is why no text can become a special token, whatever it holds.
+A segment is a text, an id, or None at the end of a message; each is trained on or not. Texts are
+passed to the core separately from ids, and encoded as ordinary text. That is why no text can become
+a special token.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ Conversation: TypeAlias = "Mapping[str, Any] | Sequence[Mapping[str, Any]]"
 #: What truncation may cut: any id, or whole messages only.
 Truncate: TypeAlias = Literal["tokens", "messages"]
 
-#: What happens to a conversation whose mask is all 0 or all 1.
+#: What to do with a conversation whose mask is all 0 or all 1.
 OnUntrained: TypeAlias = Literal["error", "keep"]
 
-#: Who a segment of `Tokenizer.encode_segments` comes from: a text that may hold anything, or the
-#: program, which names one special token.
+#: The origin of a segment of `Tokenizer.encode_segments`: untrusted text, or the program, which
+#: names a special token.
 Origin: TypeAlias = Literal["untrusted", "control"]
 
 
 @dataclass(slots=True)
 class Segments:
-    """The segments of one conversation after the other.
+    """The segments of consecutive conversations.
 
     Attributes:
         items: texts, ids, and None at the end of each message.
         trained: for each item, 1 if it is trained on, else 0.
-        ends: where in `items` each conversation ends.
+        ends: the end of each conversation in `items`.
     """
 
     items: list[str | int | None] = field(default_factory=list)
@@ -51,7 +51,7 @@ class Segments:
         truncate: Truncate,
         threads: int | None,
     ) -> tuple[Any, Any, Any]:
-        """Encode on all threads: the ids, the mask, and the offsets of the conversations."""
+        """Encode in parallel; return the ids, the mask, and the offsets of the conversations."""
         if max_tokens is not None and max_tokens < 0:
             raise ValueError(f"max_tokens is {max_tokens}; it cannot be negative")
         if truncate not in ("tokens", "messages"):
@@ -69,7 +69,7 @@ class Segments:
 
 
 def items_of(segments: Iterable[tuple[str, Origin]], special: Mapping[str, int]) -> list[str | int]:
-    """Texts as they are and names of special tokens as ids, for segments with their origin.
+    """Convert segments with an origin to items: texts, and ids of special tokens.
 
     Only a name that the caller marks as control becomes an id.
 
@@ -86,7 +86,7 @@ def items_of(segments: Iterable[tuple[str, Origin]], special: Mapping[str, int])
             )
         text, origin = segment
         if not isinstance(text, str):
-            raise TypeError(f"the text of segment {number} is {type(text).__name__}, not str")
+            raise TypeError(f"the text of segment {number} must be str, not {type(text).__name__}")
         if origin == "untrusted":
             items.append(text)
         elif origin != "control":
@@ -97,25 +97,25 @@ def items_of(segments: Iterable[tuple[str, Origin]], special: Mapping[str, int])
             items.append(special[text])
         else:
             raise SpecialTokenError(
-                f"segment {number} is control and must be one special token, but {text!r} is none; "
+                f"segment {number} is control and must be one special token, but {text!r} is not; "
                 f"the tokenizer has {' '.join(special) or 'none'}; pass text around special "
-                'tokens as segments of its own, "untrusted"'
+                'tokens as separate "untrusted" segments'
             )
     return items
 
 
 def messages_of(conversation: Conversation) -> list[Any]:
-    """The messages of a conversation, which are at least one."""
+    """The messages of a conversation; at least one."""
     messages = (
         conversation.get("messages") if isinstance(conversation, dict | Mapping) else conversation
     )
     if not isinstance(messages, list | Sequence) or isinstance(messages, str | bytes):
         raise ConversationError(
-            'a conversation is a mapping with a list under "messages", or that list; this is '
+            'a conversation must be a mapping with a list under "messages", or that list, not '
             f"{type(conversation).__name__}"
         )
     if not messages:
-        raise ConversationError("a conversation needs at least one message; this one has none")
+        raise ConversationError("a conversation needs at least one message")
     return list(messages)
 
 

@@ -1,6 +1,6 @@
-r"""What a chat template is: a value that says which tokens stand around a message.
+r"""Chat templates as values that define the tokens around messages.
 
-There are no branches in a template. Five are given here; one of your own is a few lines:
+A template has no code. Five are defined here; a custom one is a few lines:
 
     >>> from bytepair.chat import Role, Special, Template
     >>> Template(
@@ -29,8 +29,8 @@ class Special:
     Attributes:
         name: its text, as in `Tokenizer.special_tokens`.
         trained: whether the model learns to produce it.
-        optional: whether it is text where the tokenizer has no such token; then it is trained on
-            with the text around it.
+        optional: whether it becomes text if the tokenizer has no such token; then it is trained on
+            like the text around it.
     """
 
     name: str
@@ -38,17 +38,17 @@ class Special:
     optional: bool = False
 
 
-#: What a template puts around text: special tokens, and text of its own (never trained on).
+#: An element of a template: a special token, or fixed text (which is never trained on).
 Piece: TypeAlias = "Special | str"
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What stands around one kind of part of a message, for instance a tool call.
+    """The frame of one kind of message part, such as a tool call.
 
     Attributes:
-        open: what comes before the text of the part.
-        close: what comes after it.
+        open: the elements before the text of the part.
+        close: the elements after it.
         trained: whether the model learns to produce the text.
     """
 
@@ -59,15 +59,15 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What stands around the messages of one role.
+    """The frame of the messages of one role.
 
     Attributes:
-        open: what comes before the content.
-        close: what comes after it.
+        open: the elements before the content.
+        close: the elements after it.
         trained: whether the model learns to produce the content, if it is a string.
-        parts: the kinds of parts that the content may be a list of; if there are none, the content
-            is a string.
-        each: if given, messages of this role in a row share one turn, and this stands around each.
+        parts: the kinds of parts, if the content may be a list of parts; if empty, the content must
+            be a string.
+        each: if given, consecutive messages of this role share one turn, and each has this frame.
     """
 
     open: tuple[Piece, ...]
@@ -82,15 +82,15 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class Builtin:
-    """How tools are called that the model knows by name.
+    """The format of calls of built-in tools, which the model knows by name.
 
-    Such a call is written `name.call(key="value")`, and a message with any call ends otherwise.
+    Such a call is written `name.call(key="value")`, and a message with a call ends differently.
 
     Attributes:
-        open: what comes before the call.
-        close: what ends a message with calls, where the conversation has `builtin_tools`.
-        note: what stands before the names in the system message.
-        unnamed: the tools that are not named there.
+        open: the elements before the call.
+        close: the end of a message with calls, if the conversation has `builtin_tools`.
+        note: the text before the names in the system message.
+        unnamed: the tools that are not listed there.
     """
 
     open: tuple[Piece, ...]
@@ -101,26 +101,26 @@ class Builtin:
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """How tools are offered, called and answered.
+    """The format of tool definitions, tool calls and tool results.
 
-    A conversation offers them under `tools`, a list of JSON schemas. A message of the assistant
-    calls them under `tool_calls`: `[{"function": {"name": ..., "arguments": {...}}}]`. A call is
-    written as `{"name": "...", "arguments": {...}}`, and trained on. The role of results is one of
-    the template's.
+    A conversation defines tools in `tools`, a list of JSON schemas. A message of the assistant
+    calls them in `tool_calls`: `[{"function": {"name": ..., "arguments": {...}}}]`. A call is
+    rendered as `{"name": "...", "arguments": {...}}`, and trained on. Tool results are messages of
+    a role of the template.
 
     Attributes:
-        offer: what stands around the tools that are offered.
-        tool: what stands around the JSON of each of them.
-        where: the message that offers them: the system message, after its text, or the first user
-            message, before its text.
-        call: what stands around each call.
-        between: what stands between the text and the calls of a message, and between calls.
-        arguments: what the arguments are called in a call.
-        single: whether a message may have only one call, and no text beside it.
-        indent: how far the JSON of tools is indented; None means that it stands in one line.
-        note: what the system message begins with where tools are offered.
+        offer: the elements around all tool definitions.
+        tool: the elements around the JSON of each definition.
+        where: the message that contains the definitions: the system message, after its text, or the
+            first user message, before its text.
+        call: the elements around each call.
+        between: the text between the text and the calls of a message, and between calls.
+        arguments: the JSON key of the arguments in a call.
+        single: whether a message may have only one call, and no text.
+        indent: the indentation of the JSON of definitions; None means a single line.
+        note: the start of the system message if tools are defined.
         json_results: whether the content of results is written as JSON.
-        builtin: how tools are called that the model knows by name, if it does.
+        builtin: the format of built-in tools, or None.
     """
 
     offer: Part
@@ -138,28 +138,27 @@ class Tools:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """How a conversation is written.
+    """A chat template.
 
     Attributes:
-        name: for messages of errors.
-        begin: what comes before the first message.
+        name: the name of the template in error messages.
+        begin: the elements before the first message.
         roles: the roles that messages may have.
-        alternate: the roles that take turns, from the first message on; empty if any may
-            follow any.
-        merge_system: if it is a string, a system message that comes first is joined to the first
-            message after it, with this string between them. If it is None, system messages are
-            written like those of other roles, and come first if at all.
-        join: whether texts that touch are encoded as one text, as a string that is rendered as a
-            whole would be. An id that covers trained and untrained text is then trained on.
-        strip: whether white space around the content of messages is dropped.
-        prompted: the role whose turn it is in `render_for_completion`.
-        tools: how tools are offered and called; None if the template has none.
-        default_system: the text of the system message of conversations that have none; None if
-            there is then no such message.
-        preamble: what stands before the text of the system message.
-        stop: the special tokens that may end a turn of the prompted role, beside the one that
-            closes it; `render_turn` keeps them as they were sampled.
-        pad: the special token that fills rows; None means the first special token of `begin`.
+        alternate: the order in which roles must alternate, from the first message on; empty means
+            any order.
+        merge_system: if it is a string, a first system message is merged into the next message,
+            with this string between them. If it is None, system messages are rendered like other
+            messages, but are allowed only at the start.
+        join: whether adjacent texts are encoded as one text, as in a rendered string. An id that
+            covers trained and untrained text is then trained on.
+        strip: whether to strip white space around the content of messages.
+        prompted: the role that `render_for_completion` prompts.
+        tools: the format of tools; None if the template does not support them.
+        default_system: the system message of conversations without one; None means none.
+        preamble: the text before the text of the system message.
+        stop: additional special tokens that may end a turn of the prompted role, besides its
+            closing token; `render_turn` keeps them as sampled.
+        pad: the special token that pads rows; None means the first special token of `begin`.
     """
 
     name: str
@@ -180,10 +179,12 @@ class Template:
         object.__setattr__(self, "roles", MappingProxyType(dict(self.roles)))
         for role in (*self.alternate, self.prompted):
             if role not in self.roles:
-                raise ValueError(f"template {self.name!r} has no role {role!r}, but names it")
+                raise ValueError(
+                    f"template {self.name!r} uses the role {role!r}, but has no such role"
+                )
 
     def inner(self) -> set[str]:
-        """Name the special tokens that may stand within a message, around tools and calls."""
+        """The names of special tokens that may occur within a message, around tools and calls."""
         parts = [role.each for role in self.roles.values() if role.each is not None]
         if self.tools:
             parts += [self.tools.offer, self.tools.tool, self.tools.call]
@@ -192,7 +193,7 @@ class Template:
         return {piece.name for piece in pieces if isinstance(piece, Special)}
 
     def padding(self) -> str | None:
-        """Name the special token that fills rows, or None if the template has no such."""
+        """The name of the special token that pads rows, or None."""
         special = [piece.name for piece in self.begin if isinstance(piece, Special)]
         return self.pad or next(iter(special), None)
 
@@ -271,14 +272,14 @@ CHATML: Final = Template(
     pad="<|im_end|>",
     tools=_HERMES,
 )
-"""ChatML, as many open models have it, with the tool calls of Hermes and Qwen."""
+"""ChatML, as used by many open models, with the tool calls of Hermes and Qwen."""
 
 QWEN25: Final = replace(
     CHATML,
     name="qwen2.5",
     default_system="You are Qwen, created by Alibaba Cloud. You are a helpful assistant.",
 )
-"""ChatML with the system message of Qwen2.5 where there is none."""
+"""ChatML with the default system message of Qwen2.5."""
 
 
 def _llama3(role: str) -> Role:
@@ -332,4 +333,4 @@ LLAMA31: Final = replace(
     ),
     stop=("<|eom_id|>",),
 )
-"""Llama 3.1 to 3.3, with tool calls; the preamble has the date of their own template."""
+"""Llama 3.1 to 3.3, with tool calls; the preamble has the dates of the original template."""

@@ -1,18 +1,18 @@
-"""Ids so far and new messages in, the ids with the messages and the next prompt appended out.
+"""Append messages and the next prompt to sampled ids.
 
 The ids are a prompt and what a model sampled after it. They are never decoded and encoded again: a
-model may spell a text in another way than `encode` does, and training on ids that it did not sample
-is training on another policy. Only what follows them is rendered, and it begins with what is still
-missing of the sampled turn:
+model may sample other ids for a text than `encode` returns, and training on ids that it did not
+sample would be off-policy. Only the continuation is rendered; it starts with the missing end of the
+sampled turn:
 
-- The ids end with a stop token: the turn was closed by the model, and what the template writes
-  behind that token follows, such as the line break of ChatML.
-- They end within the turn: the template's own stop token comes first.
+- If the ids end with a stop token, the model closed its turn; the text that the template writes
+  after this token follows, such as the line break of ChatML.
+- If they end within the turn, the template's stop token comes first.
 
-A template that is a value says all of this itself. For a Jinja template it is found out by
-rendering the messages behind a history, and the history alone: if the shorter rendering is not the
-beginning of the longer one, the template is refused. Unless the history is given, several are made
-up, and what follows must be the same behind each of them.
+A `Template` defines this directly. For a Jinja template, it is derived by rendering a history with
+and without the messages: if the shorter rendering is not a prefix of the longer one, the template
+is rejected. Without a given history, several are invented, and the continuation must be the same
+for all of them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _Items: TypeAlias = "list[str | int | None]"
 
 
 def masked(ids: Sequence[int], mask: Sequence[int] | None) -> list[int]:
-    """The mask of the ids so far: what is behind the mask that is given was sampled.
+    """The mask of the ids so far: ids after the end of the given mask were sampled.
 
     Example:
         >>> masked([5, 6, 7, 8], [0, 0]), masked([5, 6], None)
@@ -43,7 +43,7 @@ def masked(ids: Sequence[int], mask: Sequence[int] | None) -> list[int]:
     if mask is None:
         return [0] * len(ids)
     if len(mask) > len(ids):
-        raise ValueError(f"there are {len(ids)} ids but {len(mask)} places in the mask")
+        raise ValueError(f"the mask has {len(mask)} entries, but there are only {len(ids)} ids")
     return [*map(int, mask), *[1] * (len(ids) - len(mask))]
 
 
@@ -55,11 +55,11 @@ def appended(
     prompt: bool,
     history: Conversation | None,
 ) -> Segments:
-    """What follows the ids: the rest of their turn, the messages, and the start of the next turn.
+    """The continuation of the ids: the end of their turn, the messages, and the next turn's start.
 
     Raises:
-        ConversationError: if the ids do not end with a turn, or within one of the assistant; if the
-            messages break a rule of the template; or if the template is not prefix-stable.
+        ConversationError: if the ids end neither with a turn nor within one of the assistant; if
+            the messages are invalid for the template; or if the template is not prefix-stable.
     """
     fields = dict(conversation) if isinstance(conversation, Mapping) else {}
     messages = fields.pop("messages", []) if fields else list(conversation)
@@ -91,7 +91,7 @@ def _after_value(
 ) -> Segments:
     if fields.get("tools"):
         raise ConversationError(
-            "tools are offered at the start of a conversation; pass them with the first messages"
+            "tools are defined at the start of a conversation; pass them with the first messages"
         )
     out, prompted = Segments(), writer.prompted
     closed_role, rest = _end_of(writer, ids)
@@ -115,7 +115,7 @@ def _after_value(
 
 
 def _end_of(writer: TemplateWriter, ids: list[int]) -> tuple[str | None, _Items]:
-    """The role whose turn the ids close, or None if one is open; and what is missing of its end."""
+    """The role of the closed turn, or None if it is open; and the missing end of the turn."""
     prompted = writer.prompted
     first, close = prompted.open[0][:1], prompted.close[0]
     if not close or not isinstance(close[0], int) or not first or not isinstance(first[0], int):
@@ -147,7 +147,7 @@ def _end_of(writer: TemplateWriter, ids: list[int]) -> tuple[str | None, _Items]
 
 
 def _check_open(writer: TemplateWriter, ids: list[int]) -> None:
-    """Check that ids that open a turn open one of the prompted role."""
+    """Check that an open turn is one of the prompted role."""
     prompted = writer.prompted
     wanted = writer.tokenizer.decode_bytes(_encoded(writer, prompted.open[0]))
     if not writer.tokenizer.decode_bytes(ids[: len(wanted)]).startswith(wanted):
@@ -181,12 +181,12 @@ def _after_jinja(
         if history is not None:
             raise
         raise ConversationError(
-            f"behind a made-up history: {error}; pass the messages so far as history="
+            f"after an invented history: {error}; pass the messages so far as history="
         ) from error
     if any(other != found[0] for other in found):
         raise ConversationError(
-            f"the template {writer.template.name!r} writes the new messages in another way behind "
-            "another history; pass the messages so far as history="
+            f"the template {writer.template.name!r} renders the new messages differently for "
+            "different histories; pass the messages so far as history="
         )
     opening, end, following = found[0]
     closing = [item for item in end if isinstance(item, int)]
@@ -200,14 +200,14 @@ def _after_jinja(
     start = next((at for at in range(len(ids) - 1, -1, -1) if ids[at] == opening), len(ids))
     if stops & set(ids[start + 1 :]):
         raise ConversationError(
-            "the ids go on after the stop token; pass what was sampled up to that token"
+            "the ids continue after the stop token; pass only the ids up to that token"
         )
     done = next(n for n in range(len(closing), -1, -1) if ids[len(ids) - n :] == closing[:n])
     return [*end[done:], *following]
 
 
 def _histories(writer: JinjaWriter, messages: list[Any]) -> list[list[Any]]:
-    """Histories that end with a turn to which the messages may be the answer."""
+    """Histories that the messages may follow."""
     asked = {"role": "user", "content": "a"}
     said: dict[str, Any] = {"role": writer.template.prompted, "content": "b"}
     called = []
@@ -230,9 +230,10 @@ def _suffix(
     *,
     prompt: bool,
 ) -> tuple[Any, _Items, _Items]:
-    """The last special token of the prompt, the end of the history, and what follows it.
+    """The last special token of the prompt, the end of the history, and the continuation.
 
-    The end is the special tokens that close the turn, and what the template writes behind them.
+    The end is the special tokens that close the turn, and the text that the template writes after
+    them.
     """
     if not history or role_of(len(history) - 1, history[-1]) != writer.template.prompted:
         raise ConversationError(
@@ -250,10 +251,10 @@ def _suffix(
             rendering.string,
         )
     )
-    what, way_out = "the turn does not go on from its prompt", "take a template where it does"
+    what, way_out = "the turn does not continue its prompt", "use a template where it does"
     prefixes.check_prefix(before, past, what, rendering, way_out)
-    what = "the template renders the turn in another way when messages follow"
-    way_out = "take a template that renders it the same, or render the whole conversation anew"
+    what = "the template renders the turn differently when messages follow"
+    way_out = "use a template that renders it equally, or render the whole conversation again"
     prefixes.check_prefix(past, whole, what, rendering, way_out)
     opening = writer.items(before.removeprefix(asked), rendering)
     opened = [item for item in opening if isinstance(item, int)]
@@ -264,7 +265,7 @@ def _suffix(
             f"the template {writer.template.name!r} does not end the turn of "
             f"{writer.template.prompted!r} with a special token"
         )
-    if not history[-1].get("tool_calls"):  # else what stands before it may end a call
+    if not history[-1].get("tool_calls"):  # with tool calls, the text before it may end a call
         while last and isinstance(end[last - 1], int):
             last -= 1
     following = writer.items(whole[len(past) :], rendering)

@@ -1,8 +1,8 @@
-"""The command `bytepair`: one file for each subcommand, which calls only public names.
+"""The command `bytepair`: one file per subcommand; each calls only the public API.
 
-Standard output is data, standard error is talk. Exit codes: 0 all went well; 1 it did not, and one
-line on standard error says why; 2 the command line is wrong; 130 interrupted by Ctrl-C. Whatever is
-raised ends in such a line; with `BYTEPAIR_DEBUG=1` the trace stands above it.
+Results go to standard output, messages to standard error. Exit codes: 0 success; 1 failure, with
+one line on standard error that gives the reason; 2 wrong usage; 130 interrupted by Ctrl-C. Every
+exception becomes such a line; with `BYTEPAIR_DEBUG=1` the traceback is printed above it.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from bytepair import BytepairError, __version__
 from bytepair.cli.output import is_closed_pipe, use_output
 from bytepair.cli.words import in_words_of
 
-#: The commands in the order of `--help`: each is the function in the file of its name.
+#: The commands in the order of `--help`. Each is a function in the file of the same name.
 COMMANDS: Final = (
     "train", "count", "encode", "decode", "inspect", "evaluate", "compare", "report", "explore",
     "verify", "prune", "mixture", "download", "shard", "plan", "pipeline", "convert",
 )  # fmt: skip
 
-#: Those that go on where they were interrupted.
+#: The commands that resume after an interruption.
 CONTINUED: Final = ("download", "shard", "pipeline")
 
 
 class Commands(click.Group):
-    """The subcommands, each imported when it is asked for.
+    """The subcommands, each imported on first use.
 
-    They end quietly when the reader of their output has had enough, and say so when interrupted.
+    A command exits quietly when its output pipe is closed, and prints a message when interrupted.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All, in their order."""
+        """The names of all commands, in the order of `--help`."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """The one of this name; where there is none, say what may be meant."""
+        """The command of this name; for an unknown name, suggest the nearest one."""
         if name not in COMMANDS:
             from difflib import get_close_matches
 
@@ -52,12 +52,12 @@ class Commands(click.Group):
         return found
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run one, and end as the class says."""
+        """Run a command; turn interrupts and exceptions into messages and exit codes."""
         try:
             return self._invoke_to_closed_pipe(ctx)
         except KeyboardInterrupt as error:
-            if ctx.invoked_subcommand != "explore":  # which ends in no other way
-                more = "; the same command goes on from here"
+            if ctx.invoked_subcommand != "explore":  # a server always ends by Ctrl-C
+                more = "; run the same command again to resume"
                 more = more if ctx.invoked_subcommand in CONTINUED else ""
                 saved = "".join(f" {note}" for note in getattr(error, "__notes__", []))
                 click.echo(f"bytepair: interrupted{saved or more}", err=True)
@@ -69,14 +69,14 @@ class Commands(click.Group):
             raise click.ClickException(_in_words(_reason(error))) from None
 
     def _invoke_to_closed_pipe(self, ctx: click.Context) -> Any:
-        """Run one; that nobody reads its output any more is no failure."""
+        """Run a command; a closed output pipe is not a failure."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
         except OSError as error:
             if not is_closed_pipe(error):
                 raise
-            # Python would complain when it closes stdout at its end.
+            # Python would report an error when it flushes stdout at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(0)
         return result
@@ -89,15 +89,15 @@ class Commands(click.Group):
 )
 @click.version_option(__version__, message="bytepair %(version)s", help="Print the version.")
 def command() -> None:
-    """Byte-level BPE tokenizers: train one, look at it, encode and decode.
+    """Train, inspect and use byte-level BPE tokenizers.
 
-    Exit codes: 0 success, 1 failure (one line on standard error says why), 2 wrong usage, 130
-    interrupted. BYTEPAIR_DEBUG=1 in the environment shows the trace of a failure.
+    Exit codes: 0 success, 1 failure (standard error gives the reason in one line), 2 wrong usage,
+    130 interrupted. Set the environment variable BYTEPAIR_DEBUG=1 to print tracebacks.
     """
 
 
 def main() -> None:
-    """Run the command and leave with its exit code."""
+    """Run the command and exit with its exit code."""
     warnings.showwarning = _one_line
     use_output(sys.stdout)
     use_output(sys.stderr)
@@ -114,7 +114,7 @@ def main() -> None:
     except click.ClickException as error:
         click.echo(f"bytepair: {error.message}", err=True)
         sys.exit(error.exit_code)
-    except (click.Abort, KeyboardInterrupt):  # Ctrl-C before a command runs, or behind it
+    except (click.Abort, KeyboardInterrupt):  # Ctrl-C before or after a command runs
         sys.exit(130)
     except Exception as error:  # a command that cannot be imported
         _debug()
@@ -123,24 +123,24 @@ def main() -> None:
 
 
 def _reason(error: Exception) -> str:
-    """What went wrong, in one line; what no command expects is named as such."""
+    """The reason of a failure in one line; an unexpected exception is reported as a bug."""
     notes = getattr(error, "__notes__", [])  # of a number that is too large
     text = str(error)
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        text = f"{error.filename}: {error.strerror}"  # without the number of the error
+        text = f"{error.filename}: {error.strerror}"  # without the errno
     said = " ".join(" ".join([text, *notes]).split())
     if isinstance(error, BytepairError | OSError | OverflowError | ImportError) and said:
         return said
     if isinstance(error, MemoryError):
-        return f"there is not enough memory{said and f': {said}'}"
+        return f"not enough memory{said and f': {said}'}"
     return (
-        f"unexpected {type(error).__name__}{said and f': {said}'}; this is a defect of bytepair: "
-        "please report it with the trace that BYTEPAIR_DEBUG=1 shows"
+        f"unexpected {type(error).__name__}{said and f': {said}'}; this is a bug in bytepair: "
+        "please report it with the traceback that BYTEPAIR_DEBUG=1 prints"
     )
 
 
 def _in_words(message: str, ctx: click.Context | None = None) -> str:
-    """A message in the words of the command that runs; what only reading tells is `convert`'s."""
+    """Replace Python keywords in a message by options of the running command, or of `convert`."""
     ctx = ctx or click.get_current_context(silent=True)
     while ctx is not None and not isinstance(ctx.command, Commands):
         ctx = ctx.parent
@@ -152,11 +152,11 @@ def _in_words(message: str, ctx: click.Context | None = None) -> str:
 
 
 def _debug() -> None:
-    """Show the trace of the exception that is handled, if the user wants it."""
+    """Print the traceback of the current exception if `BYTEPAIR_DEBUG=1` is set."""
     if os.environ.get("BYTEPAIR_DEBUG") == "1":
         traceback.print_exc()
 
 
 def _one_line(message: Warning | str, *_: object, **_named: object) -> None:
-    """Show a warning as `warnings.showwarning` would, without its place in the code."""
+    """Replace `warnings.showwarning`: print the message without its source location."""
     click.echo(f"bytepair: {_in_words(str(message))}", err=True)

@@ -1,4 +1,4 @@
-"""`bytepair compare`: where do two tokenizers differ, and why?"""
+"""`bytepair compare`: find where two tokenizers differ, and why."""
 
 from __future__ import annotations
 
@@ -24,17 +24,21 @@ from bytepair.cli import option
     "--by",
     type=click.Choice(["ids", "tokens"]),
     default="ids",
-    help="What has to be equal: ids, or the tokens that they stand for.",
+    help="Compare ids, or the bytes of the tokens.",
 )
 @click.option(
     "--special",
     type=click.Choice(["all", "text"]),
     default="all",
-    help="Special tokens in the texts are their ids, or text.",
+    help="Encode special tokens in the texts as their ids, or as text.",
 )
-@click.option("--limit", type=click.IntRange(min=0), default=10, help="Differences to explain.")
-@click.option("--pattern", help="The split pattern of ONE, if its file does not hold it.")
-@click.option("--pattern-of-two", help="The same of TWO.")
+@click.option(
+    "--limit", type=click.IntRange(min=0), default=10, help="How many differences to explain."
+)
+@click.option("--pattern", help="The split pattern of ONE, if its file does not contain one.")
+@click.option(
+    "--pattern-of-two", help="The split pattern of TWO, if its file does not contain one."
+)
 @option.max_chars
 @option.column
 @option.errors
@@ -49,15 +53,15 @@ def compare(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Find where two tokenizers first differ: on which text, at which byte, and why.
+    """Find where two tokenizers first differ: the text, the byte and the reason.
 
-    ONE and TWO: a folder, a file or a published name each. SOURCE: files, folders or globs of text;
-    none means the texts that are shipped, in sixty languages.
+    ONE, TWO: a folder, a file or a published name such as gpt2. SOURCE: files, folders or globs of
+    text; without SOURCE, the included texts in sixty languages.
 
-    Exit code 0 if the tokens of all texts are equal, 1 if some differ.
+    Exit code 0 if all texts are encoded equally, 1 if some differ.
     """
     if not source:
-        option.refuse("there is no SOURCE", "max_chars", "column", "errors", "max_document_bytes")
+        option.refuse("it needs SOURCE", "max_chars", "column", "errors", "max_document_bytes")
     names = [Path(name).name or name for name in (one, two)]
     if names[0] == names[1]:
         names = [one, two] if one != two else ["one", "two"]

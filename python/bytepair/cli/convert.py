@@ -1,4 +1,4 @@
-"""`bytepair convert`: a tokenizer of one format to another."""
+"""`bytepair convert`: convert a tokenizer to another format."""
 
 from __future__ import annotations
 
@@ -20,23 +20,26 @@ from bytepair.cli import option
 )
 @click.argument("source")
 @click.argument("target", type=option.PATH)
-@click.option("--format", help="The format to write.  [default: what the name of the target says]")
-@click.option("--source-format", help="The format to read.  [default: what the content says]")
-@click.option("--pattern", help="The split pattern, where the source does not hold one.")
+@click.option("--format", help="The format to write.  [default: chosen by the name of TARGET]")
+@click.option("--source-format", help="The format to read.  [default: detected from the content]")
+@click.option("--pattern", help="The split pattern, if SOURCE does not contain one.")
 @click.option(
     "--special-tokens",
-    help='The special tokens, where the source does not: {"<|bos|>": 1000}.',
+    help='The special tokens, if SOURCE does not contain them, as JSON: {"<|bos|>": 1000}.',
 )
 @option.roles
 @click.option(
     "--sentencepiece-ids",
     is_flag=True,
-    help="Give the tokens the ids that run.c of llama2.c expects; texts are to be encoded again.",
+    help="Renumber the tokens to the ids that run.c of llama2.c expects; encoded text must be "
+    "encoded again.",
 )
 @option.force
-@click.option("--lossy", is_flag=True, help="Leave out what cannot be read or written.")
-@click.option("--allow-pickle", is_flag=True, help="Read tokenizer.pkl; no code in it is run.")
-@click.option("--revision", help="The commit, tag or branch of owner/name.")
+@click.option("--lossy", is_flag=True, help="Skip features that cannot be read or written.")
+@click.option(
+    "--allow-pickle", is_flag=True, help="Allow reading tokenizer.pkl; no code in it is executed."
+)
+@click.option("--revision", help="The commit, tag or branch, if SOURCE is owner/name.")
 def convert(
     source: str,
     target: Path,
@@ -48,10 +51,10 @@ def convert(
     lossy: bool,
     **options: Any,
 ) -> None:
-    """Convert a tokenizer: bytepair, huggingface, tiktoken, gpt2, nanochat, gguf, llama2c, ...
+    """Convert a tokenizer between bytepair, huggingface, tiktoken, gpt2, nanochat, gguf and others.
 
-    SOURCE: a file, a folder, an encoding of tiktoken, or owner/name. TARGET: the file or folder to
-    write.
+    SOURCE: a file, a folder, the name of a tiktoken encoding, or owner/name on the Hugging Face
+    Hub. TARGET: the output file or folder.
     """
     special = None if special_tokens is None else _special(special_tokens)
     reading = {name: options.pop(name) for name in ("pattern", "allow_pickle", "revision")}
@@ -68,15 +71,13 @@ def convert(
 
 
 def _special(text: str) -> dict[str, int]:
-    """The special tokens of a JSON object."""
+    """Parse special tokens from JSON."""
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise click.BadParameter(
-            f"this is no JSON: {error}", param_hint="--special-tokens"
-        ) from None
+        raise click.BadParameter(f"invalid JSON: {error}", param_hint="--special-tokens") from None
     if not isinstance(found, dict) or not all(type(id) is int for id in found.values()):
         raise click.BadParameter(
-            "an object of names and ids is expected", param_hint="--special-tokens"
+            "expected a JSON object of names and ids", param_hint="--special-tokens"
         )
     return found

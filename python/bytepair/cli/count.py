@@ -1,4 +1,4 @@
-"""`bytepair count`: text files to a table of counts."""
+"""`bytepair count`: count the pretokens of text and save the table."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from bytepair.cli import option
 
 @option.command(
     "bytepair count corpus/ -o counts.parquet",
-    "bytepair count corpus/ --checkpoint partial.parquet  # the same again goes on after a break",
+    "bytepair count corpus/ --checkpoint partial.parquet  # run it again to resume",
     "bytepair train counts.parquet --vocab-size 32768",
 )
 @option.sources
 @option.path(
     "--out", "-o", default="counts.parquet", type=option.OUTPUT_FILE,
-    help="The parquet file to write.",
+    help="The output file (parquet).",
 )  # fmt: skip
 @option.pattern
 @option.max_chars
@@ -33,7 +33,7 @@ from bytepair.cli import option
 @click.option(
     "--checkpoint",
     type=option.OUTPUT_FILE,
-    help="Write a checkpoint here every few minutes; resume from it if it exists.",
+    help="Write a checkpoint to this file every few minutes; resume from it if it exists.",
 )
 @option.rank
 @option.world_size
@@ -53,13 +53,13 @@ def count(
     ray: bool,
     **options: Any,
 ) -> None:
-    """Count the pretokens of text; the result can be trained from, added up and filtered.
+    """Count the pretokens of text; counts can be trained from, added and filtered.
 
-    SOURCE: files, folders, globs or URLs, or - for text on standard input.
+    SOURCE: files, folders, globs or URLs; - is text on standard input.
     """
     if ray or rank is not None or world_size is not None:
         option.refuse(
-            "ranks and Ray read all, strictly, and have marks instead of a checkpoint",
+            "ranks and Ray read all text, stop at invalid text and resume without a checkpoint",
             "max_chars", "errors", "checkpoint", "memory_limit", "weight",
         )  # fmt: skip
         shared = bytepair.distributed.count(
@@ -73,7 +73,7 @@ def count(
             **options,
         )
         if shared is None:
-            click.echo("this share is done; the last rank to finish writes the counts")
+            click.echo("this rank is done; the last rank to finish writes the counts")
         else:
             _report(shared, out)
         return
@@ -88,7 +88,7 @@ def count(
         return bytepair.count(files=option.files(names), **options)
 
     if weight:
-        option.refuse("with --weight each source is counted alone", "max_chars", "checkpoint")
+        option.refuse("--weight counts each source separately", "max_chars", "checkpoint")
     counts = option.weighted(source, weight, counted) if weight else counted(*source)
     counts.save(out)
     if checkpoint is not None:

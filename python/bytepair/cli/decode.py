@@ -1,4 +1,4 @@
-"""`bytepair decode`: ids to text."""
+"""`bytepair decode`: decode ids to text."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ from bytepair.cli import option
 )
 @click.argument("ids", nargs=-1)
 @option.tokenizer
-@click.option("--lines", is_flag=True, help="Each line is a document; end each with a newline.")
+@click.option(
+    "--lines", is_flag=True, help="Treat each line as a document; end each text with a newline."
+)
 def decode(
     ids: tuple[str, ...],
     tokenizer: str,
     pattern: str | None,
     lines: bool,
 ) -> None:
-    """Decode ids, divided by spaces, commas or brackets, into the bytes of their text.
+    """Decode ids (separated by spaces, commas or brackets) to the bytes of their text.
 
-    IDS: the ids; standard input if there is none.
+    IDS: the ids. Without IDS, they are read from standard input.
     """
     tok = bytepair.load(tokenizer, pattern=pattern)
     text = " ".join(ids) if ids else sys.stdin.buffer.read().decode(errors="replace")
@@ -41,5 +43,5 @@ def _numbers(text: str) -> list[int]:
     words = [word for word in re.split(r"[\s,\[\]]+", text) if word]
     wrong = next((word for word in words if not re.fullmatch(r"-?[0-9]+", word)), None)
     if wrong is not None:
-        raise bytepair.errors.UnknownIdError(f"{wrong!r} is no id; ids are whole numbers")
+        raise bytepair.errors.UnknownIdError(f"{wrong!r} is not an id; ids are integers")
     return [int(word) for word in words]

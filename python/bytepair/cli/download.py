@@ -1,4 +1,4 @@
-"""`bytepair download`: data sets to files."""
+"""`bytepair download`: download a data set."""
 
 from __future__ import annotations
 
@@ -20,31 +20,29 @@ from bytepair.cli import option
 @click.option(
     "-n",
     default=8,
-    help="The number of files, from the first; -1 for all. "
-    "climbmix: training files; the last file, for validation, is added.",
+    help="The number of files, starting with the first; -1 for all. For climbmix, the number of "
+    "training files; the last file (validation) is always added.",
 )
 @click.option(
     "--dir",
     "-o",
     type=option.PATH,
-    help="[default: base_data, or base_data_climbmix, in ~/.cache/bytepair]",
+    help="The output folder.  [default: base_data, or base_data_climbmix, in ~/.cache/bytepair]",
 )
 @click.option(
-    "--pattern", default="*.parquet", help="Which files of a data set of the Hub, as a glob."
+    "--pattern", default="*.parquet", help="A glob that selects files of a data set on the Hub."
 )
-@click.option("--workers", type=option.number, default=4, help="Files to download at a time.")
-@click.option(
-    "--endpoint", help="The address of the Hub.  [default: HF_ENDPOINT, or huggingface.co]"
-)
+@click.option("--workers", type=option.number, default=4, help="The number of parallel downloads.")
+@click.option("--endpoint", help="The URL of the Hub.  [default: HF_ENDPOINT, or huggingface.co]")
 def download(
     dataset: str,
     n: int,
     dir: Path | None,
     **options: Any,
 ) -> None:
-    """Download files of a data set; run it again to resume.
+    """Download the files of a data set; run it again to resume.
 
-    DATASET: fineweb-edu, climbmix, or a data set of the Hugging Face Hub (owner/name).
+    DATASET: fineweb-edu, climbmix, or a data set on the Hugging Face Hub (owner/name).
     """
     files = bytepair.download_dataset(dataset, n, dir=dir, **options)
     size = sum(file.stat().st_size for file in files) / 1e6

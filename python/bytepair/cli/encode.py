@@ -1,4 +1,4 @@
-"""`bytepair encode`: text to ids."""
+"""`bytepair encode`: encode text to ids."""
 
 from __future__ import annotations
 
@@ -31,18 +31,21 @@ PIECE_BYTES: Final = 1 << 20
 @option.tokenizer
 @option.column
 @option.max_document_bytes
-@click.option("--text", help="Encode this text instead.")
-@click.option("--lines", is_flag=True, help="Each line is a document; its end is left out.")
+@click.option("--text", help="Encode this text instead of files.")
+@click.option(
+    "--lines", is_flag=True, help="Treat each line as a document, without its line ending."
+)
 @click.option(
     "--special",
     type=click.Choice(["text", "all", "error"]),
     default="text",
-    help="What special tokens in the text are: text, their ids, or an error.",
+    help="How to encode special tokens that occur in the text: as text, as their ids, or stop "
+    "with an error.",
 )
-@click.option("--prepend", help="A special token to begin with.")
-@click.option("--append", help="A special token to end with.")
+@click.option("--prepend", help="Begin each document with this special token.")
+@click.option("--append", help="End each document with this special token.")
 @option.dropout
-@click.option("--json", "as_json", is_flag=True, help="Write each as a JSON list.")
+@click.option("--json", "as_json", is_flag=True, help="Write the ids of each document as JSON.")
 def encode(
     files: tuple[Path, ...],
     tokenizer: str,
@@ -58,11 +61,11 @@ def encode(
     seed: int | None,
     as_json: bool,
 ) -> None:
-    """Encode text: one line of ids for each document, written while the text is still read.
+    """Encode text: write one line of ids per document, while the text is still being read.
 
-    FILES: text files, one document each, or parquet or jsonl with a document a row, each also .gz
-    or .zst; standard input, which is text, if there is none, or for -. Where special tokens are
-    looked for (`--special`), and with `--dropout`, a document is read whole first.
+    FILES: text files (one document each), or parquet or jsonl (one document per row); each may be
+    compressed as .gz or .zst. Without FILES, or for -, text is read from standard input. With
+    --special all or error, and with --dropout, each document is read completely before encoding.
     """
     option.one_of("files", "text")
     option.both_or_none("dropout", "seed")
@@ -72,7 +75,7 @@ def encode(
     for pieces in _sources(files, text, column, max_document_bytes):
         if isinstance(pieces, Documents) or lines:
             if isinstance(pieces, Documents) and lines:
-                raise click.BadParameter("--lines is for text; a table has a document a row")
+                raise click.BadParameter("--lines is for text; a table has one document per row")
             if not isinstance(pieces, Documents):
                 pieces = Documents(read_batches(resolve(texts=_lines(pieces))))
             for batch in map(strings, pieces.batches):
@@ -89,7 +92,7 @@ def encode(
 def _encoder(
     tok: bytepair.Tokenizer, how: dict[str, Any], dropout: float | None, seed: int | None
 ) -> Callable[[Sequence[str]], Iterable[list[int]]]:
-    """What encodes batches of documents; with dropout, as one batch of all of them."""
+    """A function that encodes batches of documents; dropout is seeded by document index."""
     if dropout is None or seed is None:
         return lambda texts: tok.encode_batch(texts, **how)
     done = 0
@@ -105,7 +108,7 @@ def _encoder(
 
 
 def _write(parts: Iterable[list[int]], as_json: bool) -> None:
-    """Write the ids of one document, part by part."""
+    """Write the ids of one document incrementally."""
     begin, between, end = ("[", ", ", "]") if as_json else ("", " ", "")
     sys.stdout.write(begin)
     before = ""
@@ -117,7 +120,7 @@ def _write(parts: Iterable[list[int]], as_json: bool) -> None:
 
 
 class Documents(NamedTuple):
-    """The documents of a table, in batches."""
+    """The documents of a table (parquet or jsonl), in batches."""
 
     batches: Iterator[TextBatch]
 
@@ -125,7 +128,7 @@ class Documents(NamedTuple):
 def _sources(
     files: tuple[Path, ...], text: str | None, column: str, max_document_bytes: int
 ) -> Iterator[Iterator[str] | Documents]:
-    """Each text, in pieces, and each table."""
+    """The inputs: each text as an iterator of pieces, each table as `Documents`."""
     if text is not None:
         yield iter([text])
         return
@@ -143,7 +146,7 @@ def _sources(
 
 
 def _pieces(file: BinaryIO, name: str) -> Iterator[str]:
-    """A file as text, in pieces."""
+    """Decode a UTF-8 file piece by piece."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     done = 0
     while True:
@@ -161,7 +164,7 @@ def _pieces(file: BinaryIO, name: str) -> Iterator[str]:
 
 
 def _lines(pieces: Iterable[str]) -> Iterator[str]:
-    """The lines of a text without their ends, which may be those of Windows."""
+    """The lines of a text, without their line endings (LF or CRLF)."""
     rest: list[str] = []
     for piece in pieces:
         first, *others = piece.split("\n")

@@ -1,4 +1,4 @@
-"""`bytepair evaluate`: the figures of a tokenizer, beside those of others."""
+"""`bytepair evaluate`: measure a tokenizer and compare it with others."""
 
 from __future__ import annotations
 
@@ -12,28 +12,35 @@ import click
 import bytepair
 from bytepair.cli import groups, option
 
-#: What is measured and beside what: what `found_for` takes.
+#: The options for `found_for`.
 measured = option.together(
     click.argument("tokenizer", default="tokenizer"),
     click.option(
         "--against",
         multiple=True,
-        help="What to compare with: a folder, a file, a published name such as gpt2, or none; may "
-        "be repeated.  [default: gpt2, cl100k_base and o200k_base]",
+        help="A tokenizer to compare with: a folder, a file, a published name such as gpt2, or "
+        "none; may be repeated.  [default: gpt2, cl100k_base and o200k_base]",
     ),
     click.option(
-        "--train", multiple=True, help="Files, folders or globs of training text; may be repeated."
+        "--train", multiple=True, help="Training text: files, folders or globs; may be repeated."
     ),
-    click.option("--val", multiple=True, help="The same for validation text."),
+    click.option(
+        "--val", multiple=True, help="Validation text: files, folders or globs; may be repeated."
+    ),
     click.option(
         "--max-chars",
         type=option.number,
         default="10M",
-        help="Read at most this many characters of each of them.",
+        help="Read at most this many characters of --train and of --val.",
     ),
     option.column,
     option.max_document_bytes,
-    click.option("--width", type=option.number, default=768, help="The width of an embedding."),
+    click.option(
+        "--width",
+        type=option.number,
+        default=768,
+        help="The embedding width, for the size of the embedding table.",
+    ),
 )
 
 
@@ -45,25 +52,26 @@ measured = option.together(
 )
 @measured
 @click.option("--markdown", is_flag=True, help="Write Markdown.")
-@click.option("--json", "as_json", is_flag=True, help="Write all numbers as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Write all figures as JSON.")
 @click.option(
     "--sizes",
     type=option.OUTPUT_FILE,
-    help="Write bytes per token of every size here: .csv, or .svg for a plot.",
+    help="Write the bytes per token at each vocabulary size to this file: .csv, or .svg for a "
+    "plot.",
 )
 @click.option(
     "--token-bytes",
     type=option.OUTPUT_FILE,
-    help="Write the bytes of each id here: .npy, or .pt for torch.",
+    help="Write the length in bytes of each id to this file: .npy, or .pt for torch.",
 )
 @click.option(
     "--parity",
     multiple=True,
     metavar="NAME=PATH",
-    help="Compare languages instead, on a parallel text: one source each, line by line; without "
-    "NAME= each file is a language. May be repeated.",
+    help="Compare languages on parallel text instead: one source per language, with the same "
+    "sentences line by line; without NAME=, each file is a language. May be repeated.",
 )
-@click.option("--base", help="With --parity: the language to compare with.")
+@click.option("--base", help="With --parity: the reference language.")
 def evaluate(
     markdown: bool,
     as_json: bool,
@@ -73,9 +81,9 @@ def evaluate(
     base: str | None,
     **options: Any,
 ) -> None:
-    """Compare a tokenizer with others: texts, languages, use, vocabulary, sizes.
+    """Compare tokenizers: compression by text and language, token usage, vocabulary, sizes.
 
-    TOKENIZER: a folder, a file or a published name.
+    TOKENIZER: a folder, a file or a published name such as gpt2.
     """
     option.one_of("markdown", "as_json")
     if parity:
@@ -87,7 +95,7 @@ def evaluate(
         option.refuse("it needs --parity", "base")
     option.ending(sizes, ".csv", ".svg")
     option.ending(token_bytes, ".npy", ".pt")
-    if token_bytes:  # before measuring, which takes a while: torch may be missing
+    if token_bytes:  # before measuring, which is slow: torch may be missing
         own = bytepair.load(options["tokenizer"])
         bytepair.evaluate.save_token_bytes(own, token_bytes)
     found = parallel_for(parity, base, **options) if parity else found_for(**options)
@@ -102,7 +110,7 @@ def evaluate(
 
 
 def _write_sizes(found: bytepair.evaluate.Evaluation, path: Path) -> None:
-    sweep = found.sweep or bytepair.evaluate.sweep(found.tokenizer)  # which says why there is none
+    sweep = found.sweep or bytepair.evaluate.sweep(found.tokenizer)  # raises with the reason
     if path.suffix == ".svg":
         path.write_text(bytepair.report.sizes_plot(sweep, found.corpus), encoding="utf-8")
     else:
@@ -117,7 +125,7 @@ def found_for(
     width: int,
     **reading: Any,
 ) -> bytepair.evaluate.Evaluation:
-    """Evaluate as the options say, and tell on standard error what was left out."""
+    """Evaluate with these options; print what is missing to standard error."""
     if not train and not val:
         option.refuse("there is neither --train nor --val to read", "max_chars", "column")
     names = _names(tokenizer, against)
@@ -144,7 +152,7 @@ def parallel_for(
     column: str,
     **_: Any,
 ) -> bytepair.evaluate.ParallelText:
-    """Encode a parallel text as the options say, and tell on standard error what was left out."""
+    """Measure parallel text with these options; print what is missing to standard error."""
     found = bytepair.evaluate.measure_parallel(
         bytepair.load(tokenizer),
         groups.groups_of(parity),
@@ -157,7 +165,7 @@ def parallel_for(
 
 
 def _names(tokenizer: str, against: Sequence[str]) -> dict[str, Any]:
-    """What the tokenizer is called, and beside what it is measured."""
+    """The name of the tokenizer and the tokenizers to compare it with."""
     if "none" in against and set(against) != {"none"}:
         raise click.UsageError("--against none contradicts the other --against; give one of them")
     name = Path(tokenizer).resolve().name if Path(tokenizer).exists() else tokenizer
@@ -174,7 +182,7 @@ def _print(found: bytepair.evaluate.Evaluation | bytepair.evaluate.ParallelText)
     from rich.console import Console
 
     console = Console()
-    if not sys.stdout.isatty():  # a table cut to eighty columns would lose figures
+    if not sys.stdout.isatty():  # a table truncated to 80 columns would lose figures
         console = Console(width=200)
     for part in bytepair.evaluate.to_terminal(found):
         console.print(part, crop=False)

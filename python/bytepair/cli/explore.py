@@ -1,4 +1,4 @@
-"""`bytepair explore`: the page on which people look at tokens."""
+"""`bytepair explore`: serve or export a web page that shows tokens."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from bytepair.cli import option
 @click.option(
     "--host",
     default="127.0.0.1",
-    help="The address to listen on; other machines can connect unless it is loopback.",
+    help="The address to listen on; unless it is loopback, other machines can connect.",
 )
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=8765, help="The port; 0 is any free one."
+    "--port", type=click.IntRange(0, 65535), default=8765, help="The port; 0 for any free port."
 )
 @click.option("--open", "open_page", is_flag=True, help="Open the page in a browser.")
 @click.option(
     "--export",
     type=option.OUTPUT_FILE,
-    help="Write one text as a page that works offline, and serve nothing.",
+    help="Write a page for one text that works offline; do not start a server.",
 )
-@click.option("--text", help="The text of --export, instead of standard input.")
+@click.option("--text", help="With --export: the text, instead of standard input.")
 @click.option(
-    "--special", is_flag=True, help="Special tokens in the text of --export are their ids."
+    "--special", is_flag=True, help="With --export: encode special tokens in the text as ids."
 )
 def explore(
     tokenizers: tuple[str, ...],
@@ -47,25 +47,25 @@ def explore(
     text: str | None,
     special: bool,
 ) -> None:
-    """Look at tokens in the browser: splits, merges, chats, the vocabulary, costs.
+    """Explore tokens in the browser: splits, merges, chats, the vocabulary, costs.
 
-    The page asks this machine and no other. Ctrl-C ends it. With --export, a page of one text is
-    written instead: one file that needs no server, to keep or to send.
+    The page connects to this machine only; stop the server with Ctrl-C. With --export, one
+    self-contained HTML file for one text is written instead.
 
-    TOKENIZERS: those to look at side by side: folders, files or published names, such as gpt2 and
-    cl100k_base; the folder tokenizer if there is none.
+    TOKENIZERS: the tokenizers to compare: folders, files or published names such as gpt2. Without
+    TOKENIZERS, the folder "tokenizer" is used.
     """
     if export is None:
-        option.refuse("they are for --export", "text", "special")
+        option.refuse("these options need --export", "text", "special")
     else:
-        option.refuse("--export serves nothing", "host", "port")
+        option.refuse("--export starts no server", "host", "port")
     found = _opened(tokenizers or ("tokenizer",))
     if export is not None:
         _write(found, export, text, special, open_page)
         return
 
     def ready(url: str) -> None:
-        click.echo(f"{url}\nCtrl-C ends it.")
+        click.echo(f"{url}\nPress Ctrl-C to stop.")
         if open_page:
             webbrowser.open(url)
 
@@ -79,7 +79,7 @@ def _write(
     special: bool,
     open_page: bool,
 ) -> None:
-    """Write the page of one text, from standard input if there is no other."""
+    """Write the page of one text; without a text, read standard input."""
     if text is None:
         text = _input()
     bytepair.explore.save(found, text, path, special=special)
@@ -93,12 +93,12 @@ def _input() -> str:
     try:
         return sys.stdin.buffer.read().decode()
     except UnicodeDecodeError as error:
-        place = f"standard input is no text in UTF-8 from byte {error.start} on"
-        raise click.ClickException(f"{place}; convert it, with iconv for instance") from None
+        place = f"standard input is not UTF-8 at byte {error.start}"
+        raise click.ClickException(f"{place}; convert it, for example with iconv") from None
 
 
 def _opened(names: Sequence[str]) -> dict[str, bytepair.Tokenizer]:
-    """The tokenizers by name, without published ones that cannot be had, unless none is left."""
+    """Load the tokenizers by name; skip those that cannot be downloaded, unless all fail."""
     found: dict[str, bytepair.Tokenizer] = {}
     missing = []
     for name in names:

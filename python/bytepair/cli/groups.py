@@ -1,8 +1,8 @@
-"""Words of a command line in, named groups of text out, and a number for each group.
+"""Parse command-line arguments into named groups of text, with a number for each group.
 
-A source is `NAME=PATH`; what has the same name belongs together. A source without a name gives one
-group a file, named as the file is up to its first dot: `texts/*.txt` is one group a language where
-the files are called `en.txt`, `de.txt` and so on.
+A source is `NAME=PATH`; sources of the same name form one group. Without a name, each file is a
+group named by its file name up to the first dot: `texts/*.txt` gives one group per language if the
+files are `en.txt`, `de.txt` and so on.
 """
 
 from __future__ import annotations
@@ -20,57 +20,58 @@ from bytepair.cli import option
 mixture = click.option(
     "--mixture",
     metavar="NAME=SHARE,...",
-    help="Train on a mixture: the share of the bytes that each source has, whose SOURCE is "
-    "NAME=PATH; only the proportions count.",
+    help="Train on a mixture: the share of each source in the bytes; SOURCE is then NAME=PATH. "
+    "Shares are normalized.",
 )
 
 
-#: How groups take turns: what `parity_of` takes.
+#: The options for `parity_of`.
 parity = option.together(
     click.option(
         "--parity",
         is_flag=True,
-        help="Make each merge for the source that compresses worst; SOURCE is NAME=PATH.",
+        help="Parity-aware BPE: choose each merge from the source that compresses worst; SOURCE "
+        "is NAME=PATH.",
     ),
     click.option(
         "--development",
         multiple=True,
         metavar="NAME=PATH",
-        help="With --parity: the text by which a source is compared, best the same in all "
-        "languages; may be repeated.",
+        help="With --parity: the text on which the compression of a source is measured, "
+        "preferably parallel text; may be repeated.",
     ),
     click.option(
         "--ratios",
         metavar="NAME=NUMBER,...",
-        help="With --parity: compare by the bytes per token that each source shall have, in "
-        "proportion.",
+        help="With --parity: the bytes per token that each source should reach, relative to the "
+        "others.",
     ),
     click.option(
         "--window",
         type=option.number,
-        help="With --parity: look back at this many merges, so that no source gets nearly all.",
+        help="With --parity: limit how often one source is chosen within this many merges.",
     ),
     click.option(
         "--alpha",
         type=float,
         default=2.0,
-        help="With --window: how many times its equal share a source may get.",
+        help="With --window: the limit, as a multiple of an equal share.",
     ),
     click.option(
         "--global-merges",
         type=click.IntRange(min=0),
         default=0,
-        help="With --parity: this many merges first, by all sources together.",
+        help="With --parity: first train this many merges on all sources together.",
     ),
 )
 
 
 def parity_of(options: dict[str, Any]) -> bytepair.Parity | None:
-    """How groups take turns, taken out of the options of a command."""
+    """Remove the parity options from the options of a command and return them."""
     names = ("development", "ratios", "window", "alpha", "global_merges")
     said = {name: options.pop(name) for name in names}
     if not options.pop("parity"):
-        option.refuse("they say how sources take turns, which needs --parity", *names)
+        option.refuse("these options need --parity", *names)
         return None
     if said["window"] is None:
         option.refuse("it needs --window", "alpha")
@@ -83,7 +84,7 @@ def parity_of(options: dict[str, Any]) -> bytepair.Parity | None:
 
 
 def groups_of(sources: Sequence[str]) -> dict[str, Any]:
-    """The groups that sources stand for: files by name, or counts.
+    """The groups named by sources: each is a list of files, or counts.
 
     Args:
         sources: `NAME=PATH`, or paths, folders and globs of files.
@@ -102,7 +103,7 @@ def groups_of(sources: Sequence[str]) -> dict[str, Any]:
 
 
 def _source(paths: list[str]) -> Any:
-    """Counts, if a file holds them, or files."""
+    """The counts if the path is a file of counts, else the files."""
     if len(paths) == 1 and bytepair.Counts.found_in(paths[0]):
         return bytepair.load_counts(paths[0])
     found = option.files(tuple(paths))
@@ -110,18 +111,18 @@ def _source(paths: list[str]) -> Any:
 
 
 def numbers_of(said: str, name: str) -> dict[str, Fraction]:
-    """The numbers of an option such as `english=0.6,code=0.4`.
+    """Parse the value of an option such as `english=0.6,code=0.4`.
 
     Args:
-        said: what the option says.
-        name: the option, for errors.
+        said: the value.
+        name: the name of the option, for errors.
     """
     found: dict[str, Fraction] = {}
     for part in said.split(","):
         group, _, value = part.strip().rpartition("=")
         if not group or group in found:
             raise click.BadParameter(
-                f"{part!r} is no NAME=NUMBER, or its name was there before", param_hint=name
+                f"{part!r} is not NAME=NUMBER, or repeats a name", param_hint=name
             )
         found[group] = option.positive(value, name)
     return found

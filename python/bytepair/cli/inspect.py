@@ -1,4 +1,4 @@
-"""`bytepair inspect`: what a tokenizer is."""
+"""`bytepair inspect`: print the properties of a tokenizer."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from bytepair.cli import option
 )
 @click.argument("tokenizer", default="tokenizer")
 @option.pattern_of_file
-@click.option("--text", help="Show how this text is split.")
+@click.option("--text", help="Show the tokens of this text instead.")
 @click.option(
     "--count",
     type=click.IntRange(min=0),
     default=12,
-    help="How many tokens to list of each kind.",
+    help="How many first, last and longest tokens to list.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Write the values as JSON, without tokens.")
+@click.option("--json", "as_json", is_flag=True, help="Write the properties as JSON, no tokens.")
 def inspect(
     tokenizer: str,
     pattern: str | None,
@@ -33,9 +33,9 @@ def inspect(
     count: int,
     as_json: bool,
 ) -> None:
-    """Show a tokenizer's values, and its first, last and longest tokens.
+    """Show the properties of a tokenizer, and its first, last and longest tokens.
 
-    TOKENIZER: a folder, a file or a published name, such as gpt2.
+    TOKENIZER: a folder, a file or a published name such as gpt2.
     """
     option.one_of("text", "count", "as_json")
     tok = bytepair.load(tokenizer, pattern=pattern)
@@ -52,7 +52,7 @@ def inspect(
         "ids": f"{tok.vocab_size:,}",
         "merges": f"{len(merged):,}",
         "rule": tok.merge_rule,
-        "pattern": f"{', '.join(names) or 'its own'}: {tok.pattern}",
+        "pattern": f"{', '.join(names) or 'custom'}: {tok.pattern}",
         "unicode": tok.unicode_version,
         "fingerprint": tok.fingerprint,
         "special": " ".join(f"{_named(n)}={i}" for n, i in tok.special_tokens.items()) or "none",
@@ -69,7 +69,7 @@ def inspect(
 
 
 def _values(tok: bytepair.Tokenizer) -> dict[str, Any]:
-    """The values that tell tokenizers apart, and what travels with them, by their Python names."""
+    """The properties of a tokenizer and its metadata, by the names of the Python attributes."""
     names = (
         "vocab_size", "merge_rule", "ignore_merges", "pattern", "unicode_version", "fingerprint",
         "special_tokens", "roles", "chat_template", "notes",
@@ -78,7 +78,7 @@ def _values(tok: bytepair.Tokenizer) -> dict[str, Any]:
 
 
 def _named(special: str) -> str:
-    """The name of a special token, whose characters a terminal must not obey."""
+    """The name of a special token, with control characters escaped for the terminal."""
     return bytepair.readable(special.encode())
 
 

@@ -1,4 +1,4 @@
-"""`bytepair mixture`: what text a published vocabulary was trained on."""
+"""`bytepair mixture`: infer the training mixture of a published vocabulary."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bytepair.cli import groups, option
 @option.pattern_of_file
 @option.sources
 @click.option(
-    "--merges", type=option.number, default=3000, help="Look at this many of the first merges."
+    "--merges", type=option.number, default=3000, help="Use the first merges, up to this number."
 )
 @click.option(
     "--rounds", type=option.number, default=100, help="Solve at most this many linear programs."
@@ -40,12 +40,13 @@ def mixture(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Infer the shares of kinds of text that a vocabulary was trained on.
+    """Infer the mixture of texts that a vocabulary was trained on, from the order of its merges.
 
-    TOKENIZER: a folder, a file or a published name.
+    TOKENIZER: a folder, a file or a published name such as gpt2.
 
-    SOURCE: NAME=PATH, a sample of each kind; without NAME= each file is a sample of its name. They
-    must cover what was trained on. Needs scipy: the extra "infer".
+    SOURCE: NAME=PATH, one sample for each kind of text; without NAME=, each file is a sample named
+    after the file. Together the samples must cover the training text. Requires scipy: the extra
+    "infer".
     """
     tok = bytepair.load(tokenizer, pattern=pattern)
     found = bytepair.infer_mixture(

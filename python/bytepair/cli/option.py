@@ -1,6 +1,6 @@
-"""What the subcommands have in common: their form, and the options that several of them have.
+"""Options that several subcommands share, and checks of their combinations.
 
-An option is written once, with its name, its type and its help; a command says what differs.
+Each shared option is defined once, with its name, type and help.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from bytepair.corpus.outputs import check_output_file, check_output_folder
 PATH: Final = click.Path(path_type=Path)
 TIES: Final = click.Choice(["rustbpe", "hf", "first-seen", "bytes-max", "characters-max"])
 
-#: What asks for help.
+#: The options that print the help.
 HELP: Final = {"help_option_names": ["-h", "--help"]}
 
 
 class Output(click.Path):
-    """A path that will be written to when the work is done, and so is checked before it."""
+    """A path to write to; it is checked before the work begins."""
 
     def __init__(self, check: Callable[[Path], None]) -> None:
         super().__init__(path_type=Path)
         self._check = check
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The path, if it can be written to."""
+        """Return the path if it can be written to; else fail."""
         found = Path(os.fsdecode(super().convert(value, param, ctx)))
         try:
             self._check(found)
@@ -56,20 +56,20 @@ _SIZES: Final = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
 
 
 def number(text: str | int) -> int:
-    """The type of an option: a whole number from 1 to 2^63; it may end with K, M, B (or G) or T."""
+    """Option type: an integer from 1 to 2^63 - 1, with an optional suffix K, M, B (or G) or T."""
     found = re.fullmatch(
         r"([0-9][0-9_,]*\.?[0-9]*(?:e[0-9]{1,2})?)([KMBGT]?)", str(text).strip(), re.I
     )
     value = round(float(found[1].replace(",", "")) * _SIZES[found[2].upper()]) if found else 0
     if not 1 <= value < 1 << 63:
         raise click.BadParameter(
-            f"{str(text)!r} is no number from 1 to 2^63, such as 561M, 1.5B or 100000"
+            f"{str(text)!r} is not a number from 1 to 2^63, such as 561M, 1.5B or 100000"
         )
     return value
 
 
 def size(text: str | int) -> int:
-    """The type of an option: any whole number, or one with an ending, such as 64k for 64,000."""
+    """Option type: any integer, or one with a suffix, such as 64k for 64,000."""
     return int(text) if re.fullmatch(r"-?[0-9]+", str(text)) else number(text)
 
 
@@ -77,7 +77,7 @@ size.__name__ = "number"
 
 
 def command(*examples: str) -> Callable[[Callable[..., None]], click.Command]:
-    """A subcommand, whose help ends with examples."""
+    """Decorator: make a function a subcommand; its help ends with these examples."""
 
     def made(function: Callable[..., None]) -> click.Command:
         return click.command(
@@ -92,13 +92,13 @@ def command(*examples: str) -> Callable[[Callable[..., None]], click.Command]:
 def path(
     *names: str, default: str | None = None, type: click.Path = PATH, help: str
 ) -> Callable[[Decorated], Decorated]:
-    """An option that is a path; one without a default has to be given."""
+    """A path option; without a default it is required."""
     given = {"required": True} if default is None else {"default": default}
     return click.option(*names, type=type, help=help, **given)
 
 
 def given(*names: str) -> list[str]:
-    """Those of the options that stand on the command line, as people write them."""
+    """The options among these that are on the command line, as users write them."""
     context = click.get_current_context()
     source = click.core.ParameterSource.COMMANDLINE
     return [
@@ -111,32 +111,32 @@ def given(*names: str) -> list[str]:
 
 
 def refuse(reason: str, *names: str) -> None:
-    """Wrong usage if one of these options is given, since it would be ignored."""
+    """Raise a usage error if one of these options is given, because it would be ignored."""
     if found := given(*names):
         raise click.UsageError(f"{', '.join(found)} would be ignored: {reason}")
 
 
 def one_of(*names: str) -> None:
-    """Wrong usage if two of these options are given, since they contradict each other."""
+    """Raise a usage error if two of these options are given, because they contradict each other."""
     if len(found := given(*names)) > 1:
         raise click.UsageError(f"{' and '.join(found)} contradict each other; give one of them")
 
 
 def both_or_none(first: str, second: str) -> None:
-    """Wrong usage if one of two options is given without the other."""
+    """Raise a usage error if one of two options is given without the other."""
     if len(found := given(first, second)) == 1:
         other = second if found == given(first) else first
         raise click.UsageError(f"{found[0]} needs --{other.replace('_', '-')}; give both")
 
 
 def ending(path: Path | None, *known: str) -> None:
-    """Wrong usage if a file to write has none of these endings, which say what to write."""
+    """Raise a usage error unless an output file has one of these suffixes."""
     if path is not None and path.suffix not in known:
-        raise click.UsageError(f"{path} ends neither in {' nor in '.join(known)}; name such a file")
+        raise click.UsageError(f"{path} must end in {' or '.join(known)}; rename the file")
 
 
 def together(*options: Callable[[Any], Any]) -> Callable[[Decorated], Decorated]:
-    """Several options as one, in this order."""
+    """Combine several options into one decorator, in this order."""
 
     def made(function: Decorated) -> Decorated:
         for option in reversed(options):
@@ -147,17 +147,23 @@ def together(*options: Callable[[Any], Any]) -> Callable[[Decorated], Decorated]
 
 
 sources = click.argument("source", nargs=-1, required=True)
-out_folder = path("--out", "-o", type=FOLDER, help="The folder to write.")
-PATTERN_HELP: Final = f"A regular expression, or one of {', '.join(bytepair.PATTERNS)}."
+out_folder = path("--out", "-o", type=FOLDER, help="The output folder.")
+PATTERN_HELP: Final = (
+    f"The split pattern: a regular expression, or one of {', '.join(bytepair.PATTERNS)}."
+)
 pattern = click.option("--pattern", default="nanochat", help=PATTERN_HELP)
-column = click.option("--column", default="text", help="The column or field with the text.")
+column = click.option(
+    "--column", default="text", help="The parquet column or JSON field that holds the text."
+)
 max_document_bytes = click.option(
     "--max-document-bytes",
     type=number,
     default="128M",
-    help="A longer document cannot be read; memory grows with it.",
+    help="The largest document to accept, in bytes; a longer one is an error.",
 )
-threads = click.option("--threads", type=number, help="Threads.  [default: all]")
+threads = click.option(
+    "--threads", type=number, help="The number of threads.  [default: all processors]"
+)
 max_chars = click.option("--max-chars", type=number, help="Stop after this many characters.")
 doc_cap = click.option(
     "--doc-cap", type=number, help="Read at most this many characters of each document."
@@ -166,10 +172,11 @@ errors = click.option(
     "--errors",
     type=click.Choice(["strict", "replace", "skip"]),
     default="strict",
-    help="What to do with a document that cannot be read: fail, read U+FFFD, or leave it out.",
+    help="What to do with invalid text: stop, replace invalid bytes by U+FFFD, or skip the "
+    "document.",
 )
 pattern_of_file = click.option(
-    "--pattern", help="The split pattern, where the file of the tokenizer does not hold one."
+    "--pattern", help="The split pattern, if the tokenizer file does not contain one."
 )
 TOKENIZER_HELP: Final = "A folder, a file, or a published name such as gpt2."
 tokenizer = together(
@@ -177,53 +184,65 @@ tokenizer = together(
     pattern_of_file,
 )
 vocab_size = click.option(
-    "--vocab-size", type=size, default=65536, help="The number of ids, special tokens included."
+    "--vocab-size",
+    type=size,
+    default=65536,
+    help="The vocabulary size, including special tokens.",
 )
 merging = together(
     click.option(
         "--ties",
         type=TIES,
         default="rustbpe",
-        help="Which of equal pairs is merged first. hf gives Hugging Face's merges, not its ids.",
+        help="Which pair to merge first among pairs with equal counts. hf gives Hugging Face's "
+        "merges, but not its ids.",
     ),
     click.option(
-        "--min-count", type=number, default=1, help="Merge only pairs that occur this often."
+        "--min-count",
+        type=number,
+        default=1,
+        help="Merge only pairs that occur at least this many times.",
     ),
 )
 training = together(
     click.option(
         "--special-token",
         multiple=True,
-        help="A special token; may be repeated.  [default: nanochat's nine]",
+        help="A special token; may be repeated.  [default: the nine of nanochat]",
     ),
     click.option("--no-special-tokens", is_flag=True, help="Train without special tokens."),
     click.option(
         "--reserved",
         type=click.IntRange(min=0),
         default=0,
-        help="Keep this many ids free for later special tokens.",
+        help="Reserve this many ids for special tokens that are added later.",
     ),
     click.option(
-        "--padded-to", type=number, default=1, help="Round the ids up to a multiple of this."
+        "--padded-to",
+        type=number,
+        default=1,
+        help="Pad the vocabulary size to a multiple of this number.",
     ),
     click.option(
         "--initial-token",
         multiple=True,
-        help="A word that is always a token; may be repeated.",
+        help="A string that is a token whatever its count; may be repeated.",
     ),
     merging,
-    click.option("--max-token-bytes", type=number, help="The longest token, in bytes."),
+    click.option("--max-token-bytes", type=number, help="The maximum length of a token, in bytes."),
 )
 memory_limit = click.option(
     "--memory-limit",
     type=number,
-    help="Memory for counting, in bytes; the rest is spilled to disk.  [default: half of it]",
+    help="Memory for counting, in bytes; beyond it, counts are spilled to disk.  [default: half "
+    "of the machine's memory]",
 )
 weight = click.option(
     "--weight",
     multiple=True,
     metavar="SOURCE=NUMBER",
-    help="Count this source with this weight, such as code.parquet=2.5; may be repeated.",
+    help="Multiply the counts of this source by a weight, such as code.parquet=2.5; may be "
+    "repeated.",
 )
 dropout = together(
     click.option(
@@ -234,48 +253,50 @@ dropout = together(
     click.option(
         "--seed",
         type=click.IntRange(0, (1 << 64) - 1),
-        help="What the random numbers of --dropout begin with; another one in each epoch.",
+        help="The random seed of --dropout; use a different one for each epoch.",
     ),
 )
 rank = click.option(
     "--rank",
     type=click.IntRange(min=0),
-    help="Process the share of this rank.  [default: the job array's]",
+    help="Process the share of this rank.  [default: the index of the job array]",
 )
-world_size = click.option("--world-size", type=number, help="How many ranks share the work.")
+world_size = click.option(
+    "--world-size", type=number, help="The number of ranks that share the work."
+)
 roles = together(
     click.option("--bos-token", help="The special token that begins a text."),
     click.option("--eos-token", help="The special token that ends a text."),
-    click.option("--pad-token", help="The special token that fills rows."),
+    click.option("--pad-token", help="The special token that pads rows."),
     click.option("--eot-token", help="The special token that ends a turn of a conversation."),
     click.option(
         "--chat-template",
         type=click.Path(path_type=Path, exists=True, dir_okay=False),
-        help="A file with the chat template, in Jinja.",
+        help="A file with the chat template (Jinja).",
     ),
 )
 
 
 def sharding(*, bos: bool) -> Callable[[Decorated], Decorated]:
-    """What the shards are; `shard_options` takes it."""
+    """The options for `shard_options`."""
     return together(
         click.option(
             "--format",
             type=click.Choice(["bytepair", "llmc", "nanogpt", "megatron", "arrow"]),
             default="bytepair",
-            help="Who shall read the shards.",
+            help="The format of the shards.",
         ),
         click.option(
             "--tokens-per-shard",
             type=number,
             default="100M",
-            help="The maximum of tokens in a shard.",
+            help="The maximum number of tokens in a shard.",
         ),
         click.option(
-            "--bos/--no-bos", default=bos, help="Begin each document with the usual special token."
+            "--bos/--no-bos", default=bos, help="Begin each document with the tokenizer's BOS."
         ),
         click.option("--bos-token", help="Begin each document with this special token."),
-        click.option("--eos", is_flag=True, help="End each document with the usual special token."),
+        click.option("--eos", is_flag=True, help="End each document with the tokenizer's EOS."),
         click.option("--eos-token", help="End each document with this special token."),
         column,
         max_document_bytes,
@@ -283,7 +304,7 @@ def sharding(*, bos: bool) -> Callable[[Decorated], Decorated]:
             "--errors",
             type=click.Choice(["strict", "skip"]),
             default="strict",
-            help="What cannot be read ends the run, or is left out and recorded.",
+            help="What to do with an invalid document: stop, or skip and record it.",
         ),
         dropout,
     )
@@ -293,21 +314,19 @@ def sharding(*, bos: bool) -> Callable[[Decorated], Decorated]:
 ROLES: Final = {
     "bos_token": "bos", "eos_token": "eos", "pad_token": "pad", "eot_token": "end_of_turn",
 }  # fmt: skip
-force = click.option(
-    "--force", "overwrite", is_flag=True, help="Replace another tokenizer that is there."
-)
+force = click.option("--force", "overwrite", is_flag=True, help="Overwrite an existing tokenizer.")
 ray = click.option("--ray", is_flag=True, help="Run on a Ray cluster.")
 
 
 def files(names: tuple[str, ...]) -> list[str | Path]:
-    """The files that a command line names; a dash is standard input, as a text."""
+    """The files named on the command line; a dash is standard input, read as text."""
     return [_standard_input() if name == "-" else name for name in names]
 
 
 def _standard_input() -> Path:
-    """A file with what standard input gives, which stays until the command ends.
+    """Copy standard input to a temporary file, which exists until the command ends.
 
-    Files are read by several threads, and in pieces where the pattern allows it.
+    Several threads can then read it in parallel.
     """
     folder = click.get_current_context().with_resource(TemporaryDirectory(prefix="bytepair-"))
     path = Path(folder, "standard-input.txt")
@@ -317,7 +336,7 @@ def _standard_input() -> Path:
 
 
 def train_options(options: dict[str, Any]) -> bytepair.TrainOptions:
-    """What training does, taken out of the options of a command."""
+    """Remove the training options from the options of a command and return them."""
     one_of("special_token", "no_special_tokens")
     names = ("vocab_size", "reserved", "padded_to", "ties", "min_count", "max_token_bytes")
     special = options.pop("special_token") or "nanochat"
@@ -329,7 +348,7 @@ def train_options(options: dict[str, Any]) -> bytepair.TrainOptions:
 
 
 def shard_options(options: dict[str, Any], **more: Any) -> bytepair.shards.ShardOptions:
-    """What the shards are, taken out of the options of a command."""
+    """Remove the shard options from the options of a command and return them."""
     for role in ("bos", "eos"):
         one_of(role, f"{role}_token")
         usual, named = options.pop(role), options.pop(f"{role}_token")
@@ -342,28 +361,30 @@ def shard_options(options: dict[str, Any], **more: Any) -> bytepair.shards.Shard
 
 
 def positive(text: str, name: str) -> Fraction:
-    """A number above 0 that an option holds: a decimal number, or a fraction such as 1/3."""
+    """Parse the value of an option: a decimal number or fraction above 0, such as 2.5 or 1/3."""
     if not re.fullmatch(r"[0-9]+(\.[0-9]+|/[1-9][0-9]*)?", text) or not Fraction(text):
-        raise click.BadParameter(f"{text!r} is no number above 0", param_hint=name)
+        raise click.BadParameter(f"{text!r} is not a number above 0", param_hint=name)
     return Fraction(text)
 
 
 def weighted(
     names: Sequence[str], weights: Sequence[str], count: Callable[[str], bytepair.Counts]
 ) -> bytepair.Counts:
-    """The counts of sources, each by itself and times its weight, added up."""
+    """The sum of the counts of all sources, each multiplied by its weight."""
     known = dict.fromkeys(names, Fraction(1))
     for said in weights:
         name, _, value = said.rpartition("=")
         if name not in known:
-            raise click.BadParameter(f"{name!r} is no SOURCE", param_hint="--weight")
+            raise click.BadParameter(
+                f"{name!r} is not one of the SOURCE arguments", param_hint="--weight"
+            )
         known[name] = positive(value, "--weight")
     parts = [count(name).times(weight) for name, weight in known.items()]
     return functools.reduce(operator.add, parts)
 
 
 def with_roles(tokenizer: bytepair.Tokenizer, options: Mapping[str, Any]) -> bytepair.Tokenizer:
-    """The tokenizer with the roles and the chat template that options give."""
+    """The tokenizer with the roles and the chat template given by options."""
     wanted = {role: options[name] for name, role in ROLES.items() if options[name] is not None}
     tokenizer = tokenizer.with_roles(**wanted) if wanted else tokenizer
     file: Path | None = options["chat_template"]
@@ -371,13 +392,13 @@ def with_roles(tokenizer: bytepair.Tokenizer, options: Mapping[str, Any]) -> byt
 
 
 def read_text(file: Path) -> str:
-    """The text of a file that an option names."""
+    """The text of a file named by an option."""
     try:
         return file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise click.BadParameter(f"{file}, byte {error.start}: it is not UTF-8") from None
+        raise click.BadParameter(f"{file} is not UTF-8 at byte {error.start}") from None
 
 
 def colored() -> bool:
-    """Whether what is written to standard output may have colours."""
+    """Whether to use colours on standard output."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")

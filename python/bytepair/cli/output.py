@@ -1,4 +1,4 @@
-"""Standard output, which is a pipe of another encoding on some systems, and may be closed."""
+"""Standard output: it may be a closed pipe, or have an encoding that lacks some characters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TextIO
 
 
 def is_closed_pipe(error: OSError) -> bool:
-    """Whether writing failed since nobody reads any more, which Windows calls invalid.
+    """Whether writing failed because the reader closed the pipe (EINVAL on Windows).
 
     Args:
         error: what writing to standard output raised.
@@ -20,9 +20,9 @@ def is_closed_pipe(error: OSError) -> bool:
 
 
 def use_output(stream: TextIO | None) -> None:
-    r"""Let a stream write all characters, and lines that end as everywhere.
+    r"""Let a stream write any character, and end lines with a newline on every system.
 
-    A pipe of Windows has an encoding of some 200 characters; the others are written as `\u2588`.
+    A pipe on Windows may use an 8-bit encoding; characters it lacks are written as `\u2588`.
     """
     if isinstance(stream, TextIOWrapper):
         errors = "backslashreplace" if stream.errors == "strict" else stream.errors
@@ -30,7 +30,7 @@ def use_output(stream: TextIO | None) -> None:
 
 
 def can_write(text: str, stream: TextIO) -> bool:
-    """Whether the encoding of a stream has all characters of a text.
+    """Whether the encoding of a stream can represent all characters of a text.
 
     Example:
         >>> import io

@@ -1,4 +1,4 @@
-"""`bytepair pipeline`: text files to a tokenizer and token shards."""
+"""`bytepair pipeline`: run all steps from text to a tokenizer and token shards."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ from bytepair.cli import option
 @option.vocab_size
 @option.pattern
 @option.training
-@click.option("--max-chars", type=option.number, help="Train on this many characters; shard all.")
+@click.option(
+    "--max-chars",
+    type=option.number,
+    help="Train on at most this many characters; all text is encoded to shards.",
+)
 @click.option(
     "--doc-cap",
     type=option.number,
@@ -34,7 +38,7 @@ def pipeline(
     out: Path,
     **options: Any,
 ) -> None:
-    """Count, train, evaluate, save, shard and verify; run it again to resume.
+    """Run all steps: count, train, evaluate, save, shard and verify; run it again to resume.
 
     SOURCE: files, folders, globs or URLs.
     """

@@ -1,4 +1,4 @@
-"""`bytepair prune`: a tokenizer without the tokens that a corpus does not need."""
+"""`bytepair prune`: remove tokens from a tokenizer."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ from bytepair.cli import option
 @click.option(
     "--counts",
     type=option.PATH,
-    help="Keep the tokens that occur in this corpus, which bytepair count counted.",
+    help="Keep the tokens that occur in a corpus: a file written by bytepair count.",
 )
 @click.option(
-    "--unreachable", is_flag=True, help="Leave out only tokens that merging never produces."
+    "--unreachable", is_flag=True, help="Remove only tokens that merging can never produce."
 )
 @click.option("--vocab-size", type=option.size, help="Keep at most this many ids.")
-@click.option("--ids", type=option.OUTPUT_FILE, help="Write the new id of each old one: a .npy.")
+@click.option(
+    "--ids", type=option.OUTPUT_FILE, help="Write the map from old to new ids to this .npy file."
+)
 @option.out_folder
 @option.force
 def prune(
@@ -40,12 +42,12 @@ def prune(
     out: Path,
     overwrite: bool,
 ) -> None:
-    """Leave out tokens, and keep all that texts of the other tokens need.
+    """Remove tokens from a tokenizer, and keep those that the remaining tokens are merged from.
 
-    TOKENIZER: a folder, a file or a published name.
+    TOKENIZER: a folder, a file or a published name such as gpt2.
 
-    Special tokens, bytes, and what merging a kept token needs always stay. A text whose tokens all
-    stay is encoded to the same tokens, under their new ids.
+    Special tokens, single bytes, and the intermediate tokens of a kept token are always kept. A
+    text whose tokens are all kept is encoded to the same tokens, with new ids.
     """
     option.one_of("counts", "unreachable")
     option.one_of("vocab_size", "unreachable")
@@ -58,7 +60,7 @@ def prune(
     elif vocab_size is not None:
         pruned = tok.prune(vocab_size)
     else:
-        raise click.UsageError("pass --counts, --vocab-size or --unreachable, which say what stays")
+        raise click.UsageError("pass --counts, --vocab-size or --unreachable: which tokens to keep")
     path = pruned.tokenizer.save(out, overwrite=overwrite)
     if ids is not None:
         import numpy as np

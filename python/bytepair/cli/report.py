@@ -1,4 +1,4 @@
-"""`bytepair report`: the figures of a tokenizer as a page of HTML."""
+"""`bytepair report`: write the evaluation of a tokenizer as an HTML page."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from bytepair.cli.evaluate import found_for, measured
 @option.command("bytepair report my-tokenizer -o report.html")
 @measured
 @option.path(
-    "--out", "-o", default="report.html", type=option.OUTPUT_FILE, help="The page to write."
+    "--out", "-o", default="report.html", type=option.OUTPUT_FILE, help="The output file (HTML)."
 )
 def report(out: Path, **options: Any) -> None:
-    """Write what bytepair evaluate finds as one page of HTML, with pictures.
+    """Write the results of bytepair evaluate as an HTML page with charts.
 
-    The page is one file that loads nothing: to look at, to send, to print.
+    The page is one self-contained file that works offline and can be printed.
 
-    TOKENIZER: a folder, a file or a published name.
+    TOKENIZER: a folder, a file or a published name such as gpt2.
     """
     found = found_for(**options)
     path = bytepair.report.save(found, out)

@@ -1,4 +1,4 @@
-"""`bytepair shard`: text files to token shards."""
+"""`bytepair shard`: encode text to token shards."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bytepair.cli import option
 @option.tokenizer
 @option.sharding(bos=False)
 @click.option(
-    "--doc-cap", type=option.number, help="Take at most this many characters of each document."
+    "--doc-cap", type=option.number, help="Encode at most this many characters of each document."
 )
 @option.threads
 @option.rank
@@ -40,7 +40,7 @@ def shard(
     ray: bool,
     **options: Any,
 ) -> None:
-    """Write token shards; run it again to continue where it was interrupted.
+    """Encode text and write token shards; run it again to resume.
 
     SOURCE: files, folders, globs or URLs.
     """
@@ -55,10 +55,10 @@ def shard(
     else:
         made = bytepair.shards.write(list(source), tok, out, threads=threads, **said)
     if made is None:
-        click.echo("this share is done; the last rank to finish writes the shards")
+        click.echo("this rank is done; the last rank to finish writes the shards")
         return
     for left in made.skipped:
-        click.echo(f"left out: {left['input']}, {_rows(left)}: {left['reason']}", err=True)
+        click.echo(f"skipped: {left['input']}, {_rows(left)}: {left['reason']}", err=True)
     click.echo(f"{made}: {out}")
     click.echo(f"next: bytepair verify {out}")
 

@@ -1,4 +1,4 @@
-"""The options of superwords: the tokens that cross spaces."""
+"""The options for superwords: tokens that span several words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 import bytepair
 from bytepair.cli import option
 
-#: The options that only superwords have, and the fields that they set.
+#: The options that need `--superwords`, and the field of `Superwords` that each sets.
 _FIELDS: Final = {
     "superword_start": "start", "superword_pattern": "pattern", "superword_max_words": "max_words",
     "superword_never": "never", "superword_counts": "counts",
@@ -19,7 +19,7 @@ _FIELDS: Final = {
 
 
 def start(text: str) -> float:
-    """The type of an option: a part of the vocabulary, such as 0.8, or a number of ids."""
+    """Option type: a fraction of the vocabulary, such as 0.8, or a number of ids."""
     return float(text) if re.fullmatch(r"[0-9]*\.[0-9]+", text) else option.size(text)
 
 
@@ -27,45 +27,48 @@ start.__name__ = "number"
 
 options = option.together(
     click.option(
-        "--superwords", is_flag=True, help="Learn tokens that cross spaces after the others."
+        "--superwords",
+        is_flag=True,
+        help="Learn superwords after the other tokens: tokens that span several words.",
     ),
     click.option(
         "--superword-start",
         type=start,
-        help="Ids before the first superword: a part of all, or a number.  [default: 0.8]",
+        help="The number of ids before the first superword: a fraction of the vocabulary, or a "
+        "count.  [default: 0.8]",
     ),
     click.option(
         "--superword-pattern",
-        help="The split pattern of superwords, and of the tokenizer.  [default: lines, cut at "
-        "digits and runs of punctuation]",
+        help="The split pattern for superwords and for the final tokenizer.  [default: split at "
+        "line ends, digits and runs of punctuation]",
     ),
     click.option(
         "--superword-max-words",
         type=click.IntRange(min=0),
-        help="The words in a superword at most; 0 for any number.  [default: 4]",
+        help="The maximum number of words in a superword; 0 for no limit.  [default: 4]",
     ),
     click.option(
         "--superword-never",
         multiple=True,
-        help="A text that is in no superword; may be repeated.  [default: ': ']",
+        help="A string that superwords may not contain; may be repeated.  [default: ': ']",
     ),
     click.option(
         "--superword-counts",
         type=option.PATH,
-        help="If SOURCE are counts: those of the same text by the pattern of superwords.",
+        help="If SOURCE is counts: counts of the same text, split by the superword pattern.",
     ),
 )
 
 
 def rules_of(values: dict[str, Any]) -> bytepair.Superwords | None:
-    """The rules that options give, which are taken out; None without `--superwords`."""
+    """Remove the superword options and return them; None without `--superwords`."""
     wanted = values.pop("superwords")
     if not wanted:
-        option.refuse("there is no --superwords", *_FIELDS)
+        option.refuse("these options need --superwords", *_FIELDS)
     given = {field: values.pop(name) for name, field in _FIELDS.items()}
     if not wanted:
         return None
-    option.refuse("superwords need the text twice: weigh sources by --mixture", "weight")
+    option.refuse("superwords read the text twice; weight sources with --mixture", "weight")
     fields = {field: value for field, value in given.items() if value not in (None, ())}
     if given["max_words"] == 0:
         fields["max_words"] = None

@@ -1,4 +1,4 @@
-"""`bytepair train`: text files to a tokenizer folder."""
+"""`bytepair train`: train a tokenizer on text and save it to a folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import bytepair
 from bytepair.cli import groups, option, superwords
 from bytepair.cli.output import can_write
 
-#: Enough for the sample text, which is small.
+#: The default vocabulary size for the sample text, which is small.
 SAMPLE_VOCAB_SIZE = 8192
 
 SENTENCE = "Hello, how art thou? 1234 times — 你好，世界! Привет, мир! नमस्ते"
@@ -38,12 +38,13 @@ SENTENCE = "Hello, how art thou? 1234 times — 你好，世界! Привет, �
 @click.option(
     "--vocab-size",
     type=option.size,
-    help="Ids in all.  [default: 65536, or 8192 for the sample text]",
+    help="The vocabulary size, including special tokens.  [default: 65536, or 8192 for the sample "
+    "text]",
 )
-@click.option("--out", "-o", type=option.FOLDER, default="tokenizer", help="The folder to write.")
+@click.option("--out", "-o", type=option.FOLDER, default="tokenizer", help="The output folder.")
 @option.force
 @click.option(
-    "--pattern", help=f"{option.PATTERN_HELP}  [default: nanochat, or that of the counts]"
+    "--pattern", help=f"{option.PATTERN_HELP}  [default: nanochat, or the pattern of the counts]"
 )
 @option.training
 @superwords.options
@@ -71,16 +72,16 @@ def train(
 ) -> None:
     """Train a tokenizer on text files, jsonl or parquet (each also .gz or .zst).
 
-    SOURCE: files, folders, globs or URLs, or - for text on standard input; the sample text if
-    there is none. With --mixture or --parity it is NAME=PATH; without NAME= each file is a source
-    of its name.
+    SOURCE: files, folders, globs, URLs or parquet files of counts; - is text on standard input.
+    Without SOURCE, the sample text is used. With --mixture or --parity, SOURCE is NAME=PATH;
+    without NAME=, each file is a source named after the file.
     """
     option.one_of("weight", "mixture", "parity")
     parity = groups.parity_of(options)
     if (out / "tokenizer.bytepair").exists() and not overwrite:
         click.echo(
-            f"bytepair: {out} holds a tokenizer; if this training gives another one, that is saved "
-            "beside it (--force replaces it)",
+            f"bytepair: {out} already contains a tokenizer; a different one will be saved to a "
+            "new folder beside it (pass --force to overwrite)",
             err=True,
         )
     default_size = 65536 if source else SAMPLE_VOCAB_SIZE
@@ -89,7 +90,7 @@ def train(
     roles = {name: options.pop(name) for name in (*option.ROLES, "chat_template")}
     ids = {name: id for id, name in enumerate(training.names)}
     untrained = bytepair.Tokenizer.from_ranks({}, pattern="gpt2", special_tokens=ids)
-    option.with_roles(untrained, roles)  # what is wrong with the roles is said before the training
+    option.with_roles(untrained, roles)  # report invalid roles before training starts
     started = time.perf_counter()
     found: dict[str, Any]
     if parity is not None:
@@ -100,7 +101,7 @@ def train(
     else:
         found = _source(source, weight, pattern=pattern, threads=threads, **options)
     if weight:
-        options = {}  # they say how text is read, which is done
+        options = {}  # reading options; the text has already been read
     tokenizer = bytepair.train(
         **found, **asdict(training), superwords=rules, pattern=pattern, threads=threads, **options
     )
@@ -118,25 +119,25 @@ def train(
     click.echo(f"next: bytepair evaluate {path.parent}, or bytepair explore {path.parent}")
     if path.parent != out:
         click.echo(
-            f"bytepair: {out} holds another tokenizer, which is kept; the new one is in "
-            f"{path.parent}; --force replaces what is there",
+            f"bytepair: {out} contains a different tokenizer, which is unchanged; the new one is "
+            f"in {path.parent}; pass --force to overwrite",
             err=True,
         )
         sys.exit(1)
 
 
 def _saved(tokenizer: bytepair.Tokenizer, out: Path, overwrite: bool) -> Path:
-    """Save into the folder, or beside it if it holds another tokenizer."""
+    """Save to the folder, or to a new one beside it if it contains another tokenizer."""
     with contextlib.suppress(bytepair.errors.OverwriteError):
         return tokenizer.save(out, overwrite=overwrite)
     for number in itertools.count(2):
         with contextlib.suppress(bytepair.errors.OverwriteError):
             return tokenizer.save(out.parent / f"{out.resolve().name}-{number}")
-    raise AssertionError("there is always a next number")
+    raise AssertionError("itertools.count is infinite")
 
 
 def _source(names: tuple[str, ...], weight: tuple[str, ...], **reading: Any) -> dict[str, Any]:
-    """The text; or counts, if parquet files hold them, or sources have weights."""
+    """The files to read; or counts, if all files contain counts or sources have weights."""
 
     def counted(name: str) -> bytepair.Counts:
         if bytepair.Counts.found_in(name):
@@ -145,14 +146,14 @@ def _source(names: tuple[str, ...], weight: tuple[str, ...], **reading: Any) -> 
         return bytepair.count(files=option.files((name,)), **{**reading, "pattern": pattern})
 
     if weight:
-        option.refuse("with --weight each source is counted alone", "max_chars")
+        option.refuse("--weight counts each source separately", "max_chars")
     if weight or (names and all(map(bytepair.Counts.found_in, names))):
         return {"source": option.weighted(names, weight, counted)}
     return {"files": option.files(names) if names else bytepair.sample.paths()}
 
 
 def _curve(curve: Any) -> str:
-    """Bytes per token of the training text at each doubling of the vocabulary, as bars."""
+    """A bar chart: bytes per token of the training text at each doubling of the vocabulary."""
     sizes = [merges for merges in (2**n - 256 for n in range(9, 22)) if merges < len(curve) - 1]
     rows = [
         (256 + merges, int(curve[0]) / int(curve[merges])) for merges in [*sizes, len(curve) - 1]
@@ -163,13 +164,13 @@ def _curve(curve: Any) -> str:
     bars = (
         f"{size:>9,} {ratio:5.2f} {block * round(longest * ratio / widest)}" for size, ratio in rows
     )
-    return "\n".join(["bytes per token of the training text, by size of the vocabulary", *bars])
+    return "\n".join(["bytes per token of the training text, by vocabulary size", *bars])
 
 
 def _bytes_per_token(tokenizer: bytepair.Tokenizer) -> str:
-    """The compression of the sample text, English and all languages together."""
+    """The compression of the sample text: English, and the other languages together."""
     texts = [path.read_text(encoding="utf-8") for path in bytepair.sample.paths()]
     counts = [len(ids) for ids in tokenizer.encode_batch(texts)]
     sizes = [len(text.encode()) for text in texts]
     english, others = sizes[0] / counts[0], sum(sizes[1:]) / sum(counts[1:])
-    return f"{english:.2f} bytes per token on Shakespeare, {others:.2f} on sixty languages"
+    return f"{english:.2f} bytes per token on Shakespeare, {others:.2f} on text in sixty languages"

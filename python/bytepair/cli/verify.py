@@ -1,4 +1,4 @@
-"""`bytepair verify`: is a tokenizer whole, and as training gives it; are shards as promised?"""
+"""`bytepair verify`: check a tokenizer file, the merges of its training, or token shards."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from bytepair.cli import option
 @click.option(
     "--superword-counts",
     type=option.PATH,
-    help="Of a tokenizer with superwords: the counts of the text by its own split pattern.",
+    help="For a tokenizer with superwords: counts of the text, split by the tokenizer's pattern.",
 )
 @click.option(
     "--samples",
     type=click.IntRange(min=0),
     default=3,
-    help="Of shards: how many documents to decode.",
+    help="For shards: how many documents to decode.",
 )
 def verify(
     path: str,
@@ -41,29 +41,30 @@ def verify(
     superword_counts: Path | None,
     samples: int,
 ) -> None:
-    """Verify a tokenizer's file, every merge of its training, or token shards.
+    """Verify a tokenizer file, every merge of its training, or token shards.
 
-    PATH: a tokenizer (a folder, a file or a published name), or a folder of shards. COUNTS: those
-    that the tokenizer was trained on.
+    PATH: a tokenizer (a folder, a file or a published name), or a folder of shards. COUNTS: the
+    counts that the tokenizer was trained on.
 
-    Of a tokenizer file all tables are made anew and compared, so that it may come from a stranger;
-    with counts, each merge is compared with the best one there was. Of shards everything that
-    their manifest says is checked. Exit code 0 if all is right, 1 if something is not.
+    For a tokenizer file, all tables are rebuilt and compared, so that a file from an untrusted
+    source can be used safely. With COUNTS, each merge is checked to be the best one at its step.
+    For shards, everything recorded in the manifest is checked. Exit code 0 if all checks pass, 1
+    if one fails.
     """
     verdict: bytepair.Verdict | bytepair.shards.Report
     if counts is not None:
-        option.refuse("COUNTS are those of a tokenizer, and not of shards", "samples")
+        option.refuse("COUNTS verifies a tokenizer, not shards", "samples")
         tok, known = bytepair.load(path, pattern=pattern, check=True), bytepair.load_counts(counts)
         others = None if superword_counts is None else bytepair.load_counts(superword_counts)
         verdict = bytepair.verify_merges(
             tok, known, ties=ties, min_count=min_count, superword_counts=others
         )
     elif Path(path, "manifest.json").exists():
-        option.refuse(f"{path} holds shards", "ties", "min_count", "pattern", "superword_counts")
+        option.refuse(f"{path} contains shards", "ties", "min_count", "pattern", "superword_counts")
         verdict = bytepair.shards.verify(path, samples=samples)
     else:
-        option.refuse("without COUNTS no merge is checked", "ties", "min_count", "superword_counts")
-        option.refuse(f"{path} holds no shards", "samples")
+        option.refuse("it needs COUNTS", "ties", "min_count", "superword_counts")
+        option.refuse(f"{path} contains no shards", "samples")
         _verify_tokenizer(path, pattern)
         return
     click.echo(str(verdict))
@@ -71,12 +72,13 @@ def verify(
 
 
 def _verify_tokenizer(path: str, pattern: str | None) -> None:
-    """Say that a tokenizer is whole; of other formats than ours all is made anew in any case."""
+    """Check a tokenizer and report success; other formats than ours hold no tables to compare."""
     try:
         tok = bytepair.load(path, pattern=pattern, check=True)
     except FileNotFoundError:
-        there = (
-            "there is nothing" if not Path(path).exists() else "there is no tokenizer and no shards"
-        )
-        raise FileNotFoundError(f"{there} at {path}; look at the name") from None
-    click.echo(f"whole, and every table is right: {tok!r}")
+        if Path(path).exists():
+            reason = f"{path} contains neither a tokenizer nor shards"
+        else:
+            reason = f"{path} does not exist"
+        raise FileNotFoundError(f"{reason}; check the path") from None
+    click.echo(f"verified, all tables are correct: {tok!r}")

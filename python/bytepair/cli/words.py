@@ -1,8 +1,7 @@
-"""A message of the package in, the same in the words of the command line out.
+"""Rewrite messages of the Python API for the command line.
 
-Messages name the keywords of Python functions: `pass errors="replace"`. A command has options:
-`pass --errors replace`. The options of the command that runs say which keyword is which. Advice for
-which it has no option is left out.
+Messages name the keyword arguments of Python functions: `pass errors="replace"`. On the command
+line this becomes an option: `pass --errors replace`. Advice without a matching option is removed.
 """
 
 from __future__ import annotations
@@ -13,14 +12,14 @@ from typing import Final
 
 import click
 
-#: Keywords of Python functions that an option of another name sets.
+#: Python keywords whose option has a different name.
 RENAMED: Final = {
     "special_tokens": "special_token",
     "initial_tokens": "initial_token",
     "max_words": "superword_max_words",
 }
 
-#: A keyword with a value, `errors="replace"`, or alone, `vocab_size`; not in quotes or in a path.
+#: A keyword with a value (`errors="replace"`) or without (`vocab_size`), not quoted or in a path.
 _KEYWORD: Final = re.compile(
     r"""(?<![\w./\\'"-])([a-z][a-z_]*)(?:(=)("[^"]*"|'[^']*'|[\w+-]*)|(?![\w=/\\'"-]|\.\w))"""
 )
@@ -30,11 +29,11 @@ _ADVICE: Final = re.compile(r"(?:;|, or) pass ([a-z_]+)=[^;]*")
 
 
 def in_words_of(commands: Sequence[click.Command], message: str) -> str:
-    """Say a message in the words of a command.
+    """Replace Python keywords in a message by command-line options.
 
     Args:
-        commands: the command, and others whose options it may advise.
-        message: what a Python function says.
+        commands: the running command, and further commands whose options may be suggested.
+        message: the message of a Python function.
 
     Example:
         >>> import click

@@ -271,7 +271,7 @@ def tokenizing_distributed_data_loader_with_state(
     device: Any = "cuda",
     resume_state_dict: TextState | None = None,
 ) -> Iterator[tuple[Any, Any, TextState]]:
-    """The loader of 2025, which lays documents end to end; see `TextBatches`."""
+    """The loader of 2025, which concatenates documents; see `TextBatches`."""
     return _loaded(
         get_tokenizer(), B, T, split, device, resume_state_dict,
         packing="stream", group=tokenizer_batch_size, threads=tokenizer_threads,

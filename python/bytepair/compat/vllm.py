@@ -40,7 +40,7 @@ def register() -> None:
         registries = tokenizers.TokenizerRegistry, renderers.RENDERER_REGISTRY
     except (ImportError, AttributeError) as error:
         log.warning(
-            "there is no tokenizer mode %r, since this is no vLLM with one: %s", MODE, error
+            "there is no tokenizer mode %r, since this is not a vLLM with one: %s", MODE, error
         )
         return
     if MODE not in registries[0].tokenizers:

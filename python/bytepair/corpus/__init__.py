@@ -1,13 +1,13 @@
-"""Text: where it comes from, and how it is read.
+"""Sources of text and how they are read.
 
     >>> import bytepair
     >>> sum(batch.num_rows for batch in bytepair.read_documents(bytepair.sample.paths()))
     61
 
-The files: `source` (what a source names), `documents` (what a file holds), `read` (batches of any
-source), `column` (documents on their way to the core), `kinds` (what the ending of a file means),
-`bounds` (how much a file may become), `arrow`, `read_ahead` (a thread that reads), `outputs` (may a
-result be written?), `download` (published data sets).
+The modules: `source` (what a source refers to), `documents` (the documents of a file), `read`
+(batches of any source), `column` (documents in memory), `kinds` (file suffixes), `bounds` (memory
+limits), `arrow` (Arrow columns), `read_ahead` (a reader thread), `outputs` (checks of output paths)
+and `download` (published data sets).
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING

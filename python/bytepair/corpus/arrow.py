@@ -1,7 +1,7 @@
-"""A column of Arrow strings in, its bytes and offsets out, and back: between Arrow and Rust.
+"""Conversion between Arrow string columns and the bytes and offsets that the Rust core takes.
 
-Whatever takes columns takes them through here, and so all take the same kinds: strings, large
-strings, views and dictionaries of strings, and columns of nothing but nulls.
+All functions that take columns use this module, so all accept the same types: strings, large
+strings, string views, dictionaries of strings, and null columns.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def plain(array: pa.Array) -> pa.Array:
-    """A column as strings or large strings; nulls stay.
+    """Convert a column to strings or large strings; nulls are kept.
 
     Raises:
-        TypeError: if it does not hold text.
+        TypeError: if the column does not contain text.
 
     Example:
         >>> import pyarrow as pa
@@ -40,11 +40,11 @@ def plain(array: pa.Array) -> pa.Array:
         return array.cast(pa.large_string())
     if types.is_null(kind):
         return array.cast(pa.large_string())
-    raise TypeError(f"the column holds {kind}, not text")
+    raise TypeError(f"the column has type {kind}, not text")
 
 
 def offsets(texts: pa.Array) -> NDArray[Any]:
-    """Where each string of a plain column begins in its bytes, and where the last ends.
+    """The offsets of the strings of a plain column in its bytes: all starts, and the last end.
 
     Example:
         >>> import pyarrow as pa
@@ -64,7 +64,7 @@ def offsets(texts: pa.Array) -> NDArray[Any]:
 
 
 def data(texts: pa.Array) -> NDArray[np.uint8]:
-    """The bytes of a plain column, in which its offsets are.
+    """The bytes of a plain column, to which its offsets refer.
 
     Example:
         >>> import pyarrow as pa
@@ -79,7 +79,7 @@ def data(texts: pa.Array) -> NDArray[np.uint8]:
 
 
 def check_column(column: str, schema: pa.Schema, place: str) -> None:
-    """Raise a `CorpusError` if a table has no such column, or one that is no text."""
+    """Raise a `CorpusError` if a table has no such column, or the column is not text."""
     from bytepair._internal.extras import pyarrow as pa
 
     names = schema.names
@@ -88,11 +88,11 @@ def check_column(column: str, schema: pa.Schema, place: str) -> None:
     try:
         plain(pa.array([], schema.field(column).type))
     except TypeError as error:
-        raise CorpusError(f"{place} has no text in its column {column!r}: {error}") from None
+        raise CorpusError(f"{place}, column {column!r}: {error}") from None
 
 
 def failures() -> tuple[type[Exception], ...]:
-    """What reading a file may raise, by Arrow too if that is in use."""
+    """The exceptions that reading a file may raise, including Arrow's if it is imported."""
     if sys.modules.get("pyarrow"):
         return (CorpusError, OSError, sys.modules["pyarrow"].ArrowException)
     return (CorpusError, OSError)
@@ -102,7 +102,7 @@ def column(array: pa.Array, name: str) -> Column:
     """The buffers of a string array; a null is an empty document.
 
     Raises:
-        CorpusError: if it does not hold text; it names the array.
+        CorpusError: if the array does not contain text; the message contains its name.
     """
     try:
         texts = plain(array)
@@ -113,7 +113,7 @@ def column(array: pa.Array, name: str) -> Column:
 
 
 def record_batch(texts: Column, name: str) -> pa.RecordBatch:
-    """Documents as a batch with one column of large strings."""
+    """Convert documents to a record batch with one column of large strings."""
     from bytepair._internal.extras import pyarrow as pa
 
     buffers = [None, pa.py_buffer(texts.offsets), pa.py_buffer(texts.data)]

@@ -1,8 +1,8 @@
-"""Bounds on what a file may make of itself in memory: the only place that says what they are.
+"""Limits on the memory that reading a file may use; all limits are defined here.
 
-A file is hostile until it was read: a few megabytes may unpack to a document of terabytes. So files
-are read in blocks, a document is given up as soon as it is too long, and a file that becomes much
-larger when it is read is named in a warning.
+Files are untrusted: a few megabytes may decompress to a document of terabytes. So files are read in
+blocks, a document is abandoned as soon as it exceeds the limit, and a file with an extreme
+compression ratio causes a warning.
 """
 
 from __future__ import annotations
@@ -10,24 +10,24 @@ from __future__ import annotations
 import warnings
 from typing import Final
 
-#: A longer document is an error, or is skipped, since it is in memory as a whole.
+#: The default maximum size of a document; each document is held in memory completely.
 DOCUMENT_BYTES: Final = 128_000_000
-#: The bytes that a page of a parquet file may always have, however short documents must be.
+#: The minimum limit for the size of a parquet page, even if the limit for documents is lower.
 PAGE_BYTES: Final = 192_000_000
-#: The bytes of a file that a thread works on at a time.
+#: The size of the block that a thread reads at a time.
 BLOCK_BYTES: Final = 1 << 20
-#: A file that becomes this many times as large is named in a warning,
+#: The compression ratio above which a file causes a warning,
 MOST_TIMES: Final = 1000
-#: unless it becomes no larger than this.
+#: unless its decompressed size is at most this.
 HARMLESS_BYTES: Final = 1 << 26
 
 
 class ExpansionWarning(UserWarning):
-    """A file has become far larger than it is while it was read."""
+    """A file has an extreme compression ratio."""
 
 
 def most_page_bytes(document_bytes: int) -> int:
-    """How large a page of a parquet file may be, if a document may have this many bytes.
+    """The maximum size of a parquet page in bytes, given the maximum size of a document.
 
     Example:
         >>> from bytepair.corpus.bounds import most_page_bytes
@@ -38,11 +38,11 @@ def most_page_bytes(document_bytes: int) -> int:
 
 
 def block_bounds(document_bytes: int, block_bytes: int | None = None) -> tuple[int, int, int, int]:
-    """The bounds as the core takes them.
+    """The limits in the form that the core takes.
 
     Args:
-        document_bytes: how long a document may be.
-        block_bytes: how much of a file a thread works on at a time; None means `BLOCK_BYTES`.
+        document_bytes: the maximum size of a document in bytes.
+        block_bytes: the size of the block that a thread reads at a time; None means `BLOCK_BYTES`.
 
     Example:
         >>> from bytepair.corpus.bounds import block_bounds
@@ -53,11 +53,11 @@ def block_bounds(document_bytes: int, block_bytes: int | None = None) -> tuple[i
 
 
 class Expansion:
-    """Warns once if a file becomes far larger than it is while it is read.
+    """Warns once if a file has an extreme compression ratio.
 
     Args:
-        name: of the file, for the message.
-        size: of the file in bytes.
+        name: the name of the file, for the message.
+        size: the size of the file in bytes.
     """
 
     def __init__(self, name: str, size: int) -> None:
@@ -65,16 +65,16 @@ class Expansion:
         self._most = max(MOST_TIMES * self._size, HARMLESS_BYTES)
 
     def add(self, size: int) -> None:
-        """Add the number of bytes that came out of the file."""
+        """Add to the number of decompressed bytes."""
         self.reach(self._read + size)
 
     def reach(self, total: int) -> None:
-        """Set the number of bytes that came out of the file until now."""
+        """Set the number of bytes decompressed so far."""
         before, self._read = self._read, total
         if before <= self._most < total:
-            grown = f"its {self._size:,} bytes have become {total:,} so far, {MOST_TIMES:,} times"
             warnings.warn(
-                f"{self._name}: {grown} as many and more; if that is not meant, leave the file out",
+                f"{self._name}: {self._size:,} bytes decompressed to {total:,} so far, more than "
+                f"{MOST_TIMES:,} times as many; if this is unexpected, exclude the file",
                 ExpansionWarning,
                 stacklevel=2,
             )

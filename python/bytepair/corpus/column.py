@@ -1,4 +1,4 @@
-"""Documents on their way to the core: their bytes end to end, as Arrow lays out strings."""
+"""Documents in memory, in the layout of Arrow: all bytes in one buffer, and offsets."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: What to do with a document that cannot be read: fail, read U+FFFD for what is not UTF-8 and fail
-#: for another reason, or leave it out.
+#: What to do with an invalid document: raise an error; replace invalid UTF-8 by U+FFFD and raise an
+#: error in other cases; or skip it.
 Errors: TypeAlias = Literal["strict", "replace", "skip"]
 
 
 @dataclass(frozen=True)
 class Column:
-    """Documents that follow each other.
+    """Consecutive documents.
 
     Attributes:
-        data: uint8, the UTF-8 of all documents, end to end.
-        offsets: int32 or int64, where each document starts in `data`, and the end of the last.
-        name: where the documents come from, for messages.
-        first: the row of the first, if they come from a file.
-        unit: the number of its row group, or of its block of lines.
+        data: uint8, the UTF-8 of all documents, concatenated.
+        offsets: int32 or int64, the start of each document in `data`, and the end of the last.
+        name: the source of the documents, for messages.
+        first: the row of the first document in its file, if there is one.
+        unit: the index of the row group, or of the block of lines.
     """
 
     data: NDArray[np.uint8]
@@ -40,23 +40,23 @@ class Column:
         return len(self.offsets) - 1
 
     def __getitem__(self, documents: slice) -> Column:
-        """Some documents that stand together."""
+        """A range of the documents."""
         start, stop, _ = documents.indices(len(self))
         offsets = self.offsets[start : max(start, stop) + 1]
         return replace(self, offsets=offsets, first=self.first + start)
 
     @property
     def place(self) -> str:
-        """Where the documents are, for messages."""
+        """The source and row of the documents, for messages."""
         return f"{self.name}, from row {self.first} on"
 
     @property
     def text_bytes(self) -> int:
-        """How many bytes the documents have."""
+        """The total number of bytes of the documents."""
         return int(self.offsets[-1] - self.offsets[0])
 
     def chars(self) -> NDArray[np.int64]:
-        """How many characters each document has.
+        """The number of characters of each document.
 
         Example:
             >>> import numpy as np
@@ -74,19 +74,19 @@ class Column:
         return np.where(np.diff(self.offsets) == 0, 0, found)
 
 
-#: Documents on their way to be counted.
+#: A batch of documents.
 TextBatch: TypeAlias = "list[str] | Column"
 
 
 @dataclass(frozen=True)
 class Skip:
-    """Documents that cannot be read, in their place among the others.
+    """Skipped documents, at their position among the others.
 
     Attributes:
-        input: the file, or what else they come from.
-        first: the row of the first.
-        rows: how many there are; None means the rest of the input.
-        reason: what is wrong.
+        input: the name of the file or other source.
+        first: the row of the first skipped document.
+        rows: the number of skipped documents; None means the rest of the input.
+        reason: why they were skipped.
     """
 
     input: str
@@ -96,7 +96,7 @@ class Skip:
 
 
 def strings(batch: TextBatch, errors: Literal["strict", "replace"] = "strict") -> list[str]:
-    """Documents as Python strings.
+    """Convert documents to Python strings.
 
     Raises:
         CorpusError: if a document is not UTF-8 and `errors` is `"strict"`.
@@ -115,7 +115,7 @@ def strings(batch: TextBatch, errors: Literal["strict", "replace"] = "strict") -
             texts.append(data[start:end].decode(errors=errors))
         except UnicodeDecodeError as error:
             raise CorpusError(
-                f"{batch.place}: document {index} is not UTF-8 at its byte {error.start}"
+                f"{batch.place}: document {index} is not UTF-8 at byte {error.start}"
             ) from None
     return texts
 
@@ -126,9 +126,9 @@ Batch = TypeVar("Batch", "list[str]", Column, TextBatch, "TextBatch | Skip")
 def until(
     stream: Iterator[Batch], max_chars: int | None, on_share: Callable[[float], None] | None = None
 ) -> Iterator[Batch]:
-    """The documents up to the one that takes the total above this many characters; None means all.
+    """Yield documents until their total exceeds this many characters; None means all documents.
 
-    `on_share` is told which share of the characters has been read.
+    `on_share` is called with the fraction of this number that has been read.
 
     Example:
         >>> list(until(iter([["one", "two", "three"]]), 5))

@@ -1,10 +1,10 @@
-"""Files in, documents out with the place of every one of them: the one way to read a file.
+"""Read files as documents with addresses. All code that reads files uses this module.
 
-A document has an address: the input (a file, here or in a cloud) and its row there. Everything that
-reads a corpus in order, stops and goes on later (`bytepair.shards`), or reads a share of it, builds
-on that. What cannot be read is an error or a recorded `Skip`, as the caller wishes; no document is
-ever left out without a word. The core reads; memory is bounded by a block of lines or a page of
-parquet, and by the length that a document may have (`bytepair.corpus.bounds`).
+The address of a document is its input (a local or remote file) and its row in that file. Reading
+in order, resuming (`bytepair.shards`) and reading a share of a corpus rely on it. An invalid
+document is either an error or a recorded `Skip`; no document is dropped silently. The core does the
+reading; memory is bounded by a block of lines or a parquet page, and by the maximum size of a
+document (`bytepair.corpus.bounds`).
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ if TYPE_CHECKING:
 
 Split: TypeAlias = Literal["train", "val"]
 
-#: How much text a column has, about.
+#: The approximate size of a column in bytes.
 BATCH_BYTES: Final = 1 << 24
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How documents are read.
+    """Options for reading documents.
 
     Attributes:
-        column: the column of a table, or the field of a json object, that holds the text.
-        errors: what a document is that cannot be read: an error ("strict"), or a `Skip` ("skip");
-            with "replace", U+FFFD stands for bytes that are not UTF-8.
-        doc_cap: the number of characters of each document that are read; None means all.
-        max_document_bytes: a longer document cannot be read.
-        batch_bytes: how much text a column has, about; None means `BATCH_BYTES`.
-        kind: how every file is read; None means by its ending. "lines" are documents themselves.
+        column: the table column or JSON field that contains the text.
+        errors: how to treat an invalid document: raise an error ("strict"), yield a `Skip`
+            ("skip"), or replace invalid UTF-8 by U+FFFD ("replace").
+        doc_cap: read at most this many characters of each document; None means all.
+        max_document_bytes: the maximum size of a document; a longer one is invalid.
+        batch_bytes: the approximate size of a column in bytes; None means `BATCH_BYTES`.
+        kind: the kind of all files; None means by suffix. With "lines", each line is a document.
     """
 
     column: str = "text"
@@ -59,12 +59,12 @@ class ReadOptions:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which documents of a file are read.
+    """Which documents of a file to read.
 
     Attributes:
-        first: the row to begin with.
-        start: the row group, or the block of lines, to begin with.
-        step: from one to the next that is read.
+        first: the first row.
+        start: the first row group, or block of lines.
+        step: read every `step`-th row group, or block of lines.
     """
 
     first: int = 0
@@ -86,25 +86,25 @@ def read_documents(
     """Read documents as Arrow batches with one column of large strings. Needs the extra `data`.
 
     Args:
-        source: a path, or a list of paths, to parquet, jsonl or text files (one document a file),
-            each also `.gz` or `.zst`; a folder; a glob; URLs of cloud storage that Arrow knows
-            (`s3://`, `gs://`, `hf://` and others).
-        column: the column of a table, or the field of a json object, that holds the text.
-        split: "val" means the last file, "train" all others, as nanochat does it; None means all.
-        start: the first row group of each parquet file to read; jsonl has blocks of 16 MB instead,
-            and text files are counted one by one.
-        step: read every `step`-th row group, so that rank r of w reads with `start=r, step=w`.
-        max_chars: reading stops with the document that takes the total above this many characters.
-        doc_cap: the number of characters of each document that are read.
-        max_document_bytes: a longer document is an error; so is a page of a parquet file that has
-            more than 192 MB and more than one and a half times as many bytes.
+        source: a path or a list of paths to parquet, jsonl or text files (one document per file),
+            optionally compressed as `.gz` or `.zst`; a folder; a glob; or URLs of remote storage
+            that Arrow supports (`s3://`, `gs://`, `hf://` and others).
+        column: the table column or JSON field that contains the text.
+        split: "val" means the last file, "train" all others, as in nanochat; None means all files.
+        start: the first row group of each parquet file to read; for jsonl, the first block of
+            16 MB; for text files, the first file.
+        step: read every `step`-th row group, so that rank r of w passes `start=r, step=w`.
+        max_chars: stop after the document with which the total exceeds this many characters.
+        doc_cap: read at most this many characters of each document.
+        max_document_bytes: the maximum size of a document; a longer one is an error. So is a
+            parquet page larger than both 192 MB and 1.5 times this size.
 
     Raises:
-        CorpusError: if there is nothing to read, or something cannot be read; the message names
+        CorpusError: if there is nothing to read, or something cannot be read; the message contains
             the file and the place.
 
-    A file that becomes more than a thousand times as large when it is read is named in an
-    `ExpansionWarning` of `bytepair.corpus.bounds`.
+    A file that decompresses to more than a thousand times its size causes a
+    `bytepair.corpus.bounds.ExpansionWarning`.
 
     Example:
         >>> import bytepair
@@ -113,7 +113,7 @@ def read_documents(
         60
     """
     if start < 0 or step < 1:
-        raise CorpusError(f"start is {start} and step {step}; pass at least 0 and 1")
+        raise CorpusError(f"start is {start} and step is {step}; pass start >= 0 and step >= 1")
     files = part(files_of(source), split)
     limits = Limits(max_chars, doc_cap)
     how = ReadOptions(column, doc_cap=doc_cap, max_document_bytes=max_document_bytes)
@@ -122,14 +122,15 @@ def read_documents(
 
 
 def part(files: list[Input], split: Split | None) -> list[Input]:
-    """The files of a split: the last is for validation."""
+    """The files of a split; the last file is the validation split."""
     if split is None:
         return files
     if split not in ("train", "val"):
-        raise CorpusError(f"the split is {split!r}; pass 'train', 'val' or None")
+        raise CorpusError(f"unknown split {split!r}; pass 'train', 'val' or None")
     if split == "train" and len(files) == 1:
         raise CorpusError(
-            f"{files[0].name} is the only file, so it is the split 'val'; pass split=None for all"
+            f"{files[0].name} is the only file, and the last file is the validation split; pass "
+            "split=None to read it"
         )
     return files[-1:] if split == "val" else files[:-1]
 
@@ -142,7 +143,7 @@ def _strided(files: list[Input], how: ReadOptions, wanted: Wanted) -> Iterator[C
         if is_text and next(texts) not in turns:
             continue
         for piece in read(file, how, Wanted() if is_text else wanted):
-            assert isinstance(piece, Column)  # what cannot be read is an error
+            assert isinstance(piece, Column)  # with errors="strict" there are no skips
             yield piece
 
 
@@ -155,19 +156,19 @@ def read(
     wanted: Wanted = Wanted(),
     position: Position | None = None,
 ) -> Iterator[Column | Skip]:
-    """Read one file, in order.
+    """Read one file in order.
 
     Args:
         file: the file.
-        how: how its documents are read.
-        wanted: which of them.
-        position: is told which part of the file is read.
+        how: the options.
+        wanted: which documents to read.
+        position: updated with the fraction of the file that has been read.
 
     Yields:
-        Documents, and what cannot be read, if that is to be skipped.
+        Documents, and with `errors="skip"` the skipped ones.
 
     Raises:
-        CorpusError: if something cannot be read, and is not to be skipped; it names the place.
+        CorpusError: if something is invalid and not skipped; the message contains the place.
     """
     after = 0
     try:
@@ -177,7 +178,7 @@ def read(
                 after = piece.first + (rows or 0)
                 if after > wanted.first:
                     yield _from_row(piece, wanted.first)
-                del piece  # it should not be held while the next is read
+                del piece  # free it before reading the next one
     except arrow.failures() as error:
         reason = str(error)
         if how.errors != "skip":
@@ -189,7 +190,7 @@ def read(
 def _pieces(
     file: Input, how: ReadOptions, wanted: Wanted, position: Position | None, opened: ExitStack
 ) -> Iterator[Column | Skip]:
-    """What the core reads of a file."""
+    """The pieces that the core reads from a file."""
     reader = _open(file, how, wanted, opened)
     expansion, table_rows = Expansion(file.name, file.size), reader.rows
     for unit, first, data, offsets, skipped in reader:
@@ -208,7 +209,7 @@ def _pieces(
 
 
 def _divided(column: Column, skipped: list[tuple[int, int, str]]) -> Iterator[Column | Skip]:
-    """Documents that follow each other, and between them what was left out."""
+    """Split a column at its skipped documents; yield both in order."""
     for first, rows, reason in skipped:
         count = first - column.first
         if count:
@@ -220,7 +221,7 @@ def _divided(column: Column, skipped: list[tuple[int, int, str]]) -> Iterator[Co
 
 
 def _from_row(piece: Column | Skip, first: int) -> Column | Skip:
-    """A piece without the rows before `first`."""
+    """Drop the rows of a piece before `first`."""
     before = first - piece.first
     if before <= 0:
         return piece
@@ -230,7 +231,7 @@ def _from_row(piece: Column | Skip, first: int) -> Column | Skip:
 
 
 def _open(file: Input, how: ReadOptions, wanted: Wanted, opened: ExitStack) -> _core.DocumentReader:
-    """Have the core read a file: by its path, or through an object that reads from a cloud."""
+    """Open a file in the core: by its path, or as a Python file object if it is remote."""
     kind, packing = how.kind or kind_of(file.path), compression_of(file.path)
     name, size, source = file.path, file.size, None
     if kind == "parquet" and packing is not None:
@@ -255,7 +256,7 @@ def _open_cloud(file: Input, kind: str) -> Any:
 
 
 def _unpack(file: Input, packing: str, into: IO[bytes]) -> int:
-    """Decompress a file as a whole, for parquet is read from its end; return its size."""
+    """Decompress a complete file (parquet is read from its end); return its size."""
     expansion = Expansion(file.name, file.size)
 
     def write(data: bytes) -> None:

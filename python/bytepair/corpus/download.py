@@ -1,8 +1,8 @@
-"""Names of data sets in, files on disk out: whole, or not there at all.
+"""Download data sets. A file either exists completely or not at all.
 
-A file is loaded under another name, continued there after any break, checked against the size and
-the SHA-256 that the server promises, and renamed. So a file that has its name is complete, and
-running the same command again loads what is missing.
+A file is downloaded under a temporary name, resumed after an interruption, checked against the size
+and SHA-256 announced by the server, and renamed. So a file with its final name is complete, and
+running the same command again downloads what is missing.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ from bytepair.errors import DownloadError
 ENDPOINT: Final = "https://huggingface.co"
 
 BLOCK: Final = 1 << 18
-#: Failures in a row, without a byte gained, after which a file is given up.
+#: The number of consecutive failures without progress after which to give up.
 ATTEMPTS: Final = 6
-#: Seconds without a byte after which a connection counts as broken.
+#: The timeout of a connection without data, in seconds.
 TIMEOUT: Final = 30.0
-#: Seconds to wait after the first failure; twice as long after each further one.
+#: The wait after the first failure, in seconds; it doubles with each further failure.
 PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 60.0
 
 
 @dataclass(frozen=True)
 class Remote:
-    """A file to load.
+    """A file to download.
 
     Attributes:
-        url: where it is.
-        name: what it is called in the folder; may have folders of its own.
-        size: in bytes; None if not known.
-        sha256: of its content; None if not known.
+        url: its URL.
+        name: its path relative to the output folder.
+        size: its size in bytes; None if unknown.
+        sha256: the SHA-256 of its content; None if unknown.
     """
 
     url: str
@@ -59,13 +59,13 @@ class Remote:
 
 @dataclass(frozen=True)
 class Published:
-    """A data set that has a short name: numbered shards, of which the last is for validation.
+    """A data set with a short name: numbered shards, of which the last is for validation.
 
     Attributes:
         repository: its name on the Hugging Face Hub.
-        shards: how many files it has.
-        folder: where its files go, in `~/.cache/bytepair`.
-        adds_last: whether the last file is always downloaded, beside those that are asked for.
+        shards: its number of files.
+        folder: its default folder in `~/.cache/bytepair`.
+        adds_last: whether the last file is always downloaded in addition to the requested ones.
     """
 
     repository: str
@@ -74,14 +74,14 @@ class Published:
     adds_last: bool
 
     def names(self, n: int) -> list[str]:
-        """The names of the first `n` files (all if `n` is -1), and of the last if it is added."""
+        """The names of the first `n` files (-1 for all), and of the last file if it is added."""
         numbers = list(range(self.shards))[: n if n > 0 else None]
         if self.adds_last and numbers[-1] != self.shards - 1:
             numbers.append(self.shards - 1)
         return [f"shard_{number:05}.parquet" for number in numbers]
 
 
-#: The data sets of nanochat: that of 2025 and that of 2026, each counted as nanochat does.
+#: The data sets of nanochat: 2025 and 2026. `n` counts their files as nanochat does.
 DATASETS: Final = {
     "fineweb-edu": Published("karpathy/fineweb-edu-100b-shuffle", 1823, "base_data", False),
     "climbmix": Published("karpathy/climbmix-400b-shuffle", 6543, "base_data_climbmix", True),
@@ -89,7 +89,7 @@ DATASETS: Final = {
 
 
 def folder(dataset: str = "fineweb-edu") -> Path:
-    """Where a data set goes unless told otherwise.
+    """The default folder of a data set.
 
     Example:
         >>> from bytepair.corpus import download
@@ -110,69 +110,72 @@ def download_dataset(
     endpoint: str | None = None,
     progress: bool | Callback | None = None,
 ) -> list[Path]:
-    """Load files of a data set; those that are there already are left alone.
+    """Download files of a data set; existing files are not downloaded again.
 
     Args:
-        dataset: "fineweb-edu", "climbmix", or the name of any data set of the Hugging Face Hub,
+        dataset: "fineweb-edu", "climbmix", or the name of any data set on the Hugging Face Hub,
             such as "HuggingFaceFW/fineweb"; the latter needs the extra `hub`.
-        n: the number of files, from the first; -1 means all. The last file of the two named data
-            sets is for validation. With "climbmix" it is added to the `n` training files; of
-            "fineweb-edu" it comes with -1 only.
-        dir: the folder; None means `bytepair.corpus.download.folder(dataset)`.
-        pattern: which files of a data set of the Hub, as a glob.
-        workers: how many files at the same time.
-        endpoint: where the Hub is; None means `HF_ENDPOINT`, or else huggingface.co.
-        progress: as in `bytepair.train`; the stage is "load", and counts bytes.
+        n: the number of files, starting with the first; -1 means all. The last file of the two
+            named data sets is for validation. For "climbmix" it is always downloaded, in addition
+            to the `n` training files; for "fineweb-edu" only with -1.
+        dir: the output folder; None means `bytepair.corpus.download.folder(dataset)`.
+        pattern: a glob that selects files of a data set on the Hub.
+        workers: the number of parallel downloads.
+        endpoint: the URL of the Hub; None means `HF_ENDPOINT`, or else huggingface.co.
+        progress: as in `bytepair.train`; the stage is "load", the unit bytes.
 
     Returns:
         The paths of the files, in order.
 
     Raises:
-        DownloadError: if a file cannot be had; those that were loaded stay.
+        DownloadError: if a download fails; files that are complete are kept.
         ImportError: if the package `huggingface_hub` is needed and not installed.
     """
     if n < -1 or n == 0 or workers < 1:
         raise DownloadError(f"n is {n} and workers {workers}; pass a positive number (or n=-1)")
     base = (endpoint or os.environ.get("HF_ENDPOINT") or ENDPOINT).rstrip("/")
     if not re.match(r"https?://[^/\s]", base):
-        raise DownloadError(f"the endpoint {base!r} is no URL, such as {ENDPOINT}")
+        raise DownloadError(f"the endpoint {base!r} is not a URL such as {ENDPOINT}")
     if dataset in DATASETS:
         if pattern != "*.parquet":
             raise DownloadError(
-                f"pattern is {pattern!r}, but {dataset} is a fixed list of files; pass n, or name "
-                "the data set of the Hub (owner/name)"
+                f"pattern is {pattern!r}, but {dataset} has a fixed list of files; pass n, or the "
+                "name of a data set on the Hub (owner/name)"
             )
         root = f"{base}/datasets/{DATASETS[dataset].repository}/resolve/main"
         files = [Remote(f"{root}/{name}", name) for name in DATASETS[dataset].names(n)]
     else:
         files = list(_listed(dataset, pattern, base))[: n if n > 0 else None]
         if not files:
-            raise DownloadError(f"the data set {dataset} has no file that matches {pattern!r}")
+            raise DownloadError(f"no file of the data set {dataset} matches {pattern!r}")
     return fetch_all(files, Path(dir or folder(dataset)), workers=workers, progress=progress)
 
 
 def _listed(dataset: str, pattern: str, endpoint: str) -> Iterator[Remote]:
-    """The files of a data set of the Hub, with their sizes and hashes."""
+    """The files of a data set on the Hub, with their sizes and hashes."""
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", dataset):
         known = ", ".join(DATASETS)
         raise DownloadError(
-            f"{dataset!r} is no data set: pass {known}, or the name of one of the Hub (owner/name)"
+            f"unknown data set {dataset!r}; pass {known}, or the name of a data set on the Hub "
+            "(owner/name)"
         )
     try:
         from huggingface_hub import HfApi
     except ImportError as error:
         raise ImportError(
-            "to list data sets of the Hub, install huggingface_hub: pip install 'bytepair[hub]'"
+            "to list data sets on the Hub, install huggingface_hub: pip install 'bytepair[hub]'"
         ) from error
     api = HfApi(endpoint=endpoint)
     try:
         tree = list(api.list_repo_tree(dataset, repo_type="dataset", recursive=True))
-    except Exception as error:  # its errors have no common base
+    except Exception as error:  # huggingface_hub has no common base class of errors
         raise DownloadError(f"cannot list the data set {dataset}: {error}") from error
     for item in sorted(tree, key=lambda item: item.path):
         size, lfs = getattr(item, "size", None), getattr(item, "lfs", None)
         if {"", "..", "/"} & set(Path(item.path).parts):
-            raise DownloadError(f"the data set {dataset} has a file {item.path!r}, outside of it")
+            raise DownloadError(
+                f"the data set {dataset} lists a file outside its folder: {item.path!r}"
+            )
         if size is not None and fnmatch.fnmatch(item.path, pattern):
             url = f"{endpoint}/datasets/{dataset}/resolve/main/{item.path}"
             yield Remote(url, item.path, size, None if lfs is None else lfs.sha256)
@@ -185,10 +188,10 @@ def fetch_all(
     workers: int = 4,
     progress: bool | Callback | None = None,
 ) -> list[Path]:
-    """Load files, several at the same time; the first that cannot be had ends the rest.
+    """Download files in parallel; the first failure cancels the others.
 
     Raises:
-        DownloadError: if one cannot be had.
+        DownloadError: if a download fails.
     """
     stop = Event()
     with Bar(progress) as bar, ThreadPoolExecutor(workers, "bytepair-download") as pool:
@@ -197,7 +200,7 @@ def fetch_all(
         def load(number: int) -> Path:
             def gained(size: int) -> None:
                 if stop.is_set():
-                    raise DownloadError("stopped, because another file cannot be had")
+                    raise DownloadError("cancelled, because another download failed")
                 received.add(number, size)
 
             def missing(size: int) -> None:
@@ -222,10 +225,10 @@ def fetch_all(
 
 
 class _Received:
-    """Adds up the bytes that several threads receive, and estimates the bytes of all files.
+    """Adds up the bytes received by several threads, and estimates the total of all files.
 
-    A file whose size no server has said is taken to be as large as the others are on average. What
-    was here before does not count.
+    A file of unknown size is assumed to have the average size of the others. Bytes downloaded by an
+    earlier run do not count.
     """
 
     def __init__(self, files: int, bar: Bar) -> None:
@@ -234,18 +237,18 @@ class _Received:
         self._got: dict[int, int] = {}
 
     def expect(self, number: int, size: int) -> None:
-        """The number of bytes of a file that are missing."""
+        """Set the number of bytes of a file that are still to be received."""
         with self._lock:
             self._sizes[number] = self._got.get(number, 0) + size
 
     def add(self, number: int, size: int) -> None:
-        """Bytes of a file came."""
+        """Add received bytes of a file."""
         with self._lock:
             self._got[number] = self._got.get(number, 0) + size
             self._report()
 
     def end(self, number: int) -> None:
-        """A file is complete."""
+        """Mark a file as complete."""
         with self._lock:
             self._sizes[number] = self._got.get(number, 0)
             if self._got:
@@ -268,20 +271,20 @@ def fetch(
     timeout: float = TIMEOUT,
     pause: float = PAUSE,
 ) -> Path:
-    """Load one file, with as many tries as it takes.
+    """Download one file, with retries.
 
     Args:
-        file: what to load.
-        path: where it goes.
-        on_bytes: called with the number of bytes that came.
-        on_size: called with the number of bytes that are missing, before they come, if the server
-            says it; again after a failure.
-        attempts: failures in a row, without a byte gained, after which to give up.
-        timeout: seconds without a byte after which to try again.
-        pause: seconds to wait after a failure, twice as long after each further one.
+        file: the file.
+        path: the output path.
+        on_bytes: called with the number of bytes of each received block.
+        on_size: called with the number of bytes that are still to be received, before each attempt
+            for which the server announces it.
+        attempts: the number of consecutive failures without progress after which to give up.
+        timeout: the timeout of a connection without data, in seconds.
+        pause: the wait after a failure, in seconds; it doubles with each further failure.
 
     Raises:
-        DownloadError: if it cannot be had, or is not what was promised.
+        DownloadError: if the download fails, or the file has the wrong size or hash.
     """
     if path.exists() and file.size in (None, path.stat().st_size):
         return path
@@ -298,14 +301,14 @@ def fetch(
             failures = 0 if transfer.size > before else failures + 1
             if failures >= attempts:
                 raise DownloadError(
-                    f"cannot load {file.url} after {attempts} tries: {_reason(error)}"
+                    f"cannot download {file.url} after {attempts} attempts: {_reason(error)}"
                 ) from error
             longer = min(pause * 2**failures, LONGEST_PAUSE) * random.uniform(0.5, 1.0)
             time.sleep(max(longer, getattr(error, "wait", 0.0)))
 
 
 class _AgainError(DownloadError):
-    """What may go well next time."""
+    """A failure after which a retry may succeed."""
 
     def __init__(self, message: str, wait: float = 0.0) -> None:
         super().__init__(message)
@@ -313,14 +316,14 @@ class _AgainError(DownloadError):
 
 
 def _reason(error: BaseException) -> str:
-    """What went wrong, for people."""
+    """The reason of a failure, for users."""
     if isinstance(error, urllib.error.URLError):
-        return f"{error.reason} (is there a network?)"
+        return f"{error.reason} (check the network connection)"
     return str(error) or type(error).__name__
 
 
 class _Transfer:
-    """One file on its way, and what is known of it."""
+    """The download of one file."""
 
     def __init__(
         self,
@@ -338,11 +341,11 @@ class _Transfer:
 
     @property
     def size(self) -> int:
-        """How many bytes are here."""
+        """The number of bytes in the partial file."""
         return self._partial.stat().st_size if self._partial.exists() else 0
 
     def run(self) -> Path:
-        """Load what is missing, check it, and give the file its name."""
+        """Download what is missing, check the file and rename it."""
         if self._size is None:
             self._size, self._sha256 = self._promised()
             if self._path.exists() and self._path.stat().st_size == self._size:
@@ -355,7 +358,7 @@ class _Transfer:
         return self._path
 
     def _promised(self) -> tuple[int | None, str | None]:
-        """The size and the hash that the server tells before anything is loaded."""
+        """The size and the hash that the server announces in its headers."""
         try:
             answer, headers, _ = _opened(self._file.url, "HEAD", {}, self._timeout, follow=False)
             answer.close()
@@ -369,7 +372,7 @@ class _Transfer:
         )
 
     def _receive(self) -> None:
-        """Append what is missing; begin anew where the server cannot continue."""
+        """Append what is missing; restart if the server does not support range requests."""
         total, tag = self._remembered()
         have = self.size if total or tag else 0
         asked = {"Range": f"bytes={have}-"} if have else {}
@@ -379,7 +382,7 @@ class _Transfer:
         with response:
             if status == 416:
                 self._partial.unlink(missing_ok=True)
-                raise _AgainError(f"{self._file.url}: the server has fewer bytes than are here")
+                raise _AgainError(f"{self._file.url}: the partial file is longer than the original")
             if status == 206:
                 self._check_range(headers.get("Content-Range") or "", have, total)
             start = have if status == 206 else 0
@@ -397,61 +400,61 @@ class _Transfer:
                 out.flush()
                 sync(out.fileno())
         if end is not None and self.size < end:
-            raise _AgainError(f"the connection ended after {self.size:,} of {end:,} bytes")
+            raise _AgainError(f"the connection closed after {self.size:,} of {end:,} bytes")
 
     def _check_range(self, said: str, have: int, total: int) -> None:
-        """The answer goes on where we stopped, in a file of the size that it had."""
+        """Check that the response continues at the right byte of a file of the same size."""
         found = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", said)
         if not found or int(found[1]) != have or (total and found[2] not in ("*", str(total))):
             self._tag.unlink(missing_ok=True)
             raise _AgainError(
-                f"{self._file.url}: asked for bytes from {have} on, the server sent {said}"
+                f"{self._file.url}: requested bytes from {have} on, but the server sent {said}"
             )
 
     def _remember(self, headers: Any, total: int | None) -> None:
-        """Keep what identifies this version of the file, to continue it and no other."""
+        """Save the identity of this version of the file, to resume no other version."""
         tag = headers.get("ETag") or headers.get("Last-Modified") or ""
         self._tag.write_text(
             f"{total or 0} {'' if tag.startswith('W/') else tag}", encoding="utf-8"
         )
 
     def _remembered(self) -> tuple[int, str]:
-        """The size and the tag of the version that is here in part; 0 and nothing if not known."""
+        """The size and ETag of the version in the partial file; 0 and "" if unknown."""
         if not self._tag.exists():
             return 0, ""
         total, _, tag = self._tag.read_text(encoding="utf-8").partition(" ")
         return int(total) if total.isdigit() else 0, tag
 
     def _check(self) -> None:
-        """Compare with what was promised; what is wrong is thrown away."""
+        """Check the size and the hash; delete the partial file if they are wrong."""
         wrong = None
         if self._size is not None and self.size != self._size:
-            wrong = f"it has {self.size:,} bytes, and {self._size:,} were promised"
+            wrong = f"it has {self.size:,} bytes, but {self._size:,} were announced"
         elif self._sha256 is not None:
             with self._partial.open("rb") as file:
                 found = hashlib.file_digest(file, "sha256").hexdigest()
             if found != self._sha256:
-                wrong = f"its SHA-256 is {found}, and {self._sha256} was promised"
+                wrong = f"its SHA-256 is {found}, but {self._sha256} was announced"
         if wrong is not None:
             if self._size is None or self.size >= self._size:
                 self._partial.unlink()
-            raise _AgainError(f"{self._file.url} is not what it should be: {wrong}")
+            raise _AgainError(f"{self._file.url} is corrupt: {wrong}")
 
 
 class _Stay(urllib.request.HTTPRedirectHandler):
-    """Does not follow redirections: the headers of the first answer are wanted."""
+    """Does not follow redirects: the headers of the first response are needed."""
 
     def redirect_request(self, *args: object) -> None:
-        """Follow nothing."""
+        """Do not follow."""
 
 
 def _opened(
     url: str, method: str, headers: dict[str, str], timeout: float, *, follow: bool = True
 ) -> tuple[Any, Any, int]:
-    """Ask a server; return the answer, its headers and its status.
+    """Send a request; return the response, its headers and its status.
 
     Raises:
-        DownloadError: if asking again is of no use.
+        DownloadError: if a retry would not help.
     """
     request = urllib.request.Request(url, method=method, headers=headers)
     request.add_header("User-Agent", "bytepair")
@@ -465,9 +468,9 @@ def _opened(
             return error, error.headers, error.code
         with suppress(OSError):
             error.close()
-        message = f"{url}: the server says {error.code} {error.reason}"
+        message = f"{url}: HTTP {error.code} {error.reason}"
         if error.code in (408, 425, 429) or error.code >= 500:
             after = error.headers.get("Retry-After") or ""
             raise _AgainError(message, float(after) if after.isdigit() else 0.0) from None
-        raise DownloadError(f"{message}; is the name right, and is it open to you?") from None
+        raise DownloadError(f"{message}; check the name and your access") from None
     return response, response.headers, response.status

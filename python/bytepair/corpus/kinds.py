@@ -1,14 +1,13 @@
-"""The name of a file in, how it is read out: the only place that says what an ending means.
+"""How a file is read, determined by its suffix; all suffixes are defined here.
 
-| ending | documents |
+| suffix | documents |
 | --- | --- |
 | `.parquet` | the rows of a column |
 | `.jsonl`, `.ndjson` | a field of the object on each line |
-| `.json`, `.csv`, `.tsv`, archives | refused, with the way out |
+| `.json`, `.csv`, `.tsv`, archives | rejected; the error suggests a conversion |
 | `.txt`, `.text`, `.md`, and any other or none | the file is one document of plain text |
 
-Behind each of them may stand `.gz` or `.zst`. Of a folder only the files with the endings named
-here are read.
+`.gz` or `.zst` may follow. In a folder, only files with a suffix listed here are read.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from bytepair.errors import CorpusError
 
 Kind: TypeAlias = Literal["parquet", "jsonl", "text"]
 
-#: The names that Arrow has for compressions, by ending.
+#: The names of compressions in Arrow, by suffix.
 COMPRESSIONS: Final = {".gz": "gzip", ".zst": "zstd"}
 
 _KINDS: Final[dict[str, Kind]] = {
@@ -45,10 +44,10 @@ _REFUSED: Final = {
 
 
 def kind_of(path: str | Path) -> Kind:
-    """How a file is read, by its ending.
+    """How a file is read, by its suffix.
 
     Raises:
-        CorpusError: if files with this ending are not read.
+        CorpusError: if files with this suffix are not supported.
 
     Example:
         >>> from bytepair.corpus.kinds import kind_of
@@ -62,7 +61,7 @@ def kind_of(path: str | Path) -> Kind:
 
 
 def is_listed(path: str | Path) -> bool:
-    """Whether a file is read if its folder is named.
+    """Whether a file is read as part of a folder.
 
     Example:
         >>> from bytepair.corpus.kinds import is_listed
@@ -73,10 +72,10 @@ def is_listed(path: str | Path) -> bool:
 
 
 def is_plain_text(path: str | Path) -> bool:
-    """Whether the bytes of a file are those of its one document.
+    """Whether a file is one document of uncompressed text.
 
     Raises:
-        CorpusError: if files with this ending are not read.
+        CorpusError: if files with this suffix are not supported.
 
     Example:
         >>> from bytepair.corpus.kinds import is_plain_text
@@ -87,7 +86,7 @@ def is_plain_text(path: str | Path) -> bool:
 
 
 def has_known_ending(path: str | Path) -> bool:
-    """Whether a name ends as the name of a file does that is read, or refused, here.
+    """Whether a name has a suffix that is listed here, supported or not.
 
     Example:
         >>> from bytepair.corpus.kinds import has_known_ending
@@ -98,12 +97,12 @@ def has_known_ending(path: str | Path) -> bool:
 
 
 def listed_endings() -> str:
-    """The endings of the files of a folder that are read, for messages."""
+    """The suffixes of files that are read from a folder, for messages."""
     return " ".join(sorted(_KINDS))
 
 
 def compression_of(path: str | Path) -> str | None:
-    """The compression of a file, by its last ending.
+    """The compression of a file, by its last suffix.
 
     Example:
         >>> from bytepair.corpus.kinds import compression_of
@@ -114,7 +113,7 @@ def compression_of(path: str | Path) -> str | None:
 
 
 def _ending(path: str | Path) -> str:
-    """The last ending below the compression."""
+    """The last suffix before the one of the compression."""
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     if suffixes and suffixes[-1] in COMPRESSIONS:
         suffixes.pop()

@@ -1,4 +1,4 @@
-"""The path of a result in, an error out if it cannot be written: to be asked before the work."""
+"""Check before the work whether an output path can be written."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from pathlib import Path
 
 
 def check_output_file(path: Path) -> None:
-    """Fail where a file could not be written when the work is done.
+    """Check that a file can be written.
 
     Raises:
-        OSError: if the path is a folder, or lies in none that can be written to.
+        OSError: if the path is a folder, or its folder does not exist or is not writable.
     """
     if path.is_dir():
-        raise IsADirectoryError(f"{str(path)!r} is a folder; name a file")
+        raise IsADirectoryError(f"{str(path)!r} is a folder; pass a file")
     if not path.parent.is_dir():
-        raise NotADirectoryError(f"there is no folder {str(path.parent)!r}; make it first")
+        raise NotADirectoryError(f"the folder {str(path.parent)!r} does not exist; create it first")
     if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise PermissionError(f"nothing may be written to the folder {str(path.parent)!r}")
+        raise PermissionError(f"the folder {str(path.parent)!r} is not writable")
 
 
 def check_output_folder(path: Path) -> None:
-    """Fail where a folder could not be made or written to when the work is done.
+    """Check that a folder can be created or written to.
 
     Raises:
-        OSError: if the path is a file, or lies in a folder that cannot be written to.
+        OSError: if the path is a file, or lies in a folder that is not writable.
     """
     there = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
     if not there.is_dir():
-        raise NotADirectoryError(f"{str(there)!r} is a file; name a folder")
+        raise NotADirectoryError(f"{str(there)!r} is a file; pass a folder")
     if not os.access(there, os.W_OK | os.X_OK):
-        raise PermissionError(f"nothing may be written to the folder {str(there)!r}")
+        raise PermissionError(f"the folder {str(there)!r} is not writable")

@@ -1,8 +1,8 @@
-"""A source of text in, batches of documents out, ready to be counted.
+"""Read any source of text as batches of documents.
 
-A source is whatever people have: texts, a file, many files, a folder, a glob, a column of Arrow
-data. A batch is a few megabytes, so that a corpus of any size streams through. Files and columns of
-Arrow data stay columns: their bytes reach Rust without becoming Python strings.
+A source is a list of texts, a file, a list of files, a folder, a glob, or Arrow data. A batch has a
+few megabytes, so that a corpus of any size can be streamed. Files and Arrow data are kept as
+columns: their bytes reach Rust without conversion to Python strings.
 """
 
 from __future__ import annotations
@@ -49,21 +49,21 @@ def read_batches(
     """Read a source as batches of documents, in order.
 
     Args:
-        source: what `bytepair.corpus.source` says a source is.
-        column: the column of a table, or the field of a json object, that holds the text.
+        source: a source as defined in `bytepair.corpus.source`.
+        column: the table column or JSON field that contains the text.
         limits: how much to read; None means all.
-        errors: what to do with bytes of files and of Arrow data that are not UTF-8: `"strict"`
-            leaves an error, at the latest to whoever takes the documents; `"replace"` puts U+FFFD
-            in their place, as Python does. `"skip"` leaves out a document that is not UTF-8, and
-            of files one that is too long, or a line that is no JSON object.
-        position: is told which part of the files is read.
-        max_document_bytes: a longer document of a file is an error.
-        on_skip: is told of each document that is left out, in order: the name of its file, or what
-            else it comes from, its row there, and what is wrong.
+        errors: how to treat invalid UTF-8 in files and Arrow data: `"strict"` raises an error, at
+            the latest in the consumer of the documents; `"replace"` replaces it by U+FFFD, as
+            Python does; `"skip"` skips the document, and in files also documents that are too long
+            and lines that are not JSON objects.
+        position: updated with the fraction of the files that has been read.
+        max_document_bytes: the maximum size of a document in a file; a longer one is an error.
+        on_skip: called for each skipped document, in order, with the name of its file or other
+            source, its row there, and the reason.
 
     Raises:
-        CorpusError: if there is nothing to read, or a file cannot be read as what its ending says
-            (`bytepair.corpus.kinds`); the message names the file and the place.
+        CorpusError: if there is nothing to read, or a file is not valid for its suffix
+            (`bytepair.corpus.kinds`); the message contains the file and the place.
 
     Example:
         >>> from bytepair.corpus.read import read_batches
@@ -79,7 +79,7 @@ def read_batches(
 def _kept(
     stream: Iterator[TextBatch | Skip], on_skip: Callable[[str, int, str], object]
 ) -> Iterator[TextBatch]:
-    """The documents that can be read, after it was said what was left out before them."""
+    """The valid documents; `on_skip` is called for the skipped ones."""
     for item in stream:
         if isinstance(item, Skip):
             on_skip(item.input, item.first, item.reason)
@@ -88,7 +88,7 @@ def _kept(
 
 
 def batch_size(batch: TextBatch) -> int:
-    """How many bytes the documents of a batch have.
+    """The number of bytes of the documents of a batch.
 
     Example:
         >>> from bytepair.corpus.read import batch_size
@@ -118,7 +118,9 @@ def _read_files(
     for file in files:
         position.enter(file.size)
         for piece in read(file, how, position=position):
-            if isinstance(piece, Skip) and piece.rows != 1:  # not a document is wrong, but the file
+            if (
+                isinstance(piece, Skip) and piece.rows != 1
+            ):  # the file is invalid, not a single document
                 raise CorpusError(f"{file.name}, row {piece.first}: {piece.reason}")
             yield piece
 
@@ -132,7 +134,9 @@ def _read_texts(texts: Iterable[Any]) -> Iterator[TextBatch]:
     chars = 0
     for index, text in enumerate(texts):
         if not isinstance(text, str):
-            raise CorpusError(f"text {index} of the source is {type(text).__name__}, not str")
+            raise CorpusError(
+                f"text {index} of the source is of type {type(text).__name__}, not str"
+            )
         batch.append(text)
         chars += len(text)
         if chars >= BATCH_CHARS or len(batch) >= BATCH_TEXTS:
@@ -150,7 +154,7 @@ def _read_columns(columns: Iterable[Any], column: str) -> Iterator[Column]:
     for index, data in enumerate(columns):
         if not is_arrow(data):
             raise CorpusError(
-                f"item {index} of the source is {type(data).__name__}, not Arrow data"
+                f"item {index} of the source is of type {type(data).__name__}, not Arrow data"
             )
         yield from _read_arrow(data, column, f"item {index} of the source")
 
@@ -170,7 +174,7 @@ def _read_arrow(source: Any, column: str, name: str) -> Iterator[Column]:
 
 
 def _read_stream(source: Any, column: str, name: str) -> Iterator[Column]:
-    """A stream of record batches, or of arrays (a column that is no table)."""
+    """Read a stream of record batches, or of arrays (a chunked array)."""
     from bytepair._internal.extras import pyarrow as pa
 
     try:
@@ -185,7 +189,7 @@ def _read_stream(source: Any, column: str, name: str) -> Iterator[Column]:
 
 
 def _imported(source: Any) -> Any:
-    """An array, or a record batch as a table, out of an object with the Arrow interface."""
+    """Import an array, or a record batch as a table, from an object with the Arrow interface."""
     from bytepair._internal.extras import pyarrow as pa
 
     imported = pa.array(source)
@@ -195,7 +199,7 @@ def _imported(source: Any) -> Any:
 
 
 def _checked(columns: Iterable[Column], how: ReadOptions) -> Iterator[TextBatch | Skip]:
-    """Columns without what is not UTF-8, or with U+FFFD in its place, if that is asked for."""
+    """Skip or replace invalid UTF-8 in columns, as `errors` says."""
     rows: Counter[str] = Counter()
     for column in columns:
         first = rows[column.name]
@@ -207,7 +211,7 @@ def _checked(columns: Iterable[Column], how: ReadOptions) -> Iterator[TextBatch 
         start = 0
         for row, at in wrong:
             yield column[start:row]
-            yield Skip(column.name, first + row, 1, f"the document is not UTF-8 at its byte {at}")
+            yield Skip(column.name, first + row, 1, f"the document is not UTF-8 at byte {at}")
             start = row + 1
         yield column[start:] if wrong else column
 
@@ -216,7 +220,7 @@ def _checked(columns: Iterable[Column], how: ReadOptions) -> Iterator[TextBatch 
 
 
 def _capped(stream: Iterator[TextBatch | Skip], doc_cap: int | None) -> Iterator[TextBatch | Skip]:
-    """Cut documents that are in memory, by characters."""
+    """Truncate documents in memory to a number of characters."""
     for batch in stream:
         if doc_cap is None or isinstance(batch, Skip):
             yield batch

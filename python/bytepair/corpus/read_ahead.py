@@ -1,6 +1,6 @@
-"""A stream in, its items out, each read by a thread while the caller works on the one before.
+"""Read the next item of a stream in a background thread while the caller processes the current one.
 
-However the thread ends, the caller learns of it; and when the caller goes (Ctrl-C, an error), the
+If the thread fails, the caller gets its exception. If the caller stops (Ctrl-C, an error), the
 thread ends at the next block of its file.
 """
 
@@ -13,17 +13,17 @@ from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 
-#: How often a waiting thread looks whether the other one is still there, in seconds.
+#: The interval, in seconds, at which a waiting thread checks that the other one is alive.
 PATIENCE: Final = 0.05
-#: How long the caller waits for the thread to end, in seconds; the system may keep it longer.
+#: How long the caller waits for the thread to end, in seconds; a system call may block it longer.
 FAREWELL: Final = 0.5
 
-#: What a thread takes: its stack, and its data.
+#: The memory of a thread in bytes: its stack and its data.
 THREAD_BYTES: Final = 10 << 20
 
 
 class Stopped(BaseException):
-    """Nobody waits for what this thread reads."""
+    """The consumer of this reader thread is gone."""
 
 
 def ahead(
@@ -31,12 +31,12 @@ def ahead(
 ) -> Generator[T, None, None]:
     """Read the next item in a thread while the caller works on the last one.
 
-    Behind one that is large, the next is read when it is asked for, lest memory holds both. Without
-    memory for a thread, the caller reads.
+    After a large item, the next one is read only on request, so that memory does not hold both. If
+    there is no memory for a thread, the caller reads.
 
     Raises:
-        BaseException: whatever the stream raises.
-        MemoryError: if the thread ends without a word, as it may when there is no memory.
+        BaseException: any exception raised by the stream.
+        MemoryError: if the thread dies without an exception, which happens when memory runs out.
     """
     if not _has_memory():
         yield from stream
@@ -60,8 +60,8 @@ def ahead(
 def _has_memory() -> bool:
     """Whether there is memory for a thread.
 
-    A stack may be left from an earlier thread; the C library ends the process where the data of the
-    thread do not fit beside it.
+    The C library may reuse the stack of an earlier thread; it aborts the process if there is no
+    memory left for the thread's data.
     """
     try:
         mmap.mmap(-1, THREAD_BYTES).close()
@@ -71,17 +71,17 @@ def _has_memory() -> bool:
 
 
 def check_stopped() -> None:
-    """End a thread that reads for nobody; to be called wherever reading one item may take long.
+    """End a reader thread without a consumer; call it wherever reading one item may be slow.
 
     Raises:
-        Stopped: if that is so.
+        Stopped: if the consumer is gone.
     """
     if getattr(threading.current_thread(), "is_stopped", False):
         raise Stopped
 
 
 class _Reader(threading.Thread):
-    """Takes an item from a stream whenever it is asked to."""
+    """A thread that reads one item of a stream per request."""
 
     def __init__(self, stream: Iterator[Any]) -> None:
         super().__init__(name="bytepair-corpus", daemon=True)
@@ -91,7 +91,7 @@ class _Reader(threading.Thread):
         self._asked, self._ready = threading.Semaphore(0), threading.Semaphore(0)
 
     def run(self) -> None:
-        """Read until the stream or the caller ends."""
+        """Read until the stream ends or the caller stops."""
         try:
             while self._asked.acquire() and not self.is_stopped:
                 self._item = next(self._stream, None)
@@ -100,22 +100,25 @@ class _Reader(threading.Thread):
             self._error = error
 
     def ask(self) -> None:
-        """Have the next item read."""
+        """Request the next item."""
         self._asked.release()
 
     def answer(self) -> Any:
-        """The item that was asked for; None at the end of the stream."""
+        """Wait for the requested item; None at the end of the stream."""
         while not self._ready.acquire(timeout=PATIENCE):
-            check_stopped()  # the caller may itself be such a thread
+            check_stopped()  # the caller may itself be a reader thread
             if not self.is_alive():
-                error, self._error = self._error, None  # it holds all that the thread held
+                error, self._error = (
+                    self._error,
+                    None,
+                )  # its traceback keeps the thread's objects alive
                 raise error or MemoryError("the thread that reads the corpus has ended")
         item, self._item = self._item, None
         return item
 
     def stop(self) -> None:
-        """Have the thread end."""
+        """Make the thread end."""
         self.is_stopped = True
         self._asked.release()
-        if threading.current_thread() is not self:  # where the collector may find the caller
+        if threading.current_thread() is not self:  # the garbage collector may run in this thread
             self.join(FAREWELL)

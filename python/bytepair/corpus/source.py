@@ -1,14 +1,14 @@
-"""What people pass as a source of text in; files, texts or Arrow data out.
+"""Resolve a source of text to files, texts or Arrow data.
 
-The type of a source says what it is, and nothing is guessed:
+The type of a source determines how it is read; nothing is guessed:
 
 | source | read as |
 | --- | --- |
 | `str`, `Path` | a path, a folder, a glob or a URL |
 | an iterable of `Path` | files |
-| an iterable of `str` | texts; if they look like paths, an error that names both readings |
-| what has the Arrow interface, or an iterable of such | Arrow data |
-| `files=`, `texts=` | what the keyword says |
+| an iterable of `str` | texts; if they look like paths, an error that explains both readings |
+| an object with the Arrow interface, or an iterable of such objects | Arrow data |
+| `files=`, `texts=` | files or texts |
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from typing import Any, Final, TypeAlias
 from bytepair.corpus.kinds import has_known_ending, is_listed, kind_of, listed_endings
 from bytepair.errors import CorpusError
 
-#: What a function that reads text takes; see the table above.
+#: The type of a source of text; see the table above.
 Source: TypeAlias = "str | os.PathLike[str] | Iterable[str] | Iterable[os.PathLike[str]] | Any"
 
-#: The number of items of an iterable that are looked at to learn what it holds.
+#: The number of items of an iterable that are inspected to determine its type.
 LOOKED_AT: Final = 64
 
 
@@ -37,10 +37,10 @@ class Input:
     """A file with documents.
 
     Attributes:
-        name: as the user names it.
-        size: bytes.
-        cloud: the Arrow file system in which it lies; None is that of this machine.
-        path: where it lies there.
+        name: the name as given by the user.
+        size: the size in bytes.
+        cloud: the Arrow file system that contains the file; None means the local one.
+        path: the path in that file system.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Input:
 
     @property
     def system(self) -> Any:
-        """The Arrow file system. Arrow takes a while to import, so this is not said before."""
+        """The Arrow file system. It is a property because Arrow is slow to import."""
         from bytepair._internal.extras import pyarrow_fs as fs
 
         return self.cloud or fs.LocalFileSystem()
@@ -58,21 +58,21 @@ class Input:
 
 @dataclass(frozen=True)
 class Limits:
-    """How much of a corpus is read.
+    """Limits on how much of a corpus to read.
 
     Attributes:
-        max_chars: reading stops with the document that takes the total above this many characters.
-        doc_cap: the number of characters of each document that are read.
+        max_chars: stop after the document with which the total exceeds this many characters.
+        doc_cap: read at most this many characters of each document.
 
     Raises:
-        CorpusError: if one of them is below 1.
+        CorpusError: if a limit is below 1.
     """
 
     max_chars: int | None = None
     doc_cap: int | None = None
 
     def __post_init__(self) -> None:
-        """A negative number would cut text from the end without a word."""
+        """Reject negative limits: as slices, they would silently cut text at the end."""
         for name, value in (("max_chars", self.max_chars), ("doc_cap", self.doc_cap)):
             if value is not None and value < 1:
                 raise CorpusError(f"{name} is {value}; pass at least 1, or None for no limit")
@@ -80,29 +80,29 @@ class Limits:
 
 @dataclass(frozen=True)
 class Files:
-    """A source that names files.
+    """A source of files.
 
     Attributes:
-        files: in the order in which they are read.
+        files: the files in the order in which they are read.
     """
 
     files: list[Input]
 
     @property
     def size(self) -> int:
-        """Of all files together, in bytes."""
+        """The total size of the files in bytes."""
         return sum(file.size for file in self.files)
 
     @property
     def paths(self) -> list[Path] | None:
-        """Where the files lie, if all are on this machine."""
+        """The paths of the files if all are local, else None."""
         is_here = all(file.cloud is None for file in self.files)
         return [Path(file.path) for file in self.files] if is_here else None
 
 
 @dataclass(frozen=True)
 class Texts:
-    """A source that holds the texts themselves.
+    """A source of texts in memory.
 
     Attributes:
         texts: one document each.
@@ -113,30 +113,30 @@ class Texts:
 
 @dataclass(frozen=True)
 class ArrowData:
-    """A source of columns in memory.
+    """A source of Arrow columns in memory.
 
     Attributes:
-        data: has the Arrow interface, or is an iterable of what has.
+        data: an object with the Arrow interface, or an iterable of such objects.
     """
 
     data: Any
 
 
-#: What a source has turned out to be.
+#: A resolved source.
 Resolved: TypeAlias = Files | Texts | ArrowData
 
 
 def resolve(source: Source | Resolved = None, *, files: Any = None, texts: Any = None) -> Resolved:
-    """Say what a source is.
+    """Determine what a source is.
 
     Args:
         source: see the table above.
-        files: a path, a folder, a glob or a URL, or an iterable of such.
+        files: a path, a folder, a glob or a URL, or an iterable of these.
         texts: an iterable of `str`.
 
     Raises:
-        CorpusError: if a path, a folder, a glob or a URL has nothing behind it, or a file that is
-            not read; if texts look like paths; or if this is no source of text.
+        CorpusError: if a path, folder, glob or URL matches no file or an unsupported file; if texts
+            look like paths; or if the argument is not a source of text.
         TypeError: unless exactly one of the three is given.
 
     Example:
@@ -148,7 +148,7 @@ def resolve(source: Source | Resolved = None, *, files: Any = None, texts: Any =
         True
     """
     if sum(one is not None for one in (source, files, texts)) != 1:
-        raise TypeError("pass one source of text: a source, files= or texts=")
+        raise TypeError("pass exactly one of source, files= and texts=")
     if isinstance(source, Files | Texts | ArrowData):
         return source
     if texts is not None:
@@ -158,25 +158,28 @@ def resolve(source: Source | Resolved = None, *, files: Any = None, texts: Any =
     if files is not None:
         return Files(files_of(files))
     if isinstance(source, str | os.PathLike):
-        return Files(files_of(source, "for a text, and not a path, pass [text]"))
+        return Files(files_of(source, "to pass a text instead of a path, pass [text]"))
     if isinstance(source, bytes):
         raise CorpusError("the source is bytes; decode it to str and pass a list of texts")
     if is_arrow(source):
         return ArrowData(source)
     if not isinstance(source, Iterable):
-        raise CorpusError(f"a {type(source).__name__} is no source of text; see bytepair.corpus")
+        raise CorpusError(
+            f"an object of type {type(source).__name__} is not a source of text; see "
+            "bytepair.corpus.source"
+        )
     return _of_items(source)
 
 
-def files_of(names: Source, way_out: str = "look at its name") -> list[Input]:
-    """The files that a path, a folder, a glob or a URL, or an iterable of such, stand for.
+def files_of(names: Source, way_out: str = "check the path") -> list[Input]:
+    """The files that match a path, a folder, a glob or a URL, or an iterable of these.
 
     Args:
-        names: what names them.
-        way_out: what an error says that one may do if there is nothing behind a name.
+        names: the path, folder, glob or URL, or an iterable of these.
+        way_out: the remedy to suggest in the error message if nothing matches.
 
     Raises:
-        CorpusError: if there is nothing behind a name, or a file that is not read.
+        CorpusError: if a name matches no file, or a file of an unsupported kind.
     """
     if isinstance(names, Files):
         return names.files
@@ -191,18 +194,18 @@ def files_of(names: Source, way_out: str = "look at its name") -> list[Input]:
         text = os.fspath(name)
         found += _remote(text) if is_url(text) else _local(text, way_out)
     if not found:
-        raise CorpusError("the source names no files")
+        raise CorpusError("the source is an empty list of files")
     return found
 
 
 def list_files(names: Source) -> list[str]:
-    """The names of the files that a path, a folder, a glob or a URL stands for.
+    """The names of the files that match a path, a folder, a glob or a URL.
 
     Args:
-        names: one of them, or an iterable of such.
+        names: one of these, or an iterable of them.
 
     Raises:
-        CorpusError: if there is nothing behind a name, or a file that is not read.
+        CorpusError: if a name matches no file, or a file of an unsupported kind.
 
     Example:
         >>> import bytepair
@@ -218,7 +221,7 @@ def is_arrow(source: object) -> bool:
 
 
 def is_url(name: str) -> bool:
-    """Whether a name is a URL, and not a path."""
+    """Whether a name is a URL rather than a path."""
     return re.match(r"[a-z][a-z0-9+.-]+://", name) is not None
 
 
@@ -226,7 +229,7 @@ def is_url(name: str) -> bool:
 
 
 def _of_items(items: Iterable[Any]) -> Resolved:
-    """What an iterable holds, by its first items."""
+    """Resolve an iterable by its first items."""
     rest: Iterable[Any] = items
     if isinstance(items, list | tuple):
         first = list(items[:LOOKED_AT])
@@ -238,8 +241,8 @@ def _of_items(items: Iterable[Any]) -> Resolved:
         if all(isinstance(item, os.PathLike) for item in first):
             return Files(files_of(rest))
         raise CorpusError(
-            "the source holds both paths and other items; pass files= for names of files, or "
-            "texts= for texts"
+            "the source contains both paths and other items; pass files= for paths, or texts= for "
+            "texts"
         )
     if any(is_arrow(item) for item in first):
         return ArrowData(rest)
@@ -248,28 +251,28 @@ def _of_items(items: Iterable[Any]) -> Resolved:
 
 
 def _check_texts(first: list[str]) -> None:
-    """Texts must not look like the names of files.
+    """Check that texts do not look like paths.
 
     Raises:
-        CorpusError: if one of them exists, or all look like paths.
+        CorpusError: if one is the path of an existing file, or all look like paths.
     """
     found = next((text for text in first if _may_be_path(text) and _exists(text)), None)
     if found is None and first and all(map(_looks_like_path, first)):
         found = first[0]
     if found is not None:
         raise CorpusError(
-            f"the source holds str, which are texts, but {found!r} looks like the name of a file; "
-            "pass files=[...] to read the files, or texts=[...] to take the names as texts"
+            f"strings in a source are texts, but {found!r} looks like a path; pass files=[...] to "
+            "read files, or texts=[...] to use the strings as texts"
         )
 
 
 def _may_be_path(text: str) -> bool:
-    """Most texts are long or have lines; to ask the system about each would take too long."""
+    """Whether a text may be a path: short and without line breaks, so that few are looked up."""
     return 0 < len(text) < 4096 and "\n" not in text and "\0" not in text
 
 
 def _looks_like_path(text: str) -> bool:
-    """Whether a text has no white space, and a separator or an ending that files have here."""
+    """Whether a text has no white space, and has a path separator or a known suffix."""
     if not _may_be_path(text) or re.search(r"\s", text):
         return False
     return "/" in text or "\\" in text or has_known_ending(text)
@@ -283,14 +286,14 @@ def _exists(name: str) -> bool:
 
 
 def _expand(name: str, way_out: str) -> list[Path]:
-    """The files that a path, a folder or a glob stands for, in sorted order.
+    """The files that match a path, a folder or a glob, sorted.
 
     Args:
         name: the path, the folder or the glob.
-        way_out: what an error says that one may do if there is nothing.
+        way_out: the remedy to suggest in the error message if nothing matches.
 
     Raises:
-        CorpusError: if there is nothing, or a file that is not read.
+        CorpusError: if nothing matches, or a file is of an unsupported kind.
     """
     if _exists(name):
         return _expanded(Path(name))
@@ -304,10 +307,10 @@ def _expand(name: str, way_out: str) -> list[Path]:
 
 
 def _expanded(path: Path) -> list[Path]:
-    """A file that is read, or the files of a folder that are."""
+    """The file, or the supported files of a folder."""
     if path.is_dir():
         return _folder(path)
-    kind_of(path)  # which raises if it is not read
+    kind_of(path)  # raises if the file is not supported
     return [path]
 
 
@@ -316,8 +319,8 @@ def _folder(folder: Path) -> list[Path]:
     files = sorted(f for f in files if not any(p.startswith(".") for p in f.parts[-1:]))
     if not files:
         raise CorpusError(
-            f"the folder {folder} holds no file of a known kind: {listed_endings()}, or .gz, .zst; "
-            "to read others as text, name the files themselves"
+            f"the folder {folder} contains no file with a known suffix: {listed_endings()}, or "
+            "these with .gz or .zst; to read other files as text, pass their paths"
         )
     return files
 
@@ -342,19 +345,19 @@ def _remote(url: str) -> list[Input]:
             if chosen[0].type == fs.FileType.Directory:
                 found = system.get_file_info(fs.FileSelector(path, recursive=True))
                 chosen = [info for info in found if is_listed(info.path)]
-    except Exception as error:  # those of other file systems have no common base
+    except Exception as error:  # file systems have no common base class of errors
         raise CorpusError(f"{url}: {error or type(error).__name__}") from error
     files = sorted((i for i in chosen if i.type == fs.FileType.File), key=lambda info: info.path)
     if not files:
         raise CorpusError(f"there is no file at {url}")
     for info in files:
-        kind_of(info.path)  # which raises if it is not read
+        kind_of(info.path)  # raises if the file is not supported
     cloud = None if isinstance(system, fs.LocalFileSystem) else system
     return [Input(prefix + info.path, info.size, cloud, info.path) for info in files]
 
 
 def _file_system(url: str) -> tuple[Any, str]:
-    """The Arrow file system of a URL, or that of fsspec where Arrow has none."""
+    """The Arrow file system of a URL, or the one of fsspec if Arrow has none."""
     from bytepair._internal.extras import pyarrow as pa
     from bytepair._internal.extras import pyarrow_fs as fs
 

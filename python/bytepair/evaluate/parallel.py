@@ -76,7 +76,7 @@ def measure_parallel(
         name: what to call the tokenizer.
         against: as in `measure`.
         base: a language to compare with.
-        column: the column of a table, or the field of a json object, that holds the text.
+        column: the table column or JSON field that contains the text.
 
     Raises:
         CorpusError: if there is no text, or not the same number of lines, or no such base.

@@ -59,7 +59,7 @@ def documents(
         source: as in `bytepair.train`.
         files: see there.
         texts: see there.
-        column: the column of a table, or the field of a json object, that holds the text.
+        column: the table column or JSON field that contains the text.
         max_chars: reading stops with the document that takes the total above this many characters;
             None reads all.
         max_document_bytes: as in `bytepair.count`.

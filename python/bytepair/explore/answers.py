@@ -87,7 +87,7 @@ class Answers:
         return b"".join([count.tobytes(), ids.tobytes(), self._lengths(index)[ids].tobytes()])
 
     def vocabulary(self, index: int) -> bytes:
-        """The bytes of all tokens: how many ids, how long each, and all bytes end to end."""
+        """The bytes of all tokens: how many ids, how long each, and all bytes, concatenated."""
         tokens, lengths = self._tokens[index], self._lengths(index)
         return b"".join([np.array([len(tokens)], "<u4").tobytes(), lengths.tobytes(), *tokens])
 

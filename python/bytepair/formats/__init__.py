@@ -1,1 +1,1 @@
-"""Other libraries' formats, one file each."""
+"""The file formats of other libraries, one module each."""

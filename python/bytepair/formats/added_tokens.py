@@ -1,7 +1,7 @@
-"""The added tokens of a `tokenizer.json`: special tokens here, each with its flags.
+"""The added tokens of a `tokenizer.json`: they become special tokens, each with its flags.
 
-`tokenizers` looks for them before anything else, in two rounds, and gives them ids of its own. What
-does the same here is read; what would not is refused by its name.
+`tokenizers` matches them in a text before everything else, in two passes, and assigns their ids
+itself. Features that can be reproduced exactly are read; others raise an error with their name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bytepair.formats.files import id_of, typed
 from bytepair.formats.parts import STRIPS, Asked, marks
 
 FLAGS: Final = ("single_word", "lstrip", "rstrip", "normalized", "special")
-#: A note of the flags that are not as usual.
+#: The note that stores unusual flags.
 NOTE: Final = "huggingface.added_tokens"
 
 _NOTED: Final = ("single_word", "normalized", "special")
@@ -30,7 +30,7 @@ Token: TypeAlias = dict[str, Any]
 
 
 def read(document: dict[str, Any], asked: Asked) -> dict[str, Token]:
-    """The added tokens of a document by their text."""
+    """The added tokens of a document, by content."""
     found: dict[str, Token] = {}
     listed = document.get("added_tokens")
     for number, entry in enumerate(typed([] if listed is None else listed, list, "added_tokens")):
@@ -40,32 +40,32 @@ def read(document: dict[str, Any], asked: Asked) -> dict[str, Token]:
         flags = {f: typed(token.get(f, _USUAL[f]), bool, f"{place}.{f}") for f in FLAGS}
         check_alone(name, flags, place, asked)
         if name in found:
-            raise FormatError(f"{place}.content", f"{name!r} is given twice")
+            raise FormatError(f"{place}.content", f"{name!r} is a duplicate")
         found[name] = {"id": id_of(token.get("id"), f"{place}.id"), **flags}
     _check_overlaps(found)
     return found
 
 
 def check_alone(name: str, flags: dict[str, Any], place: str, asked: Asked) -> None:
-    """Refuse a token that is only found where no word goes on beside it."""
+    """Reject a token that matches only as a separate word."""
     if flags.get("single_word") and not asked.lossy:
         raise UnsupportedError(
             f"{place}.single_word",
-            f"{name!r} would not be found within a word; pass lossy=True to find it there too",
+            f"{name!r} does not match within a word; pass lossy=True to match it there too",
         )
 
 
 def strips(added: dict[str, Token]) -> dict[str, list[int]]:
-    """The ids of the tokens that take the white space on either side."""
+    """The ids of the tokens that strip the white space on each side."""
     return {side: sorted(t["id"] for t in added.values() if t[side]) for side in STRIPS}
 
 
 def _check_overlaps(added: dict[str, Token]) -> None:
-    """Refuse two kinds of added tokens of which one may get in the way of the other.
+    """Reject added tokens whose matches may depend on the order of the two passes.
 
-    Those that are not `normalized` are looked for first, then the others in what is left; we look
-    for all at once, from left to right. It is the same if none of the others can begin before one
-    of the first and reach into it.
+    `tokenizers` first matches the tokens without `normalized`, then the others in the remaining
+    text; we match all at once, from left to right. The result is the same if no token of the second
+    kind can begin before one of the first kind and overlap it.
     """
     first = [name for name, token in added.items() if not token["normalized"]]
     then = [name for name, token in added.items() if token["normalized"]]
@@ -73,7 +73,9 @@ def _check_overlaps(added: dict[str, Token]) -> None:
     starts = {name[:at] for name in first for at in range(1, len(name))}
     every = "\0".join(then)
     shared = (ends & starts) | {name for name in first if name in every}
-    if first and then and any(strips(added).values()):  # the first round may take what others need
+    if (
+        first and then and any(strips(added).values())
+    ):  # the first pass may strip white space that others need
         shared |= {name for name in added if name != name.strip()}
     if shared:
         raise UnsupportedError(
@@ -83,14 +85,14 @@ def _check_overlaps(added: dict[str, Token]) -> None:
 
 
 def check_ids(added: dict[str, Token], ids: dict[str, int], size: int) -> None:
-    """Check the ids of added tokens against those that `tokenizers` would give them.
+    """Check the ids of added tokens against those that `tokenizers` would assign.
 
-    It takes the id of the vocabulary, or else the next one after all that there are.
+    It uses the id in the vocabulary, or else the next free one.
 
     Args:
         added: the added tokens.
-        ids: the ids of those of them that the vocabulary has.
-        size: how many entries the vocabulary has.
+        ids: the ids of the added tokens that are in the vocabulary.
+        size: the number of entries of the vocabulary.
     """
     following = size
     for number, (name, token) in enumerate(added.items()):
@@ -98,13 +100,13 @@ def check_ids(added: dict[str, Token], ids: dict[str, int], size: int) -> None:
         if given != id:
             raise FormatError(
                 f"added_tokens[{number}].id",
-                f"{name!r} has the id {id} here, and would be given {given}",
+                f"{name!r} has the id {id}, but tokenizers would assign {given}",
             )
         following = max(following, id + 1)
 
 
 def note(added: dict[str, Token]) -> dict[str, str]:
-    """A note of the unusual flags, if there are any."""
+    """The note with the unusual flags, if there are any."""
     flags = {
         name: {flag: token[flag] for flag in _NOTED if token[flag] != _USUAL[flag]}
         for name, token in added.items()
@@ -117,13 +119,13 @@ def note(added: dict[str, Token]) -> dict[str, str]:
 
 
 def unusual(tokenizer: _core.Tokenizer) -> dict[str, dict[str, bool]]:
-    """The flags that are noted, by the names of the tokens."""
+    """The flags in the note, by the names of the tokens."""
     noted: dict[str, dict[str, bool]] = json.loads(tokenizer.notes.get(NOTE, "{}"))
     return noted
 
 
 def written(tokenizer: _core.Tokenizer) -> list[Token]:
-    """The special tokens as a `tokenizer.json` lists them, in the order of their ids."""
+    """The special tokens in the form of a `tokenizer.json`, in the order of their ids."""
     flags, left_out = unusual(tokenizer), set(lookalikes(tokenizer))
     strips = marks(tokenizer.pattern).strips
     return [

@@ -60,7 +60,7 @@ def parts(
     model = document["model"]
     if model.get("ignore_merges"):
         raise UnsupportedError(
-            "model.ignore_merges", "a text that is a token as a whole would be that token, unmerged"
+            "model.ignore_merges", "a text that is a token would become that token without merging"
         )
     form, split = _form(document)
     _check_decoder(document.get("decoder"), form, asked)
@@ -90,8 +90,8 @@ def _form(document: dict[str, Any]) -> tuple[str, str | None]:
         if not (kinds and at_spaces):
             raise UnsupportedError(
                 "pre_tokenizer",
-                f"{step.get('type')} is not what splits a vocabulary with byte fallback: Metaspace "
-                "without a normalizer, or nothing behind one",
+                f"{step.get('type')} is not supported with byte fallback; supported are Metaspace "
+                "without a normalizer, and no pre-tokenizer with a normalizer",
             )
     if kinds == [_TO_META]:
         return "spaces", None
@@ -139,8 +139,8 @@ def _check_decoder(decoder: Any, form: str, asked: Asked) -> None:
         kinds = ", ".join(step["type"] for step in wanted)
         raise UnsupportedError(
             "decoder",
-            f"it is not the usual sequence for this normalizer or pre-tokenizer ({kinds}), which "
-            "is what we do; pass lossy=True to decode so",
+            f"it is not the usual sequence for this normalizer or pre-tokenizer ({kinds}); pass "
+            "lossy=True to decode with that sequence",
         )
 
 
@@ -154,12 +154,12 @@ def _check_twice(ids: dict[str, int]) -> None:
 def _check_added(
     added: dict[str, added_tokens.Token], merges: list[tuple[str, str]], form: str, asked: Asked
 ) -> None:
-    """Refuse added tokens that merges or other spaces would get in the way of."""
+    """Reject added tokens that conflict with merges or with inserted spaces."""
     merged = {part for pair in merges for part in (*pair, "".join(pair))} | {*BYTES, META}
     for name, token in added.items():
         if name in merged:
             raise UnsupportedError(
-                "added_tokens", f"{name!r} is also what ordinary text is merged into"
+                "added_tokens", f"{name!r} can also be the result of merging ordinary text"
             )
         if META in name and not asked.lossy:
             raise UnsupportedError(
@@ -183,13 +183,13 @@ def _merges(
     names = set(BYTES)
     for place, pair in listed:
         if len(pair) != 2 or not all(pair):
-            raise FormatError(place, f"a merge is two tokens, not {pair!r}")
+            raise FormatError(place, f"a merge must be two tokens, not {pair!r}")
         left, right = pair
         for name in (left, right, left + right):
             if name not in ids:
                 raise FormatError(place, f"{name!r} is not in the vocabulary")
             if name in names:
-                raise UnsupportedError(place, f"it merges {name!r}, a byte, which no text has")
+                raise UnsupportedError(place, f"it merges the byte token {name!r}")
         yield left, right
 
 
@@ -197,11 +197,11 @@ def _merges(
 
 
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
-    """What `tokenizer.json` cannot hold of a tokenizer that merges characters."""
+    """What `tokenizer.json` cannot represent of a tokenizer that merges characters."""
     rest = marks(tokenizer.pattern).rest
     if rest == characters.BEFORE_SPACES or characters.is_harmless(rest):
         return []
-    return ["the split pattern: there is none with byte fallback but Metaspace"]
+    return ["the split pattern: with byte fallback there is only Metaspace"]
 
 
 def document(tokenizer: _core.Tokenizer, added: list[dict[str, Any]]) -> dict[str, Any]:

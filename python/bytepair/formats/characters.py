@@ -1,9 +1,9 @@
-"""Vocabularies of characters with byte fallback, whatever file they come from.
+"""Vocabularies of characters with byte fallback, independent of their file format.
 
 Their tokens are texts with U+2581 for a space, and a token for each byte, named `<0x00>` to
-`<0xFF>`, to which a character that is no token is encoded. Here tokens are bytes, with spaces for
-U+2581. A byte that is a character with a token as well has two ids: encoding gives that of the
-character, and the other, its *twin*, is only decoded.
+`<0xFF>`, used for characters without a token. Here tokens are bytes, with spaces for U+2581. A byte
+that is a character with a token as well has two ids: encoding gives that of the character, and the
+other, its *twin*, is only decoded.
 
 Such a tokenizer does not split text. A text may still be split between two characters that no
 token has side by side, since then no merge crosses that place: the ids are the same, and pretokens
@@ -19,7 +19,7 @@ from bytepair import _core
 from bytepair.errors import UnsupportedError
 from bytepair.formats.parts import Parts, splitter
 
-#: What stands for a space in the names of tokens.
+#: The character that represents a space in the names of tokens.
 META: Final = "\u2581"
 #: The names of the tokens of single bytes.
 BYTES: Final = [f"<0x{byte:02X}>" for byte in range(256)]
@@ -78,20 +78,21 @@ def parts(
         pattern: the mark of the pattern, and the pattern if the tokenizer splits text.
         special: the special tokens and their ids.
         notes: what else the file says.
-        place: where the vocabulary stands, for errors.
+        place: the place of the vocabulary, for errors.
 
     Raises:
-        UnsupportedError: if a byte has no token, or a token could not be reached as it stands.
+        UnsupportedError: if a byte has no token, or a token contains a space, so that it can never
+            be used.
     """
     if missing := [name for name in BYTES if name not in ids]:
         raise UnsupportedError(
             place,
-            f"there is no token {missing[0]!r}, so a character that is no token would be lost; "
-            "only vocabularies with tokens for all 256 bytes are read",
+            f"the token {missing[0]!r} is missing, so a character without a token could not be "
+            "encoded; only vocabularies with tokens for all 256 bytes are supported",
         )
     if spaced := [name for name in ids if " " in name]:
         raise UnsupportedError(
-            place, f"{spaced[0]!r} has a space, and texts have U+2581 there, so it is never used"
+            place, f"{spaced[0]!r} contains a space instead of U+2581, so it is never used"
         )
     names = set(BYTES)
     tokens = {_token(name): id for name, id in ids.items() if name not in names}

@@ -1,8 +1,8 @@
-"""Bytes as printable characters, the way GPT-2 wrote them first.
+"""The mapping of bytes to printable characters that GPT-2 introduced.
 
-Printable bytes of Latin-1 stand for themselves; the other 68, in order, for the characters from
-U+0100 on. So a space is `Ġ` and a line break `Ċ`. `vocab.json`, `merges.txt`, `tokenizer.json` and
-GGUF hold their tokens in this form.
+Printable bytes of Latin-1 map to themselves; the other 68, in order, to the characters from U+0100
+on. So a space is `Ġ` and a line break `Ċ`. `vocab.json`, `merges.txt`, `tokenizer.json` and GGUF
+store tokens in this form.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ def _table() -> dict[int, str]:
 
 _CHARACTERS = _table()
 _BYTES: dict[int, str | None] = {ord(char): chr(byte) for byte, char in _CHARACTERS.items()}
-_BYTES |= dict.fromkeys(_CHARACTERS)  # these characters stand for no byte
+_BYTES |= dict.fromkeys(_CHARACTERS)  # these characters do not represent a byte
 
 
 def to_characters(token: bytes) -> str:
-    """Write bytes as characters.
+    """Map bytes to characters.
 
     Example:
         >>> to_characters(" né".encode())
@@ -32,7 +32,7 @@ def to_characters(token: bytes) -> str:
 
 
 def to_bytes(characters: str) -> bytes | None:
-    """Read what `to_characters` wrote; None if a character stands for no byte.
+    """The inverse of `to_characters`; None if a character does not represent a byte.
 
     Example:
         >>> to_bytes("ĠnÃ©").decode(), to_bytes("a b"), to_bytes("▁")
@@ -46,12 +46,12 @@ def to_bytes(characters: str) -> bytes | None:
 
 
 def lookalikes(tokenizer: _core.Tokenizer) -> list[str]:
-    """The special tokens whose names an ordinary token has, when it is written as characters."""
+    """The special tokens whose name equals an ordinary token, written as characters."""
     ranks = tokenizer.mergeable_ranks()
     return [name for name in tokenizer.special_tokens if to_bytes(name) in ranks]
 
 
 def lost_twins(tokenizer: _core.Tokenizer) -> list[str]:
-    """That there are such, in the words of `Tokenizer.export_losses`."""
+    """The entry of `Tokenizer.export_losses` for such special tokens, if there are any."""
     twins = lookalikes(tokenizer)
-    return [f"special tokens that look like ordinary ones, such as {twins[0]!r}"] if twins else []
+    return [f"special tokens equal to ordinary tokens, such as {twins[0]!r}"] if twins else []

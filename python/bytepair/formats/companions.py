@@ -1,8 +1,8 @@
 """The files beside a `tokenizer.json`, which `transformers` reads and writes.
 
-`tokenizer_config.json` says which tokens have a role and of what class the tokenizer is; so does
-`special_tokens_map.json`, in part; `chat_template.jinja` is how conversations become text. None of
-them changes an id. What they say becomes notes, and is written back.
+`tokenizer_config.json` contains the roles of tokens and the class of the tokenizer;
+`special_tokens_map.json` contains roles too; `chat_template.jinja` contains the chat template. None
+of them affects ids. Their content is stored in notes and written back.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from bytepair.formats.parts import STRIPS, Asked, Parts, marks
 CONFIG: Final = "tokenizer_config.json"
 MAP: Final = "special_tokens_map.json"
 TEMPLATE: Final = "chat_template.jinja"
-#: The tokens that a configuration names for a purpose; `eot_token` ends a turn.
+#: The fields of a configuration for tokens with a role; `eot_token` ends a turn.
 ROLES: Final = (*roles.NOTES.values(), "unk_token", "sep_token", "cls_token", "mask_token")
-#: A note of what else the configuration says.
+#: The note with the other fields of the configuration.
 NOTE: Final = "huggingface.config"
 
 
@@ -30,7 +30,7 @@ NOTE: Final = "huggingface.config"
 
 
 def read(folder: Path, parts: Parts, asked: Asked) -> dict[str, str]:
-    """Notes of the files in a folder; those that are not there say nothing."""
+    """The notes from the files in a folder; missing files are ignored."""
     notes = role_notes(_object(folder, MAP), MAP)
     if (folder / CONFIG).is_file():
         config = _object(folder, CONFIG)
@@ -41,7 +41,10 @@ def read(folder: Path, parts: Parts, asked: Asked) -> dict[str, str]:
         elif template is not None:
             config["chat_template"] = template
         notes |= role_notes(config, CONFIG)
-        for name in ("added_tokens_decoder", "auto_map"):  # made anew; a pointer to code
+        for name in (
+            "added_tokens_decoder",
+            "auto_map",
+        ):  # the first is regenerated, the second refers to code
             config.pop(name, None)
         notes[NOTE] = json.dumps(config)
     if (folder / TEMPLATE).is_file():
@@ -81,12 +84,12 @@ def _check(config: dict[str, Any], parts: Parts, asked: Asked) -> None:
             continue
         name = token.get("content")
         if not isinstance(name, str) or str(parts.special_tokens.get(name)) != id:
-            raise UnsupportedError(place, f"{name!r} is not in tokenizer.json with this id")
+            raise UnsupportedError(place, f"{name!r} does not have this id in tokenizer.json")
         added_tokens.check_alone(name, token, place, asked)
         for side in STRIPS:
             here = token.get(side)
             if here is not None and bool(here) != (int(id) in strips.get(side, [])):
-                why = f"it is {here!r}, unlike in tokenizer.json"
+                why = f"it is {here!r}, which differs from tokenizer.json"
                 raise UnsupportedError(f"{place}.{side}", why)
 
 
@@ -94,13 +97,13 @@ def _check(config: dict[str, Any], parts: Parts, asked: Asked) -> None:
 
 
 def noted(tokenizer: _core.Tokenizer) -> dict[str, Any]:
-    """What a configuration said beside the tokens, roles and templates."""
+    """The fields of a configuration other than tokens, roles and templates."""
     kept: dict[str, Any] = json.loads(tokenizer.notes.get(NOTE, "{}"))
     return kept
 
 
 def config(tokenizer: _core.Tokenizer) -> dict[str, Any]:
-    """The content of a `tokenizer_config.json`: a class that takes `tokenizer.json` as it is."""
+    """The content of a `tokenizer_config.json`; its class uses `tokenizer.json` unchanged."""
     return {
         **noted(tokenizer),
         **role_tokens(tokenizer),
@@ -114,7 +117,7 @@ def config(tokenizer: _core.Tokenizer) -> dict[str, Any]:
 
 
 def role_tokens(tokenizer: _core.Tokenizer) -> dict[str, str]:
-    """The tokens that have a role, by the names that a configuration gives the roles."""
+    """The tokens with a role, by the field names of a configuration."""
     noted = {role: tokenizer.notes[role] for role in ROLES if tokenizer.notes.get(role)}
     return noted | {roles.NOTES[role]: name for role, name in roles.roles(tokenizer).items()}
 

@@ -1,8 +1,8 @@
-"""How the texts that two split patterns split in another way differ.
+"""Describe how two split patterns differ.
 
-In go patterns; out comes what they do not share, found on all short texts of characters of every
-kind: whatever a pattern distinguishes (classes, cases, contractions, the length of numbers, what
-stands beside white space) shows in a few characters side by side.
+The differences are found by splitting all short texts made of characters of every class. Everything
+that a pattern distinguishes (classes, case, contractions, the length of numbers, neighbours of
+white space) is visible in a few adjacent characters.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 from bytepair.formats.parts import splitter
 
-#: What texts are made of, and what each is called; the first ones are ASCII.
+#: The symbols that texts are made of, and their descriptions; ASCII first.
 _ASCII: Final = {
     "a": "letters", "s": "letters", "A": "letters", "'": "apostrophes", "'ll": "apostrophes",
     "1": "numbers", "!": "punctuation", "_": "punctuation", "/": "punctuation",
@@ -30,22 +30,22 @@ _OTHERS: Final = {
 }  # fmt: skip
 _NAMES: Final = _ASCII | _OTHERS
 
-#: How many of them stand side by side, and how often one is repeated.
+#: The maximum number of adjacent symbols, and of repetitions of one.
 _LONGEST: Final = 3
 _REPEATED: Final = range(_LONGEST + 1, 9)
 
-#: How many differences are told.
+#: The maximum number of differences to describe.
 _TOLD: Final = 3
 
-#: The symbols that a text is made of.
+#: The symbols of a text.
 _Parts: TypeAlias = tuple[str, ...]
 
 
 @lru_cache
 def nearest(pattern: str, others: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
-    r"""Of the patterns with names, the names of those that differ least from one.
+    r"""The names of the patterns that differ least from a given one.
 
-    They differ least on texts in ASCII, which are parts of most texts; where several do, on all.
+    Differences on ASCII texts are compared first; among equals, differences on all texts.
 
     Example:
         >>> nearest(r"\d{1,2}|\D+", (("words", r"\w+|\W+"), ("threes", r"\d{1,3}|\D+")))
@@ -60,11 +60,11 @@ def nearest(pattern: str, others: tuple[tuple[str, str], ...]) -> tuple[str, ...
 
 @lru_cache
 def described(pattern: str, other: str) -> str:
-    r"""What kinds of characters are split in another way, each with the shortest example.
+    r"""The kinds of characters that are split differently, each with the shortest example.
 
     Example:
         >>> described(r"\d{1,2}|\D+", r"\d{1,3}|\D+")
-        "numbers ('111' is '111' there, not '11' '1')"
+        "numbers ('111' becomes '111', not '11' '1')"
     """
     told: dict[frozenset[str], str] = {}
     for parts in differing(pattern, other, _NAMES):
@@ -75,15 +75,15 @@ def described(pattern: str, other: str) -> str:
             here, there = (
                 " ".join(map(repr, splitter(regex).pretokenize(text))) for regex in (pattern, other)
             )
-            example = f"{text!r} is {there} there, not {here}"
-            told[frozenset(kinds)] = f"{' beside '.join(kinds)} ({example})"
+            example = f"{text!r} becomes {there}, not {here}"
+            told[frozenset(kinds)] = f"{' next to '.join(kinds)} ({example})"
     more = len(told) - _TOLD
     shown = [*list(told.values())[:_TOLD], *([f"and {more} more kinds"] if more > 0 else [])]
-    return ", ".join(shown) or "no short text shows in what"
+    return ", ".join(shown) or "no difference on short texts"
 
 
 def differing(pattern: str, other: str, symbols: Iterable[str]) -> Iterator[_Parts]:
-    """The texts of some symbols, shortest first, that two patterns split in another way."""
+    """The texts of some symbols, shortest first, that two patterns split differently."""
     one, two = splitter(pattern).pretokenize, splitter(other).pretokenize
     return (parts for parts in _texts(list(symbols)) if one("".join(parts)) != two("".join(parts)))
 

@@ -1,8 +1,8 @@
-"""A tokenizer that is to be written, and what lies there: another one is not lost unasked.
+"""Protect existing files of another tokenizer from being overwritten.
 
-Writing the same again replaces nothing. So what would be written is written to a temporary place
-first, and its files are compared with those that are there; where one differs, what is there may
-still be the same tokenizer, in other words.
+Writing the same tokenizer again is allowed. So the new files are first written to a temporary place
+and compared with the existing ones. If one differs, the existing files are loaded, since they may
+still contain an equal tokenizer.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ def check(
     write: Callable[[Path], object],
     read: Callable[[Path], _core.Model],
 ) -> None:
-    """Refuse to replace the files of another tokenizer, or of anything else.
+    """Check that writing a tokenizer would not replace other content.
 
     Args:
-        tokenizer: what is to be written.
-        path: where: a file, or a folder for formats of several files.
-        write: writes it to any path.
-        read: reads what is there as the format that is to be written.
+        tokenizer: the tokenizer to write.
+        path: the output file, or folder for formats with several files.
+        write: a function that writes the tokenizer to a path.
+        read: a function that reads the existing files in the same format.
 
     Raises:
-        OverwriteError: if a file would be replaced that is not of the same tokenizer.
+        OverwriteError: if a file would be replaced that does not contain an equal tokenizer.
     """
     replaced = _replaced(path, write) if path.exists() else None
     if replaced is None:
         return
-    with suppress(ValueError, OSError):  # what cannot be read is another one
+    with suppress(ValueError, OSError):  # an unreadable file is different content
         if _core.Tokenizer(read(path)).fingerprint == tokenizer.fingerprint:
             return
     raise OverwriteError(replaced)
 
 
 def _replaced(path: Path, write: Callable[[Path], object]) -> Path | None:
-    """The first file that would be replaced by other content."""
+    """The first file that would be replaced by different content."""
     with TemporaryDirectory(prefix="bytepair-") as folder:
         new = Path(folder, os.path.basename(os.path.abspath(path)))  # noqa: PTH100, PTH119
         write(new)

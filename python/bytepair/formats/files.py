@@ -1,8 +1,8 @@
-"""Files in and out: nothing that a stranger wrote is trusted, nothing is written by halves.
+"""Read untrusted files safely, and write files atomically.
 
-Reading takes a whole regular file, or numbers and strings from its bytes one by one. What breaks a
-rule is a `FormatError` with its place, such as the offset of a length that goes beyond the end.
-Writing goes to another name, which is synced and renamed.
+Reading returns a complete regular file, or parses numbers and strings from its bytes one by one.
+Invalid content raises a `FormatError` with its place, such as the offset of a length that exceeds
+the file. Writing uses a temporary name, which is synced and renamed.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from bytepair.errors import FormatError
 #: The name of the native file in a folder.
 FILE_NAME = "tokenizer.bytepair"
 
-#: Ids are below this, as the core demands, so that a damaged count cannot ask for all memory.
+#: The limit for ids, as in the core, so that a damaged count cannot exhaust memory.
 MAX_VOCAB_SIZE = (1 << 21) - 2
 
 _T = TypeVar("_T")
 
 
 def read_file(path: Path, most: int = -1) -> bytes:
-    """Read a regular file, or its beginning; pipes and devices may never end, and are refused."""
+    """Read a regular file, or its beginning; reject pipes and devices, which may never end."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise FormatError(str(path), "this is not a regular file")
     with path.open("rb") as file:
@@ -37,7 +37,7 @@ def read_file(path: Path, most: int = -1) -> bytes:
 
 
 def parse_json(data: bytes, place: str) -> Any:
-    """Parse JSON strictly: UTF-8, no name twice in an object, no depth that breaks the parser."""
+    """Parse JSON strictly: UTF-8, no duplicate names in an object, limited nesting depth."""
     try:
         return json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_number)
     except RecursionError:
@@ -45,36 +45,36 @@ def parse_json(data: bytes, place: str) -> Any:
     except UnicodeDecodeError as error:
         raise FormatError(f"{place}, byte {error.start}", "the JSON is not UTF-8") from None
     except ValueError as error:  # also numbers with thousands of digits
-        raise FormatError(place, f"this is not the JSON we read: {error}") from None
+        raise FormatError(place, f"invalid JSON: {error}") from None
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
-        raise ValueError(f"the name {twice!r} stands twice in one object")
+        raise ValueError(f"duplicate name {twice!r} in an object")
     return found
 
 
 def _number(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def typed(value: Any, kind: type[_T], place: str) -> _T:
-    """A value from JSON, of one type; a bool is no int, and a text can be UTF-8."""
+    """Check the type of a JSON value; a bool is not an int, and a string must be valid UTF-8."""
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         found = type(value).__name__
-        raise FormatError(place, f"{kind.__name__} is expected, not {found}")
+        raise FormatError(place, f"expected {kind.__name__}, not {found}")
     if isinstance(value, str) and not value.isascii():
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise FormatError(place, "the text has half of a surrogate pair") from None
+            raise FormatError(place, "the string contains an unpaired surrogate") from None
     return cast(_T, value)
 
 
 def id_of(value: Any, place: str) -> int:
-    """A value from JSON as an id."""
+    """Check that a JSON value is an id."""
     id = typed(value, int, place)
     if not 0 <= id < MAX_VOCAB_SIZE:
         raise FormatError(place, f"id {id} is not in 0 … {MAX_VOCAB_SIZE - 1}")
@@ -82,7 +82,7 @@ def id_of(value: Any, place: str) -> int:
 
 
 class Cursor:
-    r"""Takes little-endian numbers and strings from bytes, and knows where it is.
+    r"""Reads little-endian numbers and strings from bytes, and tracks the offset.
 
     Example:
         >>> cursor = Cursor(b"\x02\x00\x00\x00ab")
@@ -95,20 +95,20 @@ class Cursor:
 
     @property
     def left(self) -> int:
-        """How many bytes there are still."""
+        """The number of remaining bytes."""
         return len(self.data) - self.at
 
     def take(self, count: int, what: str) -> bytes:
         """The next `count` bytes."""
         if count > self.left:
             raise FormatError(
-                f"byte {self.at}", f"{what} takes {count} bytes, and the file has {self.left} more"
+                f"byte {self.at}", f"{what} needs {count} bytes, but only {self.left} remain"
             )
         self.at += count
         return self.data[self.at - count : self.at]
 
     def number(self, code: str, what: str) -> Any:
-        """The next number, with a code of the module `struct`."""
+        """The next number, with a format code of the module `struct`."""
         layout = struct.Struct("<" + code)
         return layout.unpack(self.take(layout.size, what))[0]
 
@@ -122,7 +122,7 @@ class Cursor:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all: another name, sync, rename, sync the folder."""
+    """Write a file atomically: write to a temporary name, sync, rename, sync the folder."""
     temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     try:
         with temporary.open("xb") as file:
@@ -137,5 +137,5 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def to_json(value: Any, *, indent: int | None = 2) -> bytes:
-    """A value as JSON in UTF-8, characters as they are, with a line break at the end."""
+    """Encode a value as JSON in UTF-8, without escapes for non-ASCII, with a final line break."""
     return (json.dumps(value, ensure_ascii=False, indent=indent) + "\n").encode()

@@ -1,9 +1,9 @@
-"""GGUF: the keys `tokenizer.ggml.*` of a model file, or a file with nothing else.
+"""GGUF: the keys `tokenizer.ggml.*` of a model file, or of a file with only these keys.
 
-A file names a rule of llama.cpp and holds no split pattern, so a tokenizer can only be written
-where there is a name for its pattern.
+A file contains the name of a split rule of llama.cpp instead of a pattern, so a tokenizer can be
+written exactly only if llama.cpp has a name for its pattern.
 
-Files that we write also hold the pattern and the merge rule under keys of our own.
+Files written by bytepair also contain the pattern and the merge rule under custom keys.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from bytepair.formats.parts import Asked, Parts, is_rule_of_ranks, marks
 MAGIC: Final = b"GGUF"
 VERSIONS: Final = (2, 3)
 
-# What kind of value follows a key.
+# The types of values.
 _NUMBERS: Final = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q",
                    12: "d"}  # fmt: skip
 _U32, _I32, _BOOL, _STRING, _ARRAY = 4, 5, 7, 8, 9
 
-# What kind of token an id is.
+# The types of tokens.
 _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED, _BYTE = 1, 2, 3, 4, 5, 6
 
 _PATTERN_KEY: Final = "bytepair.pattern"
 _RULE_KEY: Final = "bytepair.merge_rule"
-#: Which tokens have a role; others only stand for one that llama.cpp must be told.
+#: The keys of roles; the others are fallbacks for roles that llama.cpp requires.
 _ROLES_KEY: Final = "bytepair.roles"
-#: What llama.cpp takes for the tokens that begin and end a text, where a file does not say it.
+#: The ids that llama.cpp uses for BOS and EOS if a file does not set them.
 _DEFAULT_END: Final = 11
 _ROLES: Final = {
     "bos_token": "tokenizer.ggml.bos_token_id",
@@ -60,12 +60,12 @@ _ROLES: Final = {
 
 
 def read(path: Path, asked: Asked) -> Parts:
-    """Read the tokenizer of a GGUF file; of a model, nothing else is looked at."""
+    """Read the tokenizer of a GGUF file; all other content is ignored."""
     with path.open("rb") as file:
         try:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except (ValueError, OSError) as error:  # an empty file, or no file at all
-            raise FormatError(str(path), f"it cannot be mapped: {error}") from None
+        except (ValueError, OSError) as error:  # an empty file, or not a file
+            raise FormatError(str(path), f"it cannot be memory-mapped: {error}") from None
         with data:
             return _parts(_values(Cursor(data)), asked)
 
@@ -73,20 +73,20 @@ def read(path: Path, asked: Asked) -> Parts:
 def _values(cursor: Cursor) -> dict[str, Any]:
     """The keys and values of the header."""
     if cursor.take(4, "the magic number") != MAGIC:
-        raise FormatError("byte 0", "it does not begin with GGUF")
+        raise FormatError("byte 0", "it does not start with GGUF")
     version = cursor.u32("the version")
     if version not in VERSIONS:
         raise UnsupportedError("byte 4", f"version {version} is not one of {VERSIONS}")
     cursor.u64("the number of tensors")
     count = cursor.u64("the number of keys")
-    if count > cursor.left // 13:  # a length, a kind and one byte at least
+    if count > cursor.left // 13:  # each has a length, a type and at least one byte
         raise FormatError("byte 16", f"{count} keys do not fit {cursor.left} bytes")
     values: dict[str, Any] = {}
     for _ in range(count):
         at = cursor.at
         key = _string(cursor)
         if key in values:
-            raise FormatError(f"byte {at}", f"the key {key!r} stands twice")
+            raise FormatError(f"byte {at}", f"the key {key!r} is a duplicate")
         kind = cursor.u32("a kind")
         if kind == _ARRAY:
             values[key] = _array(cursor, key.startswith(("tokenizer.", "bytepair.")))
@@ -109,19 +109,19 @@ def _string(cursor: Cursor) -> str:
 def _number(kind: int, at: int) -> str:
     """The code of a number in the module `struct`."""
     if kind not in _NUMBERS:
-        raise FormatError(f"byte {at}", f"{kind} is no kind of value")
+        raise FormatError(f"byte {at}", f"{kind} is not a type of value")
     return _NUMBERS[kind]
 
 
 def _array(cursor: Cursor, wanted: bool) -> list[Any] | None:
-    """The values of an array; numbers that nobody wants are passed over."""
+    """The values of an array; unneeded numbers are skipped."""
     at = cursor.at
     kind, count = cursor.u32("a kind"), cursor.u64("a count")
     if kind == _ARRAY:
-        raise UnsupportedError(f"byte {at}", "arrays of arrays are not read")
+        raise UnsupportedError(f"byte {at}", "arrays of arrays are not supported")
     if kind == _STRING:
         if count > cursor.left // 8:
-            raise FormatError(f"byte {at}", f"{count} texts do not fit {cursor.left} bytes")
+            raise FormatError(f"byte {at}", f"{count} strings do not fit {cursor.left} bytes")
         return [_string(cursor) for _ in range(count)]
     layout = struct.Struct("<" + _number(kind, at))
     data = cursor.take(count * layout.size, "an array")
@@ -132,17 +132,17 @@ def _parts(values: dict[str, Any], asked: Asked) -> Parts:
     if values.get("tokenizer.ggml.model") != "gpt2":
         raise UnsupportedError(
             "tokenizer.ggml.model",
-            f"{values.get('tokenizer.ggml.model')!r} is not gpt2, the one of byte-level BPE",
+            f"{values.get('tokenizer.ggml.model')!r} is not gpt2 (byte-level BPE)",
         )
     pattern, ignore = _splitting(values, asked)
     names = _list(values, "tokenizer.ggml.tokens", str)
     if len(names) > MAX_VOCAB_SIZE:
-        raise FormatError("tokenizer.ggml.tokens", f"there are more than {MAX_VOCAB_SIZE}")
+        raise FormatError("tokenizer.ggml.tokens", f"there are more than {MAX_VOCAB_SIZE} tokens")
     kinds = [_NORMAL] * len(names)
     if (key := "tokenizer.ggml.token_type") in values:
         kinds = _list(values, key, int)
         if len(kinds) != len(names):
-            raise FormatError(key, f"there are {len(kinds)} kinds of {len(names)} tokens")
+            raise FormatError(key, f"there are {len(kinds)} types for {len(names)} tokens")
     ids, special = _ids(names, kinds)
     tokens = read_vocabulary(ids, "tokenizer.ggml.tokens", asked)
     place = "tokenizer.ggml.merges"
@@ -163,7 +163,7 @@ def _list(values: dict[str, Any], key: str, kind: type) -> list[Any]:
 
 
 def _splitting(values: dict[str, Any], asked: Asked) -> tuple[str, bool]:
-    """The pattern, and whether whole tokens win outright."""
+    """The pattern, and whether a pretoken that is a token is not merged."""
     name = values.get("tokenizer.ggml.pre", "default")
     known = llamacpp.rule(name) if isinstance(name, str) else None
     ignore = known[1] if known else values.get("bytepair.ignore_merges") is True
@@ -175,8 +175,7 @@ def _splitting(values: dict[str, Any], asked: Asked) -> tuple[str, bool]:
     if not known:
         raise UnsupportedError(
             "tokenizer.ggml.pre",
-            f"{name!r} names a split pattern that we do not have exactly; pass pattern= to say "
-            "which one to use",
+            f"the split pattern {name!r} is not known exactly; pass pattern= to choose one",
         )
     return known
 
@@ -188,9 +187,11 @@ def _ids(names: list[str], kinds: list[int]) -> tuple[dict[str, int], dict[str, 
     for id, (name, kind) in enumerate(zip(names, kinds, strict=True)):
         place = f"tokenizer.ggml.tokens[{id}]"
         if name in ids or name in special:
-            raise FormatError(place, f"{name!r} stands twice")
+            raise FormatError(place, f"{name!r} is a duplicate")
         if kind == _BYTE:
-            raise UnsupportedError(place, "a token of one byte stands among tokens of bytes")
+            raise UnsupportedError(
+                place, "a byte token in a byte-level vocabulary is not supported"
+            )
         if kind in (_UNKNOWN, _CONTROL, _USER_DEFINED):
             special[name] = id
         elif not (kind == _UNUSED and name == _hole(id)):
@@ -220,18 +221,18 @@ def _notes(
 
 
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
-    """What a GGUF file cannot hold."""
+    """What a GGUF file cannot represent."""
     lost = [*llamacpp.losses(tokenizer), *lost_twins(tokenizer)]
     found = marks(tokenizer.pattern)
     if found.form:
-        lost.append(f"that texts are normalized to {found.form}, which llama.cpp does not")
+        lost.append(f"the normalization to {found.form}, which llama.cpp does not support")
     if found.strips:
-        lost.append("that special tokens take the white space beside them")
+        lost.append("special tokens that strip white space (lstrip, rstrip)")
     if "eos_token" not in _role_ids(tokenizer):
         lost.append(
-            f"which token ends a text, since none has the role: llama.cpp takes id {_DEFAULT_END} "
-            f"({_shown(tokenizer, _DEFAULT_END)}) for it and stops there; name one with "
-            "--eos-token or Tokenizer.with_roles(eos=...)"
+            f"the token that ends a text, since no token has this role: llama.cpp would stop at id "
+            f"{_DEFAULT_END} ({_shown(tokenizer, _DEFAULT_END)}); set one with --eos-token or "
+            "Tokenizer.with_roles(eos=...)"
         )
     return lost
 
@@ -244,8 +245,8 @@ def _shown(tokenizer: _core.Tokenizer, id: int) -> str:
 def _role_ids(tokenizer: _core.Tokenizer) -> dict[str, int]:
     """The id of each role.
 
-    llama.cpp must be told what begins and ends a text, else it takes a token that is no such. Where
-    no token ends texts, they end with a turn, or where the next one begins.
+    llama.cpp needs BOS and EOS, or else uses unrelated tokens. If no token ends a text, the token
+    that ends a turn is used, or the one that begins a text.
     """
     tokens = companions.role_tokens(tokenizer)
     ends = [tokens[role] for role in ("eos_token", "eot_token", "bos_token") if role in tokens]
@@ -256,7 +257,7 @@ def _role_ids(tokenizer: _core.Tokenizer) -> dict[str, int]:
 
 
 def write(tokenizer: _core.Tokenizer, path: Path) -> None:
-    """Write a file without tensors; llama.cpp loads none in which two ids have one text."""
+    """Write a file without tensors; llama.cpp rejects files in which two ids have the same text."""
     values = _keys(tokenizer)
     header = struct.pack("<4sIQQ", MAGIC, 3, 0, len(values))
     body = [_text(key) + struct.pack("<I", kind) + data for key, (kind, data) in values.items()]
@@ -288,7 +289,7 @@ def _keys(tokenizer: _core.Tokenizer) -> dict[str, tuple[int, bytes]]:
 
 
 def _entries(tokenizer: _core.Tokenizer) -> tuple[list[str], bytes]:
-    """The texts of all ids, and their kinds; where there is no token, a name that is not used."""
+    """The texts and types of all ids; an unused id gets an unused name."""
     flags = added_tokens.unusual(tokenizer)
     ids = range(tokenizer.vocab_size)
     entries = {id: (_hole(id), _UNUSED) for id in ids}
@@ -299,7 +300,7 @@ def _entries(tokenizer: _core.Tokenizer) -> tuple[list[str], bytes]:
     names = [entries[id][0] for id in ids]
     if len(set(names)) < len(names):
         ((twin, _),) = Counter(names).most_common(1)
-        raise LossError("gguf", [f"that two ids have the text {twin!r}"])
+        raise LossError("gguf", [f"two ids with the same text {twin!r}"])
     kinds = [entries[id][1] for id in ids]
     return names, struct.pack(f"<IQ{len(kinds)}i", _I32, len(kinds), *kinds)
 

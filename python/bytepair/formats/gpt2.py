@@ -1,8 +1,8 @@
 """GPT-2's pair of files: `vocab.json` with the ids, `merges.txt` with the merges in order.
 
-Both write bytes as characters (`charmap`). Their tokenizer splits by GPT-2's pattern, merges listed
-pairs, and has special tokens that the files do not name; the one that GPT-2 has, `<|endoftext|>`,
-is taken as one if no merge makes it.
+Both map bytes to characters (`charmap`). The tokenizer splits by GPT-2's pattern and merges listed
+pairs. The files do not mark special tokens; `<|endoftext|>` is treated as special if no merge
+produces it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ END_OF_TEXT = "<|endoftext|>"
 
 
 def find(path: Path) -> tuple[Path, Path] | None:
-    """The two files in a folder, by their new or their first names."""
+    """The two files in a folder, by their current or original names."""
     vocabulary, merges = (
         next((path / name for name in names if (path / name).is_file()), None)
         for names in _OTHER_NAMES.items()
@@ -41,10 +41,10 @@ def find(path: Path) -> tuple[Path, Path] | None:
 
 
 def read(path: Path, asked: Asked) -> Parts:
-    """Read the pair of files in a folder, or beside the one that is named."""
+    """Read the pair of files in a folder, or the given file and its counterpart."""
     files = find(path if path.is_dir() else path.parent)
     if files is None:
-        raise FormatError(str(path), f"there are no {VOCABULARY} and {MERGES} beside each other")
+        raise FormatError(str(path), f"{VOCABULARY} and {MERGES} are not both there")
     ids = typed(parse_json(read_file(files[0]), VOCABULARY), dict, VOCABULARY)
     check_ids(ids, VOCABULARY)
     merges = parse_merges(read_file(files[1]))
@@ -59,12 +59,13 @@ def read(path: Path, asked: Asked) -> Parts:
 def _special(
     ids: dict[str, int], merges: list[tuple[bytes, bytes]], asked: Asked
 ) -> dict[str, int]:
-    """The special tokens: those that the caller names, or else GPT-2's."""
+    """The special tokens: those passed by the caller, or else GPT-2's."""
     if asked.special_tokens is not None:
         for name, id in asked.special_tokens.items():
             if ids.get(name, id) != id:
                 raise FormatError(
-                    f"{VOCABULARY}[{name!r}]", f"its id is {ids[name]}, not {id} as asked"
+                    f"{VOCABULARY}[{name!r}]",
+                    f"its id is {ids[name]}, not {id} as in special_tokens=",
                 )
         return dict(asked.special_tokens)
     made = END_OF_TEXT.encode() in {left + right for left, right in merges}
@@ -79,10 +80,10 @@ def check_ids(ids: dict[str, Any], place: str) -> None:
 
 
 def read_vocabulary(ids: dict[str, int], place: str, asked: Asked) -> dict[bytes, int]:
-    """Tokens as characters into tokens as bytes.
+    """Convert tokens from characters to bytes.
 
-    No text is encoded to a token with a character that stands for no byte, so it may be left out;
-    its id then stands for nothing.
+    A token with a character that does not represent a byte can never occur, so it may be skipped;
+    its id is then unused.
     """
     tokens: dict[bytes, int] = {}
     names: dict[int, str] = {}
@@ -93,11 +94,11 @@ def read_vocabulary(ids: dict[str, int], place: str, asked: Asked) -> dict[bytes
                 continue
             raise UnsupportedError(
                 f"{place}[{name!r}]",
-                "a character of the token stands for no byte, so this is no byte-level token; pass "
-                "lossy=True to leave it out",
+                "a character of the token does not represent a byte, so this is not a byte-level "
+                "token; pass lossy=True to skip it",
             )
         if id in names:
-            raise FormatError(f"{place}[{name!r}]", f"{names[id]!r} has the id {id} too")
+            raise FormatError(f"{place}[{name!r}]", f"{names[id]!r} also has the id {id}")
         tokens[token], names[id] = id, name
     return tokens
 
@@ -122,19 +123,21 @@ def parse_merges(data: bytes) -> list[tuple[bytes, bytes]]:
 
 
 def read_pair(parts: list[str], place: str) -> tuple[bytes, bytes]:
-    """Two tokens as characters into two tokens as bytes."""
+    """Convert two tokens from characters to bytes."""
     if len(parts) != 2:
-        raise FormatError(place, f"a merge is two tokens, not {len(parts)}")
+        raise FormatError(place, f"a merge must have two tokens, not {len(parts)}")
     left, right = to_bytes(parts[0]), to_bytes(parts[1])
     if not left or not right:
-        raise FormatError(place, "a character of the merge stands for no byte, or a part is empty")
+        raise FormatError(
+            place, "a character of the merge does not represent a byte, or a part is empty"
+        )
     return left, right
 
 
 def check_merges(
     merges: list[tuple[bytes, bytes]], tokens: dict[bytes, int], place: str
 ) -> list[tuple[bytes, bytes]]:
-    """Check that parts and results are tokens; of a pair that stands twice the last one counts."""
+    """Check that parts and results are tokens; of duplicate pairs, the last one is used."""
     for number, (left, right) in enumerate(merges):
         for token in (left, right, left + right):
             if token not in tokens:
@@ -143,22 +146,22 @@ def check_merges(
 
 
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
-    """What the two files cannot hold."""
+    """What the two files cannot represent."""
     lost = lost_twins(tokenizer)
     if tokenizer.pattern != _core.PATTERNS["gpt2"]:
-        lost.append("the split pattern: readers take GPT-2's")
+        lost.append("the split pattern: readers use GPT-2's")
     others = [name for name in tokenizer.special_tokens if name != END_OF_TEXT]
     if others:
-        lost.append(f"that {', '.join(map(repr, others))} are special tokens")
+        lost.append(f"the special tokens {', '.join(map(repr, others))}")
     if any(left.startswith(b"#version") for left, _ in listed_merges(tokenizer)):
-        lost.append("merges that begin with #version, which readers take for a comment")
+        lost.append("merges that begin with #version, which readers treat as a comment")
     if tokenizer.ignore_merges or (tokenizer.merge_rule == "ranks" and unmade(tokenizer)):
-        lost.append("that a pretoken which is a token wins outright, before any merge")
+        lost.append("pretokens that are tokens: readers merge them instead of using the token")
     return lost
 
 
 def write(tokenizer: _core.Tokenizer, path: Path) -> None:
-    """Write the two files into a folder; the rule of ranks becomes the pair of each token."""
+    """Write the two files to a folder; ranks become one merge per token."""
     path.mkdir(parents=True, exist_ok=True)
     ids = {to_characters(token): id for token, id in tokenizer.mergeable_ranks().items()}
     write_whole(path / VOCABULARY, to_json(tokenizer.special_tokens | ids, indent=None))
@@ -167,6 +170,6 @@ def write(tokenizer: _core.Tokenizer, path: Path) -> None:
 
 
 def merge_lines(tokenizer: _core.Tokenizer) -> list[str]:
-    """The merges as they are listed: two tokens as characters, with a space between them."""
+    """The lines of merges: two tokens as characters, separated by a space."""
     merges = listed_merges(tokenizer)
     return [f"{to_characters(left)} {to_characters(right)}" for left, right in merges]

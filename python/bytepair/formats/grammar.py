@@ -1,8 +1,8 @@
-"""The vocabulary for libraries that let a model generate only what a grammar allows.
+"""Convert the vocabulary for libraries that constrain generation by grammars.
 
-They match the bytes of ordinary tokens against the grammar, and let a text end with the ids that
-end one. No other special token may be generated: its name is no text of the grammar, even where
-the same characters are allowed. Ids that stand for nothing are never generated.
+They match the bytes of ordinary tokens against the grammar, and allow the stop tokens at the end.
+Other special tokens are never generated: their names do not count as text of the grammar, even if
+it allows the same characters. Unused ids are never generated.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import outlines_core
     import xgrammar
 
-#: The special tokens that end a text, each by its name or id; None is that of the role `eos`.
+#: The special tokens that end a text, by name or id; None means the token with the role `eos`.
 Stop: TypeAlias = "str | int | Sequence[str | int] | None"
 
 
@@ -28,7 +28,7 @@ def stop_ids(tokenizer: _core.Tokenizer, stop: Stop) -> list[int]:
     """The ids of the special tokens that end a text, each once.
 
     Raises:
-        SpecialTokenError: if there is none, or one is no special token.
+        SpecialTokenError: if there is none, or one is not a special token.
     """
     if stop is None:
         return [roles.id_of(tokenizer, "eos")]
@@ -37,20 +37,20 @@ def stop_ids(tokenizer: _core.Tokenizer, stop: Stop) -> list[int]:
     for token in wanted:
         if token not in (special if isinstance(token, str) else special.values()):
             raise SpecialTokenError(
-                f"{token!r} is no special token, so no text ends with it; they are {special}"
+                f"{token!r} is not a special token; the tokenizer has {special}"
             )
     if not wanted:
-        raise SpecialTokenError("no token is named that ends a text, so none would ever end")
+        raise SpecialTokenError("no stop token is given, so no text would ever end")
     return list(dict.fromkeys(special[t] if isinstance(t, str) else t for t in wanted))
 
 
 def _padding(tokenizer: _core.Tokenizer, vocab_size: int | None) -> list[bytes]:
-    """The ids that a model has and the tokenizer has not: they stand for nothing."""
+    """Empty tokens for the additional ids of a model."""
     more = (vocab_size or tokenizer.vocab_size) - tokenizer.vocab_size
     if more < 0:
         raise ValueError(
             f"vocab_size is {vocab_size}, but the tokenizer has {tokenizer.vocab_size} ids; pass "
-            "the number of ids of the model, which is at least as many"
+            "the vocabulary size of the model, which must be at least as large"
         )
     return [b""] * more
 
@@ -74,7 +74,7 @@ def to_xgrammar(
 
     tokens = all_tokens(tokenizer)
     for id in tokenizer.special_tokens.values():
-        tokens[id] = b""  # it takes ids without bytes for special tokens
+        tokens[id] = b""  # XGrammar treats ids without bytes as special tokens
     tokens += _padding(tokenizer, vocab_size)
     return xgrammar.TokenizerInfo(tokens, stop_token_ids=stop_ids(tokenizer, stop))
 
@@ -85,6 +85,6 @@ def to_outlines(tokenizer: _core.Tokenizer, stop: str | int | None) -> outlines_
 
     end, *others = stop_ids(tokenizer, stop)
     if others:
-        raise ValueError(f"Outlines ends a text with one token, not with {1 + len(others)}")
+        raise ValueError(f"Outlines supports one stop token, not {1 + len(others)}")
     tokens = {token: [id] for token, id in tokenizer.mergeable_ranks().items()}
     return outlines_core.Vocabulary(end, tokens)

@@ -1,8 +1,8 @@
-"""Repositories of the Hugging Face hub: the files of a tokenizer, by `owner/name`.
+"""Download the tokenizer files of a repository on the Hugging Face Hub, by `owner/name`.
 
-The package `huggingface_hub` downloads them into its cache, under a name that is their hash, which
-is checked here. A revision may be named, as a commit, a tag or a branch; without a network the
-cache is used.
+The package `huggingface_hub` downloads them to its cache, where files are named by their hash,
+which is checked here. A revision is a commit, a tag or a branch. Without a network, the cache is
+used.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 from bytepair.errors import FormatError
 
-#: What is downloaded: no weights.
+#: The files to download: no weights.
 FILES: Final = (
     "tokenizer.json",
     "tokenizer_config.json",
@@ -41,22 +41,21 @@ def folder(name: str, revision: str | None) -> Path:
 
     Raises:
         ImportError: if the package `huggingface_hub` is not installed.
-        FormatError: if a file is not what its hash says.
+        FormatError: if a file does not match its hash.
     """
     try:
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import LocalEntryNotFoundError
     except ImportError:
         raise ImportError(
-            f"there is no file {name!r}; to download a repository of that name install "
+            f"there is no file {name!r}; to download the repository of this name, install "
             "bytepair[hub]"
         ) from None
     try:
         found = snapshot_download(name, revision=revision, allow_patterns=list(FILES))
     except LocalEntryNotFoundError as error:
         raise FileNotFoundError(
-            f"there is no file {name!r}, and the repository {name} is neither in the cache nor "
-            "reached"
+            f"there is no file {name!r}, and the repository {name} is neither cached nor reachable"
         ) from error
     path = Path(found)
     for file in FILES:
@@ -66,9 +65,9 @@ def folder(name: str, revision: str | None) -> Path:
 
 
 def check(file: Path) -> None:
-    """Check a file of the cache against the hash that is the name of what it links to.
+    """Check a cached file against its hash, which is the name of the link target.
 
-    Large files are named by their SHA-256, others by the SHA-1 that git gives them.
+    Large files are named by their SHA-256, others by their git SHA-1.
     """
     blob = file.resolve().name
     data = file.read_bytes()
@@ -79,4 +78,6 @@ def check(file: Path) -> None:
     else:
         return
     if found != blob:
-        raise FormatError(str(file), f"its hash is {found}, not {blob}; remove it and load again")
+        raise FormatError(
+            str(file), f"its hash is {found}, not {blob}; remove it and download it again"
+        )

@@ -1,41 +1,41 @@
 """Hugging Face: `tokenizer.json` and the files beside it.
 
-What is read is a byte-level BPE model, whatever the order of its keys and however it writes merges.
-Each part of the file is either done exactly or refused with its name:
+Byte-level BPE models are read, with any order of keys and either form of merges. Each part of the
+file is either reproduced exactly or rejected with its name:
 
-- *added tokens*, special or not, become special tokens. `tokenizers` finds them in every text, so
-  its `encode(text, add_special_tokens=False)` is our `encode(text, special="all")`. Which of them
-  are not special there is noted and written back.
-- a *post-processor* adds tokens such as `<s>` around a text; here the caller adds them with
-  `prepend=` and `append=`. It is noted and written back.
-- a *normalizer* changes the text; only NFC and NFKC are read. The pattern then begins with a
+- *Added tokens*, special or not, become special tokens. `tokenizers` matches them in every text, so
+  its `encode(text, add_special_tokens=False)` equals our `encode(text, special="all")`. Which of
+  them are not special there is stored in a note and written back.
+- A *post-processor* adds tokens such as `<s>` around a text; here the caller adds them with
+  `prepend=` and `append=`. It is stored in a note and written back.
+- A *normalizer* changes the text; only NFC and NFKC are supported. The pattern then begins with a
   mark, such as `(?#NFC)`.
 
-What is written has the same ids. Hugging Face merges listed pairs in the order of the list. A
-tokenizer with the rule of merges has that list. One with the rule of ranks merges any two
-neighbours whose joined bytes are a token, the lowest rank first, the leftmost among equals. It is
-written as one pair for each token, in the order of the ranks, which gives the same ids for every
-text:
+A written file gives the same ids. Hugging Face merges listed pairs in the order of the list. A
+tokenizer with the rule "merges" has that list. With the rule "ranks", any two neighbours whose
+joined bytes are a token merge, the lowest rank first, the leftmost among equals. Such a tokenizer
+is written as one pair for each token, in the order of ranks. This gives the same ids for every
+text. Proof:
 
-1. Look at any parts in a row while the rule of ranks is applied to a text. No merge so far crossed
-   the ends of the row, since parts only grow. Each merge within was the lowest of the whole text,
-   the leftmost among equals, and so of the row, too. So the parts are a state that the bytes of the
-   row go through when they are merged alone.
-2. Let two neighbours join to a token. By 1 they are the state with two parts that the bytes of the
-   token go through when they are merged alone. There is only one: it is the pair that is listed.
-3. So the neighbours that the rule of ranks chooses from are, at each step, those that the list has,
-   in the same order. Both rules make the same merge.
+1. Consider any sequence of adjacent parts while the rule "ranks" is applied to a text. No merge so
+   far crossed the ends of the sequence, since parts only grow. Each merge within it was the first
+   candidate of the whole text, and so also the first candidate of the sequence. So the parts are an
+   intermediate state of merging the bytes of the sequence alone.
+2. Let two neighbours join to a token. By 1, they are the intermediate state with two parts of
+   merging the bytes of that token alone. There is only one such state: the listed pair.
+3. So at each step, the candidates of the rule "ranks" are exactly the listed pairs, in the same
+   order. Both rules make the same merge.
 
-By 2, other pairs that make a token never occur. So a list that has the listed pairs in this order
-merges what the rule of ranks merges, whatever other pairs it has. The rule of ranks also turns a
-pretoken that is a token into that token, as `ignore_merges` does. Without `ignore_merges` merging
-does the same, if every token of two or more bytes has a listed pair: by 1 the bytes of the token,
-merged alone, come down to the pair, and then to the token.
+By 2, other pairs that produce a token never occur. So a list that contains the pairs above in this
+order gives the same merges as the rule "ranks", whatever other pairs it contains. The rule "ranks"
+also turns a pretoken that is a token into that token, as `ignore_merges` does. Without
+`ignore_merges`, merging does the same if every token of two or more bytes has a listed pair: by 1,
+merging the bytes of the token alone leads to the pair, and then to the token.
 
-A list for which both hold is read as the rule of ranks, whoever wrote it: all pairs of every token
-(as `transformers` converts tiktoken's files), one pair for each token (GPT-2, Qwen), and our own
-files after another program saved them. Only our own file of a tokenizer with the rule of merges
-says so and is read as that rule.
+A list for which both hold is read as the rule "ranks", whichever program wrote it: all pairs of
+every token (as `transformers` converts tiktoken's files), one pair for each token (GPT-2, Qwen),
+and our own files after another program saved them. Only our own file of a tokenizer with the rule
+"merges" is marked as such and read as that rule.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ FILE: Final = "tokenizer.json"
 
 _BYTE_LEVEL: Final = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
 
-#: Notes on what a file says beside the values of a tokenizer.
+#: The notes for content of a file that does not affect the tokenizer.
 PROCESSOR_NOTE: Final = "huggingface.post_processor"
 PRETOKENIZER_NOTE: Final = "huggingface.pre_tokenizer"
 
@@ -74,8 +74,8 @@ def read(path: Path, asked: Asked) -> Parts:
     """Read a `tokenizer.json`, or a folder with one and the files that `transformers` wrote.
 
     Raises:
-        FormatError: if a file breaks a rule.
-        UnsupportedError: if it asks for what is not done exactly.
+        FormatError: if a file is invalid.
+        UnsupportedError: if it uses a feature that cannot be reproduced exactly.
     """
     folder = path if path.is_dir() else path.parent
     file = path / FILE if path.is_dir() else path
@@ -90,9 +90,9 @@ def parse(data: bytes, asked: Asked, *, quick: bool = True) -> Parts:
 
     Args:
         data: the bytes.
-        asked: what the caller says.
-        quick: whether the core may read the vocabulary and the merges, as it does if nothing about
-            them is unusual; the result is the same.
+        asked: the options passed by the caller.
+        quick: whether the core may read the vocabulary and the merges, which it does if they have
+            the usual form; the result is the same.
     """
     try:
         return _parse(data, asked, quick)
@@ -139,7 +139,7 @@ def _parse(data: bytes, asked: Asked, quick: bool) -> Parts:
 def _tables(
     model: dict[str, Any], added: dict[str, added_tokens.Token], asked: Asked
 ) -> tuple[dict[bytes, int], list[tuple[bytes, bytes]]]:
-    """The ordinary tokens and the merges, and what is wrong with them."""
+    """Read and check the ordinary tokens and the merges."""
     ids = typed(model.get("vocab"), dict, "model.vocab")
     check_ids(ids, "model.vocab")
     added_tokens.check_ids(added, ids, len(ids))
@@ -151,40 +151,41 @@ def _tables(
 
 
 def _check_rest(document: dict[str, Any], asked: Asked) -> None:
-    """Refuse what would change the ids beside the model."""
+    """Reject parts other than the model that would change ids."""
     if document.get("version", "1.0") != "1.0":
-        raise UnsupportedError("version", f"{document['version']!r} is not the one we know, 1.0")
+        raise UnsupportedError("version", f"{document['version']!r} is not 1.0")
     for name, why in (
-        ("truncation", "texts are not cut"),
-        ("padding", "texts are not padded"),
+        ("truncation", "truncation is not supported"),
+        ("padding", "padding is not supported"),
     ):
         if document.get(name) is not None and not asked.lossy:
-            raise UnsupportedError(name, f"{why}; pass lossy=True to read the rest")
+            raise UnsupportedError(name, f"{why}; pass lossy=True to ignore it")
 
 
 def _check_decoder(document: dict[str, Any]) -> None:
     decoder = document.get("decoder")
     if not isinstance(decoder, dict) or decoder.get("type") != "ByteLevel":
-        raise UnsupportedError("decoder", "it is not ByteLevel, so ids do not stand for bytes")
+        raise UnsupportedError("decoder", "it is not ByteLevel")
 
 
 def _form(normalizer: Any, added: dict[str, added_tokens.Token], asked: Asked) -> str | None:
-    """The normalization that is asked for, if any; what we do not do is refused."""
+    """The normalization form, if any; other normalizers are rejected."""
     kinds = set(_normalizers(normalizer))
     if not kinds <= set(UNICODE_FORMS):
         if asked.lossy:
             return None
         raise UnsupportedError(
             "normalizer",
-            f"{min(kinds - set(UNICODE_FORMS))} changes the text before it is split, and we only "
-            f"do {' and '.join(UNICODE_FORMS)}; normalize texts yourself and pass lossy=True to "
-            "read the rest",
+            f"{min(kinds - set(UNICODE_FORMS))} is not supported, only "
+            f"{' and '.join(UNICODE_FORMS)}; normalize texts yourself and pass lossy=True to "
+            "ignore it",
         )
     for name, token in added.items():
         blank = kinds == {"NFC"} and name.isascii() and name.isspace()
         if kinds and token["normalized"] and not blank:
             raise UnsupportedError(
-                "added_tokens", f"{name!r} is looked for in normalized text, and here in the text"
+                "added_tokens",
+                f"{name!r} is looked for in normalized text, which is not supported",
             )
     return max(kinds, default=None)
 
@@ -205,21 +206,21 @@ def _check_model(model: dict[str, Any]) -> None:
     if kind != "BPE":
         raise UnsupportedError("model.type", f"{kind!r} is not BPE")
     if model.get("dropout"):
-        raise UnsupportedError("model.dropout", "merges are not left out by chance")
+        raise UnsupportedError("model.dropout", "dropout is not supported")
     for name in ("continuing_subword_prefix", "end_of_word_suffix"):
         if model.get(name):
-            raise UnsupportedError(f"model.{name}", f"{model[name]!r} is not put around tokens")
+            raise UnsupportedError(f"model.{name}", f"the affix {model[name]!r} is not supported")
 
 
 def _check_unknown(model: dict[str, Any]) -> None:
-    """Where a byte has no token, what becomes of it must be what we do: an error."""
+    """Reject replacements for bytes without a token; here they are an error."""
     for name in ("unk_token", "byte_fallback"):
         if model.get(name):
-            raise UnsupportedError(f"model.{name}", "not every byte has a token, and this is used")
+            raise UnsupportedError(f"model.{name}", "bytes without a token are replaced by it")
 
 
 def _merges(listed: list[Any]) -> Iterator[tuple[str, list[str]]]:
-    """The merges, which stand as strings with a space, or as pairs, and the place of each."""
+    """The merges (strings with a space, or pairs), and the place of each."""
     for number, merge in enumerate(listed):
         place = f"model.merges[{number}]"
         if isinstance(merge, str):
@@ -242,13 +243,13 @@ def _notes(document: dict[str, Any], added: dict[str, added_tokens.Token]) -> di
 
 
 def _said(model: dict[str, Any], name: str) -> Any:
-    """What our own mark in a model says, which others pass over."""
+    """A value of bytepair's own mark in a model, which other programs ignore."""
     mark = model.get("bytepair")
     return mark.get(name) if isinstance(mark, dict) else None
 
 
 def _own_pattern(model: dict[str, Any], document: dict[str, Any]) -> str | None:
-    """The pattern that the steps of the file were written from, if the file has it."""
+    """The pattern that the steps of the file were written from, if the file contains it."""
     own = _said(model, "pattern")
     if not isinstance(own, str) or _splits(own) != document.get("pre_tokenizer"):
         return None
@@ -259,7 +260,7 @@ def _own_pattern(model: dict[str, Any], document: dict[str, Any]) -> str | None:
 
 
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
-    """What `tokenizer.json` cannot hold."""
+    """What `tokenizer.json` cannot represent."""
     if tokenizer.merge_rule == "characters":
         return byte_fallback.losses(tokenizer)
     lost = lost_twins(tokenizer)
@@ -267,8 +268,8 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
         map(means_the_same, marks(tokenizer.pattern).rest.split(THEN))
     ):
         lost.append(
-            "the exact meaning of the split pattern, which has parts that Oniguruma, the engine of "
-            "tokenizers, may read in another way"
+            "the exact meaning of the split pattern: Oniguruma, the regex engine of tokenizers, "
+            "may interpret parts of it differently"
         )
     return lost
 
@@ -281,7 +282,7 @@ def text(tokenizer: _core.Tokenizer) -> str:
     rest = _rest(tokenizer)
     ids = {token["content"]: token["id"] for token in rest["added_tokens"]}
     size = len(tokenizer.mergeable_ranks())
-    # Added tokens are numbered behind the vocabulary, unless they stand in it.
+    # Added tokens are numbered after the vocabulary, unless they are in it.
     in_it = [] if list(ids.values()) == list(range(size, size + len(ids))) else list(ids.items())
     vocabulary, merges = _core.json_texts(tokenizer, in_it)
     before, _, after = to_json(rest).decode().rpartition('"vocab": {},\n    "merges": []')
@@ -289,7 +290,7 @@ def text(tokenizer: _core.Tokenizer) -> str:
 
 
 def _rest(tokenizer: _core.Tokenizer) -> dict[str, Any]:
-    """All but the vocabulary and the merges."""
+    """All fields except the vocabulary and the merges."""
     normalizer = marks(tokenizer.pattern).form
     return {
         "version": "1.0",
@@ -305,12 +306,12 @@ def _rest(tokenizer: _core.Tokenizer) -> dict[str, Any]:
 
 
 def _processor(tokenizer: _core.Tokenizer) -> Any:
-    """The post-processor that a file had, or None."""
+    """The post-processor of the original file, or None."""
     return json.loads(tokenizer.notes.get(PROCESSOR_NOTE, "null"))
 
 
 def _noted_steps(tokenizer: _core.Tokenizer) -> dict[str, Any] | None:
-    """The steps that the pattern was read from, if a note of them fits it."""
+    """The steps that the pattern was read from, if there is a matching note."""
     noted = json.loads(tokenizer.notes.get(PRETOKENIZER_NOTE, "null"))
     fits = noted and pattern_of(noted, PRETOKENIZER_NOTE) == marks(tokenizer.pattern).rest
     return noted if fits else None
@@ -351,7 +352,7 @@ def _model(tokenizer: _core.Tokenizer) -> dict[str, Any]:
 
 
 def write(tokenizer: _core.Tokenizer, path: Path) -> None:
-    """Write a `tokenizer.json`, or a folder with it and what `transformers` wants beside it."""
+    """Write a `tokenizer.json`, or a folder with it and the other files of `transformers`."""
     data = text(tokenizer).encode()
     if path.suffix == ".json":
         write_whole(path, data)
@@ -365,7 +366,7 @@ def write(tokenizer: _core.Tokenizer, path: Path) -> None:
 
 
 def to_huggingface(tokenizer: _core.Tokenizer, *, special: bool = True) -> tokenizers.Tokenizer:
-    """Make a `tokenizers.Tokenizer`; `Tokenizer.to_huggingface` says it all."""
+    """Create a `tokenizers.Tokenizer`; see `Tokenizer.to_huggingface`."""
     from bytepair._internal.extras import tokenizers
 
     if lost := losses(tokenizer):
@@ -376,7 +377,7 @@ def to_huggingface(tokenizer: _core.Tokenizer, *, special: bool = True) -> token
 
 
 def is_object(value: Any) -> bool:
-    """Whether this is a `tokenizers.Tokenizer`, what has its face, or one of `transformers`."""
+    """Whether this is a tokenizer of `tokenizers`, of our wrapper of it, or of `transformers`."""
     return hasattr(value, "backend_tokenizer") or hasattr(value, "to_str")
 
 

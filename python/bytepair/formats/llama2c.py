@@ -1,14 +1,14 @@
-"""`tokenizer.bin` of llama2.c and `.tokenizer` of the qwen3 engines: ids by order, with scores.
+"""`tokenizer.bin` of llama2.c and `.tokenizer` of the qwen3 engines: tokens with scores.
 
-A header of numbers of 4 bytes (the length of the longest token; for qwen3 also the ids that begin
-and end a text), then for each id a score, a length and the bytes. The engines merge the neighbours
+The file has a header of 4-byte integers (the length of the longest token; for qwen3 also the BOS
+and EOS ids), then for each id a score, a length and the bytes. The engines merge the neighbours
 whose joined bytes have the highest score, so the score of a token is -ln(rank + 1) of the merge
-that makes it, and -1e6 where there is none. Neither the split pattern is in the file nor which
+that produces it, and -1e6 if there is none. The file contains neither the split pattern nor which
 tokens are special.
 
-Merging the bytes of a pretoken by score gives our ids. The engines begin with characters instead,
-and do not split text; `losses` says where that gives other ids. The real `run.c` also takes for
-granted which ids the bytes have, and which begins a text: `renumber` makes such a vocabulary.
+Merging the bytes of a pretoken by score gives our ids. The engines start with characters instead,
+and do not split text; `losses` reports where this gives other ids. The original `run.c` also
+assumes fixed ids of the bytes and of BOS: `renumber` creates such a vocabulary.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from bytepair.formats.parts import Asked, Parts, all_pairs, all_tokens
 from bytepair.formats.renumber import FIRST_BYTE
 from bytepair.formats.roles import roles
 
-#: The score of a token that no merge makes.
+#: The score of a token that no merge produces.
 NO_MERGE: Final = -1e6
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """What the header has after the length of the longest token."""
+    """The fields of the header after the length of the longest token."""
 
     name: str
     fields: tuple[str, ...]
@@ -52,7 +52,7 @@ QWEN3: Final = _Layout("qwen3", ("begin", "end"))
 
 
 def is_one(data: bytes, layout: _Layout) -> bool:
-    """Whether the bytes are a whole file of this layout."""
+    """Whether the bytes are a complete file of this layout."""
     try:
         _entries(data, layout)
     except FormatError:
@@ -61,14 +61,14 @@ def is_one(data: bytes, layout: _Layout) -> bool:
 
 
 def read(path: Path, asked: Asked, layout: _Layout = LLAMA2C) -> Parts:
-    """Read a file, with the pattern and the special tokens that the caller names."""
+    """Read a file, with the pattern and the special tokens passed by the caller."""
     entries, header = _entries(read_file(path), layout)
     pattern = asked.named_pattern()
     ids = ids_of(token for _, token in entries)
     missing = [byte for byte in range(256) if bytes([byte]) not in ids]
     if missing:
         raise UnsupportedError(
-            "tokens", f"the byte {missing[0]:#04x} has none, so this is no vocabulary of bytes"
+            "tokens", f"the byte {missing[0]:#04x} has no token, so this is not byte-level BPE"
         )
     scores = {token: entries[id][0] for token, id in ids.items()}
     special = _special(ids, scores, asked)
@@ -79,11 +79,11 @@ def read(path: Path, asked: Asked, layout: _Layout = LLAMA2C) -> Parts:
 
 
 def ids_of(tokens: Iterable[bytes]) -> dict[bytes, int]:
-    """The ids of tokens that are listed in their order, but for those that stand for no token."""
+    """The ids of tokens in a list, except placeholders for unused ids."""
     ids: dict[bytes, int] = {}
     for id, token in enumerate(tokens):
         if token and token != _hole(id) and ids.setdefault(token, id) != id:
-            raise FormatError(f"id {id}", f"the token {token!r} has the id {ids[token]} too")
+            raise FormatError(f"id {id}", f"the token {token!r} also has the id {ids[token]}")
     return ids
 
 
@@ -102,7 +102,7 @@ def _entries(data: bytes, layout: _Layout) -> tuple[list[tuple[float, bytes]], d
         if length > longest:
             raise FormatError(place, f"a token has {length} bytes, the longest has {longest}")
         if not math.isfinite(score):
-            raise FormatError(place, f"{score} is no score")
+            raise FormatError(place, f"{score} is not a score")
         entries.append((score, cursor.take(length, "a token")))
     for field, id in header.items():
         if id >= len(entries):
@@ -113,14 +113,15 @@ def _entries(data: bytes, layout: _Layout) -> tuple[list[tuple[float, bytes]], d
 
 
 def _special(ids: dict[bytes, int], scores: dict[bytes, float], asked: Asked) -> dict[str, int]:
-    """The special tokens that the caller names, checked; none where there can be none."""
+    """Check the special tokens passed by the caller; without any, there must be no candidates."""
     if asked.special_tokens is None:
         unmade = [token for token, score in scores.items() if score <= NO_MERGE and len(token) > 1]
         if unmade:
             raise FormatError(
                 "special tokens",
-                f"the file does not say which tokens are special, and no merge makes "
-                f"{len(unmade)} of them, such as {unmade[0]!r}; pass special_tokens=, {{}} if none",
+                f"the file does not mark special tokens, and {len(unmade)} tokens are not the "
+                f"result of a merge, such as {unmade[0]!r}; pass special_tokens=, or {{}} if there "
+                "are none",
             )
         return {}
     asked.check_special(ids)
@@ -130,16 +131,16 @@ def _special(ids: dict[bytes, int], scores: dict[bytes, float], asked: Asked) ->
 def _merges(
     tokens: dict[bytes, int], scores: dict[bytes, float]
 ) -> list[tuple[bytes, bytes]] | None:
-    """None if the ids stand in the order of the scores, so that they are ranks; else the merges."""
+    """None if the ids are in the order of the scores, so that they are ranks; else the merges."""
     scored = [token for token in tokens if scores[token] > NO_MERGE and len(token) > 1]
     if not scored and any(len(token) > 1 for token in tokens):
-        raise UnsupportedError(
-            "scores", "no token has one, so nothing says which merge comes first"
-        )
+        raise UnsupportedError("scores", "no token has one, so the order of merges is unknown")
     by_score = sorted(scored, key=lambda token: -scores[token])
     for one, other in pairwise(by_score):
         if scores[one] == scores[other]:
-            raise UnsupportedError("scores", f"{one!r} and {other!r} have the same, {scores[one]}")
+            raise UnsupportedError(
+                "scores", f"{one!r} and {other!r} have the same score {scores[one]}"
+            )
     if by_score == sorted(scored, key=tokens.__getitem__):
         return None
     order = {token: rank for rank, token in enumerate(by_score)}
@@ -150,68 +151,67 @@ def _merges(
 
 
 def losses(tokenizer: _core.Tokenizer, layout: _Layout = LLAMA2C) -> list[str]:
-    """What the file cannot hold, and what the engines do in another way."""
+    """What the file cannot represent, and what the engines do differently."""
     lost = _unsaid(tokenizer, layout)
-    lost.append("the split pattern: the engines merge across pretokens too")
+    lost.append("the split pattern: the engines also merge across pretokens")
     if tokenizer.special_tokens:
         lost.append("which tokens are special")
     if made := [name for name in tokenizer.special_tokens if _is_made(name, tokenizer)]:
-        lost.append(f"special tokens that text cannot forge: the engines merge {made[0]!r} from it")
+        lost.append(f"protection of special tokens: the engines merge text to {made[0]!r}")
     if tokenizer.merge_rule == "merges":
-        lost.append("the list of merges: any two neighbours merge that make a token")
+        lost.append("the list of merges: the engines merge any two neighbours that join to a token")
     lost += _in_run_c(tokenizer) if layout is LLAMA2C else [_DROPPED]
     if across := [token for token in tokenizer.mergeable_ranks() if _is_across(token)]:
         lost.append(
-            f"{len(across)} tokens that hold a part of one character beside another, such as "
-            f"{across[0]!r}: the engines begin with whole characters, so text beyond ASCII may get "
-            "other ids"
+            f"{len(across)} tokens with a part of a character, such as {across[0]!r}: the engines "
+            "start with complete characters, so non-ASCII text may get other ids"
         )
     return lost
 
 
-#: What the engines after qwen3.c do with text beyond the vocabulary.
+#: The loss for characters without a token in the engines derived from qwen3.c.
 _DROPPED: Final = (
-    "characters that are no token: qwen3-rs begins with the characters of a text, and leaves out "
-    "those that no token is"
+    "characters without a token: qwen3-rs starts with the characters of a text, and drops those "
+    "without a token"
 )
 
 
 def _in_run_c(tokenizer: _core.Tokenizer) -> list[str]:
-    """What `run.c` of llama2.c takes for granted and is not so."""
-    remedy = "Tokenizer.with_sentencepiece_ids() (--sentencepiece-ids) makes a vocabulary for it"
-    lost = ["how a text begins: run.c puts a space before it"]
+    """The assumptions of `run.c` of llama2.c that do not hold."""
+    remedy = "Tokenizer.with_sentencepiece_ids() (--sentencepiece-ids) renumbers the ids for it"
+    lost = ["the start of a text: run.c prepends a space"]
     ids, known = tokenizer.mergeable_ranks(), tokenizer.special_tokens
     if any(ids.get(bytes([byte])) != byte + FIRST_BYTE for byte in range(256)):
         lost.append(
-            "characters that are no token: run.c takes the values of their bytes plus "
-            f"{FIRST_BYTE} for ids, which are "
+            "characters without a token: run.c uses the values of their bytes plus "
+            f"{FIRST_BYTE} as ids, which are "
             f"{_shown(tokenizer, *(byte + FIRST_BYTE for byte in 'é'.encode()))} for 'é'; {remedy}"
         )
     if known.get(roles(tokenizer).get("bos", "")) != 1 or 2 not in known.values():
         lost.append(
-            "what begins and ends a text: run.c takes id 1 for the first, where it also stops, "
-            f"and id 2 for the end of a turn, which are {_shown(tokenizer, 1, 2)}; {remedy}"
+            "BOS and EOS: run.c uses id 1 as BOS, at which it also stops, and id 2 as the end of a "
+            f"turn, which are {_shown(tokenizer, 1, 2)}; {remedy}"
         )
     cut = [token for token in ids if len(token) > 1 and 0 in token]
     if cut:
-        lost.append(f"tokens with the byte 0, where run.c takes them to end, such as {cut[0]!r}")
+        lost.append(f"tokens with the byte 0, which ends a token in run.c, such as {cut[0]!r}")
     return lost
 
 
 def _shown(tokenizer: _core.Tokenizer, *ids: int) -> str:
-    """The tokens that `run.c` takes, by their ids."""
+    """The tokens of some ids, for messages."""
     there = [id for id in ids if id < tokenizer.vocab_size]
     return " ".join(repr(tokenizer.token_bytes(id)) for id in there) or "no tokens"
 
 
 def _is_made(name: str, tokenizer: _core.Tokenizer) -> bool:
-    """Whether two tokens make the text of a special one, which the engines do not tell apart."""
+    """Whether merging can produce the name of a special token, which the engines would do."""
     data, ids = name.encode(), tokenizer.mergeable_ranks()
     return any(data[:at] in ids and data[at:] in ids for at in range(1, len(data)))
 
 
 def _is_across(token: bytes) -> bool:
-    """Whether a token has a part of a character, and does not lie within one."""
+    """Whether a token contains an incomplete character, and is not itself within one."""
     try:
         token.decode()
     except UnicodeDecodeError:
@@ -220,30 +220,30 @@ def _is_across(token: bytes) -> bool:
 
 
 def scores(tokenizer: _core.Tokenizer) -> dict[bytes, float]:
-    """The score of each token that a merge makes: -ln(rank + 1), rounded to 4 bytes.
+    """The score of each token that a merge produces: -ln(rank + 1), rounded to 4 bytes.
 
     Raises:
-        LossError: if there are so many that two have the same.
+        LossError: if there are so many that two scores are equal.
     """
     made = list(dict.fromkeys(left + right for left, right in tokenizer.merges()))
     values = -np.log(np.arange(1, len(made) + 1)).astype(np.float32)
     if (np.diff(values) >= 0).any():
-        raise LossError("llama2c", ["the order of so many merges: two scores are the same"])
+        raise LossError("llama2c", ["the order of merges: there are so many that scores are equal"])
     return dict(zip(made, values.tolist(), strict=True))
 
 
 def _hole(id: int) -> bytes:
-    """What stands for an id that has no token: ids are counted, so each needs an entry."""
+    """The placeholder for an unused id: ids are implicit, so each needs an entry."""
     return b"<|hole_%d|>" % id
 
 
 def entries_of(tokenizer: _core.Tokenizer) -> list[bytes]:
-    """What is written for each id."""
+    """The entry of each id."""
     return [token or _hole(id) for id, token in enumerate(all_tokens(tokenizer))]
 
 
 def write(tokenizer: _core.Tokenizer, path: Path, layout: _Layout = LLAMA2C) -> None:
-    """Write a file, if all is named that the header asks for."""
+    """Write a file, if all values of the header are known."""
     if unsaid := _unsaid(tokenizer, layout):
         raise LossError(layout.name, unsaid)
     entries, by_token = entries_of(tokenizer), scores(tokenizer)
@@ -258,7 +258,7 @@ def write(tokenizer: _core.Tokenizer, path: Path, layout: _Layout = LLAMA2C) -> 
 
 
 def _ends(tokenizer: _core.Tokenizer) -> dict[str, str]:
-    """The special tokens that begin and end a text; engines for conversations end with a turn."""
+    """The special tokens for BOS and EOS; for chat engines, EOS is the end of a turn."""
     known = roles(tokenizer)
     if not tokenizer.notes.get("eos_token") and "end_of_turn" in known:
         known["eos"] = known["end_of_turn"]
@@ -266,9 +266,9 @@ def _ends(tokenizer: _core.Tokenizer) -> dict[str, str]:
 
 
 def _unsaid(tokenizer: _core.Tokenizer, layout: _Layout) -> list[str]:
-    """What the header asks for and nobody said."""
+    """The values of the header that are unknown."""
     return [
-        f"which token is to {field} a text: name it with --{_ROLES[field]}-token or "
+        f"the token to {field} a text: set it with --{_ROLES[field]}-token or "
         f"Tokenizer.with_roles({_ROLES[field]}=...)"
         for field in layout.fields
         if field not in _ends(tokenizer)

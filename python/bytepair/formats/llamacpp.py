@@ -1,13 +1,12 @@
-"""How llama.cpp splits text: its rules, by the names that `tokenizer.ggml.pre` of a file gives.
+"""The split rules of llama.cpp, by their names in the field `tokenizer.ggml.pre`.
 
-llama.cpp does not read split patterns. It has a list of its own, and a name of it also says whether
-a pretoken that is a token wins outright. What it does with a name is what stands here, with one
-exception: its contractions are not of `ſ` (U+017F), which the letter case of the published patterns
-includes. Its `gpt-4o` and `tekken` are not the published patterns of these vocabularies: letters
-other than `a` to `z` are of both cases to it, and marks are no letters.
+llama.cpp does not read split patterns. It has a fixed list of names, which also determine whether a
+pretoken that is a token is merged. The behaviour of each name is reproduced here, with one
+exception: its contractions exclude `ſ` (U+017F), which the case-insensitive published patterns
+include. Its `gpt-4o` and `tekken` differ from the published patterns of these vocabularies: letters
+other than `a` to `z` count as both cases, and marks are not letters.
 
-Where it has no name for a pattern, the patterns are compared (`differences`), and the name is taken
-whose pattern differs least.
+If it has no name for a pattern, the name whose pattern differs least is used (`differences`).
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _DEEPSEEK3: Final = (
 )
 _WORDS: Final = " ?[^(\\s|.,!?…。，、।۔،)]+"
 
-#: For each kind of rule, the patterns that split one after the other.
+#: For each kind of rule, the patterns that are applied one after the other.
 _STEPS: Final[dict[str, tuple[str, ...]]] = {
     "gpt2": (_core.PATTERNS["gpt2"],),
     "gpt4o": (
@@ -70,13 +69,13 @@ _STEPS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "falcon": (r"[\p{P}\$\+<=>\^~\|`]+", BYTE_LEVEL, "[0-9][0-9][0-9]"),
     "laguna": (r"[^\n]+|[\n]+", _QWEN2),
-    # Runs of numbers, and in them a cut before each group of three digits that others follow up to
-    # the end; llama.cpp has two rules for it, the second of which matches nothing but places.
+    # Runs of digits, split before each group of three digits, counted from the end; llama.cpp has
+    # two rules for it, of which the second only has empty matches.
     "superbpe": (r"\p{N}(?:(?!(?:[0-9]{3})+(?![0-9]))\p{N})*",),
     "default": (r"[\p{P}\$\+<=>\^~\|]+", BYTE_LEVEL, r"\p{N}+", "[0-9][0-9][0-9]"),
 }  # fmt: skip
 
-#: The names of each kind of rule, and whether whole tokens win outright.
+#: The names of each kind of rule, and whether pretokens that are tokens are not merged.
 _NAMES: Final = {
     ("gpt2", False): "gpt-2 phi-2 mpt olmo jais exaone4 trillion granite-docling modern-bert "
     "roberta-bpe gigachat a.x-4.0 mellum jina-v1-en jina-v2-code jina-v2-es jina-v2-de jina-es "
@@ -107,7 +106,9 @@ _NAMES: Final = {
 
 
 def rule(name: str) -> tuple[str, bool] | None:
-    """The split pattern of a name, and whether whole tokens win outright; None if not known.
+    """The split pattern of a name, and whether pretokens that are tokens are not merged.
+
+    None if the name is unknown.
 
     Example:
         >>> rule("qwen2") == (_QWEN2, False), rule("unheard-of")
@@ -120,7 +121,7 @@ def rule(name: str) -> tuple[str, bool] | None:
 
 
 def name_of(tokenizer: _core.Tokenizer) -> str | None:
-    """The name of how this tokenizer splits and merges, or None."""
+    """The name of the rule of this tokenizer, or None."""
     for (kind, ignore), names in _NAMES.items():
         if marks(tokenizer.pattern).rest == _pattern(kind) and _fits(tokenizer, ignore):
             return names.split()[0]
@@ -128,7 +129,7 @@ def name_of(tokenizer: _core.Tokenizer) -> str | None:
 
 
 def nearest(tokenizer: _core.Tokenizer) -> str:
-    """The name that does what this tokenizer does, or of those that do not, the one most like it.
+    """The name of the rule of this tokenizer, or else of the most similar rule.
 
     Example:
         >>> tokens = {bytes([byte]): byte for byte in range(256)}
@@ -147,7 +148,7 @@ def nearest(tokenizer: _core.Tokenizer) -> str:
 
 
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
-    """What llama.cpp does in another way by the rule that is most like this tokenizer."""
+    """What llama.cpp does differently with the most similar rule."""
     if name_of(tokenizer):
         return []
     name = nearest(tokenizer)
@@ -158,18 +159,18 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
         every = {_pattern(kind) for kind in _STEPS}
         known = [name for name, regex in _core.PATTERNS.items() if regex in every]
         lost.append(
-            f"the split pattern: llama.cpp has no name for it (of our patterns it has "
+            f"the split pattern: llama.cpp has no name for it (it supports "
             f"{', '.join(known)}); its rule {name!r} differs least: "
             f"{differences.described(own, regex)}"
         )
     if not _fits(tokenizer, ignore):
-        what = "wins" if ignore else "does not win"
-        lost.append(f"how whole tokens are merged: by {name!r} a pretoken that is one {what}")
+        what = "does not merge" if ignore else "merges"
+        lost.append(f"the merging of pretokens that are tokens: {name!r} {what} them")
     return lost
 
 
 def _fits(tokenizer: _core.Tokenizer, ignore: bool) -> bool:
-    """Whether whole tokens win outright, or do not, as in this tokenizer."""
+    """Whether pretokens that are tokens are treated as in this tokenizer."""
     if tokenizer.merge_rule == "ranks":
         return ignore or not unmade(tokenizer)
     return ignore == tokenizer.ignore_merges
@@ -177,7 +178,7 @@ def _fits(tokenizer: _core.Tokenizer, ignore: bool) -> bool:
 
 @lru_cache
 def _pattern(kind: str) -> str:
-    """The pattern of a kind of rule, as it would be read from a `tokenizer.json`."""
+    """The pattern of a kind of rule, in the form as read from a `tokenizer.json`."""
     steps = _STEPS[kind]
     if len(steps) == 1:
         return steps[0]

@@ -1,8 +1,8 @@
 """`gpt2_tokenizer.bin` of llm.c: the bytes of each id, for decoding.
 
-A header of 256 numbers of 4 bytes (a magic number, the version, how many tokens there are, the id
-that ends a text), then for each id its length in one byte and its bytes. Nothing says how text is
-split or merged; where the ids are ranks, as in GPT-2, the pattern is all that is missing.
+A header of 256 integers of 4 bytes (magic number, version, number of tokens, EOS id), then for each
+id its length in one byte and its bytes. The file does not define how text is split or merged; if
+the ids are ranks, as in GPT-2, only the pattern is missing.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from bytepair.formats.roles import roles
 
 MAGIC: Final = 20240328
 HEADER_NUMBERS: Final = 256
-#: The id that ends a text, in files of version 1, which do not name it.
+#: The EOS id of files of version 1, which do not contain it.
 GPT2_END: Final = 50256
 
 _UNSAID: Final = (
-    "which token ends a text: name it with --eos-token or Tokenizer.with_roles(eos=...)"
+    "the token that ends a text: set it with --eos-token or Tokenizer.with_roles(eos=...)"
 )
 
 
 def is_one(head: bytes) -> bool:
-    """Whether a file begins with the magic number."""
+    """Whether a file starts with the magic number."""
     return head[:4] == struct.pack("<I", MAGIC)
 
 
 def read(path: Path, asked: Asked) -> Parts:
-    """Read a file, with the pattern that the caller names; ids are taken as ranks."""
+    """Read a file, with the pattern passed by the caller; ids are used as ranks."""
     tokens, end = _tokens(read_file(path))
     pattern, special = asked.named_pattern(), asked.special_tokens
     if special is None:
@@ -73,13 +73,13 @@ def _tokens(data: bytes) -> tuple[list[bytes], int]:
 
 
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
-    """What the file cannot hold."""
+    """What the file cannot represent."""
     lost = [] if _end(tokenizer) else [_UNSAID]
-    lost.append("the split pattern, as it is for decoding")
+    lost.append("the split pattern: the file is for decoding only")
     if tokenizer.merge_rule == "merges":
         lost.append("the list of merges")
     if len(tokenizer.special_tokens) != 1:
-        lost.append("which tokens are special, but for the one that ends a text")
+        lost.append("the special tokens, except the one that ends a text")
     return lost
 
 
@@ -99,7 +99,7 @@ def write(tokenizer: _core.Tokenizer, path: Path) -> None:
 
 
 def _end(tokenizer: _core.Tokenizer) -> str | None:
-    """The special token that ends a text; a token that is the only one does."""
+    """The special token that ends a text; a single special token is assumed to."""
     special = tokenizer.special_tokens
     only = next(iter(special)) if len(special) == 1 else None
     return roles(tokenizer).get("eos", only)

@@ -1,10 +1,10 @@
 """nanochat's folder: `tokenizer.pkl`, a pickle of a `tiktoken.Encoding`, and `token_bytes.pt`.
 
-A pickle can run any code when it is read the usual way. Here it is read only if the caller allows
-it, by a reader that lets it name that class, or the one of `bytepair.compat.tiktoken`; even these
-are not run, but replaced by one that keeps the values it is given. `token_bytes.pt` is a tensor of
-how many bytes each id stands for, 0 for special tokens; it is written without torch and not needed
-for reading.
+A pickle can run arbitrary code when loaded by `pickle`. Here it is read only if the caller allows
+it, by a restricted unpickler that accepts only this class, or the one of
+`bytepair.compat.tiktoken`; even these are not executed, but replaced by a class that stores its
+arguments. `token_bytes.pt` is a tensor with the number of bytes of each id, 0 for special tokens;
+it is written without torch and not needed for reading.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TOKEN_BYTES_NAME: Final = "token_bytes.pt"
 
 
 class _Values:
-    """Stands for the class of an encoding while a pickle is read, and takes its values."""
+    """Replaces the class of an encoding while a pickle is read, and stores its values."""
 
     values: Any = None
 
@@ -42,7 +42,7 @@ class _Values:
         self.values = values
 
 
-#: What the pickle of an encoding is made of: texts, bytes, numbers and dicts.
+#: The opcodes in the pickle of an encoding: strings, bytes, numbers and dicts.
 _OPCODES: Final = frozenset((
     "PROTO", "FRAME", "GLOBAL", "STACK_GLOBAL", "SHORT_BINUNICODE", "BINUNICODE", "SHORT_BINBYTES",
     "BINBYTES", "BININT", "BININT1", "BININT2", "MEMOIZE", "BINPUT", "LONG_BINPUT", "BINGET",
@@ -52,25 +52,25 @@ _OPCODES: Final = frozenset((
 
 
 class _Unpickler(pickle.Unpickler):
-    """Reads a pickle that names nothing but tiktoken's Encoding or ours; even these are not run."""
+    """Reads a pickle that may refer only to tiktoken's Encoding or ours, without executing them."""
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) in tiktoken.ENCODING_CLASSES:
             return _Values
         raise pickle.UnpicklingError(
-            f"it names {module}.{name}, where only tiktoken.core.Encoding may stand, or "
-            "bytepair.compat.tiktoken.Encoding"
+            f"it refers to {module}.{name}; only tiktoken.core.Encoding and "
+            "bytepair.compat.tiktoken.Encoding are allowed"
         )
 
 
 def _values(data: bytes) -> str | dict[str, Any]:
-    """What a pickle says of an encoding: the name of a published one, or its values."""
+    """The content of a pickle: the name of a published encoding, or the values of one."""
     try:
         for opcode, argument, _ in pickletools.genops(data):
             if opcode.name not in _OPCODES:
                 raise pickle.UnpicklingError(f"it has the opcode {opcode.name}")  # noqa: TRY301
             if opcode.name == "LONG_BINPUT" and (argument or 0) > len(data):
-                raise pickle.UnpicklingError(f"it asks for {argument} places")  # noqa: TRY301
+                raise pickle.UnpicklingError(f"it uses {argument} memo entries")  # noqa: TRY301
         found = _Unpickler(io.BytesIO(data)).load()
     except Exception as error:  # a damaged pickle may raise anything
         raise FormatError(PICKLE_NAME, f"it is not the pickle of an encoding: {error}") from None
@@ -78,7 +78,9 @@ def _values(data: bytes) -> str | dict[str, Any]:
     if isinstance(held, str):
         return held
     if not isinstance(held, dict) or not held.keys() >= {"pat_str", "mergeable_ranks"}:
-        raise FormatError(PICKLE_NAME, "it is not the pickle of an encoding: it lacks its values")
+        raise FormatError(
+            PICKLE_NAME, "it is not the pickle of an encoding: its values are missing"
+        )
     return held
 
 
@@ -87,8 +89,8 @@ def read(path: Path, asked: Asked) -> Parts:
     if not asked.allow_pickle:
         raise FormatError(
             PICKLE_NAME,
-            "pass allow_pickle=True to take the values of the encoding out of it (no code in it is "
-            "run), and save it to have them in a file of their own",
+            "pass allow_pickle=True to read it (no code in it is executed), and save the tokenizer "
+            "in another format",
         )
     held = _values(read_file(path / PICKLE_NAME if path.is_dir() else path))
     if isinstance(held, str):
@@ -97,7 +99,7 @@ def read(path: Path, asked: Asked) -> Parts:
     _check(ranks, bytes)
     _check(special, str)
     if not isinstance(held["pat_str"], str):
-        raise FormatError("pat_str", "it is no text")
+        raise FormatError("pat_str", "it is not text")
     return Parts(ranks, held["pat_str"], special)
 
 
@@ -105,7 +107,7 @@ def _check(mapping: Any, kind: type) -> None:
     if not isinstance(mapping, dict) or not all(
         type(key) is kind and type(id) is int and 0 <= id < 1 << 32 for key, id in mapping.items()
     ):
-        raise FormatError(PICKLE_NAME, f"a mapping from {kind.__name__} to ids is expected")
+        raise FormatError(PICKLE_NAME, f"expected a mapping from {kind.__name__} to ids")
 
 
 # ---------------------------------------------------------------------------- writing
@@ -126,17 +128,17 @@ def write(tokenizer: _core.Tokenizer, path: Path) -> None:
 
 
 def write_pickle(tokenizer: _core.Tokenizer, path: Path) -> None:
-    """Write the pickle of a `tiktoken.Encoding`, as tiktoken would; it is not needed for that."""
+    """Write the pickle of a `tiktoken.Encoding`, without importing tiktoken."""
     values = {"name": "rustbpe", **tiktoken.values(tokenizer, exact=False)}
     state = pickle.dumps(values, 3).removeprefix(b"\x80\x03").removesuffix(b".")
-    # Make an object of the class, and give it the values.
+    # Create an object of the class, and set its state.
     write_whole(path, b"\x80\x03ctiktoken.core\nEncoding\n)\x81" + state + b"b.")
 
 
 def tensor_file(numbers: NDArray[np.int32]) -> bytes:
     """A file that `torch.load` reads as a one-dimensional tensor of int32.
 
-    It is a zip of the numbers and of a pickle that says what they are.
+    It is a zip archive of the numbers and a pickle that describes them.
     """
 
     def of(word: bytes) -> bytes:

@@ -1,9 +1,9 @@
 r"""Split patterns for Oniguruma, the engine of `tokenizers`, and back.
 
-The two engines agree on most of the syntax. What differs: Oniguruma reads `$` and `^` as the ends
-of lines, a `+` after a count repeats where ours makes the count possessive, letter case there can
-turn one character into two, and `\w`, `\b` and the names of some classes mean other characters.
-What could mean something else is refused, so a pattern that comes through means the same.
+The two engines agree on most of the syntax. Differences: Oniguruma matches `$` and `^` at line
+ends; a `+` after a count is a repetition there, but makes the count possessive here; case folding
+there can turn one character into two; and `\w`, `\b` and some named classes contain other
+characters. Ambiguous syntax is rejected, so an accepted pattern has the same meaning.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import re
 
 from bytepair.errors import UnsupportedError
 
-# A piece of a regular expression: a class of characters (which may hold one more), an escape with
-# or without braces, a count, or one character.
+# A piece of a regular expression: a character class (with at most one nested class), an escape with
+# or without braces, a count, or a single character.
 _PIECE = re.compile(
     r"\(\?m:\$\)|\(\?s:\.\)|\[(?:\\.|\[(?:\\.|[^\]\\])*\]|[^\]\\])*\]|\\[pPx]\{[^}]*\}|\\.|\{\d+(?:,\d*)?\}\+?|.",
     re.DOTALL,
@@ -21,7 +21,7 @@ _PIECE = re.compile(
 
 
 def to_oniguruma(pattern: str) -> str:
-    r"""Write a split pattern for Oniguruma.
+    r"""Convert a split pattern for Oniguruma.
 
     Example:
         >>> to_oniguruma(r"\p{N}{1,3}+|\s++$")
@@ -47,7 +47,7 @@ _FROM = {written: ours for ours, written in _TO.items()}
 
 
 def means_the_same(pattern: str) -> bool:
-    r"""Whether a pattern, written for Oniguruma, surely means the same there.
+    r"""Whether a pattern, converted for Oniguruma, certainly has the same meaning there.
 
     Example:
         >>> means_the_same(r"\p{L}+|\s+"), means_the_same(r"\w+|\W+")
@@ -74,12 +74,12 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 
-#: Two letters that letter case makes of one character, such as ß.
+#: Pairs of letters that are the case folding of one character, such as ß.
 _ONE_OR_TWO = re.compile("ss|ff|fi|fl|st", re.IGNORECASE)
 
 
 def from_oniguruma(regex: str, place: str) -> str:
-    r"""Read a pattern that is written for Oniguruma; the inverse of `to_oniguruma`.
+    r"""Convert a pattern from Oniguruma; the inverse of `to_oniguruma`.
 
     Example:
         >>> from_oniguruma(r"(?>\p{N}{1,3})|\s++\z", "pattern")
@@ -94,23 +94,23 @@ def from_oniguruma(regex: str, place: str) -> str:
         if token is None:
             raise UnsupportedError(
                 place,
-                f"the pattern has {regex[at : at + 12]!r} at character {at}, which may mean "
-                "something else to another engine",
+                f"the pattern contains {regex[at : at + 12]!r} at character {at}, which may have "
+                "another meaning in this engine",
             )
         at = token.end()
         _take(groups, token.lastgroup or "", token[0])
         if not groups:
-            raise UnsupportedError(place, f"the pattern has a ) too many at character {at}")
+            raise UnsupportedError(place, f"the pattern has an unmatched ) at character {at}")
     if len(groups) > 1:
-        raise UnsupportedError(place, "the pattern has a ( that is not closed")
+        raise UnsupportedError(place, "the pattern has an unclosed (")
     pattern = "".join(groups[0])
     without_case = re.findall(r"\(\?i:((?:[^()]|\\[()])*)\)", pattern)
     for folded in without_case:
         if _ONE_OR_TWO.search(folded) or not folded.isascii():
-            why = f"letter case in {folded!r} may turn one into two letters"
+            why = f"case folding of {folded!r} may turn one letter into two"
             raise UnsupportedError(place, why)
     if pattern.count("(?i:") != len(without_case):
-        raise UnsupportedError(place, "a group without letter case holds other groups")
+        raise UnsupportedError(place, "a case-insensitive group contains other groups")
     return pattern
 
 
@@ -124,7 +124,7 @@ def _take(groups: list[list[str]], kind: str, token: str) -> None:
         if not groups:
             return
         if len(inner) == 3 and inner[0] == "(?>" and re.fullmatch(r"\{[\d,]*\}", inner[2]):
-            groups[-1].append(inner[1] + inner[2] + "+")  # which makes a count possessive
+            groups[-1].append(inner[1] + inner[2] + "+")  # makes the count possessive
         else:
             groups[-1].append("".join(inner) + ")")
     elif token == "+" and len(inner) > 1 and re.fullmatch(r"\{[\d,]*\}", inner[-1]):

@@ -1,8 +1,8 @@
-"""How the tokens of a vocabulary are made: the pair that merges into each, and those without one.
+"""The pair that merges into each token of a vocabulary, and the tokens without one.
 
-In goes a tokenizer; out come bytes of tokens. What merges inside a token does not depend on the
-text around it: no merge crosses the ends of a token, so the merges of its bytes alone are those of
-any text in which it occurs. That is why each token has one pair, whatever the text.
+The merges within a token do not depend on the text around it: no merge crosses the ends of a token,
+so merging its bytes alone makes the same merges as in any text in which it occurs. That is why each
+token has exactly one pair.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Final, TypeAlias
 from bytepair import _core, reference
 from bytepair.formats.parts import pairs_of_ranks
 
-#: The pair that merges into each token, by the bytes of the token.
+#: The pair that merges into each token, by bytes.
 Parents: TypeAlias = dict[bytes, tuple[bytes, bytes]]
 
-#: A pattern that keeps every text whole.
+#: A pattern that does not split.
 _WHOLE: Final = r"(?s:.+)"
 
 
@@ -48,7 +48,7 @@ def parents(tokenizer: _core.Tokenizer) -> Parents:
 
 
 def first_parts(tokenizer: _core.Tokenizer) -> Callable[[bytes], list[bytes] | None]:
-    """What gives the parts with which the merging of a pretoken starts; None for its bytes."""
+    """A function that returns the initial parts of merging a pretoken; None means its bytes."""
     if tokenizer.merge_rule != "characters":
         return lambda _: None
     tokens = tokenizer.mergeable_ranks()
@@ -60,7 +60,7 @@ def _last_pair(
     order: dict[tuple[bytes, bytes], int],
     first: Callable[[bytes], list[bytes] | None],
 ) -> tuple[bytes, bytes]:
-    """The last pair that merges in the bytes of a reachable token, of several that are listed."""
+    """The last pair merged in the bytes of a reachable token, if several pairs are listed."""
     steps = list(reference.steps(token, lambda left, right: order.get((left, right)), first(token)))
     left, right = steps[-2][0]
     return left, right
@@ -79,7 +79,7 @@ def unreachable(tokenizer: _core.Tokenizer) -> list[int]:
 
 
 def with_ancestors(tokens: set[bytes], parents: Parents) -> set[bytes]:
-    """These tokens and all that merging them needs.
+    """These tokens and all intermediate tokens of merging them.
 
     Example:
         >>> sorted(with_ancestors({b"abc"}, {b"ab": (b"a", b"b"), b"abc": (b"ab", b"c")}))
@@ -94,7 +94,7 @@ def with_ancestors(tokens: set[bytes], parents: Parents) -> set[bytes]:
 
 
 def needed_by(parents: Parents) -> dict[bytes, int]:
-    """How many tokens are merged of each token.
+    """For each token, the number of tokens that are merged from it.
 
     Example:
         >>> needed_by({b"aa": (b"a", b"a"), b"aaa": (b"aa", b"a")})

@@ -1,8 +1,8 @@
-"""The neutral value between foreign formats: what a file says of a tokenizer.
+"""`Parts`: the intermediate representation of a tokenizer between file formats.
 
-A reader makes `Parts` of a file, and a tokenizer is made of them; so there is one file for each
-format and not one for each pair of formats. Nothing here is checked that `bytepair._core` checks
-when it puts the tokenizer together.
+A reader converts a file to `Parts`, from which the tokenizer is built; so there is one module per
+format instead of one per pair of formats. Values that `bytepair._core` checks when it builds the
+tokenizer are not checked here.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: A pattern that begins with one of these marks is for texts that are normalized before they are
-#: split.
+#: A pattern that begins with one of these marks applies to normalized text.
 MARKS: Final = {
     "NFC": "(?#NFC)",
     "NFKC": "(?#NFKC)",
@@ -31,26 +30,26 @@ MARKS: Final = {
     "spaces first": "(?#spaces first)",
 }
 
-#: Those of Unicode; the others exchange U+2581 for spaces and may put a space before texts.
+#: The Unicode normalizations; the other marks replace spaces by U+2581 and may prepend a space.
 UNICODE_FORMS: Final = ("NFC", "NFKC")
 
 
-#: The sides on which a special token may take white space.
+#: The sides on which a special token may strip white space.
 STRIPS: Final = ("lstrip", "rstrip")
 
-#: What stands between the steps of a pattern: each splits what the one before left.
+#: The separator of the steps of a pattern; each step splits the pieces of the previous one.
 THEN: Final = "(?#then)"
 
 
 @dataclass(frozen=True)
 class Marks:
-    """What stands at the beginning of a pattern.
+    """The marks at the beginning of a pattern.
 
     Attributes:
-        form: the normalization of texts, if any: a name of `MARKS`.
-        strips: the ids of the special tokens that take the white space before them (`lstrip`), and
-            of those that take what follows (`rstrip`).
-        rest: the pattern behind the marks: a regular expression, or several with `THEN` between.
+        form: the normalization of texts, if any: a name in `MARKS`.
+        strips: the ids of the special tokens that strip white space before them (`lstrip`) and
+            after them (`rstrip`).
+        rest: the pattern after the marks: a regular expression, or several, separated by `THEN`.
     """
 
     form: str | None
@@ -59,7 +58,7 @@ class Marks:
 
 
 def marks(pattern: str) -> Marks:
-    """Take the marks off a pattern.
+    """Parse the marks of a pattern.
 
     Example:
         >>> marks("(?#NFC)(?#lstrip 5 7)a")
@@ -77,7 +76,7 @@ def marks(pattern: str) -> Marks:
 
 
 def marked(form: str | None, strips: dict[str, list[int]], rest: str) -> str:
-    """The pattern with these marks; the inverse of `marks`."""
+    """Add marks to a pattern; the inverse of `marks`."""
     sides = [
         f"(?#{side} {' '.join(map(str, strips[side]))})" for side in STRIPS if strips.get(side)
     ]
@@ -85,7 +84,7 @@ def marked(form: str | None, strips: dict[str, list[int]], rest: str) -> str:
 
 
 def unspeakable(pattern: str) -> str | None:
-    """What a pattern asks for that no regular expression alone can say, or None.
+    """The feature of a pattern that a single regular expression cannot express, or None.
 
     Example:
         >>> unspeakable("a(?#then)b"), unspeakable("a")
@@ -94,22 +93,22 @@ def unspeakable(pattern: str) -> str | None:
     found = marks(pattern)
     if found.form:
         unicode = found.form in UNICODE_FORMS
-        return f"to normalize texts to {found.form}" if unicode else "to exchange spaces of texts"
+        return f"to normalize texts to {found.form}" if unicode else "to replace spaces in texts"
     if found.strips:
-        return "that special tokens take the white space beside them"
+        return "that special tokens strip white space"
     return "to split in several steps" if THEN in pattern else None
 
 
 @lru_cache(maxsize=64)
 def splitter(pattern: str) -> _core.Tokenizer:
-    """A tokenizer without tokens, which splits by a regular expression."""
+    """A tokenizer without tokens, used only to split by a regular expression."""
     return _core.Tokenizer(_core.Model.from_ranks({}, pattern, {}))
 
 
 def plain(pattern: str, place: str) -> str:
-    """A pattern of a format that has no marks, where nothing in it may be a mark to us."""
+    """Check that a pattern of a format without marks does not contain one."""
     if asks := unspeakable(pattern):
-        raise UnsupportedError(place, f"the pattern has what would ask us {asks}")
+        raise UnsupportedError(place, f"the pattern contains a mark that asks {asks}")
     return pattern
 
 
@@ -118,16 +117,17 @@ class Parts:
     """The values of a tokenizer, before they are checked.
 
     Attributes:
-        tokens: the bytes of each ordinary token and its id; or these and the merges, as the core
-            read them.
+        tokens: the bytes of each ordinary token and its id; or these and the merges, as read by the
+            core.
         pattern: the split pattern.
         special_tokens: the special tokens and their ids.
-        merges: the pairs that merge, in order; None is the rule of ranks, unless the core has them.
-        ignore_merges: whether a pretoken that is a token wins outright.
-        may_be_ranks: whether merges that are proved to give the ids of the rule of ranks are taken
-            for that rule.
-        notes: what else the file says, to be written back where it fits.
-        twins: with byte fallback, whose merging starts with characters: tokens that have the bytes
+        merges: the pairs to merge, in order; None means the rule "ranks", unless the core read
+            them.
+        ignore_merges: whether a pretoken that is a token is not merged.
+        may_be_ranks: whether merges that provably give the same ids as the rule "ranks" are read as
+            that rule.
+        notes: other content of the file, to be written back.
+        twins: with byte fallback, where merging starts with characters: tokens that have the bytes
             of another token, by id.
     """
 
@@ -141,10 +141,10 @@ class Parts:
     twins: dict[int, bytes] | None = None
 
     def model(self) -> _core.Model:
-        """Put the tokenizer together.
+        """Build the tokenizer.
 
         Raises:
-            VocabularyError: if the tokens, merges or special tokens break a rule.
+            VocabularyError: if the tokens, merges or special tokens are invalid.
             PatternError: if the pattern is not a regular expression.
         """
         tokens, merges, ignore = self.tokens, self.merges, self.ignore_merges
@@ -161,13 +161,13 @@ class Parts:
 
 @dataclass(frozen=True)
 class Asked:
-    """What the caller says beside the file, for formats that cannot say it themselves.
+    """The options passed by the caller, for formats that do not contain these values.
 
     Attributes:
         pattern: the split pattern, as a regular expression.
         special_tokens: the special tokens and their ids.
-        allow_pickle: whether the values of a pickle may be read; no code in it is run.
-        lossy: whether what cannot be done exactly may be left out.
+        allow_pickle: whether a pickle may be read; no code in it is executed.
+        lossy: whether to ignore features that cannot be reproduced exactly.
     """
 
     pattern: str | None = None
@@ -176,24 +176,24 @@ class Asked:
     lossy: bool = False
 
     def named_pattern(self, what: str = "the file") -> str:
-        """The pattern, which must be named where a file does not say it."""
+        """The pattern, which the caller must pass if the file does not contain it."""
         if self.pattern is None:
             raise FormatError(
                 "split pattern",
-                f"{what} does not say how text is split; pass pattern=, one of "
+                f"{what} does not contain it; pass pattern=, one of "
                 f"{', '.join(_core.PATTERNS)}, or a regular expression",
             )
         return self.pattern
 
     def check_special(self, ids: Mapping[bytes, int]) -> None:
-        """Check the special tokens that are named against the ids that a file has for them."""
+        """Check the special tokens passed by the caller against the ids in the file."""
         for name, id in (self.special_tokens or {}).items():
             if ids.get(name.encode()) != id:
-                raise FormatError(f"id {id}", f"it is not {name!r}, as special_tokens= says")
+                raise FormatError(f"id {id}", f"it is not {name!r}, as in special_tokens=")
 
 
 def all_tokens(tokenizer: _core.Tokenizer) -> list[bytes]:
-    """The bytes of each id: of a special token its name, nothing where no token has the id."""
+    """The bytes of each id: for a special token its name, for an unused id nothing."""
     tokens = [b""] * tokenizer.vocab_size
     for token, id in tokenizer.mergeable_ranks().items():
         tokens[id] = token
@@ -205,7 +205,7 @@ def all_tokens(tokenizer: _core.Tokenizer) -> list[bytes]:
 
 
 def bytes_per_token(tokenizer: _core.Tokenizer) -> NDArray[np.int32]:
-    """How many bytes each id stands for; `Tokenizer.bytes_per_token_array` says it all."""
+    """The number of bytes of each id; see `Tokenizer.bytes_per_token_array`."""
     import numpy as np
 
     lengths = np.zeros(tokenizer.vocab_size, np.int32)
@@ -216,9 +216,9 @@ def bytes_per_token(tokenizer: _core.Tokenizer) -> NDArray[np.int32]:
 
 
 def all_pairs(tokens: dict[bytes, int]) -> list[tuple[bytes, bytes]]:
-    """The rule of ranks as a list of merges: every pair of tokens that makes a token, by rank.
+    """The rule "ranks" as a list of merges: all pairs of tokens that join to a token, by rank.
 
-    Of the pairs that make one token, those with a short left part come first.
+    Among the pairs of one token, those with a shorter left part come first.
 
     Example:
         >>> all_pairs({b"a": 0, b"b": 1, b"ab": 2, b"abb": 3, b"bb": 4})
@@ -235,11 +235,11 @@ def all_pairs(tokens: dict[bytes, int]) -> list[tuple[bytes, bytes]]:
 def is_rule_of_ranks(
     tokens: dict[bytes, int], merges: list[tuple[bytes, bytes]], ignore_merges: bool
 ) -> bool:
-    """Whether a list of merges is proved to give the ids of the rule of ranks for every text.
+    """Whether a list of merges provably gives the same ids as the rule "ranks" for every text.
 
-    That is so if it has, in order of rank, the one pair of each token that merges under that rule
-    (`bytepair.formats.huggingface` has the proof), and if a pretoken that is a token becomes that
-    token: either outright, by `ignore_merges`, or because every token has a pair.
+    This holds if it contains, in order of rank, the one pair of each token that merges under that
+    rule (see the proof in `bytepair.formats.huggingface`), and if a pretoken that is a token
+    becomes that token: directly, by `ignore_merges`, or because every token has a pair.
 
     Example:
         >>> tokens = {b"a": 0, b"b": 1, b"ab": 2, b"abb": 3, b"bb": 4}
@@ -256,9 +256,9 @@ def is_rule_of_ranks(
 
 
 def pairs_of_ranks(tokens: dict[bytes, int]) -> list[tuple[bytes, bytes]]:
-    """The rule of ranks as the shortest list of merges: the one pair that merges into each token.
+    """The rule "ranks" as the shortest list of merges: the one pair that merges into each token.
 
-    A token that no merge makes has none.
+    A token that no merge produces has none.
 
     Example:
         >>> pairs_of_ranks({b"a": 0, b"b": 1, b"ab": 2, b"abb": 3, b"bb": 4})
@@ -268,13 +268,13 @@ def pairs_of_ranks(tokens: dict[bytes, int]) -> list[tuple[bytes, bytes]]:
 
 
 def listed_merges(tokenizer: _core.Tokenizer) -> list[tuple[bytes, bytes]]:
-    """The merges of a tokenizer as a format without the rule of ranks lists them."""
+    """The merges of a tokenizer, for formats without the rule "ranks"."""
     if tokenizer.merge_rule == "ranks":
         return pairs_of_ranks(tokenizer.mergeable_ranks())
     return tokenizer.merges()
 
 
 def unmade(tokenizer: _core.Tokenizer) -> list[bytes]:
-    """The tokens of more than one byte that no merge makes: only a whole pretoken can be one."""
+    """The tokens of several bytes that no merge produces; only a whole pretoken can become one."""
     made = {left + right for left, right in tokenizer.merges()}
     return [token for token in tokenizer.mergeable_ranks() if len(token) > 1 and token not in made]

@@ -92,7 +92,7 @@ def as_text(field: Field, what: str) -> str:
 def as_int(field: Field, what: str) -> int:
     """The value of a field that must be a number of 32 bits with a sign."""
     if isinstance(field[1], bytes):
-        raise FormatError(f"byte {field[2]}", f"{what} is no number")
+        raise FormatError(f"byte {field[2]}", f"{what} is not a number")
     low = field[1] & 0xFFFFFFFF
     return low - (1 << 32) if low >> 31 else low
 

@@ -96,7 +96,7 @@ _IN_FOLDERS: Final = {
 
 
 def read(source: Any, format: str | None, asked: Asked, revision: str | None = None) -> Parts:
-    """Read a tokenizer of any foreign format; `bytepair.load` says it all."""
+    """Read a tokenizer of any foreign format; see `bytepair.load`."""
     if not isinstance(source, str | os.PathLike):
         _check_ignored(
             type(source).__name__, "an object in memory", format=format, revision=revision
@@ -206,7 +206,7 @@ def _of_content(path: Path, head: bytes) -> str:
 def write(
     tokenizer: _core.Tokenizer, path: Path, format: str, *, lossy: bool, overwrite: bool
 ) -> None:
-    """Write a tokenizer in a foreign format; `Tokenizer.export` says it all."""
+    """Write a tokenizer in a foreign format; see `Tokenizer.export`."""
     if format not in FORMATS:
         raise ArgumentError(f"there is no format {format!r}; these are written: {written()}")
     found = FORMATS[format]
@@ -230,7 +230,7 @@ def written() -> str:
 
 
 def losses(tokenizer: _core.Tokenizer, format: str) -> list[str]:
-    """What a format cannot hold of a tokenizer; `Tokenizer.export_losses` says it all."""
+    """What a format cannot hold of a tokenizer; see `Tokenizer.export_losses`."""
     if format == "bytepair":
         return []
     if reason := _of_characters(tokenizer, format):

@@ -21,7 +21,7 @@ FIRST_BYTE: Final = 3
 
 
 def with_sentencepiece_ids(tokenizer: _core.Tokenizer) -> _core.Model:
-    """Number the tokens anew; `Tokenizer.with_sentencepiece_ids` says it all."""
+    """Number the tokens anew; see `Tokenizer.with_sentencepiece_ids`."""
     tokens = sorted(tokenizer.mergeable_ranks().items(), key=lambda item: item[1])
     single = sorted(token for token, _ in tokens if len(token) == 1)
     if len(single) < 256:

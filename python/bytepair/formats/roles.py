@@ -62,7 +62,7 @@ _BETWEEN: Final = ("<|endoftext|>", "<|bos|>")
 
 
 def roles(tokenizer: _core.Tokenizer) -> dict[str, str]:
-    """The names of the special tokens that have a role; `Tokenizer.roles` says it all."""
+    """The names of the special tokens that have a role; see `Tokenizer.roles`."""
     special, notes = tokenizer.special_tokens, tokenizer.notes
     found = _usual(special)
     for role, note in NOTES.items():
@@ -102,14 +102,14 @@ def _usual(special: Mapping[str, int]) -> dict[str, str]:
 
 
 def notes(tokenizer: _core.Tokenizer, wanted: Mapping[str, str | None]) -> dict[str, str]:
-    """The notes that give tokens their roles; `Tokenizer.with_roles` says it all."""
+    """The notes that give tokens their roles; see `Tokenizer.with_roles`."""
     made = {}
     for role, name in wanted.items():
         if role not in NOTES:
             raise TypeError(f"{role!r} is no role; the roles are {', '.join(NOTES)}")
         if name is not None and name not in tokenizer.special_tokens:
             raise SpecialTokenError(
-                f"{name!r} cannot be the {role} token, since it is no special token of the "
+                f"{name!r} cannot be the {role} token, since it is not a special token of the "
                 f"tokenizer; it has {', '.join(tokenizer.special_tokens) or 'none'}"
             )
         made[NOTES[role]] = name or ""
@@ -117,7 +117,7 @@ def notes(tokenizer: _core.Tokenizer, wanted: Mapping[str, str | None]) -> dict[
 
 
 def chat_template(tokenizer: _core.Tokenizer) -> str | None:
-    """How conversations are written, in Jinja; `Tokenizer.chat_template` says it all."""
+    """How conversations are written, in Jinja; see `Tokenizer.chat_template`."""
     noted = tokenizer.notes.get(TEMPLATE)
     if noted is None and "<|assistant_end|>" in tokenizer.special_tokens:
         nanochat = _nanochat()

@@ -3,7 +3,7 @@
 The file is a protocol buffer: *pieces* with a score and a type, in order of id, and what training
 and normalization were told. Encoding starts with the characters of a text. It merges, again and
 again, the two neighbours whose joined text is the piece of the highest score, the leftmost of
-equals; then a character that is no piece becomes its bytes.
+equals; then a character that is not a piece becomes its bytes.
 
 That is a list of merges: of each piece all pairs that make it, in order of score. Of these pairs
 only one ever occurs, for the reason that `bytepair.formats.huggingface` gives for ranks, so the
@@ -172,7 +172,7 @@ def _check_pieces(pieces: list[_ModelPiece], asked: Asked) -> None:
                 'it as a special token, which special="all" finds',
             )
         if piece.kind == _BYTE and text not in characters.BYTES:
-            raise FormatError(place, f"{text!r} is no byte, such as <0x0A>")
+            raise FormatError(place, f"{text!r} is not a byte, such as <0x0A>")
         if piece.kind in {_CONTROL, _UNKNOWN} and len(text) == 1:
             raise UnsupportedError(place, f"{text!r} is a control piece that a text may have")
         if not _NORMAL <= piece.kind <= _BYTE:
@@ -188,12 +188,12 @@ def _check_normal(piece: _ModelPiece, place: str, single: set[str]) -> None:
     if text in characters.BYTES:
         raise UnsupportedError(place, f"{text!r} is the name of a byte, and not of its type")
     if not math.isfinite(piece.score):
-        raise FormatError(f"{place}.score", f"{piece.score} is no score to merge by")
+        raise FormatError(f"{place}.score", f"{piece.score} is not a score to merge by")
     if missing := set(text) - single:
         raise UnsupportedError(
             place,
-            f"{text!r} has the character {min(missing)!r}, which is no piece; it would be merged "
-            "although it is unknown",
+            f"{text!r} has the character {min(missing)!r}, which is not a piece, so it would "
+            "be merged although it is unknown",
         )
 
 

@@ -218,7 +218,7 @@ def useless(found: Evaluation) -> list[int]:
     """Find the tokens that the corpus shows to be of no use, those that were learnt first in front.
 
     A token that never occurs may still be a step towards one that does; single bytes must be there;
-    and what is no whole text says nothing to a reader. All these are left out.
+    and anything that is not a whole text says nothing to a reader. All these are left out.
 
     Args:
         found: what `bytepair.evaluate.measure` gave.

@@ -35,7 +35,7 @@ def input_seed(seed: int, number: int) -> int:
 def encode(
     job: ShardJob, placed: list[tuple[Address, Column]], threads: int | None = None
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """The ids of all documents end to end, and where each begins and the last ends."""
+    """The ids of all documents, concatenated, and where each begins and the last ends."""
     made = [_encode_column(job, place, column, threads) for place, column in placed]
     lengths = [np.diff(offsets) for _, offsets in made]
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(lengths))])

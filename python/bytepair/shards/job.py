@@ -31,7 +31,7 @@ class ShardOptions:
         bos: a special token to begin each document with; True means the one that is usual, False
             none.
         eos: a special token to end each document with, in the same way.
-        column: the column of a table, or the field of a json object, that holds the text.
+        column: the table column or JSON field that contains the text.
         doc_cap: the number of characters of each document that are taken; None means all.
         errors: what a document or file that cannot be read is: an error ("strict"), or left out and
             recorded in the manifest ("skip").
@@ -143,7 +143,7 @@ class Encoded:
     """Documents as ids.
 
     Attributes:
-        ids: of all documents, end to end.
+        ids: of all documents, concatenated.
         offsets: int64, where each begins, and where the last ends.
         text_ends: the same for the bytes of their text.
         starts: int64, the first document of each run of rows.

@@ -75,7 +75,7 @@ def _number(count: int, what: str) -> str:
 
 
 def _check(found: ShardPart | Shard) -> None:
-    """Raise a `TypeError` if what a file says is text is no text, or a count no count."""
+    """Raise a `TypeError` if a field of a file has the wrong type."""
     for name, value in vars(found).items():
         kind = type(found).__annotations__[name]
         is_count = isinstance(value, int) and 0 <= value < 1 << 63

@@ -52,7 +52,7 @@ class TextBatches:
         split: "train" is all files but the last, "val" is the last; None means all.
         packing: "best-fit" is nanochat's of 2026: every row begins with a document, and is filled
             with the longest waiting document that fits; if none fits, the shortest is cropped and
-            its rest is not used. "stream" is nanochat's of 2025: documents end to end, of which
+            its rest is not used. "stream" is nanochat's of 2025: documents, concatenated, of which
             each batch takes `batch_size * length + 1` ids.
         column: the column that holds the text.
         bos: the special token before each document, by name; True means that with the role.

@@ -151,7 +151,7 @@ def _wrong_ids(
         known[known] = valid[block[known]]
         if not known.all():
             at = int(np.argmin(known))
-            return [f"{shard.parts[0].file}: id {block[at]} at token {start + at} is no token"]
+            return [f"{shard.parts[0].file}: id {block[at]} at token {start + at} is not a token"]
     return []
 
 

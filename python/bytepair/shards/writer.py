@@ -63,7 +63,7 @@ def write(
     Raises:
         CorpusError: if something cannot be read, unless it is to be skipped; or if all is skipped.
         ShardError: if the folder holds something else, or another run works on it.
-        SpecialTokenError: if there is no such special token.
+        SpecialTokenError: if the special token does not exist.
         OSError: if the disk is full. What was finished stays, and the next run continues.
 
     Example:

@@ -1,14 +1,14 @@
-"""The tokenizer: text to ids and back, files to a tokenizer and back.
+"""The class `Tokenizer`: encoding, decoding, loading and saving.
 
     >>> import bytepair
     >>> tok = bytepair.train(["one text, another text"], vocab_size=270)
     >>> tok.decode(tok.encode("another one"))
     'another one'
 
-The files: `tokenizer` (the class), `loading` (how one is loaded), `batch` (rows, files, Arrow and
-iterables), `session` (a text that grows), `cover` (a text that ends within a token), `generation`
-(what programs want while a model generates), `special` (special tokens that are added), `pruning`
-(tokens that are left out), `origins` (the old ids of new tokens), `display` (pictures).
+The modules: `tokenizer` (the class), `loading` (`load`), `batch` (rows, files, Arrow and
+iterables), `session` (growing texts), `cover` (prompts that end within a token), `generation`
+(prompts and grammars), `special` (adding special tokens), `pruning` (removing tokens), `origins`
+(the old ids of new tokens), `display` (output for terminals and notebooks).
 """
 
 from bytepair.tokenizer.loading import load, pretokenize

@@ -1,7 +1,6 @@
-"""Much text in, arrays of ids out: Arrow columns, files, and text that arrives in pieces.
+"""Methods of `Tokenizer` for large amounts of text: Arrow columns, files and streams.
 
-What is here are methods of `Tokenizer`. No id becomes a Python object, except those that
-`encode_iterable` yields.
+They return arrays. Only `encode_iterable` creates a Python object for each id.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-#: What special tokens in a text mean; see `Tokenizer.encode`.
+#: How special tokens in a text are encoded; see `Tokenizer.encode`.
 SpecialMode: TypeAlias = "Literal['text', 'all', 'error'] | Collection[str] | None"
 Ids: TypeAlias = "NDArray[np.uint16 | np.uint32]"
 
@@ -38,11 +37,11 @@ MOST_IN_LIST_ARRAY = 2**31 - 1
 
 
 class PaddedBatch(NamedTuple):
-    """Texts as rows of one width.
+    """Texts as rows of equal width.
 
     Attributes:
-        input_ids: int32, a row for each text: its ids, then the padding token.
-        attention_mask: uint8, 1 where there is an id of the text, else 0.
+        input_ids: int32, one row per text: its ids, followed by padding tokens.
+        attention_mask: uint8, 1 for ids of the text, 0 for padding.
     """
 
     input_ids: NDArray[np.int32]
@@ -50,7 +49,7 @@ class PaddedBatch(NamedTuple):
 
 
 class BulkMethods(_core.Tokenizer):
-    """The methods of a tokenizer for much text at once."""
+    """The methods of `Tokenizer` for large amounts of text."""
 
     __slots__ = ()
 
@@ -63,25 +62,25 @@ class BulkMethods(_core.Tokenizer):
         append: str | int | None = None,
         threads: int | None = None,
     ) -> pa.ListArray | pa.LargeListArray | pa.ChunkedArray:
-        """Encode a column of texts into a column of lists of ids.
+        """Encode an Arrow column of texts to a column of lists of ids.
 
         Args:
-            array: strings with the Arrow interface: an array or a chunked array of pyarrow, a
-                Series of polars, ...; of type string, large_string, string_view, or a dictionary of
-                them.
+            array: an object with the Arrow interface (a pyarrow array or chunked array, a polars
+                Series, ...) of type string, large_string, string_view, or a dictionary of these.
             special: as in `encode`.
             prepend: as in `encode`, for each text.
             append: as in `encode`, for each text.
-            threads: the number of threads at most; None means `BYTEPAIR_NUM_THREADS`, else all.
+            threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
+                processors.
 
         Returns:
-            For each text its ids, for each null a null: a pyarrow array of lists of uint16 if the
-            vocabulary has at most 65,536 ids, else of uint32. The lists are large (64-bit offsets)
-            if there are 2^31 ids or more. What comes in chunks goes out in the same chunks.
+            A pyarrow array with the list of ids of each text, and a null for each null. The ids are
+            uint16 if the vocabulary has at most 65,536 ids, else uint32. The lists have 64-bit
+            offsets if there are 2^31 ids or more. Chunks are preserved.
 
         Raises:
-            TypeError: if `array` is no Arrow data, or holds something other than text.
-            CorpusError: if a text is not UTF-8; the message says which one, in its chunk.
+            TypeError: if `array` is not Arrow data, or does not contain text.
+            CorpusError: if a text is not UTF-8; the message contains its index in its chunk.
             SpecialTokenError: as in `encode`.
             SplitError: as in `encode`.
 
@@ -124,37 +123,40 @@ class BulkMethods(_core.Tokenizer):
         append: str | int | None = None,
         threads: int | None = None,
     ) -> tuple[Ids, NDArray[np.int64]]:
-        """Encode a file on all cores.
+        """Encode a file in parallel.
 
-        Its ending says what it is, as for `bytepair.train`: parquet or jsonl, with a document a
-        row, or text, each also `.gz` or `.zst`. Plain text is mapped, not read into memory, and
-        must not be changed meanwhile. Under the named split patterns a long document of it is cut
-        for several threads where that changes no id, unless special tokens are looked for.
+        The suffix determines how the file is read, as for `bytepair.train`: parquet or jsonl (one
+        document per row), or text, optionally compressed as `.gz` or `.zst`. Plain text is
+        memory-mapped and must not be modified meanwhile. With a named split pattern, a long
+        document is divided between threads at places that do not change the ids, unless special
+        tokens are searched.
 
         Args:
             path: the file.
-            separator: what stands between two documents of plain text; it belongs to none of them.
-                None means that the file is one document. As with `str.split`, n separators make
-                n + 1 documents.
-            errors: "strict" raises where the file is not UTF-8, "replace" reads U+FFFD there.
-            column: the column of a table, or the field of a json object, that holds the text.
-            max_document_bytes: a longer document is an error, if the file is not plain text.
+            separator: the string between two documents of plain text; it is not part of them. None
+                means that the file is one document. As with `str.split`, n separators give n + 1
+                documents.
+            errors: "strict" raises an error for invalid UTF-8, "replace" replaces it by U+FFFD.
+            column: the table column or JSON field that contains the text.
+            max_document_bytes: the maximum size of a document, except in plain text; a longer one
+                is an error.
             special: as in `encode`.
             prepend: as in `encode`, for each document.
             append: as in `encode`, for each document.
-            threads: the number of threads at most; None means `BYTEPAIR_NUM_THREADS`, else all.
+            threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all
+                processors.
 
         Returns:
-            The ids of all documents, end to end: uint16 if the vocabulary has at most 65,536 ids,
-            else uint32. And int64 offsets, one more than there are documents: document `i` has the
-            ids `ids[offsets[i]:offsets[i + 1]]`.
+            The ids of all documents, concatenated: uint16 if the vocabulary has at most 65,536 ids,
+            else uint32. And the int64 offsets, one more than documents: document `i` has the ids
+            `ids[offsets[i]:offsets[i + 1]]`.
 
         Raises:
             OSError: if the file cannot be read.
-            CorpusError: if the file is not UTF-8, or cannot be read as what its ending says; the
-                message says where.
-            ValueError: if the separator is empty or the file is not plain text, or `errors` is
-                something else.
+            CorpusError: if the file is not UTF-8, or not valid for its suffix; the message contains
+                the place.
+            ValueError: if the separator is empty, or given for a file that is not plain text, or
+                `errors` has another value.
             SpecialTokenError: as in `encode`.
             SplitError: as in `encode`.
 
@@ -169,15 +171,13 @@ class BulkMethods(_core.Tokenizer):
             ([259, 33, 104, 111], [0, 2, 4])
         """
         if separator is not None and not separator:
-            raise ValueError("separator is empty; pass None for one document, or what divides them")
+            raise ValueError("separator is empty; pass None for one document, or a string")
         if errors not in ("strict", "replace"):
             raise ValueError(f'errors is {errors!r}; it must be "strict" or "replace"')
-        with Path(path).open("rb"):  # so that a missing file is reported as Python does it
+        with Path(path).open("rb"):  # so that a missing file raises the usual FileNotFoundError
             if not is_plain_text(Path(path)):
                 if separator is not None:
-                    raise ValueError(
-                        f"separator is for plain text, and {path} is none; leave it out"
-                    )
+                    raise ValueError(f"separator is for plain text, but {path} is not; omit it")
                 batches = read_batches(
                     [Path(path)], column=column, errors=errors,
                     max_document_bytes=max_document_bytes,
@@ -211,9 +211,9 @@ class BulkMethods(_core.Tokenizer):
     def encode_iterable(self, texts: Iterable[str]) -> Iterator[int]:
         """Encode pieces of one text, such as the lines of a file, without holding all of it.
 
-        Special tokens in it are text. Under the named split patterns little more than 64 KiB is
-        held. Under one of your own, text is held until a place where it may be cut for sure, and to
-        the end if `split_engine` is "regex".
+        Special tokens in it are encoded as text. With a named split pattern, little more than
+        64 KiB of text is buffered. With a custom pattern, text is buffered up to a safe split
+        point, and completely if `split_engine` is "regex".
 
         Args:
             texts: the pieces, an iterable of str; a piece may end anywhere.
@@ -234,13 +234,13 @@ class BulkMethods(_core.Tokenizer):
             yield from ids.tolist()
 
     def encode_iterable_to_numpy(self, texts: Iterable[str]) -> Iterator[Ids]:
-        """Encode pieces of one text into arrays, as `encode_iterable` does id by id.
+        """Encode pieces of one text, as `encode_iterable` does, but yield arrays.
 
         Args:
             texts: the pieces, an iterable of str; a piece may end anywhere.
 
         Yields:
-            Arrays that are not empty; end to end they are `encode_to_numpy("".join(texts))`.
+            Non-empty arrays; concatenated they equal `encode_to_numpy("".join(texts))`.
 
         Raises:
             SplitError: as in `encode`.
@@ -252,7 +252,7 @@ class BulkMethods(_core.Tokenizer):
             [[259, 33]]
         """
         if isinstance(texts, str):
-            raise TypeError("an iterable of texts is expected, not one str; pass [text]")
+            raise TypeError("expected an iterable of texts, not a str; pass [text]")
         stream = _core.EncodeStream(self)
         for text in texts:
             ids = stream.push(text)
@@ -273,11 +273,11 @@ def encode_rows(
     pad_to: int | Literal["longest"] | None,
     threads: int | None,
 ) -> list[list[int]] | PaddedBatch:
-    """What `Tokenizer.encode_batch` does with `max_tokens` or `pad_to`."""
+    """Implement `Tokenizer.encode_batch` with `max_tokens` or `pad_to`."""
     before, after = tokenizer.encode("", prepend=prepend), tokenizer.encode("", append=append)
     room = None if max_tokens is None else max_tokens - len(before) - len(after)
     if room is not None and room < 0:
-        raise ValueError(f"max_tokens is {max_tokens}, which prepend and append do not fit")
+        raise ValueError(f"max_tokens is {max_tokens}, too small for prepend and append")
     encoded = tokenizer.encode_batch(texts, special=special, threads=threads)
     rows = [[*before, *ids[:room], *after] for ids in encoded]
     return rows if pad_to is None else _padded(tokenizer, rows, pad_to)
@@ -286,7 +286,7 @@ def encode_rows(
 def _padded(
     tokenizer: _core.Tokenizer, rows: list[list[int]], pad_to: int | Literal["longest"]
 ) -> PaddedBatch:
-    """Lists of ids as rows of one width."""
+    """Pad lists of ids to rows of equal width."""
     import numpy as np
 
     lengths = np.array([len(row) for row in rows], np.int64)
@@ -294,8 +294,8 @@ def _padded(
     width = longest if pad_to == "longest" else pad_to
     if width < longest:
         raise ValueError(
-            f"text {int(lengths.argmax())} has {longest} ids, more than a row of {width} (pad_to) "
-            f"holds; pass max_tokens={width} to cut it"
+            f"text {int(lengths.argmax())} has {longest} ids, more than the row width {width} "
+            f"(pad_to); pass max_tokens={width} to truncate it"
         )
     mask = np.arange(width) < lengths[:, None]
     filler = 0 if mask.all() else roles.id_of(tokenizer, "pad")
@@ -305,25 +305,25 @@ def _padded(
 
 
 def _imported(source: Any) -> pa.Array | pa.ChunkedArray:
-    """An array, or a chunked one, out of an object with the Arrow interface."""
+    """Import an array or chunked array from an object with the Arrow interface."""
     from bytepair._internal.extras import pyarrow as pa
 
     if isinstance(source, pa.Array | pa.ChunkedArray):
         return source
     if isinstance(source, pa.Table | pa.RecordBatch) or hasattr(source, "__dataframe__"):
-        raise TypeError("a table was given; pass one of its columns, such as table['text']")
+        raise TypeError("expected a column, not a table; pass for example table['text']")
     if hasattr(source, "__arrow_c_stream__"):
         return pa.chunked_array(source)
     if hasattr(source, "__arrow_c_array__"):
         return pa.array(source)
     kind = type(source).__name__
-    raise TypeError(f"a {kind} is no Arrow data; pass strings as a list to encode_batch_to_numpy")
+    raise TypeError(f"a {kind} is not Arrow data; pass a list of str to encode_batch_to_numpy")
 
 
 def _lists(
     ids: Ids, offsets: NDArray[np.int64], valid: pa.BooleanArray | None, *, large: bool
 ) -> pa.ListArray | pa.LargeListArray:
-    """An array of lists; where a text is not valid, a null, which has no ids."""
+    """Build an array of lists, with a null for each null text."""
     import numpy as np
 
     from bytepair._internal.extras import pyarrow as pa

@@ -1,17 +1,17 @@
-"""All ways in which the ids of a longer text may begin: exact healing of a prompt.
+"""Exact token healing: all sequences of ids with which the encoding of a longer text may begin.
 
-A prompt that ends within a token has no id for what the model would have seen. Its *covers* are the
-sequences of ids that the encodings of all longer texts begin with, each up to the id in which the
-prompt ends. They are found in three steps.
+If a prompt ends within a token, its own encoding ends with ids that the model would not see in a
+longer text. The *covers* of the prompt are the prefixes of the encodings of all longer texts, each
+up to the id that contains the end of the prompt. They are found in three steps.
 
-1. The ids before the last place that no continuation changes are common to all covers. A session
-   knows them, and the rest of the text, some words.
-2. How the rest splits into pretokens depends on what follows, but on little of it: on the kinds of
-   the next two characters, under the published patterns. So all ways to split are found by trying.
-   In the last pretoken, which the continuation goes on with, no merge crosses the end of an id: so
-   the last id starts at some byte of it and is a token that begins with the bytes from there on,
-   and the ids before it are those of merging the bytes as far as the token ends.
-3. Each candidate is kept only if a text is found whose encoding begins with it.
+1. Some ids at the start do not change with any continuation; they are common to all covers. A
+   session returns them, and the rest of the text, usually a few words.
+2. How the rest splits into pretokens depends on the continuation, but under the published patterns
+   only on the classes of its next two characters. So all splits are found by trying these. The last
+   pretoken is continued by the unknown text. Its last id starts at one of its bytes and is a token
+   that begins with the remaining bytes; no merge crosses the start of this id, so the ids before it
+   are those of merging the bytes before it.
+3. A candidate is kept only if a text is found whose encoding begins with it.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from bytepair import _core
 from bytepair.errors import PatternError
 from bytepair.tokenizer.batch import SpecialMode
 
-#: A character of each kind that the published patterns tell apart: letters by case, marks, digits,
-#: white space, the letters of contractions, and what stands between.
+#: Characters of each class that the published patterns distinguish: letters by case, marks, digits,
+#: white space, the letters of contractions, and punctuation.
 _KINDS: Final = (
     "a !A\n1'中lesrvtdmLESRVTDM/\r\t\u0301\u00a0\u3000\u01c5\u02b0\u017f\u00bd\U00010428\U00010400"
 )
 
-#: Continuations, short ones first.
+#: Continuations, the shortest first.
 _CONTINUATIONS: Final = ["", *_KINDS, *map("".join, product(_KINDS, repeat=2))]
 
-#: How many candidates are encoded at once.
+#: The number of candidates encoded per batch.
 _BATCH: Final = 4096
 
 
@@ -46,8 +46,9 @@ class Cover(NamedTuple):
     """The covers of a text: `[*ids, *ending]` for each of `endings`.
 
     Attributes:
-        ids: the ids that all covers begin with.
-        endings: the ids that follow, in order; at least one id in each, unless the text has none.
+        ids: the common first ids of all covers.
+        endings: the following ids of each cover, sorted; each has at least one id, unless the text
+            is empty.
     """
 
     ids: list[int]
@@ -55,7 +56,7 @@ class Cover(NamedTuple):
 
 
 class _Candidate(NamedTuple):
-    """Ids, and the bytes that they have behind the text; the last character may be incomplete."""
+    """Ids, and their bytes after the end of the text; the last character may be incomplete."""
 
     ids: tuple[int, ...]
     more: bytes
@@ -65,9 +66,8 @@ def cover(tokenizer: _core.Tokenizer, text: str, special: SpecialMode) -> Cover:
     """See `Tokenizer.cover`."""
     if not _is_known(tokenizer):
         raise PatternError(
-            "covers are exact only under a published split pattern without normalization "
-            "(bytepair.PATTERNS, and variations of them); this one is "
-            f"{tokenizer.pattern!r}"
+            "covers are exact only with a published split pattern (bytepair.PATTERNS or a "
+            f"variation) without normalization; this pattern is {tokenizer.pattern!r}"
         )
     before, text = _after_special(tokenizer, text, special)
     session = _core.Session(tokenizer)
@@ -109,9 +109,9 @@ def _endings(tokenizer: _core.Tokenizer, rest: str) -> set[tuple[int, ...]]:
 
 
 def _splits(tokenizer: _core.Tokenizer, rest: str) -> set[tuple[tuple[int, ...], bytes]]:
-    """The ways to split a text, whatever follows.
+    """All ways to split a text, depending on the continuation.
 
-    Each is the ids of the pretokens before the last one, and the bytes of that, which may go on.
+    Each is the ids of all pretokens but the last, and the bytes of the last, which may continue.
     """
     found = set()
     for more in _CONTINUATIONS:
@@ -132,7 +132,7 @@ def _splits(tokenizer: _core.Tokenizer, rest: str) -> set[tuple[tuple[int, ...],
 def _candidates(
     tokenizer: _core.Tokenizer, before: tuple[int, ...], last: bytes
 ) -> Iterator[_Candidate]:
-    """What may cover a pretoken that begins with `last`, by the rule of merging alone."""
+    """The possible covers of a pretoken that begins with `last`, considering only merges."""
     vocabulary = _index(tokenizer)
     for start in range(max(0, len(last) - vocabulary.longest), len(last)):
         for token, id in vocabulary.starting_with(last[start:]):
@@ -149,7 +149,7 @@ def _candidates(
 def _witnessed(
     tokenizer: _core.Tokenizer, rest: str, candidates: list[_Candidate]
 ) -> Iterator[tuple[int, ...]]:
-    """The candidates that the encoding of some text begins with."""
+    """The candidates with which the encoding of some text begins."""
     whole: list[tuple[tuple[int, ...], str]] = []
     for ids, more in candidates:
         text, begun = _decoded(more)
@@ -173,7 +173,7 @@ def _witnessed(
 
 
 def _decoded(data: bytes) -> tuple[str | None, bytes]:
-    """The text of some bytes, None if no text has them; and those that begin its next character."""
+    """Decode bytes to text (None if invalid), and the bytes of an incomplete last character."""
     try:
         return data.decode(), b""
     except UnicodeDecodeError as error:
@@ -192,10 +192,10 @@ def _any_begins(tokenizer: _core.Tokenizer, ids: tuple[int, ...], texts: Iterato
 
 
 def _ends(begun: bytes) -> Iterator[str]:
-    """What may follow a text that ends with these bytes of a character, less what they have.
+    """Continuations of a text that ends with these first bytes of a character.
 
-    The kind of the character is most of what matters; where white space or an upper-case letter
-    belongs depends on what follows it, too.
+    Usually only the class of the next character matters; for white space and upper-case letters,
+    the character after it matters too.
     """
     yield from _characters(begun)
     for character in _characters(begun):
@@ -222,12 +222,12 @@ def _batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
 
 
 class _Index:
-    """The ordinary tokens in the order of their bytes, and a tokenizer that only merges.
+    """The ordinary tokens sorted by bytes, and a tokenizer that always merges.
 
     Attributes:
-        merging: encodes a pretoken by merging, even if it is a token as a whole.
-        whole_wins: whether a pretoken that is a token is that token, without merging.
-        longest: the bytes of the longest token.
+        merging: a tokenizer that encodes a pretoken by merging even if it is a token.
+        whole_wins: whether a pretoken that is a token becomes that token without merging.
+        longest: the length of the longest token in bytes.
     """
 
     def __init__(self, tokenizer: _core.Tokenizer) -> None:
@@ -238,7 +238,7 @@ class _Index:
         self.merging = _without_whole(tokenizer, self._ids)
 
     def starting_with(self, prefix: bytes) -> Iterator[tuple[bytes, int]]:
-        """The tokens that begin with these bytes, and their ids."""
+        """The tokens with this prefix, and their ids."""
         places = range(bisect_left(self._tokens, prefix), len(self._tokens))
         tokens = takewhile(
             lambda token: token.startswith(prefix), map(self._tokens.__getitem__, places)
@@ -247,7 +247,7 @@ class _Index:
 
 
 def _without_whole(tokenizer: _core.Tokenizer, ids: dict[bytes, int]) -> _core.Tokenizer:
-    """The same tokens, where none wins as a whole pretoken that merging does not make."""
+    """The same tokenizer, except that it always merges pretokens, even if they are tokens."""
     merges = tokenizer.merges()
     if tokenizer.merge_rule == "merges":
         if not tokenizer.ignore_merges:

@@ -1,7 +1,7 @@
-"""A text or ids in, something to look at out: for terminals and for notebooks.
+"""Display a text or ids in terminals and notebooks.
 
-Without a mask tokens stand on backgrounds in turn. With one, green is what a model is trained on
-and red is what it is not. Special tokens are light on dark. `_internal.drawing` draws each token.
+Without a mask, tokens have alternating backgrounds. With a mask, tokens that a model is trained on
+are green, others are red. Special tokens are light on dark. `_internal.drawing` draws each token.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _REVERSED = "\x1b[1;7m"
 _FRAME = "font-family:monospace;white-space:pre-wrap;line-height:1.7;unicode-bidi:plaintext"
 _TRAINED = ("background:#f8d2d2;color:#000", "background:#c8f0cd;color:#000")
 _IN_TURN = ("background:#dbe6fb;color:#000", "background:#f6ecc9;color:#000")
-#: Special tokens: not trained on, trained on, and without a mask.
+#: The colours of special tokens: not trained on, trained on, and without a mask.
 _SPECIAL = ("background:#7f1d1d;color:#fff", "background:#14532d;color:#fff")
 _SPECIAL_ALONE = "background:#3b2a6e;color:#fff"
 
-#: How many tokens of each kind a notebook shows of a tokenizer.
+#: The number of tokens of each kind in the notebook summary of a tokenizer.
 _MOST_SHOWN = 12
 
-#: The id of a token, how it is drawn, and whether it is trained on; None without a mask.
+#: The id of a token, its parts, and whether it is trained on (None without a mask).
 _Shown: TypeAlias = "tuple[int, Drawn, bool | None]"
 
 
@@ -44,13 +44,13 @@ def show(
     with_ids: bool = False,
     color: bool | None = None,
 ) -> str:
-    """Show a text or ids; `Tokenizer.show` says it all."""
+    """Show a text or ids; see `Tokenizer.show`."""
     if isinstance(text_or_ids, str):
         ids = tokenizer.encode(text_or_ids, special=special)
     else:
         ids = [int(id) for id in text_or_ids]
     if mask is not None and len(ids) != len(mask):
-        raise ValueError(f"there are {len(ids)} ids but {len(mask)} entries of the mask")
+        raise ValueError(f"the mask has {len(mask)} entries, but there are {len(ids)} ids")
     if format not in ("terminal", "html"):
         raise ValueError(f'format is {format!r}; it must be "terminal" or "html"')
     trained = [None] * len(ids) if mask is None else [bool(one) for one in mask]
@@ -69,7 +69,7 @@ def show(
 
 
 def _colored(index: int, token: Drawn, trained: bool | None) -> str:
-    """A token in the colours of its place in the text, or of what the mask says of it."""
+    """A token in the colour of its position or mask."""
     if trained is not None:
         ink = _GREEN if trained else _RED
         return f"{_REVERSED if token.special else ''}{ink}{token.plain()}{_RESET}"
@@ -95,7 +95,7 @@ def _html(tokenizer: _core.Tokenizer, tokens: Iterable[_Shown], *, with_ids: boo
 
 
 def summary(tokenizer: _core.Tokenizer) -> Markup:
-    """Show the values that tell tokenizers apart, and some tokens, as a table of HTML."""
+    """An HTML table with the properties of a tokenizer and some of its tokens."""
     ordinary = [id for token, id in tokenizer.mergeable_ranks().items() if len(token) > 1]
     by_length = sorted(ordinary, key=lambda id: -len(tokenizer.token_bytes(id)))
     special = list(tokenizer.special_tokens.values())
@@ -118,7 +118,7 @@ def summary(tokenizer: _core.Tokenizer) -> Markup:
 
 
 def _some(tokenizer: _core.Tokenizer, ids: Iterable[int]) -> str:
-    """Show the first of some tokens, with their ids; spaces as dots."""
+    """The first tokens of a list, with their ids; spaces are shown as dots."""
     kept = list(ids)
     shown = [
         token.html(

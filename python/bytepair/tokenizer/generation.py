@@ -1,6 +1,6 @@
-"""What programs want of a tokenizer while a model generates: prompts and grammars.
+"""Methods of `Tokenizer` for text generation: growing prompts, token healing and grammars.
 
-Prompts grow, and end within a token; libraries that keep a model to a grammar want the vocabulary.
+Libraries that constrain a model to a grammar need the vocabulary in their own format.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ class GenerationMethods(_core.Tokenizer):
     __slots__ = ()
 
     def session(self, *, special: SpecialMode = None, prepend: Affix = None) -> Session:
-        """Start a text that grows, such as the prompt of a chat, at the cost of what is new.
+        """Start encoding a growing text, such as a chat prompt; only new text is encoded.
 
         Args:
-            special: as in `encode`; a special token that arrives in pieces is its id once its name
-                is whole.
-            prepend: as in `encode`; the id is there from the start.
+            special: as in `encode`; a special token that arrives in pieces becomes its id when its
+                name is complete.
+            prepend: as in `encode`; the id is present from the start.
 
         Returns:
-            A `Session`: `append(text)` says how the ids change, `ids` are those of the whole text,
-            `stable` is how many of them are final, and `fork()` branches.
+            A `Session`: `append(text)` returns how the ids change, `ids` are the ids of the whole
+            text, `stable` is the number of final ids, and `fork()` creates a branch.
 
         Raises:
             SpecialTokenError: if a named special token is unknown.
@@ -54,38 +54,38 @@ class GenerationMethods(_core.Tokenizer):
         return Session(self, special=special, prepend=prepend)
 
     def cover(self, text: str, *, special: SpecialMode = None) -> Cover:
-        """Find all ways in which the ids of a text that goes on with this one may begin.
+        """Find all sequences of ids with which the encoding of a continued text may begin.
 
-        A prompt that ends within a token is healed by letting a model choose among these, instead
-        of what `encode` makes of a text that ends there.
+        This is exact token healing: if a prompt may end within a token, let the model choose among
+        these sequences instead of using the ids of `encode(text)`.
 
-        A list of ids is a *cover* of the text if there is a text `more`, which may be empty, so
-        that `encode(text + more)` begins with it, and its last id is the one in which `text` ends:
-        its bytes begin with those of `text`, and without the last id they are too few. All such
-        lists are found, each once. Not among them are ids that spell the text as no encoding does,
-        and what follows the last id. An empty text has one cover, without ids.
+        A list of ids is a *cover* of the text if, for some text `more` (possibly empty),
+        `encode(text + more)` begins with it, and its last id contains the end of `text`: the bytes
+        of the list begin with those of `text`, but not without the last id. Each cover is returned
+        once. Sequences that spell the text but occur in no encoding are not covers. An empty text
+        has one cover, without ids.
 
-        For each list, a `more` was tried: what the last id has beyond the text, and up to two
-        characters of each kind that the published patterns tell apart, several letters among them.
-        So a list would be missed only if it needs a letter behind the last id, and the vocabulary
-        has a token that joins the two for each of the letters that are tried.
+        Each cover is confirmed by encoding an example of `more`: the remaining bytes of the last
+        id, followed by up to two characters of each class that the published patterns distinguish,
+        including several letters. A cover would be missed only if it requires a letter after the
+        last id, and the vocabulary has a token that joins the two for each of the tried letters.
 
         Args:
             text: the text so far.
-            special: as in `encode`, for the text so far. What may follow is ordinary text, also
-                where it would complete the name of a special token.
+            special: as in `encode`, for the text so far. The continuation is ordinary text, even if
+                it would complete the name of a special token.
 
         Returns:
-            A `Cover`: `ids`, that all covers begin with, and `endings`, of which one follows.
+            A `Cover`: `ids`, the common first ids, and `endings`, the alternatives that follow.
 
         Raises:
-            PatternError: if the split pattern is not of a published form, or normalizes texts: what
-                follows may then change any id.
+            PatternError: if the split pattern is not a published one or a variation of it, or
+                normalizes texts: then a continuation may change any id.
             SpecialTokenError: as in `encode`.
 
-        The first call sorts the tokens, which are kept for the last four tokenizers asked. Time
-        goes with the number of tokens that begin as some end of the text does: a space at the end
-        is the most, as most tokens begin with one.
+        The first call for a tokenizer sorts its tokens; the sorted tokens of the last four
+        tokenizers are cached. The time grows with the number of tokens that begin with a suffix of
+        the text; it is longest for a text that ends with a space, since most tokens begin with one.
 
         Example:
             >>> import bytepair
@@ -101,23 +101,23 @@ class GenerationMethods(_core.Tokenizer):
     def to_llguidance(
         self, *, stop: Stop = None, vocab_size: int | None = None
     ) -> llguidance.LLTokenizer:
-        """Hand the vocabulary to llguidance, whose grammars constrain what a model generates.
+        """Convert the vocabulary for llguidance, which constrains generation by grammars.
 
-        Text that a grammar forces is encoded by this tokenizer, so the ids are the usual ones.
+        Text that is determined by a grammar is encoded with this tokenizer.
 
         Args:
-            stop: the special tokens that end a text, each by its name or id; None means the one
-                with the role `eos` (see `roles`). For a chat this is the end of a turn.
-            vocab_size: the number of ids of the model, if it has more: the others are never
+            stop: the special tokens that end a text, by name or id; None means the token with the
+                role `eos` (see `roles`). For a chat, pass the token that ends a turn.
+            vocab_size: the number of ids of the model, if it has more; additional ids are never
                 allowed.
 
         Returns:
-            What `llguidance.LLMatcher` and its other classes take.
+            An `llguidance.LLTokenizer`.
 
         Raises:
             ImportError: if the package `llguidance` is not installed.
-            SpecialTokenError: if no special token ends a text, or what is named is none.
-            ValueError: if the model has fewer ids.
+            SpecialTokenError: if no special token ends a text, or `stop` is not a special token.
+            ValueError: if `vocab_size` is smaller than the vocabulary.
 
         Example:
             >>> import bytepair
@@ -130,21 +130,21 @@ class GenerationMethods(_core.Tokenizer):
     def to_xgrammar(
         self, *, stop: Stop = None, vocab_size: int | None = None
     ) -> xgrammar.TokenizerInfo:
-        """Hand the vocabulary to XGrammar, whose grammars constrain what a model generates.
+        """Convert the vocabulary for XGrammar, which constrains generation by grammars.
 
-        Special tokens have no bytes there, so none but those of `stop` is ever allowed.
+        Special tokens have no bytes there, so only those in `stop` can be generated.
 
         Args:
             stop: as in `to_llguidance`.
             vocab_size: as in `to_llguidance`.
 
         Returns:
-            What `xgrammar.GrammarCompiler` takes.
+            The argument of `xgrammar.GrammarCompiler`.
 
         Raises:
             ImportError: if the package `xgrammar` is not installed.
             SpecialTokenError: as in `to_llguidance`.
-            ValueError: the same.
+            ValueError: as in `to_llguidance`.
 
         Example:
             >>> import bytepair
@@ -155,18 +155,18 @@ class GenerationMethods(_core.Tokenizer):
         return grammar.to_xgrammar(self, stop, vocab_size)
 
     def to_outlines(self, *, stop: str | int | None = None) -> outlines_core.Vocabulary:
-        """Hand the vocabulary to Outlines, whose indexes constrain what a model generates.
+        """Convert the vocabulary for Outlines, which constrains generation by regular expressions.
 
         Args:
-            stop: as in `to_llguidance`, but one.
+            stop: as in `to_llguidance`, but only one token.
 
         Returns:
-            What `outlines_core.Index` takes, with the ordinary tokens.
+            The argument of `outlines_core.Index`, with the ordinary tokens.
 
         Raises:
             ImportError: if the package `outlines_core` is not installed.
             SpecialTokenError: as in `to_llguidance`.
-            ValueError: if more than one is named.
+            ValueError: if more than one token is passed.
 
         Example:
             >>> import bytepair

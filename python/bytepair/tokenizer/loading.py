@@ -1,4 +1,4 @@
-"""Whatever a tokenizer is kept in, in; the tokenizer out. And text split without a tokenizer."""
+"""`load`, which reads a tokenizer from any supported format, and `pretokenize`."""
 
 from __future__ import annotations
 
@@ -32,42 +32,43 @@ def load(
     check: bool = False,
     repeats: int | None = None,
 ) -> Tokenizer:
-    """Load a tokenizer, whatever it is kept in.
+    """Load a tokenizer from a file, a folder, another library's object or a published name.
 
-    Our own file is mapped into memory, which takes less than a millisecond and no memory of its
-    own. It must not be written to while it is in use, but may be replaced, as `save` does.
+    A file in the native format is memory-mapped, which takes less than a millisecond and shares
+    memory between processes. It must not be modified while in use, but may be replaced, as `save`
+    does.
 
-    A file of a stranger is read with care: it cannot run code, and it cannot take more memory than
-    its size allows. What it asks for is done exactly, or it is an error that names the field.
+    Files are untrusted: reading one cannot run code, and memory is bounded by its size. A feature
+    that cannot be reproduced exactly raises an error with the name of the field.
 
     Args:
-        source: a folder or a file: our own, `tokenizer.json`, a rank file, or another format of
-            `docs/formats.md`; or a `tiktoken.Encoding`, or a tokenizer of `tokenizers` or
-            `transformers`; or the name of an encoding of tiktoken, such as `cl100k_base`; or of a
-            repository of the hub, such as `owner/name` (extra `hub`).
-        format: which format the file has, if its content does not say it: `bytepair`, or a name of
-            the table in `docs/formats.md`.
-        pattern: the split pattern, for formats that do not hold one: a name of
+        source: a folder or a file: in the native format, `tokenizer.json`, a rank file, or another
+            format in `docs/formats.md`; a `tiktoken.Encoding`, or a tokenizer of `tokenizers` or
+            `transformers`; the name of a tiktoken encoding, such as `cl100k_base`; or a repository
+            on the Hugging Face Hub, such as `owner/name` (extra `hub`).
+        format: the format of the file, if it cannot be detected: `bytepair`, or a name in the table
+            of `docs/formats.md`.
+        pattern: the split pattern, for formats that do not contain one: a name in
             `bytepair.PATTERNS` or a regular expression.
-        special_tokens: the special tokens and their ids, for formats that do not name them.
-        allow_pickle: whether the values of an encoding may be taken out of nanochat's
-            `tokenizer.pkl`; no code in it is run.
-        lossy: whether to leave out what cannot be done exactly, and read the rest.
-        revision: the commit, tag or branch of a repository of the hub.
-        check: of our own format, whether to make all tables of the file anew and compare. Damage is
-            found in any case; this finds a file that somebody made up, for which encoding would be
-            wrong. It takes up to some tenths of a second.
-        repeats: the limit in bytes of the cache of repeated text, which holds text that was encoded
-            more than twice and its ids, so that prompts that begin alike cost little; 0 switches it
-            off. None means 32 MiB.
+        special_tokens: the special tokens and their ids, for formats that do not contain them.
+        allow_pickle: whether to read nanochat's `tokenizer.pkl`; no code in it is executed.
+        lossy: whether to ignore features that cannot be reproduced exactly.
+        revision: the commit, tag or branch of a repository on the Hub.
+        check: for the native format, whether to rebuild all tables and compare them with the file.
+            Accidental damage is always detected; this detects a manipulated file, with which
+            encoding would be wrong. It takes up to some tenths of a second.
+        repeats: the maximum size in bytes of the cache of repeated text, which stores text that was
+            encoded more than twice and its ids, to speed up prompts with a common prefix; 0
+            disables it. None means 32 MiB.
 
     Raises:
         ValueError: if `repeats` is negative.
-        FileNotFoundError: if there is no such file.
-        FileFormatError: if the file is damaged or of another kind; the message says where.
-        FormatError: if it contradicts the pattern, the special tokens or the format that are asked
-            for, or is in no repository and there is a revision.
-        UnsupportedError: if it asks for what cannot be done exactly.
+        FileNotFoundError: if the file does not exist.
+        FileFormatError: if the file is damaged or of an unknown format; the message contains the
+            place.
+        FormatError: if the file contradicts the given pattern, special tokens or format, or a
+            revision is given for a source that is not a repository.
+        UnsupportedError: if the file uses a feature that cannot be reproduced exactly.
 
     Example:
         >>> import bytepair, tempfile
@@ -80,7 +81,7 @@ def load(
         True
     """
     if repeats is not None and repeats < 0:
-        raise ValueError(f"repeats is {repeats}; it must be a number of bytes, 0 for none")
+        raise ValueError(f"repeats is {repeats}; pass a number of bytes, or 0 for no cache")
     regex = None if pattern is None else _core.pattern(pattern)
     asked = Asked(regex, special_tokens, allow_pickle, lossy)
     own = _own_file(source, format)
@@ -96,26 +97,24 @@ def load(
 
 
 def _check_asked(tok: Tokenizer, asked: Asked, place: str) -> None:
-    """What the caller says beside the file, the file must not contradict."""
+    """Check that the file does not contradict the arguments."""
     if asked.pattern is not None and marks(tok.pattern).rest != marks(asked.pattern).rest:
         raise FormatError(
             place,
-            f"the split pattern is {tok.pattern!r}, and not {asked.pattern!r} as asked; "
-            "leave out pattern=",
+            f"the split pattern is {tok.pattern!r}, not {asked.pattern!r}; omit pattern=",
         )
     for name, id in (asked.special_tokens or {}).items():
         known = tok.special_tokens.get(name)
         if known != id:
-            there = "is none" if known is None else f"has the id {known}"
+            there = "does not exist" if known is None else f"has the id {known}"
             raise FormatError(
                 place,
-                f"the special token {name!r} {there}, and not {id} as asked; "
-                "leave out special_tokens=",
+                f"the special token {name!r} {there}, not {id}; omit special_tokens=",
             )
 
 
 def _mapped(path: Path, *, check: bool) -> Tokenizer:
-    """The tokenizer of our own file."""
+    """Load a file in the native format."""
     if path.exists() and not path.is_file():
         raise FileFormatError(f"{path}: this is not a regular file")
     try:
@@ -127,7 +126,7 @@ def _mapped(path: Path, *, check: bool) -> Tokenizer:
 
 
 def _own_file(source: Any, format: str | None) -> Path | None:
-    """The path of a file in our own format, or None if it is something else."""
+    """The path of a file in the native format, or None for any other source."""
     if not isinstance(source, str | os.PathLike):
         return None
     path = Path(source) / FILE_NAME if Path(source).is_dir() else Path(source)
@@ -143,7 +142,7 @@ def pretokenize(text: str, pattern: str = "nanochat") -> list[str]:
 
     Args:
         text: the text.
-        pattern: the split pattern: a name of `bytepair.PATTERNS` or a regular expression.
+        pattern: the split pattern: a name in `bytepair.PATTERNS` or a regular expression.
 
     Returns:
         The pretokens, in order; their concatenation is the text (normalized, if the pattern says
@@ -151,7 +150,7 @@ def pretokenize(text: str, pattern: str = "nanochat") -> list[str]:
 
     Raises:
         PatternError: if the pattern is neither a name nor a regular expression.
-        SplitError: if the pattern gives up on the text.
+        SplitError: if the regular expression fails on the text.
 
     Example:
         >>> import bytepair

@@ -1,8 +1,8 @@
-"""A new tokenizer and an old one in, the old ids of which each new token consists out.
+"""Express each token of a new vocabulary by ids of an old one.
 
-A model that gets a larger or another vocabulary needs a row of its embeddings for each new token.
-The mean of the rows of its parts is a start (fast vocabulary transfer: Gee et al., arXiv
-2402.09977); a token that the old vocabulary has keeps its row, for its only part is itself.
+A model with a new vocabulary needs an embedding row for each new token. The mean of the rows of its
+parts is a good initial value (fast vocabulary transfer: Gee et al., arXiv 2402.09977). A token that
+exists in the old vocabulary keeps its row, since its only part is itself.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class TokenParts:
-    """The old ids of which each token of a new vocabulary consists (see `Tokenizer.parts_in`).
+    """The old ids that make up each token of a new vocabulary (see `Tokenizer.parts_in`).
 
     Attributes:
-        offsets: int64, one more than there are new ids: where the parts of each begin in `ids`.
-        ids: int64, the old ids of all parts, end to end.
+        offsets: int64, one more than new ids: the start of the parts of each new id in `ids`.
+        ids: int64, the old ids of all parts, concatenated.
     """
 
     offsets: NDArray[np.int64]
@@ -32,7 +32,7 @@ class TokenParts:
 
 
 def parts_in(new: _core.Tokenizer, old: _core.Tokenizer) -> TokenParts:
-    """The parts of each new token; `Tokenizer.parts_in` says it all."""
+    """The parts of each new token; see `Tokenizer.parts_in`."""
     import numpy as np
 
     rows = list(_rows(new, old))

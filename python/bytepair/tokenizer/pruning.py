@@ -1,11 +1,11 @@
-"""A vocabulary in, a smaller one out, whose ids for what stays are those of the large one.
+"""Remove tokens from a vocabulary without changing the encoding of texts that do not use them.
 
-Three things always stay: special tokens, single bytes (so that every text has ids), and whatever
-merging a token that stays needs. From that follows what is exact: **a text whose ids all stay has,
-in the small vocabulary, the same tokens.** The small one has fewer merges, in the same order. While
-the large one merges a text of which all tokens stay, each merge makes a part of such a token
-(`bytepair.formats.parents` says why), so it stays too, and it is first among fewer candidates as it
-was first among more. Ids keep their order, so ranks do, too.
+Three kinds of tokens are always kept: special tokens, single bytes (so that every text can be
+encoded), and the intermediate tokens needed to merge a kept token. This guarantees: **a text whose
+tokens are all kept is encoded to the same tokens.** Proof: the small vocabulary has a subset of the
+merges, in the same order. While the large one merges such a text, each merge produces a part of a
+kept token (see `bytepair.formats.parents`), so this merge is kept too. It was first among all
+candidates, so it is first among the remaining ones. Ids keep their order, and so do ranks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: Notes on the training of the whole vocabulary.
+#: The notes about training, which do not apply to a pruned vocabulary.
 _OF_TRAINING: Final = {
     "counts",
     "exhausted",
@@ -40,7 +40,7 @@ _OF_TRAINING: Final = {
 
 @runtime_checkable
 class PretokenCounts(Protocol):
-    """What `bytepair.Counts` has: how often each pretoken of a corpus occurs."""
+    """The interface of `bytepair.Counts`: how often each pretoken of a corpus occurs."""
 
     @property
     def pattern(self) -> str:
@@ -50,14 +50,14 @@ class PretokenCounts(Protocol):
         """The pretokens with their counts."""
 
 
-#: What says which tokens stay.
+#: The argument that determines which tokens are kept.
 Keep: TypeAlias = "PretokenCounts | Iterable[int] | int | None"
 
 
 def pruned(
     tokenizer: _core.Tokenizer, keep: Keep, vocab_size: int | None, drop: Iterable[int] | None
 ) -> tuple[_core.Model, NDArray[np.int32]]:
-    """The smaller tokenizer and the new id of each old one; `Tokenizer.prune` says it all."""
+    """The smaller tokenizer and the new id of each old one; see `Tokenizer.prune`."""
     kept = _kept(tokenizer, keep, vocab_size, drop)
     ranks, special = tokenizer.mergeable_ranks(), tokenizer.special_tokens
     old = sorted([*(ranks[token] for token in kept), *special.values()])
@@ -84,11 +84,11 @@ def _map(size: int, old: list[int]) -> NDArray[np.int32]:
 def _kept(
     tokenizer: _core.Tokenizer, keep: Keep, vocab_size: int | None, drop: Iterable[int] | None
 ) -> set[bytes]:
-    """The ordinary tokens that stay."""
+    """The ordinary tokens to keep."""
     if (keep is None) == (drop is None):
-        raise TypeError("pass either keep, what stays, or drop=, the ids that go")
+        raise TypeError("pass either keep (what to keep) or drop= (the ids to remove)")
     if vocab_size is not None and not isinstance(keep, PretokenCounts):
-        raise TypeError("vocab_size is for counts, which say what to keep of it")
+        raise TypeError("vocab_size needs counts, which determine what to keep")
     tokens, made = tokenizer.mergeable_ranks(), parents(tokenizer)
     single = {token for token in tokens if len(token) == 1}
     if isinstance(keep, int | Integral):
@@ -108,19 +108,19 @@ def _kept(
 
 
 def _ordinary(tokenizer: _core.Tokenizer, ids: Iterable[int]) -> set[bytes]:
-    """The bytes of those of the ids that are ordinary tokens; unknown ids are errors."""
+    """The bytes of the ordinary tokens among some ids; unknown ids are errors."""
     special = set(tokenizer.special_tokens.values())
     numbers = (index(id) for id in ids)
     return {tokenizer.token_bytes(id) for id in numbers if id not in special}
 
 
 def _room(tokenizer: _core.Tokenizer, vocab_size: int, single: int) -> int:
-    """How many ordinary tokens a vocabulary of this size has."""
+    """The number of ordinary tokens in a vocabulary of this size."""
     special = len(tokenizer.special_tokens)
     if vocab_size < special + single:
         raise VocabularyError(
-            f"vocab_size {vocab_size} is too small: {special} special tokens and {single} bytes "
-            f"always stay; pass at least {special + single}"
+            f"vocab_size {vocab_size} is too small for the {special} special tokens and {single} "
+            f"bytes, which are always kept; pass at least {special + single}"
         )
     return vocab_size - special
 
@@ -128,7 +128,7 @@ def _room(tokenizer: _core.Tokenizer, vocab_size: int, single: int) -> int:
 def _first(
     tokens: dict[bytes, int], made: dict[bytes, tuple[bytes, bytes]], kept: set[bytes], room: int
 ) -> set[bytes]:
-    """As many tokens as there is room for, in the order of their ids."""
+    """The tokens with the lowest ids, as many as there is room for."""
     kept = set(kept)
     for token in sorted(tokens, key=tokens.__getitem__):
         needed = with_ancestors({token}, made) - kept
@@ -142,7 +142,7 @@ def uses(tokenizer: _core.Tokenizer, counts: PretokenCounts) -> dict[bytes, int]
     """How often each token occurs in a corpus."""
     if counts.pattern != tokenizer.pattern:
         raise CountsError(
-            f"the counts were made with the pattern {counts.pattern!r}, the tokenizer with "
+            f"the counts have the pattern {counts.pattern!r}, but the tokenizer has "
             f"{tokenizer.pattern!r}"
         )
     used: dict[int, int] = {}
@@ -159,17 +159,17 @@ def cut(
     ids: dict[bytes, int],
     room: int,
 ) -> set[bytes]:
-    """Take away the token of least use, of those that no other needs, until the rest has room.
+    """Repeatedly remove the least used token that no other token needs, until the rest fits.
 
-    What a token was used for falls to its two parts. Of equals the one with the greatest id goes;
-    a token that no merge makes has no parts.
+    The uses of a removed token are added to its two parts; a token that no merge produces has no
+    parts. Among equally used tokens, the one with the highest id is removed.
 
     Args:
-        kept: the tokens, with all that merging them needs.
-        made: the pair that merges into each.
-        used: how often each occurs.
-        ids: the id of each.
-        room: how many shall stay.
+        kept: the tokens, including the intermediate tokens needed to merge them.
+        made: the pair that merges into each token.
+        used: the number of occurrences of each token.
+        ids: the id of each token.
+        room: the number of tokens to keep.
     """
     kept, used, needed = set(kept), dict(used), needed_by(made)
 

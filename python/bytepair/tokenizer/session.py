@@ -1,4 +1,4 @@
-"""A text that grows, such as a prompt, and its ids: what is new is what an addition costs."""
+"""Incremental encoding of a growing text, such as a prompt."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from bytepair.tokenizer.batch import Affix, SpecialMode
 
 
 class Change(NamedTuple):
-    """What an addition did to the ids of a text.
+    """The change of the ids after appending text.
 
     Attributes:
-        removed: how many of the last ids are gone.
-        ids: the ids that follow those that are left.
+        removed: the number of ids removed at the end.
+        ids: the ids to append after the remaining ones.
 
     Example:
         >>> import bytepair
@@ -27,17 +27,16 @@ class Change(NamedTuple):
 
 
 class Session:
-    """A text that grows at its end, and its ids, which always equal those of the whole text.
+    """A growing text and its ids, which always equal those of encoding the whole text.
 
-    Made by `Tokenizer.session`. An addition costs what it has of text, and what is encoded again
-    before it: the text from the last place on where no continuation changes an id, usually some
-    words. Where a text has no such place for long, that part is encoded again as a whole each time:
-    one run of letters or of white space without end, and the whole text if `tok.split_engine` is
-    "regex", or some of its steps are.
+    Created by `Tokenizer.session`. Appending encodes the new text, and the text after the last safe
+    split point (where no continuation changes an id), usually a few words. A text without such
+    points is encoded again from the last one each time: a very long run of letters or white space,
+    or the whole text if `tok.split_engine` is "regex", or contains such a step.
 
-    Memory: 4 bytes an id, the text after the stable ids, and some kilobytes. Sessions share nothing
-    but what forks had in common, and the caches of the tokenizer. One thread at a time may use a
-    session.
+    Memory: 4 bytes per id, the text after the stable ids, and some kilobytes. Sessions share only
+    the common part of forks and the caches of the tokenizer. A session may be used by one thread at
+    a time.
 
     Example:
         >>> import bytepair
@@ -60,18 +59,18 @@ class Session:
         self._core = _core.Session(tokenizer, special=special, prepend=prepend)
 
     def append(self, text: str) -> Change:
-        """Add to the end of the text.
+        """Append text.
 
         Args:
-            text: what is added; it may end anywhere, also within a word, a special token or a pair
+            text: the new text; it may end anywhere, even within a word, a special token or a pair
                 of surrogates.
 
         Returns:
-            How the ids change: `removed` of the last ones go, `ids` follow.
+            The change of the ids: remove the last `removed` ids, then append `ids`.
 
         Raises:
-            SpecialTokenError: as `encode` does for the whole text.
-            SplitError: the same. The session is then as it was.
+            SpecialTokenError: as in `encode` for the whole text.
+            SplitError: as in `encode`. The session is then unchanged.
 
         Example:
             >>> import bytepair
@@ -87,14 +86,14 @@ class Session:
 
     @property
     def ids(self) -> list[int]:
-        """All ids, in a new list."""
+        """All ids, as a new list."""
         return self._core.ids
 
     @property
     def stable(self) -> int:
-        """How many of the first ids no addition will ever change.
+        """The number of first ids that are final, whatever is appended.
 
-        It never falls. There may be a few more: only ids that are certain to stay are counted.
+        It never decreases. It is a lower bound: only ids that are certain to be final are counted.
 
         Example:
             >>> import bytepair
@@ -107,14 +106,14 @@ class Session:
 
     @property
     def rest(self) -> str:
-        """The text after the stable ids: what the next addition encodes again."""
+        """The text after the stable ids, which the next `append` encodes again."""
         return self._core.rest
 
     def fork(self) -> Self:
-        """A session with the same text, which grows on its own.
+        """An independent session with the same text.
 
-        It takes the same time whatever the text: both share the stable ids. What a fork copies when
-        it first grows are at most 4096 ids, and the text and ids that are not stable.
+        It takes constant time, because both share the stable ids. The first `append` to a fork
+        copies at most 4096 ids, and the text and ids that are not stable.
         """
         new = object.__new__(type(self))
         new._core = self._core.fork()

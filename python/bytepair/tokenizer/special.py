@@ -1,7 +1,8 @@
-"""The names of special tokens in, their ids out: in the room that was kept for them, or behind.
+"""Assign ids to additional special tokens: reserved ids first, then new ids at the end.
 
-Models pad their embeddings, and special tokens are often added late. So a vocabulary may reserve
-ids: special tokens with names such as `<|reserved_0|>`, which a later special token takes over.
+Models pad their embedding tables, and special tokens are often added later. So a vocabulary may
+reserve ids: special tokens with names such as `<|reserved_0|>`, which a later special token
+replaces.
 """
 
 from __future__ import annotations
@@ -13,18 +14,18 @@ from typing import Final
 from bytepair import _core
 from bytepair.errors import SpecialTokenError
 
-#: Ids that are reserved: as here, and as Llama 3 names them.
+#: The names of reserved ids: as above, and as in Llama 3.
 _RESERVED: Final = re.compile(r"<\|reserved_(?:special_token_)?([0-9]+)\|>")
 
 
 def in_order(option: str, names: Sequence[str]) -> list[str]:
-    """The names as a list; their order is that of their ids, which they do not have yet."""
+    """The names as a list in the order of their ids; reject types without order or with ids."""
     if isinstance(names, str):
         raise TypeError(f"{option} is a str; pass a list of names")
     if isinstance(names, Mapping):
         raise TypeError(
-            f"{option} is a dict, but training gives the ids: the special tokens get those behind "
-            "the last merge; pass a list of names, in the order that the ids shall have"
+            f"{option} is a dict, but training assigns the ids: special tokens get the ids after "
+            "the last merge; pass a list of names, in the order of their ids"
         )
     if isinstance(names, Set):
         raise TypeError(f"{option} is a set, which has no order; pass a list of names")
@@ -32,7 +33,7 @@ def in_order(option: str, names: Sequence[str]) -> list[str]:
 
 
 def reserved(number: int, known: Sequence[str] = ()) -> list[str]:
-    """Names for this many ids that are kept free, behind those that there are.
+    """Names for this many reserved ids, numbered after the existing ones.
 
     Example:
         >>> from bytepair.tokenizer.special import reserved
@@ -45,17 +46,17 @@ def reserved(number: int, known: Sequence[str] = ()) -> list[str]:
 
 
 def added(tokenizer: _core.Tokenizer, names: Sequence[str]) -> dict[str, int]:
-    """All special tokens of a tokenizer that has some more; `with_special_tokens` says it all."""
+    """All special tokens after adding some; see `Tokenizer.with_special_tokens`."""
     ids, ranks = tokenizer.special_tokens, tokenizer.mergeable_ranks()
     room = [name for name in ids if _RESERVED.fullmatch(name)]
     behind = tokenizer.vocab_size
     for name in in_order("names", names):
         if not name or name in ids:
             what = f"{name!r} is a special token already" if name else "a name is empty"
-            raise SpecialTokenError(f"{what}; leave it out")
+            raise SpecialTokenError(f"{what}; omit it")
         if (known := ranks.get(name.encode())) is not None:
             raise SpecialTokenError(
-                f"{name!r} is an ordinary token, id {known}; choose a name that no text makes"
+                f"{name!r} is an ordinary token (id {known}); choose another name"
             )
         if room:
             ids[name] = ids.pop(room.pop(0))
@@ -65,7 +66,7 @@ def added(tokenizer: _core.Tokenizer, names: Sequence[str]) -> dict[str, int]:
 
 
 def padding(tokenizer: _core.Tokenizer, multiple: int) -> dict[str, int]:
-    """All special tokens of a tokenizer whose number of ids is rounded up to a multiple."""
+    """All special tokens after padding the vocabulary size to a multiple."""
     ids, first = tokenizer.special_tokens, tokenizer.vocab_size
     names = reserved(-first % multiple, list(ids))
     return ids | {name: first + index for index, name in enumerate(names)}

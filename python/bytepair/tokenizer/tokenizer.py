@@ -1,7 +1,7 @@
-"""The tokenizer that people hold in their hands, and how it gets to disk and back.
+"""The public class `Tokenizer`.
 
-Encoding, decoding and looking things up are in Rust (`bytepair._core.Tokenizer`). This adds what is
-done rarely: files, pickles, other libraries, pictures.
+Encoding, decoding and lookups are implemented in Rust (`bytepair._core.Tokenizer`). This module
+adds files, pickling, conversion for other libraries, and display.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Pruned:
-    """What `Tokenizer.prune` makes.
+    """The result of `Tokenizer.prune`.
 
     Attributes:
         tokenizer: the smaller tokenizer.
-        ids: int32, for each old id the new one, or -1 where the token is gone. The new rows of a
-            matrix with a row for each old id are `matrix[numpy.flatnonzero(ids >= 0)]`.
+        ids: int32, the new id of each old id, or -1 for a removed token. Given a matrix with one
+            row per old id, the rows of the new ids are `matrix[numpy.flatnonzero(ids >= 0)]`.
     """
 
     tokenizer: Tokenizer
@@ -47,10 +47,10 @@ class Pruned:
 
 
 class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
-    """A byte-level BPE tokenizer: immutable, and safe to use from many threads.
+    """A byte-level BPE tokenizer: immutable and thread-safe.
 
-    It is made by `bytepair.train`, `bytepair.load` or `Tokenizer.from_ranks`. Two tokenizers are
-    equal when their vocabulary, special tokens, merge rule and split pattern are.
+    Created by `bytepair.train`, `bytepair.load` or `Tokenizer.from_ranks`. Two tokenizers are equal
+    if their vocabularies, special tokens, merge rules and split patterns are equal.
 
     Example:
         >>> import bytepair
@@ -63,13 +63,13 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Make a tokenizer from the bytes of the native format.
+        """Create a tokenizer from the bytes of the native format.
 
         Args:
-            data: what `to_bytes` gives, or the content of `tokenizer.bytepair`.
+            data: the result of `to_bytes`, or the content of `tokenizer.bytepair`.
 
         Raises:
-            FileFormatError: if the bytes break the format; the message says where.
+            FileFormatError: if the bytes are not valid; the message contains the offset.
 
         Example:
             >>> import bytepair
@@ -87,11 +87,11 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         pattern: str,
         special_tokens: dict[str, int] | None = None,
     ) -> Self:
-        """Make a tokenizer from a vocabulary of ranks, as tiktoken has it.
+        """Create a tokenizer from a vocabulary with ranks, as in tiktoken.
 
         Args:
             mergeable_ranks: the bytes of each token and its rank, which is also its id.
-            pattern: the split pattern: a name of `bytepair.PATTERNS` or a regular expression.
+            pattern: the split pattern: a name in `bytepair.PATTERNS` or a regular expression.
             special_tokens: the special tokens and their ids.
 
         Raises:
@@ -118,17 +118,17 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         special_tokens: dict[str, int] | None = None,
         ignore_merges: bool = False,
     ) -> Self:
-        """Make a tokenizer from a vocabulary and a list of merges, as Hugging Face has it.
+        """Create a tokenizer from a vocabulary and a list of merges, as in Hugging Face tokenizers.
 
         Args:
             tokens: the bytes of each token and its id.
-            merges: the pairs of tokens that merge, in order.
-            pattern: the split pattern: a name of `bytepair.PATTERNS` or a regular expression.
+            merges: the pairs of tokens to merge, in order.
+            pattern: the split pattern: a name in `bytepair.PATTERNS` or a regular expression.
             special_tokens: the special tokens and their ids.
-            ignore_merges: whether a pretoken that is a token wins outright, before any merge.
+            ignore_merges: whether a pretoken that is a token becomes that token without merging.
 
         Raises:
-            VocabularyError: if a rule of the vocabulary is broken, or a merge makes no token.
+            VocabularyError: if the vocabulary is invalid, or a merge does not produce a token.
             PatternError: if the pattern is neither a name nor a regular expression.
 
         Example:
@@ -142,14 +142,13 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         return cls(_core.Model.from_merges(tokens, merges, regex, special, ignore_merges))
 
     def with_notes(self, notes: Mapping[str, str]) -> Self:
-        """Make a tokenizer with the same values and more notes on its origin.
+        """Return a copy with additional notes about its origin.
 
         Args:
-            notes: keys and values, such as `name`, `date` or `license`; a key that is there already
-                gets the new value.
+            notes: keys and values, such as `name`, `date` or `license`; existing keys are replaced.
 
         Returns:
-            The tokenizer, equal to this one: notes do not count. They are saved with it.
+            The copy, which is equal to this tokenizer: notes are not compared. They are saved.
 
         Example:
             >>> import bytepair
@@ -162,12 +161,12 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
 
     @property
     def roles(self) -> dict[str, str]:
-        """The special tokens that have a role, by the role.
+        """The special tokens with a role, by role.
 
-        The roles are `bos` and `eos` (they begin and end a text), `pad` (fills rows) and
-        `end_of_turn` (ends a message of a conversation). They change no id and do not count when
-        tokenizers are compared; GGUF and Hugging Face files hold them. Published vocabularies and
-        that of nanochat know theirs, and names such as `<|eos|>` say it; `with_roles` says others.
+        The roles are `bos` and `eos` (begin and end a text), `pad` (pads rows) and `end_of_turn`
+        (ends a message of a conversation). Roles do not affect encoding or equality; GGUF and
+        Hugging Face files contain them. They are known for published vocabularies and nanochat's,
+        and derived from names such as `<|eos|>`; `with_roles` sets them.
 
         Example:
             >>> import bytepair
@@ -178,15 +177,15 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         return roles.roles(self)
 
     def with_roles(self, **wanted: str | None) -> Self:
-        """Make a tokenizer, equal to this one, in which other special tokens have a role.
+        """Return a copy, equal to this tokenizer, with different roles of special tokens.
 
         Args:
-            wanted: special tokens as `bos=`, `eos=`, `pad=` and `end_of_turn=`; None means that no
-                token has the role. Roles that are not named stay as they are.
+            wanted: the names of special tokens as `bos=`, `eos=`, `pad=` and `end_of_turn=`; None
+                removes a role. Roles that are not passed are unchanged.
 
         Raises:
-            SpecialTokenError: if a token is no special token of this tokenizer.
-            TypeError: if there is no such role.
+            SpecialTokenError: if a token is not a special token of this tokenizer.
+            TypeError: if the role does not exist.
 
         Example:
             >>> import bytepair
@@ -201,8 +200,8 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         """The id of the special token that begins a text (see `roles`).
 
         Raises:
-            SpecialTokenError: if no token has the role, so that `prepend=tok.bos_id` never prepends
-                nothing. `bos_token_id`, which other libraries look for, is None then.
+            SpecialTokenError: if no token has the role, so that `prepend=tok.bos_id` cannot
+                silently prepend nothing. `bos_token_id`, which other libraries use, is None then.
 
         Example:
             >>> import bytepair
@@ -214,20 +213,20 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
 
     @property
     def eos_id(self) -> int:
-        """The id of the special token that ends a text (see `roles`); else as `bos_id`."""
+        """The id of the special token that ends a text (see `roles`); raises as `bos_id` does."""
         return roles.id_of(self, "eos")
 
     @property
     def bos_token_id(self) -> int | None:
-        """The id of the special token that begins a text, or None, as other libraries have it."""
+        """The id of the special token that begins a text, or None (for other libraries)."""
         return self.special_tokens.get(self.roles.get("bos", ""))
 
     @property
     def eos_token_id(self) -> int | None:
-        """The id of the special token that ends a text, or None, as other libraries have it.
+        """The id of the special token that ends a text, or None (for other libraries).
 
-        Libraries that constrain what a model generates stop there. For the answers of a chat model
-        this should be the end of a turn: `tok.with_roles(eos=tok.roles["end_of_turn"])`.
+        Libraries for constrained generation stop at this token. For a chat model it should be the
+        end of a turn: `tok.with_roles(eos=tok.roles["end_of_turn"])`.
 
         Example:
             >>> import bytepair
@@ -239,7 +238,7 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
 
     @property
     def pad_token_id(self) -> int | None:
-        """The id of the special token that fills rows, or None, as other libraries have it."""
+        """The id of the special token that pads rows, or None (for other libraries)."""
         return self.special_tokens.get(self.roles.get("pad", ""))
 
     @property
@@ -255,9 +254,9 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
 
     @property
     def tokens(self) -> list[bytes]:
-        """The bytes of each id: of a special token its name, nothing where no token has the id.
+        """The bytes of each id: for a special token its name, for an unused id nothing.
 
-        It is a property because llguidance asks for one; a new list is made each time.
+        It is a property because llguidance requires one; each access creates a new list.
 
         Example:
             >>> import bytepair
@@ -267,7 +266,7 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         return all_tokens(self)
 
     def __call__(self, text: str) -> list[int]:
-        """The ids of a text, as `encode` gives them, for libraries that call a tokenizer.
+        """Encode a text, as `encode` does (for libraries that call a tokenizer).
 
         Example:
             >>> import bytepair
@@ -277,19 +276,19 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         return self.encode(text)
 
     def with_special_tokens(self, names: Sequence[str]) -> Self:
-        """Make a tokenizer with the same tokens and more special tokens.
+        """Return a copy with additional special tokens.
 
-        All ids stay. A new special token takes the lowest id that is reserved for one (by a name
-        such as `<|reserved_0|>`, as `bytepair.train(..., reserved=16)` makes them, and Llama 3 has
-        them), and if there is none, the id behind the last.
+        Existing ids do not change. A new special token gets the lowest reserved id (one with a name
+        such as `<|reserved_0|>`, as created by `bytepair.train(..., reserved=16)` and in Llama 3),
+        or else the id after the last one.
 
         Args:
-            names: the names, in the order that their ids shall have.
+            names: the names, in the order of their ids.
 
         Raises:
-            SpecialTokenError: if a name is that of a special token, or the text of an ordinary
-                token, or empty.
-            TypeError: if the names have no order.
+            SpecialTokenError: if a name is that of a special token, equal to an ordinary token, or
+                empty.
+            TypeError: if the names are not ordered.
 
         Example:
             >>> import bytepair
@@ -300,12 +299,12 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         return type(self)(_core.with_special_tokens(self, added(self, names)))
 
     def with_sentencepiece_ids(self) -> Self:
-        """Make a tokenizer with the same tokens and the ids that `run.c` of llama2.c expects.
+        """Return a copy with the ids that `run.c` of llama2.c expects.
 
-        They are 0 for what is unknown, 1 and 2 for the special tokens that begin and end (the end
-        of a turn, where the same token does both), 3 to 258 for the bytes, then the other tokens in
-        their order, and the other special tokens. `<unk>`, `<s>` and `</s>` are added where there
-        are none. What was encoded by the old ids has to be encoded again.
+        These are 0 for the unknown token, 1 and 2 for BOS and EOS (the end of a turn if one token
+        is both), 3 to 258 for the bytes, then the other tokens in their order, and the other
+        special tokens. `<unk>`, `<s>` and `</s>` are added if missing. Encoded text must be encoded
+        again.
 
         Raises:
             VocabularyError: if a byte has no token.
@@ -322,10 +321,10 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
 
     @property
     def chat_template(self) -> str | None:
-        """How conversations are written, as a template in Jinja; None if none is known.
+        """The chat template (Jinja); None if unknown.
 
-        `bytepair.chat.JinjaTemplate` renders it. GGUF and Hugging Face files hold it. nanochat's
-        special tokens bring nanochat's.
+        `bytepair.chat.JinjaTemplate` renders it. GGUF and Hugging Face files contain it. A
+        tokenizer with nanochat's special tokens has nanochat's template.
 
         Example:
             >>> import bytepair
@@ -337,17 +336,17 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         return roles.chat_template(self)
 
     def with_chat_template(self, template: str | None) -> Self:
-        """Make a tokenizer with the same values and another chat template.
+        """Return a copy with another chat template.
 
         Args:
-            template: the template in Jinja, for instance the text of `chat_template.jinja`; None
-                means that there is none. It is kept as it is, and checked when it is rendered.
+            template: the Jinja template, such as the text of `chat_template.jinja`; None removes
+                it. It is stored unchanged, and checked when it is rendered.
 
         Returns:
-            The tokenizer, equal to this one: templates do not count. They are saved with it.
+            The copy, which is equal to this tokenizer: templates are not compared. They are saved.
 
         Raises:
-            TypeError: if the template is no text.
+            TypeError: if the template is not text.
 
         Example:
             >>> import bytepair
@@ -356,30 +355,32 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
             '{{ messages[0].content }}'
         """
         if not isinstance(template, str | None):
-            raise TypeError(f"a chat template is a str or None, not {type(template).__name__}")
+            raise TypeError(f"a chat template must be str or None, not {type(template).__name__}")
         return self.with_notes({roles.TEMPLATE: template or ""})
 
     def save(
         self, folder: str | os.PathLike[str], *, tables: bool = True, overwrite: bool = False
     ) -> Path:
-        """Write the tokenizer into a folder, which is made if it is not there.
+        """Save the tokenizer to a folder, which is created if needed.
 
-        The file is written under another name, synced and renamed: whatever happens, the folder
-        holds the old tokenizer or the new one, whole, and a process that has loaded the old one
-        keeps it. The same tokenizer always gives the same file, and may be saved again.
+        The file is written under a temporary name, synced and renamed: after a crash, the folder
+        contains either the old or the new tokenizer, completely, and a process that has loaded the
+        old one is not affected. The same tokenizer always gives the same file, and may be saved
+        again.
 
         Args:
-            folder: where `tokenizer.bytepair` goes.
-            tables: whether the file holds what `load` would else have to make: it loads in no time,
-                and is three to four times larger. Small vocabularies are saved without.
-            overwrite: whether another tokenizer that is there may be replaced.
+            folder: the folder for `tokenizer.bytepair`.
+            tables: whether the file contains the lookup tables that `load` must otherwise build: it
+                loads instantly, but is three to four times larger. Small vocabularies are saved
+                without tables.
+            overwrite: whether to replace a different tokenizer.
 
         Returns:
             The path of the file.
 
         Raises:
-            OverwriteError: if the folder holds another tokenizer (one with another fingerprint),
-                and `overwrite` does not allow to replace it.
+            OverwriteError: if the folder contains a tokenizer with another fingerprint, and
+                `overwrite` is false.
 
         Example:
             >>> import bytepair, tempfile
@@ -410,26 +411,25 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         lossy: bool = False,
         overwrite: bool = False,
     ) -> Path:
-        """Write the tokenizer for another library.
+        """Write the tokenizer in the format of another library.
 
-        Files are written whole or not at all. `bytepair.load` reads them back.
+        Files are written atomically. `bytepair.load` reads them.
 
         Args:
-            path: the file, or the folder for formats of several files.
-            format: the format: a name of the table in `docs/formats.md`, such as `huggingface` or
-                `tiktoken`; None means the one that the name of the file says.
-            lossy: whether to write a format that cannot hold all of the tokenizer.
-            overwrite: whether files of another tokenizer that are there may be replaced.
+            path: the output file, or the output folder for formats with several files.
+            format: the format: a name in the table of `docs/formats.md`, such as `huggingface` or
+                `tiktoken`; None means to choose it by the file name.
+            lossy: whether to write a format that cannot represent all of the tokenizer.
+            overwrite: whether to replace files of a different tokenizer.
 
         Returns:
             The path.
 
         Raises:
-            LossError: if something would be lost, and `lossy` does not allow it; the message lists
-                what.
-            OverwriteError: if a file would be replaced that is not of an equal tokenizer, and
-                `overwrite` does not allow it.
-            ValueError: if there is no such format, or it is only read.
+            LossError: if something would be lost and `lossy` is false; the message lists it.
+            OverwriteError: if a file of a different tokenizer would be replaced and `overwrite` is
+                false.
+            ValueError: if the format does not exist, or cannot be written.
 
         Example:
             >>> import bytepair, tempfile
@@ -452,18 +452,18 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         return target
 
     def export_losses(self, format: str | os.PathLike[str]) -> list[str]:
-        """Ask what would be lost if the tokenizer were written in a format.
+        """List what would be lost by writing the tokenizer in a format.
 
         Args:
-            format: a name of the table in `docs/formats.md`, such as `gguf`; or a path whose name
-                says the format, as in `export`.
+            format: a name in the table of `docs/formats.md`, such as `gguf`; or a path with a known
+                file name, as in `export`.
 
         Returns:
-            A sentence for each thing that the format cannot hold, or that the programs which read
-            it do in another way; nothing if it can hold all.
+            A description of everything that the format cannot represent, or that programs which
+            read it handle differently; empty if nothing is lost.
 
         Raises:
-            ValueError: if there is no such format.
+            ValueError: if the format does not exist.
 
         Example:
             >>> import bytepair
@@ -477,13 +477,14 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         return registry.losses(self, named)
 
     def with_vocab_size(self, vocab_size: int) -> Self:
-        """Cut the vocabulary down to what training for fewer ids would have given.
+        """Truncate the vocabulary; the result equals training to the smaller size.
 
         Args:
-            vocab_size: how many ids the result has, special tokens included; these get new ids.
+            vocab_size: the vocabulary size of the result, including special tokens, which get new
+                ids.
 
         Raises:
-            VocabularyError: if there are fewer ids, or the tokenizer was not made by training.
+            VocabularyError: if the tokenizer is smaller, or was not created by training.
 
         Example:
             >>> import bytepair
@@ -500,28 +501,28 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         vocab_size: int | None = None,
         drop: Iterable[int] | None = None,
     ) -> Pruned:
-        """Leave out tokens, and keep the ids of all texts that do not need them.
+        """Remove tokens, without changing the encoding of texts that do not use them.
 
-        Special tokens and single bytes always stay, and so does every token that merging a kept one
-        needs. A text whose ids all stay has the same tokens as before: its new ids are
-        `pruned.ids[old_ids]`. Other texts are merged by what is left. The new ids have no holes and
-        the order of the old ones.
+        Special tokens, single bytes and the intermediate tokens of kept tokens are always kept. A
+        text whose tokens are all kept is encoded to the same tokens; its new ids are
+        `pruned.ids[old_ids]`. Other texts are encoded with the remaining merges. The new ids are
+        contiguous, in the order of the old ones.
 
         Args:
-            keep: what stays. `bytepair.Counts` (by the split pattern of this tokenizer): the tokens
-                that occur in that corpus. Ids: those tokens. A number: the tokens of the lowest
-                ids, so that there are at most so many in all.
-            vocab_size: of `Counts`, keep at most this many ids, special tokens included: the token
-                of least use goes first, of those that no other needs, and its use falls to its
-                parts.
-            drop: in place of `keep`, the ids that go, for instance
-                `bytepair.evaluate.unreachable(tok)`; those that others need stay.
+            keep: what to keep. `bytepair.Counts` (with the split pattern of this tokenizer): the
+                tokens that occur in the corpus. Ids: these tokens. A number: the tokens with the
+                lowest ids, up to this vocabulary size.
+            vocab_size: with `Counts`, keep at most this many ids, including special tokens: the
+                least used token that no other token needs is removed first, and its uses are added
+                to its parts.
+            drop: instead of `keep`, the ids to remove, such as
+                `bytepair.evaluate.unreachable(tok)`; tokens that others need are kept.
 
         Raises:
             VocabularyError: if there is no room for the special tokens and bytes.
-            CountsError: if the counts have another pattern.
-            UnknownIdError: if an id stands for nothing.
-            TypeError: if it is not clear what stays.
+            CountsError: if the counts have a different pattern.
+            UnknownIdError: if an id is not in the vocabulary.
+            TypeError: if the combination of arguments is invalid.
 
         Example:
             >>> import bytepair
@@ -538,20 +539,20 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         return Pruned(type(self)(model), ids)
 
     def parts_in(self, old: _core.Tokenizer) -> TokenParts:
-        """The ids of an old tokenizer of which each token of this one consists.
+        """Express each token of this tokenizer by ids of an old one.
 
-        They are what the bytes of the token, as one pretoken, are under the old tokenizer: the
-        token itself, where that has it. A special token is the one of the same name, or else its
-        name. An id without a token has no parts.
+        The parts of a token are its bytes, encoded by the old tokenizer as one pretoken: the token
+        itself, if it exists there. The part of a special token is the one of the same name; if
+        there is none, its name is encoded. An unused id has no parts.
 
         Args:
-            old: the tokenizer of the embeddings that there are: this one before `bytepair.extend`
-                or `with_special_tokens`, or any other.
+            old: the tokenizer of the existing embedding table: this one before `bytepair.extend` or
+                `with_special_tokens`, or any other.
 
         Returns:
             The parts in two int64 arrays: new id `i` has `ids[offsets[i]:offsets[i + 1]]`.
             `torch.nn.functional.embedding_bag(ids, weight, offsets, include_last_offset=True)`
-            gives the mean of the old rows for each new id.
+            computes the mean of the old rows for each new id.
 
         Raises:
             SplitError: if the old tokenizer has no token for a byte.
@@ -570,15 +571,15 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         return parts_in(self, old)
 
     def _with_roles_of(self, other: _core.Tokenizer) -> Self:
-        """The same with the roles and the chat template of another."""
+        """A copy with the roles and the chat template of another tokenizer."""
         kept = roles.kept(other)
         return self.with_notes(kept) if kept else self
 
     def compression_curve(self) -> NDArray[np.uint64]:
-        """How many tokens the training text had after each merge, and before the first.
+        """The number of tokens of the training text before the first merge and after each merge.
 
-        uint64, one more than there are merges; empty if the tokenizer was not made by training. The
-        bytes of the text over these numbers are the bytes per token of every smaller vocabulary.
+        uint64, one more than merges; empty if the tokenizer was not created by training. The number
+        of bytes of the text, divided by these, is the bytes per token of each smaller vocabulary.
 
         Example:
             >>> import bytepair
@@ -595,12 +596,12 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         return np.uint64(int(size)) - fallen
 
     def bytes_per_token_array(self) -> NDArray[np.int32]:
-        """How many bytes each id stands for; 0 for special tokens and ids that stand for nothing.
+        """The number of bytes of each id; 0 for special tokens and unused ids.
 
-        It is what turns losses per token into bits per byte: `bytepair.evaluate.bits_per_byte`.
+        `bytepair.evaluate.bits_per_byte` uses it to convert loss per token to bits per byte.
 
         Returns:
-            int32, one for each id.
+            int32, one per id.
 
         Example:
             >>> import bytepair
@@ -610,18 +611,18 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         return bytes_per_token(self)
 
     def to_tiktoken(self, name: str = "bytepair") -> tiktoken.Encoding:
-        """Hand the vocabulary to tiktoken.
+        """Convert the tokenizer to a `tiktoken.Encoding`.
 
-        Its ids are the same for every text, if the split pattern matches everything, as all named
-        patterns do (tiktoken drops text that no match covers), and if the merge rule is that of
-        ranks.
+        Its ids are the same for every text, provided that the split pattern matches all text, as
+        all named patterns do (tiktoken drops text outside of matches), and the merge rule is
+        "ranks".
 
         Args:
             name: the name of the encoding.
 
         Raises:
-            ValueError: if the merge rule is that of merges, which tiktoken does not have, or texts
-                are normalized, which it does not do.
+            ValueError: if the merge rule is not "ranks", or the pattern normalizes text: tiktoken
+                supports neither.
 
         Example:
             >>> import bytepair
@@ -635,18 +636,18 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         return tiktoken.Encoding(name, **values(self, exact=True))
 
     def to_huggingface(self, *, special: bool = True) -> tokenizers.Tokenizer:
-        """Hand the vocabulary to Hugging Face; for `transformers`, wrap what comes out.
+        """Convert to a Hugging Face `tokenizers.Tokenizer`, which `transformers` can wrap.
 
-        Its ids are the same; `bytepair.formats.huggingface` says what of that is proved. Letters
-        and white space are those of the Unicode version that `tokenizers` was built with.
+        Its ids are the same; `bytepair.formats.huggingface` documents what is proved. Character
+        classes are those of the Unicode version that `tokenizers` was built with.
 
         Args:
-            special: whether special tokens in texts become their ids, as is usual there; if not,
-                they are text, as in `encode`.
+            special: whether special tokens in texts become their ids, as is usual in `tokenizers`;
+                if not, they are text, as in `encode`.
 
         Raises:
             ImportError: if the package `tokenizers` is not installed.
-            LossError: if a special token looks like an ordinary one.
+            LossError: if a special token equals an ordinary token.
 
         Example:
             >>> import bytepair
@@ -668,28 +669,26 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         with_ids: bool = False,
         color: bool | None = None,
     ) -> str:
-        """Show how a text is split, or ids as their tokens, for a terminal or a notebook.
+        """Display the tokens of a text or of ids, for a terminal or a notebook.
 
         Args:
             text_or_ids: a text, which is encoded, or ids.
-            mask: if given, for each id whether a model is trained on it: its token is green where
-                it is 1 and red where it is 0. Else each token has its own background.
-            format: "terminal", or "html" for what a notebook shows as such; there, the id of a
-                token appears when the mouse is over it.
-            special: of a text, as in `encode`: which special tokens in it are their ids.
+            mask: for each id, whether a model is trained on it: tokens with 1 are green, tokens
+                with 0 are red. Without a mask, backgrounds alternate.
+            format: "terminal", or "html" for notebooks, where the id of a token is in its tooltip.
+            special: for a text, as in `encode`: how special tokens in it are encoded.
             with_ids: whether each token is followed by its id.
-            color: of a terminal, whether to use colours; None means: unless `NO_COLOR` is set.
-                Without, tokens are divided by `|`, and stand in brackets where the mask is 1.
+            color: for a terminal, whether to use colours; None means yes, unless `NO_COLOR` is set.
+                Without colours, tokens are separated by `|`, and are in brackets if the mask is 1.
 
         Returns:
-            The tokens. Bytes that are no whole character are shown as `<E4>`, characters that
-            cannot be seen as `<U+200D>`, special tokens as `⟪<|bos|>⟫`, which no text is.
+            The tokens. Bytes that are not a complete character are shown as `<E4>`, invisible
+            characters as `<U+200D>`, special tokens as `⟪<|bos|>⟫`, which never occurs for text.
 
         Raises:
-            ValueError: if there are more or fewer entries of the mask than ids, or there is no such
-                format.
+            ValueError: if the mask and the ids have different lengths, or the format is unknown.
             SpecialTokenError: as in `encode`.
-            UnknownIdError: if an id stands for nothing.
+            UnknownIdError: if an id is not in the vocabulary.
 
         Example:
             >>> import bytepair
@@ -706,15 +705,15 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         )
 
     def _repr_html_(self) -> str:
-        """The values that tell tokenizers apart and some tokens, as a notebook shows them."""
+        """The properties of the tokenizer and some tokens, for notebooks."""
         return summary(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle as the native bytes, with tables, since it is to be used at once."""
+        """Pickle as native bytes, with tables, so that unpickling is fast."""
         return type(self).from_bytes, (self.to_bytes(),)
 
     def __repr__(self) -> str:
-        """Name the values that tell tokenizers apart."""
+        """The main properties of the tokenizer."""
         names = (name for name, regex in _core.PATTERNS.items() if regex == self.pattern)
         pattern = next(names, self.pattern)
         return (

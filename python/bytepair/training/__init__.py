@@ -1,14 +1,14 @@
-"""Training: texts to counts, counts to merges, and what comes after.
+"""Training: texts to counts, counts to merges, and growing a vocabulary.
 
     >>> import bytepair
     >>> counts = bytepair.count(["low low low"])
     >>> bytepair.train(counts, vocab_size=268).encode("low low")
     [257, 258]
 
-The files: `counting` (texts to counts), `skips` (documents that were left out), `counts` (what
-counts are), `sources` (sources, counts or named groups to counts), `options` (what training does),
-`superwords` (the rules of tokens that cross spaces), `parity` (groups that take turns), `trainer`
-(counts to a tokenizer), `grow` (resume, extend and verify merges).
+The modules: `counting` (texts to counts), `skips` (skipped documents), `counts` (the class
+`Counts`), `sources` (sources, counts or named groups to counts), `options` (`TrainOptions`),
+`superwords` (tokens that span several words), `parity` (parity-aware BPE), `trainer` (counts to a
+tokenizer), `grow` (resume, extend and verify merges), `infer` (the mixture of a vocabulary).
 """
 
 from bytepair.training.counting import count

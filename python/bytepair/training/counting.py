@@ -1,7 +1,7 @@
-"""Text in, counts out: the part of training that reads the corpus.
+"""Count the pretokens of a corpus: the part of training that reads text.
 
-The text streams through in batches. Memory is bounded (what does not fit is spilled to disk), and
-if a checkpoint is asked for, a count that was broken off goes on from what it had saved.
+The text is streamed in batches. Memory is bounded: counts beyond the limit are spilled to disk.
+With a checkpoint, an interrupted count can be resumed.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from bytepair.errors import ArgumentError, CorpusError, CountsError
 from bytepair.training.counts import Counts, load_counts, metadata_of
 from bytepair.training.skips import SkipLog
 
-#: A checkpoint is written this often, in seconds.
+#: The interval between checkpoints, in seconds.
 SAVE_EVERY: Final = 300.0
 
-#: The share of the machine's memory that the tables of counts take, if nobody says otherwise.
+#: The default memory limit of the count tables, as a fraction of the machine's memory.
 SHARE_OF_MEMORY: Final = 0.5
 
-#: At most this many parquet files are open to the counting threads at once.
+#: The maximum number of parquet files that the counting threads have open at once.
 FILES: Final = 64
 
-#: The place before the first byte of the first file, as the core names it.
+#: The position before the first byte of the first file, in the form that the core uses.
 _START: Final = (0, 0, 0, 0, 0)
 
 _KEY: Final = "bytepair.checkpoint"
@@ -63,43 +63,43 @@ def count(
     checkpoint: str | os.PathLike[str] | None = None,
     max_document_bytes: int = DOCUMENT_BYTES,
 ) -> Counts:
-    """Count the pretokens of a source, which streams through.
+    """Count the pretokens of a source; the text is streamed, not held in memory.
 
     Args:
-        source: as in `bytepair.train`; so are `files` and `texts`.
-        files: see there.
-        texts: see there.
-        pattern: the split pattern: a name of `bytepair.PATTERNS` or a regular expression.
-        max_chars: reading stops with the document that takes the total above this many characters.
-        doc_cap: the number of characters of each document that are read.
-        threads: how many threads count; None means `RAYON_NUM_THREADS`, or else all.
+        source: as in `bytepair.train`.
+        files: as in `bytepair.train`.
+        texts: as in `bytepair.train`.
+        pattern: the split pattern: a name in `bytepair.PATTERNS` or a regular expression.
+        max_chars: stop after the document with which the total exceeds this many characters.
+        doc_cap: read at most this many characters of each document.
+        threads: the number of threads; None means `RAYON_NUM_THREADS`, or else all processors.
         progress: as in `bytepair.train`.
-        column: the column of a table, or the field of a json object, that holds the text.
-        errors: what to do with a document that cannot be read, since it is not UTF-8, too long, or
-            a line that is no JSON object: `"strict"` is an error that says where; `"replace"` puts
-            U+FFFD in the place of bytes that are not UTF-8, and is as strict for the rest; `"skip"`
-            leaves the document out, and a `SkippedWarning` says how many were, and where the first
-            ones are. A damaged file is an error in any case.
-        memory_limit: the counts take about this many bytes at most while counting, whatever the
-            corpus; what does not fit is spilled to a temporary folder (of `TMPDIR`), and the
-            result is the same. The limit does not hold for the batch of text that is being
-            read, nor for the result: the bytes of the distinct pretokens, and 16 more for each.
-            None means half of the memory that the machine, or its container, has.
-        checkpoint: a file in which the counts are saved every five minutes, and when counting is
-            broken off by Ctrl-C or an error. If it is there, counting goes on from it: the
-            documents that it has are read but not counted. Remove it when the result is saved.
-        max_document_bytes: a longer document of a file is an error, since it is in memory as a
-            whole; so is a page of a parquet file that has more than 192 MB and more than one and
-            a half times as many bytes. Text files that are read in pieces may be longer: those of
-            which all is counted, under a named pattern, and not with `errors="skip"`.
+        column: the table column or JSON field that contains the text.
+        errors: how to treat an invalid document (invalid UTF-8, too long, or a line that is not a
+            JSON object): `"strict"` raises an error with its place; `"replace"` replaces invalid
+            UTF-8 by U+FFFD and otherwise acts as `"strict"`; `"skip"` skips the document, and a
+            `SkippedWarning` reports how many were skipped and the places of the first ones. A
+            damaged file is an error in any case.
+        memory_limit: the approximate maximum memory of the counts while counting, in bytes. Counts
+            beyond it are spilled to a temporary folder (in `TMPDIR`); the result is the same. The
+            limit does not include the batch of text being read, or the result: the bytes of the
+            distinct pretokens, and 16 more for each. None means half of the memory of the machine
+            or its container.
+        checkpoint: a file to which the counts are saved every five minutes, and when counting is
+            interrupted by Ctrl-C or an error. If the file exists, counting resumes from it: the
+            documents that it includes are read but not counted. Remove it when the result is saved.
+        max_document_bytes: the maximum size of a document in a file, since each is held in memory;
+            a longer one is an error. So is a parquet page larger than both 192 MB and 1.5 times
+            this size. Text files may be longer if they are read in pieces: if they are counted
+            completely, with a named pattern, and without `errors="skip"`.
 
     Raises:
-        PatternError: if the pattern is neither a name nor a regular expression; the message says
-            which name may be meant, or shows where the expression is wrong.
+        PatternError: if the pattern is neither a name nor a valid regular expression; the message
+            suggests a similar name, or shows the invalid place in the expression.
         CorpusError: if the source cannot be read, or not within the limit.
-        CountsError: if the checkpoint is one of another count.
-        OSError: if what does not fit the limit finds no place on the disk.
-        ArgumentError: if `memory_limit` is not positive, or `errors` is another word.
+        CountsError: if the checkpoint belongs to a different count.
+        OSError: if spilling to disk fails.
+        ArgumentError: if `memory_limit` is not positive, or `errors` has an unknown value.
 
     Example:
         >>> import bytepair
@@ -120,7 +120,7 @@ def count(
 
 
 class ReadKeywords(TypedDict, total=False):
-    """The keywords of `count` that say which text is read, and how."""
+    """The keywords of `count` that determine which text is read, and how."""
 
     files: Source | None
     texts: Iterable[str] | None
@@ -135,9 +135,9 @@ class ReadKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class CountJob:
-    """A count that is to be made; the fields are the arguments of `count`.
+    """A planned count. The fields are the arguments of `count`.
 
-    Here the pattern is a regular expression and no name.
+    The pattern is always a regular expression, not a name.
     """
 
     source: Source | Resolved | None
@@ -155,16 +155,16 @@ class CountJob:
 
     @classmethod
     def of(cls, source: Source | None, regex: str, **reading: Unpack[ReadKeywords]) -> Self:
-        """The job of a source and the keywords that say how it is read."""
+        """Create the job for a source and keywords of `count`."""
         options: dict[str, Any] = {**reading}
         limits = Limits(options.pop("max_chars", None), options.pop("doc_cap", None))
         return cls(source, regex, limits, **options)
 
     def __post_init__(self, files: Source | None, texts: Iterable[str] | None) -> None:
-        """Fail before anything is read; the source comes last, since an iterator may be slow."""
+        """Check all arguments before reading; the source last, since an iterator may be slow."""
         if self.memory_limit is not None and self.memory_limit < 1:
             raise ArgumentError(
-                f"memory_limit is {self.memory_limit}; it must be a positive number of bytes"
+                f"memory_limit is {self.memory_limit}; pass a positive number of bytes"
             )
         if self.errors not in get_args(Errors):
             raise ArgumentError(f'errors is {self.errors!r}; pass "strict", "replace" or "skip"')
@@ -173,10 +173,10 @@ class CountJob:
         object.__setattr__(self, "resolved", resolve(self.source, files=files, texts=texts))
 
     def run(self, bar: Bar) -> Counts:
-        """Count, and report to a bar that is shown already."""
+        """Count, and report to an open progress bar."""
         from tempfile import TemporaryDirectory
 
-        # Windows removes no file that a counter, which an error keeps alive, has open.
+        # An error keeps the counter alive, and Windows cannot remove files that it has open.
         left = sys.platform == "win32"
         with TemporaryDirectory(prefix="bytepair-", ignore_cleanup_errors=left) as folder:
             position = Position(None if bar.is_silent else _size_of(self.resolved))
@@ -191,7 +191,7 @@ class CountJob:
         return counts
 
     def _add_all(self, progress: _Progress, bar: Bar) -> None:
-        """Count the source; the counting threads read files, where they can."""
+        """Count the source; if possible, the counting threads read the files themselves."""
         files = self._paths()
         if files and not any(_is_parquet(file) for file in files):
             progress.add_files(files, bar)
@@ -205,14 +205,14 @@ class CountJob:
             self._add_stream(self.resolved, progress, bar)
 
     def _add_parquet(self, files: list[Path], progress: _Progress, bar: Bar) -> None:
-        """Count parquet files, of which all text is counted without a stop."""
+        """Count parquet files completely, without checkpoints."""
         for at in range(0, len(files), FILES):
             some = files[at : at + FILES]
             if not progress.add_parquet(some, bar):
                 self._add_stream(resolve(files=some), progress, bar)
 
     def _paths(self) -> list[Path] | None:
-        """The files of a source, if it names files of this machine."""
+        """The files of the source if they are all local, else None."""
         return self.resolved.paths if isinstance(self.resolved, Files) else None
 
     def _is_unlimited(self) -> bool:
@@ -221,7 +221,7 @@ class CountJob:
     def _add_stream(self, source: Resolved, progress: _Progress, bar: Bar) -> None:
         """Read a source and count it, batch by batch."""
         if self.checkpoint is not None:
-            progress.skips = SkipLog()  # what the checkpoint has is read again
+            progress.skips = SkipLog()  # the documents of the checkpoint are read again
         batches = read_batches(
             source,
             column=self.column,
@@ -237,7 +237,7 @@ class CountJob:
             progress.save_if_due()
 
     def describe(self) -> dict[str, Any]:
-        """What must be the same for a checkpoint to be of this count."""
+        """The values that must be equal to resume from a checkpoint."""
         limits = (self.limits.max_chars, self.limits.doc_cap)
         options = {"column": self.column, "errors": self.errors, "limits": list(limits)}
         named = self.resolved.files if isinstance(self.resolved, Files) else None
@@ -246,7 +246,7 @@ class CountJob:
 
 
 class _Progress:
-    """What is counted so far: what a checkpoint had, and what a counter has seen since."""
+    """The state of a count: the counts of the checkpoint, and a counter for the text since."""
 
     def __init__(self, job: CountJob, folder: str, position: Position) -> None:
         self._job, self._folder, self._parts = job, folder, 0
@@ -254,23 +254,23 @@ class _Progress:
         self._saved: Counts | None = None
         self._texts = self._bytes = 0
         self.skips = SkipLog()
-        # Where the core goes on in the files.
+        # The position in the files from which the core continues.
         self._reached = _START
         self._described = {} if job.checkpoint is None else job.describe()
         if job.checkpoint is not None and Path(job.checkpoint).exists():
             self._load(Path(job.checkpoint))
-        # What was counted since; None while that is put into a checkpoint.
+        # The counter since the checkpoint; None while it is being saved.
         self._counter: _core.Counter | None = self._new_counter()
         self._saved_at = time.monotonic()
 
     def _new_counter(self) -> _core.Counter:
-        """Each has a folder of its own for what it puts aside."""
+        """A new counter, which spills to its own folder."""
         limit = self._job.memory_limit or round(SHARE_OF_MEMORY * memory())
         folder = Path(self._folder) / str(self._parts)
         folder.mkdir()
         self._parts += 1
         aside = (limit, str(folder)) if limit else None
-        # A checkpoint needs whole batches, also if the pattern fails on a text.
+        # A checkpoint must contain complete batches, even if the pattern fails on a text.
         careful = self._job.checkpoint is not None
         return _core.Counter(
             self._job.pattern, self._job.threads, memory_limit=aside, careful=careful
@@ -280,7 +280,7 @@ class _Progress:
         self._saved = load_counts(path, pattern=self._job.pattern)
         said = metadata_of(path).get(_KEY)
         if said is None:
-            raise CountsError(f"{path} holds counts, but is no checkpoint; name another file")
+            raise CountsError(f"{path} contains counts but is not a checkpoint; pass another file")
         state = json.loads(said)
         self._texts, self._bytes = state["texts"], state["bytes"]
         self._reached = tuple(state["reached"])
@@ -289,12 +289,12 @@ class _Progress:
         differing = [name for name, value in wanted if state["job"].get(name) != value]
         if differing:
             raise CountsError(
-                f"the checkpoint {path} is of another count: its {', '.join(differing)} differ; "
-                "name another file, or remove it to count anew"
+                f"the checkpoint {path} belongs to a different count: {', '.join(differing)} "
+                "differ; pass another file, or remove it to start again"
             )
 
     def uncounted(self, stream: Iterator[TextBatch]) -> Iterator[TextBatch]:
-        """The documents behind those that the checkpoint has."""
+        """The documents after those included in the checkpoint."""
         skip, size = self._texts, self._bytes
         for batch in stream:
             if not skip and not size:
@@ -309,8 +309,8 @@ class _Progress:
                 yield rest
         if skip or size:
             raise CountsError(
-                f"the checkpoint {self._job.checkpoint} has other text than the source; "
-                "remove it to count anew"
+                f"the checkpoint {self._job.checkpoint} was written for different text than the "
+                "source; remove it to start again"
             )
 
     def add_files(self, files: list[Path], bar: Bar) -> None:
@@ -327,7 +327,7 @@ class _Progress:
             self._reached = _START
 
     def _add_files(self, files: list[Path], sizes: list[int], bar: Bar) -> None:
-        """Count text and jsonl files from where the counting is, until a checkpoint is due."""
+        """Count text and jsonl files from the current position until a checkpoint is due."""
         job, counter = self._job, self._current()
         before, whole, most = sum(sizes[: self._reached[0]]), sum(sizes), job.limits.max_chars
 
@@ -355,12 +355,12 @@ class _Progress:
             self._note_skips(files, counter)
 
     def _note_skips(self, files: list[Path], counter: _core.Counter) -> None:
-        """Note what the counter has left out of files."""
+        """Record the documents that the counter has skipped."""
         documents, first = counter.take_skips()
         self.skips.add_all(documents, ((str(files[file]), row, why) for file, row, why in first))
 
     def add_parquet(self, files: list[Path], bar: Bar) -> bool:
-        """Count parquet files that the core can read; False if it cannot."""
+        """Count parquet files in the core; False if it cannot read them."""
         column = self._job.column
         rows = 0 if bar.is_silent else sum(_core.parquet_rows(f, column) for f in files)
         before = self._current().texts
@@ -401,22 +401,22 @@ class _Progress:
             raise CorpusError(f"{place}{error}") from None
 
     def _current(self) -> _core.Counter:
-        """The counter; a new one behind a checkpoint."""
+        """The current counter; a new one after a checkpoint."""
         if self._counter is None:
             self._counter = self._new_counter()
         return self._counter
 
     def report(self, bar: Bar) -> None:
-        """Say how far it is."""
+        """Report the progress."""
         self._show(bar, self._current().text_bytes)
 
     def _show(self, bar: Bar, size: int) -> None:
-        """Report progress: this many bytes were counted beside those of the checkpoint."""
+        """Report progress: this many bytes in addition to those of the checkpoint."""
         size += self._bytes
         bar.update("count", size, self.position.total(size))
 
     def save_if_due(self) -> None:
-        """Save now and then."""
+        """Write a checkpoint if the interval has passed."""
         if self._job.checkpoint is not None and self._is_save_due():
             self._save(self._job.checkpoint)
 
@@ -425,22 +425,22 @@ class _Progress:
         return self._job.checkpoint is not None and is_late
 
     def save_rest(self, error: BaseException) -> None:
-        """Save what there is before an error ends everything; the error says where it goes on."""
+        """Write a checkpoint after an error, and add a note about resuming to the error."""
         checkpoint, counter = self._job.checkpoint, self._counter
         if checkpoint is None:
             return
         with interrupts_held():
-            # A counter that has half of a batch cannot be used: what was saved before stays.
+            # A counter with an incomplete batch is not saved: the last checkpoint remains.
             if counter is not None and counter.is_whole and (counter.texts or counter.text_bytes):
                 self._put_by(checkpoint, counter)
         if self._texts:
             error.add_note(
-                f"(what was counted, {self._bytes:,} bytes of text, is saved in {checkpoint}; "
-                "the same count goes on behind it)"
+                f"(the counts of {self._bytes:,} bytes of text are saved in {checkpoint}; run the "
+                "same count again to resume)"
             )
 
     def _save(self, checkpoint: str | os.PathLike[str]) -> Counts:
-        """Write the checkpoint, with what was counted since the last one; return all counts."""
+        """Write a checkpoint that includes the current counter; return all counts."""
         with interrupts_held() as pressed:
             saved = self._put_by(checkpoint, self._current())
         if pressed:
@@ -448,7 +448,7 @@ class _Progress:
         return saved
 
     def _put_by(self, checkpoint: str | os.PathLike[str], counter: _core.Counter) -> Counts:
-        """Add what a counter has to what is saved; the counter is used up."""
+        """Add the counts of a counter to the checkpoint; this consumes the counter."""
         texts, size = self._texts + counter.texts, self._bytes + counter.text_bytes
         saved = self._saved = self._sum(counter)
         self._counter = None
@@ -459,18 +459,18 @@ class _Progress:
         return saved
 
     def finish(self) -> Counts:
-        """All counts; what a checkpoint has is then all of them."""
+        """Return all counts; write them to the checkpoint, if there is one."""
         checkpoint = self._job.checkpoint
         return self._sum(self._current()) if checkpoint is None else self._save(checkpoint)
 
     def _sum(self, counter: _core.Counter) -> Counts:
-        """What was saved, and what a counter has, which is used up."""
+        """The sum of the saved counts and those of a counter, which is consumed."""
         new = Counts(counter.finish())
         return new if self._saved is None else self._saved + new
 
 
 class _SaveDueError(Exception):
-    """It is time for a checkpoint."""
+    """Raised to leave the core when a checkpoint is due."""
 
 
 def _is_parquet(file: Path) -> bool:
@@ -478,13 +478,13 @@ def _is_parquet(file: Path) -> bool:
 
 
 def _size_of(source: Resolved) -> int | None:
-    """The bytes of the files that a source names, if it names any."""
+    """The total size of the files of a source; None if it has no files."""
     return source.size if isinstance(source, Files) else None
 
 
 @contextlib.contextmanager
 def interrupts_held() -> Iterator[list[object]]:
-    """Within this, Ctrl-C is only noted: what is done must not be left halfway.
+    """Delay Ctrl-C until the end of the block, which must not be interrupted.
 
     Example:
         >>> import signal
@@ -496,7 +496,7 @@ def interrupts_held() -> Iterator[list[object]]:
     """
     pressed: list[object] = []
     if threading.current_thread() is not threading.main_thread():
-        yield pressed  # no signal comes here
+        yield pressed  # no signal is raised here
         return
     before = signal.signal(signal.SIGINT, lambda *said: pressed.append(said))
     try:

@@ -1,8 +1,8 @@
-"""Counts as a value: the distinct pretokens of a corpus, and how often each occurs.
+"""The class `Counts`: the distinct pretokens of a corpus, and how often each occurs.
 
-They can be saved, added up, weighted, and trained from again and again. The file is plain parquet
-with the columns `pretoken` (binary) and `count` (uint64), so that any other tool can make or filter
-one; the pattern and the version of Unicode stand in its metadata.
+Counts can be saved, added, weighted, and trained from repeatedly. The file format is parquet with
+the columns `pretoken` (binary) and `count` (uint64), so that other tools can create or filter
+counts; the metadata contains the pattern and the Unicode version.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from bytepair.errors import ArgumentError, CountOverflowError, CountsError
 
 FORMAT: Final = "1"
 
-#: The bytes of a mixture in the unit of its numbers are about this many at most.
+#: The approximate maximum of the bytes of a mixture, times its denominator.
 MIXTURE_BYTES: Final = 1 << 62
 
-#: A denominator is below this.
+#: The upper limit of a denominator (exclusive).
 DENOMINATORS: Final = 10**18
 _COLUMNS: Final = frozenset(("pretoken", "count"))
 _DENOMINATOR: Final = "bytepair.denominator"
@@ -36,8 +36,8 @@ _KEYS: Final = ("bytepair.training.counts", "bytepair.pattern", "bytepair.unicod
 class Counts:
     """The distinct pretokens of a corpus, in order of first occurrence, and how often each occurs.
 
-    `bytepair.count` and `bytepair.load_counts` make them. Counts of one pattern can be added and
-    weighted (`times`), which is how corpora are mixed.
+    Created by `bytepair.count` and `bytepair.load_counts`. Counts with the same pattern can be
+    added and weighted (`times`) to mix corpora.
 
     Example:
         >>> import bytepair
@@ -50,7 +50,7 @@ class Counts:
 
     __slots__ = {
         "core": "The counts in Rust.",
-        "denominator": "The unit of the numbers is one over this; 1, unless a weight is not whole.",
+        "denominator": "The counts are in units of 1/denominator; 1 without fractional weights.",
     }
 
     def __init__(self, core: _core.Counts, denominator: int = 1) -> None:
@@ -60,10 +60,10 @@ class Counts:
 
     @staticmethod
     def found_in(path: str | os.PathLike[str]) -> bool:
-        """Whether a file is parquet with the columns of counts, whatever its name.
+        """Whether a file is parquet with the columns of counts; its name does not matter.
 
         Args:
-            path: anything; what is no file that can be read holds no counts.
+            path: any path; False if it is not a readable file.
 
         Example:
             >>> import bytepair
@@ -78,11 +78,11 @@ class Counts:
     def save(
         self, path: str | os.PathLike[str], *, metadata: Mapping[str, str] | None = None
     ) -> None:
-        """Write the counts as parquet, by another name and a rename.
+        """Write the counts as parquet, atomically: to a temporary file, which is renamed.
 
         Args:
-            path: the file.
-            metadata: what else its schema shall say.
+            path: the output file.
+            metadata: additional metadata of the schema.
 
         Raises:
             OSError: if the file cannot be written.
@@ -102,12 +102,12 @@ class Counts:
 
     @property
     def total(self) -> int:
-        """How many pretokens the corpus has, in the unit of the numbers (see `denominator`)."""
+        """The number of pretokens in the corpus, in units of 1/`denominator`."""
         return self.core.total
 
     @property
     def text_bytes(self) -> int:
-        """How many bytes the corpus has, in the unit of the numbers (see `denominator`)."""
+        """The number of bytes in the corpus, in units of 1/`denominator`."""
         return self.core.text_bytes
 
     def items(self) -> list[tuple[bytes, int]]:
@@ -115,7 +115,7 @@ class Counts:
         return self.core.items()
 
     def most_common(self, n: int | None = None) -> list[tuple[bytes, int]]:
-        """List the `n` most frequent pretokens, or all; of equal ones the first seen first."""
+        """List the `n` most frequent pretokens, or all; ties are in order of first occurrence."""
         ordered = sorted(self.items(), key=lambda item: -item[1])
         return ordered if n is None else ordered[:n]
 
@@ -123,15 +123,14 @@ class Counts:
         return len(self.core)
 
     def times(self, weight: int | float | Fraction) -> Counts:
-        """Weight the corpus, as if it were there this many times.
+        """Multiply all counts by a weight, as if the corpus were repeated this many times.
 
-        A weight that is not whole stays exact: the numbers are multiplied by its numerator, and
-        `denominator` by its denominator, in lowest terms. So nothing is rounded, weights can be
-        given in any order, and a mixture is trained as its proportions say; `min_count` of training
-        is in whole occurrences.
+        Fractional weights are exact: counts are multiplied by the numerator, and `denominator` by
+        the denominator, in lowest terms. So nothing is rounded, and weights can be applied in any
+        order. `min_count` of training is in whole occurrences.
 
         Args:
-            weight: above 0. A float means the decimal number that it is written as: 0.1 is 1/10.
+            weight: a number above 0. A float means its decimal notation: 0.1 is 1/10.
 
         Raises:
             CountsError: if the weight is not above 0.
@@ -148,8 +147,7 @@ class Counts:
         """
         if not 0 < weight < inf:
             raise CountsError(
-                f"the weight {weight} is no number above 0; leave the corpus out instead of a "
-                "weight of 0"
+                f"the weight {weight} is not a number above 0; to exclude a corpus, do not add it"
             )
         exact = _exact(weight)
         common = gcd(exact.numerator, self.denominator)
@@ -160,24 +158,23 @@ class Counts:
 
     @staticmethod
     def mixture(parts: Mapping[str, Counts], shares: Mapping[str, float | Fraction]) -> Counts:
-        """Weight corpora so that each has its share of the bytes, and add them up.
+        """Add corpora, weighted so that each has a given share of the bytes.
 
-        The weight of a part is its share times the bytes of all parts, over its own bytes, so the
-        mixture has as many bytes as the parts have together. Weights are fractions. With the
-        denominator that all have in common the numbers are whole, and exact. If that denominator
-        is too large for 64 bits, it is instead the largest with which the mixture has at most 2^62
-        bytes, and each weight is the nearest whole number over it. Parts are added in the order of
-        their names, so neither the order of parts nor that of shares matters.
+        The weight of a part is its share times the bytes of all parts, divided by its own bytes, so
+        the mixture has as many bytes as all parts together. Weights are exact fractions over their
+        common denominator. If this denominator exceeds 64 bits, the largest one is used with which
+        the mixture has at most 2^62 bytes, and each weight is rounded to the nearest multiple.
+        Parts are added in the order of their names, so the order of the arguments does not matter.
 
         Args:
             parts: corpora by name.
-            shares: the share of each, by the same names; only their proportions count. A float
-                means the decimal number that it is written as: 0.1 is 1/10.
+            shares: the share of each corpus, by the same names; shares are normalized. A float
+                means its decimal notation: 0.1 is 1/10.
 
         Raises:
             ArgumentError: if the names differ, or there are none.
             CountsError: if a share is not above 0, a part is empty, patterns differ, or a share is
-                so small that its weight would be 0.
+                so small that its weight rounds to 0.
 
         Example:
             >>> import bytepair
@@ -192,7 +189,7 @@ class Counts:
             if not 0 < share < inf:
                 raise CountsError(f"the share of {name!r} is {share}; it must be above 0")
             if not sizes[name]:
-                raise CountsError(f"{name!r} has no text; leave it out of the mixture")
+                raise CountsError(f"{name!r} has no text; exclude it from the mixture")
         whole = sum(map(_exact, shares.values()))
         total = sum(sizes.values())
         weights = {
@@ -204,8 +201,8 @@ class Counts:
         times = {name: round(weight * unit) for name, weight in weights.items()}
         if missing := [name for name, number in times.items() if not number]:
             raise CountsError(
-                f"the share of {missing[0]!r} is too small for the numbers of a mixture, which "
-                "have 64 bits; leave it out, or give it a greater share"
+                f"the share of {missing[0]!r} is too small for the 64-bit counts of a mixture; "
+                "exclude it, or increase its share"
             )
         cores = [parts[name].core.times(number) for name, number in times.items()]
         return Counts(reduce(lambda one, two: one.plus(two), cores), unit)
@@ -235,37 +232,38 @@ class Counts:
 
 
 def check_names(option: str, given: Mapping[str, object], groups: Mapping[str, object]) -> None:
-    """Fail if an option that says something of each group does not name the groups.
+    """Check that an option has one value for each group.
 
     Raises:
-        ArgumentError: if so.
+        ArgumentError: if the names differ.
     """
     if not groups or set(given) != set(groups):
         raise ArgumentError(
-            f"{option} names {', '.join(map(repr, sorted(given))) or 'nothing'}, and the groups "
-            f"are {', '.join(map(repr, sorted(groups))) or 'none'}; pass one value for each group"
+            f"{option} has the names {', '.join(map(repr, sorted(given))) or '(none)'}, but the "
+            f"groups are {', '.join(map(repr, sorted(groups))) or '(none)'}; pass one value for "
+            "each group"
         )
 
 
 def _exact(number: float | Fraction) -> Fraction:
-    """A number as a fraction; a float means the decimal number that it is written as."""
+    """Convert a number to a fraction; a float means its decimal notation."""
     return Fraction(str(float(number)) if isinstance(number, float) else number)
 
 
 def load_counts(path: str | os.PathLike[str], *, pattern: str | None = None) -> Counts:
-    """Read counts that `Counts.save` wrote, or that another tool made.
+    """Read counts written by `Counts.save` or another tool.
 
     Args:
         path: a parquet file with the columns `pretoken` (binary or string) and `count`
             (integers).
-        pattern: the split pattern, needed where the file does not say it: a name of
+        pattern: the split pattern, required if the file does not contain it: a name in
             `bytepair.PATTERNS` or a regular expression.
 
     Raises:
-        FileNotFoundError: if there is no such file.
-        CountsError: if the file is no table of counts: columns are missing, a pretoken is empty
-            or stands there twice, a count is not positive, the pattern is not known, or the
-            version of Unicode or of the format is another one.
+        FileNotFoundError: if the file does not exist.
+        CountsError: if the file is not a table of counts: columns are missing, a pretoken is empty
+            or repeated, a count is not positive, the pattern is unknown, or the version of Unicode
+            or of the format differs.
 
     Example:
         >>> import bytepair, tempfile, pathlib
@@ -289,10 +287,10 @@ def load_counts(path: str | os.PathLike[str], *, pattern: str | None = None) -> 
 
 
 def metadata_of(path: Path) -> dict[str, str]:
-    """What the metadata of a file of counts says."""
+    """The metadata of a file of counts."""
     if not path.exists():
         raise FileNotFoundError(
-            f"there are no counts at {path}; look at the name, or make them with bytepair count"
+            f"{path} does not exist; check the path, or create it with bytepair count"
         )
     try:
         return dict(_core.counts_footer(path)[1])
@@ -301,11 +299,11 @@ def metadata_of(path: Path) -> dict[str, str]:
 
 
 def _pattern_of(metadata: dict[str, str], pattern: str | None) -> str:
-    """The pattern that the file says, or else the one that the caller says."""
+    """The pattern in the file, or else the one passed by the caller."""
     version, stored, unicode = (metadata.get(key) for key in _KEYS)
     if stored is None:
         if pattern is None:
-            raise CountsError("it does not say its split pattern; pass pattern=")
+            raise CountsError("the file does not contain its split pattern; pass pattern=")
         return pattern
     if version != FORMAT or unicode != _core.UNICODE_VERSION:
         raise CountsError(
@@ -313,13 +311,13 @@ def _pattern_of(metadata: dict[str, str], pattern: str | None) -> str:
             f"with Unicode {_core.UNICODE_VERSION}"
         )
     if pattern not in (None, stored):
-        raise CountsError(f"its pattern is {stored!r} and not {pattern!r}")
+        raise CountsError(f"its pattern is {stored!r}, not {pattern!r}")
     return stored
 
 
 def _denominator_of(metadata: dict[str, str]) -> int:
-    """The unit that the file says; 1 if it says none."""
+    """The denominator in the file; 1 if there is none."""
     said = metadata.get(_DENOMINATOR, "1")
     if not re.fullmatch("[0-9]{1,18}", said) or not int(said):
-        raise CountsError(f"its denominator is {said!r}; it must be a whole number above 0")
+        raise CountsError(f"its denominator is {said!r}, not an integer above 0")
     return int(said)

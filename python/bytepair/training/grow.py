@@ -1,9 +1,9 @@
-"""A trained vocabulary made larger, and the proof that one was trained as it says.
+"""Enlarge a trained vocabulary, and verify the merges of one.
 
-Training makes one merge after another, so it can go on where it stopped. `resume` goes on with the
-same counts and gives what a single run would have given. `extend` goes on with other text and keeps
-every id. `verify_merges` follows the merges of a vocabulary, whoever trained it, and checks each.
-(`Tokenizer.with_vocab_size` goes the other way.)
+Training produces one merge after another, so it can be resumed. `resume` continues with the same
+counts; the result equals that of a single run. `extend` continues with other text and keeps all
+ids. `verify_merges` checks each merge of a vocabulary of any trainer. (`Tokenizer.with_vocab_size`
+truncates a vocabulary.)
 """
 
 from __future__ import annotations
@@ -37,27 +37,27 @@ def resume(
     progress: bool | Callback | None = None,
     **reading: Unpack[ReadKeywords],
 ) -> Tokenizer:
-    """Go on training to a larger vocabulary, as if training had not stopped.
+    """Resume training to a larger vocabulary, as if training had not stopped.
 
-    With the text, or its counts, and the options of the first training, the result is that of one
-    training, merge for merge. A tokenizer with superwords learns more of them, under its own rules;
-    its first stage stays as large as it is.
+    Given the text (or its counts) and the options of the first training, the result equals that of
+    a single training, merge for merge. A tokenizer with superwords learns more superwords under its
+    own rules; the size of its first stage does not change.
 
     Args:
-        tokenizer: a tokenizer that `bytepair.train` made.
-        source: the text it was trained on, as in `bytepair.train`, or its counts (by the split
+        tokenizer: a tokenizer trained by `bytepair.train`.
+        source: the text it was trained on, as in `bytepair.train`, or its counts (with the split
             pattern of the tokenizer).
-        vocab_size: how many ids the result has, special tokens included.
+        vocab_size: the vocabulary size of the result, including special tokens.
         ties: as in `bytepair.train`.
         min_count: as in `bytepair.train`.
         max_token_bytes: as in `bytepair.train`.
         progress: as in `bytepair.train`.
-        reading: `files` or `texts` in place of a source, and `max_chars`, `doc_cap`, `threads`,
+        reading: `files` or `texts` instead of a source, and `max_chars`, `doc_cap`, `threads`,
             `column`, `errors`, `memory_limit` and `max_document_bytes`, as in `bytepair.count`.
 
     Raises:
-        VocabularyError: if there are more ids already, or the tokenizer was not made by training.
-        CountsError: if the counts have another pattern, or there are options for reading text.
+        VocabularyError: if the tokenizer is larger already, or was not created by training.
+        CountsError: if the counts have a different pattern, or options for reading text are given.
         CorpusError: if the source cannot be read.
 
     Example:
@@ -94,16 +94,16 @@ def extend(
     progress: bool | Callback | None = None,
     **reading: Unpack[ReadKeywords],
 ) -> Tokenizer:
-    """Learn more tokens from new text, and keep every id and every merge there is.
+    """Learn more tokens from new text, and keep all existing ids and merges.
 
-    The new text is encoded by the merges there are, and training goes on from there. New tokens get
-    the ids behind the vocabulary, behind its special tokens too, so that a model's embeddings stay
-    where they are.
+    The new text is encoded with the existing merges, and training continues from there. New tokens
+    get the ids after all existing ones, including special tokens, so that the rows of a model's
+    embedding table remain valid.
 
     Args:
         tokenizer: any tokenizer.
         source: as in `bytepair.train`.
-        extra: how many tokens to learn at most; it has to be given.
+        extra: the maximum number of tokens to learn; required.
         ties: as in `bytepair.train`.
         min_count: as in `bytepair.train`.
         max_token_bytes: as in `bytepair.train`.
@@ -111,8 +111,8 @@ def extend(
         reading: as in `resume`.
 
     Raises:
-        VocabularyError: if a new token has the bytes of one that no merge makes.
-        CountsError: if the counts have another pattern, or there are options for reading text.
+        VocabularyError: if a new token equals an existing token that no merge produces.
+        CountsError: if the counts have a different pattern, or options for reading text are given.
         CorpusError: if the source cannot be read.
         TypeError: if `extra` is missing.
 
@@ -126,7 +126,7 @@ def extend(
         b' wor'
     """
     if extra is None:
-        raise TypeError("pass extra=, the number of tokens to learn at most")
+        raise TypeError("pass extra=, the maximum number of tokens to learn")
     options = TrainOptions(ties=ties, min_count=min_count, max_token_bytes=max_token_bytes)
     counted = counter_of(source, tokenizer.pattern, **reading)
     with Bar(progress) as bar:
@@ -136,7 +136,7 @@ def extend(
 
 
 def _grown(tokenizer: Tokenizer, learn: Callable[..., _core.Model], bar: Bar) -> Tokenizer:
-    """The tokenizer with more merges, and the roles that it had."""
+    """The tokenizer with more merges and unchanged roles."""
     model = learn(on_progress=lambda done, total: bar.update("merge", done, total, "merges"))
     grown = Tokenizer(model)
     learnt = grown.vocab_size - tokenizer.vocab_size
@@ -146,12 +146,12 @@ def _grown(tokenizer: Tokenizer, learn: Callable[..., _core.Model], bar: Bar) ->
 
 @dataclass(frozen=True)
 class Verdict:
-    """What `verify_merges` found.
+    """The result of `verify_merges`.
 
     Attributes:
-        steps: how many merges were right, from the first one on.
-        listed: the pair of the first wrong merge, and its count; None if all are right.
-        best: the pair that was to be merged there, and its count; None if there was none.
+        steps: the number of correct merges before the first wrong one.
+        listed: the pair of the first wrong merge, and its count; None if all are correct.
+        best: the pair that should be merged instead, and its count; None if there is none.
     """
 
     steps: int
@@ -159,18 +159,18 @@ class Verdict:
     best: tuple[tuple[bytes, bytes], int] | None = None
 
     def __bool__(self) -> bool:
-        """Whether every merge was right."""
+        """Whether all merges are correct."""
         return self.listed is None
 
     def __str__(self) -> str:
-        """Say it in one line."""
+        """The result in one line."""
         if self.listed is None:
             return f"all {self.steps:,} merges verified"
         (pair, count) = self.listed
-        said = f"merge {self.steps:,} is {pair}, of count {count:,}, but "
+        said = f"merge {self.steps:,} is {pair} with count {count:,}, but "
         if self.best is None:
-            return said + "no pair was left to merge"
-        return said + f"{self.best[0]}, of count {self.best[1]:,}, goes first"
+            return said + "no pair is left to merge"
+        return said + f"{self.best[0]} with count {self.best[1]:,} comes first"
 
 
 def verify_merges(
@@ -182,24 +182,25 @@ def verify_merges(
     superword_counts: Counts | None = None,
     progress: bool | Callback | None = None,
 ) -> Verdict:
-    """Follow the merges of a vocabulary and check that each was the one to make.
+    """Replay the merges of a vocabulary and check that each is the correct next merge.
 
-    At each step the pair must have the greatest count of all, and among pairs of equal count be the
-    first by the rule for ties. So the merges of any trainer can be checked, against the counts that
-    it had.
+    At each step the merged pair must have the highest count, and among pairs with equal counts be
+    the first by the tie-breaking rule. This works for the merges of any trainer, given the counts
+    of its training text.
 
     Args:
         tokenizer: any tokenizer; its `merges` are checked.
-        counts: what it was trained on.
-        ties: the rule for ties that its trainer follows.
-        min_count: the least count of a merge.
-        superword_counts: of a tokenizer with superwords, the counts of the same text by its own
-            split pattern; `counts` are those by the pattern of its first stage.
+        counts: the counts it was trained on.
+        ties: the tie-breaking rule of its trainer.
+        min_count: the minimum count of a merged pair.
+        superword_counts: for a tokenizer with superwords, the counts of the same text with the
+            split pattern of the tokenizer; `counts` then have the pattern of its first stage.
         progress: as in `bytepair.train`.
 
     Raises:
-        CountsError: if the counts have another pattern, a merge has parts that no merge before it
-            makes, or there are `superword_counts` and no superwords, or superwords and none.
+        CountsError: if the counts have a different pattern, a merge has parts that no earlier merge
+            produces, or `superword_counts` are given for a tokenizer without superwords, or missing
+            for one with superwords.
 
     Example:
         >>> import bytepair
@@ -208,16 +209,16 @@ def verify_merges(
         >>> print(bytepair.verify_merges(tok, counts))
         all 4 merges verified
         >>> print(bytepair.verify_merges(tok, counts, ties="bytes-max"))
-        merge 0 is (b'e', b'l'), of count 3, but (b'h', b'e'), of count 3, goes first
+        merge 0 is (b'e', b'l') with count 3, but (b'h', b'e') with count 3 comes first
     """
     stages = Stages.of(tokenizer)
     _check_pattern(counts, tokenizer.pattern if stages is None else stages.pattern)
     if (stages is None) != (superword_counts is None):
         raise CountsError(
-            "superword_counts are those of a tokenizer with superwords, and this one has none"
+            "superword_counts are given, but the tokenizer has no superwords; omit them"
             if stages is None
-            else "the tokenizer has superwords: pass superword_counts, the counts of the same text "
-            "by its split pattern, too"
+            else "the tokenizer has superwords; also pass superword_counts, the counts of the same "
+            "text with its split pattern"
         )
     merges = tokenizer.merges()
     options = TrainOptions(ties=ties, min_count=min_count)
@@ -244,6 +245,5 @@ def verify_merges(
 def _check_pattern(counts: Counts, regex: str) -> None:
     if regex != counts.pattern:
         raise CountsError(
-            f"the counts were made with the pattern {counts.pattern!r}, the tokenizer with "
-            f"{regex!r}"
+            f"the counts have the pattern {counts.pattern!r}, but the tokenizer has {regex!r}"
         )

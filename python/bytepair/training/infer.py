@@ -1,11 +1,10 @@
-"""A vocabulary and samples of text in, the mixture that the vocabulary was trained on out.
+"""Infer the mixture of text that a vocabulary was trained on, given samples of its categories.
 
-Training merges the pair with the greatest count. So each merge of a list says something of the
-text: at this step no other pair occurred more often. Given samples of the categories of text, that
-is a linear inequality in the shares of the categories, for each step and each other pair. The
-shares that contradict the inequalities least are the solution of a linear program (Hayase et al.,
-arXiv 2407.16607). Most inequalities hold by themselves: the program begins with none, and those
-that its solution violates are added, until there are no more or nothing changes any more.
+Training merges the pair with the highest count. So each merge implies that no other pair occurred
+more often at that step: a linear inequality in the shares of the categories, for each step and each
+other pair. The shares that violate these inequalities least are the solution of a linear program
+(Hayase et al., arXiv 2407.16607). Most inequalities are redundant: the program starts without any,
+and inequalities violated by its solution are added until none is violated or nothing changes.
 """
 
 from __future__ import annotations
@@ -25,42 +24,42 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: Counts are compared as occurrences in this many bytes of a sample, so that solvers, which have
-#: absolute tolerances, see numbers around 1.
+#: Counts are scaled to occurrences per this many bytes of a sample, because solvers have absolute
+#: tolerances and need numbers around 1.
 SCALE: Final = 1e6
 
-#: A difference of fewer occurrences violates no inequality.
+#: A difference below this number of occurrences is not a violation.
 TOLERANCE: Final = 1e-5
 
-#: At each step this many violated inequalities are added.
+#: How many violated inequalities are added per step of the vocabulary.
 RIVALS: Final = 2
 
-#: An inequality that holds by more is left out of the next program.
+#: An inequality with a larger margin is dropped from the next program.
 TIGHT: Final = 1.0
 
-#: Only while the cost grows by this part of it are inequalities left out.
+#: Inequalities are dropped only while the cost grows by at least this fraction.
 GROWTH: Final = 1e-3
 
-#: The shares are final if in as many rounds none changes by more than this, and the sum of slacks
-#: grows by no more than this part of it.
+#: Convergence: within SETTLED_ROUNDS no share changes by more than SETTLED, and the sum of slacks
+#: grows by at most the fraction SETTLED_COST.
 SETTLED: Final = 1e-3
 SETTLED_COST: Final = 0.01
 SETTLED_ROUNDS: Final = 3
 
-#: A pair that occurs fewer times in a sample is compared with no merge.
+#: A pair with fewer occurrences in a sample is not compared with merges.
 LEAST: Final = 3
 
 
 @dataclass(frozen=True)
 class InferredMixture:
-    """What `infer_mixture` found.
+    """The result of `infer_mixture`.
 
     Attributes:
-        shares: the share of the bytes that each category had, by name; they add up to 1.
-        merges: how many merges were looked at.
-        contradictions: how many of them no mixture of the samples would have made, in this order.
-        rounds: how many linear programs were solved.
-        is_final: whether the shares do not change any more; False if the rounds did not suffice.
+        shares: the share of each category in the bytes, by name; they add up to 1.
+        merges: the number of merges used.
+        contradictions: the number of merges that contradict the inferred mixture.
+        rounds: the number of linear programs solved.
+        is_final: whether the shares have converged; False if the rounds did not suffice.
     """
 
     shares: dict[str, float]
@@ -70,11 +69,11 @@ class InferredMixture:
     is_final: bool
 
     def __str__(self) -> str:
-        """The shares, the greatest first, and what they rest on."""
+        """The shares in decreasing order, and the number of merges used."""
         widest = max(map(len, self.shares))
         ordered = sorted(self.shares.items(), key=lambda item: -item[1])
         lines = [f"{name:<{widest}}  {share:7.2%}" for name, share in ordered]
-        end = "" if self.is_final else "; more rounds could still change this"
+        end = "" if self.is_final else "; not converged, more rounds may change this"
         return "\n".join(
             [
                 *lines,
@@ -94,15 +93,15 @@ def infer_mixture(
 ) -> InferredMixture:
     """Infer the mixture of text that a vocabulary was trained on.
 
-    The samples must be of the kinds of text that were trained on, and cover them: text of a kind
-    that is not among them is taken for the most similar one. Needs scipy (the extra `infer`).
+    The samples must cover all categories of the training text: text of a missing category is
+    attributed to the most similar one. Requires scipy (the extra `infer`).
 
     Args:
         tokenizer: any tokenizer whose `merges` are in the order of training.
-        sources: a sample of each category by name: sources as in `bytepair.train`, or counts by the
-            pattern of the tokenizer. A few megabytes each do.
-        merges: how many of the first merges are looked at; later ones are rarer and cost as much.
-        rounds: how many linear programs are solved at most.
+        sources: a sample of each category by name: sources as in `bytepair.train`, or counts with
+            the pattern of the tokenizer. A few megabytes each are enough.
+        merges: use this many of the first merges; later ones are rarer and cost the same time.
+        rounds: the maximum number of linear programs to solve.
         progress: as in `bytepair.train`; the stages are "count", "merge" and "solve".
         reading: `max_chars`, `doc_cap`, `threads`, `column`, `errors`, `memory_limit` and
             `max_document_bytes`, as in `bytepair.count`, for each sample.
@@ -110,8 +109,8 @@ def infer_mixture(
     Raises:
         ArgumentError: if there are no samples by name, or `merges` or `rounds` is below 1.
         CorpusError: if a sample cannot be read, or has no text.
-        CountsError: if counts have another pattern, or a merge has parts that no merge before it
-            makes.
+        CountsError: if counts have a different pattern, or a merge has parts that no earlier merge
+            produces.
         ImportError: if scipy is not installed.
 
     Example:
@@ -133,7 +132,7 @@ def infer_mixture(
         counts = counted(bar)
         for name, sample in counts.items():
             if not sample.text_bytes:
-                raise CorpusError(f"the sample {name!r} has no text; look at its path")
+                raise CorpusError(f"the sample {name!r} has no text; check its path")
         history = _core.PairHistory(
             first, [sample.core for sample in counts.values()], least=LEAST,
             on_progress=lambda done, total: bar.update("merge", done, total, "merges"),
@@ -146,11 +145,11 @@ def infer_mixture(
 
 
 class _Program:
-    """A linear program that grows: the shares, and by how much they contradict the merges.
+    """A growing linear program that finds the shares with the smallest sum of slacks.
 
-    Its variables are the share of each category, a slack for each step, and one for each pair that
-    is a rival at some step: a pair that is more frequent in the samples than it was in training
-    contradicts many steps at the price of one slack.
+    Its variables are the share of each category, a slack for each step, and a slack for each pair
+    that competes at some step: a pair that is more frequent in the samples than in the training
+    text violates many steps, but is charged only once.
     """
 
     def __init__(self, history: _core.PairHistory, sizes: list[int]) -> None:
@@ -165,10 +164,10 @@ class _Program:
         self._pair_slack: dict[int, float] = {}
         self._steps = np.empty(0, np.int64)
         self._pairs = np.empty(0, np.int64)
-        #: For each inequality how much more often than its rival a pair occurs, by category.
+        #: For each inequality and category, the count of the merged pair minus that of its rival.
         self._margins = np.empty((0, texts))
         self.rounds = 0
-        #: By how much the share that changed most did so in each round.
+        #: The largest change of a share in each round.
         self._changes: list[float] = []
         #: The sum of slacks after each round.
         self._costs: list[float] = []
@@ -235,8 +234,8 @@ class _Program:
         self._pair_slack = dict(
             zip(pairs.tolist(), found.x[texts + len(steps) :].tolist(), strict=True)
         )
-        # What holds by itself costs time alone; it comes back if it is violated again. Without a
-        # higher cost, nothing would show that the same programs do not come back, too.
+        # Drop redundant inequalities to save time; they are added again if violated. Only while the
+        # cost grows: otherwise the same programs could recur forever.
         if len(self._costs) > 1 and self._costs[-1] > self._costs[-2] * (1 + GROWTH) + TOLERANCE:
             kept = found.slack < TIGHT
             self._steps, self._pairs = self._steps[kept], self._pairs[kept]

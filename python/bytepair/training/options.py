@@ -1,6 +1,6 @@
-"""What training does with counts, as one value.
+"""The options of training, as one value.
 
-`bytepair.train` takes its fields as keywords; the pipeline and the core take it whole.
+`bytepair.train` takes the fields as keywords; the pipeline and the core take a `TrainOptions`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias
 from bytepair.errors import ArgumentError, VocabularyError
 from bytepair.tokenizer.special import in_order, reserved
 
-#: Which of several pairs with the same count is merged first; see `bytepair.reference.tie_break`.
+#: The tie-breaking rules for pairs with equal counts; see `bytepair.reference.tie_break`.
 Ties: TypeAlias = Literal["rustbpe", "hf", "first-seen", "bytes-max", "characters-max"]
 
 #: The special tokens of nanochat, in the order of their ids.
@@ -31,17 +31,17 @@ NANOCHAT_SPECIAL_TOKENS: Final[tuple[str, ...]] = (
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """What training does with counts; `bytepair.train` says what the fields mean.
+    """The options of training; `bytepair.train` documents them in detail.
 
     Attributes:
-        vocab_size: how many ids the tokenizer has.
+        vocab_size: the vocabulary size, including special tokens.
         special_tokens: the names of the special tokens, or "nanochat".
-        reserved: how many ids are kept free for later special tokens.
-        padded_to: the number of ids is rounded up to a multiple of it.
-        initial_tokens: words that shall be tokens whatever the text.
-        ties: which of several pairs with the same count is merged first.
-        min_count: pairs that occur fewer times than this are not merged.
-        max_token_bytes: pairs whose token would be longer than this are not merged.
+        reserved: the number of ids reserved for special tokens that are added later.
+        padded_to: pad the vocabulary size to a multiple of this.
+        initial_tokens: strings that are tokens whatever their count.
+        ties: the tie-breaking rule for pairs with equal counts.
+        min_count: the minimum count of a pair to be merged.
+        max_token_bytes: the maximum length of a token in bytes.
 
     Example:
         >>> import bytepair
@@ -60,7 +60,7 @@ class TrainOptions:
     max_token_bytes: int | None = None
 
     def __post_init__(self) -> None:
-        """Fail before the corpus is read."""
+        """Check the values before the corpus is read."""
         names = self.special_tokens
         if isinstance(names, str) and names != "nanochat":
             raise TypeError(f'special_tokens is {names!r}; pass "nanochat" or a list of names')
@@ -72,28 +72,28 @@ class TrainOptions:
             ("min_count", self.min_count, 1), ("max_token_bytes", self.max_token_bytes, 2),
         ):  # fmt: skip
             if value is not None and value < least:
-                why = {"min_count": ", which merges every pair",
-                       "max_token_bytes": ", which a merge makes"}.get(name, "")  # fmt: skip
+                why = {"min_count": " (merge every pair)",
+                       "max_token_bytes": " (the shortest merged token)"}.get(name, "")  # fmt: skip
                 raise ArgumentError(f"{name} is {value}; pass at least {least}{why}")
 
     @property
     def names(self) -> list[str]:
-        """The names of the special tokens, with those that are reserved."""
+        """The names of the special tokens, including the reserved ones."""
         return [*self.special_tokens, *reserved(self.reserved, self.special_tokens)]
 
     @property
     def smallest(self) -> int:
-        """The size of a vocabulary without a merge."""
+        """The size of a vocabulary without merges."""
         return 256 + len(self.special_tokens) + self.reserved
 
     def check_size(self) -> None:
-        """Fail if there is no room for the bytes and the special tokens.
+        """Check that the vocabulary has room for the 256 bytes and the special tokens.
 
         Raises:
-            VocabularyError: if so.
+            VocabularyError: if it is too small.
         """
         if self.vocab_size < self.smallest:
             raise VocabularyError(
                 f"vocab_size {self.vocab_size} is too small for the 256 bytes and the "
-                f"{self.smallest - 256} special tokens; the smallest size is {self.smallest}"
+                f"{self.smallest - 256} special tokens; pass at least {self.smallest}"
             )

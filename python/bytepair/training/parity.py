@@ -1,7 +1,7 @@
-"""Parity: groups of text of which none shall compress much worse than others.
+"""Parity-aware BPE: train so that no group of text compresses much worse than the others.
 
-Before each merge the group that compresses worst is chosen, and the most frequent pair of its text
-is merged (Foroutan et al., arXiv 2508.04796). `Parity` says how groups are compared.
+For each merge, the group that compresses worst is selected, and the most frequent pair of its text
+is merged (Foroutan et al., arXiv 2508.04796). `Parity` defines how groups are compared.
 """
 
 from __future__ import annotations
@@ -21,31 +21,30 @@ from bytepair.training.counts import Counts, check_names
 from bytepair.training.options import TrainOptions
 from bytepair.training.sources import group_counter
 
-#: The note of a tokenizer that says how its groups took turns.
+#: The note of a tokenizer that records the number of merges of each group.
 NOTE: Final = "parity"
 
 
 @dataclass(frozen=True)
 class Parity:
-    """How groups of text take turns in `bytepair.train`.
+    """How `bytepair.train` selects the group of text for each merge.
 
-    Without development sets and ratios, the group whose own text has the most tokens is chosen. So
-    say one of the two, unless the groups are parallel texts themselves.
+    Without development sets and ratios, the group whose training text has the most tokens is
+    selected. Pass one of the two, unless the training texts of the groups are parallel.
 
     Attributes:
-        development: a text of each group by its name, as sources or counts: best the same text in
-            all languages. The group with the most tokens in its text is chosen.
-        ratios: for each group the ratio of bytes to tokens that it shall have; only their
-            proportions count. The group with the smallest ratio, divided by this, is chosen.
-        window: how many choices are looked back at, so that no group gets nearly all merges; None
-            does without.
-        alpha: how many times its equal share of the window a group may get.
-        global_merges: how many of the first merges are chosen by the counts of all groups together
-            (the hybrid variant).
+        development: a development text for each group, by name, as a source or counts; preferably
+            the same text in all languages. The group with the most tokens in it is selected.
+        ratios: the desired bytes per token of each group, relative to the others. The group with
+            the smallest actual value, divided by the desired one, is selected.
+        window: the number of recent merges in which the share of a group is limited; None means no
+            limit.
+        alpha: the limit within the window, as a multiple of an equal share.
+        global_merges: the number of first merges selected by the counts of all groups together (the
+            hybrid variant).
 
     Raises:
-        ArgumentError: if there are both development sets and ratios, or a number is out of its
-            range.
+        ArgumentError: if both development sets and ratios are given, or a number is out of range.
 
     Example:
         >>> import bytepair
@@ -63,11 +62,11 @@ class Parity:
     global_merges: int = 0
 
     def __post_init__(self) -> None:
-        """Fail before the corpus is read."""
+        """Check the values before the corpus is read."""
         if self.development is not None and self.ratios is not None:
             raise ArgumentError(
-                "development and ratios contradict each other: both say which group compresses "
-                "worst; pass one of them"
+                "development and ratios are both given; pass one of them: each defines which group "
+                "compresses worst"
             )
         for name, ratio in (self.ratios or {}).items():
             if not (isfinite(ratio) and ratio > 0):
@@ -83,16 +82,17 @@ class Parity:
 def parity_counter(
     groups: object, parity: Parity, regex: str, **reading: Unpack[ReadKeywords]
 ) -> Callable[[Bar], ParityCounts]:
-    """What gives the counts of groups and of their development sets while it tells a bar.
+    """A function that counts the groups and their development sets, with a progress bar.
 
     Args:
         groups: sources of text, or counts, by name.
-        parity: how they take turns.
+        parity: how groups are selected.
         regex: the pattern that counts must have.
-        reading: which text of each group is read, and how; development sets are read as a whole.
+        reading: which text of each group is read, and how; development sets are read completely.
 
     Raises:
-        ArgumentError: if these are no groups, or development sets or ratios have other names.
+        ArgumentError: if the source is not a mapping of groups, or development sets or ratios have
+            different names.
         CorpusError: as in `train`.
         CountsError: as in `counter_of`.
     """
@@ -110,12 +110,12 @@ def parity_counter(
 
 @dataclass(frozen=True)
 class ParityCounts:
-    """The counts of groups, and of their development sets, which have the same unit.
+    """The counts of groups and of their development sets, with a common denominator.
 
     Attributes:
-        parity: how the groups take turns.
-        groups: what is trained on.
-        development: by what the groups are compared, if not by themselves.
+        parity: how groups are selected.
+        groups: the counts to train on.
+        development: the counts by which groups are compared; if empty, the training counts.
     """
 
     parity: Parity
@@ -123,11 +123,11 @@ class ParityCounts:
     development: dict[str, Counts]
 
     def __post_init__(self) -> None:
-        """Fail if a text is empty: nothing says how well it compresses."""
+        """Check that no text is empty: its compression would be undefined."""
         for kind, texts in (("group", self.groups), ("development set", self.development)):
             for name, counts in texts.items():
                 if not counts.text_bytes:
-                    raise CorpusError(f"the {kind} {name!r} has no text; look at its path")
+                    raise CorpusError(f"the {kind} {name!r} has no text; check its path")
 
     def learn(
         self,
@@ -136,7 +136,7 @@ class ParityCounts:
         threads: int | None,
         on_progress: Callable[[int, int], object],
     ) -> _core.Model:
-        """Train, and note which groups had how many merges."""
+        """Train, and record the number of merges of each group."""
         groups, unit = _in_one_unit(self.groups)
         development, _ = _in_one_unit(
             {name: self.development[name] for name in self.groups} if self.development else {}
@@ -156,6 +156,6 @@ class ParityCounts:
 
 
 def _in_one_unit(parts: Mapping[str, Counts]) -> tuple[list[_core.Counts], int]:
-    """The numbers of several counts over one denominator, and this."""
+    """Several counts with a common denominator, and that denominator."""
     unit = lcm(*(counts.denominator for counts in parts.values()))
     return [counts.core.times(unit // counts.denominator) for counts in parts.values()], unit

@@ -1,4 +1,4 @@
-"""Documents that cannot be read in, one warning with their number and the first of them out."""
+"""Collect skipped documents for one warning, with their number and the places of the first."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import warnings
 from collections.abc import Iterable
 from typing import Any, Final
 
-#: At most this many are named.
+#: The maximum number of documents that the warning names.
 FIRST: Final = 3
 
 
 class SkippedWarning(UserWarning):
-    """Documents were left out because they cannot be read, as `errors="skip"` says."""
+    """Invalid documents were skipped, because `errors="skip"` was passed."""
 
 
 class SkipLog:
-    """The documents that were left out so far: how many, and the first of them.
+    """The documents skipped so far: their number, and the places of the first.
 
     Args:
-        documents: how many there are already.
-        first: the first of these, as `state` gives them.
+        documents: the initial number of skipped documents.
+        first: the first of these, as returned by `state`.
 
     Example:
         >>> from bytepair.training.skips import SkipLog
@@ -34,27 +34,27 @@ class SkipLog:
         self.first = [(source, row, reason) for source, row, reason in first]
 
     def add(self, source: str, row: int, reason: str) -> None:
-        """Note a document of a file or another source, behind those that are known."""
+        """Append a document of a file or another source."""
         self.add_all(1, [(source, row, reason)])
 
     def add_all(self, documents: int, first: Iterable[tuple[str, int, str]]) -> None:
-        """Note this many more documents, given the first of them."""
+        """Append this many documents, given the first of them."""
         self.documents += documents
         self.first = [*self.first, *first][:FIRST]
 
     def state(self) -> tuple[int, list[tuple[str, int, str]]]:
-        """What a checkpoint keeps: the arguments of another log."""
+        """The state saved in a checkpoint: the arguments to create an equal log."""
         return self.documents, self.first
 
     def __str__(self) -> str:
-        """The first documents, and how many more there are."""
+        """The first documents, and the number of further ones."""
         named = [f"{source}, row {row}: {reason}" for source, row, reason in self.first]
         more = self.documents - len(named)
         return "; ".join([*named, f"and {more:,} more"] if more else named)
 
     def warn(self, stacklevel: int) -> None:
-        """Warn if anything was left out; `stacklevel` is that of the caller."""
+        """Warn if any document was skipped; `stacklevel` is that of the caller."""
         if self.documents:
             what = "1 document" if self.documents == 1 else f"{self.documents:,} documents"
-            text = f"{what} cannot be read and not counted: {self}"
+            text = f"{what} skipped as invalid: {self}"
             warnings.warn(text, SkippedWarning, stacklevel + 1)

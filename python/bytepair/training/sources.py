@@ -1,7 +1,7 @@
-"""What one trains on in, its counts out: a source, counts, or named groups of either.
+"""Obtain counts from what one trains on: a source, counts, or named groups of either.
 
-Groups are a mapping of names to sources, such as `{"english": "en/", "code": "code.parquet"}`. A
-mixture of groups has given shares of its bytes.
+Groups are a mapping of names to sources, such as `{"english": "en/", "code": "code.parquet"}`. In a
+mixture, each group has a given share of the bytes.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from bytepair.training.counts import Counts, check_names
 #: Sources of text, or counts, by name.
 Groups: TypeAlias = "Mapping[str, Source | Counts]"
 
-#: How much of the bytes of a mixture each group has; only the proportions count.
+#: The share of each group in the bytes of a mixture; shares are normalized.
 Shares: TypeAlias = "Mapping[str, float | Fraction]"
 
 
 def pattern_of(source: Source | Counts | Groups | None, pattern: str | None) -> str:
-    """The split pattern, as a regular expression: the one asked for, or else that of counts.
+    """The split pattern as a regular expression: the given one, or else that of the counts.
 
     Args:
         source: a source of text, counts, or groups.
-        pattern: a name of `bytepair.PATTERNS`, a regular expression, or None.
+        pattern: a name in `bytepair.PATTERNS`, a regular expression, or None.
     """
     if pattern is not None:
         return _core.pattern(pattern)
@@ -43,7 +43,7 @@ def pattern_of(source: Source | Counts | Groups | None, pattern: str | None) -> 
 def counter_of(
     source: Source | Counts | None, regex: str, **reading: Unpack[ReadKeywords]
 ) -> Callable[[Bar], Counts]:
-    """What gives the counts of a source while it tells a bar: counts are their own.
+    """A function that counts a source with a progress bar; for counts it returns them.
 
     Args:
         source: a source of text, or counts.
@@ -51,13 +51,13 @@ def counter_of(
         reading: which text is read, and how.
 
     Raises:
-        CountsError: if counts have another pattern, or there are both counts and text to read.
+        CountsError: if counts have a different pattern, or options for reading text are given.
         CorpusError: as in `train`.
     """
     if isinstance(source, Mapping):
         raise ArgumentError(
-            "these are groups of text, and neither mixture nor parity says what they are for; pass "
-            "a list of their files to train on all alike"
+            "the source is a mapping of groups, but neither mixture nor parity is given; pass a "
+            "list of files to train on all text equally"
         )
     if not isinstance(source, Counts):
         return CountJob.of(source, regex, **reading).run
@@ -65,29 +65,27 @@ def counter_of(
     given = [name for name, value in reading.items() if value != usual.get(name)]
     if given := [name for name in given if name != "threads"]:
         raise CountsError(
-            f"{', '.join(given)} would be ignored: counts hold no text; pass what says how text is "
-            "read to bytepair.count"
+            f"{', '.join(given)} would be ignored, because the source is counts; pass options for "
+            "reading text to bytepair.count"
         )
     if regex != source.pattern:
-        raise CountsError(
-            f"the counts were made with the pattern {source.pattern!r}, not {regex!r}"
-        )
+        raise CountsError(f"the counts have the pattern {source.pattern!r}, not {regex!r}")
     return lambda _: source
 
 
 def group_counter(
     groups: object, regex: str, purpose: str, **reading: Unpack[ReadKeywords]
 ) -> Callable[[Bar], dict[str, Counts]]:
-    """What gives the counts of each group, in the order of the groups, while it tells a bar.
+    """A function that counts each group, in the order of the groups, with a progress bar.
 
     Args:
         groups: sources of text, or counts, by name.
         regex: the pattern that counts must have.
-        purpose: the option that needs groups, for errors.
+        purpose: the option that requires groups, for error messages.
         reading: which text of each group is read, and how.
 
     Raises:
-        ArgumentError: if these are no groups, or none.
+        ArgumentError: if the source is not a mapping of groups, or empty.
         CountsError: as in `counter_of`.
         CorpusError: as in `train`.
     """
@@ -98,7 +96,9 @@ def group_counter(
         )
     named = {key: value for key in ("files", "texts") if (value := reading.pop(key, None))}  # type: ignore[misc]
     if named:
-        raise ArgumentError(f"{' and '.join(named)} would be ignored: groups are sources by name")
+        raise ArgumentError(
+            f"{' and '.join(named)} would be ignored, because the source is a mapping"
+        )
     counters = {name: counter_of(source, regex, **reading) for name, source in groups.items()}
     return lambda bar: {name: counted(bar) for name, counted in counters.items()}
 
@@ -106,7 +106,7 @@ def group_counter(
 def mixture_counter(
     groups: object, shares: Shares, regex: str, **reading: Unpack[ReadKeywords]
 ) -> Callable[[Bar], Counts]:
-    """What gives the counts of a mixture while it tells a bar.
+    """A function that counts a mixture, with a progress bar.
 
     Args:
         groups: as in `group_counter`.
@@ -115,12 +115,12 @@ def mixture_counter(
         reading: which text of each group is read, and how.
 
     Raises:
-        ArgumentError: as in `group_counter`, or if shares and groups have other names.
+        ArgumentError: as in `group_counter`, or if shares and groups have different names.
         CountsError: as in `Counts.mixture`.
         CorpusError: as in `train`.
     """
     counted = group_counter(groups, regex, "mixture", **reading)
-    if isinstance(groups, Mapping):  # said before the text is read
+    if isinstance(groups, Mapping):  # check this before reading the text
         check_names("mixture", shares, groups)
     return partial(_mixed, counted, shares)
 

@@ -1,8 +1,8 @@
-"""Tokens that cross spaces: what is learnt after the usual merges, and under which rules.
+"""Superwords: tokens that span several words, and the rules for learning them.
 
-SuperBPE (Liu et al., arXiv 2503.13423) trains in two stages. The first is the usual training, whose
-pattern splits at spaces. The second goes on from there under a coarser pattern, and learns tokens
-of several words.
+SuperBPE (Liu et al., arXiv 2503.13423) trains in two stages. The first is ordinary training with a
+pattern that splits at spaces. The second continues with a coarser pattern and learns tokens that
+span several words.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from bytepair.tokenizer.special import in_order
 if TYPE_CHECKING:
     from bytepair.training.counts import Counts
 
-#: The note of a tokenizer that says how its superwords were learnt.
+#: The note of a tokenizer that records how its superwords were learned.
 NOTE: Final = "superwords"
 
-#: Digits as the pattern of the words splits them.
+#: The part of a split pattern that matches digits.
 _DIGITS: Final = re.compile(r"(?:^|\|)(?: \?)?(\\p\{N\}(?:\{\d+,\d+\}|\+)?\+?)(?=\||$)")
 
-#: A mark of punctuation, or a symbol.
+#: A punctuation mark or symbol.
 _MARK: Final = r"[^\s\p{L}\p{M}\p{N}]"
 
 #: After the digits: two or more marks, line ends, indentation, and all other text up to there.
@@ -39,24 +39,24 @@ _LINE: Final = (
 
 @dataclass(frozen=True)
 class Superwords:
-    r"""How tokens that cross spaces are learnt; `bytepair.train` takes it.
+    r"""The rules for learning superwords, passed to `bytepair.train`.
 
     Attributes:
-        start: how many ids the first stage fills: a part of `vocab_size`, as a number between 0
-            and 1, or their number. The merges of the first stage are those of a training for this
-            many ids without superwords.
-        pattern: the split pattern of the second stage, which is that of the tokenizer: the name of
-            one of `bytepair.PATTERNS` or a regular expression. None means that of the authors, line
-            by line and with marks of combining scripts taken for letters: lines, cut at digits (as
-            the pattern of the first stage splits them), at two or more marks of punctuation in a
-            row, and at indentation.
-        max_words: the largest number of words in a token of the second stage; None means any.
-        never: texts that no token of the second stage contains.
-        counts: the counts of the text under `pattern`, if the text itself is not there: where the
-            source of the training is `Counts`, these are the others that it needs.
+        start: the vocabulary size after the first stage: a fraction of `vocab_size` between 0 and
+            1, or a number of ids. The merges of the first stage are those of training to this size
+            without superwords.
+        pattern: the split pattern of the second stage and of the resulting tokenizer: a name in
+            `bytepair.PATTERNS` or a regular expression. None means the pattern of the SuperBPE
+            authors, applied line by line and with combining marks treated as letters: it splits at
+            line ends, at digits (as the pattern of the first stage does), at runs of two or more
+            punctuation marks, and at indentation.
+        max_words: the maximum number of words in a token of the second stage; None means no limit.
+        never: strings that tokens of the second stage may not contain.
+        counts: the counts of the text with `pattern`; required if the training source is `Counts`
+            instead of text.
 
     Raises:
-        ArgumentError: if a number is out of its range, or a text of `never` is empty.
+        ArgumentError: if a number is out of range, or a string in `never` is empty.
 
     Example:
         >>> import bytepair
@@ -73,38 +73,40 @@ class Superwords:
     counts: Counts | None = None
 
     def __post_init__(self) -> None:
-        """Fail before the corpus is read."""
+        """Check the values before the corpus is read."""
         object.__setattr__(self, "never", tuple(in_order("never", self.never)))
         if not self.start > 0 or (isinstance(self.start, float) and self.start > 1):
             raise ArgumentError(
-                f"start is {self.start}; pass a part of the vocabulary between 0 and 1, such as "
-                "0.8, or a number of ids"
+                f"start is {self.start}; pass a fraction of the vocabulary between 0 and 1, such "
+                "as 0.8, or a number of ids"
             )
         if self.max_words is not None and self.max_words < 1:
             raise ArgumentError(f"max_words is {self.max_words}; pass at least 1, or None")
         if not all(self.never):
-            raise ArgumentError("never has an empty text, which is in every token; leave it out")
+            raise ArgumentError(
+                "never contains an empty string, which is in every token; remove it"
+            )
 
     @property
     def limits(self) -> tuple[int | None, list[str]]:
-        """What the core takes: the number of words, and what no token contains."""
+        """The limits for the core: the maximum number of words, and the forbidden strings."""
         return self.max_words, list(self.never)
 
     def first_size(self, vocab_size: int, smallest: int) -> int:
-        """How many ids the first stage fills.
+        """The vocabulary size after the first stage.
 
         Args:
-            vocab_size: how many ids there are in the end.
-            smallest: how many there are without a merge.
+            vocab_size: the final vocabulary size.
+            smallest: the vocabulary size without merges.
 
         Raises:
-            VocabularyError: if the first stage has no room for them, or more than the whole.
+            VocabularyError: if the size is not between `smallest` and `vocab_size`.
         """
         size = int(self.start * vocab_size) if isinstance(self.start, float) else self.start
         if not smallest <= size <= vocab_size:
             raise VocabularyError(
-                f"the superwords begin at {size} ids, which is not between {smallest}, without a "
-                f"merge, and vocab_size {vocab_size}; choose another start"
+                f"superwords start at {size} ids, which is not between {smallest} (no merges) and "
+                f"vocab_size {vocab_size}; choose another start"
             )
         return size
 
@@ -130,11 +132,11 @@ class Superwords:
         return f"{digits}|{_LINE}"
 
     def note(self, merges: int, words: str) -> str:
-        """What a tokenizer notes: with it, it can be resumed and verified.
+        """The note to store in a tokenizer, which is needed to resume and verify it.
 
         Args:
-            merges: how many merges the first stage made.
-            words: its pattern.
+            merges: the number of merges of the first stage.
+            words: the split pattern of the first stage.
         """
         said = {"merges": merges, "pattern": words, "max_words": self.max_words}
         return json.dumps({**said, "never": list(self.never)})
@@ -142,12 +144,12 @@ class Superwords:
 
 @dataclass(frozen=True)
 class Stages:
-    """How the superwords of a tokenizer were learnt, as it notes it.
+    """How the superwords of a tokenizer were learned, according to its note.
 
     Attributes:
-        merges: how many merges the first stage made.
+        merges: the number of merges of the first stage.
         pattern: the split pattern of the first stage.
-        limits: what the core takes: the number of words, and what no token contains.
+        limits: the maximum number of words, and the forbidden strings.
     """
 
     merges: int
@@ -156,7 +158,7 @@ class Stages:
 
     @classmethod
     def of(cls, tokenizer: _core.Tokenizer) -> Self | None:
-        """Those of a tokenizer; None if it has no superwords.
+        """Read the note of a tokenizer; None if it has no superwords.
 
         Raises:
             CountsError: if its note is damaged.

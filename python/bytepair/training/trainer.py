@@ -1,4 +1,4 @@
-"""A source of text in, a finished tokenizer out."""
+"""Train a tokenizer on a source of text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from bytepair.training.superwords import NOTE, Superwords
 
 
 class ExhaustedWarning(UserWarning):
-    """Training ended early because the text has no more pairs to merge."""
+    """Training stopped early because the text has no more pairs to merge."""
 
 
 def train(
@@ -56,72 +56,70 @@ def train(
 ) -> Tokenizer:
     """Train a tokenizer.
 
-    The text streams through: only its distinct pretokens and their counts are held in memory. The
-    result is exactly that of `bytepair.reference`, whatever the number of threads.
+    The text is streamed: only its distinct pretokens and their counts are held in memory. The
+    result is exactly that of `bytepair.reference`, with any number of threads.
 
     Args:
         source: an iterable of `str`, one document each; the path of a text file (one document),
-            of jsonl or parquet, each also `.gz` or `.zst`, or of a folder of such files; a glob; a
-            URL of cloud storage; an iterable of `Path`; Arrow data; or `Counts`, whose pattern is
-            taken. Texts that look like paths are an error. With `mixture` or `parity`, a mapping of
-            names to such sources.
-        mixture: the share of the bytes that each source of a mapping has, by its name, such as
-            `{"english": 0.6, "code": 0.4}`; only the proportions count. Exact, and the order of
-            sources does not matter: see `Counts.mixture`. `max_chars` is then that of each source.
-        files: files by their names, in place of a source: a path, a folder, a glob or a URL, or a
-            list of such.
-        texts: texts, in place of a source, whatever they look like.
-        vocab_size: how many ids the tokenizer has: the 256 bytes, the merges, the special tokens
-            and what is reserved.
-        parity: how the sources of a mapping take turns, so that none compresses much worse than
-            others; see `bytepair.Parity`.
-        pattern: the split pattern: a name of `bytepair.PATTERNS` or a regular expression; None
+            of jsonl or parquet, optionally compressed as `.gz` or `.zst`, or of a folder of such
+            files; a glob; a URL of remote storage; an iterable of `Path`; Arrow data; or `Counts`,
+            which determine the pattern. Texts that look like paths are an error. With `mixture` or
+            `parity`, a mapping of names to such sources.
+        mixture: the share of each source of a mapping in the bytes, by name, such as
+            `{"english": 0.6, "code": 0.4}`; shares are normalized. The result is exact and does not
+            depend on the order of sources: see `Counts.mixture`. `max_chars` then applies to each
+            source.
+        files: instead of a source, files: a path, a folder, a glob or a URL, or a list of these.
+        texts: instead of a source, texts, even if they look like paths.
+        vocab_size: the vocabulary size: the 256 bytes, the merges, the special tokens and the
+            reserved ids.
+        parity: train on a mapping of sources so that none compresses much worse than the others;
+            see `bytepair.Parity`.
+        pattern: the split pattern: a name in `bytepair.PATTERNS` or a regular expression; None
             means `nanochat`, or the pattern of the counts.
         special_tokens: the names of the special tokens, which get the ids after the last merge, in
             this order; "nanochat" (the default) means the nine of nanochat, () none.
-        reserved: this many ids behind them are kept free for special tokens that
-            `Tokenizer.with_special_tokens` adds later: `<|reserved_0|>`, ...
-        padded_to: the number of ids is rounded up to a multiple of this, such as 64, with more
-            reserved ids: models pad their embeddings.
-        initial_tokens: words that shall be tokens whatever the text, each a single pretoken (a
-            leading space counts). The merges that make them come first and count among the ids.
-        max_chars: reading stops with the document that takes the total above this many characters.
-        doc_cap: the number of characters of each document that are read.
-        ties: which of several pairs with the same count is merged first: that of rustbpe or of
-            Hugging Face, the first seen, that of the greatest bytes, or that of the greatest
-            characters of GPT-2. "hf" gives the merges of Hugging Face, not its ids: there special
-            tokens come first, and bytes in another order. "characters-max" is the rule of
-            parity-aware trainers.
-        min_count: pairs that occur fewer times than this are not merged.
-        max_token_bytes: pairs whose token would be longer than this are not merged.
-        superwords: how tokens that cross spaces are learnt after the others; None means not at
-            all. They need the text twice, so an iterator must be one that begins anew.
-        threads: how many threads count and merge; None means
-            `BYTEPAIR_NUM_THREADS`, or else all.
-        progress: True for a bar, False for none, None for a bar on a terminal, or a function of
-            the stage ("count", "merge"), what is done, and the total or None: bytes of text, of
-            which files let the total be estimated, and merges.
-        column: the column of a table, or the field of a json object, that holds the text.
+        reserved: the number of ids reserved after them (`<|reserved_0|>`, ...) for special tokens
+            that `Tokenizer.with_special_tokens` adds later.
+        padded_to: pad the vocabulary size with reserved ids to a multiple of this, such as 64, as
+            models pad their embedding tables.
+        initial_tokens: strings that are tokens whatever their count, each a single pretoken (with
+            its leading space, if any). Their merges come first and count towards `vocab_size`.
+        max_chars: stop after the document with which the total exceeds this many characters.
+        doc_cap: read at most this many characters of each document.
+        ties: the tie-breaking rule for pairs with equal counts: the rule of rustbpe or of Hugging
+            Face, the first seen, the greatest bytes, or the greatest characters of GPT-2. "hf"
+            gives the merges of Hugging Face, but not its ids: there special tokens come first, and
+            bytes in another order. "characters-max" is the rule of parity-aware trainers.
+        min_count: the minimum count of a pair to be merged.
+        max_token_bytes: the maximum length of a token in bytes.
+        superwords: learn tokens that span several words after the others, by these rules; None
+            means none. The text is read twice, so a source must be iterable repeatedly.
+        threads: the number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all processors.
+        progress: True for a bar, False for none, None for a bar on a terminal, or a function that
+            is called with the stage ("count", "merge"), the amount done, and the total or None.
+            The unit is bytes of text (with files, the total is estimated) or merges.
+        column: the table column or JSON field that contains the text.
         errors: as in `bytepair.count`.
         memory_limit: as in `bytepair.count`; it holds while counting.
         max_document_bytes: as in `bytepair.count`.
 
     Returns:
-        The tokenizer. If the text ran out of pairs before `vocab_size`, there is an
-        `ExhaustedWarning`, and `exhausted` of the result is True.
+        The tokenizer. If the text has no more pairs before `vocab_size` is reached, an
+        `ExhaustedWarning` is issued, and the attribute `exhausted` of the result is True.
 
     Raises:
-        PatternError: if the pattern is neither a name nor a regular expression; the message says
-            which name may be meant, or shows where the expression is wrong.
-        VocabularyError: if `vocab_size` is too small, or an initial token is no pretoken.
+        PatternError: if the pattern is neither a name nor a valid regular expression; the message
+            suggests a similar name, or shows the invalid place in the expression.
+        VocabularyError: if `vocab_size` is too small, or an initial token is not a pretoken.
         CorpusError: if the source cannot be read, or has no text to learn merges from, or a
             limit is below 1.
-        CountsError: if counts have another pattern than the one that is asked for, or an option
-            says how text is to be read and there are counts instead.
-        ArgumentError: if `mixture` or `parity` does not name the sources, they have no names, or
-            there are both.
-        TypeError: if the special or initial tokens have no order, or have ids already.
-        ValueError: if `ties`, `min_count` or `threads` is none of the values above.
+        CountsError: if counts have a different pattern than the given one, or options for reading
+            text are given with counts.
+        ArgumentError: if the names in `mixture` or `parity` differ from those of the sources, the
+            source is not a mapping, or both options are given.
+        TypeError: if the special or initial tokens are not ordered, or already have ids.
+        ValueError: if `ties`, `min_count` or `threads` has an invalid value.
 
     Example:
         >>> import bytepair
@@ -143,7 +141,7 @@ def train(
     if parity is not None:
         if mixture is not None or superwords is not None:
             other = "superwords" if mixture is None else "mixture"
-            raise ArgumentError(f"{other} and parity cannot be had together; pass one of them")
+            raise ArgumentError(f"{other} and parity cannot be combined; pass one of them")
         counted_groups = parity_counter(source, parity, regex, **reading)
         with Bar(progress) as bar:
             tokenizer = _learnt(counted_groups(bar).learn, options, threads, bar)
@@ -156,11 +154,11 @@ def train(
     counted = _counter(source, mixture, reading)(regex)
     with Bar(progress) as bar:
         counts = counted(bar)
-        # Without a merge to learn, no text is needed: the bytes alone are a tokenizer.
+        # If there are no merges to learn, no text is needed: the 256 bytes are a tokenizer.
         if not counts.text_bytes and vocab_size > options.smallest:
             raise CorpusError(
-                "there is no text to train on: the source has no documents, or empty ones only; "
-                "look at the path and the column, or whether an iterator was used up before"
+                "there is no text to train on: the source has no documents, or only empty ones; "
+                "check the path and the column, or whether an iterator was already consumed"
             )
         first = with_denominator(options if second is None else second.first, counts)
         tokenizer = _learnt(partial(_core.train, counts.core), first, threads, bar)
@@ -173,7 +171,7 @@ def train(
 def _learnt(
     learn: Callable[..., _core.Model], options: TrainOptions, threads: int | None, bar: Bar
 ) -> Tokenizer:
-    """What a function learns while a bar shows it."""
+    """Run a training function with a progress bar."""
     return Tokenizer(
         learn(
             options, threads=threads,
@@ -188,7 +186,7 @@ def _report_end(tokenizer: Tokenizer, options: TrainOptions, bar: Bar) -> None:
 
 
 def _finished(tokenizer: Tokenizer, options: TrainOptions) -> Tokenizer:
-    """Warn if there are fewer ids than wanted, and round their number up."""
+    """Warn if there are fewer ids than requested, and pad the vocabulary size."""
     if tokenizer.exhausted:
         warnings.warn(_exhausted(tokenizer, options), ExhaustedWarning, stacklevel=3)
     if tokenizer.vocab_size % options.padded_to:
@@ -202,30 +200,30 @@ def _counter(
     mixture: Shares | None,
     reading: ReadKeywords,
 ) -> Callable[[str], Callable[[Bar], Counts]]:
-    """What makes, for a pattern, what counts the text, or the mixture of the groups."""
+    """A factory of counting functions: given a pattern, a function that counts the source."""
     if mixture is None:
         return lambda regex: counter_of(source, regex, **reading)
     return lambda regex: mixture_counter(source, mixture, regex, **reading)
 
 
 def _check_source(source: Any, named: list[Any], superwords: Superwords, words: str) -> None:
-    """Fail before anything is read if the source cannot give both counts."""
+    """Check before reading that the source can be counted with both patterns."""
     parts = source.values() if isinstance(source, Mapping) else [source]
     if any(isinstance(part, Counts) == (superwords.counts is None) for part in parts):
         raise CountsError(
-            "superwords need counts under two patterns: pass both as counts, the second as "
+            "superwords need counts with two patterns: pass both as counts, the second as "
             f"Superwords(counts=bytepair.count(..., pattern={superwords.regex(words)!r})), or pass "
             "the text"
         )
     if any(isinstance(part, Iterator) for part in [*parts, *named]):
         raise CorpusError(
-            "superwords need the text twice, and an iterator gives it once; pass a list, files, or "
-            "an object whose __iter__ begins anew"
+            "superwords read the text twice, but an iterator can be read only once; pass a list, "
+            "files, or an object whose __iter__ returns a new iterator"
         )
 
 
 class _Second:
-    """The second stage of a training: tokens that cross spaces."""
+    """The second stage of training: superwords."""
 
     def __init__(
         self,
@@ -243,7 +241,7 @@ class _Second:
         self._counted = counter_of(counts, regex) if counts else counter(regex)
 
     def learn(self, tokenizer: Tokenizer, threads: int | None, bar: Bar) -> Tokenizer:
-        """The tokenizer of the first stage with the merges of the second."""
+        """Add the merges of the second stage to the tokenizer of the first."""
         counts, before = self._counted(bar), len(tokenizer.merges())
         whole = self.options.vocab_size - self.options.smallest
         model = _core.resume(
@@ -256,20 +254,20 @@ class _Second:
 
 
 def check(options: TrainOptions, regex: str) -> None:
-    """Fail before the corpus is read: training on no text fails as it would on any."""
+    """Check the options before the corpus is read, by training on no text."""
     options.check_size()
     _core.train(_core.Counts.from_items([], regex), options)
 
 
 def with_denominator(options: TrainOptions, counts: Counts) -> TrainOptions:
-    """The options in the unit of the counts."""
+    """The options, with `min_count` in units of the counts' denominator."""
     return replace(options, min_count=options.min_count * counts.denominator)
 
 
 def _exhausted(tokenizer: Tokenizer, options: TrainOptions) -> str:
-    pairs, way_out = "", "train on more text, or ask for a smaller vocabulary"
+    pairs, way_out = "", "train on more text, or pass a smaller vocab_size"
     if options.min_count > 1:
-        pairs = f" that occur {options.min_count:,} times (min_count)"
+        pairs = f" that occur at least {options.min_count:,} times (min_count)"
         way_out = f"lower min_count, {way_out}"
     return (
         f"the text has no more pairs to merge{pairs}: the vocabulary has "

@@ -19,12 +19,12 @@ pub(crate) fn string<'a, 'py>(text: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound
         let way_out = if text.is_instance_of::<PyBytes>() {
             "pass data.decode(), or data.decode(errors=\"replace\")"
         } else if text.is_instance_of::<PyList>() || text.is_instance_of::<PyTuple>() {
-            "for many texts there is encode_batch"
+            "for many texts, call encode_batch"
         } else {
             "pass a str"
         };
         let kind = text.get_type().name()?;
-        Err(PyTypeError::new_err(format!("a text is a str, not {kind}; {way_out}")))
+        Err(PyTypeError::new_err(format!("a text must be a str, not {kind}; {way_out}")))
     })
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn utf8<'a>(string: &'a Bound<'_, PyString>) -> PyResult<Cow<'a, str>
 /// The strings of an iterable, kept alive while their text is borrowed.
 pub(crate) fn strings<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyString>>> {
     if texts.is_instance_of::<PyString>() {
-        return Err(PyTypeError::new_err("a list of texts is expected, not one str; pass [text]"));
+        return Err(PyTypeError::new_err("expected a list of texts, not a str; pass [text]"));
     }
     let place = |(index, item): (usize, PyResult<Bound<'py, PyAny>>)| {
         item?.cast_into::<PyString>().map_err(|error| {
@@ -58,7 +58,9 @@ pub(crate) fn strings<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py,
 #[pyo3(signature = (requested=None))]
 pub(crate) fn threads(requested: Option<usize>) -> PyResult<usize> {
     match requested {
-        Some(0) => Err(PyValueError::new_err("threads is 0; pass at least 1, or None for all")),
+        Some(0) => {
+            Err(PyValueError::new_err("threads is 0; pass at least 1, or None for all processors"))
+        }
         Some(threads) => Ok(threads.min(parallel::MAX_THREADS)),
         None => {
             let threads = threads_of_environment().unwrap_or_else(parallel::available);
@@ -105,11 +107,11 @@ pub(crate) fn dropout(dropout: Option<f64>, seed: Option<u64>) -> PyResult<Optio
         (None, None) => return Ok(None),
         (Some(probability), Some(seed)) => (probability, seed),
         (Some(_), None) => {
-            let way_out = "pass seed=, a number, and another one in each epoch";
+            let way_out = "pass seed=, a different number for each epoch";
             return Err(PyTypeError::new_err(format!("dropout needs a seed; {way_out}")));
         }
         (None, Some(_)) => {
-            return Err(PyTypeError::new_err("seed would be ignored; pass dropout= with it"));
+            return Err(PyTypeError::new_err("seed would be ignored; also pass dropout="));
         }
     };
     if !(0.0..=1.0).contains(&probability) {
@@ -182,7 +184,8 @@ pub(crate) fn offsets(array: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
 
 /// Convert offsets, which must be non-negative and ascending.
 fn spans<T: Copy + TryInto<usize>>(offsets: &[T]) -> PyResult<Vec<usize>> {
-    let wrong = || PyValueError::new_err("the offsets of the texts must rise from 0 on");
+    let wrong =
+        || PyValueError::new_err("the offsets of the texts must start at 0 and not decrease");
     let all = offsets.iter().map(|&at| at.try_into().map_err(|_| wrong()));
     let all: Vec<usize> = errors::collect(all)?;
     if all.is_sorted() { Ok(all) } else { Err(wrong()) }

@@ -210,7 +210,7 @@ impl PyCounter {
 }
 
 fn finished() -> PyErr {
-    PyValueError::new_err("this counter is finished; make a new one")
+    PyValueError::new_err("this counter is finished; create a new one")
 }
 
 /// The documents of an Arrow string column that are not UTF-8, given its bytes and its offsets: the
@@ -245,7 +245,7 @@ fn documents<'a>(data: &'a [u8], offsets: &[usize]) -> PyResult<Vec<&'a str>> {
     let text = |(index, pair): (usize, &[usize])| {
         from_utf8(document(data, index, pair)?).map_err(|error| {
             let at = error.valid_up_to();
-            errors::CorpusError::new_err(format!("document {index} is not UTF-8 at its byte {at}"))
+            errors::CorpusError::new_err(format!("document {index} is not UTF-8 at byte {at}"))
         })
     };
     errors::collect(offsets.windows(2).enumerate().map(text))

@@ -120,7 +120,9 @@ impl PyCounts {
         counts: PyReadonlyArray1<'_, u64>,
         pattern: &str,
     ) -> PyResult<Self> {
-        let wrong = || CountsError::new_err("the offsets of the pretokens must rise from 0 on");
+        let wrong = || {
+            CountsError::new_err("the offsets of the pretokens must start at 0 and not decrease")
+        };
         let (data, offsets, counts) = (data.as_slice()?, offsets.as_slice()?, counts.as_slice()?);
         let ends = offsets.iter().skip(1).map(|&end| end.try_into().map_err(|_| wrong()));
         let ends: Vec<usize> = errors::collect(ends)?;

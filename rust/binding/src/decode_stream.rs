@@ -45,7 +45,7 @@ impl PyDecodeStream {
     ///     id: the id.
     ///
     /// Raises:
-    ///     UnknownIdError: if the id stands for no token; the stream does not change.
+    ///     UnknownIdError: if the id is not in the vocabulary; the stream does not change.
     ///
     /// Example:
     ///     >>> import bytepair

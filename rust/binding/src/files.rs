@@ -41,7 +41,7 @@ pub(crate) fn corpus_files(files: Vec<FileTuple>) -> PyResult<Vec<CorpusFile>> {
 }
 
 fn corpus_file((path, kind, compression): FileTuple) -> PyResult<CorpusFile> {
-    let wrong = |what| PyValueError::new_err(format!("{what:?} is no kind of file"));
+    let wrong = |what| PyValueError::new_err(format!("{what:?} is not a kind of file"));
     let kind = match &*kind {
         "text" => FileKind::Text,
         "jsonl" => FileKind::Jsonl,
@@ -283,7 +283,7 @@ impl FileObject {
             }
             let bytes = self.file.call_method1(py, "read", (buffer.len(),))?;
             let bytes = bytes.bind(py).cast::<PyBytes>()?.as_bytes();
-            let wrong = || PyValueError::new_err("read(size) gave more bytes than were asked for");
+            let wrong = || PyValueError::new_err("read(size) returned more than size bytes");
             let room = buffer.get_mut(..bytes.len()).ok_or_else(wrong)?;
             room.copy_from_slice(bytes);
             Ok(bytes.len())

@@ -131,7 +131,7 @@ fn pairs(tokens: &[(Vec<u8>, u32)], merges: &[(Vec<u8>, Vec<u8>)]) -> PyResult<V
     let find = |token: &[u8], rank: usize| {
         by_bytes.get(token).copied().ok_or_else(|| {
             let token = token.escape_ascii();
-            PyKeyError::new_err(format!("merge {rank} names b\"{token}\", which is no token"))
+            PyKeyError::new_err(format!("merge {rank} contains b\"{token}\", which is not a token"))
         })
     };
     let pairs = merges.iter().enumerate();

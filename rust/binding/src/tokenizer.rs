@@ -115,19 +115,19 @@ impl PyTokenizer {
     ///     special: as in `encode`.
     ///     prepend: as in `encode`, for each text.
     ///     append: as in `encode`, for each text.
-    ///     max_tokens: keep the first ids of a text, so many with those of `prepend` and `append`.
-    ///     pad_to: put each text in a row of this many ids, or of as many as the longest has
-    ///         ("longest"), and fill the rest with the padding token (see `roles`).
-    ///     threads: the number of threads at most; None means `BYTEPAIR_NUM_THREADS`, else all.
+    ///     max_tokens: truncate the ids of each text to this number, including `prepend` and `append`.
+    ///     pad_to: pad each text to a row of this many ids, or to the longest text ("longest"),
+    ///         with the padding token (see `roles`).
+    ///     threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all.
     ///
     /// Returns:
-    ///     For each text the list that `encode` gives; with `pad_to` a `PaddedBatch`: `input_ids`,
-    ///     int32, and `attention_mask`, uint8, 0 where a row is filled and 1 elsewhere.
+    ///     A list of ids for each text, as `encode` returns it; with `pad_to` a `PaddedBatch`:
+    ///     `input_ids`, int32, and `attention_mask`, uint8, 0 for padding and 1 elsewhere.
     ///
     /// Raises:
-    ///     SpecialTokenError: as in `encode`; or if no token has the role to fill rows.
+    ///     SpecialTokenError: as in `encode`; or if no token has the role `pad`.
     ///     SplitError: as in `encode`.
-    ///     ValueError: if a text does not fit its row, or `prepend` and `append` not `max_tokens`.
+    ///     ValueError: if a text does not fit its row, or `max_tokens` is too small for `prepend` and `append`.
     ///
     /// Example:
     ///     >>> import bytepair
@@ -173,7 +173,7 @@ impl PyTokenizer {
     ///     special: as in `encode`.
     ///     prepend: as in `encode`.
     ///     append: as in `encode`.
-    ///     threads: the number of threads at most; None means `BYTEPAIR_NUM_THREADS`, else all.
+    ///     threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all.
     ///
     /// Returns:
     ///     The ids: uint16 if the vocabulary has at most 65,536 ids, else uint32.
@@ -211,21 +211,21 @@ impl PyTokenizer {
     ///     prepend: as in `encode`, for each text.
     ///     append: as in `encode`, for each text.
     ///     dropout: for training texts, the probability with which each merge is skipped
-    ///         (BPE-dropout), so that the same text has other tokens each time. With 0 the ids are
-    ///         those without. Pretokens are merged one by one then, without a cache.
+    ///         (BPE-dropout), so that the same text is encoded differently each time. 0 gives the
+    ///         usual ids. With dropout, pretokens are merged one by one, without a cache.
     ///     seed: with `dropout`, a number from 0 to 2^64 - 1. The ids of a text depend on it and
     ///         on the index of the text, and not on the number of threads.
-    ///     threads: the number of threads at most; None means `BYTEPAIR_NUM_THREADS`, else all.
+    ///     threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all.
     ///
     /// Returns:
-    ///     The ids of all texts, end to end: uint16 if the vocabulary has at most 65,536 ids, else
-    ///     uint32. And int64 offsets, one more than there are texts: text `i` has the ids
+    ///     The ids of all texts, concatenated: uint16 if the vocabulary has at most 65,536 ids, else
+    ///     uint32. And the int64 offsets, one more than texts: text `i` has the ids
     ///     `ids[offsets[i]:offsets[i + 1]]`.
     ///
     /// Raises:
     ///     SpecialTokenError: as in `encode`.
     ///     SplitError: as in `encode`.
-    ///     ValueError: if `dropout` is no probability.
+    ///     ValueError: if `dropout` is not between 0 and 1.
     ///     TypeError: if `dropout` and `seed` are not given together.
     ///
     /// Example:
@@ -295,7 +295,7 @@ impl PyTokenizer {
     ///     special: as in `encode`.
     ///     prepend: as in `encode`, for each text; it counts.
     ///     append: as in `encode`, for each text; it counts.
-    ///     threads: the number of threads at most; None means `BYTEPAIR_NUM_THREADS`, else all.
+    ///     threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all.
     ///
     /// Returns:
     ///     int64, one for each text.
@@ -381,11 +381,11 @@ impl PyTokenizer {
     ///
     /// Args:
     ///     text: as in `encode`; special tokens in it are text.
-    ///     max_tokens: the largest number of ids of the result.
-    ///     keep: which end of the text stays: "start" or "end".
+    ///     max_tokens: the maximum number of ids of the result.
+    ///     keep: which end of the text to keep: "start" or "end".
     ///
     /// Raises:
-    ///     ValueError: if `keep` is something else.
+    ///     ValueError: if `keep` has another value.
     ///     SplitError: as in `encode`.
     ///
     /// Example:
@@ -418,10 +418,10 @@ impl PyTokenizer {
     ///         any other of Python's error handlers.
     ///
     /// Returns:
-    ///     The text of the tokens, end to end; special tokens as their names.
+    ///     The concatenated text of the tokens; special tokens as their names.
     ///
     /// Raises:
-    ///     UnknownIdError: if an id stands for no token.
+    ///     UnknownIdError: if an id is not in the vocabulary.
     ///     UnicodeDecodeError: if the bytes are not UTF-8 and `errors` is "strict".
     ///
     /// Example:
@@ -442,14 +442,14 @@ impl PyTokenizer {
         decoded(py, &bytes, errors)
     }
 
-    /// Decode ids into the bytes of their tokens, end to end, without loss.
+    /// Decode ids into the concatenated bytes of their tokens, without loss.
     ///
     /// Args:
     ///     ids: a list or any iterable of int; or a numpy array, or anything that converts to one
     ///         (Arrow arrays, tensors).
     ///
     /// Raises:
-    ///     UnknownIdError: if an id stands for no token.
+    ///     UnknownIdError: if an id is not in the vocabulary.
     ///
     /// Example:
     ///     >>> import bytepair
@@ -471,7 +471,7 @@ impl PyTokenizer {
     /// Args:
     ///     batch: an iterable of ids as in `decode`.
     ///     errors: as in `decode`.
-    ///     threads: the number of threads at most; None means `BYTEPAIR_NUM_THREADS`, else all.
+    ///     threads: the maximum number of threads; None means `BYTEPAIR_NUM_THREADS`, or else all.
     ///
     /// Raises:
     ///     UnknownIdError: as in `decode`.
@@ -528,7 +528,7 @@ impl PyTokenizer {
     ///     id: the id.
     ///
     /// Raises:
-    ///     UnknownIdError: if the id stands for no token.
+    ///     UnknownIdError: if the id is not in the vocabulary.
     ///
     /// Example:
     ///     >>> import bytepair
@@ -550,7 +550,7 @@ impl PyTokenizer {
     ///     token: its bytes, or its text.
     ///
     /// Raises:
-    ///     KeyError: if there is no such token; the message says so if it is a special one.
+    ///     KeyError: if the token does not exist, or is a special token (the message says which).
     ///
     /// Example:
     ///     >>> import bytepair

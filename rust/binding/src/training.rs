@@ -233,7 +233,7 @@ pub(crate) fn numbered(merges: Vec<(Vec<u8>, Vec<u8>)>) -> Result<Numbered, Stri
         let find = |part: &[u8]| {
             ids.get(part).copied().ok_or_else(|| {
                 format!(
-                    "merge {step} names b\"{}\", which no merge before it makes",
+                    "merge {step} contains b\"{}\", which no earlier merge produces",
                     part.escape_ascii()
                 )
             })

@@ -210,7 +210,7 @@ impl fmt::Display for Error {
             ),
             Self::SpecialInText { name, at } => write!(
                 f,
-                "the text holds the special token {name:?} at byte {at}; pass special=\"text\" to \
+                "the text contains the special token {name:?} at byte {at}; pass special=\"text\" to \
                  encode it as ordinary text, or special=\"all\" to encode it as the special token"
             ),
             Self::UncoveredByte { byte } => write!(
@@ -229,7 +229,7 @@ impl fmt::Display for Error {
                  truncate it first, or make rows wider"
             ),
             Self::CountOverflow => f.write_str("a count exceeds 64 bits"),
-            Self::Counts { row, rule } => write!(f, "the counts are wrong at row {row}: {rule}"),
+            Self::Counts { row, rule } => write!(f, "the counts are invalid at row {row}: {rule}"),
             Self::Spill { path, reason } => write!(
                 f,
                 "counts could not be spilled to {path}: {reason}; free some space, put temporary files \
@@ -277,11 +277,11 @@ impl Error {
             Self::VocabularyTooSmall { requested, smallest } => write!(
                 f,
                 "vocab_size {requested} is too small for the 256 bytes and the special tokens; \
-                 the smallest size is {smallest}"
+                 pass at least {smallest}"
             ),
             Self::OutOfMemory { bytes } => write!(
                 f,
-                "out of memory: {bytes} bytes could not be reserved; give less at once, use fewer \
+                "out of memory: {bytes} bytes could not be allocated; pass less text at once, use fewer \
                  threads, or raise the limit of the process"
             ),
             _ => Ok(()),
@@ -296,12 +296,12 @@ impl Error {
             }
             Self::TokenizerJson { place, reason } => write!(
                 f,
-                "tokenizer.json: {place}: {reason}; the command `bytepair convert` reads more, and \
-                 writes a native file"
+                "tokenizer.json: {place}: {reason}; the command `bytepair convert` supports more, \
+                 and writes a native file"
             ),
             Self::Contradiction => f.write_str(
-                "the tokenizer's file contradicts itself: the ids of a text do not stand for its \
-                 bytes; load it with a full check, or save it again from where it came from",
+                "the tokenizer file is inconsistent: the ids of a text do not decode to its bytes; \
+                 load it with check=True, or create it again from its source",
             ),
             _ => Ok(()),
         }
@@ -312,14 +312,13 @@ impl Error {
         match self {
             Self::TextNotUtf8 { document, at } => write!(
                 f,
-                "document {document} is not UTF-8 at its byte {at}; repair it, or have what is not \
-                 UTF-8 replaced"
+                "document {document} is not UTF-8 at byte {at}; repair it, or replace invalid bytes"
             ),
             Self::Row { path, row, reason } => write!(f, "{path}, row {row}: {reason}"),
             Self::FileNotUtf8 { path, at } => write!(
                 f,
                 "{path} is not UTF-8 at byte {at}; repair it, or pass errors=\"replace\" to read \
-                 U+FFFD there"
+                 U+FFFD instead"
             ),
             Self::Document { path, line: Some(line), reason } => {
                 write!(f, "{path}, line {line}: {reason}")

@@ -33,7 +33,7 @@ pub(crate) fn check_size(requested: usize) -> Result<()> {
         return Ok(());
     }
     let reason = format!(
-        "vocab_size {requested} is too large: a vocabulary has at most {largest} ids; ask for fewer"
+        "vocab_size {requested} is too large: a vocabulary has at most {largest} ids; pass a smaller one"
     );
     Err(Error::Vocabulary { reason })
 }

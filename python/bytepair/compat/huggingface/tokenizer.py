@@ -141,7 +141,7 @@ class Tokenizer:
             >>> import tokenizers
             >>> from bytepair.compat import huggingface
             >>> huggingface.Tokenizer(tokenizers.models.WordPiece()).reason
-            'decoder: it is not ByteLevel, so ids do not stand for bytes'
+            'decoder: it is not ByteLevel'
         """
         engine = self._current()
         return engine if isinstance(engine, str) else None

@@ -158,7 +158,7 @@ class Encoding:
         """Find the id of one token, special or not.
 
         Raises:
-            KeyError: if there is no such token.
+            KeyError: if the token does not exist.
         """
         token = text_or_bytes.encode() if isinstance(text_or_bytes, str) else text_or_bytes
         if token in self._mergeable_ranks:

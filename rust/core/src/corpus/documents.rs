@@ -335,10 +335,12 @@ impl TextFlaw {
         from_utf8(text).map_err(|error| Self::NotUtf8 { at: error.valid_up_to() })
     }
 
-    /// The error that names the row, and the way out.
+    /// The error with the row and a remedy.
     pub(crate) fn error(self, path: &Path, row: u64) -> Error {
         let way_out = match self {
-            Self::NotUtf8 { .. } => "; repair it, or pass errors=\"replace\" to read U+FFFD there",
+            Self::NotUtf8 { .. } => {
+                "; repair it, or pass errors=\"replace\" to read U+FFFD instead"
+            }
             Self::TooLong { .. } => "",
         };
         let (path, reason) = (path.display().to_string(), format!("{self}{way_out}"));
@@ -352,7 +354,7 @@ impl std::fmt::Display for TextFlaw {
         match *self {
             Self::TooLong { bytes, most } => write!(
                 f,
-                "the document has {} bytes, more than the {} that are read as one; raise \
+                "the document has {} bytes, more than the limit of {}; raise \
                  max_document_bytes, or divide it",
                 Grouped(bytes),
                 Grouped(most)
@@ -363,14 +365,13 @@ impl std::fmt::Display for TextFlaw {
 }
 
 fn not_utf8(at: usize) -> String {
-    format!("the document is not UTF-8 at its byte {at}")
+    format!("the document is not UTF-8 at byte {at}")
 }
 
 /// What is wrong with a document or line that was not read to its end.
 fn longer_than(what: &str, most: usize) -> String {
     format!(
-        "the {what} has more than the {} bytes that are read as one; raise max_document_bytes, or \
-         divide it",
+        "the {what} has more than the limit of {} bytes; raise max_document_bytes, or divide it",
         Grouped(most)
     )
 }

@@ -29,7 +29,7 @@ impl fmt::Display for Flaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Syntax { at, expected } => {
-                write!(f, "the line is not a JSON object: {expected} is expected at its byte {at}")
+                write!(f, "the line is not a JSON object: expected {expected} at byte {at}")
             }
             Self::NotText(kind) => write!(f, "the field is {kind}, not a string"),
             Self::Twice => f.write_str("the object has the field twice"),
@@ -435,20 +435,20 @@ mod tests {
     #[test]
     fn what_is_wrong_with_a_line() {
         for (line, wrong) in [
-            ("[1]", "'{' is expected at its byte 0"),
-            ("null", "'{' is expected at its byte 0"),
-            ("{oops", "a key is expected at its byte 1"),
-            (r#"{"a" 1}"#, "':' is expected at its byte 5"),
-            (r#"{"a":01}"#, "',' or '}' is expected at its byte 6"),
-            (r#"{"a":[1 2]}"#, "',' or ']' is expected at its byte 8"),
-            (r#"{"a":1,}"#, "a key is expected at its byte 7"),
-            (r#"{"a":-}"#, "a digit is expected at its byte 6"),
-            (r#"{"a":trial}"#, "a value is expected at its byte 5"),
-            (r#"{"a":"x"#, "'\"' is expected at its byte 7"),
-            (r#"{"a":"\x"}"#, "a valid escape is expected at its byte 6"),
-            (r#"{"a":"\u00g0"}"#, "a valid escape is expected at its byte 6"),
+            ("[1]", "expected '{' at byte 0"),
+            ("null", "expected '{' at byte 0"),
+            ("{oops", "expected a key at byte 1"),
+            (r#"{"a" 1}"#, "expected ':' at byte 5"),
+            (r#"{"a":01}"#, "expected ',' or '}' at byte 6"),
+            (r#"{"a":[1 2]}"#, "expected ',' or ']' at byte 8"),
+            (r#"{"a":1,}"#, "expected a key at byte 7"),
+            (r#"{"a":-}"#, "expected a digit at byte 6"),
+            (r#"{"a":trial}"#, "expected a value at byte 5"),
+            (r#"{"a":"x"#, "expected '\"' at byte 7"),
+            (r#"{"a":"\x"}"#, "expected a valid escape at byte 6"),
+            (r#"{"a":"\u00g0"}"#, "expected a valid escape at byte 6"),
             ("{\"a\":\"b\tc\"}", "an escape instead of a control character"),
-            (r#"{"a":1} {}"#, "the end of the line is expected at its byte 8"),
+            (r#"{"a":1} {}"#, "expected the end of the line at byte 8"),
             (r#"{"text":5}"#, "the field is a number, not a string"),
             (r#"{"text":[{}]}"#, "the field is a list, not a string"),
             (r#"{"text":"a","text":"b"}"#, "the object has the field twice"),

@@ -642,12 +642,12 @@ mod tests {
         let folder = Folder::new();
         for (name, wrong) in [
             ("utf8.txt", "utf8.txt is not UTF-8 at byte 7"),
-            ("bad.jsonl", "bad.jsonl, line 4: the line is not a JSON object: a key is expected"),
-            ("utf8.jsonl", "utf8.jsonl, line 2: the document is not UTF-8 at its byte 1"),
+            ("bad.jsonl", "bad.jsonl, line 4: the line is not a JSON object: expected a key"),
+            ("utf8.jsonl", "utf8.jsonl, line 2: the document is not UTF-8 at byte 1"),
             ("number.jsonl", "number.jsonl, line 2: the field is a number, not a string"),
             ("other.jsonl", "other.jsonl: no object has a field 'text' with a text"),
-            ("long.jsonl", "long.jsonl, line 2: the line has more than the 30 bytes"),
-            ("long.txt", "long.txt: the document has more than the 30 bytes"),
+            ("long.jsonl", "long.jsonl, line 2: the line has more than the limit of 30 bytes"),
+            ("long.txt", "long.txt: the document has more than the limit of 30 bytes"),
         ] {
             let error = error_of(&folder, name);
             assert!(error[1..].starts_with(wrong), "{name}: {error}");
@@ -676,7 +676,9 @@ mod tests {
             let places: Vec<_> = skips.first().iter().map(|skip| (skip.file, skip.row)).collect();
             assert_eq!(places, [(0, 1), (0, 2), (1, 0), (2, 0)]);
             assert_eq!((skips.documents(), counter.take_skips()), (4, Skips::default()));
-            assert!(skips.first()[1].reason.starts_with("the line has more than the 60 bytes"));
+            assert!(
+                skips.first()[1].reason.starts_with("the line has more than the limit of 60 bytes")
+            );
             let texts = ["a", "b", "d"].map(str::to_owned);
             assert_eq!(counter.finish().unwrap(), plain(&texts));
         }

@@ -79,22 +79,22 @@ fn check_document(document: &Value) -> Result<()> {
         return Err(refused("version", "it is not 1.0"));
     }
     for place in ["truncation", "padding"] {
-        require(document[place].is_null(), place, "texts are neither cut nor padded")?;
+        require(document[place].is_null(), place, "truncation and padding are not supported")?;
     }
     let is_byte_level = document["decoder"]["type"] == "ByteLevel";
-    require(is_byte_level, "decoder", "it is not ByteLevel, so ids do not stand for bytes")
+    require(is_byte_level, "decoder", "it is not ByteLevel")
 }
 
 fn check_model(model: &Value, has_all_bytes: bool) -> Result<()> {
     let is_bpe = matches!(model["type"].as_str(), None | Some("BPE"));
     require(is_bpe, "model.type", "it is not BPE")?;
-    require(is_unset(&model["dropout"]), "model.dropout", "no merge is left out by chance")?;
+    require(is_unset(&model["dropout"]), "model.dropout", "dropout is not supported")?;
     let affixes = ["continuing_subword_prefix", "end_of_word_suffix"];
     let plain = affixes.iter().all(|name| is_unset(&model[name]));
     require(plain, "model", "it has a subword prefix or a word suffix")?;
     let unknown = ["unk_token", "byte_fallback"];
     let exact = has_all_bytes || unknown.iter().all(|name| is_unset(&model[name]));
-    require(exact, "model.unk_token", "not every byte has a token, and another one replaces it")
+    require(exact, "model.unk_token", "a byte without a token is replaced by another token")
 }
 
 /// The added tokens, if each has the id that `tokenizers` would give it and is found in a text as
@@ -109,7 +109,8 @@ fn special_tokens(document: &Value, parsed: &ParsedJson) -> Result<Vec<(String, 
         let known = parsed.added.iter().find(|(known, _)| known == name);
         let given = known.map_or(next as u64, |(_, id)| u64::from(*id));
         let id = u32::try_from(given).ok().filter(|_| token["id"] == given);
-        let id = id.ok_or_else(|| refused(place, &format!("{name:?} has not the id {given}")))?;
+        let id =
+            id.ok_or_else(|| refused(place, &format!("{name:?} does not have the id {given}")))?;
         next = next.max(id as usize + 1);
         let is_plain =
             ["single_word", "lstrip", "rstrip"].iter().all(|flag| !is_true(&token[flag]));
@@ -118,9 +119,9 @@ fn special_tokens(document: &Value, parsed: &ParsedJson) -> Result<Vec<(String, 
     }
     let normalized = tokens.iter().filter(|token| is_true(&token["normalized"])).count();
     let same = normalized == 0 || normalized == tokens.len();
-    require(same, place, "some are looked for before the others (`normalized`)")?;
+    require(same, place, "`normalized` is not the same for all")?;
     let found = normalized == 0 || document["normalizer"].is_null();
-    require(found, place, "they are looked for in normalized text")?;
+    require(found, place, "they are matched in normalized text")?;
     Ok(special)
 }
 
@@ -147,7 +148,7 @@ fn pattern(step: &Value) -> Result<Pattern> {
     };
     require(last["type"] == "ByteLevel", place, "its last step is not ByteLevel")?;
     let no_space = last["add_prefix_space"] == Value::Bool(false);
-    require(no_space, place, "a space before the text is not added")?;
+    require(no_space, place, "add_prefix_space is not supported")?;
     let is_split_again = last["use_regex"] != Value::Bool(false);
     match splits {
         [] if is_split_again => well_known(SPELLINGS[0].0),
@@ -156,10 +157,14 @@ fn pattern(step: &Value) -> Result<Pattern> {
             // Every character is in a match of a well-known pattern, so nothing is removed.
             let inverted = split["behavior"] == "Removed" && is_true(&split["invert"]);
             require(split["type"] == "Split", place, "a step is neither Split nor ByteLevel")?;
-            require(isolated || inverted, place, "the matches are not what is kept apart")?;
+            require(
+                isolated || inverted,
+                place,
+                "its behavior is neither Isolated nor inverted Removed",
+            )?;
             well_known(split["pattern"]["Regex"].as_str().unwrap_or_default())
         }
-        _ => Err(refused(place, "it splits in several steps")),
+        _ => Err(refused(place, "it has several splits")),
     }
 }
 

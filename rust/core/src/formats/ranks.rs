@@ -45,7 +45,7 @@ impl Tokenizer {
 /// The token and the rank of a line, or what is wrong with it.
 fn token(line: &[u8]) -> std::result::Result<(Vec<u8>, u32), String> {
     let line = std::str::from_utf8(line).map_err(|_| "the line is not ASCII".to_owned())?;
-    let (token, rank) = line.split_once(' ').ok_or("a token in base64 and a rank are expected")?;
+    let (token, rank) = line.split_once(' ').ok_or("expected a token in base64 and a rank")?;
     let token = STANDARD.decode(token).map_err(|error| format!("the token: {error}"))?;
     let rank = rank.trim().parse().map_err(|error| format!("the rank {rank:?}: {error}"))?;
     Ok((token, rank))

@@ -81,12 +81,12 @@ fn ids_of_merges(vocabulary: &Vocabulary, merges: &[(u32, u32)]) -> Result<Vec<u
     let mut all = PairLookup::new(vocabulary);
     let joined = |(rank, &(left, right)): (usize, &(u32, u32))| {
         let broken = |what: &str| Error::Vocabulary {
-            reason: format!("merge {rank}, of the ids {left} and {right}, {what}"),
+            reason: format!("merge {rank} (ids {left} and {right}) {what}"),
         };
         let parts = ordinary(left).zip(ordinary(right));
-        let parts = parts.ok_or_else(|| broken("names an id that is not an ordinary token"))?;
+        let parts = parts.ok_or_else(|| broken("has an id that is not an ordinary token"))?;
         let token = || [parts.0, parts.1].concat().escape_ascii().to_string();
-        let missing = || broken(&format!("makes b\"{}\", which is not a token", token()));
+        let missing = || broken(&format!("produces b\"{}\", which is not a token", token()));
         all.id(left, right).ok_or_else(missing)
     };
     memory::try_collect(merges.iter().enumerate().map(joined))

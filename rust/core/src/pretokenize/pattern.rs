@@ -222,11 +222,11 @@ fn has_construct(text: &str) -> bool {
     })
 }
 
-/// Why a text is no pattern, and the way out.
+/// Why a string is not a pattern, and the remedy.
 fn no_pattern(name: &str) -> String {
     let names: Vec<_> = Pattern::names().chain(Pattern::encodings()).collect();
     let meant = nearest(name).map(|near| format!("did you mean {near:?}? "));
-    let literal = format!("; for an expression that matches this very text, write (?:{name})");
+    let literal = format!("; for an expression that matches this literal string, write (?:{name})");
     format!(
         "{name:?} is neither the name of a split pattern nor a regular expression; {}the names are \
          {}{}",

@@ -110,7 +110,7 @@ impl Tokenizer {
             return Ok(());
         }
         let reason =
-            "normalization changes the text, so ids have no places in it; normalize it first";
+            "normalization changes the text, so ids have no offsets in it; normalize it first";
         Err(Error::Split { at: 0, reason: reason.to_owned() })
     }
 }

@@ -65,10 +65,10 @@ impl Choice {
         if let Measure::Rates { ratios } = &measure {
             if ratios.len() != bytes.len() {
                 let (ratios, groups) = (ratios.len(), bytes.len());
-                return broken(format!("{groups} groups need as many ratios, not {ratios}"));
+                return broken(format!("{groups} groups need {groups} ratios, not {ratios}"));
             }
             if let Some(wrong) = ratios.iter().find(|&&ratio| !is_positive(ratio)) {
-                return broken(format!("the ratio {wrong} is no number above 0"));
+                return broken(format!("the ratio {wrong} is not a number above 0"));
             }
         }
         if let Some(wrong) = window.filter(|window| window.size == 0 || !is_positive(window.alpha))

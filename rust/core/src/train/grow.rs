@@ -31,8 +31,8 @@ pub fn truncate(tokenizer: &Tokenizer, vocab_size: usize) -> Result<Tokenizer> {
     if keep > merges.len() {
         return Err(Error::Vocabulary {
             reason: format!(
-                "vocab_size {vocab_size} is larger than the {} ids there are; resume training to \
-                 get more",
+                "vocab_size {vocab_size} is larger than the vocabulary of {} ids; resume training \
+                 to enlarge it",
                 tokenizer.vocabulary().len()
             ),
         });
@@ -68,7 +68,8 @@ pub fn resume(
     let wanted = merges_for(vocab_size, special.len())?;
     let more = wanted.checked_sub(merges.len()).ok_or_else(|| Error::Vocabulary {
         reason: format!(
-            "vocab_size {vocab_size} is smaller than the {} ids there are; cut it down (with_vocab_size)",
+            "vocab_size {vocab_size} is smaller than the vocabulary of {} ids; truncate it with \
+             with_vocab_size",
             tokenizer.vocabulary().len()
         ),
     })?;
@@ -188,8 +189,8 @@ fn wanted(initial: &[String], pattern: &Pattern, options: &TrainOptions) -> Resu
         splitter.for_each(token, |pretoken| pretokens.push(pretoken.to_owned()))?;
         if pretokens.len() != 1 {
             let reason = format!(
-                "the initial token {token:?} is not one pretoken, so no text could hold it: the \
-                 pattern splits it into {pretokens:?}"
+                "the initial token {token:?} is not one pretoken, so no text contains it as a \
+                 token: the pattern splits it into {pretokens:?}"
             );
             return Err(Error::Vocabulary { reason });
         }
@@ -209,8 +210,8 @@ fn wanted(initial: &[String], pattern: &Pattern, options: &TrainOptions) -> Resu
     let first = train(&counts, &all, &mut |_| Ok(()))?;
     if first.merges.len() > options.merges {
         let reason = format!(
-            "the initial tokens take {} merges and there is room for {}; ask for a larger \
-             vocabulary, or for fewer or shorter initial tokens",
+            "the initial tokens take {} merges, but there is room for {}; raise vocab_size, or \
+             pass fewer or shorter initial tokens",
             first.merges.len(),
             options.merges
         );
@@ -258,7 +259,7 @@ fn trained_merges(tokenizer: &Tokenizer) -> Result<&[(u32, u32)]> {
     }
     Err(Error::Vocabulary {
         reason:
-            "only a vocabulary as bytepair trains it can be cut down or resumed: the 256 bytes, \
+            "only a vocabulary trained by bytepair can be truncated or resumed: the 256 bytes, \
                  one id for each merge, then the special tokens; `extend` works for any"
                 .to_owned(),
     })

@@ -408,7 +408,7 @@ fn rows_of(page: &PageMetadata) -> usize {
 
 /// The error of a row group that ends early.
 fn missing(rows: usize) -> ParquetError {
-    general(format!("there are {rows} rows in its row group instead of more"))
+    general(format!("its row group ends after {rows} rows"))
 }
 
 impl fmt::Debug for RowReader {
@@ -456,9 +456,9 @@ fn find(metadata: &ParquetMetaData, name: &str) -> ParquetResult<usize> {
         }
         Some(column) => {
             let kind = schema.column(column).physical_type();
-            Err(general(format!("its column '{name}' holds {kind}, not text")))
+            Err(general(format!("its column '{name}' has type {kind}, not text")))
         }
-        None => Err(general(format!("its column '{name}' holds more than one value, not text"))),
+        None => Err(general(format!("its column '{name}' is nested, not text"))),
     }
 }
 
@@ -478,7 +478,7 @@ pub(crate) fn check_chunk(chunk: &ColumnChunkMetaData) -> ParquetResult<()> {
     let offsets = [chunk.data_page_offset(), chunk.dictionary_page_offset().unwrap_or(0)];
     let sizes = [chunk.compressed_size(), chunk.uncompressed_size(), chunk.num_values()];
     if chunk.file_path().is_some() || offsets.into_iter().chain(sizes).any(|number| number < 0) {
-        return Err(general("its metadata make no sense"));
+        return Err(general("its metadata are inconsistent"));
     }
     match chunk.compression() {
         Compression::LZO => Err(general("it is compressed with LZO; write it with zstd")),

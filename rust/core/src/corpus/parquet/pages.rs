@@ -60,8 +60,8 @@ impl Pages {
 /// What is wrong with a page of `bytes`, if there may be `most` in it.
 pub(super) fn too_large(bytes: usize, most: usize) -> String {
     format!(
-        "the page has {} bytes, more than the {} unpacked at once; raise max_document_bytes, or \
-         divide it",
+        "the page has {} bytes, more than the limit of {}; raise max_document_bytes, or write \
+         smaller pages",
         Grouped(bytes),
         Grouped(most)
     )
