@@ -2,10 +2,10 @@
 
 python benchmarks/compare_builds.py OLD/python NEW/python --data DATA --rounds 10
 
-OLD/python and NEW/python hold the package `bytepair` with its extension. DATA has the folders
-`english` and `multilingual` of parquet files and `vocabularies` of rank files. Every round is a
-process of its own for each build, in turn; a ratio is the median of the ratios of all rounds, and
-below 1 where the new build is faster. The ids of both builds are compared first.
+OLD/python and NEW/python hold the package `bytepair` with its extension. DATA is a folder of texts
+and vocabularies as `texts.py` makes it. Every round is a new process for each build, in turn; a
+ratio is the median of the ratios of all rounds, and below 1 where the new build is faster. The ids
+of both builds are compared first.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 PATTERNS = {"cl100k_base": "gpt4", "o200k_base": "gpt4o"}
-TEXTS = ("english", "multilingual")
+TEXTS = ("english", "multilingual", "code")
 #: How much text a process encodes for the first time, and how much then, in characters.
 SIZE = 5_000_000
 MESSAGE = 100
