@@ -58,7 +58,7 @@ def from_folder(markdown: str, folder: str) -> str:
         path = posixpath.normpath(posixpath.join(folder, link[1]))
         if path.startswith("docs/"):
             return f"]({posixpath.relpath(path.removeprefix('docs/'), here)}"
-        if _LESSON.fullmatch(path) and (ROOT / path).exists():
+        if _LESSON.fullmatch(path):
             name = path.removesuffix(".ipynb") + ".md" if "." in path else "lessons/index.md"
             return f"]({posixpath.relpath(name, here)}"
         kind = "tree" if (ROOT / path).is_dir() else "blob"

@@ -1,87 +1,57 @@
-"""The face of rustbpe beside rustbpe."""
+"""`bytepair.compat.rustbpe` gives what rustbpe gives.
+
+The assertions are in `rustbpe_interface`, since lesson 9 uses them, too.
+"""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import pytest
 import rustbpe as original
 from hypothesis import given
 from hypothesis import strategies as st
 
+import rustbpe_interface as interface
 from bytepair.compat import rustbpe
-
-CORPUS = ["the cat sat on the mat", "hello hello world 12345", "naïve café 你好 🙂\n\n  x"] * 3
-
-
-def both(texts: list[str], vocab_size: int, pattern: str | None = None) -> tuple[object, object]:
-    ours, theirs = rustbpe.Tokenizer(), original.Tokenizer()
-    for tokenizer in (ours, theirs):
-        tokenizer.train_from_iterator(iter(texts), vocab_size, pattern=pattern)
-    return ours, theirs
-
-
-FACE: list[Callable[[rustbpe.Tokenizer], object]] = [
-    lambda t: t.get_mergeable_ranks(),
-    lambda t: t.get_pattern(),
-    lambda t: t.vocab_size,
-    lambda t: t.encode("hello the world, naïve 999"),
-    lambda t: t.batch_encode(["hello", "", "你好"]),
-    lambda t: t.decode(t.encode("hello 你好")),
-]
 
 
 @pytest.mark.parametrize("pattern", [None, r"\w+|\W+"])
 @pytest.mark.parametrize("vocab_size", [256, 270, 300, 5000])
-def test_the_face_gives_what_rustbpe_gives(vocab_size: int, pattern: str | None) -> None:
-    ours, theirs = both(CORPUS, vocab_size, pattern)
-    for ask in FACE:
-        assert ask(ours) == ask(theirs)  # type: ignore[arg-type]
+def test_every_method_gives_what_rustbpe_gives(vocab_size: int, pattern: str | None) -> None:
+    interface.same_results(rustbpe.Tokenizer, original.Tokenizer, vocab_size, pattern)
 
 
-def test_before_training_there_are_bytes_and_no_ids() -> None:
-    ours, theirs = rustbpe.Tokenizer(), original.Tokenizer()
-    for ask in FACE:
-        assert ask(ours) == ask(theirs)
-    assert ours.decode([104, 105]) == theirs.decode([104, 105])
+def test_before_training_the_vocabulary_is_the_bytes() -> None:
+    interface.same_before_training(rustbpe.Tokenizer, original.Tokenizer)
 
 
 @given(st.lists(st.text(max_size=12), max_size=6), st.text(max_size=20))
 def test_any_texts(texts: list[str], text: str) -> None:
-    ours, theirs = both(texts, 270)
-    assert ours.get_mergeable_ranks() == theirs.get_mergeable_ranks()  # type: ignore[attr-defined]
-    assert ours.encode(text) == theirs.encode(text)  # type: ignore[attr-defined]
+    interface.same_for_texts(rustbpe.Tokenizer, original.Tokenizer, texts, text)
 
 
 @pytest.mark.parametrize("buffer_size", [1, 2, 100])
 def test_the_buffer_changes_nothing(buffer_size: int) -> None:
-    tokenizer = rustbpe.Tokenizer()
-    tokenizer.train_from_iterator(iter(CORPUS), 290, buffer_size)
-    assert tokenizer.get_mergeable_ranks() == both(CORPUS, 290)[1].get_mergeable_ranks()  # type: ignore[attr-defined]
+    interface.same_for_any_buffer(rustbpe.Tokenizer, original.Tokenizer, buffer_size)
 
 
 def test_batches_decode_too() -> None:
-    ours, _ = both(CORPUS, 290)
-    assert ours.batch_decode(ours.batch_encode(CORPUS)) == CORPUS  # type: ignore[attr-defined]
+    interface.batches_decode(rustbpe.Tokenizer)
 
 
-def test_what_is_wrong_is_an_ordinary_error() -> None:
-    ours, _ = both(CORPUS, 290)
-    assert isinstance(ours, rustbpe.Tokenizer)
-    for tokenizer in (ours, original.Tokenizer(), rustbpe.Tokenizer()):
-        with pytest.raises(ValueError, match=r"Unknown token id: .*999"):
-            tokenizer.decode([999])
-    with pytest.raises(ValueError, match="id 999"):
-        ours.decode([999])
-    with pytest.raises(UnicodeDecodeError):
-        ours.decode([0xFF])
-    with pytest.raises(ValueError, match="not in the vocabulary"):
-        rustbpe.Tokenizer().decode([300])
-    with pytest.raises(ValueError, match="at least 256"):
-        ours.train_from_iterator([], 255)
-    with pytest.raises(ValueError, match="at least 1"):
-        ours.train_from_iterator([], 256, buffer_size=0)
-    with pytest.raises(TypeError, match="not a str"):
-        ours.train_from_iterator(["a", 3], 256)  # type: ignore[list-item]
-    with pytest.raises(ValueError, match="pattern is not valid"):
-        ours.train_from_iterator(["a"], 257, pattern="(")
+def test_wrong_calls_raise_the_usual_exceptions() -> None:
+    interface.wrong_calls_raise(rustbpe.Tokenizer)
+    with pytest.raises(ValueError, match=r"Unknown token id: .*999"):
+        original.Tokenizer().decode([999])
+
+
+def test_all_assertions_of_lesson_9_hold() -> None:
+    assert len(interface.check(rustbpe.Tokenizer, original.Tokenizer)) == 5
+    with pytest.raises(AssertionError):
+        interface.check(_Wrong, rustbpe.Tokenizer)
+
+
+class _Wrong(rustbpe.Tokenizer):
+    """It encodes another text than it is given."""
+
+    def encode(self, text: str) -> list[int]:
+        return super().encode(text.lower()[:-1])
