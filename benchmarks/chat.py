@@ -1,8 +1,8 @@
-"""Rendering 100,000 conversations side by side: ids and masks compared first, processes in turn.
+"""Rendering 100,000 conversations side by side; ids and masks are compared before times.
 
 python benchmarks/chat.py CORPUS --rounds 3
 
-`plain` is the way of nanochat, said again with tiktoken: one message after the other, lists of int.
+`plain` renders as nanochat does, with tiktoken: one message after the other, into lists of int.
 """
 
 from __future__ import annotations

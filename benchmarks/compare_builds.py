@@ -56,7 +56,7 @@ def documents(folder: Path) -> tuple[list[str], list[str]]:
 def passes(
     load: Callable[[], Any], call: Callable[[Any, list[str]], object], folder: Path
 ) -> Figures:
-    """Text that a new process meets first, with loading; other text; and the same again."""
+    """Rates of the first text of a process (with loading), of other text, and of the same again."""
     first, steady = documents(folder)
     tok: Any = None
 

@@ -33,11 +33,11 @@ MESSAGE = (
     "Hi! Could you please explain how byte pair encoding works, and why GPT-4 needs it? "
     "Thanks a lot :-)\n"
 )
-#: How many texts of 100 characters are new.
+#: How many texts of 100 characters are encoded that the process has not encoded before.
 FRESH = 4000
 #: How much is encoded at once where memory is measured, in bytes.
 BATCH = 10_000_000
-#: What loads a library.
+#: Loads a library.
 Load = Callable[[], Calls]
 Figures = dict[str, Any]
 
@@ -65,20 +65,20 @@ def seconds(call: Callable[[], Any]) -> tuple[float, Any]:
 
 def passes(load: Load, megabytes: float, encode: Callable[[Calls], Any]) -> Figures:
     """Rates of two passes; `loaded` counts loading, `first` does not."""
-    # As in `timeit`: what Python's collector of garbage does depends on all that was made before.
+    # As in `timeit`: what garbage collection costs depends on every object made before.
     gc.collect()
     gc.disable()
     loading, calls = seconds(load)
     first, result = seconds(lambda: encode(calls))
     second, _ = seconds(lambda: encode(calls))
     rates = {"load": 1e3 * loading, "loaded": megabytes / (loading + first)}
-    # How many ids each document has is hashed too, so none can move from one to the next.
+    # The number of ids of each document is hashed too, so no id can move to the next document.
     same = digest(*(part.tobytes() for part in flat(result)))
     return {**rates, "first": megabytes / first, "second": megabytes / second, "digest": same}
 
 
 def steady(load: Load, args: argparse.Namespace) -> Figures:
-    """Strings to arrays: the first half of the texts is met, the second half is timed."""
+    """Strings to arrays: the first half of the texts warms the caches, the second half is timed."""
     texts = list(documents(args.source, args.megabytes))
     half = len(texts) // 2
     met, new = texts[:half], texts[half:]
@@ -101,14 +101,14 @@ def lists(load: Load, args: argparse.Namespace) -> Figures:
 
 
 def arrays(load: Load, args: argparse.Namespace) -> Figures:
-    """Strings to arrays; to lists, if a library knows no arrays."""
+    """Strings to arrays; to lists, if a library has no call for arrays."""
     texts = list(documents(args.source, args.megabytes))
     megabytes = sum(len(text.encode()) for text in texts) / 1e6
     return passes(load, megabytes, lambda calls: (calls.arrays or calls.lists)(texts))
 
 
 def file(load: Load, args: argparse.Namespace) -> Figures:
-    """A file to arrays; who reads no files is given strings, which are made within the time."""
+    """A file to arrays; libraries that read no files get strings, and making these is timed."""
     path = args.files / "documents.txt"
 
     def encode(calls: Calls) -> Any:
@@ -170,7 +170,7 @@ def decoding(
 
 
 def unsplittable() -> dict[str, str]:
-    """Texts of 1 MB that cannot be split."""
+    """Texts of 1 MB that are one pretoken."""
     rng = random.Random(1)
     return {
         "a": "a" * 10**6,
@@ -200,7 +200,7 @@ def resident() -> float:
 
 
 def varied(path: Path, megabytes: float) -> Iterator[list[str]]:
-    """Batches of documents; in each pass over the file the small letters mean others."""
+    """Batches of documents; each pass over the file shifts the lowercase letters."""
     letters, total = "abcdefghijklmnopqrstuvwxyz", 0
     for shift in range(len(letters)):
         others = str.maketrans(letters, letters[shift:] + letters[:shift])

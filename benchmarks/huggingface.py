@@ -37,7 +37,7 @@ def use_fastokens() -> None:
         fastokens.patch_transformers()
 
 
-#: What has `AutoTokenizer` run on something else.
+#: Makes `AutoTokenizer` run on another library.
 PEERS: dict[str, Callable[[], None]] = {
     "tokenizers": lambda: None,
     "bytepair": use_bytepair,
@@ -56,13 +56,13 @@ def corpus(source: str) -> str:
 
 
 def pieces(text: str, length: int, number: int) -> list[str]:
-    """Different pieces from all over a text; there must be room for half of it."""
+    """Up to `number` pieces of `length` characters from all over a text, without overlap."""
     step = max(length, len(text) // number)
     return [text[at : at + length] for at in range(0, len(text) - length, step)][:number]
 
 
 def tasks(text: str) -> dict[str, Task]:
-    """What is measured: the call, and inputs of which none was met before."""
+    """What is measured: the call, and inputs that the process has not encoded before."""
     each = pieces(text, 1000, 4000)
     batches = [each[at : at + 1000] for at in range(0, len(each) - 999, 1000)]
     one = lambda tok, given: tok(given)  # noqa: E731

@@ -20,7 +20,7 @@ import runs
 
 TEXT = "The quick brown fox jumps over 12345 lazy dogs: 敏捷的棕色狐狸 — naïve café."
 
-#: Imports what is needed, and gives how to load and how to encode one text.
+#: Imports a library; returns a function that loads, and one that encodes a text.
 Peer = Callable[[argparse.Namespace], tuple[Callable[[], Any], Callable[[Any], Iterable[int]]]]
 
 
@@ -50,7 +50,7 @@ def with_bytepair(args: argparse.Namespace, folder: str = ".") -> Any:
 
 
 def with_tiktoken(args: argparse.Namespace) -> Any:
-    """As its own encodings are loaded, out of a file that is in place."""
+    """As tiktoken loads its own encodings, from a file that is already there."""
     import tiktoken
     from tiktoken.load import load_tiktoken_bpe
 

@@ -33,7 +33,7 @@ def documents(size: int, words: int) -> Iterator[pa.Array]:
         often = random.integers(0, 4096, shape)
         rarely = random.integers(0, words, shape)
         numbers = np.where(random.random(shape) < 0.5, often, rarely)
-        # A step that has no divisor in common with the number of all words tells any two apart.
+        # The factor is coprime to the number of all words, so different numbers stay different.
         numbers = numbers * 2_654_435_761 % LETTERS**7
         text = np.full((shape[0], 8), ord(" "), np.uint8)
         for letter in range(1, 8):

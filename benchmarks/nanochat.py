@@ -64,7 +64,7 @@ def run_script(name: str) -> Any:
 
 
 def load(side: str) -> Any:
-    """Read batches; return what tells them apart, and how long they took."""
+    """Read batches; return a digest of them, and how long they took."""
     from nanochat.tokenizer import get_tokenizer  # type: ignore[import-not-found, unused-ignore]
 
     module: Any

@@ -20,9 +20,9 @@ import runs
 
 #: Between the documents of a file.
 SEPARATOR = "<|endoftext|>"
-#: Patterns as the published `tokenizer.json` of such a vocabulary has them. Some libraries are
-#: fast only where they know this text. It splits as the original does but for blanks behind a
-#: newline at the end of a text.
+#: Patterns as in the published `tokenizer.json` of such a vocabulary. Some libraries are fast only
+#: for exactly this pattern. It splits as the original does, except for blanks after a newline at
+#: the end of a text.
 PUBLISHED = {"gpt4": bytepair.PATTERNS["llama3"]}
 
 
@@ -141,7 +141,7 @@ def with_gigatoken(v: Vocabulary) -> Calls:
 
 
 def from_json(v: Vocabulary, module: str) -> Calls:
-    """Fastokens and snaptokens have the same face."""
+    """Fastokens and snaptokens have the same API."""
     tok = importlib.import_module(module).Tokenizer.from_file(str(v.folder / "published.json"))
     return Calls(
         lists=lambda texts: [encoding.ids for encoding in tok.encode_batch(texts)],

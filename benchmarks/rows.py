@@ -1,7 +1,8 @@
-"""What the table of benchmarks measures: each row, on which text, beside whom.
+"""What the table of benchmarks measures: each row, on which text, with which libraries.
 
-In go a folder of texts as `texts.py` makes it and a number of rounds, out comes, for each row, what
-each library's processes said. A row is a command of `encode.py`, `train.py` or `huggingface.py`.
+Input: a folder of texts as `texts.py` makes it, and a number of rounds. Output: for each row, what
+the processes of each library printed. A row is a command of `encode.py`, `train.py` or
+`huggingface.py`.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Row:
 
     @property
     def measurement(self) -> tuple[Any, ...]:
-        """What rows have in common that show figures of the same processes."""
+        """What identifies the processes of a row; rows with an equal key share them."""
         return (self.script, self.output, self.source, self.megabytes, self.vocabulary)
 
 

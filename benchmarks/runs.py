@@ -1,6 +1,6 @@
-"""Measured processes: run a worker many times in turn with others, and record what it printed.
+"""Measured processes: run workers many times, in turn, and record what they print.
 
-A worker is this package's own script called with `--worker NAME`; it says one JSON object. The
+A worker is a script of this folder called with `--worker NAME`; it prints one JSON object. The
 runner adds the wall time of the whole process.
 """
 
@@ -22,12 +22,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-#: Where a worker is told when it was started.
-_BORN = "BYTEPAIR_BENCHMARK_BORN"
+#: The environment variable with the time at which a worker was started.
+_STARTED = "BYTEPAIR_BENCHMARK_STARTED"
 
 
 def parser(about: str | None, peers: Iterable[str] = (), rounds: int = 3) -> ArgumentParser:
-    """The options that all comparisons have; `--peers` where one may choose them."""
+    """The options that all comparisons have; with `--peers` if the caller names any."""
     made = ArgumentParser(description=about)
     made.add_argument("--rounds", type=int, default=rounds)
     made.add_argument("--record", type=Path, help="a file for all figures, as JSON")
@@ -71,7 +71,7 @@ def say(row: dict[str, Any]) -> None:
     status = Path("/proc/self/status")
     if status.exists():
         peak = int(re.search(r"VmHWM:\s+(\d+) kB", status.read_text())[1]) / 1e3  # type: ignore[index]
-    else:  # this may count the process that started us
+    else:  # this may count the parent process, too
         import resource
 
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
@@ -85,8 +85,8 @@ def measure(worker: list[str], names: list[str], rounds: int) -> dict[str, list[
         for name in list(results):
             started = time.perf_counter()
             command = [sys.executable, *worker, "--worker", name]
-            told = {**os.environ, _BORN: repr(started)}
-            ran = subprocess.run(command, capture_output=True, text=True, check=False, env=told)
+            env = {**os.environ, _STARTED: repr(started)}
+            ran = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
             if ran.returncode:
                 said = ran.stderr.strip().splitlines()
                 print(f"{name} left out: {said[-1] if said else ran.returncode}", file=sys.stderr)
@@ -98,9 +98,9 @@ def measure(worker: list[str], names: list[str], rounds: int) -> dict[str, list[
     return results
 
 
-def born() -> float:
-    """When this worker's process was started, by `time.perf_counter`; now, if nobody says."""
-    return float(os.environ.get(_BORN, time.perf_counter()))
+def process_start() -> float:
+    """When this worker's process was started, by `time.perf_counter`; now, outside a worker."""
+    return float(os.environ.get(_STARTED, time.perf_counter()))
 
 
 def median(rows: list[dict[str, Any]], key: str) -> float:

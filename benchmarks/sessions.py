@@ -34,7 +34,7 @@ TOKENS = 38_000
 
 
 def turns(args: argparse.Namespace, tok: bytepair.Tokenizer) -> list[str]:
-    """Pieces of the corpus with the marks of a chat between them, up to `TOKENS` tokens."""
+    """Pieces of the corpus with the markup of a chat between them, up to `TOKENS` tokens."""
     paths = [Path(args.source)] if args.source else bytepair.sample.paths()
     text = "".join(path.read_text(encoding="utf-8") for path in paths)
     found, count = [], 0

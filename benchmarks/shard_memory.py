@@ -2,8 +2,8 @@
 
 python benchmarks/shard_memory.py english.txt
 
-Writes files with one row group of small rows and, among them, what the name of a case says; then
-shards each in a process of its own, on two threads, with a vocabulary of 65,536 ids.
+For each case, writes a file with one row group: small rows, and among them the texts of the case.
+Then shards it in a process of its own, on two threads, with a vocabulary of 65,536 ids.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import runs
 MILLION = 1_000_000
 SMALL = 2000
 
-#: The texts among the small rows, in characters; how many of them; how they are read.
+#: By case: the length of the texts among the small rows in characters, their number, and options.
 CASES: dict[str, tuple[int, int, dict[str, Any]]] = {
     "small rows alone": (0, 0, {}),
     "six texts of 100 MB": (100 * MILLION, 6, {}),

