@@ -75,7 +75,7 @@ docs-test: setup ## the examples of the documentation and of docstrings, alone
 	cargo test --locked --quiet -p bytepair --doc
 	$(BIN)/python -m pytest tests/test_docs.py
 
-architecture: setup ## the rules of the house that no other tool checks, alone
+architecture: setup ## the rules of the project that no other tool checks, alone
 	$(BIN)/python -m pytest tests/test_architecture.py
 
 lint: format-check clippy rustdoc ruff mypy stubtest spelling ## all linters

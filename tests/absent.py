@@ -17,7 +17,7 @@ from typing import Any
 
 
 class _Anything(type):
-    """The type of names in a stand-in: a class that can be called, subscribed and looked into."""
+    """The type of names in a stand-in: a class that is callable and has any item and attribute."""
 
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("__"):

@@ -1,4 +1,4 @@
-"""What tests call: the command, and the folders of packages that ship vocabularies."""
+"""Helpers of tests: run the command, and find packages that ship vocabularies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def run(*words: str, cwd: Path, code: int = 0) -> subprocess.CompletedProcess[st
 
 
 def package(name: str) -> Path:
-    """The folder of a package, which is not imported; the test is skipped without it."""
+    """The folder of a package, found without importing it; without the package, skip the test."""
     found = find_spec(name)
     if found is None or not found.submodule_search_locations:
         pytest.skip(f"needs the package {name}")

@@ -1,4 +1,4 @@
-"""What several tests need: shared data, the vocabularies there, and tiktoken's view of them.
+"""Fixtures of several tests: shared data, its vocabularies, and these in tiktoken.
 
 A file of tests that imports a package which is not installed is skipped, and so is a test that
 comes to need one; both say so.
@@ -35,7 +35,7 @@ class TestFile(pytest.Module):
     """A file of tests."""
 
     def collect(self) -> Any:
-        """Its tests, unless a package is missing."""
+        """The tests of the file; it is skipped if a package is missing."""
         if missing := missing_packages(self.path):
             pytest.skip(f"needs {' and '.join(sorted(missing))}", allow_module_level=True)
         return super().collect()
@@ -47,7 +47,7 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
 
 
 def missing_packages(file: Path) -> set[str]:
-    """The packages that a file, or one of those beside it, imports and that are not installed."""
+    """The missing packages that a test file, or a module beside it that it imports, imports."""
     missing = set()
     for node in ast.parse(file.read_text(encoding="utf-8")).body:
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []

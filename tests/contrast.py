@@ -10,7 +10,7 @@ _LEVELS = (0, 95, 135, 175, 215, 255)
 
 
 def contrast(one: tuple[int, int, int], other: tuple[int, int, int]) -> float:
-    """From 1, the same, to 21, black on white."""
+    """The contrast ratio: from 1 (equal colours) to 21 (black on white)."""
     light, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
     return (light + 0.05) / (dark + 0.05)
 
@@ -22,7 +22,7 @@ def _luminance(color: tuple[int, int, int]) -> float:
 
 
 def ansi_contrasts(text: str) -> Iterator[float]:
-    """Of each stretch that has an ink and a background of the 256 colours of terminals."""
+    """The contrast of each span that sets a foreground and a background of the 256 colours."""
     for ink, back in re.findall(r"38;5;(\d+);48;5;(\d+)m", text):
         yield contrast(_ansi(int(ink)), _ansi(int(back)))
 
@@ -35,7 +35,7 @@ def _ansi(number: int) -> tuple[int, int, int]:
 
 
 def styles_contrasts(page: str) -> Iterator[float]:
-    """Of each element whose style says both a background and a colour."""
+    """The contrast of each element whose style sets both a background and a colour."""
     for back, ink in re.findall(r"background:(#\w+);color:(#\w+)", page):
         yield contrast(_css(ink), _css(back))
 
@@ -54,7 +54,7 @@ def backgrounds(page: Any, selector: str) -> set[str]:
     return set(found)
 
 
-#: The contrast of each text with what lies behind it, where that is below 4.5.
+#: The contrast of each text with its background, where it is below 4.5.
 CONTRASTS = """() => {
     const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
     const read = (color) => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = color;

@@ -11,7 +11,7 @@ from bytepair import explore
 
 @contextmanager
 def opened(browser: Any, server: explore.Server) -> Iterator[Any]:
-    """The page, which must load nothing from elsewhere, and raise and log no error."""
+    """The page; it must load nothing from other hosts, and raise and log no error."""
     found = browser.new_page(viewport={"width": 1200, "height": 900})
     said: list[str] = []
     asked: list[str] = []
@@ -22,7 +22,7 @@ def opened(browser: Any, server: explore.Server) -> Iterator[Any]:
     found.goto(server.url)
     found.wait_for_selector("[data-ready]", state="attached")
     yield found
-    refused = "Failed to load resource"  # is said of conversations that break a rule
+    refused = "Failed to load resource"  # the answer to conversations that break a rule
     assert [line for line in said if not line.startswith(refused)] == []
     assert all(url.startswith(server.url) for url in asked)
     found.close()

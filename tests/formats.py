@@ -1,4 +1,4 @@
-"""What the tests of formats share: small tokenizers, and what to say when each format is read."""
+"""What the tests of formats share: small tokenizers, and the options to read each format with."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TARGETS = {
 
 
 def asked(tok: bytepair.Tokenizer, format: str) -> dict[str, Any]:
-    """What the caller must add because the file does not say it."""
+    """The options that the caller must pass because the format does not store them."""
     said: dict[str, Any] = {"allow_pickle": True} if format == "nanochat" else {}
     if format in {"tiktoken", "llama2c", "qwen3", "llmc"}:
         said["pattern"] = tok.pattern

@@ -6,7 +6,7 @@ Texts are made of the pieces at which splitting and merging go wrong: all classe
 a pattern can tell apart, alignments to blocks of 64 bytes, long runs, halves of characters, lone
 surrogates, names of special tokens. Each text is encoded by both, several times by ours (cold and
 warm, on more threads than one, as lists and as arrays), counted and decoded again; and so are
-long texts that begin alike, of which passages are remembered. The first difference ends the run
+long texts with repeated passages, which the encoder caches. The first difference ends the run
 and prints the text.
 """
 
@@ -25,7 +25,7 @@ import tiktoken
 import bytepair
 from texts import CLASSES
 
-#: What is put together; each takes the random numbers and gives a piece of text.
+#: Makers of pieces; each takes the random number generator and returns a piece of text.
 PIECES: list[Callable[[random.Random], str]] = [
     lambda rng: "".join(rng.choices(CLASSES, k=rng.randint(1, 8))),
     lambda rng: rng.choice(CLASSES) * rng.randint(1, 150),
@@ -50,12 +50,12 @@ def text(rng: random.Random) -> str:
 
 
 def expected(theirs: tiktoken.Encoding, text: str) -> list[int]:
-    """What tiktoken says; to it, halves of surrogate pairs come as what stands for them."""
+    """The ids of tiktoken, which replaces lone surrogates by U+FFFD."""
     return theirs.encode(text, disallowed_special=())
 
 
 def long_texts(batch: list[str]) -> list[str]:
-    """Texts of some 20 kB each, that begin alike and come again."""
+    """Texts of some 20 kB each that share their beginning, some of them repeated."""
     start, *ends = ("".join(batch[at : at + 250]) for at in range(0, len(batch), 250))
     return [start, *(start + end for end in ends), start, *(start + end for end in ends), start]
 

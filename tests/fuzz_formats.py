@@ -5,7 +5,7 @@
 Of small files of each format, bits are flipped, pieces cut out, doubled and put elsewhere, numbers
 made huge, parts of JSON replaced, lines exchanged; checksums are made right again, so that what
 they protect is read too. What comes out must be a tokenizer that works, or a documented error. Each
-format is read in a process of its own, with little memory and little time for each file. A process
+format is read in a process of its own, with limits of memory and time for each file. A process
 that dies, and an error of another kind, is a find: the file is kept in the folder of `--finds`.
 """
 
@@ -37,7 +37,7 @@ from bytepair.formats import companions, huggingface
 from bytepair.formats.parts import Asked
 from formats import small, written
 
-#: What one file may take, beyond what the process has before.
+#: How much memory one file may take, beyond that of the process before.
 MEMORY_BYTES = 1 << 30
 SECONDS = 2.0
 
@@ -212,15 +212,15 @@ def read(format: str, path: Path) -> None:
         if format in {"tiktoken", "llama2c", "qwen3", "llmc", "gpt2"}:
             said |= {"special_tokens": {}}
         if format == "huggingface":
-            twins(path.read_bytes())
+            compare_readers(path.read_bytes())
         name = None if format == "companions" else format
         use(bytepair.load(path, name, **said))
     except (FileFormatError, CountsError, ShardError):
         pass
 
 
-def twins(data: bytes) -> None:
-    """Where the core reads the tables, the slow reader must come to the same."""
+def compare_readers(data: bytes) -> None:
+    """The reader in Rust and the reference reader in Python must agree, errors included."""
     found = []
     for quick in (True, False):
         try:
@@ -275,7 +275,7 @@ def work(format: str, seed: int, until: float, folder: Path, finds: Path) -> int
     """Damage and read files until the time is over; the number of files, or an error."""
     rng, done = random.Random(seed), 0
     good = seeds(format, folder / "good")
-    read(format, good[0])  # whatever is imported first is so before the clock runs
+    read(format, good[0])  # everything is imported before the time of a file is measured
     seen: set[str] = set()
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY_BYTES, resource.RLIM_INFINITY))

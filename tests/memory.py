@@ -1,4 +1,4 @@
-"""A program in, what it prints out: run in a process of its own, which can say how much it took."""
+"""Runs a program in a process of its own, which can print its peak memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 STATUS = Path("/proc/self/status")
 
-# What `getrusage` says would count the process that starts this one.
+# `getrusage` would include the peak memory of the parent process.
 PEAK = f"""
 import re, sys
 

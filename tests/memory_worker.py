@@ -1,4 +1,4 @@
-"""A process of its own: an operation by name, done in children that may take little more memory.
+"""A worker process: runs an operation by name in children with little more memory.
 
 For each limit a line says what became of the operation: `done`, `MemoryError`, or what it should
 not be.
@@ -43,7 +43,7 @@ def text(words: int) -> str:
 
 
 class Prepared:
-    """What the operations work on, made when an operation is first done, with memory enough."""
+    """The inputs of the operations, made on the first run, without a memory limit."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -54,7 +54,7 @@ class Prepared:
         return value
 
     def fresh(self) -> bytepair.Tokenizer:
-        """A tokenizer that knows no text yet."""
+        """A tokenizer with empty caches."""
         return bytepair.load(self.native)
 
     def write(self, name: str, content: str) -> Path:
@@ -131,7 +131,7 @@ OPERATIONS: dict[str, Callable[[Prepared], Any]] = {
 
 
 def limit(megabytes: float) -> None:
-    """Allow this process so much more than it has."""
+    """Limit the memory of this process to this much more than it has now."""
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     sizes = re.search(r"VmSize:\s+(\d+) kB", status)
     assert sizes
@@ -140,7 +140,7 @@ def limit(megabytes: float) -> None:
 
 
 def attempt(operation: Callable[[Prepared], Any], prepared: Prepared, megabytes: float) -> str:
-    """What becomes of an operation in a child of this process."""
+    """Run an operation in a child of this process, and return how it ended."""
     child = os.fork()
     if child == 0:
         code = 2
@@ -164,7 +164,7 @@ def main(name: str) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         prepared = Prepared(Path(folder))
         operation = OPERATIONS[name]
-        # What is imported when it is first needed is imported.
+        # Modules that are imported on first use are imported now.
         operation(prepared)
         for megabytes in [*LIMITS, ENOUGH]:
             yield f"{megabytes} {attempt(operation, prepared, megabytes)}"

@@ -95,7 +95,7 @@ def modules(
 
 
 def function(commit: str, path: str, name: str, **names: Any) -> Any:
-    """One function of a script, which sees these names."""
+    """One function of a script, with these names as its globals."""
     tree = ast.parse(source(commit, path))
     found: list[ast.stmt] = [
         n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == name

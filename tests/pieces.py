@@ -47,7 +47,7 @@ def learnt(count: int, *, across: bool = False) -> list[str]:
 
 
 def merged(word: list[str], pair: tuple[str, str]) -> list[str]:
-    """A word in which each such pair of neighbours is one part."""
+    """A word with each occurrence of a pair of neighbours joined to one part."""
     out: list[str] = []
     for part in word:
         if out and (out[-1], part) == pair:
@@ -85,7 +85,7 @@ def document(pieces: list[str], **changes: Any) -> dict[str, Any]:
 
 
 def around(kind: str) -> dict[str, Any]:
-    """What stands around a model: normalizer, pre-tokenizer, decoder.
+    """The components around a model: normalizer, pre-tokenizer, decoder.
 
     A kind is `prepend` (Llama 2), `replace` (Gemma), or `metaspace` with `-first`, `-always`,
     `-never` and perhaps `-split`.

@@ -1,4 +1,4 @@
-"""A process of its own, since instructions are chosen once a process: questions in, answers out.
+"""A worker process, since each process selects its instruction set once.
 
 A question is a line of JSON, an answer too. `test_simd.py` asks.
 """
@@ -38,7 +38,7 @@ def hash_of_ids(tokenizer: str, folder: str) -> str:
 
 
 def hash_of_training(sources: list[str], pattern: str) -> str:
-    """What is learnt from some folders."""
+    """The merges learnt from some folders."""
     tok = bytepair.train([Path(source) for source in sources], 4096, pattern=pattern)
     return tok.fingerprint
 

@@ -20,9 +20,9 @@ from pathlib import Path
 
 import bytepair
 
-#: Texts in several scripts, and what is no text at all.
+#: Texts in several scripts, and bytes that are not UTF-8.
 TEXT = "The quick brown fox — 1234567 δοκιμή 你好, नमस्ते! \t\n  it's 🙂 <|bos|>"
-#: What training on the sample gives, on every system and processor.
+#: The result of training on the sample, on every system and processor.
 FINGERPRINT = "4721de665f1f5e55cdd7e841b8e4003a82e05779ed424afda34ed05891f7101e"
 IDS = [
     431, 597, 992, 269, 1213, 933, 120, 32, 494, 148, 32, 49, 50, 51, 52, 53, 54, 55, 1726, 664,
@@ -47,7 +47,7 @@ def train() -> bytepair.Tokenizer:
 
 
 def save(tok: bytepair.Tokenizer, folder: Path) -> None:
-    """A saved tokenizer is the same again, also while it is loaded and saved over itself."""
+    """A saved tokenizer loads as an equal one, also when it is saved over its own mapped file."""
     path = tok.save(folder)
     loaded = bytepair.load(folder)
     assert loaded == tok
@@ -60,7 +60,7 @@ def save(tok: bytepair.Tokenizer, folder: Path) -> None:
 
 
 def shard(tok: bytepair.Tokenizer, folder: Path) -> None:
-    """A run that was killed goes on to the same bytes as one that was not."""
+    """A killed run, resumed, writes the same bytes as one that was not killed."""
     corpus = folder / "corpus"
     corpus.mkdir()
     for number in range(COPIES):

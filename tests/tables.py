@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 
 def write_tables(folder: Path, texts: list[str], **options: Any) -> None:
-    """Nulls, a column of the same name in another, strings that are required, an empty table."""
+    """Tables with nulls, a nested column of the same name, required strings, and no rows."""
     some = [None if i % 7 == 3 else text for i, text in enumerate(texts)]
     nested = [{"text": "not this"}] * len(texts)
     pq.write_table(pa.table({"outer": nested, "text": some}), folder / "a.parquet", **options)

@@ -1,4 +1,4 @@
-"""The rules of the house that no other tool checks."""
+"""The rules of the project that no other tool checks."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ from bytepair.cli import COMMANDS
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "python" / "bytepair"
 
-#: The rooms of the package in order: each may import from those before it, and from `_core`.
-ROOMS = [
+#: The modules and packages of bytepair, lowest layer first. Each may import from those before it,
+#: and from `_core`.
+LAYERS = [
     "errors", "_internal", "reference", "sample", "corpus", "formats", "chat", "tokenizer",
     "training", "plan", "shards", "distributed", "compat", "evaluate", "pipeline", "plot", "report",
     "explore", "cli",
 ]  # fmt: skip
 
-#: Classes of `compat` have the names of those that they stand for.
-FACES = {"Encoding", "Tokenizer"}
+#: Classes of `compat` that are named as the classes they replace.
+WRAPPED = {"Encoding", "Tokenizer"}
 
 
 def sources() -> list[Path]:
@@ -106,7 +107,7 @@ def test_rust_types_are_found(tmp_path: Path) -> None:
     assert found["One"] == [tmp_path / "a.rs", tmp_path / "b.rs"]
 
 
-def imported_rooms(file: Path) -> Iterator[str]:
+def imported_layers(file: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module == "bytepair":
             yield from (alias.name for alias in node.names)
@@ -114,15 +115,15 @@ def imported_rooms(file: Path) -> Iterator[str]:
             yield (node.module or "").split(".")[1]
 
 
-def test_rooms_import_only_from_rooms_before_them() -> None:
+def test_layers_import_only_from_layers_before_them() -> None:
     for file in PACKAGE.rglob("*.py"):
-        room = file.relative_to(PACKAGE).parts[0].removesuffix(".py")
-        if room.startswith("__"):
+        layer = file.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        if layer.startswith("__"):
             continue
-        assert room in ROOMS, f"give {room} its place in ROOMS"
-        allowed = ROOMS[: ROOMS.index(room) + 1]
-        for other in imported_rooms(file):
-            assert other not in ROOMS or other in allowed, f"{file} imports {other}"
+        assert layer in LAYERS, f"add {layer} to LAYERS"
+        allowed = LAYERS[: LAYERS.index(layer) + 1]
+        for other in imported_layers(file):
+            assert other not in LAYERS or other in allowed, f"{file} imports {other}"
 
 
 def python_imports() -> dict[Path, set[Path]]:
@@ -187,7 +188,7 @@ def test_no_two_classes_share_a_name() -> None:
                 name = node.name
             elif isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias":
                 name = ast.unparse(node.target)
-            if name and not (name in FACES and "compat" in file.parts):
+            if name and not (name in WRAPPED and "compat" in file.parts):
                 homes.setdefault(name, []).append(file.relative_to(PACKAGE).as_posix())
     assert {name: files for name, files in homes.items() if len(files) > 1} == {}
 

@@ -26,7 +26,7 @@ LARGE = bytepair.Tokenizer.from_ranks(
     BYTES | {b"ab": 256, b" the": 70_000}, pattern="gpt4", special_tokens={"<s>": 70_001}
 )
 
-#: Any `str`, with halves of characters, which UTF-8 does not have.
+#: Any `str`, also with lone surrogates, which UTF-8 does not have.
 any_str = st.text(
     st.one_of(st.characters(), st.sampled_from("abé中😀\ud83d\ude00\udfff ")), max_size=60
 )
@@ -35,7 +35,7 @@ special = st.sampled_from(["text", "all", {"<s>"}])
 
 
 def mended(text: str) -> str:
-    """Pairs of surrogates as their character, others as U+FFFD."""
+    """Surrogate pairs become their character, lone surrogates U+FFFD."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 

@@ -1,4 +1,4 @@
-"""Files that make more of themselves than they are: bounded, named, and never a reason to wait."""
+"""Files that expand to far more than their size: errors that name them, with bounded memory."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_document_has_a_bound_on_every_path(tmp_path: Path, trained: bytepair.
 
 
 def test_a_long_text_in_which_nothing_can_be_cut_is_read_once(tmp_path: Path) -> None:
-    """The search for a cut goes on where it ended: otherwise this takes minutes."""
+    """The search for a place to cut resumes where it stopped; else this would take minutes."""
     path = tmp_path / "a.txt"
     text = "ab" * 50_000_000 + " end"
     path.write_text(text, encoding="utf-8")
@@ -80,7 +80,7 @@ def test_a_long_text_in_which_nothing_can_be_cut_is_read_once(tmp_path: Path) ->
 
 
 class Dying(BaseException):
-    """What a thread may die of."""
+    """An error that `except Exception` does not catch."""
 
 
 def dying(error: BaseException) -> Iterator[int]:

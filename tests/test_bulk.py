@@ -21,7 +21,7 @@ from texts import hard_text, unsplittable
 
 BYTES = {bytes([b]): b for b in range(256)}
 MORE = {b"ab": 256, b" the": 257, b"\xa9a": 258, b"b\xe4\xb8": 259, b"  ": 260}
-#: "theé" merges from its end, so that nothing is left of "the" as a token.
+#: "theé" merges from its end, so "the" is none of its tokens.
 MORE |= {b"e\xc3": 261, b"he\xc3": 262, b"the\xc3": 263}
 SMALL = bytepair.Tokenizer.from_ranks(BYTES | MORE, pattern="gpt4", special_tokens={"<s>": 300})
 LARGE = bytepair.Tokenizer.from_ranks(BYTES | MORE, pattern="gpt4o", special_tokens={"<s>": 70_001})
@@ -30,7 +30,7 @@ texts_and_nulls = st.lists(st.one_of(st.none(), hard_text), max_size=12)
 
 
 class OnlyCapsules:
-    """What other libraries are to us: an object with one method."""
+    """An Arrow column of another library: an object with the one method of the interface."""
 
     def __init__(self, inner: Any, method: str) -> None:
         setattr(self, method, getattr(inner, method))

@@ -32,13 +32,13 @@ KINDS = [
     "metaspace-first-split",
     "metaspace-always-split",
 ]
-#: Where a space is put before text, as the reference says it.
+#: Where a space is put before text, in the words of the reference.
 PUTS = {"prepend": "always", "replace": "never", "first": "first", "always": "missing", "never": ""}
 
 RUNS = [META * length for length in (2, 3, 4, 5, 8)]
 PLAIN = learnt(150)
 ACROSS = learnt(250, across=True)
-#: Those that have letters alone, or none.
+#: The pieces of letters only (with spaces at their ends), and single characters.
 APART = [p for p in PLAIN if p.strip(META).isalpha() or len(p) == 1]
 
 words = st.sampled_from(

@@ -108,11 +108,11 @@ def test_parts_are_encoded_apart() -> None:
     assert ids[-1 - len(said) : -1] == said
 
 
-# ---------------------------------------------------------------------------- a plain twin
+# ---------------------------------------------------------------------------- a plain rendering
 
 
 def plainly(conversation: dict[str, Any]) -> tuple[list[int], list[int]]:
-    """nanochat's rendering, said again with tiktoken alone."""
+    """nanochat's rendering, written again with tiktoken alone."""
     encoding = TOK.to_tiktoken()
     special, text = encoding.encode_single_token, encoding.encode_ordinary
     rows: list[tuple[list[int], int]] = [([special("<|bos|>")], 0)]
@@ -174,7 +174,7 @@ def test_truncation_keeps_the_first_ids(conversation: dict[str, Any], limit: int
 def test_truncation_at_messages_keeps_whole_messages(
     conversation: dict[str, Any], limit: int
 ) -> None:
-    """The longest beginning of whole messages that fits."""
+    """The most whole messages from the start that fit."""
     messages = conversation["messages"]
     first = 2 if messages[0]["role"] == "system" else 1
     beginnings = [plainly({"messages": messages[:n]}) for n in range(first, len(messages) + 1)]
@@ -313,7 +313,7 @@ def test_nothing_before_the_reply_is_an_error() -> None:
 
 
 def written(messages: list[dict[str, Any]], template: chat.Template) -> str:
-    """The string that a template stands for."""
+    """A conversation as the string that a template writes."""
     show = lambda piece: piece.name if isinstance(piece, chat.Special) else piece  # noqa: E731
     pieces = list(template.begin)
     for message in messages:
@@ -678,7 +678,7 @@ def test_jinja_cannot_be_made_to_train_on_the_user() -> None:
 
 
 def test_jinja_that_looks_into_the_text_still_works() -> None:
-    """A template may treat text specially, as long as what it seeks is not a special token."""
+    """A template may treat text specially, unless it searches the text for special tokens."""
     seeks = chat.JinjaTemplate(
         "{% for m in messages %}<|bos|>{% if '</think>' in m.content %}"
         "{{ m.content.split('</think>')[1] }}{% else %}{{ m.content }}{% endif %}{% endfor %}",
@@ -737,7 +737,7 @@ def test_jinja_in_batches() -> None:
 
 def test_a_role_is_read_in_one_way() -> None:
     class Odd:
-        """It answers `get`, but is no mapping."""
+        """An object that has `get`, but is no mapping."""
 
         get = {"role": "user"}.get
 

@@ -22,7 +22,7 @@ NAMES = ["<|im_start|>", "<|im_end|>", "<|endoftext|>", "<think>", "</think>", "
 TOK = bytepair.train(bytepair.sample.paths(), 1000, special_tokens=NAMES)
 
 #: A template with tools and reasoning; what the assistant writes stands between BLOCK and END.
-TWIN = """\
+JINJA = """\
 {%- if tools %}<|im_start|>system
 {% for tool in tools %}{{ tool | tojson }}
 {% endfor %}<|im_end|>
@@ -43,9 +43,9 @@ TWIN = """\
 {%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"""
 
 
-def twin(*, blocks: bool = False, keep: bool = True) -> str:
+def jinja_source(*, blocks: bool = False, keep: bool = True) -> str:
     begin, end = ("{%- generation %}", "{%- endgeneration %}") if blocks else ("", "")
-    return TWIN.replace("BLOCK", begin).replace("END", end).replace("KEEP", str(keep).lower())
+    return JINJA.replace("BLOCK", begin).replace("END", end).replace("KEEP", str(keep).lower())
 
 
 def user(text: str) -> dict[str, Any]:
@@ -89,7 +89,9 @@ def test_a_derived_mask_is_that_of_blocks(talk: list[dict[str, Any]], tools: Any
     conversation = {"messages": talk, "tools": tools}
     derived, given = (
         TOK.render_conversation(
-            conversation, template=chat.JinjaTemplate(twin(blocks=blocks)), on_untrained="keep"
+            conversation,
+            template=chat.JinjaTemplate(jinja_source(blocks=blocks)),
+            on_untrained="keep",
         )
         for blocks in (False, True)
     )
@@ -97,7 +99,7 @@ def test_a_derived_mask_is_that_of_blocks(talk: list[dict[str, Any]], tools: Any
 
 
 def test_the_source_of_a_mask_can_be_chosen() -> None:
-    blocks = "{% generation %}<|im_end|>{% endgeneration %}" + twin()
+    blocks = "{% generation %}<|im_end|>{% endgeneration %}" + jinja_source()
     ids, mask = TOK.render_conversation(TALK, template=chat.JinjaTemplate(blocks, mask="prefixes"))
     assert (ids[0], mask[0]) == (TOK.special_tokens["<|im_end|>"], 0)
     assert TOK.decode([id for id, m in zip(ids, mask, strict=True) if m]) == "hello<|im_end|>\n"
@@ -115,12 +117,12 @@ def test_the_source_of_a_mask_can_be_chosen() -> None:
     ("source", "talk", "message"),
     [
         (
-            twin(keep=False),
+            jinja_source(keep=False),
             [user("hi"), assistant("hello", reasoning_content="why"), *LONG],
             r"the first 2 messages differently when others follow.*at character 52, .*<think>wh",
         ),
         (
-            twin() + "{% if add_generation_prompt %}<think>{% endif %}",
+            jinja_source() + "{% if add_generation_prompt %}<think>{% endif %}",
             TALK,
             "message 1 does not continue the prompt of the messages before it.*<think>' becomes",
         ),
@@ -131,7 +133,7 @@ def test_the_source_of_a_mask_can_be_chosen() -> None:
         ),
         (
             "{% if messages[0].role != 'user' %}{{ raise_exception('user first') }}{% endif %}"
-            + twin(),
+            + jinja_source(),
             [assistant("hello")],
             "no mask can be derived for message 0.*user first|user first",
         ),
@@ -146,7 +148,7 @@ def test_what_is_not_prefix_stable_is_refused(
 
 
 def test_a_prompt_needs_no_stable_template() -> None:
-    template = chat.JinjaTemplate(twin(keep=False))
+    template = chat.JinjaTemplate(jinja_source(keep=False))
     thought = [user("hi"), assistant("hello", reasoning_content="why"), user("x")]
     prompt = TOK.decode(TOK.render_for_completion(thought, template=template))
     assert "<|im_start|>assistant\nhello<|im_end|>\n" in prompt
@@ -170,7 +172,7 @@ def test_what_a_template_leaves_out_is_an_error(
     part: str, fields: dict[str, Any], message: str
 ) -> None:
     talk = {"messages": [user("hi"), assistant("hello", **fields)], "tools": TOOLS}
-    source = twin().replace(part, "''" if part == "m.content" else "none")
+    source = jinja_source().replace(part, "''" if part == "m.content" else "none")
     with pytest.raises(ConversationError, match=f"drops {message}"):
         TOK.render_conversation(talk, template=chat.JinjaTemplate(source))
     with pytest.warns(UserWarning, match=f"drops {message}"):
@@ -178,45 +180,45 @@ def test_what_a_template_leaves_out_is_an_error(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         silent = TOK.render_conversation(talk, template=chat.JinjaTemplate(source, checks="off"))
-        TOK.render_conversation(talk, template=chat.JinjaTemplate(twin()))
+        TOK.render_conversation(talk, template=chat.JinjaTemplate(jinja_source()))
         TOK.render_for_completion(talk, template=chat.JinjaTemplate(source))
     assert warned == silent
 
 
 def test_a_thought_that_is_left_out_of_the_content_is_found() -> None:
     plain = bytepair.train(["hello"], 262, special_tokens=NAMES[:3])
-    source = twin().replace("{{- m.content }}", "{{- m.content.split('</think>')[-1] }}")
+    source = jinja_source().replace("{{- m.content }}", "{{- m.content.split('</think>')[-1] }}")
     talk = [user("hi"), assistant("<think>why</think>hello")]
     with pytest.raises(ConversationError, match="drops the content of message 1"):
         plain.render_conversation(talk, template=chat.JinjaTemplate(source))
-    plain.render_conversation(talk, template=chat.JinjaTemplate(twin()))
+    plain.render_conversation(talk, template=chat.JinjaTemplate(jinja_source()))
 
 
 def test_of_parts_only_the_text_must_be_written() -> None:
     picture = {"type": "image", "url": "cat.png"}
-    source = twin().replace("m.content", "(m.content if m.content is string else SAID)")
+    source = jinja_source().replace("m.content", "(m.content if m.content is string else SAID)")
     talk = [{"role": "user", "content": [picture, {"type": "text", "text": "hi"}]}, TALK[1]]
     template = chat.JinjaTemplate(source.replace("SAID", "m.content[1].text"))
-    expected = TOK.render_conversation(TALK, template=chat.JinjaTemplate(twin()))
+    expected = TOK.render_conversation(TALK, template=chat.JinjaTemplate(jinja_source()))
     assert TOK.render_conversation(talk, template=template) == expected
     with pytest.raises(ConversationError, match="drops the content of message 0;"):
         TOK.render_conversation(talk, template=chat.JinjaTemplate(source.replace("SAID", "'x'")))
 
 
 def test_the_end_of_a_turn_must_be_learned() -> None:
-    outside = twin(blocks=True).replace(
+    outside = jinja_source(blocks=True).replace(
         "{{- '<|im_end|>\\n' }}{%- endgeneration %}", "{%- endgeneration %}{{- '<|im_end|>\\n' }}"
     )
     message = r"ends with the text 'hello', not with a special token"
     with pytest.raises(ConversationError, match=message):
         TOK.render_conversation(TALK, template=chat.JinjaTemplate(outside))
-    endless = twin().replace("{{- '<|im_end|>\\n' }}", "")
+    endless = jinja_source().replace("{{- '<|im_end|>\\n' }}", "")
     with pytest.raises(ConversationError, match=message):
         TOK.render_conversation(TALK, template=chat.JinjaTemplate(endless))
 
 
 def test_the_end_of_a_turn_must_be_a_stop_token() -> None:
-    other = twin().replace("<|im_end|>", "<|eot|>")
+    other = jinja_source().replace("<|im_end|>", "<|eot|>")
     wrong = r"ends with '<\|eot\|>', but the stop tokens are <\|endoftext\|> and <\|im_end\|>"
     with pytest.raises(ConversationError, match=wrong):
         TOK.render_conversation(TALK, template=chat.JinjaTemplate(other))
@@ -236,7 +238,7 @@ def test_the_end_of_a_turn_must_be_a_stop_token() -> None:
 
 def test_a_value_that_a_template_does_not_expect_is_an_error() -> None:
     with pytest.raises(ConversationError, match="TypeError: can only concatenate"):
-        TOK.render_conversation([user(3)], template=chat.JinjaTemplate(twin()))  # type: ignore[arg-type]
+        TOK.render_conversation([user(3)], template=chat.JinjaTemplate(jinja_source()))  # type: ignore[arg-type]
     hostile = chat.JinjaTemplate("{% set n = namespace() %}{% set n.__class__ = 1 %}")
     with pytest.raises(ConversationError, match="private name '__class__'"):
         TOK.render_conversation(TALK, template=hostile)
@@ -306,7 +308,7 @@ CONVERSATIONS: dict[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 
-#: What stands in the prompt and is trained on by TRL: the line break after the role in Qwen2.5,
+#: Parts of the prompt that TRL trains on: the line break after the role in Qwen2.5,
 #: the start of a thought, and the start of a turn in gpt-oss.
 IN_THE_PROMPT = {
     "\n", "<think>", "<think>\n", "<think>\n\n</think>\n\n", "<|start|>assistant"
@@ -341,7 +343,7 @@ def published() -> tuple[bytepair.Tokenizer, Any]:
 @pytest.mark.parametrize("kind", CONVERSATIONS)
 @pytest.mark.parametrize("file", TRAINING, ids=lambda f: f.stem.removesuffix("_training"))
 def test_training_templates_of_trl(file: Path, kind: str, published: tuple[Any, Any]) -> None:
-    """Their templates give transformers' ids and masks; the originals the same, or are refused."""
+    """TRL's templates give transformers' ids and masks; the originals do too, or are refused."""
     tok, theirs = published
     conversation = CONVERSATIONS[kind]
     training = chat.JinjaTemplate(file.read_text("utf-8"), checks="off")
@@ -351,7 +353,7 @@ def test_training_templates_of_trl(file: Path, kind: str, published: tuple[Any, 
             conversation["messages"], tools=conversation.get("tools"), tokenize=True,
             return_dict=True, return_assistant_tokens_mask=True, chat_template=training.source,
         )  # fmt: skip
-    except Exception:  # the template refuses it, in a way of its own
+    except Exception:  # the template raises an error of its own
         with pytest.raises(ConversationError):
             tok.render_conversation(conversation, template=training)
         return

@@ -84,7 +84,7 @@ def published(name: str, **variables: Any) -> chat.JinjaTemplate:
 def equal(
     tok: bytepair.Tokenizer, value: chat.Template, jinja: chat.JinjaTemplate, talk: dict[str, Any]
 ) -> None:
-    """The same ids, the same prompt; and the same mask, but for the line break after the end."""
+    """Ids and prompt are equal, and so is the mask, except for the line break after the end."""
     ids, mask = tok.render_conversation(talk, template=value, on_untrained="keep")
     theirs, derived = tok.render_conversation(talk, template=jinja, on_untrained="keep")
     assert tok.decode(ids) == tok.decode(theirs)

@@ -1,4 +1,4 @@
-"""Turns behind sampled ids: what was sampled stays, and the template writes what follows."""
+"""Turns after sampled ids: the sampled ids stay, and the template writes what follows."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def part_ids(part: bytes) -> list[int]:
     return [ranks[bytes([byte])] for byte in part]
 
 
-#: What does not join with the text of a template on either side.
+#: Texts that do not merge with the text of a template on either side.
 words = st.lists(
     st.sampled_from(["hello", "world", "naïve", "你好", "x"]), min_size=1, max_size=3
 ).map(" ".join)
@@ -91,7 +91,7 @@ hard = st.lists(
 turns = st.lists(st.tuples(words, words), min_size=1, max_size=4)
 
 
-# ---------------------------------------------------------------------------- what comes back
+# ---------------------------------------------------------------------------- results
 
 
 @pytest.mark.parametrize("template", EVERY)
@@ -115,7 +115,7 @@ def test_turn_by_turn_is_the_whole_conversation(
     assert ids == whole
     if not ends:  # the stop token was not sampled
         trained = [m and id != stop_of(template) for id, m in zip(whole, trained, strict=True)]
-    if template is JINJA:  # which trains on the line break behind it, too
+    if template is JINJA:  # which trains on the line break after it, too
         behind = [0, *(id == stop_of(template) for id in whole[:-1])]
         trained = [m and not b for m, b in zip(trained, behind, strict=True)]
     assert mask == [int(m) for m in trained]
@@ -279,7 +279,7 @@ def every() -> bytepair.Tokenizer:
 @pytest.mark.skipif(not PUBLISHED, reason="needs the package trl")
 @pytest.mark.parametrize("file", PUBLISHED, ids=lambda file: file.stem)
 def test_published_templates_go_on_or_are_refused(file: Path, every: bytepair.Tokenizer) -> None:
-    """What is gone on to is what the whole conversation is rendered as."""
+    """The continued ids are those of rendering the whole conversation."""
     variables = {"bos_token": "<|bos|>", "eos_token": "<|eos|>"}
     template = chat.JinjaTemplate(file.read_text("utf-8"), variables, stop=())
     talk = [user("x"), assistant("hello"), user("y")]

@@ -28,7 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(autouse=True)
 def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a checkout holds, such as the tokenizer of the sample text, changes no message."""
+    """Files of a checkout, such as the tokenizer of the sample text, change no message."""
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
 
@@ -188,7 +188,7 @@ def test_warnings_are_in_the_words_of_the_command(
         ("pass lossy=True to read it", "pass --lossy of bytepair convert to read it"),
         ("pass pattern= to say it", "pass --pattern of bytepair convert to say it"),
         ("raise vocab_size.", "raise --vocab-size."),
-        # Words of English, what somebody wrote, and paths stay.
+        # English words, what the user wrote, and paths stay.
         ("errors are errors", "errors are errors"),
         ("there is no column 'vocab_size'", "there is no column 'vocab_size'"),
         ("/tmp/vocab_size/x is gone", "/tmp/vocab_size/x is gone"),

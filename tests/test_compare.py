@@ -1,4 +1,4 @@
-"""Where two tokenizers differ, and why: each reason by tokenizers that differ in one value."""
+"""Where two tokenizers differ, and why: a test for each reason, with one value changed."""
 
 from __future__ import annotations
 

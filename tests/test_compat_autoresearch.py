@@ -1,4 +1,4 @@
-"""The face of autoresearch's tokenizer, used as its `prepare.py` and `train.py` use theirs."""
+"""`compat.autoresearch`, called as the `prepare.py` and `train.py` of autoresearch call theirs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def tokenizer() -> Tokenizer:
 
 @pytest.fixture(scope="module")
 def original() -> tiktoken.Encoding:
-    """What `prepare.py` makes: rustbpe's merges in a tiktoken encoding."""
+    """The tokenizer that `prepare.py` makes: rustbpe's merges in a tiktoken encoding."""
     trained = rustbpe.Tokenizer()
     pattern = SPLIT_PATTERN
     trained.train_from_iterator(iter(CORPUS), SIZE - len(SPECIAL_TOKENS), pattern=pattern)

@@ -27,7 +27,7 @@ from bytepair.compat import huggingface, sglang, vllm
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-#: What the parts of the engines import that are no part of loading a tokenizer.
+#: Imports of the engines that loading a tokenizer does not need.
 VLLM_NEEDS = [
     "torch", "msgspec", "cachetools", "pydantic", "pydantic_core", "zmq", "cloudpickle", "psutil",
     "prometheus_client", "vllm.config", "vllm.lora", "vllm.multimodal", "vllm.platforms",
@@ -172,13 +172,13 @@ def test_the_mode_is_registered_by_name(monkeypatch: pytest.MonkeyPatch) -> None
     """Without vLLM: registries of the same form."""
     modes: dict[str, tuple[str, str]] = {}
     renderers: dict[str, tuple[str, str]] = {}
-    faces: dict[str, dict[str, Any]] = {
+    registries: dict[str, dict[str, Any]] = {
         "vllm": {},
         "vllm.tokenizers": {"TokenizerRegistry": registry(modes)},
         "vllm.renderers": {},
         "vllm.renderers.registry": {"RENDERER_REGISTRY": registry(renderers)},
     }
-    for name, members in faces.items():
+    for name, members in registries.items():
         module = types.ModuleType(name)
         vars(module).update(members)
         monkeypatch.setitem(sys.modules, name, module)

@@ -1,6 +1,6 @@
 """`compat.huggingface.Tokenizer` beside `tokenizers.Tokenizer`: every value of every encoding.
 
-The original is the slow twin. Each test gives both the same texts and settings.
+The original is the reference. Each test gives both the same texts and settings.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def roberta(made: tokenizers.Tokenizer) -> Any:
 def plain(
     processor: Callable[[tokenizers.Tokenizer], Any] = byte_level_and_template, more: str = "ab"
 ) -> tokenizers.Tokenizer:
-    """Without tokens that take white space, so that names and places follow from ids."""
+    """Without tokens that strip white space, so that strings and offsets follow from the ids."""
     tok = bytepair.train(bytepair.sample.paths(), 600, special_tokens=NAMES[:3])
     made = tok.to_huggingface()
     made.add_tokens([AddedToken(name, normalized=False) for name in ("<tool>", more)])
@@ -119,14 +119,14 @@ VALUES = (
 
 
 def check(ours: Any, theirs: Any) -> None:
-    """Compare two encodings, value by value and place by place."""
+    """Compare two encodings, value by value and offset by offset."""
     assert len(ours) == len(theirs)
     for name in VALUES:
         assert getattr(ours, name) == getattr(theirs, name), name
     for at in range(len(theirs) + 1):
         assert ours.token_to_chars(at) == theirs.token_to_chars(at)
         assert ours.token_to_word(at) == theirs.token_to_word(at)
-        if theirs.n_sequences == 1:  # of two that overlap, theirs names either
+        if theirs.n_sequences == 1:  # of two tokens that overlap, the original may return either
             assert ours.token_to_sequence(at) == theirs.token_to_sequence(at)
     for sequence in range(theirs.n_sequences):
         for at in range(12):
@@ -144,12 +144,12 @@ def outcome(call: Callable[[], Any]) -> Any:
     """What a call returns, or the kind and words of its error."""
     try:
         return call()
-    except BaseException as error:  # a panic of theirs is no Exception
+    except BaseException as error:  # a panic of the original is no Exception
         return type(error), str(error)
 
 
 def compare(ours: Any, theirs: Any, call: Callable[[Any], Any]) -> None:
-    """Compare what a call returns or raises. Of several errors, theirs is that of any thread."""
+    """Compare what a call returns or raises; in a batch with several errors, any may be raised."""
     found, expected = outcome(lambda: call(ours)), outcome(lambda: call(theirs))
     if not isinstance(expected, list):
         assert found[0] is expected[0]
@@ -185,7 +185,7 @@ paddings = st.none() | st.fixed_dictionaries(
 
 
 def apply(tokenizer: Any, truncation: Any, padding: Any, split: bool) -> Any:
-    """Set what is asked for; what is refused is left out, and its error is returned."""
+    """Apply settings; a setting that is refused is left out, and its error returned."""
     tokenizer.no_truncation()
     tokenizer.no_padding()
     tokenizer.encode_special_tokens = split
@@ -211,7 +211,7 @@ def test_any_texts_with_any_settings(
 
 
 def test_ids_do_not_need_the_original(both: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Texts, pairs, truncation of a text and padding are done by bytepair alone."""
+    """Texts, pairs, truncation of a text and padding never call the original."""
     ours, theirs = both
     batch: list[Any] = ["some text here, and more", ("one", "another text"), "", "<|bos|>"]
     for tokenizer in both:
@@ -382,7 +382,7 @@ def test_an_encoding_from_before_a_change_keeps_its_ids_and_refuses_the_rest() -
     assert before.ids == expected.ids
     with pytest.raises(RuntimeError, match="changed after it encoded this text"):
         before.word_ids  # noqa: B018
-    check(kept, theirs.encode("other text"))  # with the settings of its own time
+    check(kept, theirs.encode("other text"))  # with the settings of the time when it was made
     assert ours.truncation["max_length"] == 2
     assert ours.padding["length"] == 9
     assert ours.encode_special_tokens
@@ -418,14 +418,14 @@ def test_encodings_can_be_padded_truncated_and_merged() -> None:
 
 
 @pytest.mark.parametrize(
-    "twin", [copy.copy, copy.deepcopy, lambda t: pickle.loads(pickle.dumps(t))]
+    "copier", [copy.copy, copy.deepcopy, lambda t: pickle.loads(pickle.dumps(t))]
 )
-def test_copies_are_equal_and_apart(twin: Callable[[Any], Any]) -> None:
+def test_copies_are_equal_and_apart(copier: Callable[[Any], Any]) -> None:
     ours, theirs = pair_of(KINDS["sequence"])
     ours.enable_truncation(5, stride=1, direction="left")
     ours.enable_padding(length=8, pad_id=2)
     ours.encode_special_tokens = True
-    copied = twin(ours)
+    copied = copier(ours)
     assert (copied.truncation, copied.padding) == (ours.truncation, ours.padding)
     assert copied.encode_special_tokens
     assert copied.reason is None

@@ -1,4 +1,4 @@
-"""`compat.huggingface` in transformers: its tokenizers on bytepair beside the original ones.
+"""`compat.huggingface` in transformers: tokenizers on bytepair give what the originals give.
 
 Published vocabularies come from the shared data and from packages that ship them; what is not
 there is skipped.
@@ -129,7 +129,7 @@ def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def check(ours: Any, theirs: Any) -> None:
-    """Compare what two tokenizers returned for the same call, and what it says of words."""
+    """Compare what two tokenizers returned for the same call, with the indices of words."""
     assert type(ours) is type(theirs)
     if not isinstance(theirs, transformers.BatchEncoding):
         assert ours == theirs
@@ -251,7 +251,7 @@ def test_any_ids(both: Any, data: st.DataObject) -> None:
 
 
 def one_by_one(tokenizer: Any, ids: list[int]) -> list[str | None]:
-    """What a stream gives for each id."""
+    """The text that a stream returns for each id."""
     with huggingface.use():
         stream = tokenizers.decoders.DecodeStream(skip_special_tokens=False)
         found: list[str | None] = []
@@ -263,18 +263,18 @@ def one_by_one(tokenizer: Any, ids: list[int]) -> list[str | None]:
     return found
 
 
-@pytest.mark.parametrize("twin", [copy.copy, copy.deepcopy])
-def test_streams_are_copied_with_their_state(twin: Callable[[Any], Any]) -> None:
+@pytest.mark.parametrize("copier", [copy.copy, copy.deepcopy])
+def test_streams_are_copied_with_their_state(copier: Callable[[Any], Any]) -> None:
     tok = bytepair.train(["hello hello"], 269)
-    face: Any = huggingface.Tokenizer(tok)
+    wrapper: Any = huggingface.Tokenizer(tok)
     ids = tok.encode("é hello é")
     with huggingface.use():
         stream = tokenizers.decoders.DecodeStream()
-    assert stream.step(face, ids[0]) is None
-    other = twin(stream)
+    assert stream.step(wrapper, ids[0]) is None
+    other = copier(stream)
     for one in (stream, other):
-        assert "".join(filter(None, (one.step(face, id) for id in ids[1:]))) == "é hello é"
-    assert stream.step(face.original, [*ids]) == "é hello é"
+        assert "".join(filter(None, (one.step(wrapper, id) for id in ids[1:]))) == "é hello é"
+    assert stream.step(wrapper.original, [*ids]) == "é hello é"
 
 
 # ---------------------------------------------------------------------------- the object
@@ -313,9 +313,9 @@ def test_one_tokenizer_is_wrapped(tmp_path: Path) -> None:
     theirs = transformers.AutoTokenizer.from_pretrained(folder)
     ours = transformers.AutoTokenizer.from_pretrained(folder)
     assert huggingface.wrap(ours) is ours
-    face = ours.backend_tokenizer
-    assert isinstance(face, huggingface.Tokenizer)
-    assert huggingface.wrap(ours).backend_tokenizer is face
+    backend = ours.backend_tokenizer
+    assert isinstance(backend, huggingface.Tokenizer)
+    assert huggingface.wrap(ours).backend_tokenizer is backend
     assert ours.is_fast
     assert isinstance(ours, transformers.PreTrainedTokenizerFast)
     check(ours("some text"), theirs("some text"))
@@ -324,7 +324,7 @@ def test_one_tokenizer_is_wrapped(tmp_path: Path) -> None:
 def test_one_text_the_short_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Where it differs from the usual way, it is not taken; else the result is the same."""
+    """The fast path gives the result of the general one, and is not taken where it would differ."""
     folder = made_small(tmp_path)
     theirs, ours = (transformers.AutoTokenizer.from_pretrained(folder) for _ in range(2))
     huggingface.wrap(ours)
@@ -379,10 +379,10 @@ def test_what_stays_is_untouched_and_the_log_says_why(
     assert f"{tmp_path} runs on tokenizers: " in caplog.text
 
 
-@pytest.mark.parametrize("twin", [copy.deepcopy, lambda t: pickle.loads(pickle.dumps(t))])
-def test_copies_run_on_bytepair(twin: Callable[[Any], Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize("copier", [copy.deepcopy, lambda t: pickle.loads(pickle.dumps(t))])
+def test_copies_run_on_bytepair(copier: Callable[[Any], Any], tmp_path: Path) -> None:
     theirs = transformers.AutoTokenizer.from_pretrained(made_small(tmp_path))
-    copied = twin(huggingface.wrap(copy.deepcopy(theirs)))
+    copied = copier(huggingface.wrap(copy.deepcopy(theirs)))
     assert isinstance(copied.backend_tokenizer, huggingface.Tokenizer)
     assert copied.backend_tokenizer.reason is None
     check(copied("some text"), theirs("some text"))
@@ -399,7 +399,7 @@ def test_a_tokenizer_of_ours_goes_into_transformers() -> None:
 
 
 def test_added_tokens_and_bos(tmp_path: Path) -> None:
-    """What transformers sets on its tokenizers after they were loaded."""
+    """Settings that transformers changes on its tokenizers after loading them."""
     folder = made_small(tmp_path)
     theirs = transformers.AutoTokenizer.from_pretrained(folder)
     ours = huggingface.wrap(transformers.AutoTokenizer.from_pretrained(folder))

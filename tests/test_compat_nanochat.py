@@ -1,4 +1,4 @@
-"""The face of nanochat's tokenizer module, used as nanochat uses its own."""
+"""`compat.nanochat`, called as nanochat calls its own tokenizer module."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def tokenizer() -> RustBPETokenizer:
 
 @pytest.fixture(scope="module")
 def original() -> tiktoken.Encoding:
-    """What nanochat makes: rustbpe's merges in a tiktoken encoding."""
+    """The tokenizer that nanochat makes: rustbpe's merges in a tiktoken encoding."""
     trained = rustbpe.Tokenizer()
     trained.train_from_iterator(
         iter(CORPUS), SIZE - len(SPECIAL_TOKENS), pattern=nanochat.SPLIT_PATTERN
@@ -146,7 +146,7 @@ TALKS: list[dict[str, Any]] = [
 def pair(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Any, Any]]:
-    """nanochat's class at a commit, and the face, each trained on the same text."""
+    """nanochat's class at a commit, and that of `compat.nanochat`, trained on the same text."""
     with nanochat_source.modules(request.param, "tokenizer") as (module,):
         assert module.SPECIAL_TOKENS == SPECIAL_TOKENS
         assert module.SPLIT_PATTERN == nanochat.SPLIT_PATTERN
@@ -154,7 +154,7 @@ def pair(
         yield theirs, RustBPETokenizer.train_from_iterator(iter(CORPUS), SIZE)
 
 
-def test_the_face_has_all_methods_of_nanochat(pair: tuple[Any, Any]) -> None:
+def test_the_class_has_all_methods_of_nanochat(pair: tuple[Any, Any]) -> None:
     theirs, ours = pair
     names = {name for name in dir(theirs) if not name.startswith("_")}
     assert names <= set(dir(ours))

@@ -1,4 +1,4 @@
-"""The face of tiktoken beside tiktoken."""
+"""`compat.tiktoken` gives what tiktoken gives."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_encoding(text: str, allow: Any, forbid: Any) -> None:
 def test_ordinary_encoding(text: str) -> None:
     assert OURS.encode_ordinary(text) == THEIRS.encode_ordinary(text)
     assert OURS.encode_ordinary_batch([text, ""]) == THEIRS.encode_ordinary_batch([text, ""])
-    piece = text or "x"  # tiktoken panics on nothing
+    piece = text or "x"  # tiktoken panics on an empty text
     assert OURS._encode_single_piece(piece) == THEIRS._encode_single_piece(piece)
     assert OURS._encode_only_native_bpe(text) == OURS.encode_ordinary(text)
 
@@ -141,7 +141,7 @@ def test_properties() -> None:
         assert OURS.is_special_token(id) == THEIRS.is_special_token(id)
 
 
-def test_the_face_has_every_public_name() -> None:
+def test_the_wrapper_has_every_public_name() -> None:
     public = {name for name in dir(THEIRS) if not name.startswith("_")}
     assert public <= set(dir(OURS))
     assert {name for name in vars(original) if name[0] != "_"} - {
@@ -236,7 +236,7 @@ def test_two_special_tokens_may_share_an_id() -> None:
     assert ours.encode_single_token("<|a|>") == ours.encode_single_token("<|b|>") == 500
 
 
-def test_a_tokenizer_with_a_list_of_merges_has_no_such_face() -> None:
+def test_a_tokenizer_with_a_list_of_merges_has_no_wrapper() -> None:
     tokens = {bytes([b]): b for b in range(256)} | {b"ab": 256}
     tok = bytepair.Tokenizer.from_merges(tokens, [(b"a", b"b")], pattern="gpt4")
     with pytest.raises(ValueError, match="by rank"):

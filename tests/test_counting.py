@@ -1,4 +1,4 @@
-"""Counting that is broken off and goes on, text that is not UTF-8, and text of unusual shape."""
+"""Counting that is interrupted and resumed, text that is not UTF-8, text of unusual shape."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TEXTS = [f"text {i % 7} of {i % 13}, number {i}" for i in range(30_000)]
 
 
 class BrokenError(Exception):
-    """What breaks a count off in these tests."""
+    """The exception that interrupts a count in these tests."""
 
 
 def broken(texts: list[str], at: int) -> Iterator[str]:
@@ -133,7 +133,7 @@ def test_ctrl_c_saves_all_that_was_counted(tmp_path: Path, moment: int) -> None:
 def test_ctrl_c_amid_a_batch_or_a_checkpoint(
     tmp_path: Path, at: str, when: str, moment: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It comes before or behind a step of the core, or of writing."""
+    """Ctrl-C comes before or after a step of the core, or of writing."""
     file, calls = tmp_path / "partial.parquet", itertools.count(1)
 
     def press(name: str, time: str) -> None:
@@ -373,7 +373,9 @@ def test_what_stops_the_reading_of_parquet(tmp_path: Path) -> None:
     picked = random.Random(7)
     for _ in range(100):
         other = bytearray(whole.read_bytes())
-        for _ in range(picked.choice([1, 8])):  # half of them at the end, where the metadata is
+        for _ in range(
+            picked.choice([1, 8])
+        ):  # half of the changes are at the end, where the metadata is
             near = picked.randrange(1000) if picked.random() < 0.5 else picked.randrange(len(other))
             other[-1 - near] ^= 1 << picked.randrange(8)
         damaged.write_bytes(other)
@@ -450,7 +452,7 @@ def test_merges_do_not_depend_on_how_the_text_comes(
 
 
 def test_urls_are_counted_and_trained_on(tmp_path: Path) -> None:
-    """As `bytepair.read_documents` reads them; here through the URL of a local folder."""
+    """Read as `bytepair.read_documents` reads them; here with the URL of a local folder."""
     source = tmp_path / "source"
     source.mkdir()
     pq.write_table(pa.table({"text": WORDS}), source / "a.parquet")

@@ -1,4 +1,4 @@
-"""All ways in which the ids of a longer text may begin, against trying all longer texts."""
+"""The covers of a text (all ways in which the ids of longer texts begin), against brute force."""
 
 from __future__ import annotations
 
@@ -138,12 +138,12 @@ def test_a_character_that_a_token_begins() -> None:
     vocabulary = {**BYTES, b" \xe4": 256, b" \xe4\xb8\xad": 257, b"a\xc3": 258, b"a\xc3\xa9": 259}
     tok = bytepair.Tokenizer.from_ranks(vocabulary, pattern="gpt2")
     assert [[256] in tok.cover(" ").endings, [258] in tok.cover("a").endings] == [True, True]
-    # Here each character that begins so has an id of its own, so the part is never the last.
+    # Here `a` with any character that begins so is a token, so 256 never ends the ids of a text.
     letters = {b"a" + chr(c).encode(): c + 200 for c in range(0xC0, 0x100)}
     tok = bytepair.Tokenizer.from_ranks({**BYTES, b"a\xc3": 256, **{
         token: 257 + n for n, token in enumerate(letters)}}, pattern="gpt2")  # fmt: skip
     assert [256] not in tok.cover("a").endings
-    assert len(tok.cover("a").endings) == 1 + 62  # all but two of these are letters
+    assert len(tok.cover("a").endings) == 1 + 62  # all but two of these characters are letters
 
 
 def test_special_tokens_and_ordinary_text() -> None:

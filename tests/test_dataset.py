@@ -70,7 +70,7 @@ def test_documents(
 
 
 def naive(lists: list[list[int]], width: int, buffer: int) -> list[list[int]]:
-    """Best-fit packing, as the loop that nanochat runs."""
+    """Best-fit packing, with the loop of nanochat."""
     coming = [ids for ids in lists if ids]
     waiting: list[list[int]] = []
     rows: list[list[int]] = []

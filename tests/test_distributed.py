@@ -1,4 +1,4 @@
-"""Many processes give, byte for byte, what one gives, whoever of them dies."""
+"""Many processes give, byte for byte, what one gives, whichever of them dies."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_the_hash_is_the_same_for_ever_and_even() -> None:
 
 
 class Killed(BaseException):
-    """What stands for the end of the process."""
+    """Raised where the process would end."""
 
 
 def test_putting_together_is_continued(
@@ -209,7 +209,7 @@ def test_jobs_do_not_mix(source: list[Path], trained: bytepair.Tokenizer, tmp_pa
 def test_a_cluster_that_does_not_answer(
     note: bool, source: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before any test starts a cluster: Ray would be asked only where it is not yet at one."""
+    """This runs before any test that starts a cluster: once connected, Ray looks for no other."""
     pytest.importorskip("ray")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -282,7 +282,7 @@ def test_a_worker_of_the_cluster_that_dies(
 @pytest.mark.parametrize("texts", [[], ["", ""], ["hello"], ["", "hello", "", "x" * 999, ""]])
 @pytest.mark.filterwarnings("ignore:all .* tokens are in the first shard")
 def test_corners(format: str, texts: list[str], tmp_path: Path) -> None:
-    """Nothing, documents without ids, and shards of a single id, written and read by all ways."""
+    """No documents, documents without ids, and shards of one id, written and read in every way."""
     tok = bytepair.train(["hello hello"], 269)
     source = tmp_path / "in.jsonl"
     source.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))

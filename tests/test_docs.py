@@ -30,7 +30,7 @@ MODULES = [
     m.name
     for m in pkgutil.walk_packages(bytepair.__path__, "bytepair.")
     if not m.name.endswith("__main__")
-    # The face of tiktoken has tiktoken's folder in its path.
+    # `compat.tiktoken` has tiktoken's folder in its path.
     and Path(m.module_finder.path).is_relative_to(bytepair.__path__[0])  # type: ignore[union-attr]
 ]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -113,7 +113,7 @@ def test_blocks_with_transformers(
         huggingface.undo()
 
 
-#: Names that things had, as they would stand on a page.
+#: Old names of functions, options and commands, as they would stand on a page.
 OLD_NAMES = re.compile(
     r"""\.truncate\( | \.losses\( | merges_made | \.curve\b | \.splitter\b(?!\(\)) | \.visualize\(
     | \b(?:tok|tokenizer)\.(?:view|count)\( | (?<!report)(?<!explore)\.to_html\(
@@ -148,7 +148,7 @@ def test_old_names_are_found(old: str, new: str) -> None:
 
 
 def documentation() -> Iterator[tuple[str, str]]:
-    """What people read: pages, notebooks, help, and the comments for documentation in sources."""
+    """What people read: pages, notebooks, help, and doc comments in sources."""
     for page in [*PAGES, *(ROOT / "lessons").glob("*.ipynb"), ROOT / "CONTRIBUTING.md"]:
         yield page.name, page.read_text(encoding="utf-8")
     for file in (ROOT / "python").rglob("*.py"):
@@ -234,9 +234,9 @@ def test_the_reference_has_every_public_name() -> None:
         assert pkgutil.resolve_name(name) is not None
     wanted = {f"bytepair.{name}" for name in bytepair.__all__ if not name.startswith("__")}
     wanted |= {f"bytepair.compat.{name}" for name in bytepair.compat.__all__}
-    # What a module names is shown with it.
-    rooms = [name for name in shown if inspect.ismodule(pkgutil.resolve_name(name))]
-    inside = {value for room in rooms for value in members(room)}
+    # The members of a module are shown with it.
+    modules = [name for name in shown if inspect.ismodule(pkgutil.resolve_name(name))]
+    inside = {value for module in modules for value in members(module)}
     assert {
         name for name in wanted - shown if id(pkgutil.resolve_name(name)) not in inside
     } == set()

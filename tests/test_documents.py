@@ -1,4 +1,4 @@
-"""Documents come out as they went in, wherever they lie; what cannot be read is named."""
+"""Documents are read as they were written, wherever they are; errors name what is unreadable."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from bytepair.corpus.source import files_of
 from bytepair.errors import CorpusError
 
 #: The module: `bytepair.read_documents` is the function in it.
-rooms: Any = import_module("bytepair.corpus.documents")
+documents_module: Any = import_module("bytepair.corpus.documents")
 
 TEXTS = [f"document {i} é" for i in range(100)]
 WAY_OUT = "; raise max_document_bytes, or divide it"
@@ -68,7 +68,7 @@ def test_splits(folder: Path) -> None:
 def test_ranks_share_the_row_groups(
     folder: Path, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rooms, "BATCH_BYTES", 200)
+    monkeypatch.setattr(documents_module, "BATCH_BYTES", 200)
     shares = [texts(folder, start=rank, step=step) for rank in range(step)]
     assert sorted(t for share in shares for t in share) == sorted(texts(folder))
     assert texts(folder / "a.parquet", start=1, step=step)[:10] == TEXTS[10:20]
@@ -91,15 +91,15 @@ def test_training_on_batches_is_training_on_files(folder: Path) -> None:
 
 def pieces(path: Path, first: int = 0, **options: Any) -> list[Any]:
     (file,) = files_of(path)
-    how = rooms.ReadOptions(**{"errors": "skip", **options})
-    return list(rooms.read(file, how, rooms.Wanted(first)))
+    how = documents_module.ReadOptions(**{"errors": "skip", **options})
+    return list(documents_module.read(file, how, documents_module.Wanted(first)))
 
 
 def flat(found: list[Any]) -> list[Any]:
     """(row, text) or (row, rows, reason) for each piece."""
     out: list[Any] = []
     for piece in found:
-        if isinstance(piece, rooms.Skip):
+        if isinstance(piece, documents_module.Skip):
             out.append((piece.first, piece.rows, piece.reason))
         else:
             out += [(piece.first + i, t) for i, t in enumerate(strings(piece))]
@@ -108,7 +108,7 @@ def flat(found: list[Any]) -> list[Any]:
 
 @pytest.mark.parametrize("name", ["a.parquet", "b.jsonl.gz"])
 def test_reading_from_a_row_on(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rooms, "BATCH_BYTES", 100)
+    monkeypatch.setattr(documents_module, "BATCH_BYTES", 100)
     whole = flat(pieces(folder / name))
     assert [row for row, _ in whole] == list(range(len(whole)))
     for first in (0, 1, 9, 10, 25, len(whole)):
@@ -121,7 +121,7 @@ def test_bad_lines_are_skipped_one_by_one(tmp_path: Path, monkeypatch: pytest.Mo
     lines[11] = json.dumps({"text": "x" * 5000})
     (tmp_path / "a.jsonl").write_text("\n".join(lines))
     for size in (50, 1000, 1 << 24):
-        monkeypatch.setattr(rooms, "BATCH_BYTES", size)
+        monkeypatch.setattr(documents_module, "BATCH_BYTES", size)
         found = flat(pieces(tmp_path / "a.jsonl", max_document_bytes=1000))
         assert [item[1] for item in found if len(item) == 2] == [
             t for i, t in enumerate(TEXTS[:20]) if i not in (3, 11)
@@ -199,7 +199,7 @@ def test_a_page_that_is_too_large_is_passed_over(
         data_page_version=version, write_statistics=True,
     )  # fmt: skip
     for size in (100, 10_000, 1 << 24):
-        monkeypatch.setattr(rooms, "BATCH_BYTES", size)
+        monkeypatch.setattr(documents_module, "BATCH_BYTES", size)
         found = flat(pieces(path, max_document_bytes=20_000))
         ((row, count, reason),) = [item for item in found if len(item) == 3]
         assert row <= at < row + count <= row + 64

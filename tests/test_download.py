@@ -1,4 +1,4 @@
-"""Whatever a server does, a file that has its name is whole."""
+"""Whatever a server does, a file under its final name is complete."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ QUICK: dict[str, Any] = {"timeout": 0.3, "pause": 0.001}
 
 
 class Server(ThreadingHTTPServer):
-    """Serves DATA, badly in the way that the first part of the path says."""
+    """Serves DATA, with the fault that the first part of the path names."""
 
     daemon_threads = True
 
@@ -40,7 +40,7 @@ class Server(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}"
 
     def handle_error(self, *_: Any) -> None:
-        """Clients that hang up are what this is about."""
+        """Ignore clients that close the connection, as these tests make them do."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -51,7 +51,7 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
     def promise(self) -> None:
-        """As the Hub answers before it sends people elsewhere."""
+        """The headers with which the Hub redirects to its storage."""
         self.send_response(302)
         self.send_header("X-Linked-Size", str(len(DATA)))
         self.send_header("X-Linked-Etag", f'"{SHA}"')

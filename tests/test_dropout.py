@@ -86,7 +86,7 @@ def test_ids_are_those_of_the_reference(
 
 
 def distribution(word: bytes, rank: Rank, dropout: float) -> dict[tuple[bytes, ...], float]:
-    """The probability of each result, by the words of the paper: every subset may be dropped."""
+    """The probability of each result by the definition of the paper, over all subsets of merges."""
 
     @cache
     def of(parts: tuple[bytes, ...]) -> Mapping[tuple[bytes, ...], float]:
@@ -132,20 +132,20 @@ def test_shares_are_those_of_the_paper(rule: str, word: str, dropout: float) -> 
     rows = rows_of(tok.encode_batch_to_numpy([word] * 20_000, dropout=dropout, seed=7))
     by_text = Counter(tuple(tok.token_bytes(id) for id in row) for row in rows)
     assert fits(by_text, expected, z=3.7)
-    # In one text, whose pretokens share one sequence of random numbers.
+    # In one text: its pretokens share one sequence of random numbers.
     text = "\n".join([word] * 20_000)
     (row,) = rows_of(tok.encode_batch_to_numpy([text], dropout=dropout, seed=8))
     tokens = [tok.token_bytes(id) for id in row]
     ends = [-1, *(i for i, token in enumerate(tokens) if token == b"\n"), len(tokens)]
     within = Counter(tuple(tokens[a + 1 : b]) for a, b in itertools.pairwise(ends))
     assert fits(within, expected, z=3.7)
-    # The test does find another probability.
+    # The test detects another probability.
     assert not fits(by_text, distribution(word.encode(), rank_of(tok), dropout + 0.05), z=3.7)
 
 
 @pytest.mark.parametrize("dropout", [0.1, 0.5])
 def test_shares_are_those_of_tokenizers_where_no_merge_undoes_another(dropout: float) -> None:
-    """There, an entry of its queue that is outdated brings back the pairs that were dropped."""
+    """In `tokenizers`, an outdated entry of the queue restores the pairs that were dropped."""
     models = pytest.importorskip("tokenizers.models")
     merges = [(b"a", b"b"), (b"c", b"d"), (b"ab", b"cd")]
     tokens = BYTES | {a + b: 256 + n for n, (a, b) in enumerate(merges)}

@@ -174,7 +174,8 @@ def test_unreachable_tokens_are_those_that_merging_alone_does_not_make() -> None
     slow = []
     for token, id in ranks.items():
         without = {t: r for t, r in ranks.items() if t != token or len(t) == 1}
-        parts = reference.encode(token, without)  # the shortcut is gone, the merges below remain
+        # Without the token itself there is no lookup of the whole pretoken, only merges.
+        parts = reference.encode(token, without)
         parents = [p for p in parts if p < id]
         if len(token) > 1 and not (len(parts) == 2 and len(parents) == 2):
             slow.append(id)
@@ -185,7 +186,7 @@ def test_unreachable_tokens_under_the_rule_of_merges() -> None:
     tokens = {bytes([b]): b for b in range(256)} | {b"ab": 256, b"bc": 257, b"abc": 258}
     merges = [(b"b", b"c"), (b"a", b"b"), (b"ab", b"c")]
     tok = bytepair.Tokenizer.from_merges(tokens, merges, pattern="gpt4", ignore_merges=True)
-    assert tok.encode("abc") == [258]  # by the shortcut alone
+    assert tok.encode("abc") == [258]  # only as a whole pretoken
     slow = [i for t, i in tokens.items() if reference.encode_merges(t, tokens, merges) != [i]]
     assert evaluate.unreachable(tok) == slow == [258]
 
@@ -257,7 +258,7 @@ def test_bits_per_byte_leaves_out_masked_and_special_targets(trained: bytepair.T
     losses = rng.random((8, 500), np.float32)
     slow = naive_bits(losses.ravel().tolist(), targets.ravel().tolist(), lengths.tolist())
     assert evaluate.bits_per_byte(losses, targets, lengths) == pytest.approx(slow, rel=1e-12)
-    losses[targets < 0] = np.nan  # whatever stands there
+    losses[targets < 0] = np.nan  # whatever its value
     assert evaluate.bits_per_byte(losses, targets, lengths) == pytest.approx(slow, rel=1e-12)
 
 
@@ -282,7 +283,7 @@ def test_batches_add_up() -> None:
 
 
 class Tensor:
-    """What a torch tensor has of what `bits_per_byte` needs, and nothing that only numpy has."""
+    """The methods of a torch tensor that `bits_per_byte` needs, and none that only numpy has."""
 
     def __init__(self, values: object) -> None:
         self.values = np.asarray(values)
@@ -351,7 +352,7 @@ def test_token_bytes_are_those_of_the_vocabulary(
 
 @pytest.fixture
 def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """No network, and an empty folder for what was fetched."""
+    """No network, and an empty cache folder."""
 
     def fail(name: str) -> object:
         raise ConnectionError(name)

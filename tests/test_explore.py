@@ -1,4 +1,4 @@
-"""What the page can ask, and who is kept out; `test_explore_page.py` tries the page itself."""
+"""The requests of the page, and those that are refused; `test_explore_page.py` tests the page."""
 
 from __future__ import annotations
 

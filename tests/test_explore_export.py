@@ -1,4 +1,4 @@
-"""The page of one text that needs no server: what stands in it, and how a browser shows it."""
+"""The page of one text that needs no server: its content, and how a browser shows it."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ def test_input_that_is_no_text_is_refused(saved: str, tmp_path: Path) -> None:
 
 @pytest.fixture
 def sheet(browser: Any, tokenizers: dict[str, bytepair.Tokenizer], tmp_path: Path) -> Iterator[Any]:
-    """The page as a file, without a network; nothing may be asked for, logged or raised."""
+    """The page as a file, without a network; it must request, log and raise nothing."""
     path = explore.save(tokenizers, TEXT, tmp_path / "page.html")
     context = browser.new_context(offline=True, viewport={"width": 1200, "height": 900})
     page = context.new_page()

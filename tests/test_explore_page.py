@@ -19,7 +19,7 @@ from bytepair.explore.answers import ten_scripts
 from contrast import CONTRASTS, backgrounds
 from explore_page import drop, enter, opened, share
 
-#: What stands in the first pane, as text, with every block filled.
+#: The content of the first pane as text, with every block filled.
 READ = """(pane) => [...document.querySelectorAll('.pane')[pane].querySelectorAll('.t')].map(
     (t) => [...t.childNodes].map((n) => n.textContent).join(''))"""
 
@@ -61,7 +61,8 @@ def test_ten_scripts_keep_their_text(page: Any, trained: bytepair.Tokenizer) -> 
     text = ten_scripts()
     enter(page, text)
     ids = trained.encode(text)
-    page.eval_on_selector(".tokens", "e => e.style.maxHeight = 'none'")  # so that all is near
+    # Every block must be in view, since blocks are filled when they come into view.
+    page.eval_on_selector(".tokens", "e => e.style.maxHeight = 'none'")
     page.wait_for_function(
         f"() => document.querySelectorAll('.pane:first-child .t').length === {len(ids)}"
     )
@@ -544,7 +545,7 @@ def test_underlines_are_off_at_first_and_have_a_legend(page: Any) -> None:
     page.check("#marks")
     assert page.is_visible("#legend")
     assert page.evaluate(edge) != "transparent"
-    page.click("#names button:nth-child(2)")  # nothing to differ from
+    page.click("#names button:nth-child(2)")  # one pane, so nothing to compare with
     assert page.is_hidden("#legend")
 
 

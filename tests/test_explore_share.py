@@ -1,4 +1,4 @@
-"""What the page of `explore` hands on and takes in, and what it says a text costs, in a browser.
+"""Links, dropped files and costs on the page of `explore`, in a browser.
 
 Needs what `test_explore_page.py` needs.
 """

@@ -73,7 +73,7 @@ def same(one: bytepair.Tokenizer, two: bytepair.Tokenizer) -> None:
 
 
 def signed(data: bytes | bytearray) -> bytes:
-    """The same with a right checksum."""
+    """The same bytes with a correct checksum."""
     checksum = zlib.crc32(bytes(data[:24]) + bytes(4) + bytes(data[28:]))
     return bytes(data[:24]) + checksum.to_bytes(4, "little") + bytes(data[28:])
 
@@ -189,7 +189,7 @@ class TestDamage:
 
     @pytest.mark.parametrize("kind", [16, 17, 18, 19, 20, 21])
     def test_a_table_that_somebody_made_up(self, kind: int, tmp_path: Path) -> None:
-        """It is loaded, does no harm, and is found by the full check."""
+        """The full check finds it; without the check it raises nothing but our errors."""
         tok = by_merges(ignore_merges=True)
         data = tok.to_bytes()
         rng = random.Random(kind)
@@ -246,7 +246,7 @@ class TestDamage:
                     pass
 
     def test_a_file_without_a_table_is_as_good(self) -> None:
-        """An unknown kind is passed over, and what is missing is made."""
+        """Sections of unknown kinds are skipped, and missing tables are built."""
         tok = large()
         data = tok.to_bytes()
         last = 64 + 24 * (data[12] - 1)
@@ -319,7 +319,7 @@ while True:
 
 
 def memory(path: Path) -> dict[str, int]:
-    """What the system says of the pages of a file in this process, in bytes."""
+    """The memory of this process that maps a file, by kind, in bytes, from the system."""
     found: dict[str, int] = {}
     inside = False
     for line in Path("/proc/self/smaps").read_text().splitlines():
@@ -337,7 +337,7 @@ class TestMemory:
         path = large(size=50_000).save(tmp_path)
         loaded = bytepair.load(path)
         assert memory(path)["Size"] >= path.stat().st_size
-        # What encoding does not look at is given back once it is checked.
+        # Pages that encoding does not read are released after the check.
         assert memory(path)["Rss"] < 0.95 * path.stat().st_size
         assert memory(path)["Private_Dirty"] == 0
         loaded.encode(TEXT)

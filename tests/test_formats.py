@@ -18,12 +18,12 @@ from bytepair.errors import FormatError, LossError, UnsupportedError
 from bytepair.formats import registry
 from formats import TARGETS, asked, small, written
 
-#: GPT-2's pattern and one special token of a usual name: what all formats can hold.
+#: GPT-2's pattern and one special token of a usual name, which all formats can store.
 TOK = bytepair.train(
     bytepair.sample.paths(), 1200, pattern="gpt2", special_tokens=["<|endoftext|>"]
 )
 *FIRST, LAST = TOK.merges()
-#: The same merges in another order, which no rule of ranks has.
+#: The same merges in another order, which the rule of ranks cannot express.
 LIST = bytepair.Tokenizer.from_merges(
     TOK.mergeable_ranks(), [LAST, *FIRST], pattern="gpt2", special_tokens=TOK.special_tokens
 )
@@ -53,7 +53,7 @@ KINDS = {
 }
 
 
-#: What the caller says when the file is read, and what only engines do in another way.
+#: Options that the caller passes when reading, and differences that only engines have.
 HARMLESS = {
     "the split pattern",
     "the start of a text",
@@ -107,7 +107,7 @@ def test_a_list_of_merges_comes_back(
         ignore_merges=ignore_merges,
     )
     back = bytepair.load(written(tok, tmp_path, format), format)
-    if like_ranks and format == "gpt2":  # no mark says that it was a list
+    if like_ranks and format == "gpt2":  # the file does not store that it was a list
         assert back == TOK
         assert back.encode_batch(TEXTS) == tok.encode_batch(TEXTS)
     else:
@@ -121,7 +121,7 @@ def test_what_a_file_is_is_recognised(format: str, tmp_path: Path) -> None:
     assert back.mergeable_ranks() == TOK.mergeable_ranks()
     if path.is_dir():
         return
-    plain = path.rename(tmp_path / "plain")  # also without its name
+    plain = path.rename(tmp_path / "plain")  # without the name of the format, too
     assert bytepair.load(plain, **asked(TOK, format)).special_tokens == TOK.special_tokens
 
 
@@ -344,7 +344,7 @@ def test_two_writers_and_a_kill_leave_a_whole_file(format: str, tmp_path: Path) 
     try:
         while not target.exists():
             time.sleep(0.01)
-        for _ in range(30):  # what is there at any time is one or the other, whole
+        for _ in range(30):  # at any time the file is one or the other, whole
             tok = bytepair.load(target, format, **asked(TOK, format))
             assert tok.mergeable_ranks() == TOK.mergeable_ranks()
     finally:

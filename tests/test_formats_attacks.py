@@ -1,4 +1,4 @@
-"""Damaged and hostile files of every foreign format: an error of ours, or a tokenizer, and soon."""
+"""Damaged and hostile files of every foreign format: a documented error or a tokenizer, fast."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FORMATS = [format for format in TARGETS if format != "bytepair"]
 
 
 def attempt(path: Path, format: str) -> bytepair.Tokenizer | None:
-    """Load a file; whatever it holds, there is a tokenizer or an error of the documented kind."""
+    """Load a file; whatever it holds, the result is a tokenizer or a documented error."""
     try:
         return bytepair.load(path, format, **asked(TOK, format))
     except FileFormatError as error:
@@ -35,7 +35,7 @@ def files(path: Path) -> list[Path]:
 
 
 def victims(tmp_path: Path, format: str) -> list[tuple[Path, Path, bytes]]:
-    """What is loaded, the file of it that is attacked, and its content."""
+    """The path that is loaded, the file in it that is attacked, and its content."""
     path = written(TOK, tmp_path, format)
     return [
         (path, file, file.read_bytes())
@@ -211,7 +211,7 @@ def test_memory_is_bounded_by_the_size_of_the_file(tmp_path: Path) -> None:
 
 
 def test_a_native_file_that_somebody_made_up(tmp_path: Path) -> None:
-    """With the right checksum, so that what it protects is looked at."""
+    """With a correct checksum, so that the content is read."""
     path = written(TOK, tmp_path, "bytepair")
     good, rng = path.read_bytes(), random.Random(4)
     for _ in range(300):

@@ -73,7 +73,7 @@ def test_an_encoder_by_score_finds_the_same_ids(format: str, header: int, tmp_pa
 
 # ---------------------------------------------------------------------------- run.c
 
-#: What `run.c` of llama2.c does with a text, written anew after its description: it reads the
+#: The encoder of `run.c` of llama2.c, written again from its description: it reads the
 #: vocabulary (file, number of ids) and texts that end with a byte 0, and writes their ids.
 RUN_C = r"""
 #include <stdio.h>
@@ -184,7 +184,7 @@ def test_run_c_finds_the_ids_of_pretokens(run_c: Callable[..., list[list[int]]])
     parts = [*pretokens(tok, *LATIN), " hello", " wörld", " é", " 你好", " 😀", " naïve"]
     assert len(parts) > 500
     assert run_c(tok, [part[1:] for part in parts]) == [[1, *tok.encode(part)] for part in parts]
-    # without these ids the bytes of characters that are no token are those of other tokens
+    # without these ids, bytes of characters that are no token would be other tokens
     said = " ".join(first.export_losses("llama2c"))
     assert "are b'\\xc6' b'\\xac' for 'é'" in said
     (wrong,) = run_c(first, ["你"])
@@ -366,7 +366,7 @@ def test_nanochat_loads_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         without.setitem(sys.modules, "tiktoken", None)
         TOK.export(tmp_path, "nanochat")
     with (tmp_path / "tokenizer.pkl").open("rb") as file:
-        encoding = pickle.load(file)  # as nanochat does
+        encoding = pickle.load(file)  # as nanochat loads it
     assert encoding.name == "rustbpe"
     assert encoding.encode_ordinary("hello world") == TOK.encode("hello world")
     assert encoding.encode_single_token("<|bos|>") == TOK.special_tokens["<|bos|>"]
@@ -401,7 +401,7 @@ def test_a_pickle_of_anything_else_runs_nothing(tmp_path: Path) -> None:
         pickle.dumps(_Reduced(eval, ("1",)), protocol=0),
         pickle.dumps([1, 2]),
         pickle.dumps({"mergeable_ranks": {}}),
-        b"\x80\x04r\xff\xff\xff\x7f.",  # a place in memory far away
+        b"\x80\x04r\xff\xff\xff\x7f.",  # an offset far outside the file
         b"\x80\x04\x8e\xff\xff\xff\xff\xff\xff\xff\x7f.",  # a text longer than any
         b"\x80\x04N.",
         b"",

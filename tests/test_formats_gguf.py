@@ -1,4 +1,4 @@
-"""GGUF: what the package `gguf` reads and writes, and what llama.cpp itself makes of it.
+"""GGUF: files from and for the package `gguf`, and the ids of llama.cpp itself.
 
 llama.cpp comes with the package `xllamacpp`; it wants a model around a vocabulary, so it gets one
 of zeros. `BYTEPAIR_LLAMA_CPP` may name a folder with the vocabularies that llama.cpp tests itself
@@ -123,7 +123,7 @@ def test_the_rule_that_differs_least_is_named_and_in_what(
 
 @pytest.mark.parametrize("pattern", ["gpt4", "nanochat"])
 def test_no_other_rule_differs_less(pattern: str) -> None:
-    """Texts of three characters and runs of one, in ASCII; then what a long text shows."""
+    """Compared on all ASCII texts of three characters, runs of one character, and a long text."""
     regex = bytepair.PATTERNS[pattern]
     counts = {
         kind: sum(1 for _ in differences.differing(regex, llamacpp._pattern(kind), "aA'1!\n +"))
@@ -210,7 +210,7 @@ def test_llama_cpp_finds_the_same_ids(kind: str, ignore: bool, name: str, tmp_pa
     pytest.importorskip("xllamacpp")
     pytest.importorskip("gguf")
     merges = [pair for number, pair in enumerate(TOK.merges()) if number < 900 or number % 3]
-    tok = bytepair.Tokenizer.from_merges(  # some tokens are only made of whole pretokens
+    tok = bytepair.Tokenizer.from_merges(  # some tokens are only found as whole pretokens
         TOK.mergeable_ranks(), merges, pattern=llamacpp._pattern(kind), ignore_merges=ignore,
         special_tokens=TOK.special_tokens,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Repositories of the hub, from a cache that the test makes: nothing is downloaded."""
+"""Repositories of the Hub, from a cache that the test makes: nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def make_cache(home: Path, tokenizers: dict[str, bytepair.Tokenizer]) -> None:
         (repo / folder).mkdir(parents=True)
     for revision, tok in tokenizers.items():
         data = tok.export(home / "tokenizer.json", overwrite=True).read_bytes()
-        if revision == "main":  # as a large file
+        if revision == "main":  # stored as a large file
             blob = hashlib.sha256(data).hexdigest()
         else:
             blob = hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()

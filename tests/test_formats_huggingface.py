@@ -108,7 +108,7 @@ PRETOKENIZERS = {
 
 
 def pretokens(node: dict[str, Any]) -> Callable[[str], list[str]]:
-    """What `tokenizers` splits a text into."""
+    """The pretokens of `tokenizers`."""
     document = changed("pre_tokenizer", node)
     step = tokenizers.Tokenizer.from_str(json.dumps(document)).pre_tokenizer
 
@@ -211,7 +211,7 @@ def test_ranks_are_written_as_one_pair_a_token(
 
 
 def test_one_pair_a_token_gives_the_ids_of_ranks() -> None:
-    """What the docstring of `huggingface` proves, on vocabularies made by chance, also by rank."""
+    """What the docstring of `huggingface` proves, on random vocabularies, also by rank."""
 
     @given(
         st.lists(st.text("abc", min_size=2, max_size=6).map(str.encode), unique=True, max_size=30),
@@ -298,7 +298,7 @@ TOKENS = [text for text in LETTERS if 2 <= len(text) <= 4]
 def test_only_lists_that_give_the_ids_of_ranks_are_taken_for_them(
     longer: list[bytes], kind: str, ignore_merges: bool, rng: Any
 ) -> None:
-    """All texts of up to seven letters, by brute force, on vocabularies and lists by chance."""
+    """All texts of up to seven letters, by brute force, on random vocabularies and lists."""
     shuffled = [b"a", b"b", *longer]
     rng.shuffle(shuffled)
     tokens = {token: id for id, token in enumerate(shuffled)}
@@ -472,7 +472,7 @@ def test_all_ways_of_encoding_normalize(pattern: str) -> None:
 
 @pytest.mark.parametrize("form", ["NFC", "NFKC"])
 def test_normalization_of_every_character_in_its_surroundings(form: str) -> None:
-    """Younger characters stand for themselves, as in the tables of `tokenizers`."""
+    """Characters newer than the tables of `tokenizers` are left as they are, as there."""
     normalizer = getattr(tokenizers.normalizers, form)()
     tok = small(pattern=f"(?#{form})(?s:.)+")
     every = [chr(c) for c in (*range(0xD800), *range(0xE000, 0x110000))]
@@ -554,7 +554,8 @@ def test_what_is_not_done_exactly_is_refused_by_name(path: str, value: Any) -> N
 
 def test_overlapping_kinds_of_added_tokens() -> None:
     document = json_of(small(special_tokens={"<a>": 259, "b<": 260}))
-    document["added_tokens"][1]["normalized"] = True  # b< would take < from <a>, but is second
+    # b< could match the < of <a>, but added tokens of its kind are searched second.
+    document["added_tokens"][1]["normalized"] = True
     with pytest.raises(UnsupportedError, match="share '<'"):
         load(document)
     document["added_tokens"][0]["normalized"] = True
@@ -610,7 +611,7 @@ def test_a_character_that_stands_for_no_byte() -> None:
 
 
 def outcome(data: bytes, *, quick: bool) -> object:
-    """The tokenizer, or what is wrong with it."""
+    """The tokenizer of a file, or its error."""
     try:
         return bytepair.Tokenizer(huggingface.parse(data, Asked(), quick=quick).model())
     except bytepair.BytepairError as error:
@@ -619,7 +620,7 @@ def outcome(data: bytes, *, quick: bool) -> object:
 
 @pytest.mark.parametrize("change", range(40))
 def test_the_core_reads_what_the_slow_reader_reads(change: int) -> None:
-    """It reads what is usual, and leaves the rest, whatever is wrong with it, to the other."""
+    """The core reads the usual form, and leaves all others, also wrong ones, to the slow reader."""
     document = json_of(TOK)
     model, ids = document["model"], document["model"]["vocab"]
     pairs: list[Any] = model["merges"]

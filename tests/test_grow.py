@@ -30,7 +30,7 @@ def test_every_size_is_one_run(counts: bytepair.Counts, ties: Ties, tmp_path: Pa
         assert cut == small
         assert cut.merges() == small.merges()
         assert np.array_equal(cut.compression_curve(), small.compression_curve())
-        # As a file, too: what resuming needs is kept.
+        # After saving and loading, too: the file stores what resuming needs.
         small.save(tmp_path, overwrite=True)
         resumed = bytepair.resume(bytepair.load(tmp_path), counts, 2000, ties=ties)
         assert resumed == large
@@ -125,7 +125,7 @@ def test_verify_finds_the_first_wrong_merge(counts: bytepair.Counts) -> None:
     assert not other
     assert other.listed is not None
     assert other.best is not None
-    assert other.listed[1] == other.best[1]  # a tie, broken in another way
+    assert other.listed[1] == other.best[1]  # a tie, broken by another rule
     assert tok.merges()[other.steps] == other.listed[0]
     assert not bytepair.verify_merges(tok, counts + bytepair.count(["zqzq " * 100_000]))
 

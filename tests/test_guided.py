@@ -1,4 +1,4 @@
-"""Libraries that constrain what a model generates take a tokenizer as it is."""
+"""Libraries for constrained generation accept a tokenizer as it is."""
 
 from __future__ import annotations
 

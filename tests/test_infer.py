@@ -68,7 +68,7 @@ words = st.dictionaries(
 @settings(deadline=None)
 @given(st.lists(words, min_size=1, max_size=3), st.data())
 def test_rivals_are_those_of_a_recount(texts: list[dict[bytes, int]], data: st.DataObject) -> None:
-    """At each step all pairs are counted anew, and compared with the pair of the list."""
+    """At each step all pairs are counted again, and compared with the pair of the list."""
     merges = list(itertools.islice(reference.train(texts[0], 9), 9))
     tokens = reference.vocabulary(merges)
     weights = data.draw(st.lists(st.integers(0, 3), min_size=len(texts), max_size=len(texts)))

@@ -19,7 +19,7 @@ if sys.platform == "win32":
     pytest.skip("Ctrl-C is no signal there", allow_module_level=True)
 
 SAID = "bytepair: interrupted; run the same command again to resume\n"
-#: What a pipeline says that was counting.
+#: The message of a pipeline that is interrupted while it counts.
 COUNTED = re.compile(
     r"bytepair: interrupted \(the counts of [\d,]+ bytes of text are saved in .*checkpoint; "
     r"run the same count again to resume\)\n"
@@ -43,7 +43,7 @@ def listing(folder: Path) -> dict[str, bytes]:
 
 
 def lasting(folder: Path) -> set[str]:
-    """What is there and finished: no locks, and nothing that still has another name."""
+    """The finished files: no locks, and no temporary names."""
     found = {str(path.relative_to(folder)) for path in folder.rglob("*")}
     return {name for name in found if "/." not in f"/{name.removeprefix('.progress/')}"}
 
@@ -57,8 +57,8 @@ def interrupted(words: list[str], out: Path) -> int:
     if run.poll() is None:
         run.send_signal(signal.SIGINT)
     error = run.communicate(timeout=60)[1]
-    # Where it met an `exec` (a dataclass that is imported), Python ends by the signal itself after
-    # all is said and done, which shells show as 130 too.
+    # If Ctrl-C comes during an `exec` (the import of a dataclass), Python kills itself by the
+    # signal after the message; shells show that as 130 too.
     code = 130 if run.returncode == -signal.SIGINT else run.returncode
     counted = code == 130 and COUNTED.fullmatch(error)
     assert counted or (code, error) in [(130, SAID), (0, "")]

@@ -55,7 +55,7 @@ def write(folder: Path, name: str, data: bytes | None) -> Path:
 
 
 def documents_in(name: str, data: bytes | None) -> list[str]:
-    """What each ending means, the plain way."""
+    """Read a file by its ending, with the standard library."""
     if data is None or "json" in name.lower():
         return TEXTS
     return ["one two, three" if name.endswith("GZ") else data.decode()]

@@ -40,12 +40,12 @@ NAMES = [
     "10-hard-coded-tokens", "11-your-own-tokenizer", "12-chats-and-masks",
     "13-from-tokens-to-embeddings", "14-languages-and-superwords",
 ]  # fmt: skip
-#: They compile Rust.
+#: Lessons that compile Rust.
 RUST = {"06", "07", "08", "09"}
-#: Its figures for code are those of the standard library of the Python that ran it.
+#: Lessons whose outputs depend on the Python version: 14 reads the standard library as code.
 OUTPUTS_VARY = {"14"}
 
-#: What an output is not the same on every machine with: paths, addresses.
+#: Paths and addresses, with which an output differs between machines.
 OF_ONE_MACHINE = re.compile(r"/(home|root|tmp|Users|work|var)/|\b0x[0-9a-f]{6,}")
 
 Cell = dict[str, Any]

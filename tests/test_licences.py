@@ -18,21 +18,21 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 FILE = ROOT / "rust/core/THIRD-PARTY-LICENSES.txt"
 
-#: What wheels are built for.
+#: The targets that wheels are built for.
 TARGETS: Final = (
     "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "x86_64-unknown-linux-musl",
     "aarch64-unknown-linux-musl", "x86_64-apple-darwin", "aarch64-apple-darwin",
     "x86_64-pc-windows-msvc", "x86_64-pc-windows-gnu",
 )  # fmt: skip
 
-#: As in deny.toml, the one that is preferred first.
+#: The allowed licences, as in deny.toml; the first is preferred.
 ALLOWED: Final = (
     "MIT", "BSD-2-Clause", "BSD-3-Clause", "Zlib", "Apache-2.0", "Unicode-3.0", "CC0-1.0",
 )  # fmt: skip
 
 #: Names of files with the text of a licence, as `LICENSE-MIT`, `license-mit` or `COPYING`.
 _TEXT: Final = re.compile(r"(LICEN[CS]E|COPYING|COPYRIGHT|NOTICE|UNLICENSE)([-.].*)?", re.I)
-#: What the name of a file says its licence is.
+#: The licence, by a word in the name of its file.
 _NAMED: Final = {"APACHE": "Apache-2.0", "MIT": "MIT", "ZLIB": "Zlib", "BSD": "BSD-2-Clause"}
 
 #: Packages without a text, and the one of the same authors, repository and licence that has it.
@@ -81,7 +81,7 @@ def _runs_at_build(package: dict[str, Any]) -> bool:
 
 
 def chosen(expression: str) -> set[str]:
-    """The licences under which something is taken: of those that may be chosen, the first allowed.
+    """The licences that apply to a package: of alternatives, the first that is allowed.
 
     Raises:
         ValueError: if none is allowed.
@@ -97,7 +97,7 @@ def chosen(expression: str) -> set[str]:
 
 
 def texts(package: dict[str, Any]) -> list[str]:
-    """The texts that come with a package; of those of its licences, the chosen ones."""
+    """The licence texts in a package, for the licences that apply."""
     folder = Path(package["manifest_path"]).parent
     files = [file for file in folder.iterdir() if _TEXT.fullmatch(file.name)]
     files += folder.glob("zstd/LICENSE")

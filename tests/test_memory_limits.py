@@ -1,4 +1,4 @@
-"""Little memory: an operation is done or ends in MemoryError; never an abort, a panic, a wait."""
+"""Little memory: an operation succeeds or raises MemoryError; it never aborts, panics or hangs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Options that contradict each other, or would be ignored, are errors or are done, everywhere.
+"""Options that contradict each other, or would be ignored, are errors, everywhere.
 
-What the functions behind them refuse stands here too.
+The errors of the functions behind the commands are tested here, too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Nothing that writes a tokenizer replaces another one unasked, and nobody's work is lost."""
+"""Nothing that writes a tokenizer replaces another one without being asked to."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_another_tokenizer_is_not_replaced_unasked(format: str, tmp_path: Path) 
     target = tmp_path / TARGETS[format]
     ONE.export(target, format, lossy=True)
     before = listing(tmp_path)
-    ONE.export(target, format, lossy=True)  # the same again is no question
+    ONE.export(target, format, lossy=True)  # writing an equal one needs no permission
     with pytest.raises(OverwriteError, match="overwrite=True to replace it"):
         OTHER.export(target, format, lossy=True)
     assert listing(tmp_path) == before

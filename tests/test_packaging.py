@@ -1,4 +1,4 @@
-"""What a release is made of: one version, absolute links, workflows that call the Makefile."""
+"""The parts of a release: one version, absolute links, workflows that call the Makefile."""
 
 from __future__ import annotations
 

@@ -194,7 +194,7 @@ def test_merges_equal_those_of_hugging_face(
 
 @pytest.mark.parametrize("window", [None, 7, 100])
 def test_merges_of_many_languages_equal_those_of_hugging_face(window: int | None) -> None:
-    """The window variant, too: while no language runs out of pairs, as here."""
+    """With windows, too; they are equal as long as no language runs out of pairs, as here."""
     files = {path.stem: path for path in bytepair.sample.paths()[1:]}
     lines = {name: path.read_text("utf-8").splitlines(True) for name, path in files.items()}
     names = ("am", "de", "en", "hi", "ja", "zh-Hans")

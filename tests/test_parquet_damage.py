@@ -1,4 +1,4 @@
-"""Parquet files whose footer lies, or is damaged: an error that says so, or what is there."""
+"""Parquet files with wrong or damaged footers: an error that says so, or the content."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def with_footer(file: Path, change: Callable[[bytes], bytes]) -> None:
 
 
 def lying(file: Path, field: str, lie: int) -> None:
-    """Write texts in one row group, of which the footer says something else."""
+    """Write texts in one row group, with wrong values in the footer."""
     table = pa.table({"text": TEXTS})
     pq.write_table(table, file, compression="zstd", use_dictionary=False)
     said = varint(getattr(pq.ParquetFile(file).metadata.row_group(0).column(0), field))
@@ -48,7 +48,7 @@ def lying(file: Path, field: str, lie: int) -> None:
 
 
 def read_in_all_ways(file: Path, tok: bytepair.Tokenizer, out: Path) -> list[Any]:
-    """Documents, counts and shards: what they gave, or the error."""
+    """The documents, counts and shards of a file, or the error."""
     ways: list[Callable[[], Any]] = [
         lambda: sum(len(batch) for batch in bytepair.read_documents(file)),
         lambda: bytepair.count(file).total,
@@ -90,7 +90,7 @@ def test_rows_that_are_missing_are_an_error(
 
 
 def damaged(data: bytes, picked: random.Random) -> bytes:
-    """A footer in which some bytes are others, are numbers of any size, or are gone."""
+    """A footer with some bytes replaced, by numbers of any size too, or removed."""
     footer = bytearray(data)
     for _ in range(picked.choice([1, 1, 1, 2, 4])):
         at = picked.randrange(len(footer))
@@ -104,7 +104,7 @@ def damaged(data: bytes, picked: random.Random) -> bytes:
 def test_damage_in_the_footer_ends_in_an_error(
     shape: int, tmp_path: Path, trained: bytepair.Tokenizer
 ) -> None:
-    """No file ends the process, or with an error of another kind, or takes all memory."""
+    """No file ends the process, raises an error of another kind, or takes all memory."""
     picked = random.Random(shape)
     table = pa.table({"text": [text[-200:] for text in TEXTS[:300]], "n": list(range(300))})
     options: dict[str, Any] = {

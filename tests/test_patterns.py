@@ -1,4 +1,4 @@
-"""What names a split pattern: a name, or an expression; and a mistyped name is neither."""
+"""A split pattern is given by its name or as an expression; a mistyped name is an error."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def of_ranks_of_a_job(pattern: str, folder: Path) -> str:
     return counts.pattern
 
 
-#: Everything that takes a pattern, and the pattern of what it makes.
+#: Every function that takes a pattern, and the pattern of its result.
 TAKERS: dict[str, Callable[[str, Path], str]] = {
     "train": lambda pattern, _: bytepair.train(["one"], 265, pattern=pattern).pattern,
     "count": lambda pattern, _: bytepair.count(["one"], pattern=pattern).pattern,

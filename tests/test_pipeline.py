@@ -1,4 +1,4 @@
-"""The one command does what the steps do, and what is done is not done again."""
+"""The pipeline gives what its steps give, and does not repeat finished steps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 import bytepair
 from bytepair.errors import ShardError
 
-room: Any = import_module("bytepair.pipeline")
+pipeline: Any = import_module("bytepair.pipeline")
 TRAINING = set(bytepair.TrainOptions.__annotations__)
 SHARDING = set(bytepair.shards.ShardOptions.__annotations__) - {"doc_cap"}
 OPTIONS: dict[str, Any] = {"vocab_size": 1000, "tokens_per_shard": 60_000}
@@ -52,7 +52,7 @@ def test_the_steps(source: list[Path], tmp_path: Path) -> None:
 
 
 class Killed(BaseException):
-    """What stands for the end of the process."""
+    """Raised where the process would end."""
 
 
 @pytest.mark.parametrize("step", ["count", "train", "_evaluate", "write", "verify"])
@@ -65,7 +65,7 @@ def test_a_break_in_any_step_is_continued(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(bytepair.shards if step in ("write", "verify") else room, step, dying)
+        patch.setattr(bytepair.shards if step in ("write", "verify") else pipeline, step, dying)
         with pytest.raises(Killed):
             run(source, tmp_path / "out", **OPTIONS)
     run(source, tmp_path / "out", **OPTIONS)

@@ -1,4 +1,4 @@
-"""What a model needs: the published figures, the arithmetic, the warning, the command."""
+"""Plans for a model: the published figures, the arithmetic, the warning, the command."""
 
 from __future__ import annotations
 

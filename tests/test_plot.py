@@ -1,4 +1,4 @@
-"""The pictures are well-formed, hold what they show, and lie to nobody about where it is."""
+"""The pictures are well-formed, and have every value at its place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far work is: what callbacks are told, and what a bar shows on a terminal."""
+"""Progress: the arguments of callbacks, and the bar on a terminal."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Seen = list[tuple[str, int, int | None]]
 
 
 def lines_of(bar: Bar) -> list[str]:
-    """What a bar shows on a terminal of 80 columns."""
+    """The bar on a terminal of 80 columns."""
     assert bar._bars is not None
     assert bar._bars is not None
     console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system=None)
@@ -68,7 +68,7 @@ def test_counting_many_files_knows_the_share_of_each(tmp_path: Path) -> None:
     assert seen == sorted(seen, key=lambda told: told[1])
     for _, done, total in seen:
         assert total is not None
-        assert done <= total <= whole  # the reader is ahead of the count by some files at most
+        assert done <= total <= whole  # the reader is at most some files ahead of the count
     assert seen[-1][1:] == (whole, whole)
 
 

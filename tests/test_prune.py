@@ -1,4 +1,4 @@
-"""Vocabularies made smaller: what stays, and that its ids are those of before."""
+"""Pruned vocabularies: which tokens stay, and that texts of these keep their ids."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ALPHABET = [b"a", b"b", b"c", b" "]
 
 
 def by_ranks(rng: random.Random, size: int) -> bytepair.Tokenizer:
-    """Any tokens: some that no merge makes, and some with parts of a higher rank."""
+    """Random tokens: some that no merge makes, and some with parts of a higher rank."""
     tokens = {b"".join(rng.choices(ALPHABET, k=rng.randint(2, 6))) for _ in range(size)}
     ids = BYTES | {
         token: 256 + 2 * n for n, token in enumerate(rng.sample(sorted(tokens), len(tokens)))
@@ -33,7 +33,7 @@ def by_ranks(rng: random.Random, size: int) -> bytepair.Tokenizer:
 
 
 def by_merges(rng: random.Random, size: int) -> bytepair.Tokenizer:
-    """Any merges, in an order in which some never happen, and several of one token."""
+    """Random merges, in an order in which some never apply, and several make the same token."""
     ids, merges = dict(BYTES), []
     for _ in range(size):
         left, right = (rng.choice([*ALPHABET, *list(ids)[256:]]) for _ in range(2))
@@ -57,7 +57,7 @@ def texts_of(rng: random.Random) -> list[str]:
 
 
 def check(tok: bytepair.Tokenizer, pruned: bytepair.Pruned, texts: list[str]) -> int:
-    """Texts whose ids all stay have them; all texts can be encoded. How many stayed."""
+    """Texts whose ids all stay keep them; all can be encoded. Returns how many keep theirs."""
     exact = 0
     for text in texts:
         old = tok.encode(text, special="all")

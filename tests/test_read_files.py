@@ -1,4 +1,4 @@
-"""Files that the core reads, against the plain way: lines by `json.loads`, pretokens by a regex."""
+"""Files that the core reads, against `json.loads` for each line and a regex for pretokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page holds the figures, and nothing that runs or is loaded."""
+"""The page has the figures, runs no script and loads nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VOID = {"meta", "br", "link", "img", "hr", "input"}
 
 
 class Checker(HTMLParser):
-    """Demands that what is opened is closed, in order."""
+    """Checks that every element that is opened is closed, in order."""
 
     def __init__(self) -> None:
         super().__init__()

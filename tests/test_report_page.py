@@ -1,4 +1,4 @@
-"""The report in a real browser: it fits, it opens with a sample, and it can be read.
+"""The report in a real browser: it fits, it opens with a sample, and its text has contrast.
 
 Needs what `test_explore_page.py` needs.
 """
@@ -15,7 +15,7 @@ from contrast import CONTRASTS, backgrounds
 
 @pytest.fixture(scope="module")
 def report(trained: bytepair.Tokenizer, tmp_path_factory: Any) -> str:
-    """The address of a report with names and labels as long as they come."""
+    """The address of a report with long names and labels."""
     texts = {"a validation set with a name that is much too long": ["To be, or not to be. " * 40]}
     rivals = {"small-but-with-a-long-name": trained.with_vocab_size(600), "cl100k_base": trained}
     found = bytepair.evaluate.measure(trained, name="ours", against=rivals, texts=texts)

@@ -19,7 +19,7 @@ TEMPLATE = "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}\n"
 
 
 def plain() -> bytepair.Tokenizer:
-    """A tokenizer whose special tokens say nothing of a role."""
+    """A tokenizer whose special tokens have no roles by their names."""
     return small(special_tokens={name: 259 + n for n, name in enumerate(NAMES)})
 
 
@@ -180,7 +180,7 @@ def test_nanochat_knows_its_chat_template(tmp_path: Path) -> None:
 
 
 def gguf_ids(path: Path) -> dict[str, int]:
-    """The ids that a GGUF file gives to roles, and the number that stands for none."""
+    """The ids of roles in a GGUF file, and the number that means none."""
     gguf = pytest.importorskip("gguf")
     reader = gguf.GGUFReader(path)
     keys = {role: f"tokenizer.ggml.{role}_token_id" for role in ("bos", "eos", "eot", "padding")}

@@ -62,7 +62,7 @@ vocabularies = st.one_of(
 def tokenizer_and_segments(
     draw: st.DrawFn,
 ) -> tuple[bytepair.Tokenizer, list[tuple[str, Origin]]]:
-    """Texts of names of special tokens, whole and in pieces, with control segments between."""
+    """Texts of names of special tokens, whole and in pieces, between control segments."""
     tok = draw(vocabularies)
     special = list(tok.special_tokens) or ["<|bos|>"]
     cut = st.tuples(st.sampled_from(special), st.integers(0, 16), st.integers(0, 16)).map(
@@ -153,7 +153,7 @@ def published(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 @given(st.data())
 def test_published_vocabularies(published: bytepair.Tokenizer, data: st.DataObject) -> None:
-    """No untrusted text gives an added token, special there or not, where Hugging Face would."""
+    """No untrusted text gives an added token, special or not, where `tokenizers` would give it."""
     special = published.special_tokens
     names = st.sampled_from(sorted(special))
     cut = st.builds(lambda name, at: name[at:], names, st.integers(0, 3))

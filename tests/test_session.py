@@ -14,7 +14,7 @@ import bytepair
 from bytepair.errors import SpecialTokenError
 from bytepair.tokenizer.session import Change
 
-#: Published patterns, one of an automaton, one in steps, one for the regex engine, a normalizer.
+#: Published patterns; one each for the automaton, in steps and for the regex engine; and NFC.
 PATTERNS = [
     "gpt2", "cl100k_base", "o200k_base", "qwen2", "llama3", "nanochat",
     r"\w+|\s+|[^\w\s]+",
@@ -119,7 +119,7 @@ def test_a_forbidden_special_token_leaves_the_session_as_it_was() -> None:
 
 
 def test_little_is_encoded_again() -> None:
-    """Published patterns keep some words, whatever the text, if it is not one endless run."""
+    """With published patterns only the last words are encoded again, unless the text is one run."""
     for tok in TOKENIZERS[:12]:
         session = tok.session(special="all")
         for _ in range(2000):

@@ -1,4 +1,4 @@
-"""Shards hold the documents as encoded, in formats that others read, whatever interrupts a run."""
+"""Shards have the ids of the documents, in formats that others read, whatever interrupts a run."""
 
 from __future__ import annotations
 
@@ -75,11 +75,11 @@ def listing(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
-# ------------------------------------------------------------------ readers that know nothing of us
+# ------------------------------------------------------------------ readers of other libraries
 
 
 def read_llmc(folder: Path) -> list[np.ndarray[Any, Any]]:
-    """As llm.c checks and reads its files."""
+    """Read a shard with the checks of llm.c."""
     found = []
     for path in sorted(folder.glob("*_val_*.bin")) + sorted(folder.glob("*_train_*.bin")):
         data = path.read_bytes()
@@ -96,7 +96,7 @@ def read_nanogpt(folder: Path) -> list[np.ndarray[Any, Any]]:
 
 
 def read_megatron(folder: Path) -> list[np.ndarray[Any, Any]]:
-    """As Megatron-LM's index is laid out; every document is one sequence."""
+    """Read shards by the layout of Megatron-LM's index; every document is one sequence."""
     found = []
     for path in sorted(folder.glob("*.idx")):
         index = path.read_bytes()
@@ -207,7 +207,7 @@ def test_shards_end_with_documents(
 
 
 class Killed(BaseException):
-    """What stands for the end of the process."""
+    """Raised where the process would end."""
 
 
 @pytest.mark.parametrize("format", ["llmc", "nanogpt", "arrow"])
@@ -215,7 +215,7 @@ def test_a_run_killed_anywhere_is_continued_to_the_same_bytes(
     format: str, corpus: Path, tmp_path: Path, trained: bytepair.Tokenizer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """Each of the calls that make something durable is once the last one, before and after."""
+    """The run ends once before and once after each call that makes something durable."""
     options: dict[str, Any] = {"format": format, "tokens_per_shard": 25_000, "bos": True}
     shards.write(corpus, trained, tmp_path / "whole", **options)
     whole = listing(tmp_path / "whole")
@@ -592,6 +592,6 @@ def test_memory_is_bounded_whatever_the_texts_of_a_row_group(
         print(made.documents, peak_mb() - before)
     """
     documents, grown = memory.run(program, tmp_path, tmp_path / "rows.parquet")
-    # Of the huge one, the rows of its page are left out with it.
+    # The huge text is skipped with the rows of its page.
     assert int(documents) == expected or (expected is None and 1000 <= int(documents) < 2000)
     assert float(grown) < most_mb

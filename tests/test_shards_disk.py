@@ -1,4 +1,4 @@
-"""Files written past the cache have the bytes and the checksum of files written plainly."""
+"""Files written with direct I/O have the bytes and the checksum of files written normally."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def small_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def written(path: Path, offset: int, header: int, sizes: list[int]) -> tuple[bytes, int, bytes]:
-    """What a file holds after some arrays were added, its checksum, and the bytes of the arrays."""
+    """The content of a file after adding arrays, its checksum, and the bytes of the arrays."""
     random = np.random.default_rng(1)
     arrays = [random.integers(0, 1 << 16, size, np.uint16) for size in sizes]
     file = DiskFile(path, offset, header)
@@ -46,7 +46,7 @@ def test_the_bytes_are_those_that_were_added(
 ) -> None:
     path = tmp_path / "file"
     before = bytes(range(256)) * (4 * BLOCK // 256)
-    path.write_bytes(before)  # what an interrupted run has left
+    path.write_bytes(before)  # the leftover of an interrupted run
     found, crc, data = written(path, offset, header, sizes)
     assert found == before[:offset] + b"h" * header + data
     assert crc == zlib.crc32(data)
@@ -58,7 +58,9 @@ def test_file_systems_without_direct_writing(
 ) -> None:
     fcntl = pytest.importorskip("fcntl")
     if refusal == "open":
-        monkeypatch.setattr(disk, "BLOCK_BYTES", 1)  # nothing is aligned, should it be tried
+        monkeypatch.setattr(
+            disk, "BLOCK_BYTES", 1
+        )  # a direct write would fail, since nothing is aligned
         monkeypatch.delattr(os, "O_DIRECT", raising=False)
     else:
 
@@ -67,7 +69,7 @@ def test_file_systems_without_direct_writing(
             fcntl.fcntl(self._file, fcntl.F_SETFL, flags | (os.O_DIRECT if wanted else 0))
             return wanted
 
-        # As of a disk with larger blocks: the system refuses writes that do not begin at one.
+        # Like a disk with larger blocks: the system refuses writes that are not aligned to one.
         monkeypatch.setattr(disk, "BLOCK_BYTES", 1)
         monkeypatch.setattr(DiskFile, "_past_cache", refused)
     found, crc, data = written(tmp_path / "file", 5, 0, [3 * BLOCK, 1, BLOCK])

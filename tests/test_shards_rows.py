@@ -1,4 +1,4 @@
-"""It does not show in shards whether threads read parts of tables, or one thread all documents."""
+"""Shards are equal whether threads read parts of tables, or one thread reads all documents."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def written(source: Any, tok: bytepair.Tokenizer, out: Path, **options: Any) -> 
 
 @pytest.fixture
 def in_parts(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """`written`, which would fail if anything were read in order."""
+    """`written`, with reading in order made to fail."""
 
     def write(*args: Any, **options: Any) -> Any:
         with monkeypatch.context() as patch:
@@ -77,7 +77,7 @@ def in_parts(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 
 
 def write_corpus(folder: Path, shape: str) -> None:
-    """What is read in two ways, and texts that are repeated."""
+    """Tables that are read in both ways, and repeated texts."""
     folder.mkdir()
     write_tables(folder, WORDS, **SHAPES[shape])
     repeated = pa.table({"text": ["the same", "another", ""] * 500})
@@ -146,13 +146,13 @@ assert "pyarrow" not in sys.modules
 
 
 class Killed(BaseException):
-    """What stands for the end of the process."""
+    """Raised where the process would end."""
 
 
 def test_a_run_goes_on_in_the_other_way(
     tmp_path: Path, trained: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Broken off at any shard, in the midst of parts, in one way, and finished in the other."""
+    """Interrupted at any shard, amid its parts, in one way, and finished in the other."""
     write_corpus(tmp_path / "in", "snappy, row groups")
     options = {"tokens_per_shard": 20_000, "bos": True}
     expected = in_order(tmp_path / "in", trained, tmp_path / "whole", **options)

@@ -1,4 +1,4 @@
-"""Any byte that is not what the manifest promises is found."""
+"""`verify` finds any byte that differs from the manifest."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_another_tokenizer(folder: Path) -> None:
 
 
 def test_ids_that_are_no_tokens(folder: Path) -> None:
-    """Even if all checksums are right."""
+    """They are found even if all checksums are correct."""
     manifest = shards.Manifest.load(folder)
     if manifest.format != "bytepair":
         pytest.skip("the ids of one format are enough")

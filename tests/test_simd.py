@@ -1,4 +1,4 @@
-"""Whichever instructions are asked for: the same ids, and the same merges."""
+"""The same ids and the same merges with every set of instructions."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from conftest import VOCABULARIES
 from texts import hard_text
 
 WORKER = Path(__file__).with_name("simd_worker.py")
-#: What a processor of a kind may have, the widest first; what it has not is skipped.
+#: The instruction sets of a kind of processor, widest first; missing ones are skipped.
 TIERS = {"x86_64": ["avx512", "avx2"], "AMD64": ["avx512", "avx2"]}.get(
     platform.machine(), ["neon"]
 )
 
 
 class Worker:
-    """A process that answers questions with the instructions that it was told to use."""
+    """A process that answers questions with a given instruction set."""
 
     def __init__(self, tier: str) -> None:
         self.process = subprocess.Popen(
@@ -50,7 +50,7 @@ class Worker:
 
 
 def error(tier: str) -> str:
-    """The last line that an import says with these instructions; nothing if it works."""
+    """The last line on stderr of an import with these instructions; empty if it works."""
     done = subprocess.run(
         [sys.executable, "-c", "import bytepair"],
         env=os.environ | {"BYTEPAIR_SIMD": tier},
@@ -63,7 +63,7 @@ def error(tier: str) -> str:
 
 @pytest.fixture(scope="module")
 def workers() -> Iterator[dict[str, Worker]]:
-    """One for each kind of instructions that this processor has; the widest are what others use."""
+    """A worker for each instruction set of this processor."""
     tiers = ["portable", *(tier for tier in TIERS if not error(tier))]
     workers = {tier: Worker(tier) for tier in tiers}
     yield workers
@@ -90,7 +90,7 @@ def files(tmp_path_factory: pytest.TempPathFactory, trained: bytepair.Tokenizer)
 
 
 def answers(workers: dict[str, Worker], *question: object) -> dict[str, str]:
-    """What each says, as text; all think at once."""
+    """The answer of each worker, as text; they work at the same time."""
     for worker in workers.values():
         worker.ask(*question)
     return {tier: json.dumps(worker.answer()) for tier, worker in workers.items()}

@@ -1,4 +1,4 @@
-"""What `errors="skip"` leaves out, by whatever way the documents come."""
+"""`errors="skip"` leaves out the same documents, however they are read."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from bytepair.training.skips import SkippedWarning
 
 GOOD = ["one two three", "", "zwei é 二 zwei", "one two", "the theme of the hour"]
 LONG = "x" * 2000
-#: Longer documents cannot be read in these tests.
+#: The limit of the length of documents in these tests.
 MOST = 1000
 
-#: Every second document is bad: its bytes, and what is said of it.
+#: Every second document is bad: its bytes, and the error message.
 BAD = {b"one \xff two": "not UTF-8 at byte 4", LONG.encode(): "1,000"}
 ROWS = [*itertools.chain(*zip(map(str.encode, GOOD), itertools.cycle(BAD), strict=False))]
 
@@ -79,7 +79,7 @@ FILES = [
 
 
 def count(source: Any, **options: Any) -> tuple[bytepair.Counts, str]:
-    """The counts of what can be read, and the one warning that says what cannot."""
+    """The counts of readable documents, and the one warning about the others."""
     options = {"pattern": "gpt2", "max_document_bytes": MOST, "errors": "skip", **options}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -142,7 +142,7 @@ def test_the_same_is_left_out_of_a_cloud(folder: Path) -> None:
 )  # fmt: skip
 @pytest.mark.parametrize("options", [{}, {"max_chars": 10**6}, {"doc_cap": 10**6}], ids=str)
 def test_arrow_data(data: Any, options: dict[str, Any]) -> None:
-    """What is in memory is never too long."""
+    """Documents in memory are never too long."""
     counts, said = count(data, **options)
     kept = [row.decode() for row in ROWS if b"\xff" not in row]
     assert counts.items() == bytepair.count(kept, pattern="gpt2").items()
@@ -157,7 +157,7 @@ row = st.text(max_size=12).map(lambda text: text.encode(errors="replace")) | st.
 def test_any_rows(
     rows: list[bytes], group: int, threads: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Each is read by itself, as Python reads it."""
+    """Each document is decoded by itself, as Python decodes it."""
     kept = [row.decode(errors="ignore") for row in rows]
     kept = [text for text, row in zip(kept, rows, strict=True) if text.encode() == row]
     wanted = bytepair.count(texts=kept, pattern="gpt2", threads=1).items()
@@ -182,7 +182,7 @@ def test_documents_that_only_together_are_utf8() -> None:
 
 
 def test_texts_have_nothing_to_leave_out() -> None:
-    """A lone surrogate is U+FFFD, whatever is to be done with what cannot be read."""
+    """A lone surrogate is U+FFFD, whatever `errors` is."""
     counts, said = count(["one", "a\ud800b"])
     assert (counts.items(), said) == (
         bytepair.count(["one", "a\ufffdb"], pattern="gpt2").items(),

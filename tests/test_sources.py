@@ -1,4 +1,4 @@
-"""A source means the same to everything that reads: functions, keywords and commands."""
+"""A source means the same to every function, keyword and command that reads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from bytepair.errors import CorpusError
 
 TEXTS = ["hello hello help", "the theme of the hour", "others helped; é 二"]
 
-#: What reads text that may be in memory; each takes a source, `files=` or `texts=`.
+#: Functions that read text, also from memory; each takes a source, `files=` or `texts=`.
 READERS: dict[str, Callable[..., Any]] = {
     "count": bytepair.count,
     "train": partial(bytepair.train, vocab_size=270),
@@ -36,7 +36,7 @@ READERS: dict[str, Callable[..., Any]] = {
     "measure": lambda *source, **named: bytepair.plan.measure(small(), *source, **named)[0],
 }
 
-#: What reads files alone; each takes their names and a folder to write to.
+#: Functions that read only files; each takes their names and a folder to write to.
 FILE_READERS: dict[str, Callable[[Any, Path], Any]] = {
     "read_documents": lambda names, _: list(bytepair.read_documents(names)),
     "shards.write": lambda names, out: bytepair.shards.write(names, small(), out),
@@ -192,7 +192,7 @@ def published(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Path:
     return home
 
 
-#: How each command that has a tokenizer is asked for a published one.
+#: For each command that takes a tokenizer, the arguments that name a published one.
 WITH_A_TOKENIZER = {
     "encode": "-t gpt2 --text hi", "decode": "-t gpt2 5303", "inspect": "gpt2 --text hi",
     "verify": "gpt2", "plan": "--params 1M -t gpt2", "shard": "a.txt -t gpt2 -o shards",

@@ -1,4 +1,4 @@
-"""Libraries that keep a model to a grammar, each given a vocabulary and a model of random logits.
+"""Libraries that constrain a model by a grammar, each with a vocabulary and random logits.
 
 Only what is installed is tested: llguidance, xgrammar and outlines_core.
 """
@@ -18,7 +18,7 @@ import bytepair
 from bytepair.errors import SpecialTokenError
 from bytepair.formats.grammar import stop_ids
 
-#: All values are bounded but the number, which ends soon when each next id is random.
+#: All values are bounded but the number, which ends soon if each next id is random.
 SCHEMA: Final = {
     "type": "object",
     "properties": {
@@ -31,7 +31,7 @@ SCHEMA: Final = {
     "additionalProperties": False,
 }
 
-#: After the ids so far: which ids may come. And what takes an id.
+#: A function that says which ids may come next, and one that accepts an id.
 Step = tuple[Callable[[], NDArray[np.bool_]], Callable[[int], object]]
 
 TOK = bytepair.train(bytepair.sample.paths(), 2000)
@@ -39,7 +39,7 @@ END = TOK.special_tokens["<|assistant_end|>"]
 
 
 def trained_by_merges() -> bytepair.Tokenizer:
-    """The same by the other rule, with an id that stands for nothing and other special tokens."""
+    """The same with the other merge rule, an unused id and other special tokens."""
     special = {"<end>": TOK.vocab_size + 3, "<bos>": TOK.vocab_size + 2}
     return bytepair.Tokenizer.from_merges(
         TOK.mergeable_ranks(), TOK.merges(), pattern="gpt4", special_tokens=special
@@ -129,7 +129,7 @@ def test_what_a_random_model_generates_fits_the_schema(library: str, stop: str) 
     for seed in range(20):
         step = LIBRARIES[library](tok, stop, SCHEMA)
         text = tok.decode(list(generated(tok, step, end, seed)), errors="strict")
-        # XGrammar lets control characters into strings of a bounded length.
+        # XGrammar allows control characters in strings of a bounded length.
         value = json.loads(text, strict=library != "xgrammar")
         jsonschema.validate(value, SCHEMA)
         texts.add(text)
@@ -158,7 +158,7 @@ def test_a_library_that_is_missing_is_named(library: str, monkeypatch: pytest.Mo
 
 
 def test_llguidance_encodes_as_we_do() -> None:
-    """What a grammar forces is encoded by the tokenizer, in its canonical way."""
+    """Text that a grammar forces is encoded by the tokenizer, canonically."""
     llguidance = pytest.importorskip("llguidance")
     theirs = TOK.to_llguidance(stop=["<|assistant_end|>", "<|user_end|>"])
     assert theirs.is_canonical

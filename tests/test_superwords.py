@@ -21,7 +21,7 @@ from commands import run
 ALL_TIES: list[Ties] = ["rustbpe", "hf", "first-seen", "bytes-max"]
 PATHS = bytepair.sample.paths()
 
-#: Texts with words and phrases that repeat, and what the vetoes forbid.
+#: Texts with repeated words and phrases, and with what the rules forbid within a superword.
 TEXTS = st.lists(
     st.lists(
         st.sampled_from(["by", " the", " way", " sea", ": ", ":", " ", "  ", "\n", "12", "3", "é"]),
@@ -40,7 +40,7 @@ RULES = st.fixed_dictionaries(
 
 
 def merges_of(tok: bytepair.Tokenizer) -> list[tuple[int, int]]:
-    """The merges as pairs of ids, as the reference numbers them."""
+    """The merges as pairs of ids, numbered as in the reference."""
     ids = tok.mergeable_ranks()
     return [(ids[left], ids[right]) for left, right in tok.merges()]
 

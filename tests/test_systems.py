@@ -1,4 +1,4 @@
-"""What other operating systems do differently, imitated: Windows and macOS."""
+"""Differences of Windows and macOS, imitated on this system."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def windows(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("windows")
 class TestWindows:
     def test_files_that_are_open_or_mapped_stay(self, tmp_path: Path) -> None:
-        """The imitation does what it says."""
+        """The imitation of Windows refuses what Windows refuses."""
         np.zeros(100_000, np.uint8).tofile(tmp_path / "a")
         mapped = np.memmap(tmp_path / "a", np.uint8, "r")
         with pytest.raises(PermissionError):
@@ -229,7 +229,7 @@ def test_training_ends_well_whatever_the_encoding_of_its_output(
 
 
 def test_a_closed_pipe_ends_a_command_quietly(tmp_path: Path) -> None:
-    """Also where all output fits the buffer, which is written at the end."""
+    """Also if all output fits the buffer, which is written at the end."""
     bytepair.train(TEXTS, vocab_size=300).save(tmp_path / "tok")
     reader, writer = os.pipe()
     os.close(reader)

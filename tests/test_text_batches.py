@@ -1,4 +1,4 @@
-"""Batches that are packed while text is read are those of the plain rule, and of nanochat."""
+"""Batches packed while text is read equal those of the plain rule, and of nanochat."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def base(
 def read(
     base: Path, tok: bytepair.Tokenizer, split: str, group: int, rank: int = 0, world: int = 1
 ) -> Iterator[tuple[tuple[int, int, int], list[list[int]]]]:
-    """Groups of documents with their places, over and over, by pyarrow."""
+    """Endless row groups of documents with their positions, read by pyarrow."""
     paths = sorted((base / "base_data").glob("*.parquet"))
     for epoch in itertools.count(1):
         for number, path in enumerate(paths[:-1] if split == "train" else paths[-1:]):
@@ -254,7 +254,7 @@ def test_conversations_that_cannot_be(trained: bytepair.Tokenizer) -> None:
 
 
 def loaded(base: Path, monkeypatch: pytest.MonkeyPatch, rank: int, world: int) -> None:
-    """Have the face find the same data, the same rank, and arrays for tensors."""
+    """Give `compat.nanochat` the same data, the same rank, and arrays for tensors."""
     monkeypatch.setenv("NANOCHAT_BASE_DIR", str(base))
     monkeypatch.setenv("RANK", str(rank))
     monkeypatch.setenv("WORLD_SIZE", str(world))

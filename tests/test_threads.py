@@ -1,4 +1,4 @@
-"""Threads share tokenizers, counts and readers; with or without a lock of the interpreter."""
+"""Threads share tokenizers, counts and readers, with and without the GIL."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def tok() -> bytepair.Tokenizer:
 
 
 def together(*actions: Callable[[], Any]) -> list[list[Any]]:
-    """What each action gave to each of several threads, which begin at once with different ones."""
+    """Run all actions on several threads, each starting with another one; return all results."""
     barrier = threading.Barrier(THREADS)
     found: list[list[Any]] = [[] for _ in actions]
 
@@ -41,7 +41,7 @@ def together(*actions: Callable[[], Any]) -> list[list[Any]]:
 
 
 def test_threads_share_one_tokenizer_that_is_cold(tok: bytepair.Tokenizer) -> None:
-    """The tables, caches, integers and options are made by whichever thread comes first."""
+    """The first thread to need a table, cache, integer or option makes it."""
     expected = [tok.encode(text) for text in TEXTS]
     special = [tok.encode(text, special="all", prepend="<|bos|>") for text in TEXTS[:5]]
 
@@ -76,7 +76,7 @@ def test_threads_train_while_others_encode(tok: bytepair.Tokenizer) -> None:
 
 
 def test_a_list_that_another_thread_changes_is_read_or_refused(tok: bytepair.Tokenizer) -> None:
-    """Which ids are read is not defined; that nothing worse comes of it is."""
+    """Which ids are read is undefined, but every call returns."""
     texts, ids = list(TEXTS[:10]), tok.encode(TEXTS[0])
     stop = threading.Event()
 
@@ -106,7 +106,7 @@ def test_a_counter_takes_the_texts_of_all_threads(tok: bytepair.Tokenizer) -> No
 
 
 def test_streams_are_one_threads_at_a_time(tok: bytepair.Tokenizer) -> None:
-    """Two threads that feed one stream get an error or their turn, and never half a state."""
+    """Two threads that feed one stream take turns or get an error; its state stays consistent."""
     stream = tok.decode_stream()
     ids = tok.encode("hello world " * 50)
     failures: list[BaseException] = []

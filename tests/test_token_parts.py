@@ -1,4 +1,4 @@
-"""The old ids of which new tokens consist, and the embeddings that are made of them."""
+"""The old ids that make up new tokens, and embeddings initialised from them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def old() -> bytepair.Tokenizer:
 
 
 def check(new: bytepair.Tokenizer, old: bytepair.Tokenizer) -> list[list[int]]:
-    """The plain way: encode each token."""
+    """The definition: encode the bytes of each token with the old tokenizer."""
     rows = rows_of(new.parts_in(old))
     assert len(rows) == new.vocab_size
     known = set(old.special_tokens) & set(new.special_tokens)
@@ -43,7 +43,7 @@ def test_extended_vocabularies_keep_their_rows(old: bytepair.Tokenizer) -> None:
     rows = check(new, old)
     assert rows[:600] == [[id] for id in range(600)]
     assert all(len(row) > 1 for row in rows[600:])
-    # The parts of a text's tokens are the old tokens of the text: what a model knew of it.
+    # The parts of the tokens of a text are its old tokens, whose embeddings a model has learned.
     parts = [part for id in new.encode(korean) for part in rows[id]]
     assert parts == old.encode(korean)
 
@@ -83,7 +83,7 @@ def test_arrays(old: bytepair.Tokenizer) -> None:
 
 
 def test_the_example_in_torch() -> None:
-    """The means of the rows of parts lose less than random rows, before a step of training."""
+    """Means of the rows of the parts give a lower loss than random rows, before any training."""
     torch = pytest.importorskip("torch")
     example = runpy.run_path(str(ROOT / "examples" / "resize_embeddings.py"))
     weight = torch.arange(12.0).view(4, 3)

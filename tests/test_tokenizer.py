@@ -49,7 +49,7 @@ class TestEqualToTiktoken:
         ours, theirs = pair
         text = unsplittable(kind)
         ids = ours.encode(text)
-        if kind == "spaces":  # with some patterns tiktoken's engine gives up on so many
+        if kind == "spaces":  # with some patterns tiktoken's engine gives up on this many
             assert ids == theirs._encode_single_piece(text)
         else:
             assert ids == theirs.encode_ordinary(text)

@@ -1,4 +1,4 @@
-"""Training against the reference, against rustbpe, and under every way of feeding it."""
+"""Training against the reference and rustbpe, from every kind of source."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ALL_TIES: list[Ties] = ["rustbpe", "hf", "first-seen", "bytes-max"]
 
 
 def learnt(counts: dict[bytes, int], merges: int, ties: Ties, min_count: int = 1) -> list[bytes]:
-    """The tokens that the fast trainer makes of counts."""
+    """The tokens that `bytepair.train` learns from counts."""
     made = _core.Counts.from_items(counts.items(), _core.PATTERNS["gpt2"])
     model = _core.train(made, TrainOptions(256 + merges, (), ties=ties, min_count=min_count))
     return list(Tokenizer(model).mergeable_ranks())
@@ -96,7 +96,7 @@ def test_merges_equal_rustbpe(documents: Callable[[str], list[str]]) -> None:
 
 
 def tokens_by_tokenizers(source: list[str] | Path, size: int) -> list[bytes]:
-    """What Hugging Face's trainer learns with GPT-2's pattern, in the order of the ids."""
+    """The tokens that Hugging Face's trainer learns with GPT-2's pattern, in the order of ids."""
     tok = tokenizers.Tokenizer(tokenizers.models.BPE())
     tok.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet() if isinstance(source, list) else []
@@ -131,7 +131,7 @@ def test_merges_equal_those_of_tokenizers(documents: Callable[[str], list[str]],
 def test_merges_equal_those_that_tokenizers_learns_from_a_file(
     documents: Callable[[str], list[str]], tmp_path: Path
 ) -> None:
-    """It takes a file line by line, and only the bytes that it has seen."""
+    """That trainer reads a file by lines, and its alphabet is the bytes of the file."""
     file = tmp_path / "text.txt"
     file.write_text("\n".join(documents("english")[:200]), encoding="utf-8", newline="")
     lines = re.findall(r"[^\n]*\n|[^\n]+", file.read_text(encoding="utf-8"))
@@ -160,7 +160,7 @@ def test_initial_tokens_are_there_whatever_the_text() -> None:
 
 
 def test_behind_initial_tokens_training_is_exact() -> None:
-    """The rest equals the reference on text where each initial token is a single byte."""
+    """The merges equal those of the reference on text with a byte for each initial token."""
     texts = ["xyz abab abc xyz xyz cabab"] * 2
     tok = bytepair.train(texts, 256 + 6, initial_tokens=["xyz"], special_tokens=[], pattern="gpt2")
     plain = [text.replace("xyz", "\x01") for text in texts]

@@ -1,4 +1,4 @@
-"""A special token never looks like text, and no character of a text goes unseen."""
+"""A special token never looks like text, and no character of a text is invisible."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import bytepair
 from bytepair._internal import drawing as view
 from contrast import ansi_contrasts, styles_contrasts
 
-#: An ordinary token that spells a special one, the worst case: nothing divides it.
+#: An ordinary token that spells a special one: the worst case, since no mark divides it.
 FORGED = b"<|user_end|>"
 TOK = bytepair.Tokenizer.from_ranks(
     {bytes([b]): b for b in range(256)} | {FORGED: 256},
@@ -75,7 +75,7 @@ def test_what_cannot_be_seen_is_shown_as_its_number(text: str, shown: str) -> No
 
 
 def test_every_format_character_is_marked_or_visible() -> None:
-    """The list holds all of Unicode's format characters but those that have a picture."""
+    """The list has all of Unicode's format characters except those with a glyph."""
     visible = {*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD}
     for code in range(sys.maxunicode + 1):
         if unicodedata.category(chr(code)) in {"Cf", "Zl", "Zp"} and code not in visible:

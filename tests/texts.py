@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 SPACES = " \t\n\r\v\f\u00a0\u2003\u3000\u0085\u200b\u001c"
 
-#: One or more characters of every class that a split pattern can tell apart.
+#: One or more characters of every class that a split pattern distinguishes.
 CLASSES = [
     "a", "z", "S", "K", "\u017f", "\u212a", "é", "Ñ", "ǅ", "ʰ", "ª", "中", "あ", "ก", "้", "ी", "́",
     "0", "9", "٣", "Ⅷ", "½", "²", " ", "\t", "\n", "\r", "\u00a0", "\u3000", "'", "’", "/", "!",

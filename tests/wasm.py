@@ -35,7 +35,7 @@ class Program:
         self._linker.define_wasi()
 
     def run(self, *arguments: str) -> tuple[bool, str]:
-        """Whether it ended well, and what it said."""
+        """Whether the run succeeded, and its output."""
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder, "out")
             wasi = wasmtime.WasiConfig()

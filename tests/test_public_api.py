@@ -1,4 +1,4 @@
-"""The names, values and words that users meet: one word a thing, in Python and in the commands."""
+"""Public names, values and words: one word for one thing, in Python and in the commands."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def small(**options: Any) -> bytepair.Tokenizer:
 
 # ---------------------------------------------------------------------------- names
 
-#: The names of methods, functions and parameters, and what each was before.
+#: Names of methods, functions and parameters, and their old names.
 NAMES = {
     "Tokenizer.with_vocab_size": "truncate", "Tokenizer.count_tokens": "count",
     "Tokenizer.export_losses": "losses", "Tokenizer.compression_curve": "curve",
@@ -63,7 +63,7 @@ def test_a_thing_has_one_name() -> None:
 
 
 def public_functions() -> Iterator[tuple[str, Any]]:
-    """All functions and methods that people call."""
+    """All public functions and methods."""
     for home in [bytepair, *(getattr(bytepair, name) for name in bytepair.__all__)]:
         for name in getattr(home, "__all__", []):
             value = getattr(home, name)
@@ -78,7 +78,7 @@ def public_functions() -> Iterator[tuple[str, Any]]:
 
 
 def test_a_parameter_has_one_name() -> None:
-    """`errors` is what to do with what cannot be read, in every function, and strict if unsaid."""
+    """`errors` says what happens to unreadable documents, everywhere; the default is strict."""
     checked = set()
     for name, function in public_functions():
         with contextlib.suppress(ValueError):
@@ -91,7 +91,7 @@ def test_a_parameter_has_one_name() -> None:
 
 
 def test_options_are_named_once() -> None:
-    """What takes them as keywords takes all, with the same defaults."""
+    """Functions that take options as keywords take all of them, with the same defaults."""
     train = inspect.signature(bytepair.train).parameters
     for field in dataclasses.fields(bytepair.TrainOptions):
         assert train[field.name].default == field.default
@@ -244,7 +244,7 @@ def test_a_wrong_type_says_what_to_do(call: Callable[[Any], Any], message: str) 
         call(small())
 
 
-def test_the_faces_are_there_without_an_import_of_their_own() -> None:
+def test_compat_modules_need_no_import_of_their_own() -> None:
     pytest.importorskip("tiktoken")
     code = "import bytepair; bytepair.compat.nanochat; bytepair.compat.rustbpe.Tokenizer"
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -296,8 +296,8 @@ def test_conversations_are_cut_only_where_one_says_so() -> None:
     assert len(ids) > 10_000
     assert len(tok.render_batch([talk]).input_ids) == len(ids)
     assert len(tok.render_conversation(talk, 2048, on_untrained="keep")[0]) == 2048
-    face = bytepair.compat.nanochat.RustBPETokenizer(tok, "<|bos|>")
-    assert len(face.render_conversation({"messages": talk})[0]) == 2048
+    nanochat = bytepair.compat.nanochat.RustBPETokenizer(tok, "<|bos|>")
+    assert len(nanochat.render_conversation({"messages": talk})[0]) == 2048
 
 
 # ---------------------------------------------------------------------------- pictures
@@ -430,7 +430,7 @@ def test_commands_have_the_words_of_python() -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_takes_whatever_load_takes(name: str, tmp_path: Path) -> None:
-    """No option or argument that names a tokenizer is a path that must be there."""
+    """No option or argument that names a tokenizer demands an existing path."""
     found = command.get_command(None, name)  # type: ignore[arg-type]
     assert found is not None
     for param in found.params:
