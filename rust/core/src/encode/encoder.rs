@@ -18,7 +18,7 @@ use crate::encode::repeats::{self, Chunk, Repeats};
 use crate::encode::scratch_pool::{Pooled, ScratchGuard, ScratchPool};
 use crate::encode::sections;
 use crate::encode::sink::{Append, Blocks, Id, IdSink};
-use crate::encode::superwords::Superwords;
+use crate::encode::superwords::{self, Superwords};
 use crate::error::Result;
 use crate::hash::key::LONGEST;
 use crate::memory;
@@ -40,7 +40,7 @@ pub(crate) struct Encoder {
     pattern: Pattern,
     splitter: Splitter,
     cache: PretokenCache,
-    /// Built for the first long pretoken; `None` if no token crosses a space.
+    /// Built for the first long pretoken with a space between words; `None` if no token crosses a space.
     superwords: OnceLock<Option<Box<Superwords>>>,
     repeats: Repeats,
     pool: ScratchPool<Scratch>,
@@ -209,6 +209,7 @@ impl Encoder {
         while next < ends.len() {
             let range = lookup::range_of(start, ends, next);
             if range.len() > LONGEST
+                && superwords::crosses_space(&text[range.clone()])
                 && let Some(superwords) = self.superwords()?
             {
                 self.encode_lines(superwords, text, range.start, &[range.end], scratch, out)?;
@@ -221,7 +222,8 @@ impl Encoder {
         Ok(end)
     }
 
-    /// How lines are encoded, if tokens of the vocabulary cross spaces.
+    /// How lines are encoded, if tokens of the vocabulary cross spaces. The first call reads the
+    /// whole vocabulary, which takes milliseconds.
     fn superwords(&self) -> Result<Option<&Superwords>> {
         if self.superwords.get().is_none() {
             let superwords = Superwords::new(&self.pretokens)?.map(Box::new);

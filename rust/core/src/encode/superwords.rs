@@ -320,8 +320,8 @@ fn longest(vocabulary: &Vocabulary) -> usize {
     vocabulary.ordinary_tokens().map(|(token, _)| token.len()).max().unwrap_or_default()
 }
 
-/// Whether a space follows a letter or digit in a token, which splits text in most patterns.
-fn crosses_space(token: &[u8]) -> bool {
+/// Whether a space follows a letter or digit in a token or pretoken: most patterns split there.
+pub(crate) fn crosses_space(token: &[u8]) -> bool {
     token.windows(2).any(|pair| pair[0].is_ascii_alphanumeric() && pair[1] == b' ')
 }
 
