@@ -81,11 +81,11 @@ def naive(lists: list[list[int]], width: int, buffer: int) -> list[list[int]]:
                 waiting.append(coming.pop(0))
             if not waiting:
                 return rows
-            room = width - len(row)
-            fitting = [len(ids) for ids in waiting if len(ids) <= room]
+            free = width - len(row)
+            fitting = [len(ids) for ids in waiting if len(ids) <= free]
             wanted = max(fitting) if fitting else min(map(len, waiting))
             place = next(i for i, ids in enumerate(waiting) if len(ids) == wanted)
-            row += waiting.pop(place)[:room]
+            row += waiting.pop(place)[:free]
         rows.append(row)
 
 

@@ -262,9 +262,9 @@ def test_texts_in_rows(
 ) -> None:
     tok = small()
     rows = tok.encode_batch(texts, max_tokens=limit, prepend=prepend, append=append)
-    room = limit - (prepend is not None) - (append is not None)
+    free = limit - (prepend is not None) - (append is not None)
     assert rows == [
-        tok.encode("", prepend=prepend) + tok.encode(text)[:room] + tok.encode("", append=append)
+        tok.encode("", prepend=prepend) + tok.encode(text)[:free] + tok.encode("", append=append)
         for text in texts
     ]
     for width in (limit, "longest"):

@@ -41,9 +41,9 @@ def test_the_report_fits(browser: Any, report: str, width: int) -> None:
             box.right - Math.max(...words.map((w) => w.right))]; })"""
     )
     assert len(charts) == 5
-    for drawn, room, left, right in charts:
-        assert drawn == room  # a chart fills what it has
-        assert room >= 0.25 * width
+    for drawn, width_given, left, right in charts:
+        assert drawn == width_given  # a chart fills what it has
+        assert width_given >= 0.25 * width
         assert min(left, right) >= 0, "a label is clipped"
     heads = "[...document.querySelectorAll('thead span')].map((e) => e.getClientRects().length)"
     assert set(sheet.evaluate(heads)) == {1}  # no word is broken

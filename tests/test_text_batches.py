@@ -182,13 +182,13 @@ def test_what_cannot_be(base: Path, trained: bytepair.Tokenizer, tmp_path: Path)
 )
 def test_what_waits_leaves_as_in_a_list(steps: list[tuple[int, bool, int]]) -> None:
     waiting, plain = Waiting[int](), list[tuple[int, int]]()
-    for number, (length, leaves, room) in enumerate(steps):
+    for number, (length, leaves, free) in enumerate(steps):
         waiting.add(length, number)
         plain.append((length, number))
         if leaves:
-            fitting = [item for item in plain if item[0] <= room]
+            fitting = [item for item in plain if item[0] <= free]
             found = max(fitting, key=lambda item: item[0]) if fitting else None
-            assert waiting.longest(room) == (found and found[1])
+            assert waiting.longest(free) == (found and found[1])
             if found is None:
                 found = min(plain, key=lambda item: item[0])
                 assert waiting.shortest() == found[1]
