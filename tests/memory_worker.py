@@ -1,7 +1,6 @@
 """A worker process: runs an operation by name in children with little more memory.
 
-For each limit a line says what became of the operation: `done`, `MemoryError`, or what it should
-not be.
+It prints a line for each limit: `done`, `MemoryError`, or how the operation ended instead.
 `test_memory_limits.py` starts it.
 """
 

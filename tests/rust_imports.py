@@ -1,4 +1,4 @@
-"""Rust sources in, the imports between their files and the types they define out, read as text.
+"""Reads Rust sources as text: the imports between their files, and the types they define.
 
 An arrow goes from a file to the file that defines what it names: through re-exports, and not for
 `mod`, which only says that a file exists. Tests do not count.

@@ -152,7 +152,7 @@ def test_no_python_files_import_each_other_in_a_circle() -> None:
     assert not rust_imports.circles(found)
 
 
-#: What opens a file to read what is in it.
+#: Calls that open a file to read it.
 OPENS = re.compile(
     r"open_input_(?:stream|file)\(|CompressedInputStream|_core\.(?:DocumentReader|unpack)\("
     r"|^\s*import (?:gzip|lzma|bz2)\b|ParquetFile\(|read_table\(",

@@ -1,4 +1,4 @@
-"""Counts as a value: files, sums, weights, and what is wrong with them."""
+"""Counts as a value: files, sums, weights, and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Formats in general: round trips, recognition, what is lost, files written whole."""
+"""Formats in general: round trips, recognition, losses, atomic writes."""
 
 from __future__ import annotations
 

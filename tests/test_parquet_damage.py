@@ -18,7 +18,7 @@ from bytepair.errors import BytepairError, CorpusError
 ROWS = 1000
 TEXTS = [f"{'hello world ' * 50}{number}" for number in range(ROWS)]
 
-#: Numbers that are too large for any memory, or too small for what is there.
+#: Numbers that are too large for any memory, or too small for the content.
 LIES = [1 << 40, 1 << 60, (1 << 62) - 1, 0]
 
 
