@@ -18,7 +18,7 @@ use crate::encode::repeats::{self, Chunk, Repeats};
 use crate::encode::scratch_pool::{Pooled, ScratchGuard, ScratchPool};
 use crate::encode::sections;
 use crate::encode::sink::{Append, Blocks, Id, IdSink};
-use crate::encode::superwords::{self, Superwords};
+use crate::encode::superwords::{self, Superwords, WordEnds};
 use crate::error::Result;
 use crate::hash::key::LONGEST;
 use crate::memory;
@@ -79,10 +79,7 @@ struct PretokenScratch {
 #[derive(Debug, Default)]
 struct LineScratch {
     lookup: Lookup,
-    /// The ends of the words of a window.
-    words: Vec<usize>,
-    /// How many of these words lie before the end of each line.
-    bounds: Vec<usize>,
+    words: WordEnds,
 }
 
 impl Pooled for Scratch {
@@ -170,7 +167,7 @@ impl Encoder {
     ) -> Result<usize> {
         let WindowScratch { ends, sections, pretokens } = scratch;
         self.splitter.fill(text, start, ends)?;
-        let (text, ends) = (text.as_bytes(), ends.as_slice());
+        let ends = ends.as_slice();
         let end = ends.last().copied().unwrap_or(start);
         if let Some(Some(superwords)) = self.superwords.get() {
             self.encode_lines(superwords, text, start, ends, pretokens, out)?;
@@ -181,9 +178,9 @@ impl Encoder {
             next = self.encode_pretokens(text, next, ends, pretokens, out)?;
             Ok(())
         };
-        if sections::may_divide(&text[start..end]) {
+        if sections::may_divide(&text.as_bytes()[start..end]) {
             let points = self.pretokens.split_points()?;
-            sections::divide(points, text, start, ends, sections, encode)?;
+            sections::divide(points, text.as_bytes(), start, ends, sections, encode)?;
         } else {
             ends.chunks(WINDOW).try_for_each(&mut encode)?;
         }
@@ -194,13 +191,13 @@ impl Encoder {
     /// them; returns the last end.
     fn encode_pretokens(
         &self,
-        text: &[u8],
+        whole: &str,
         start: usize,
         ends: &[usize],
         scratch: &mut PretokenScratch,
         out: &mut Vec<u32>,
     ) -> Result<usize> {
-        let end = ends.last().copied().unwrap_or(start);
+        let (text, end) = (whole.as_bytes(), ends.last().copied().unwrap_or(start));
         // No pretoken has more ids than bytes.
         memory::reserve(out, end - start)?;
         scratch.lookup.look_up(&self.cache, text, start, ends);
@@ -212,7 +209,7 @@ impl Encoder {
                 && superwords::crosses_space(&text[range.clone()])
                 && let Some(superwords) = self.superwords()?
             {
-                self.encode_lines(superwords, text, range.start, &[range.end], scratch, out)?;
+                self.encode_lines(superwords, whole, range.start, &[range.end], scratch, out)?;
             } else {
                 let PretokenScratch { lookup, merge, .. } = scratch;
                 append_one(lookup, &self.pretokens, &text[range], merge, out)?;
@@ -236,7 +233,7 @@ impl Encoder {
     fn encode_lines(
         &self,
         superwords: &Superwords,
-        text: &[u8],
+        text: &str,
         start: usize,
         ends: &[usize],
         scratch: &mut PretokenScratch,
@@ -244,25 +241,27 @@ impl Encoder {
     ) -> Result<()> {
         let PretokenScratch { misses, merge, lines, .. } = scratch;
         let lines = &mut **lines.get_or_insert_default();
+        let text = &text[..ends.last().copied().unwrap_or(start)];
         let mut rest = ends.iter();
         let (mut at, mut line, mut from) = (start, start, out.len());
         while !rest.as_slice().is_empty() {
             let start = at;
-            at = superwords.cut(text, start, &mut rest, &mut lines.words, &mut lines.bounds);
+            at = superwords.cut(text, start, &mut rest, &mut lines.words)?;
+            let bytes = text.as_bytes();
             // No pretoken has more ids than bytes.
             memory::reserve(out, at - start)?;
-            lines.lookup.look_up(&superwords.cache, text, start, &lines.words);
-            misses.resolve(&superwords.words, text, &mut lines.lookup)?;
+            lines.lookup.look_up(&superwords.cache, bytes, start, &lines.words.ends);
+            misses.resolve(&superwords.words, bytes, &mut lines.lookup)?;
             let mut next = 0;
-            for number in 0..lines.bounds.len() {
-                let bound = lines.bounds[number];
-                lines.append(superwords, text, start, next..bound, merge, out)?;
-                let end = lines.words[bound - 1];
-                superwords.finish(&self.pretokens, &text[line..end], from, out)?;
+            for number in 0..lines.words.bounds.len() {
+                let bound = lines.words.bounds[number];
+                lines.append(superwords, bytes, start, next..bound, merge, out)?;
+                let end = lines.words.ends[bound - 1];
+                superwords.finish(&self.pretokens, &bytes[line..end], from, out)?;
                 (next, line, from) = (bound, end, out.len());
             }
             // The last line goes on in the next window.
-            lines.append(superwords, text, start, next..lines.words.len(), merge, out)?;
+            lines.append(superwords, bytes, start, next..lines.words.ends.len(), merge, out)?;
         }
         Ok(())
     }
@@ -280,7 +279,7 @@ impl LineScratch {
         out: &mut Vec<u32>,
     ) -> Result<()> {
         let Self { lookup, words, .. } = self;
-        let words = &words[..range.end];
+        let words = &words.ends[..range.end];
         let mut next = lookup.append(text, start, words, range.start, out);
         while next < words.len() {
             let word = &text[lookup::range_of(start, words, next)];

@@ -22,11 +22,12 @@ use std::slice;
 use crate::encode::lookup::{PretokenCache, WINDOW};
 use crate::encode::pretoken::PretokenEncoder;
 use crate::error::Result;
-use crate::hash::key::hash_number;
+use crate::hash::key::{LONGEST, hash_number};
 use crate::machine::lanes::Portable;
 use crate::memory;
 use crate::merge::merger::Merger;
 use crate::merge::pair_table::{NO_MERGE, PairTable, PairTableBuilder, Pairs};
+use crate::pretokenize::{Pattern, PretokenEnds, Splitter};
 use crate::vocabulary::{MergeRule, NO_ID, Vocabulary};
 
 /// Longer runs are merged with a queue, in less than quadratic time.
@@ -35,7 +36,13 @@ const LONGEST_RUN: usize = 32;
 /// The next id of one that was merged into another.
 const GONE: usize = usize::MAX;
 
-/// Bits for each merge in the filter of the ends of merges.
+/// The pattern that proposes the ends of words. Any is exact; this one cuts where most do.
+const WORDS: &str = "llama3";
+
+/// At most this many bytes are scanned at once.
+const SCANNED: usize = 16 * WINDOW;
+
+/// Bits for each merge in the filter of the ends of merges, and for each token in that of tokens.
 const BITS_A_MERGE: usize = 16;
 
 /// The two phases of one vocabulary, and the caches of the first.
@@ -50,19 +57,37 @@ pub(crate) struct Superwords {
     /// The ends of merges from the limit on: a bit for some bits of the hash of the two ids.
     ends: Vec<u64>,
     shift: u32,
-    /// The length of the longest token.
-    longest: usize,
+    /// The merges from the limit on.
+    high: HighPairs,
+    /// Which lines may be tokens.
+    whole: TokenFilter,
+    /// Proposes the ends of words.
+    scanner: Splitter,
+}
+
+/// The words of a window, and the buffer for finding them.
+#[derive(Debug, Default)]
+pub(crate) struct WordEnds {
+    /// Where the words end.
+    pub(crate) ends: Vec<usize>,
+    /// How many of these words lie before the end of each line.
+    pub(crate) bounds: Vec<usize>,
+    scanned: Box<PretokenEnds>,
 }
 
 impl Superwords {
-    /// `None` if no token crosses a space between words, or two phases would not be exact.
+    /// `None` if no token crosses a space between words, two phases would not be exact, or there are
+    /// too many ids for [`HighPairs`].
     pub(crate) fn new(encoder: &PretokenEncoder) -> Result<Option<Self>> {
-        let PretokenEncoder { vocabulary, .. } = encoder;
+        let (vocabulary, pairs) = (&encoder.vocabulary, encoder.merger()?.pairs());
         if !vocabulary.ordinary_tokens().any(|(token, _)| crosses_space(token)) {
             return Ok(None);
         }
         let Some(phases) = Phases::new(encoder)? else { return Ok(None) };
-        let (joined, longest) = (phases.joined(vocabulary), longest(vocabulary));
+        let Some(high) = HighPairs::of(&phases.high, vocabulary.len(), pairs)? else {
+            return Ok(None);
+        };
+        let (joined, whole) = (phases.joined(vocabulary), TokenFilter::of(vocabulary)?);
         let bits = (phases.high.len() * BITS_A_MERGE).next_power_of_two().max(64);
         let shift = 64 - bits.ilog2();
         let mut ends: Vec<u64> = memory::zeros(bits / 64)?;
@@ -74,7 +99,8 @@ impl Superwords {
         let low = Merger::new(vocabulary, MergeRule::Ranks, phases.low.finish(vocabulary))?;
         let words = encoder.with_merger(low);
         let cache = PretokenCache::default();
-        Ok(Some(Self { words, cache, joined, ends, shift, longest }))
+        let scanner = Splitter::new(&Pattern::new(WORDS)?)?;
+        Ok(Some(Self { words, cache, joined, ends, shift, high, whole, scanner }))
     }
 
     /// Whether a cut lies between two bytes.
@@ -87,28 +113,71 @@ impl Superwords {
     /// Replace `words` by the ends of the words of the next lines, at most [`WINDOW`] of them, and
     /// `bounds` by how many of them lie before the end of each line; returns the last end. The
     /// first word begins at `start`; `lines` has the ends of the lines, and those that are done are
-    /// taken from it.
+    /// taken from it. The text ends where the last line does.
+    ///
+    /// The scanner proposes ends, of which those at cuts are ends of words. So most bytes need no
+    /// lookup, and words are as a split pattern would divide them.
     pub(crate) fn cut(
         &self,
-        text: &[u8],
+        text: &str,
         start: usize,
         lines: &mut slice::Iter<'_, usize>,
-        words: &mut Vec<usize>,
-        bounds: &mut Vec<usize>,
-    ) -> usize {
-        words.clear();
+        found: &mut WordEnds,
+    ) -> Result<usize> {
+        let (bytes, WordEnds { scanned, ends, bounds }) = (text.as_bytes(), found);
+        ends.clear();
         bounds.clear();
+        // A bounded part of a line, so that text without a cut is not scanned again and again.
+        let mut part = text.len().min(start + SCANNED);
+        while !text.is_char_boundary(part) {
+            part -= 1;
+        }
+        self.scanner.fill(&text[..part], start, scanned)?;
         let mut at = start;
-        while words.len() < WINDOW
-            && let Some(&end) = lines.as_slice().first()
+        for &end in scanned.as_slice() {
+            while let Some(&line) = lines.as_slice().first()
+                && line <= end
+            {
+                at = self.cut_long(bytes, at, line, ends);
+                if at < line {
+                    return Ok(at);
+                }
+                bounds.push(ends.len());
+                lines.next();
+                if ends.len() == WINDOW {
+                    return Ok(at);
+                }
+            }
+            if at < end && self.is_cut(bytes[end - 1], bytes[end]) {
+                at = self.cut_long(bytes, at, end, ends);
+            }
+            if ends.len() == WINDOW {
+                return Ok(at);
+            }
+        }
+        if at == start
+            && let Some(&line) = lines.as_slice().first()
         {
-            at = self.cut_line(text, at, end, words);
-            if at == end {
-                bounds.push(words.len());
+            // The scanner proposed no cut in a long piece of a line.
+            at = self.cut_line(bytes, at, line, ends);
+            if at == line {
+                bounds.push(ends.len());
                 lines.next();
             }
         }
-        at
+        Ok(at)
+    }
+
+    /// Append the end of a word, or the ends of several if it is long; returns the last end.
+    #[inline]
+    fn cut_long(&self, text: &[u8], start: usize, end: usize, words: &mut Vec<usize>) -> usize {
+        if end - start > LONGEST {
+            return self.cut_line(text, start, end, words);
+        }
+        if start < end {
+            words.push(end);
+        }
+        end
     }
 
     /// Append the ends of the words from `start` on, until the line ends at `end` or there are
@@ -144,11 +213,11 @@ impl Superwords {
         ids: &mut Vec<u32>,
     ) -> Result<()> {
         if ids.len() - from > 1 {
-            self.join(encoder.merger()?.pairs(), from, ids);
+            self.join(&HighMerges { ranks: &self.high, ids: encoder.merger()?.pairs() }, from, ids);
         }
         if ids.len() - from > 1
             && encoder.whole_first
-            && pretoken.len() <= self.longest
+            && self.whole.may_hold(pretoken)
             && let Some(id) = encoder.vocabulary.id(pretoken)
         {
             ids.truncate(from);
@@ -158,31 +227,179 @@ impl Superwords {
     }
 
     /// Merge the ids from `from` on, run by run.
-    fn join(&self, pairs: &PairTable, from: usize, ids: &mut Vec<u32>) {
-        let (mut write, mut start) = (from, from);
-        for read in from + 1..=ids.len() {
-            if read < ids.len() && self.may_join(ids[read - 1], ids[read]) {
-                continue;
+    fn join(&self, pairs: &HighMerges<'_>, from: usize, ids: &mut Vec<u32>) {
+        let (mut read, mut write) = (from, from);
+        while read < ids.len() {
+            let mut joints = self.joints(&ids[read..]);
+            let end = ids.len().min(read + 64);
+            while joints != 0 {
+                let alone = joints.trailing_zeros();
+                joints >>= alone;
+                move_back(ids, &mut read, alone as usize, &mut write);
+                let length = self.run_length(&ids[read..], joints, end - read);
+                let kept = merge_run(pairs, &mut ids[read..read + length]);
+                let after = read + length;
+                move_back(ids, &mut read, kept, &mut write);
+                read = after;
+                joints =
+                    u32::try_from(length).ok().and_then(|run| joints.checked_shr(run)).unwrap_or(0);
             }
-            let kept = match read - start {
-                1 => 1,
-                2..=LONGEST_RUN => merge_short(pairs, &mut ids[start..read]),
-                _ => merge_long(pairs, &mut ids[start..read]),
-            };
-            ids.copy_within(start..start + kept, write);
-            (write, start) = (write + kept, read);
+            let rest = end.saturating_sub(read);
+            move_back(ids, &mut read, rest, &mut write);
         }
         ids.truncate(write);
     }
+
+    /// Bit `i` is set if a merge may join the ids `i` and `i + 1`. All bits are computed before any
+    /// is used, because a branch on each would often be mispredicted.
+    #[inline]
+    fn joints(&self, ids: &[u32]) -> u64 {
+        let pairs = ids.windows(2).take(64).zip(0..);
+        pairs.fold(0, |all, (pair, at)| all | u64::from(self.may_join(pair[0], pair[1])) << at)
+    }
+
+    /// The number of ids in the run at the start of `ids`, where `joints` are the bits of the first
+    /// `known` of them.
+    #[inline]
+    fn run_length(&self, ids: &[u32], joints: u64, known: usize) -> usize {
+        let mut length = 1 + joints.trailing_ones() as usize;
+        if length > known {
+            let rest = ids[length - 1..].windows(2);
+            length += rest.take_while(|pair| self.may_join(pair[0], pair[1])).count();
+        }
+        length
+    }
+}
+
+/// Move the `count` ids at `read` to `write`, and advance both.
+#[inline]
+fn move_back(ids: &mut [u32], read: &mut usize, count: usize, write: &mut usize) {
+    // Most moves are shorter than what a call of `memmove` pays for.
+    for at in 0..count {
+        ids[*write + at] = ids[*read + at];
+    }
+    (*read, *write) = (*read + count, *write + count);
+}
+
+/// Merge a run in place; returns how many ids are left.
+#[inline]
+fn merge_run(pairs: &HighMerges<'_>, ids: &mut [u32]) -> usize {
+    match ids.len() {
+        2 => merge_two(pairs, ids),
+        ..=LONGEST_RUN => merge_short(pairs, ids),
+        _ => merge_long(pairs, ids),
+    }
+}
+
+/// The ranks and the ids of the second phase.
+struct HighMerges<'a> {
+    ranks: &'a HighPairs,
+    ids: &'a PairTable,
+}
+
+impl HighMerges<'_> {
+    #[inline]
+    fn rank(&self, left: u32, right: u32) -> u32 {
+        self.ranks.rank(left, right)
+    }
+
+    #[inline]
+    fn id(&self, rank: u32) -> u32 {
+        self.ids.id(rank)
+    }
+}
+
+/// The ranks of the merges from the limit on, in a table of their own, which is small enough for
+/// the inner caches: the table of all merges is not, and waiting for it took half of the second
+/// phase.
+///
+/// A word of 64 bits is a merge: 21 bits of each id, and 22 of the rank; all ones are free. Larger
+/// vocabularies are encoded without the two phases.
+#[derive(Debug)]
+struct HighPairs {
+    words: Vec<u64>,
+    shift: u32,
+}
+
+impl HighPairs {
+    const FREE: u64 = u64::MAX;
+    const ID_BITS: u32 = 21;
+    const RANK_BITS: u32 = 22;
+
+    /// The merges of a vocabulary with `ids` ids; `None` if an id or a rank has too many bits.
+    fn of(merges: &[(u32, u32)], ids: usize, pairs: &PairTable) -> Result<Option<Self>> {
+        // An id of all ones twice would be equal to a free word.
+        if ids >= 1 << Self::ID_BITS {
+            return Ok(None);
+        }
+        let mut table = Self::with_room(merges.len())?;
+        for &(left, right) in merges {
+            let rank = pairs.rank(left, right, Portable);
+            if rank >= 1 << Self::RANK_BITS {
+                return Ok(None);
+            }
+            table.insert(left, right, rank);
+        }
+        Ok(Some(table))
+    }
+
+    /// An empty table with capacity for `count` merges.
+    fn with_room(count: usize) -> Result<Self> {
+        let size = (2 * count).next_power_of_two().max(64);
+        Ok(Self { words: memory::filled(Self::FREE, size)?, shift: 64 - size.ilog2() })
+    }
+
+    /// The two ids as the upper bits of a word.
+    #[inline]
+    fn key(left: u32, right: u32) -> u64 {
+        (u64::from(left) << Self::ID_BITS | u64::from(right)) << Self::RANK_BITS
+    }
+
+    /// Insert a merge that is not there.
+    fn insert(&mut self, left: u32, right: u32, rank: u32) {
+        let mut at = place((left, right), self.shift);
+        while self.words[at] != Self::FREE {
+            at = (at + 1) & (self.words.len() - 1);
+        }
+        self.words[at] = Self::key(left, right) | u64::from(rank);
+    }
+
+    /// The rank of a pair of ids, or [`NO_MERGE`].
+    #[inline]
+    fn rank(&self, left: u32, right: u32) -> u32 {
+        let (key, mut at) = (Self::key(left, right), place((left, right), self.shift));
+        loop {
+            let word = self.words[at];
+            let rank = word ^ key;
+            if rank >> Self::RANK_BITS == 0 {
+                return u32::try_from(rank).unwrap_or(NO_MERGE);
+            }
+            if word == Self::FREE {
+                return NO_MERGE;
+            }
+            at = (at + 1) & (self.words.len() - 1);
+        }
+    }
+}
+
+/// Merge a run of two ids in place; returns how many are left.
+#[inline]
+fn merge_two(pairs: &HighMerges<'_>, ids: &mut [u32]) -> usize {
+    let rank = pairs.rank(ids[0], ids[1]);
+    if rank == NO_MERGE {
+        return 2;
+    }
+    ids[0] = pairs.id(rank);
+    1
 }
 
 /// Merge the ids of a run in place, the lowest rank first, the leftmost of equals; returns how many
 /// are left.
-fn merge_short(pairs: &PairTable, ids: &mut [u32]) -> usize {
+fn merge_short(pairs: &HighMerges<'_>, ids: &mut [u32]) -> usize {
     let mut length = ids.len();
     let mut ranks = [NO_MERGE; LONGEST_RUN];
     for (rank, pair) in ranks.iter_mut().zip(ids.windows(2)) {
-        *rank = pairs.rank(pair[0], pair[1], Portable);
+        *rank = pairs.rank(pair[0], pair[1]);
     }
     while length > 1 {
         let all = ranks[..length - 1].iter().copied().zip(0..);
@@ -193,18 +410,18 @@ fn merge_short(pairs: &PairTable, ids: &mut [u32]) -> usize {
         length -= 1;
         for left in [at.checked_sub(1), Some(at)].into_iter().flatten() {
             let right = ids[..length].get(left + 1);
-            ranks[left] = right.map_or(NO_MERGE, |&right| pairs.rank(ids[left], right, Portable));
+            ranks[left] = right.map_or(NO_MERGE, |&right| pairs.rank(ids[left], right));
         }
     }
     length
 }
 
 /// The same for a run of any length, with a queue.
-fn merge_long(pairs: &PairTable, ids: &mut [u32]) -> usize {
+fn merge_long(pairs: &HighMerges<'_>, ids: &mut [u32]) -> usize {
     let mut next: Vec<usize> = (1..=ids.len()).collect();
     let mut before: Vec<Option<usize>> = (0..ids.len()).map(|at| at.checked_sub(1)).collect();
     let rank = |ids: &[u32], next: &[usize], at: usize| {
-        ids.get(next[at]).map_or(NO_MERGE, |&right| pairs.rank(ids[at], right, Portable))
+        ids.get(next[at]).map_or(NO_MERGE, |&right| pairs.rank(ids[at], right))
     };
     let all = (0..ids.len()).map(|at| Reverse((rank(ids, &next, at), at)));
     let mut queue: BinaryHeap<_> = all.filter(|entry| entry.0.0 != NO_MERGE).collect();
@@ -315,9 +532,42 @@ impl Phases {
     }
 }
 
-/// The length of the longest token.
-fn longest(vocabulary: &Vocabulary) -> usize {
-    vocabulary.ordinary_tokens().map(|(token, _)| token.len()).max().unwrap_or_default()
+/// A filter of all tokens by their length and first bytes. Few lines pass it, so the vocabulary,
+/// which is larger than the inner caches, is rarely asked.
+#[derive(Debug)]
+struct TokenFilter {
+    bits: Vec<u64>,
+    shift: u32,
+}
+
+impl TokenFilter {
+    fn of(vocabulary: &Vocabulary) -> Result<Self> {
+        let size = (vocabulary.len() * BITS_A_MERGE).next_power_of_two().max(64);
+        let mut filter = Self { bits: memory::zeros(size / 64)?, shift: 64 - size.ilog2() };
+        for (token, _) in vocabulary.ordinary_tokens() {
+            let bit = filter.place(token);
+            filter.bits[bit >> 6] |= 1 << (bit & 63);
+        }
+        Ok(filter)
+    }
+
+    /// False if the pretoken is not a token.
+    #[inline]
+    fn may_hold(&self, pretoken: &[u8]) -> bool {
+        let bit = self.place(pretoken);
+        self.bits[bit >> 6] >> (bit & 63) & 1 != 0
+    }
+
+    #[inline]
+    fn place(&self, token: &[u8]) -> usize {
+        let start = token.first_chunk().copied().map_or_else(
+            || token.iter().fold(0, |all, &byte| all << 8 | u64::from(byte)),
+            u64::from_le_bytes,
+        );
+        let length = u64::try_from(token.len()).unwrap_or_default();
+        let hash = hash_number(start ^ length.rotate_right(8));
+        usize::try_from(hash >> self.shift).expect("a small number")
+    }
 }
 
 /// Whether a space follows a letter or digit in a token or pretoken: most patterns split there.
@@ -336,6 +586,8 @@ fn place((left, right): (u32, u32), shift: u32) -> usize {
 mod tests {
     use proptest::prelude::*;
 
+    use super::{HighPairs, NO_MERGE};
+    use crate::merge::pair_table::PairTableBuilder;
     use crate::pretokenize::Pattern;
     use crate::tokenizer::Tokenizer;
     use crate::vocabulary::Vocabulary;
@@ -369,6 +621,25 @@ mod tests {
                 assert_eq!(tokenizer.encode(text).unwrap(), expected, "{text:?}");
             }
         }
+    }
+
+    #[test]
+    fn pairs_of_the_largest_ids_and_ranks_are_told_apart() {
+        let (most, rank) = ((1 << 21) - 2, (1 << 22) - 1);
+        let mut pairs = HighPairs::with_room(1).unwrap();
+        pairs.insert(most, most, rank);
+        assert_eq!(pairs.rank(most, most), rank);
+        assert_eq!(pairs.rank(most, most - 1), NO_MERGE);
+        assert_eq!(pairs.rank(0, 0), NO_MERGE);
+        assert_eq!(HighPairs::with_room(1).unwrap().rank(most, most), NO_MERGE);
+    }
+
+    #[test]
+    fn vocabularies_of_two_million_ids_are_encoded_without_two_phases() {
+        let vocabulary = Vocabulary::new((0..=255).map(|byte| vec![byte]).zip(0u32..), []).unwrap();
+        let empty = PairTableBuilder::with_room(1, Vec::new()).unwrap().finish(&vocabulary);
+        assert!(HighPairs::of(&[], (1 << 21) - 1, &empty).unwrap().is_some());
+        assert!(HighPairs::of(&[], 1 << 21, &empty).unwrap().is_none());
     }
 
     proptest! {

@@ -20,6 +20,10 @@ mod classes;
 
 mod automaton;
 
+mod bits;
+
+mod skip;
+
 #[cfg(test)]
 mod tests;
 
@@ -29,7 +33,9 @@ use crate::pretokenize::ends::{Boundary, PretokenEnds};
 use crate::pretokenize::pattern::Pattern;
 use crate::pretokenize::regex::RegexSplitter;
 use automaton::Automaton;
+use bits::{EMIT, MATCH, SHIFT, STOP};
 use classes::Classes;
+use skip::{STRIDE, Skip};
 
 /// Splits texts with the automaton of a pattern.
 #[derive(Debug)]
@@ -38,19 +44,13 @@ pub(super) struct TableSplitter {
     automaton: Automaton,
     /// By state and class: the index of the row of the next state, shifted left, and three bits.
     entries: Vec<u32>,
+    /// For text in which no pretoken ends.
+    skip: Option<Skip>,
     /// By state: whether a pretoken ends there if the text does.
     ends: Vec<bool>,
     /// By class and class of the next character: the facts about the position between them.
     boundaries: Vec<Boundary>,
 }
-
-/// A pretoken ends before this character, which begins the next one.
-const EMIT: u32 = 1;
-/// No match continues with this character, and no pretoken ends just before it.
-const STOP: u32 = 2;
-/// A match ends before this character.
-const MATCH: u32 = 4;
-const SHIFT: u32 = 3;
 
 /// The fast run needs room for this many ends.
 const ROOM: usize = 64;
@@ -69,11 +69,12 @@ impl TableSplitter {
         let entry = |state| (0..count).map(move |class| (state, class));
         let each = states.clone().flat_map(entry);
         let entries = each.map(|(state, class)| entry_of(&automaton, count, state, class));
-        let entries = entries.collect::<Option<_>>()?;
+        let entries: Vec<u32> = entries.collect::<Option<_>>()?;
         let ends = states.map(|state| automaton.end(state).matched).collect();
         let pairs = (0..count).flat_map(entry);
         let boundaries = pairs.map(|(before, at)| boundary(&automaton, before, at)).collect();
-        Some(Self { classes, automaton, entries, ends, boundaries })
+        let skip = Skip::new(&classes.ascii, &entries, Automaton::START * count);
+        Some(Self { classes, automaton, entries, skip, ends, boundaries })
     }
 
     /// Push the ends of the pretokens from `start` on, until there is little room or no text left.
@@ -98,8 +99,15 @@ impl TableSplitter {
         // match.
         let (mut at, mut row, mut done, mut last) = (start, first, start, start);
         while at < bytes.len() && ends.room() >= ROOM && at - done <= FAR {
+            let mut stride = ends.room();
+            if let Some(skip) = &self.skip {
+                stride = STRIDE;
+                if let Some(skipped) = skip.skip(bytes, at, row) {
+                    (at, row, last) = skipped;
+                }
+            }
             // There is at most one end per byte, so the ends fit.
-            let limit = bytes.len().min(at + ends.room());
+            let limit = bytes.len().min(at + stride);
             let before = ends.length;
             while at < limit {
                 let byte = bytes[at];

@@ -148,6 +148,38 @@ fn published_patterns_on_all_short_texts() {
     }
 }
 
+/// Patterns as long as lines: those of superwords, and some that nearly are.
+const LINES: [&str; 5] = [
+    concat!(
+        r"\p{N}{1,3}| ?[^\s\p{L}\p{M}\p{N}]{2,}[\r\n/]*|\s*[\r\n]| +(?!\S)",
+        r"|(?:[\p{L}\p{M}]| ?[^\s\p{L}\p{M}\p{N}](?![^\s\p{L}\p{M}\p{N}])",
+        r"| (?=[\p{L}\p{M}\p{N}])|[^\S \r\n])+(?:\s*[\r\n])?",
+    ),
+    r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]{2,}[\r\n/]*| +(?!\S)",
+    r"[^\n]*\n",
+    r"(?:[A-Za-z]| [A-Za-z])+|[^A-Za-z]",
+    r"(?:[a-z]+ )+q|[a-z ]{2}|.",
+];
+
+#[test]
+fn text_without_ends_is_skipped_as_it_is_followed() {
+    assert!(table(LINES[0]).unwrap().skip.is_some());
+    assert!(table(r"\p{L}+|[^\p{L}]").unwrap().skip.is_none());
+    let parts = ["the way", " ", "of", ". ", ", ", "(so", "\"", "é", "/", "12", "\n", "q", "  "];
+    let mut random = Random(7);
+    for pattern in LINES {
+        let table = table(pattern).unwrap_or_else(|| panic!("{pattern:?} is refused"));
+        let oracle = RegexSplitter::impatient(&Pattern::from_regex(pattern)).unwrap();
+        for round in 0..400 {
+            // Few different parts give long texts without ends.
+            let kinds = 2 + round % (parts.len() - 1);
+            let count = random.below(200);
+            let text: String = (0..count).map(|_| parts[random.below(kinds)]).collect();
+            check(pattern, &table, &oracle, &text);
+        }
+    }
+}
+
 #[test]
 fn what_an_automaton_cannot_follow_is_refused() {
     for pattern in [

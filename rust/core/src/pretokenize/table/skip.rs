@@ -1,0 +1,139 @@
+//! Skips text in which no pretoken ends, with a test of 16 bytes at once.
+//!
+//! Patterns of superwords keep letters, single spaces and single punctuation marks together. In
+//! such text the state depends on the last byte alone, so the table is needed only where it stops:
+//! a loop without lookups finds the end, and the state follows from the byte there.
+
+use crate::pretokenize::table::bits::{EMIT, MATCH, SHIFT, STOP};
+
+/// Bytes that are tested at once.
+const BLOCK: usize = 16;
+
+/// After skipping, so many bytes take the table before the next attempt.
+pub(super) const STRIDE: usize = 4;
+
+/// The kinds of plain bytes: letters, the space, and punctuation marks but for the slash, which
+/// belongs to line ends in many patterns.
+const LETTER: usize = 0;
+const SPACE: usize = 1;
+const MARK: usize = 2;
+
+/// The rows of an automaton in plain text.
+#[derive(Debug)]
+pub(super) struct Skip {
+    /// The row after a byte of each kind.
+    rows: [usize; 3],
+    /// By the kinds of two neighbours: whether a match ends between them.
+    matched: [[bool; 3]; 3],
+}
+
+impl Skip {
+    /// `None` if the state in plain text is not determined by the last byte.
+    pub(super) fn new(ascii: &[u8; 128], entries: &[u32], first: usize) -> Option<Self> {
+        let classes = [b'a', b' ', b'.'].map(|byte| ascii[usize::from(byte)]);
+        let is_alike = |byte: u8| match kind(byte) {
+            Some(kind) => ascii[usize::from(byte)] == classes[kind],
+            None => true,
+        };
+        if !(0..0x80).all(is_alike) {
+            return None;
+        }
+        let entry = |row: usize, kind: usize| entries[row + usize::from(classes[kind])];
+        let next = |row, kind| (entry(row, kind) >> SHIFT) as usize;
+        let letter = next(next(first, LETTER), LETTER);
+        let rows = [letter, next(letter, SPACE), next(letter, MARK)];
+        let mut matched = [[false; 3]; 3];
+        for (before, at) in (0..9).map(|pair| (pair / 3, pair % 3)) {
+            let found = entry(rows[before], at);
+            matched[before][at] = found & MATCH != 0;
+            let goes_on = found & (EMIT | STOP) == 0 && (found >> SHIFT) as usize == rows[at];
+            // Two spaces or two marks are not plain.
+            if !goes_on && (before != at || at == LETTER) {
+                return None;
+            }
+        }
+        Some(Self { rows, matched })
+    }
+
+    /// Skip plain text from `at` on, where `row` is the row after the byte before it. Returns the
+    /// next position and its row, and the end of the last match, if one ended in the skipped text.
+    #[inline]
+    pub(super) fn skip(&self, text: &[u8], at: usize, row: usize) -> Option<(usize, usize, usize)> {
+        let before = at.checked_sub(1)?;
+        if self.row_after(text[before]) != Some(row) {
+            return None;
+        }
+        let mut last = before;
+        while let Some(block) = text[last..].first_chunk() {
+            let plain = plain_bytes(block);
+            last += plain;
+            if plain < BLOCK {
+                break;
+            }
+        }
+        let row = self.row_after(text[last]).filter(|_| last > before)?;
+        let ends = |&end: &usize| {
+            let kinds = kind(text[end - 1]).zip(kind(text[end]));
+            kinds.is_some_and(|(before, at)| self.matched[before][at])
+        };
+        let end = (at..=last).rev().find(ends)?;
+        Some((last + 1, row, end))
+    }
+
+    #[inline]
+    fn row_after(&self, byte: u8) -> Option<usize> {
+        kind(byte).map(|kind| self.rows[kind])
+    }
+}
+
+/// The kind of a plain byte.
+#[inline]
+fn kind(byte: u8) -> Option<usize> {
+    match byte {
+        b'a'..=b'z' | b'A'..=b'Z' => Some(LETTER),
+        b' ' => Some(SPACE),
+        b'/'..=b'9' => None,
+        b'!'..=b'~' => Some(MARK),
+        _ => None,
+    }
+}
+
+/// How many of the bytes after the first, which is plain, are plain, without two spaces or two marks
+/// side by side. No branch, so that the compiler makes vector instructions of it.
+#[inline]
+fn plain_bytes(block: &[u8; BLOCK + 1]) -> usize {
+    let mut wrong = [0; BLOCK];
+    for at in 0..BLOCK {
+        let (before, byte) = (block[at], block[at + 1]);
+        let unlike_letter = |byte: u8| u8::from((byte | 0x20).wrapping_sub(b'a') >= 26);
+        let is_other = u8::from(byte.wrapping_sub(b' ') > b'~' - b' ')
+            | u8::from(byte.wrapping_sub(b'/') < 11);
+        let is_alike = u8::from((before == b' ') == (byte == b' '));
+        wrong[at] = is_other | unlike_letter(before) & unlike_letter(byte) & is_alike;
+    }
+    u128::from_le_bytes(wrong).trailing_zeros() as usize / 8
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn plain_bytes_go_on_from_their_neighbours(
+            block in prop::array::uniform17(
+                prop::sample::select(b"aZz ., /09@`[{~\x7f\n\xc3".to_vec()),
+            ),
+        ) {
+            let pairs = block.windows(2).map(|pair| (kind(pair[0]), kind(pair[1])));
+            let goes_on = |pair: &_| matches!(
+                *pair, (Some(before), Some(at)) if before != at || at == LETTER
+            );
+            if kind(block[0]).is_some() {
+                prop_assert_eq!(plain_bytes(&block), pairs.take_while(goes_on).count());
+            }
+        }
+    }
+}
