@@ -30,11 +30,13 @@ TEXTS = st.lists(
     min_size=1,
     max_size=6,
 )
+#: Patterns that match nothing at some or all places, where they do not split.
+ZERO_WIDTH = [r"x*", r"(?=e)", r"[^\n]*", r"[^\n]*\n?|", r"(?:\p{N}{1,3})?"]
 RULES = st.fixed_dictionaries(
     {
         "max_words": st.sampled_from([None, 1, 2, 4]),
         "never": st.sampled_from([(), (": ",), ("e w", "y")]),
-        "pattern": st.sampled_from([None, r"\p{N}{1,3}", r"[^\n]*\n", r"(?s:.)+"]),
+        "pattern": st.sampled_from([None, r"\p{N}{1,3}", r"[^\n]*\n", r"(?s:.)+", *ZERO_WIDTH]),
     }
 )
 
@@ -159,6 +161,37 @@ def test_the_pattern_keeps_the_digits_of_the_first_stage() -> None:
         assert regex.startswith(f"{digits}| ?[^")
     assert Superwords().regex(r"\S+|\s+").startswith(r"\p{N}{1,3}| ?[^")
     assert Superwords(pattern="gpt2").regex("x+") == bytepair.PATTERNS["gpt2"]
+
+
+@pytest.mark.parametrize("pattern", ZERO_WIDTH)
+@pytest.mark.filterwarnings("ignore::bytepair.ExhaustedWarning")
+def test_a_match_of_nothing_does_not_split(pattern: str) -> None:
+    text = "by the way, by the sea 123\nby the way x e\n\n"
+    tok = bytepair.train([text], 280, superwords=Superwords(start=265, pattern=pattern))
+    pretokens = reference.split(text, pattern)
+    assert [one.encode() for one in bytepair.pretokenize(text, pattern)] == pretokens
+    assert b"" not in pretokens
+    ranks = tok.mergeable_ranks()
+    expected = [id for pretoken in pretokens for id in reference.encode(pretoken, ranks)]
+    assert tok.encode(text) == expected
+    assert tok.decode(expected) == text
+
+
+@pytest.mark.parametrize("pattern", [None, r"[^\n]*\n", r"[^e]+|e", "x*"])
+def test_the_curve_falls_by_what_each_merge_joins(pattern: str | None) -> None:
+    texts = [path.read_bytes().decode() for path in PATHS]
+    rules = Superwords(start=1500, pattern=pattern)
+    tok = bytepair.train(texts, 2000, superwords=rules, special_tokens=())
+    curve = tok.compression_curve()
+    plain = bytepair.train(texts, 1500, special_tokens=())
+    assert curve[: 1500 - 255].tolist() == plain.compression_curve().tolist()
+    sizes = [1500, 1501, 1700, 2000]
+    tokens = [tok.with_vocab_size(size).count_tokens_batch(texts).sum() for size in sizes]
+    # The second pattern may split tokens of the first stage.
+    shift = int(tokens[-1]) - int(curve[-1])
+    assert [int(curve[size - 256]) + shift for size in sizes] == tokens
+    if pattern is None:
+        assert abs(shift) < curve[-1] / 1000
 
 
 class Again:

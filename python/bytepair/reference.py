@@ -34,6 +34,8 @@ Step = tuple[list[bytes], int | None, int | None]
 def split(text: str, pattern: str) -> list[bytes]:
     """Split a text into pretokens: the matches of the pattern, and whatever lies between them.
 
+    A match of no characters is ignored.
+
     The pattern is a name in `bytepair.PATTERNS` or a regular expression. Needs the third-party
     package `regex`, whose classes come from its own version of Unicode.
     """
@@ -44,7 +46,7 @@ def split(text: str, pattern: str) -> list[bytes]:
         raise ValueError("normalize the text yourself, and leave out the mark of the pattern")
     step, _, later_steps = pattern.partition("(?#then)")
     pretokens, done = [], 0
-    for match in regex.finditer(step, text):
+    for match in filter(regex.Match.group, regex.finditer(step, text)):
         pretokens += [text[done : match.start()], match.group()]
         done = match.end()
     pieces = [p for p in [*pretokens, text[done:]] if p]

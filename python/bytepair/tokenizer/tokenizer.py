@@ -581,6 +581,11 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         uint64, one more than merges; empty if the tokenizer was not created by training. The number
         of bytes of the text, divided by these, is the bytes per token of each smaller vocabulary.
 
+        With superwords, the values up to the end of the first stage are those of its pattern, and
+        later ones go on from there. If the second pattern splits tokens of the first stage, all
+        later values differ by the same number: for the default pattern it is small (102 of
+        868,440 tokens of the sample texts).
+
         Example:
             >>> import bytepair
             >>> bytepair.train(["hello hello"], 269).compression_curve().tolist()
