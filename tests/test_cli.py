@@ -295,3 +295,16 @@ def test_paths_of_results_are_checked_before_the_work(
             assert result.exit_code == 2, result.output
             assert "is a file; pass a folder" in " ".join(result.output.split())
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_the_pattern_of_a_rank_file_is_an_option(folder: Path, tmp_path: Path) -> None:
+    tok = bytepair.load(folder / "tokenizer")
+    file = tmp_path / "ranks.tiktoken"
+    bytepair.Tokenizer.from_ranks(tok.mergeable_ranks(), pattern=tok.pattern).export(file, lossy=True)
+    assert b"pattern" in run("evaluate", str(file), "--against", "none", cwd=tmp_path, code=1).stderr
+    words = [str(file), "--pattern", tok.pattern]
+    run("evaluate", *words, "--against", "none", cwd=tmp_path)
+    run("report", *words, "--against", "none", "-o", "page.html", cwd=tmp_path)
+    export = ["--export", "explore.html", "--text", "hello"]
+    run("explore", str(folder / "tokenizer"), *words, *export, cwd=tmp_path, code=1)
+    run("explore", str(file), str(folder / "tokenizer"), *words[1:], *export, cwd=tmp_path)

@@ -123,8 +123,11 @@ def test_tokens_of_other_ids(trained: bytepair.Tokenizer) -> None:
     texts = [path.read_text("utf-8") for path in bytepair.sample.paths()[:20]]
     pruned = trained.prune(bytepair.count(texts, pattern=trained.pattern)).tokenizer
     assert bytepair.compare(trained, pruned, texts=texts, by="tokens")
-    assert not bytepair.compare(trained, pruned, texts=texts)
+    found = bytepair.compare(trained, pruned, texts=texts)
+    assert not found
+    assert "--by tokens" in str(found)
     found = bytepair.compare(trained, pruned, by="tokens")
+    assert "--by tokens" not in str(found)
     assert set(found.reasons) == {"vocabulary"}
     with pytest.raises(ValueError, match='it must be "ids" or "tokens"'):
         bytepair.compare(trained, pruned, by="words")  # type: ignore[arg-type]
@@ -166,6 +169,7 @@ def test_the_command_has_an_exit_code(tmp_path: Path) -> None:
     assert "equal on 1 text, 4 tokens" in said
     said = run("compare", "one", "two", "a.txt", cwd=tmp_path, code=1).stdout
     assert "'hell' is a token of one only" in said
+    assert "--by tokens" not in said
     found = json.loads(run("compare", "one", "two", "a.txt", "--json", cwd=tmp_path, code=1).stdout)
     assert found["equal"] is False
     assert found["differences"][0]["byte"] == 2

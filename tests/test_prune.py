@@ -258,7 +258,11 @@ def test_the_command(tmp_path: Path) -> None:
     counts = bytepair.count(["hello the hour"])
     counts.save(tmp_path / "counts.parquet")
     words = ["prune", "tok", "--counts", "counts.parquet"]
-    run(*words, "-o", "small", "--ids", "ids.npy", cwd=tmp_path)
+    (tmp_path / "ids.npy").touch()
+    (tmp_path / "shared.npy").hardlink_to(tmp_path / "ids.npy")
+    said = run(*words, "-o", "small", "--ids", "ids.npy", cwd=tmp_path).stdout
+    assert not (tmp_path / "shared.npy").stat().st_size  # the old file was replaced, not written to
+    assert "next: bytepair compare tok small --by tokens" in said
     pruned = tok.prune(counts)
     assert bytepair.load(tmp_path / "small") == pruned.tokenizer
     assert (np.load(tmp_path / "ids.npy") == pruned.ids).all()

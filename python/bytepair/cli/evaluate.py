@@ -15,6 +15,7 @@ from bytepair.cli import groups, option
 #: The options for `found_for`.
 measured = option.together(
     click.argument("tokenizer", default="tokenizer"),
+    option.pattern_of_file,
     click.option(
         "--against",
         multiple=True,
@@ -48,6 +49,7 @@ measured = option.together(
     "bytepair evaluate my-tokenizer",
     "bytepair evaluate my-tokenizer --val 'shards/val*.parquet' --markdown > figures.md",
     "bytepair evaluate my-tokenizer --against other-tokenizer --json",
+    "bytepair evaluate gpt2.tiktoken --pattern gpt2",
     "bytepair evaluate my-tokenizer --parity 'flores/*.txt' --base en",
 )
 @measured
@@ -96,7 +98,7 @@ def evaluate(
     option.ending(sizes, ".csv", ".svg")
     option.ending(token_bytes, ".npy", ".pt")
     if token_bytes:  # before measuring, which is slow: torch may be missing
-        own = bytepair.load(options["tokenizer"])
+        own = bytepair.load(options["tokenizer"], pattern=options["pattern"])
         bytepair.evaluate.save_token_bytes(own, token_bytes)
     found = parallel_for(parity, base, **options) if parity else found_for(**options)
     if sizes and isinstance(found, bytepair.evaluate.Evaluation):
@@ -119,6 +121,7 @@ def _write_sizes(found: bytepair.evaluate.Evaluation, path: Path) -> None:
 
 def found_for(
     tokenizer: str,
+    pattern: str | None,
     against: Sequence[str],
     train: Sequence[str],
     val: Sequence[str],
@@ -131,7 +134,7 @@ def found_for(
     names = _names(tokenizer, against)
     sources = {"train": train, "validation": val}
     found = bytepair.evaluate.measure(
-        bytepair.load(tokenizer),
+        bytepair.load(tokenizer, pattern=pattern),
         **names,
         texts={
             kind: bytepair.evaluate.documents(files=paths, **reading)
@@ -148,13 +151,14 @@ def parallel_for(
     parity: Sequence[str],
     base: str | None,
     tokenizer: str,
+    pattern: str | None,
     against: Sequence[str],
     column: str,
     **_: Any,
 ) -> bytepair.evaluate.ParallelText:
     """Measure parallel text with these options; print what is missing to standard error."""
     found = bytepair.evaluate.measure_parallel(
-        bytepair.load(tokenizer),
+        bytepair.load(tokenizer, pattern=pattern),
         groups.groups_of(parity),
         **_names(tokenizer, against),
         base=base,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import webbrowser
 from collections.abc import Sequence
@@ -20,6 +21,9 @@ from bytepair.cli import option
     "bytepair explore my-tokenizer --export page.html < book.txt",
 )
 @click.argument("tokenizers", nargs=-1)
+@click.option(
+    "--pattern", help="The split pattern of the first tokenizer, if its file does not contain one."
+)
 @click.option(
     "--host",
     default="127.0.0.1",
@@ -40,6 +44,7 @@ from bytepair.cli import option
 )
 def explore(
     tokenizers: tuple[str, ...],
+    pattern: str | None,
     host: str,
     port: int,
     open_page: bool,
@@ -59,7 +64,7 @@ def explore(
         option.refuse("these options need --export", "text", "special")
     else:
         option.refuse("--export starts no server", "host", "port")
-    found = _opened(tokenizers or ("tokenizer",))
+    found = _opened(tokenizers or ("tokenizer",), pattern)
     if export is not None:
         _write(found, export, text, special, open_page)
         return
@@ -97,14 +102,19 @@ def _input() -> str:
         raise click.ClickException(f"{place}; convert it, for example with iconv") from None
 
 
-def _opened(names: Sequence[str]) -> dict[str, bytepair.Tokenizer]:
-    """Load the tokenizers by name; skip those that cannot be downloaded, unless all fail."""
+def _opened(names: Sequence[str], pattern: str | None) -> dict[str, bytepair.Tokenizer]:
+    """Load the tokenizers by name; skip those that cannot be downloaded, unless all fail.
+
+    Args:
+        names: The tokenizers to load.
+        pattern: The split pattern of the first tokenizer, if its file does not contain one.
+    """
     found: dict[str, bytepair.Tokenizer] = {}
     missing = []
-    for name in names:
+    for name, regex in itertools.zip_longest(names, [pattern]):
         short = Path(name).resolve().name if Path(name).exists() else name
         try:
-            found[name if short in found else short] = bytepair.load(name)
+            found[name if short in found else short] = bytepair.load(name, pattern=regex)
         except bytepair.errors.NotFetchedError as error:
             missing.append(error)
     if missing and not found:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -63,8 +64,8 @@ def prune(
         raise click.UsageError("pass --counts, --vocab-size or --unreachable: which tokens to keep")
     path = pruned.tokenizer.save(out, overwrite=overwrite)
     if ids is not None:
-        import numpy as np
-
-        np.save(ids, pruned.ids)
+        pruned.save_ids(ids)
     gone = tok.vocab_size - pruned.tokenizer.vocab_size
     click.echo(f"{path}: {pruned.tokenizer.vocab_size:,} ids, {gone:,} fewer")
+    more = "" if pattern is None else f" --pattern {shlex.quote(pattern)}"
+    click.echo(f"next: bytepair compare {tokenizer} {path.parent} --by tokens{more}")

@@ -103,7 +103,13 @@ class Comparison:
             place = f"{_tail(found.source)}, row {found.row}"
             rows.append((place, f"{found.byte:,}", found.reason, *shown, found.detail))
         lines = [*lines, ""] if self.values else []
-        return "\n".join([*lines, said, *([] if self else ["", *_table(rows)])])
+        found = [] if self else ["", *_table(rows), *self._way_out()]
+        return "\n".join([*lines, said, *found])
+
+    def _way_out(self) -> list[str]:
+        """What to ask if the tokens may be equal and only their ids are not."""
+        way = 'tokens with other ids: by="tokens" (--by tokens) compares the tokens alone'
+        return ["", way] if "ids" in self.reasons else []
 
     def to_json(self) -> str:
         """All of it as JSON; tokens as text, with U+FFFD for what is not UTF-8."""

@@ -6,6 +6,7 @@ adds files, pickling, conversion for other libraries, and display.
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -44,6 +45,29 @@ class Pruned:
 
     tokenizer: Tokenizer
     ids: NDArray[np.int32]
+
+    def save_ids(self, path: str | os.PathLike[str]) -> Path:
+        """Write `ids` to a `.npy` file, which appears complete or not at all.
+
+        Args:
+            path: The output file; an existing file is replaced.
+
+        Returns:
+            The path of the file.
+
+        Example:
+            >>> import bytepair, numpy, tempfile
+            >>> pruned = bytepair.train(["hello hello"], vocab_size=268).prune(267)
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     numpy.load(pruned.save_ids(f"{folder}/ids.npy"))[-1]
+            np.int32(266)
+        """
+        import numpy as np
+
+        path, data = Path(path), io.BytesIO()
+        np.save(data, self.ids)
+        write_whole(path, data.getvalue())
+        return path
 
 
 class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
