@@ -289,3 +289,15 @@ def test_commands_skip(command: str, folder: Path, tmp_path: Path) -> None:
     said = [line for line in done.stderr.splitlines() if "5 documents skipped as invalid" in line]
     assert len(said) == 1
     assert "row 1: the document is not UTF-8 at byte 4" in said[0]
+
+
+def test_two_objects_in_a_line_are_invalid(tmp_path: Path) -> None:
+    rows = ['{"text": "a"}', '{"text": "b"} {"text": "c"}', '{"text": "d"}{"text": "e"}']
+    (tmp_path / "two.jsonl").write_text("\n".join([*rows, '{"text": "f"}']))
+    for read in (bytepair.count, lambda file: list(bytepair.read_documents(file))):
+        with pytest.raises(CorpusError, match=r"two\.jsonl, line 2: a second object begins at by"):
+            read(tmp_path / "two.jsonl")
+    counts, said = count(tmp_path / "two.jsonl")
+    assert counts.items() == [(b"a", 1), (b"f", 1)]
+    assert said.startswith("2 documents skipped as invalid")
+    assert "row 1: a second object begins at byte 14 of the line; give each object a line" in said

@@ -17,6 +17,8 @@ use crate::memory;
 pub(super) enum Flaw {
     /// It is not one JSON object.
     Syntax { at: usize, expected: &'static str },
+    /// Another object follows the first.
+    Another { at: usize },
     /// The field is not a string, but something of this kind.
     NotText(&'static str),
     /// The field occurs twice.
@@ -31,6 +33,10 @@ impl fmt::Display for Flaw {
             Self::Syntax { at, expected } => {
                 write!(f, "the line is not a JSON object: expected {expected} at byte {at}")
             }
+            Self::Another { at } => write!(
+                f,
+                "a second object begins at byte {at} of the line; give each object a line of its own"
+            ),
             Self::NotText(kind) => write!(f, "the field is {kind}, not a string"),
             Self::Twice => f.write_str("the object has the field twice"),
             Self::Memory(error) => error.fmt(f),
@@ -98,10 +104,10 @@ pub(super) fn read_field(line: &[u8], field: &[u8], lossy: bool, out: &mut Vec<u
         goes_on = scanner.goes_on(b'}', "',' or '}'")?;
     }
     scanner.skip_space();
-    if scanner.at < line.len() {
-        Err(scanner.expected("the end of the line"))
-    } else {
-        Ok(has_text)
+    match scanner.peek() {
+        None => Ok(has_text),
+        Some(b'{') => Err(Flaw::Another { at: scanner.at }),
+        Some(_) => Err(scanner.expected("the end of the line")),
     }
 }
 
@@ -448,7 +454,9 @@ mod tests {
             (r#"{"a":"\x"}"#, "expected a valid escape at byte 6"),
             (r#"{"a":"\u00g0"}"#, "expected a valid escape at byte 6"),
             ("{\"a\":\"b\tc\"}", "an escape instead of a control character"),
-            (r#"{"a":1} {}"#, "expected the end of the line at byte 8"),
+            (r#"{"a":1} ]"#, "expected the end of the line at byte 8"),
+            (r#"{"a":1} {}"#, "a second object begins at byte 8 of the line"),
+            (r#"{"a":1}{"#, "a second object begins at byte 7 of the line"),
             (r#"{"text":5}"#, "the field is a number, not a string"),
             (r#"{"text":[{}]}"#, "the field is a list, not a string"),
             (r#"{"text":"a","text":"b"}"#, "the object has the field twice"),
