@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import pickle
 import random
 import signal
 import struct
@@ -120,6 +122,28 @@ class TestRoundTrip:
             assert all(tok.encode(TEXT * 999) == large().encode(TEXT * 999) for _ in range(4))
         with pytest.raises(ValueError, match="repeats is -1"):
             bytepair.load(tmp_path, repeats=-1)
+
+    @pytest.mark.parametrize("repeats", [0, 1 << 20])
+    def test_what_is_made_of_a_tokenizer_keeps_no_more_text(
+        self, repeats: int, tmp_path: Path
+    ) -> None:
+        bytepair.train(["hello hello help"], 268).save(tmp_path)
+        assert bytepair.load(tmp_path).repeats == 32 << 20
+        tok = bytepair.load(tmp_path, repeats=repeats)
+        made = [
+            tok,
+            tok.with_special_tokens(["<new>"]),
+            tok.with_roles(bos="<|bos|>"),
+            tok.with_notes({"a": "b"}),
+            tok.with_vocab_size(266),
+            tok.with_sentencepiece_ids(),
+            tok.prune(266).tokenizer,
+            bytepair.resume(tok, texts=["hello hello help"], vocab_size=269),
+            bytepair.extend(tok, ["high high"], extra=1),
+            pickle.loads(pickle.dumps(tok)),
+            copy.deepcopy(tok),
+        ]
+        assert [one.repeats for one in made] == [repeats] * len(made)
 
     @given(
         tokens=st.sets(st.binary(min_size=2, max_size=20), max_size=40),

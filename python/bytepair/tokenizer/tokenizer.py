@@ -341,7 +341,7 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         """
         from bytepair.formats.renumber import with_sentencepiece_ids
 
-        return type(self)(with_sentencepiece_ids(self))
+        return type(self)(with_sentencepiece_ids(self))._with_repeats(self.repeats)
 
     @property
     def chat_template(self) -> str | None:
@@ -560,7 +560,7 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         from bytepair.tokenizer.pruning import pruned
 
         model, ids = pruned(self, keep, vocab_size, drop)
-        return Pruned(type(self)(model), ids)
+        return Pruned(type(self)(model)._with_repeats(self.repeats), ids)
 
     def parts_in(self, old: _core.Tokenizer) -> TokenParts:
         """Express each token of this tokenizer by ids of an old one.
@@ -598,6 +598,10 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         """A copy with the roles and the chat template of another tokenizer."""
         kept = roles.kept(other)
         return self.with_notes(kept) if kept else self
+
+    def _with_repeats(self, limit: int) -> Self:
+        """This tokenizer with another size limit for the cache of repeated text."""
+        return self if limit == self.repeats else type(self)(_core.with_repeats(self, limit))
 
     def compression_curve(self) -> NDArray[np.uint64]:
         """The number of tokens of the training text before the first merge and after each merge.
@@ -739,7 +743,7 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as native bytes, with tables, so that unpickling is fast."""
-        return type(self).from_bytes, (self.to_bytes(),)
+        return _unpickled, (type(self), self.to_bytes(), self.repeats)
 
     def __repr__(self) -> str:
         """The main properties of the tokenizer."""
@@ -749,3 +753,8 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
             f"<bytepair.Tokenizer: {self.vocab_size:,} ids, {len(self.special_tokens)} of them "
             f"special, pattern {pattern}, rule {self.merge_rule}, {self.fingerprint[:12]}>"
         )
+
+
+def _unpickled(kind: type[Tokenizer], data: bytes, repeats: int) -> Tokenizer:
+    """The tokenizer of native bytes."""
+    return kind.from_bytes(data)._with_repeats(repeats)

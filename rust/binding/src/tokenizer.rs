@@ -746,6 +746,14 @@ impl PyTokenizer {
         self.core.splitter().tier()
     }
 
+    /// The limit in bytes of the cache of repeated text, as in `bytepair.load`; 0 if it is off.
+    ///
+    /// Tokenizers that are made of this one, and copies that are pickled, have the same limit.
+    #[getter]
+    fn repeats(&self) -> usize {
+        self.core.repeats()
+    }
+
     /// Whether training ran out of pairs before it had `vocab_size` ids.
     #[getter]
     fn exhausted(&self) -> bool {

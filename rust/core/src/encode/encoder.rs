@@ -143,6 +143,11 @@ impl Encoder {
         }
     }
 
+    /// The limit on the bytes of repeated chunks.
+    pub(crate) fn repeats(&self) -> usize {
+        self.repeats.limit()
+    }
+
     /// This encoder with empty caches; repeated chunks take at most `limit` bytes.
     pub(crate) fn with_repeats(&self, limit: usize) -> Result<Self> {
         let repeats = Repeats::new(limit);

@@ -231,7 +231,7 @@ impl Tokenizer {
             }
             MergeRule::Characters => Self::from_characters(vocabulary, merges, pattern)?,
         };
-        Ok(made.with_notes(self.notes.clone()))
+        made.with_notes(self.notes.clone()).with_repeats_of(self)
     }
 
     /// This tokenizer with the merges of training and their counts.
@@ -254,6 +254,20 @@ impl Tokenizer {
     pub fn with_repeats(mut self, bytes: usize) -> Result<Self> {
         self.encoder = Arc::new(self.encoder.with_repeats(bytes)?);
         Ok(self)
+    }
+
+    /// The limit on the bytes of the cache of repeated text; 0 if it is switched off.
+    pub fn repeats(&self) -> usize {
+        self.encoder.repeats()
+    }
+
+    /// This tokenizer with the limit on the cache of repeated text that another has.
+    pub(crate) fn with_repeats_of(self, other: &Self) -> Result<Self> {
+        if self.repeats() == other.repeats() {
+            Ok(self)
+        } else {
+            self.with_repeats(other.repeats())
+        }
     }
 
     /// Whether the tables for encoding exist.

@@ -44,6 +44,7 @@ pub fn truncate(tokenizer: &Tokenizer, vocab_size: usize) -> Result<Tokenizer> {
         ..Trained::default()
     };
     let truncated = trained.to_tokenizer(&special, tokenizer.pattern().clone())?;
+    let truncated = truncated.with_repeats_of(tokenizer)?;
     let kept = [TEXT_BYTES, SUPERWORDS].into_iter();
     let kept = kept.filter_map(|key| Some((key, tokenizer.notes().get(key)?)));
     Ok(kept.fold(truncated, |truncated, (key, value)| truncated.with_note(key, value)))
