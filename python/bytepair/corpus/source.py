@@ -31,6 +31,10 @@ Source: TypeAlias = "str | os.PathLike[str] | Iterable[str] | Iterable[os.PathLi
 #: The number of items of an iterable that are inspected to determine its type.
 LOOKED_AT: Final = 64
 
+#: A cloud that does not answer within about this many seconds is an error. Once files are found,
+#: reading them retries for as long as the cloud's own library does.
+ANSWER_SECONDS: Final = 20
+
 
 @dataclass(frozen=True)
 class Input:
@@ -334,19 +338,21 @@ def _remote(url: str) -> list[Input]:
     from bytepair._internal.extras import pyarrow_fs as fs
 
     system, path = _file_system(url)
+    first = _file_system(asked)[0] if (asked := with_retry_limit(url)) != url else system
     prefix = url[: len(url) - len(path)] if url.endswith(path) else ""
     try:
         if any(mark in path for mark in "*?["):
             base = re.split(r"/[^/]*[*?\[]", path)[0]
-            found = system.get_file_info(fs.FileSelector(base, recursive=True))
+            found = first.get_file_info(fs.FileSelector(base, recursive=True))
             chosen = [i for i in found if PurePosixPath(i.path).match(path)]
         else:
-            chosen = [system.get_file_info(path)]
+            chosen = [first.get_file_info(path)]
             if chosen[0].type == fs.FileType.Directory:
-                found = system.get_file_info(fs.FileSelector(path, recursive=True))
+                found = first.get_file_info(fs.FileSelector(path, recursive=True))
                 chosen = [info for info in found if is_listed(info.path)]
     except Exception as error:  # file systems have no common base class of errors
-        raise CorpusError(f"{url}: {error or type(error).__name__}") from error
+        way_out = "" if asked == url else f" {_GOOGLE_WAY_OUT}"
+        raise CorpusError(f"{url}: {error or type(error).__name__}{way_out}") from error
     files = sorted((i for i in chosen if i.type == fs.FileType.File), key=lambda info: info.path)
     if not files:
         raise CorpusError(f"there is no file at {url}")
@@ -354,6 +360,28 @@ def _remote(url: str) -> list[Input]:
         kind_of(info.path)  # raises if the file is not supported
     cloud = None if isinstance(system, fs.LocalFileSystem) else system
     return [Input(prefix + info.path, info.size, cloud, info.path) for info in files]
+
+
+def with_retry_limit(url: str) -> str:
+    """Add a retry limit to a URL of Google Cloud Storage that has none; return others unchanged.
+
+    Google's library silently retries for 15 minutes by default; others give up within seconds.
+
+    Example:
+        >>> with_retry_limit("gs://bucket/a.parquet")
+        'gs://bucket/a.parquet?retry_limit_seconds=20'
+        >>> with_retry_limit("s3://bucket/a.parquet")
+        's3://bucket/a.parquet'
+    """
+    if not url.startswith(("gs://", "gcs://")) or "retry_limit_seconds=" in url:
+        return url
+    return f"{url}{'&' if '?' in url else '?'}retry_limit_seconds={ANSWER_SECONDS}"
+
+
+_GOOGLE_WAY_OUT: Final = (
+    "Check the network and your credentials; gs://anonymous@bucket/... reads a public bucket "
+    "without credentials, and ...?retry_limit_seconds=300 waits longer for an answer"
+)
 
 
 def _file_system(url: str) -> tuple[Any, str]:
