@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+import warnings
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,8 @@ import pytest
 import bytepair
 from bytepair import distributed, shards
 from bytepair.corpus import source as source_module
-from bytepair.errors import ShardError
+from bytepair.corpus.column import Errors
+from bytepair.errors import CorpusError, ShardError
 from bytepair.shards import manifest
 
 count_room: Any = import_module("bytepair.distributed.counting")
@@ -105,6 +107,33 @@ def test_counts_of_ranks(world: int, source: list[Path], tmp_path: Path) -> None
     assert counts.items() == bytepair.count(files).items()
     assert (tmp_path / "out.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out.parquet", "whole.parquet"]
+
+
+@pytest.mark.parametrize(("errors", "left_out"), [("skip", 5), ("replace", None)])
+def test_ranks_leave_out_what_one_process_does(
+    errors: Errors, left_out: int | None, tmp_path: Path
+) -> None:
+    for number, rows in enumerate(["ab", "a?c", "?b", "d??"]):
+        lines = [b'{"text": "%s"}\n' % (b"\xff" if row == "?" else row.encode()) for row in rows]
+        (tmp_path / f"{number}.jsonl").write_bytes(b"".join([b"{}\n", *lines]))
+    if left_out:
+        (tmp_path / "4.jsonl").write_text('{"text": "x"} {"text": "y"}\n')
+    files = sorted(tmp_path.glob("*.jsonl"))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        wanted = bytepair.count(files, errors=errors)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for rank in range(2):
+            counts = distributed.count(
+                files, tmp_path / "c", rank=rank, world_size=2, task_bytes=1, errors=errors
+            )
+    assert counts == wanted
+    assert [str(one.message) for one in caught] == [str(one.message) for one in said]
+    assert [one.filename for one in caught] == [__file__] * bool(left_out)
+    assert all(str(one.message).startswith(f"{left_out} documents") for one in caught)
+    with pytest.raises(CorpusError, match="not UTF-8"):
+        distributed.count(files, tmp_path / "d", rank=0, world_size=1)
 
 
 def test_a_few_words_in_many_partitions(tmp_path: Path) -> None:

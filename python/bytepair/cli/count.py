@@ -59,8 +59,8 @@ def count(
     """
     if ray or rank is not None or world_size is not None:
         option.refuse(
-            "ranks and Ray read all text, stop at invalid text and resume without a checkpoint",
-            "max_chars", "errors", "checkpoint", "memory_limit", "weight",
+            "ranks and Ray read all text and resume without a checkpoint",
+            "max_chars", "checkpoint", "memory_limit", "weight",
         )  # fmt: skip
         shared = bytepair.distributed.count(
             list(source),
@@ -69,6 +69,7 @@ def count(
             world_size=world_size,
             ray=ray,
             column=column,
+            errors=errors,
             max_document_bytes=max_document_bytes,
             **options,
         )

@@ -18,14 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
+from bytepair._internal import extras
+from bytepair._internal.progress import Bar
 from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.corpus.source import Files, Source, files_of
+from bytepair.corpus.column import Errors
+from bytepair.corpus.source import Files, Limits, Source, files_of
 from bytepair.distributed import on_ray, tasks
 from bytepair.distributed.tasks import Task
 from bytepair.errors import CountOverflowError, InUseError, ShardError
 from bytepair.shards import manifest
-from bytepair.training import counting
+from bytepair.training.counting import CountJob
 from bytepair.training.counts import Counts
+from bytepair.training.skips import SkipLog
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,6 +49,7 @@ def count(
     pattern: str = "nanochat",
     doc_cap: int | None = None,
     column: str = "text",
+    errors: Errors = "strict",
     max_document_bytes: int = DOCUMENT_BYTES,
     threads: int | None = None,
     task_bytes: int = tasks.TASK_BYTES,
@@ -59,9 +64,10 @@ def count(
         rank: of this process; None means that the job array says it.
         world_size: how many processes there are; None means the same.
         ray: let a Ray cluster run the tasks, instead of ranks; needs the extra `ray`.
-        pattern: as in `bytepair.count`, and so are the next four.
+        pattern: as in `bytepair.count`, and so are the next five. Needs the extra `data`.
         doc_cap: as there.
         column: as there.
+        errors: as there; what any process leaves out is in the warning of the last one.
         max_document_bytes: as there.
         threads: as there, for each process; with Ray None means one.
         task_bytes: files are gathered to about this many bytes a task.
@@ -75,7 +81,7 @@ def count(
         CorpusError: if something cannot be read.
         ShardError: if tasks of another count lie beside the file, two processes have one rank,
             or there is a rank and Ray too.
-        ImportError: with Ray, if it is not installed.
+        ImportError: if pyarrow (the extra `data`) is not installed; with Ray, if that is not.
         ConnectionError: with Ray, if the cluster that is named does not answer.
 
     Example:
@@ -97,15 +103,17 @@ def count(
         with tempfile.TemporaryDirectory(prefix="bytepair-") as folder:
             return count(
                 source, Path(folder) / "counts.parquet", ray=True, pattern=pattern,
-                doc_cap=doc_cap, column=column, max_document_bytes=max_document_bytes,
-                threads=threads, task_bytes=task_bytes, partitions=partitions,
+                doc_cap=doc_cap, column=column, errors=errors,
+                max_document_bytes=max_document_bytes, threads=threads,
+                task_bytes=task_bytes, partitions=partitions,
             )  # fmt: skip
     if ray:
         on_ray.check()
+    assert extras.pyarrow  # or the error that names the extra, before anything is written
     path = Path(out)
     files = files_of(source)
     options: dict[str, Any] = {
-        "pattern": _core.pattern(pattern), "doc_cap": doc_cap, "column": column,
+        "pattern": _core.pattern(pattern), "doc_cap": doc_cap, "column": column, "errors": errors,
     }  # fmt: skip
     root = path.with_name(f"{path.name}.parts")
     work = tasks.split(files, task_bytes)
@@ -124,7 +132,9 @@ def count(
             count_task(task, root, {**options, "threads": threads}, partitions)
     if not tasks.all_done(root, work):
         return None
-    return _put_together(path, root, work, partitions, ray=ray)
+    counts, skips = _put_together(path, root, work, partitions, ray=ray)
+    skips.warn(stacklevel=2)
+    return counts
 
 
 def count_task(task: Task, root: Path, options: dict[str, Any], partitions: int) -> None:
@@ -133,12 +143,16 @@ def count_task(task: Task, root: Path, options: dict[str, Any], partitions: int)
     def work(task: Task, folder: Path) -> dict[str, Any]:
         from bytepair._internal.extras import pyarrow_parquet as pq
 
-        counts = counting.count(Files(task.files), progress=False, **options)
+        limits = Limits(doc_cap=options["doc_cap"])
+        given = {name: value for name, value in options.items() if name != "doc_cap"}
+        with Bar(False) as bar:
+            counts, skips = CountJob(Files(task.files), limits=limits, **given).counted(bar)
         tables = list(divided(counts, task.number, partitions))
         with pq.ParquetWriter(folder / "counts.parquet", tables[0].schema) as writer:
             for table in tables:
                 writer.write_table(table, row_group_size=max(len(counts), 1))
-        return {"text_bytes": counts.text_bytes, "pattern": counts.pattern}
+        said = {"text_bytes": counts.text_bytes, "pattern": counts.pattern}
+        return {**said, "skips": skips.state()}
 
     tasks.run(root, [task], work)
 
@@ -173,18 +187,24 @@ def hashes(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np.ui
 
 def _put_together(
     path: Path, root: Path, work: list[Task], partitions: int, *, ray: bool
-) -> Counts | None:
-    """Write the counts of all tasks, and take these away; None if another process does so."""
+) -> tuple[Counts | None, SkipLog]:
+    """Write the counts of all tasks, and take these away; None if another process does so.
+
+    With the counts comes what all tasks have left out.
+    """
+    skips = SkipLog()
     try:
         with manifest.locked(root):
             if not tasks.all_done(root, work):
-                return None
+                return None, skips
+            for mark in tasks.marks(root, work):
+                skips.add_all(*SkipLog(*mark["skips"]).state())
             counts = _reduced(root, work, partitions, ray=ray)
             counts.save(path)
             shutil.rmtree(root)
-            return counts
+            return counts, skips
     except InUseError:
-        return None
+        return None, SkipLog()
 
 
 def _reduced(root: Path, work: list[Task], partitions: int, *, ray: bool) -> Counts:

@@ -173,7 +173,13 @@ class CountJob:
         object.__setattr__(self, "resolved", resolve(self.source, files=files, texts=texts))
 
     def run(self, bar: Bar) -> Counts:
-        """Count, and report to an open progress bar."""
+        """Count, report to an open progress bar, and warn about skipped documents."""
+        counts, skips = self.counted(bar)
+        skips.warn(stacklevel=3)
+        return counts
+
+    def counted(self, bar: Bar) -> tuple[Counts, SkipLog]:
+        """Count; return the counts and the log of skipped documents."""
         from tempfile import TemporaryDirectory
 
         # An error keeps the counter alive, and Windows cannot remove files that it has open.
@@ -187,8 +193,7 @@ class CountJob:
             except BaseException as error:
                 progress.save_rest(error)
                 raise
-        progress.skips.warn(stacklevel=3)
-        return counts
+        return counts, progress.skips
 
     def _add_all(self, progress: _Progress, bar: Bar) -> None:
         """Count the source; if possible, the counting threads read the files themselves."""
