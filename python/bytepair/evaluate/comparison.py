@@ -99,12 +99,12 @@ class Comparison:
             said = f"{self.differing:,} of {texts} differ ({self.tokens:,} tokens)"
         rows: list[tuple[str, ...]] = [("text", "byte", "why", *self.names, "")]
         for found in self.differences:
-            shown = (" ".join(str(SharedToken(token)) for token in row) for row in found.tokens)
+            tokens = (" ".join(str(SharedToken(token)) for token in row) for row in found.tokens)
             place = f"{_tail(found.source)}, row {found.row}"
-            rows.append((place, f"{found.byte:,}", found.reason, *shown, found.detail))
+            rows.append((place, f"{found.byte:,}", found.reason, *tokens, found.detail))
         lines = [*lines, ""] if self.values else []
-        found = [] if self else ["", *_table(rows), *self._way_out()]
-        return "\n".join([*lines, said, *found])
+        shown = [] if self else ["", *_table(rows), *self._way_out()]
+        return "\n".join([*lines, said, *shown])
 
     def _way_out(self) -> list[str]:
         """What to ask if the tokens may be equal and only their ids are not."""
