@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytepair::formats::native::Tables;
 use bytepair::{EncodeOptions, MergeRule, Text, memory, parallel};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
-use pyo3::exceptions::{PyKeyError, PyTypeError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
@@ -558,15 +558,7 @@ impl PyTokenizer {
     ///     >>> tok.token_id("hello"), tok.token_id(b"hello")
     ///     (259, 259)
     fn token_id(&self, token: &Bound<'_, PyAny>) -> PyResult<u32> {
-        if let Ok(text) = token.cast::<PyString>() {
-            let text = arguments::utf8(text)?;
-            let unknown = || PyKeyError::new_err(self.unknown_token(&text));
-            return self.core.vocabulary().id(text.as_bytes()).ok_or_else(unknown);
-        }
-        let token: &[u8] = token.extract()?;
-        self.core.vocabulary().id(token).ok_or_else(|| {
-            PyKeyError::new_err(format!("b\"{}\" is not a token", token.escape_ascii()))
-        })
+        vocabulary::token_id(&self.core, token)
     }
 
     /// The pretokens of a text, in order; their concatenation is the text.
@@ -778,14 +770,6 @@ impl PyTokenizer {
         let options = EncodeOptions::default();
         let text = Text::Utf8(WARM_UP);
         drop(self.core.encode_text(&text, &options, |ids| self.ints.list(py, ids)));
-    }
-
-    /// Why a text has no id.
-    fn unknown_token(&self, text: &str) -> String {
-        match self.core.vocabulary().special(text) {
-            Some(id) => format!("{text:?} is a special token, id {id} (see special_tokens)"),
-            None => format!("{text:?} is not a token; encode gives the ids of any text"),
-        }
     }
 
     /// The tokenizer of the core.

@@ -1,10 +1,11 @@
-//! The tokens and merges of a tokenizer as Python lists and dicts.
+//! The tokens and merges of a tokenizer as Python lists and dicts, and the id of one token.
 
 use bytepair::{Tokenizer, memory};
+use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
-use crate::errors;
+use crate::{arguments, errors};
 
 /// Bytes of memory for a merge or a token in Python.
 const MERGE: usize = 300;
@@ -27,4 +28,25 @@ pub(crate) fn ranks<'py>(py: Python<'py>, core: &Tokenizer) -> PyResult<Bound<'p
         dict.set_item(PyBytes::new(py, token), id)?;
     }
     Ok(dict)
+}
+
+/// The id of an ordinary token, given as bytes or as text; `KeyError` if there is none.
+pub(crate) fn token_id(core: &Tokenizer, token: &Bound<'_, PyAny>) -> PyResult<u32> {
+    if let Ok(text) = token.cast::<PyString>() {
+        let text = arguments::utf8(text)?;
+        let unknown = || PyKeyError::new_err(unknown_token(core, &text));
+        return core.vocabulary().id(text.as_bytes()).ok_or_else(unknown);
+    }
+    let token: &[u8] = token.extract()?;
+    core.vocabulary()
+        .id(token)
+        .ok_or_else(|| PyKeyError::new_err(format!("b\"{}\" is not a token", token.escape_ascii())))
+}
+
+/// Why a text has no id.
+fn unknown_token(core: &Tokenizer, text: &str) -> String {
+    match core.vocabulary().special(text) {
+        Some(id) => format!("{text:?} is a special token, id {id} (see special_tokens)"),
+        None => format!("{text:?} is not a token; encode gives the ids of any text"),
+    }
 }
