@@ -231,6 +231,23 @@ def test_the_sweep_is_written_as_data(tmp_path: Path) -> None:
     assert len(lines) == 6
 
 
+def test_a_crash_leaves_the_old_plot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    swept = evaluate.sweep(bytepair.train(["hello hello"], vocab_size=269))
+    path = bytepair.report.save_sizes_plot(swept, tmp_path / "sizes.svg")
+    old = path.read_text("utf-8")
+    assert old == bytepair.report.sizes_plot(swept)
+
+    def fails(*_: object) -> None:
+        raise OSError("No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("bytepair.formats.files.sync", fails)
+        with pytest.raises(OSError, match="No space"):
+            bytepair.report.save_sizes_plot(swept, path, "news")
+    assert path.read_text("utf-8") == old
+    assert [file.name for file in tmp_path.iterdir()] == ["sizes.svg"]
+
+
 def test_no_sweep_without_a_training() -> None:
     tok = bytepair.Tokenizer.from_ranks({bytes([b]): b for b in range(256)}, pattern="gpt4")
     with pytest.raises(bytepair.errors.VocabularyError, match="not for this one"):

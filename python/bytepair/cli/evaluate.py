@@ -114,7 +114,7 @@ def evaluate(
 def _write_sizes(found: bytepair.evaluate.Evaluation, path: Path) -> None:
     sweep = found.sweep or bytepair.evaluate.sweep(found.tokenizer)  # raises with the reason
     if path.suffix == ".svg":
-        path.write_text(bytepair.report.sizes_plot(sweep, found.corpus), encoding="utf-8")
+        bytepair.report.save_sizes_plot(sweep, path, found.corpus)
     else:
         sweep.save(path)
 

@@ -10,6 +10,6 @@ The page is one file without scripts that loads nothing, so it can be kept, prin
 is light or dark as the reader's system is.
 """
 
-from bytepair.report.page import save, sizes_plot, to_html
+from bytepair.report.page import save, save_sizes_plot, sizes_plot, to_html
 
-__all__ = ["save", "sizes_plot", "to_html"]
+__all__ = ["save", "save_sizes_plot", "sizes_plot", "to_html"]

@@ -269,6 +269,28 @@ def _sizes(found: Evaluation, table: Table) -> str:
     return _section("Sizes", words, sizes_plot(found.sweep, found.corpus), _table(table))
 
 
+def save_sizes_plot(sweep: Sweep, path: str | os.PathLike[str], corpus: str = "other text") -> Path:
+    """Write the plot of `sizes_plot` to an SVG file, which appears complete or not at all.
+
+    Args:
+        sweep: The result of `bytepair.evaluate.sweep`.
+        path: The output file; an existing file is replaced.
+        corpus: The name of the held-out text.
+
+    Returns:
+        The path of the file.
+
+    Example:
+        >>> import bytepair, tempfile
+        >>> tok = bytepair.train(bytepair.sample.paths(), vocab_size=1000)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     save_sizes_plot(bytepair.evaluate.sweep(tok), f"{folder}/sizes.svg").name
+        'sizes.svg'
+    """
+    write_whole(Path(path), sizes_plot(sweep, corpus).encode())
+    return Path(path)
+
+
 def sizes_plot(sweep: Sweep, corpus: str = "other text") -> Markup:
     """Draw the bytes per token of every size, on the training text and on other text.
 
