@@ -265,3 +265,14 @@ def test_the_limit_of_a_url_stays() -> None:
     for url in ("gs://b/a?retry_limit_seconds=9", "s3://b/a", "hf://datasets/a/b", "https://x/a"):
         assert source_module.with_retry_limit(url) == url
     assert source_module.with_retry_limit("gcs://b/a?x=y") == "gcs://b/a?x=y&retry_limit_seconds=20"
+
+
+@pytest.mark.parametrize("url", [False, True])
+def test_an_error_names_a_truncated_file_once(url: bool, tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"text": ["hello"] * 100}), path)
+    path.write_bytes(path.read_bytes()[:100])
+    name = path.as_uri() if url else str(path)
+    with pytest.raises(CorpusError) as caught:
+        list(bytepair.read_documents(name))
+    assert str(caught.value) == f"{name} cannot be read: Invalid Parquet file. Corrupt footer"

@@ -180,11 +180,18 @@ def read(
                     yield _from_row(piece, wanted.first)
                 del piece  # free it before reading the next one
     except arrow.failures() as error:
-        reason = str(error)
+        reason = _with_name(str(error), file)
         if how.errors != "skip":
             named = reason if reason.startswith(file.name) else f"{file.name}: {reason}"
             raise CorpusError(named) from error
         yield Skip(file.name, after, None, reason.removeprefix(f"{file.name}: "))
+
+
+def _with_name(reason: str, file: Input) -> str:
+    """A message of the core, with the name that the user gave instead of the path of the file."""
+    if reason.startswith(file.name) or not reason.startswith(file.path):
+        return reason
+    return file.name + reason.removeprefix(file.path)
 
 
 def _pieces(
