@@ -136,6 +136,21 @@ def test_ranks_leave_out_what_one_process_does(
         distributed.count(files, tmp_path / "d", rank=0, world_size=1)
 
 
+@pytest.mark.parametrize("rows", ['{"x": "a"}\n', '{"text": null}\n{}\n', "{}\n{oops\n"])
+@pytest.mark.parametrize("errors", ["strict", "skip"])
+def test_ranks_name_the_file_without_text_as_one_process_does(
+    rows: str, errors: Errors, tmp_path: Path
+) -> None:
+    files = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
+    for file, lines in zip(files, ['{"text": "hi"}\n', rows], strict=True):
+        file.write_text(lines)
+    with pytest.raises(CorpusError, match=r"b\.jsonl") as wanted:
+        bytepair.count(files, errors=errors)
+    with pytest.raises(CorpusError) as found:
+        distributed.count(files, tmp_path / "c", rank=0, world_size=1, task_bytes=1, errors=errors)
+    assert str(found.value) == str(wanted.value)
+
+
 def test_a_few_words_in_many_partitions(tmp_path: Path) -> None:
     files = [tmp_path / f"{i}.txt" for i in range(3)]
     for path, text in zip(files, ["", "one two", "two three"], strict=True):
