@@ -75,7 +75,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "count a.txt --rank 0 --world-size 1 --memory-limit 1M",
             "--memory-limit would be ignored: ranks and Ray read",
         ),
-        ("count a.txt --ray --errors strict", "--errors would be ignored: ranks and Ray read all"),
+        ("count a.txt --ray --max-chars 9", "--max-chars would be ignored: ranks and Ray read all"),
         ("shard a.txt -o out --bos --bos-token <|bos|>", "--bos and --bos-token contradict"),
         ("shard a.txt -o out --eos --eos-token <|bos|>", "--eos and --eos-token contradict"),
     ],
