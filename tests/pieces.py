@@ -153,3 +153,57 @@ def model(
     ordinary = [piece(text, -float(rank)) for rank, text in enumerate(pieces)]
     listed = [*control, *(piece(name, 0.0, 6) for name in BYTES), *ordinary]
     return b"".join(listed) + more + field(2, training) + field(3, normalization)
+
+
+# ---------------------------------------------------------------------------- Gemma
+
+#: What is one token wherever it stands: runs, tags, and two that may overlap.
+RUNS = [c * length for c in ("\n", META, "\t") for length in range(1, 9) if c * length != META]
+TAGS = ["<h1>", "</h1>", "<table>", "[multimodal]", "ab", "bcd"]
+#: The control pieces of Gemma.
+NAMES = ["<pad>", "<eos>", "<bos>", "<unk>", "<start_of_turn>"]
+
+
+def gemma(normalization: bytes, pieces: list[str] | None = None) -> bytes:
+    """A `tokenizer.model` of the shape of Gemma's."""
+    pieces = gemma_pieces() if pieces is None else pieces
+    listed = [piece(name, 0.0, 2 if name == "<unk>" else 3) for name in NAMES]
+    listed += [piece(text, 0.0, 4) for text in (*RUNS, *TAGS)]
+    listed += [piece(name, 0.0, 6) for name in BYTES]
+    listed += [piece(text, -float(rank)) for rank, text in enumerate(pieces)]
+    training = (
+        field(3, 2) + field(35, 1) + field(40, 3) + field(41, 2) + field(42, 1) + field(43, 0)
+    )
+    return b"".join(listed) + field(2, training) + field(3, normalization)
+
+
+def gemma_pieces() -> list[str]:
+    """The ordinary pieces, one of which has a space behind a character."""
+    known = {*RUNS, *TAGS}
+    pieces = [text for text in learnt(150) if text not in known and META * 2 not in text]
+    more = [c for c in "<>h1ta" if c not in pieces]
+    return [*pieces[:-1], ">" + META, *more, "\x0b", pieces[-1]]
+
+
+def gemma_document(*, tabs: bool = True) -> dict[str, Any]:
+    """The `tokenizer.json` that `transformers` makes of `gemma`."""
+    runs = [run for run in RUNS if tabs or "\t" not in run]
+    pieces = gemma_pieces()
+    names = [*NAMES, *runs, *TAGS, *BYTES, *pieces]
+    ids = {name: id for id, name in enumerate(names)}
+    scores = dict.fromkeys(names, 0.0) | {text: -float(at) for at, text in enumerate(pieces)}
+    merges = [
+        (name[:at], name[at:])
+        for name in names
+        for at in range(1, len(name))
+        if name[:at] in ids and name[at:] in ids
+    ]
+    merges.sort(key=lambda m: (scores["".join(m)], len(m[0]), len(m[1])), reverse=True)
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+    added = [
+        {"id": ids[name], "content": name, **flags, "special": name in NAMES}
+        for name in (*NAMES, *runs, *TAGS)
+    ]
+    data = document([], **around("replace"), added_tokens=added)
+    data["model"] |= {"vocab": ids, "merges": [f"{left} {right}" for left, right in merges]}
+    return data

@@ -240,7 +240,7 @@ def test_what_is_no_tokenizer(tmp_path: Path) -> None:
         (b"", "of no format we know"),
         (b"hello there", "of no format we know"),
         (b"\x0a\x0e\x0a\x05<unk>", "byte 0: field 1 has 14 bytes"),
-        (b"{}", "decoder"),
+        (b"{}", "model: "),
         (b"GGUF", "byte 4"),
         (b"BYTEPAIR", "x: "),
     ]:

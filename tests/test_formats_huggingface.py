@@ -658,10 +658,31 @@ def test_the_core_reads_the_tables_of_a_usual_file() -> None:
     assert bytepair._core.JsonTables.parse(data[:-1]) is None
 
 
-def test_a_merge_that_makes_an_added_token() -> None:
+@pytest.mark.parametrize("special", [False, True])
+@pytest.mark.parametrize("ignore_merges", [False, True])
+def test_a_merge_that_makes_an_added_token(ignore_merges: bool, special: bool) -> None:
     document = json_of(small(special_tokens={"<|a|>": 259}))
-    document["added_tokens"][0] |= {"content": "hell", "id": 258}
-    with pytest.raises(FormatError, match=r"b'hell' is not in the vocabulary"):
+    document["added_tokens"][0] |= {"content": "hell", "id": 258, "special": special}
+    document["model"]["ignore_merges"] = ignore_merges
+    tok, theirs = load(document), tokenizers.Tokenizer.from_str(json.dumps(document))
+    assert tok.special_tokens == {"hell": 258}
+    for text in ["hell", "hello hell", "he ll", " hell", "shellhellhe", "hel", ""]:
+        theirs.encode_special_tokens = False
+        assert tok.encode(text, special="all") == theirs.encode(text).ids, text
+        theirs.encode_special_tokens = special
+        assert tok.encode(text, special=None if special else "all") == theirs.encode(text).ids
+        assert tok.decode(tok.encode(text)) == text
+    assert bytepair.Tokenizer.from_bytes(tok.to_bytes()) == tok
+    again = json.loads(huggingface.text(tok))
+    assert load(again) == tok
+    assert again["added_tokens"] == document["added_tokens"]
+
+
+def test_an_added_token_that_looks_like_the_bytes_of_a_merge_is_refused() -> None:
+    document = json_of(TOK)
+    name = next(name for name in document["model"]["vocab"] if name.startswith("Ġ") and name[1:])
+    document["added_tokens"] = [{"id": document["model"]["vocab"][name], "content": name}]
+    with pytest.raises(UnsupportedError, match="would be found in texts by its characters"):
         load(document)
 
 

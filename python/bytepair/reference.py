@@ -22,7 +22,7 @@ makes it fast.
 """
 
 import itertools
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bytepair._core import PATTERNS
@@ -351,6 +351,24 @@ def encode_characters(
     first = characters(pretoken, ids)
     *_, (parts, _, _) = steps(pretoken, lambda left, right: order.get((left, right)), first)
     return [ids[part] for part in parts]
+
+
+def user_defined_parts(text: bytes, tokens: Collection[bytes]) -> list[tuple[bytes, bool]]:
+    r"""Divide a text at user-defined tokens: from left to right, the longest first.
+
+    Each part comes with whether it is such a token; the others are encoded by themselves.
+
+    >>> user_defined_parts(b"a\n\n\nb", {b"\n", b"\n\n"})
+    [(b'a', False), (b'\n\n', True), (b'\n', True), (b'b', False)]
+    """
+    parts, start, at = [], 0, 0
+    while at < len(text):
+        longest = max((t for t in tokens if text.startswith(t, at)), key=len, default=b"")
+        if longest:
+            parts += [(text[start:at], False)] * (start < at) + [(longest, True)]
+            start = at + len(longest)
+        at = max(at + 1, start)
+    return parts + [(text[start:], False)] * (start < len(text))
 
 
 def spaced(text: str, put: str, start: bool = True) -> str:

@@ -42,7 +42,6 @@ def read(document: dict[str, Any], asked: Asked) -> dict[str, Token]:
         if name in found:
             raise FormatError(f"{place}.content", f"{name!r} is a duplicate")
         found[name] = {"id": id_of(token.get("id"), f"{place}.id"), **flags}
-    _check_overlaps(found)
     return found
 
 
@@ -60,7 +59,7 @@ def strips(added: dict[str, Token]) -> dict[str, list[int]]:
     return {side: sorted(t["id"] for t in added.values() if t[side]) for side in STRIPS}
 
 
-def _check_overlaps(added: dict[str, Token]) -> None:
+def check_overlaps(added: dict[str, Token]) -> None:
     """Reject added tokens whose matches may depend on the order of the two passes.
 
     `tokenizers` first matches the tokens without `normalized`, then the others in the remaining

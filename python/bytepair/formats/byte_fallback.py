@@ -1,4 +1,4 @@
-"""`tokenizer.json` with byte fallback: Llama 2, Mistral 7B, Phi-3, and what SentencePiece trained.
+"""`tokenizer.json` with byte fallback: Llama 2, Mistral 7B, Phi-3, Gemma, and SentencePiece models.
 
 The model merges characters (`characters`). What stands around it says where a space is put before
 text, in one of two ways that `transformers` writes:
@@ -10,6 +10,14 @@ text, in one of two ways that `transformers` writes:
   or at the start of a text (`first`); it may also split before spaces.
 
 A space that is put there must be what the *decoder* takes away. All else is refused by its name.
+
+An *added token* that merges name or make is an ordinary token as well: its id comes from its text,
+where the caller looks for special tokens, and from merges. In a text it stands by its name, so
+Gemma's runs of U+2581 are found where a text has that character; runs of spaces are merged.
+
+`tokenizers` looks for `normalized` added tokens after the others, in the normalized text. That is
+how SentencePiece finds *user-defined* pieces, so they are written as such. A mark of our own in the
+model says that they are read back as user-defined, and not as special tokens.
 """
 
 from __future__ import annotations
@@ -23,7 +31,7 @@ from bytepair.formats import added_tokens, characters
 from bytepair.formats.characters import BYTES, META
 from bytepair.formats.files import typed
 from bytepair.formats.gpt2 import check_ids
-from bytepair.formats.parts import Asked, Parts, marked, marks
+from bytepair.formats.parts import Asked, Parts, marks
 
 _SPACE: Final = {"String": " "}
 _TO_META: Final = {"type": "Replace", "pattern": _SPACE, "content": META}
@@ -49,14 +57,16 @@ def is_one(document: dict[str, Any]) -> bool:
 def parts(
     document: dict[str, Any],
     listed: Iterable[tuple[str, list[str]]],
-    added: dict[str, added_tokens.Token],
+    all_added: tuple[dict[str, added_tokens.Token], set[str]],
     notes: dict[str, str],
     asked: Asked,
 ) -> Parts:
     """The values in a document whose settings, model and added tokens were checked.
 
-    `listed` are the merges with the place of each.
+    `listed` are the merges with the place of each, `all_added` the added tokens and the names of
+    those that are user-defined.
     """
+    added, user_defined = all_added
     model = document["model"]
     if model.get("ignore_merges"):
         raise UnsupportedError(
@@ -69,13 +79,31 @@ def parts(
     _check_twice(ids)
     added_tokens.check_ids(added, ids, len(ids))
     merges = list(_merges(listed, ids))
-    _check_added(added, merges, form, asked)
-    ordinary = {name: id for name, id in ids.items() if name not in added}
+    added = {name: token for name, token in added.items() if name not in user_defined}
+    _check_added(added, form, asked)
+    shared = _shared(added, merges, ids)
+    ordinary = {name: id for name, id in ids.items() if name not in added or name in shared}
+    ordinary |= {name: added[name]["id"] for name in shared}
     special = {name: token["id"] for name, token in added.items()}
-    mark = marked(form, added_tokens.strips(added), "")
+    around = (form, added_tokens.strips(added), split)
     # Of a pair that is listed twice the last counts.
     once = list(dict.fromkeys(reversed(merges)))[::-1]
-    return characters.parts(ordinary, once, (mark, split), special, notes, "model.vocab")
+    return characters.parts(ordinary, once, around, special, notes, "model.vocab", user_defined)
+
+
+def user_defined(document: dict[str, Any], added: dict[str, added_tokens.Token]) -> set[str]:
+    """The names of the added tokens that a document of ours marks as user-defined."""
+    model, kinds = document["model"], _normalizers(document.get("normalizer"))
+    mark, ids = model.get("bytepair"), model.get("vocab")
+    says_so = isinstance(mark, dict) and mark.get("user_defined") is True
+    if not says_so or kinds != [_TO_META] or not isinstance(ids, dict):
+        return set()
+    plain = {"special": False, "normalized": True, "lstrip": False, "rstrip": False}
+    return {
+        name
+        for name, token in added.items()
+        if name in ids and token.items() >= plain.items() and " " not in name
+    }
 
 
 def _form(document: dict[str, Any]) -> tuple[str, str | None]:
@@ -151,21 +179,38 @@ def _check_twice(ids: dict[str, int]) -> None:
             raise FormatError(f"model.vocab[{name!r}]", f"{names[id]!r} has the id {id} too")
 
 
-def _check_added(
-    added: dict[str, added_tokens.Token], merges: list[tuple[str, str]], form: str, asked: Asked
-) -> None:
-    """Reject added tokens that conflict with merges or with inserted spaces."""
-    merged = {part for pair in merges for part in (*pair, "".join(pair))} | {*BYTES, META}
+def _shared(
+    added: dict[str, added_tokens.Token], merges: list[tuple[str, str]], ids: dict[str, int]
+) -> set[str]:
+    """The added tokens that are ordinary tokens too.
+
+    These are what merges name or make, characters with which merging starts, and what has U+2581,
+    which is decoded as a space.
+    """
+    merged = {part for pair in merges for part in (*pair, "".join(pair))}
+    first = {name for name in added if len(name) == 1 and name != " " and name in ids}
+    return first | {name for name in added if name in merged or _is_spaced(name)}
+
+
+def _is_spaced(name: str) -> bool:
+    return META in name and " " not in name
+
+
+def _check_added(added: dict[str, added_tokens.Token], form: str, asked: Asked) -> None:
+    """Refuse added tokens that bytes or other spaces would get in the way of."""
+    names = set(BYTES)
     for name, token in added.items():
-        if name in merged:
-            raise UnsupportedError(
-                "added_tokens", f"{name!r} can also be the result of merging ordinary text"
-            )
-        if META in name and not asked.lossy:
+        if name in names:
             raise UnsupportedError(
                 "added_tokens",
-                f"{name!r} has U+2581, which would be decoded as a space; pass lossy=True to keep "
-                "it",
+                f"{name!r} is the token of a byte, to which characters of ordinary text are "
+                "encoded; leave it out of the added tokens",
+            )
+        if META in name and " " in name and not asked.lossy:
+            raise UnsupportedError(
+                "added_tokens",
+                f"{name!r} has both U+2581, which would be decoded as a space, and a space; pass "
+                "lossy=True to decode it as it stands",
             )
         moves = form == "spaces always" or (form == "spaces" and " " in name)
         if moves and token["normalized"] and not asked.lossy:
@@ -198,10 +243,16 @@ def _merges(
 
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
     """What `tokenizer.json` cannot represent of a tokenizer that merges characters."""
-    rest = marks(tokenizer.pattern).rest
-    if rest == characters.BEFORE_SPACES or characters.is_harmless(rest):
-        return []
-    return ["the split pattern: with byte fallback there is only Metaspace"]
+    found = marks(tokenizer.pattern)
+    lost = []
+    if found.rest != characters.BEFORE_SPACES and not characters.is_harmless(found.rest):
+        lost.append("the split pattern: with byte fallback there is only Metaspace")
+    if found.user_defined and found.form != "spaces":
+        lost.append(
+            "that user-defined tokens are found behind the space before a text, and that no space "
+            "is put behind them: tokenizers encodes the text between added tokens by itself"
+        )
+    return lost
 
 
 def document(tokenizer: _core.Tokenizer, added: list[dict[str, Any]]) -> dict[str, Any]:
@@ -209,11 +260,14 @@ def document(tokenizer: _core.Tokenizer, added: list[dict[str, Any]]) -> dict[st
     names = characters.names(tokenizer)
     special = {name: id for name, id in tokenizer.special_tokens.items() if id < max(names)}
     vocabulary = {name: id for id, name in names.items()} | special
+    own = marks(tokenizer.pattern).user_defined
+    found = [_user_defined(id, names[id]) for id in own]
+    mark = {"bytepair": {"user_defined": True}} if own else {}
     return {
         "version": "1.0",
         "truncation": None,
         "padding": None,
-        "added_tokens": added,
+        "added_tokens": sorted([*added, *found], key=lambda token: token["id"]),
         **_around(tokenizer),
         "post_processor": None,
         "decoder": _decoder(marks(tokenizer.pattern).form or ""),
@@ -226,10 +280,16 @@ def document(tokenizer: _core.Tokenizer, added: list[dict[str, Any]]) -> dict[st
             "fuse_unk": True,
             "byte_fallback": True,
             "ignore_merges": False,
+            **mark,
             "vocab": dict(sorted(vocabulary.items(), key=lambda item: item[1])),
             "merges": [f"{left} {right}" for left, right in characters.named_merges(tokenizer)],
         },
     }
+
+
+def _user_defined(id: int, name: str) -> added_tokens.Token:
+    flags = dict.fromkeys(added_tokens.FLAGS, False)
+    return {"id": id, "content": name, **flags, "normalized": True}
 
 
 def _around(tokenizer: _core.Tokenizer) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 Their tokens are texts with U+2581 for a space, and a token for each byte, named `<0x00>` to
 `<0xFF>`, used for characters without a token. Here tokens are bytes, with spaces for U+2581. A byte
 that is a character with a token as well has two ids: encoding gives that of the character, and the
-other, its *twin*, is only decoded.
+other, its *twin*, is only decoded. A byte of ASCII needs no token of that name if its character is
+a token.
 
 Such a tokenizer does not split text. A text may still be split between two characters that no
 token has side by side, since then no merge crosses that place: the ids are the same, and pretokens
@@ -12,12 +13,13 @@ repeat. `split_pattern` chooses such places.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
 from bytepair import _core
 from bytepair.errors import UnsupportedError
-from bytepair.formats.parts import Parts, splitter
+from bytepair.formats.parts import Parts, marked, marks, splitter
 
 #: The character that represents a space in the names of tokens.
 META: Final = "\u2581"
@@ -33,10 +35,18 @@ _SPLITS: Final = (
     r" *[^ \n]+|\n+| +",
     r" *[^ ]+| +",
 )
+#: The second of these where tokens have a space behind some characters: no text is divided there.
+_AFTER: Final = r" *(?:[^ \n{0}]|[{0}] *)+|\n+| +"
+#: Of so few characters.
+_FEW: Final = 8
 #: The pattern that splits nothing.
 WHOLE: Final = r"(?s:.+)"
 #: The pattern that splits before each space.
 BEFORE_SPACES: Final = r" [^ ]*|[^ ]+"
+
+
+#: Where spaces are put, which special tokens take white space, and the pattern if there is one.
+Around: TypeAlias = tuple[str, Mapping[str, list[int]], str | None]
 
 
 def split_pattern(tokens: Iterable[bytes]) -> str:
@@ -46,6 +56,8 @@ def split_pattern(tokens: Iterable[bytes]) -> str:
         >>> split_pattern([b"a.", b" ", b"\n", b" a", b"\n\n"])
         ' *[^ \\n]+|\\n+| +'
         >>> split_pattern([b"a", b" ", b"a a"])
+        ' *(?:[^ \\n\\x{61}]|[\\x{61}] *)+|\\n+| +'
+        >>> split_pattern([b"a", b"\n", b"a\n "])
         '(?s:.+)'
     """
     texts = [token.decode(errors="ignore") for token in tokens if len(token) > 1]
@@ -54,37 +66,55 @@ def split_pattern(tokens: Iterable[bytes]) -> str:
         split = splitter(pattern).pretokenize
         return all(len(split(text)) < 2 for text in texts)
 
-    return next((pattern for pattern in _SPLITS if keeps_all(pattern)), WHOLE)
+    before = sorted({text[at - 1] for text in texts for at in _spaces(text)})
+    after = [_AFTER.format(_class(before))] if 0 < len(before) <= _FEW else []
+    patterns = (*_SPLITS[:2], *after, *_SPLITS[2:])
+    return next((pattern for pattern in patterns if keeps_all(pattern)), WHOLE)
+
+
+def _spaces(text: str) -> list[int]:
+    """Where a space follows a character that is neither space nor line break."""
+    return [match.start() + 1 for match in re.finditer(r"[^ \n] ", text)]
+
+
+def _class(characters: Iterable[str]) -> str:
+    """Characters as they stand in a class of a regular expression."""
+    return "".join(rf"\x{{{ord(character):x}}}" for character in characters)
 
 
 def is_harmless(pattern: str) -> bool:
     """Whether a pattern is one that `split_pattern` may choose."""
-    return pattern in {WHOLE, *_SPLITS}
+    escape = r"(?:\\x\{[0-9a-f]+\})"
+    after = re.escape(_AFTER.format("@")).replace("@", f"({escape}+)", 1).replace("@", r"\1")
+    return pattern in {WHOLE, *_SPLITS} or re.fullmatch(after, pattern) is not None
 
 
 def parts(
     ids: Mapping[str, int],
     merges: Iterable[tuple[str, str]],
-    pattern: tuple[str, str | None],
+    pattern: Around,
     special: Mapping[str, int],
     notes: dict[str, str],
     place: str,
+    user_defined: Iterable[str] = (),
 ) -> Parts:
     """Put a tokenizer together.
 
     Args:
         ids: the names of the ordinary tokens, those of bytes included, and their ids.
         merges: the pairs of names that merge, in order.
-        pattern: the mark of the pattern, and the pattern if the tokenizer splits text.
+        pattern: the marks of the pattern, and the pattern if the tokenizer splits text.
         special: the special tokens and their ids.
         notes: what else the file says.
         place: the place of the vocabulary, for errors.
+        user_defined: the names of the tokens that are found in text before it is merged.
 
     Raises:
         UnsupportedError: if a byte has no token, or a token contains a space, so that it can never
             be used.
     """
-    if missing := [name for name in BYTES if name not in ids]:
+    has_byte = [name in ids or (byte < 128 and chr(byte) in ids) for byte, name in enumerate(BYTES)]
+    if missing := [name for name, has in zip(BYTES, has_byte, strict=True) if not has]:
         raise UnsupportedError(
             place,
             f"the token {missing[0]!r} is missing, so a character without a token could not be "
@@ -98,11 +128,12 @@ def parts(
     tokens = {_token(name): id for name, id in ids.items() if name not in names}
     twins = {}
     for byte, name in enumerate(BYTES):
-        if tokens.setdefault(bytes([byte]), ids[name]) != ids[name]:
+        if name in ids and tokens.setdefault(bytes([byte]), ids[name]) != ids[name]:
             twins[ids[name]] = bytes([byte])
     pairs = [(_token(left), _token(right)) for left, right in merges]
-    mark, split = pattern
-    regex = mark + (split or split_pattern(tokens))
+    form, strips, split = pattern
+    found = sorted(ids[name] for name in user_defined)
+    regex = marked(form, strips, split or split_pattern(tokens), found)
     return Parts(tokens, regex, dict(special), pairs, notes=notes, twins=twins)
 
 
@@ -115,13 +146,21 @@ def names(tokenizer: _core.Tokenizer) -> dict[int, str]:
 
     A token of a byte has its name, one of characters its text with U+2581 for spaces.
     """
-    twins = set(tokenizer.twin_ids)
+    twins, plain = set(tokenizer.twin_ids), _plain_bytes(tokenizer)
     found = {id: BYTES[tokenizer.token_bytes(id)[0]] for id in twins}
     covered = {tokenizer.token_bytes(id) for id in twins}
     for token, id in tokenizer.mergeable_ranks().items():
-        is_byte = len(token) == 1 and token not in covered
+        is_byte = len(token) == 1 and token not in covered and token not in plain
         found[id] = BYTES[token[0]] if is_byte else token.decode().replace(" ", META)
     return dict(sorted(found.items()))
+
+
+def _plain_bytes(tokenizer: _core.Tokenizer) -> set[bytes]:
+    """The characters of one byte that stand in a file themselves, though no twin has their byte."""
+    found = {part for pair in tokenizer.merges() for part in pair if len(part) == 1}
+    ids = {*marks(tokenizer.pattern).user_defined, *tokenizer.special_tokens.values()}
+    ranks = tokenizer.mergeable_ranks().items()
+    return found | {token for token, id in ranks if len(token) == 1 and id in ids}
 
 
 def named_merges(tokenizer: _core.Tokenizer) -> list[tuple[str, str]]:

@@ -48,7 +48,8 @@ def to_bytes(characters: str) -> bytes | None:
 def lookalikes(tokenizer: _core.Tokenizer) -> list[str]:
     """The special tokens whose name equals an ordinary token, written as characters."""
     ranks = tokenizer.mergeable_ranks()
-    return [name for name in tokenizer.special_tokens if to_bytes(name) in ranks]
+    special = tokenizer.special_tokens.items()
+    return [name for name, id in special if ranks.get(to_bytes(name) or b"", id) != id]
 
 
 def lost_twins(tokenizer: _core.Tokenizer) -> list[str]:

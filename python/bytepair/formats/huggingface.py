@@ -41,14 +41,14 @@ and our own files after another program saved them. Only our own file of a token
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bytepair import _core
 from bytepair.errors import FormatError, LossError, UnsupportedError
 from bytepair.formats import added_tokens, byte_fallback, companions
-from bytepair.formats.charmap import lost_twins
+from bytepair.formats.charmap import lost_twins, to_bytes
 from bytepair.formats.files import parse_json, read_file, to_json, typed, write_whole
 from bytepair.formats.gpt2 import check_ids, check_merges, read_pair, read_vocabulary
 from bytepair.formats.oniguruma import means_the_same, to_oniguruma
@@ -104,16 +104,22 @@ def _parse(data: bytes, asked: Asked, quick: bool) -> Parts:
     listed, rest = (_core.JsonTables.parse(data) if quick else None) or (None, data)
     document = typed(parse_json(rest, FILE), dict, FILE)
     _check_rest(document, asked)
+    model = typed(document.get("model"), dict, "model")
+    _check_kind(model)
     merges_characters = byte_fallback.is_one(document)
     if not merges_characters:
         _check_decoder(document)
-    model = typed(document.get("model"), dict, "model")
     _check_model(model)
     added = added_tokens.read(document, asked)
     if merges_characters:
         document = document if listed is None else parse_json(data, FILE)
         pairs = _merges(typed(document["model"].get("merges"), list, "model.merges"))
-        return byte_fallback.parts(document, pairs, added, _notes(document, added), asked)
+        user_defined = byte_fallback.user_defined(document, added)
+        others = {name: token for name, token in added.items() if name not in user_defined}
+        added_tokens.check_overlaps(others)
+        notes = _notes(document, others)
+        return byte_fallback.parts(document, pairs, (added, user_defined), notes, asked)
+    added_tokens.check_overlaps(added)
     if listed is None:
         tokens, merges = _tables(model, added, asked)
         complete = all(bytes([byte]) in tokens for byte in range(256))
@@ -143,11 +149,31 @@ def _tables(
     ids = typed(model.get("vocab"), dict, "model.vocab")
     check_ids(ids, "model.vocab")
     added_tokens.check_ids(added, ids, len(ids))
-    ordinary = {name: id for name, id in ids.items() if name not in added}
-    tokens = read_vocabulary(ordinary, "model.vocab", asked)
     listed = typed(model.get("merges"), list, "model.merges")
-    merges = [read_pair(pair, place) for place, pair in _merges(listed)]
+    pairs = list(_merges(listed))
+    shared = _shared(added, (pair for _, pair in pairs))
+    ordinary = {name: id for name, id in ids.items() if name not in added or name in shared}
+    tokens = read_vocabulary(ordinary, "model.vocab", asked)
+    merges = [read_pair(pair, place) for place, pair in pairs]
     return tokens, check_merges(merges, tokens, "model.merges")
+
+
+def _shared(added: dict[str, added_tokens.Token], merges: Iterable[list[str]]) -> set[str]:
+    """The added tokens that merges name or make too: they are ordinary tokens as well.
+
+    Their texts must be their names. A character such as U+0120, which stands for a space, is looked
+    for in a text as that character.
+    """
+    merged = {part for pair in merges for part in (*pair, "".join(pair))}
+    shared = merged & added.keys()
+    for name in sorted(shared):
+        if to_bytes(name) != name.encode():
+            raise UnsupportedError(
+                "added_tokens",
+                f"{name!r} is also what merges make of {to_bytes(name)!r}, and would be found in "
+                "texts by its characters; leave it out of the added tokens",
+            )
+    return shared
 
 
 def _check_rest(document: dict[str, Any], asked: Asked) -> None:
@@ -201,10 +227,20 @@ def _normalizers(normalizer: Any) -> list[str]:
     return [kind for child in inner for kind in _normalizers(child)]
 
 
-def _check_model(model: dict[str, Any]) -> None:
-    kind = model.get("type", "BPE" if "merges" in model else None)
+def _check_kind(model: dict[str, Any]) -> None:
+    """Refuse models that do not merge, by their names; old files do not say their type."""
+    vocabulary = model.get("vocab")
+    guessed = "Unigram" if isinstance(vocabulary, list) else "WordPiece or WordLevel"
+    kind = model.get("type", "BPE" if "merges" in model else guessed)
     if kind != "BPE":
-        raise UnsupportedError("model.type", f"{kind!r} is not BPE")
+        raise UnsupportedError(
+            "model.type",
+            f"a {kind} model is not BPE: it chooses tokens without merging; keep to the library "
+            "tokenizers for it",
+        )
+
+
+def _check_model(model: dict[str, Any]) -> None:
     if model.get("dropout"):
         raise UnsupportedError("model.dropout", "dropout is not supported")
     for name in ("continuing_subword_prefix", "end_of_word_suffix"):
@@ -280,8 +316,13 @@ def text(tokenizer: _core.Tokenizer) -> str:
         document = byte_fallback.document(tokenizer, added_tokens.written(tokenizer))
         return to_json(document | {"post_processor": _processor(tokenizer)}).decode()
     rest = _rest(tokenizer)
-    ids = {token["content"]: token["id"] for token in rest["added_tokens"]}
-    size = len(tokenizer.mergeable_ranks())
+    ranks = tokenizer.mergeable_ranks()
+    ids = {
+        token["content"]: token["id"]
+        for token in rest["added_tokens"]
+        if ranks.get(token["content"].encode()) != token["id"]  # it is in the vocabulary already
+    }
+    size = len(ranks)
     # Added tokens are numbered after the vocabulary, unless they are in it.
     in_it = [] if list(ids.values()) == list(range(size, size + len(ids))) else list(ids.items())
     vocabulary, merges = _core.json_texts(tokenizer, in_it)

@@ -8,7 +8,7 @@ tokenizer are not checked here.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
@@ -37,6 +37,9 @@ UNICODE_FORMS: Final = ("NFC", "NFKC")
 #: The sides on which a special token may strip white space.
 STRIPS: Final = ("lstrip", "rstrip")
 
+#: The mark of tokens that are found in text before it is merged.
+_USER_DEFINED: Final = "user-defined"
+
 #: The separator of the steps of a pattern; each step splits the pieces of the previous one.
 THEN: Final = "(?#then)"
 
@@ -50,11 +53,13 @@ class Marks:
         strips: the ids of the special tokens that strip white space before them (`lstrip`) and
             after them (`rstrip`).
         rest: the pattern after the marks: a regular expression, or several, separated by `THEN`.
+        user_defined: the ids of the tokens that are found in text before it is merged.
     """
 
     form: str | None
     strips: dict[str, list[int]]
     rest: str
+    user_defined: list[int] = field(default_factory=list)
 
 
 def marks(pattern: str) -> Marks:
@@ -62,23 +67,32 @@ def marks(pattern: str) -> Marks:
 
     Example:
         >>> marks("(?#NFC)(?#lstrip 5 7)a")
-        Marks(form='NFC', strips={'lstrip': [5, 7]}, rest='a')
+        Marks(form='NFC', strips={'lstrip': [5, 7]}, rest='a', user_defined=[])
     """
     form = next((name for name, mark in MARKS.items() if pattern.startswith(mark)), None)
     rest = pattern.removeprefix(MARKS[form]) if form else pattern
     strips = {}
-    for side in STRIPS:
+    for side in (*STRIPS, _USER_DEFINED):
         found = re.match(rf"\(\?#{side} (\d+(?: \d+)*)\)", rest)
         if found:
             strips[side] = [int(id) for id in found[1].split(" ")]
             rest = rest[found.end() :]
-    return Marks(form, strips, rest)
+    user_defined = strips.pop(_USER_DEFINED, [])
+    return Marks(form, strips, rest, user_defined)
 
 
-def marked(form: str | None, strips: dict[str, list[int]], rest: str) -> str:
+def marked(
+    form: str | None,
+    strips: Mapping[str, Sequence[int]],
+    rest: str,
+    user_defined: Sequence[int] = (),
+) -> str:
     """Add marks to a pattern; the inverse of `marks`."""
+    lists = {**strips, _USER_DEFINED: user_defined}
     sides = [
-        f"(?#{side} {' '.join(map(str, strips[side]))})" for side in STRIPS if strips.get(side)
+        f"(?#{side} {' '.join(map(str, lists[side]))})"
+        for side in (*STRIPS, _USER_DEFINED)
+        if lists.get(side)
     ]
     return "".join([MARKS[form] if form else "", *sides, rest])
 
@@ -96,6 +110,8 @@ def unspeakable(pattern: str) -> str | None:
         return f"to normalize texts to {found.form}" if unicode else "to replace spaces in texts"
     if found.strips:
         return "that special tokens strip white space"
+    if found.user_defined:
+        return "to find user-defined tokens before merging"
     return "to split in several steps" if THEN in pattern else None
 
 
@@ -200,7 +216,7 @@ def all_tokens(tokenizer: _core.Tokenizer) -> list[bytes]:
     for id in tokenizer.twin_ids:
         tokens[id] = tokenizer.token_bytes(id)
     for name, id in tokenizer.special_tokens.items():
-        tokens[id] = name.encode()
+        tokens[id] = tokens[id] or name.encode()  # what is ordinary too has its own bytes
     return tokens
 
 

@@ -18,6 +18,10 @@ two pieces that can be merged have one score, but for runs of one character (Mis
    the leftmost pair is that of the longest left part, and of these that of the longest right one.
 3. So in this order the pairs of such runs are listed.
 
+User-defined pieces are found in a text before anything is merged: from left to right, the longest
+first, in the text whose spaces are U+2581. No merge makes or uses one: where its text begins, it
+would have been found. So they are in no pair, and the pattern has a mark that names them.
+
 Control pieces and the unknown piece become special tokens. SentencePiece never finds them in a
 text, as `special="text"` does here. Whatever else a model asks for is refused by its name.
 """
@@ -34,7 +38,7 @@ from typing import Final
 from bytepair.errors import FormatError, UnsupportedError
 from bytepair.formats import characters
 from bytepair.formats.files import MAX_VOCAB_SIZE, read_file
-from bytepair.formats.parts import Asked, Parts, marked
+from bytepair.formats.parts import Asked, Parts
 from bytepair.formats.protobuf import Field, as_bytes, as_float, as_int, as_text, fields
 
 #: Types of pieces.
@@ -86,13 +90,13 @@ def parse(data: bytes, asked: Asked) -> Parts:
             inner |= {one[0]: one for one in fields(as_bytes(field, "a specification"), field[2])}
     _check_training(training)
     prefix = _check_normalization(normalization, asked)
-    _check_pieces(pieces, asked)
-    special = {_name(p): id for id, p in enumerate(pieces) if p.kind not in {_NORMAL, _BYTE}}
-    ids = {p.text: id for id, p in enumerate(pieces) if p.kind in {_NORMAL, _BYTE}}
-    form = marked("spaces always" if prefix else "spaces", {}, "")
-    merges = _merges(pieces)
-    notes = _roles(training, pieces)
-    return characters.parts(ids, merges, (form, None), special, notes, "pieces")
+    _check_pieces(pieces)
+    special = {p.text: id for id, p in enumerate(pieces) if p.kind in {_CONTROL, _UNKNOWN}}
+    ids = {p.text: id for id, p in enumerate(pieces) if p.text not in special}
+    user_defined = [p.text for p in pieces if p.kind == _USER_DEFINED]
+    around: characters.Around = ("spaces always" if prefix else "spaces", {}, None)
+    merges, notes = _merges(pieces), _roles(training, pieces)
+    return characters.parts(ids, merges, around, special, notes, "pieces", user_defined)
 
 
 def _piece(field: Field, number: int) -> _ModelPiece:
@@ -148,15 +152,9 @@ def _check_normalization(spec: dict[int, Field], asked: Asked) -> bool:
     return is_set(3, "add_dummy_prefix")
 
 
-def _name(piece: _ModelPiece) -> str:
-    """The name of a special token: what a text has for it."""
-    is_text = piece.kind == _USER_DEFINED
-    return piece.text.replace(characters.META, " ") if is_text else piece.text
-
-
-def _check_pieces(pieces: list[_ModelPiece], asked: Asked) -> None:
+def _check_pieces(pieces: list[_ModelPiece]) -> None:
     numbers: dict[str, int] = {}
-    single = {p.text for p in pieces if p.kind == _NORMAL and len(p.text) == 1}
+    single = {p.text for p in pieces if p.kind in {_NORMAL, _USER_DEFINED} and len(p.text) == 1}
     for number, piece in enumerate(pieces):
         place, text = f"pieces[{number}]", piece.text
         if not text:
@@ -165,12 +163,9 @@ def _check_pieces(pieces: list[_ModelPiece], asked: Asked) -> None:
             raise FormatError(place, f"{text!r} is also piece {numbers[text]}")
         if piece.kind == _UNUSED:
             raise UnsupportedError(place, f"{text!r} is unused, so it is taken apart after merging")
-        if piece.kind == _USER_DEFINED and not asked.lossy:
-            raise UnsupportedError(
-                place,
-                f"{text!r} is user-defined, so it is found in every text; pass lossy=True to read "
-                'it as a special token, which special="all" finds',
-            )
+        if piece.kind == _USER_DEFINED and (text in characters.BYTES or " " in text):
+            why = "has a space, and texts have U+2581 there" if " " in text else "names a byte"
+            raise UnsupportedError(place, f"the user-defined piece {text!r} {why}")
         if piece.kind == _BYTE and text not in characters.BYTES:
             raise FormatError(place, f"{text!r} is not a byte, such as <0x0A>")
         if piece.kind in {_CONTROL, _UNKNOWN} and len(text) == 1:

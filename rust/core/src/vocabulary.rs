@@ -3,9 +3,10 @@
 //! A [`Vocabulary`] stores the bytes of all tokens end to end in one arena, in id order, so the
 //! bytes of an id are a slice, and finding an id takes one hash table lookup. All three arrays may
 //! belong to a mapped file. Special tokens have ids and names like other tokens, but they are never
-//! found by their bytes: ordinary text cannot produce them. An id may be unused; published
-//! vocabularies have such holes. A *twin* has the bytes of another token, which is found instead;
-//! it is only decoded.
+//! found by their bytes: ordinary text cannot produce them. A *shared* token is the exception: it is
+//! an ordinary token that merges produce, and its name is found like that of a special token. An id
+//! may be unused; published vocabularies have such holes. A *twin* has the bytes of another token,
+//! which is found instead; it is only decoded.
 
 use std::ops::Range;
 
@@ -19,6 +20,7 @@ use crate::machine::array::Array;
 use crate::machine::lanes::Lanes;
 use crate::machine::prefetch::prefetch;
 use crate::memory;
+use crate::pretokenize::META;
 
 /// A vocabulary has fewer ids than this, so that a damaged file cannot ask for all memory.
 pub(crate) const MAX_VOCAB_SIZE: usize = (1 << 21) - 1;
@@ -95,8 +97,10 @@ pub struct Vocabulary {
     offsets: Array<u32>,
     /// The ordinary tokens, by hash; see [`entry`].
     index: ProbeTable,
-    /// In id order.
+    /// In id order, with the shared ones.
     special: Vec<(String, u32)>,
+    /// The ids of special tokens that are ordinary tokens as well, in order.
+    shared: Vec<u32>,
     /// The ids of tokens that are not in the index, because another token has the same bytes; in
     /// order.
     twins: Vec<u32>,
@@ -107,6 +111,7 @@ impl PartialEq for Vocabulary {
         self.offsets == other.offsets
             && self.arena == other.arena
             && self.special == other.special
+            && self.shared == other.shared
             && self.twins == other.twins
     }
 }
@@ -118,6 +123,9 @@ impl Vocabulary {
     ///
     /// Fails if an id occurs twice or is too large, if a token is empty, if two tokens have the
     /// same bytes, or if two special tokens have the same name.
+    ///
+    /// A special token may have the id of an ordinary token if its name is the text of that token,
+    /// or that text with U+2581 for spaces; then it is shared.
     pub fn new(
         tokens: impl IntoIterator<Item = (Vec<u8>, u32)>,
         special: impl IntoIterator<Item = (String, u32)>,
@@ -141,19 +149,23 @@ impl Vocabulary {
         tokens.extend(twins);
         let mut twins = memory::collect(tokens[first_twin..].iter().map(|(_, id)| *id))?;
         twins.sort_unstable();
+        let shared = shared(&tokens[..first_twin], &special);
+        let is_shared = |id: &u32| shared.binary_search(id).is_ok();
         memory::reserve(&mut tokens, special.len())?;
-        tokens.extend(special.iter().map(|(name, id)| (name.clone().into_bytes(), *id)));
+        let pure = special.iter().filter(|(_, id)| !is_shared(id));
+        tokens.extend(pure.map(|(name, id)| (name.clone().into_bytes(), *id)));
         // Sorting takes as much memory again.
         memory::check(size_of_val(&*tokens))?;
         tokens.sort_by_key(|(_, id)| *id);
         let (arena, offsets) = lay_out(&tokens)?;
         let (arena, offsets) = (Array::new(arena), Array::new(offsets));
         let index = index(&arena, &offsets, ordinary)?;
-        Ok(Self { arena, offsets, index, special, twins })
+        Ok(Self { arena, offsets, index, special, shared, twins })
     }
 
     /// Take over the arrays of a file. `offsets` has one entry more than there are ids. The bytes
-    /// of the ids in `special` are their names. The ids in `twins` are not in the index.
+    /// of the ids in `special` are their names; those of the ids in `shared`, which `special` has
+    /// too, have spaces for U+2581. The ids in `twins` are not in the index.
     ///
     /// A given index is trusted: a wrong one leads to wrong ids, but nothing worse. Without an
     /// index, one is built, and duplicate tokens are found.
@@ -161,6 +173,7 @@ impl Vocabulary {
         arena: Array<u8>,
         offsets: Array<u32>,
         special: &[u32],
+        shared: &[u32],
         twins: &[u32],
         index: Option<ProbeTable>,
     ) -> Result<Self> {
@@ -172,22 +185,29 @@ impl Vocabulary {
             return Err(broken("the offsets of the tokens do not cover their bytes in order"));
         }
         // Ascending ids rule out duplicates, which could make the names longer than the arena.
-        if [special, twins].iter().any(|ids| !ids.is_sorted_by(|one, next| one < next)) {
+        if [special, shared, twins].iter().any(|ids| !ids.is_sorted_by(|one, next| one < next)) {
             return Err(broken("the ids of the special tokens or of the twins are not ascending"));
+        }
+        if shared.iter().any(|id| special.binary_search(id).is_err()) {
+            return Err(broken("a shared token is not a special token"));
         }
         let named = special.iter().map(|&id| {
             let name = range(&offsets, id as usize).map(|range| &arena[range]);
             let name = name.and_then(|name| std::str::from_utf8(name).ok());
             let name = name.ok_or_else(|| broken(format!("id {id} has no name in UTF-8")))?;
-            Ok((name.to_owned(), id))
+            let is_shared = shared.binary_search(&id).is_ok();
+            Ok((if is_shared { name_of(name) } else { name.to_owned() }, id))
         });
         let special = named.collect::<Result<Vec<_>>>()?;
         check_special(&special)?;
-        let index = match index {
-            Some(index) => index,
-            None => self::index(&arena, &offsets, ordinary_ids(&offsets, &special, twins)?)?,
+        let index = if let Some(index) = index {
+            index
+        } else {
+            let is_special = |id| special_has(&special, id) && shared.binary_search(&id).is_err();
+            self::index(&arena, &offsets, ordinary_ids(&offsets, is_special, twins)?)?
         };
-        Ok(Self { arena, offsets, index, special, twins: memory::copy(twins)? })
+        let (shared, twins) = (memory::copy(shared)?, memory::copy(twins)?);
+        Ok(Self { arena, offsets, index, special, shared, twins })
     }
 
     /// The number of ids, including holes and special tokens: all ids are below it.
@@ -274,9 +294,14 @@ impl Vocabulary {
         &self.special
     }
 
-    /// Whether an id is a special token.
+    /// Whether an id is a special token, and no ordinary one.
     pub fn is_special(&self, id: u32) -> bool {
-        self.special.binary_search_by_key(&id, |(_, id)| *id).is_ok()
+        special_has(&self.special, id) && self.shared.binary_search(&id).is_err()
+    }
+
+    /// The ids of special tokens that are ordinary tokens as well, in order.
+    pub fn shared(&self) -> &[u32] {
+        &self.shared
     }
 
     /// The ids of tokens that have the bytes of another token and are only decoded, in order.
@@ -350,9 +375,35 @@ impl<'v> PairLookup<'v> {
     }
 }
 
+/// Whether an id is one of the special tokens, which are in id order.
+fn special_has(special: &[(String, u32)], id: u32) -> bool {
+    special.binary_search_by_key(&id, |(_, id)| *id).is_ok()
+}
+
+/// The name of a shared token: its text with U+2581 for spaces.
+fn name_of(text: &str) -> String {
+    text.chars().map(|c| if c == ' ' { META } else { c }).collect()
+}
+
+/// The ids of the special tokens that are ordinary tokens too.
+fn shared(tokens: &[(Vec<u8>, u32)], special: &[(String, u32)]) -> Vec<u32> {
+    let name = |id| special.binary_search_by_key(&id, |(_, id)| *id).ok().map(|at| &special[at].0);
+    let is_shared = |token: &[u8], id| {
+        let name = name(id)?;
+        Some(*name == name_of(std::str::from_utf8(token).ok()?))
+    };
+    let ids = tokens.iter().filter(|(token, id)| is_shared(token, *id) == Some(true));
+    let mut ids: Vec<u32> = ids.map(|(_, id)| *id).collect();
+    ids.sort_unstable();
+    ids
+}
+
 /// The ids of the ordinary tokens, without twins.
-fn ordinary_ids(offsets: &[u32], special: &[(String, u32)], twins: &[u32]) -> Result<Vec<u32>> {
-    let is_special = |id: u32| special.binary_search_by_key(&id, |(_, id)| *id).is_ok();
+fn ordinary_ids(
+    offsets: &[u32],
+    is_special: impl Fn(u32) -> bool,
+    twins: &[u32],
+) -> Result<Vec<u32>> {
     let spans = (0u32..).zip(offsets.windows(2));
     let tokens = spans.filter(|(_, pair)| pair[0] < pair[1]).map(|(id, _)| id);
     memory::collect(tokens.filter(|&id| !is_special(id) && twins.binary_search(&id).is_err()))
@@ -499,6 +550,15 @@ mod tests {
     fn an_ordinary_token_may_look_like_a_special_one() {
         let v = vocabulary(&[("<s>", 0)], &[("<s>", 1)]).unwrap();
         assert_eq!((v.id(b"<s>"), v.special("<s>")), (Some(0), Some(1)));
+    }
+
+    #[test]
+    fn a_special_token_may_share_the_id_of_an_ordinary_one() {
+        let v = vocabulary(&[("ab", 0), ("  ", 1)], &[("ab", 0), ("\u{2581}\u{2581}", 1)]).unwrap();
+        assert_eq!((v.id(b"ab"), v.special("ab"), v.shared()), (Some(0), Some(0), &[0, 1][..]));
+        assert_eq!((v.is_special(0), v.bytes(1)), (false, Some(&b"  "[..])));
+        assert_eq!(v.ordinary_tokens().count(), 2);
+        assert!(vocabulary(&[(" ", 0)], &[(" ", 0)]).is_err()); // the name would be U+2581
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use crate::batch::arrays::Arrays;
 use crate::encode::options::TextOrId;
+use crate::encode::user_defined::PretokenPart;
 use crate::encode::{EncodeOptions, Id};
 use crate::error::{Error, Result};
 use crate::memory;
@@ -143,15 +144,30 @@ impl DropoutEncoder<'_> {
                 let text = self.tokenizer.pattern().normalized_part(part, start)?;
                 let mut done = Ok(());
                 self.tokenizer.splitter().for_each(&text, |pretoken| {
-                    let drops = || random.happens(self.dropout.probability);
                     if done.is_ok() {
-                        let (candidates, bytes) = (self.candidates, pretoken.as_bytes());
-                        done = scratch.merge(candidates, &self.symbols, bytes, drops, out);
+                        done = self.encode_pretoken(pretoken, random, scratch, out);
                     }
                 })?;
                 done
             }
         })?;
         memory::extend(out, self.options.append.as_slice())
+    }
+
+    fn encode_pretoken(
+        &self,
+        pretoken: &str,
+        random: &mut DropoutRandom,
+        scratch: &mut DropoutScratch,
+        out: &mut Vec<u32>,
+    ) -> Result<()> {
+        let mut drops = || random.happens(self.dropout.probability);
+        let pretokens = self.tokenizer.encoder().pretokens();
+        pretokens.divide(pretoken.as_bytes(), |section| match section {
+            PretokenPart::Id(id) => memory::push(out, id),
+            PretokenPart::Text(text) => {
+                scratch.merge(self.candidates, &self.symbols, text, &mut drops, out)
+            }
+        })
     }
 }

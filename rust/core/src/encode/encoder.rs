@@ -115,8 +115,9 @@ impl Edges {
 }
 
 impl Encoder {
-    /// Fails if the pattern does not compile.
+    /// Fails if the pattern does not compile, or names a user-defined token that is none.
     pub(crate) fn new(pretokens: PretokenEncoder, pattern: Pattern) -> Result<Self> {
+        let pretokens = pretokens.with_user_defined(pattern.user_defined())?;
         let splitter = Splitter::new(&pattern)?;
         let (cache, repeats) = (PretokenCache::default(), Repeats::new(repeats::DEFAULT_LIMIT));
         let (superwords, pool) = (OnceLock::new(), ScratchPool::default());

@@ -1,8 +1,8 @@
 //! Resolves the pretokens of a window that missed the cache.
 //!
 //! A miss may be a token as a whole; the others are merged, interleaved with misses of similar
-//! length ([`interleave`]). The ids go into the cache. Misses that are too long for that are left to
-//! the caller.
+//! length ([`interleave`]). The ids go into the cache. Misses that are too long for that, or have
+//! user-defined tokens, are left to the caller.
 
 use crate::encode::lookup::{Lookup, Miss};
 use crate::encode::pretoken::PretokenEncoder;
@@ -63,7 +63,7 @@ impl<const PLACES: usize> Group<PLACES> {
 }
 
 impl Misses {
-    /// Resolve the misses of a window, except the longest.
+    /// Resolve the misses of a window, except the longest and those with user-defined tokens.
     pub(crate) fn resolve(
         &mut self,
         encoder: &PretokenEncoder,
@@ -74,7 +74,7 @@ impl Misses {
             return Ok(());
         }
         let merger = encoder.merger()?;
-        let PretokenEncoder { vocabulary, whole_first, .. } = encoder;
+        let PretokenEncoder { vocabulary, whole_first, user_defined, .. } = encoder;
         let mut misses = std::mem::take(&mut lookup.misses);
         misses.retain(|miss| miss.range.len() <= ShortMerge::<64>::MAX_BYTES);
         lanes::run(Candidates { vocabulary, text, misses: &mut misses });
@@ -82,6 +82,9 @@ impl Misses {
         let mut context = Context { merger, text, lookup, ids };
         for miss in misses.drain(..) {
             let pretoken = &text[miss.range.clone()];
+            if user_defined.as_ref().is_some_and(|tokens| tokens.is_in(pretoken)) {
+                continue;
+            }
             let candidate = miss.candidate.filter(|_| *whole_first);
             if let Some(id) = candidate.and_then(|_| vocabulary.id(pretoken)) {
                 context.lookup.resolve(&miss, text, &[id]);

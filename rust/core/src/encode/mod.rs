@@ -11,6 +11,7 @@
 //! lookup             looks up the ids in the cache
 //! misses             merges the others, many interleaved
 //! superwords         encodes lines word by word, where tokens cross spaces
+//! user_defined       finds the tokens of a pretoken that are not merged
 //! pretoken           encodes one pretoken, without a cache
 //! sink               receives the ids
 //! certain            how far no continuation of a text changes its ids
@@ -39,6 +40,8 @@ mod sink;
 mod superwords;
 
 pub(crate) mod special;
+
+pub(crate) mod user_defined;
 
 pub(crate) mod split_points;
 

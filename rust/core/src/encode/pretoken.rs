@@ -2,12 +2,14 @@
 //!
 //! Under most rules, a pretoken that is a token is encoded as that token; otherwise its bytes are
 //! merged. The [`SplitPoints`] say where a long pretoken can be divided into *sections* that no
-//! token crosses, and that merge separately.
+//! token crosses, and that merge separately. User-defined tokens are found first of all.
 
 use std::sync::OnceLock;
 
 use crate::encode::split_points::SplitPoints;
+use crate::encode::user_defined::{PretokenPart, UserDefined};
 use crate::error::Result;
+use crate::memory;
 use crate::merge::build;
 use crate::merge::merger::Merger;
 use crate::merge::pair_table::PairTable;
@@ -20,6 +22,8 @@ pub(crate) struct PretokenEncoder {
     pub(crate) vocabulary: Vocabulary,
     /// Whether a pretoken that is a token is encoded as that token, without merging.
     pub(crate) whole_first: bool,
+    /// The tokens that are found before anything is merged, if there are any.
+    pub(crate) user_defined: Option<UserDefined>,
     /// Built on first use, unless merges are listed, which are checked at once.
     merger: OnceLock<Merger>,
     /// Built for the first long pretoken.
@@ -30,7 +34,7 @@ impl PretokenEncoder {
     /// Encode by rank.
     pub(crate) fn by_rank(vocabulary: Vocabulary) -> Self {
         let (merger, split_points) = (OnceLock::new(), OnceLock::new());
-        Self { vocabulary, whole_first: true, merger, split_points }
+        Self { vocabulary, whole_first: true, user_defined: None, merger, split_points }
     }
 
     /// Encode with existing tables.
@@ -44,7 +48,13 @@ impl PretokenEncoder {
         let whole_first =
             matches!(rule, MergeRule::Ranks | MergeRule::Merges { ignore_merges: true });
         let split_points = split_points.map_or_else(OnceLock::new, OnceLock::from);
-        Ok(Self { vocabulary, whole_first, merger, split_points })
+        Ok(Self { vocabulary, whole_first, user_defined: None, merger, split_points })
+    }
+
+    /// This encoder with user-defined tokens. Fails if an id is no token.
+    pub(crate) fn with_user_defined(mut self, ids: Vec<u32>) -> Result<Self> {
+        self.user_defined = UserDefined::new(&self.vocabulary, ids)?;
+        Ok(self)
     }
 
     /// An encoder of the same bytes by other merges, which never takes a whole pretoken.
@@ -81,6 +91,32 @@ impl PretokenEncoder {
     ///
     /// Fails if no token covers one of its bytes.
     pub(crate) fn encode(
+        &self,
+        pretoken: &[u8],
+        scratch: &mut MergeScratch,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        self.divide(pretoken, |section| match section {
+            PretokenPart::Id(id) => memory::push(ids, id),
+            PretokenPart::Text(text) => self.encode_section(text, scratch, ids),
+        })
+    }
+
+    /// Call `sink` with the user-defined tokens of a pretoken and the text between them, in order.
+    #[inline]
+    pub(crate) fn divide(
+        &self,
+        pretoken: &[u8],
+        mut sink: impl FnMut(PretokenPart<'_>) -> Result<()>,
+    ) -> Result<()> {
+        match &self.user_defined {
+            Some(user_defined) => user_defined.divide(pretoken, sink),
+            None => sink(PretokenPart::Text(pretoken)),
+        }
+    }
+
+    /// [`encode`](Self::encode) without user-defined tokens.
+    fn encode_section(
         &self,
         pretoken: &[u8],
         scratch: &mut MergeScratch,

@@ -76,11 +76,12 @@ pub(crate) struct WordEnds {
 }
 
 impl Superwords {
-    /// `None` if no token crosses a space between words, two phases would not be exact, or there are
-    /// too many ids for [`HighPairs`].
+    /// `None` if no token crosses a space between words, two phases would not be exact, there are
+    /// user-defined tokens, or there are too many ids for [`HighPairs`].
     pub(crate) fn new(encoder: &PretokenEncoder) -> Result<Option<Self>> {
         let (vocabulary, pairs) = (&encoder.vocabulary, encoder.merger()?.pairs());
-        if !vocabulary.ordinary_tokens().any(|(token, _)| crosses_space(token)) {
+        let crosses = |(token, _): (&[u8], u32)| crosses_space(token);
+        if encoder.user_defined.is_some() || !vocabulary.ordinary_tokens().any(crosses) {
             return Ok(None);
         }
         let Some(phases) = Phases::new(encoder)? else { return Ok(None) };

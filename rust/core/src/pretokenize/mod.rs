@@ -35,5 +35,6 @@ mod unicode;
 
 pub use ends::PretokenEnds;
 pub use pattern::{Pattern, UNICODE_VERSION};
+pub(crate) use spaces::META;
 pub use spaces::PartStart;
 pub use splitter::Splitter;

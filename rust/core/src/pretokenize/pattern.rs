@@ -73,6 +73,7 @@ const THEN: &str = "(?#then)";
 
 const LSTRIP: &str = "(?#lstrip ";
 const RSTRIP: &str = "(?#rstrip ";
+const USER_DEFINED: &str = "(?#user-defined ";
 
 /// The ids in a mark at the beginning of a pattern, and the rest; `None` without the mark.
 fn ids_of_mark<'p>(pattern: &'p str, mark: &str) -> Option<(Vec<u32>, &'p str)> {
@@ -138,9 +139,21 @@ impl Pattern {
 
     /// The regular expression without marks at its beginning; several with `(?#then)` between them.
     pub(super) fn expression(&self) -> &str {
-        let rest = Form::split_off(&self.regex).1;
-        let rest = ids_of_mark(rest, LSTRIP).map_or(rest, |(_, rest)| rest);
-        ids_of_mark(rest, RSTRIP).map_or(rest, |(_, rest)| rest)
+        let mut rest = Form::split_off(&self.regex).1;
+        for mark in [LSTRIP, RSTRIP, USER_DEFINED] {
+            rest = ids_of_mark(rest, mark).map_or(rest, |(_, rest)| rest);
+        }
+        rest
+    }
+
+    /// The ids of the user-defined tokens, which are found in each pretoken before it is merged. The
+    /// mark `(?#user-defined 5 8)` gives them, after those of [`strips`](Self::strips).
+    pub(crate) fn user_defined(&self) -> Vec<u32> {
+        let mut rest = Form::split_off(&self.regex).1;
+        for mark in [LSTRIP, RSTRIP] {
+            rest = ids_of_mark(rest, mark).map_or(rest, |(_, rest)| rest);
+        }
+        ids_of_mark(rest, USER_DEFINED).map_or_else(Vec::new, |(ids, _)| ids)
     }
 
     /// The ids of the special tokens that absorb the white space before them, and of those that

@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::memory;
 
 /// The character that stands for a space.
-pub(super) const META: char = '\u{2581}';
+pub(crate) const META: char = '\u{2581}';
 
 /// What stands before a part of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

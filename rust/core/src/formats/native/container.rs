@@ -36,6 +36,7 @@ pub(super) enum Kind {
     /// Optional, like all that follow.
     MergesMade = 9,
     Twins = 10,
+    Shared = 11,
     Index = 16,
     Pairs = 17,
     PairsOfBytes = 18,

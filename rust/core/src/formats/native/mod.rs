@@ -75,6 +75,9 @@ fn write_sections(tokenizer: &Tokenizer, tables: bool) -> Result<Vec<u8>> {
     if !vocabulary.twins().is_empty() {
         writer.numbers(Kind::Twins, vocabulary.twins().iter().copied());
     }
+    if !vocabulary.shared().is_empty() {
+        writer.numbers(Kind::Shared, vocabulary.shared().iter().copied());
+    }
     if tables {
         write_tables(tokenizer, &mut writer)?;
     }
@@ -231,9 +234,11 @@ fn read_vocabulary(container: &Container, indexed: bool) -> Result<Vocabulary> {
     let offsets: Array<u32> = container.array(Kind::TokenOffsets)?;
     let special: Array<u32> = container.array(Kind::SpecialIds)?;
     let index = indexed.then(|| container.probe_table(Kind::Index)).transpose()?;
-    let twins = container.has(Kind::Twins).then(|| container.array(Kind::Twins)).transpose()?;
-    let twins = twins.unwrap_or_else(|| Array::new(Vec::new()));
-    Vocabulary::from_arrays(arena, offsets, &special, &twins, index)
+    let ids = |kind| -> Result<Array<u32>> {
+        if container.has(kind) { container.array(kind) } else { Ok(Array::new(Vec::new())) }
+    };
+    let (shared, twins) = (ids(Kind::Shared)?, ids(Kind::Twins)?);
+    Vocabulary::from_arrays(arena, offsets, &special, &shared, &twins, index)
 }
 
 fn rule_number(rule: MergeRule) -> u32 {
