@@ -297,7 +297,7 @@ NO_SCHEME = STEP | {"replacement": META, "prepend_scheme": ""}
         (without("<0x41>"), "the token '<0x41>' is missing"),
         (flagged("<0x0A>"), "'<0x0A>' is the token of a byte"),
         (flagged("<x>", normalized=True), "is looked for in normalized text"),
-        (flagged(META + " x", normalized=False), "has both U\\+2581, which would be decoded"),
+        (flagged(META + " x", normalized=False), "decoded as a space, and a space too"),
         (changed(model={"type": "WordPiece"}), "model.type: a WordPiece model is not BPE"),
         (changed(model={"type": "WordLevel"}), "model.type: a WordLevel model is not BPE"),
         (changed(model={"type": "Unigram", "vocab": [["a", 0.0]]}), "a Unigram model is not BPE"),

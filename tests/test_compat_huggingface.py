@@ -388,6 +388,22 @@ def test_an_encoding_from_before_a_change_keeps_its_ids_and_refuses_the_rest() -
     assert ours.encode_special_tokens
 
 
+def test_special_tokens_that_merges_make() -> None:
+    """With `encode_special_tokens`, merging gives their ids, which bytepair does not."""
+    ours, theirs = pair_of(plain)
+    vocabulary = json.loads(theirs.to_str())["model"]["vocab"]
+    made = max((name for name in vocabulary if name.isalpha() and name.isascii()), key=len)
+    for tokenizer in (ours, theirs):
+        tokenizer.add_special_tokens([AddedToken(made, normalized=False)])
+    same_ids(ours, theirs)
+    assert ours.reason is None
+    for split in (False, True):
+        ours.encode_special_tokens = theirs.encode_special_tokens = split
+        for text in (made, f" {made}{made}", f"{made}s x{made}"):
+            assert ours.encode(text).ids == theirs.encode(text).ids
+        assert vocabulary[made] in ours.encode(made).ids
+
+
 def test_values_are_the_callers_own() -> None:
     ours, theirs = pair_of(plain)
     found, expected = ours.encode("some text"), theirs.encode("some text")
@@ -527,7 +543,10 @@ def test_one_tokenizer_is_wrapped_and_stays_as_it_is() -> None:
 
 
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
-    "word pieces": (lambda: tokenizers.Tokenizer(models.WordPiece()), "it is not ByteLevel"),
+    "word pieces": (
+        lambda: tokenizers.Tokenizer(models.WordPiece()),
+        "a WordPiece model is not BPE",
+    ),
     "single words": (
         lambda: changed("a token of one word"), "does not match within a word"
     ),

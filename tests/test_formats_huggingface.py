@@ -667,11 +667,10 @@ def test_a_merge_that_makes_an_added_token(ignore_merges: bool, special: bool) -
     tok, theirs = load(document), tokenizers.Tokenizer.from_str(json.dumps(document))
     assert tok.special_tokens == {"hell": 258}
     for text in ["hell", "hello hell", "he ll", " hell", "shellhellhe", "hel", ""]:
-        theirs.encode_special_tokens = False
         assert tok.encode(text, special="all") == theirs.encode(text).ids, text
-        theirs.encode_special_tokens = special
-        assert tok.encode(text, special=None if special else "all") == theirs.encode(text).ids
-        assert tok.decode(tok.encode(text)) == text
+        plain = tok.encode(text)
+        assert (258 in plain) == (not special and "hell" in text)
+        assert tok.decode(plain) == text
     assert bytepair.Tokenizer.from_bytes(tok.to_bytes()) == tok
     again = json.loads(huggingface.text(tok))
     assert load(again) == tok

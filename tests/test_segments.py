@@ -8,12 +8,13 @@ import struct
 from typing import Any
 
 import pytest
+import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
 
 import bytepair
 from bytepair.chat.segments import Origin
-from bytepair.errors import FormatError, SpecialTokenError
+from bytepair.errors import SpecialTokenError
 from bytepair.formats import huggingface
 from bytepair.formats.parts import Asked
 from commands import package
@@ -99,14 +100,25 @@ def test_only_control_gives_special_ids(
     assert ids == expected
 
 
-def test_an_added_token_that_merges_make_too_is_refused() -> None:
-    """Its id would come from text, beside that of the added token."""
+@pytest.mark.parametrize("shortest", [False, True])
+def test_a_special_token_that_merges_make_never_comes_from_text(shortest: bool) -> None:
+    """`tokenizers` finds it in a text before merging; a message must not contain it."""
     document = json_of(CHAT)
-    made = max((t for t in CHAT.mergeable_ranks() if t.isalpha() and t.isascii()), key=len).decode()
+    words = [t for t in CHAT.mergeable_ranks() if t.isalpha() and t.isascii() and len(t) > 1]
+    made = (min if shortest else max)(words, key=len).decode()
     id = document["model"]["vocab"][made]
-    document["added_tokens"].append({"id": id, "content": made, "special": True})
-    with pytest.raises(FormatError, match=f"{made}.* is not in the vocabulary"):
-        huggingface.parse(json.dumps(document).encode(), Asked())
+    flags = dict.fromkeys(["single_word", "lstrip", "rstrip", "normalized"], False)
+    document["added_tokens"].append({"id": id, "content": made, "special": True} | flags)
+    theirs = tokenizers.Tokenizer.from_str(json.dumps(document))
+    tok = bytepair.load(theirs)
+    for text in [made, made * 3, f"x {made}s", f"{made[:-1]} {made}", "<|bos|> hé\n\n"]:
+        plain = tok.encode(text)
+        assert id not in plain
+        assert tok.decode(plain) == text
+        expected = theirs.encode(text, add_special_tokens=False).ids
+        assert tok.encode(text, special="all") == expected
+        again = tokenizers.Tokenizer.from_str(huggingface.text(tok))
+        assert again.encode(text, add_special_tokens=False).ids == expected
 
 
 # ---------------------------------------------------------------------------- published ones

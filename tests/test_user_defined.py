@@ -228,17 +228,31 @@ def test_conversations_and_shards(tmp_path: Path) -> None:
     assert [int(word) for word in out.split()] == tok.encode("the\n\n<h1> other")
 
 
-def test_special_tokens_that_merges_make_too() -> None:
+@pytest.mark.parametrize("special", [False, True])
+def test_added_tokens_that_merges_make_too(special: bool) -> None:
+    """Without `special` they come from merging, too; with it they never come from text."""
     data = gemma_document()
-    token = {"id": data["model"]["vocab"]["the"], "content": "the", "special": True}
+    token = {"id": data["model"]["vocab"]["the"], "content": "the", "special": special}
     flags = dict.fromkeys(["single_word", "lstrip", "rstrip", "normalized"], False)
     data["added_tokens"].append(token | flags)
     theirs = tokenizers.Tokenizer.from_str(json.dumps(data))
     tok = bytepair.load(theirs)
-    assert tok.special_tokens["the"] == tok.mergeable_ranks()[b"the"]
+    id = tok.special_tokens["the"]
+    assert (tok.mergeable_ranks().get(b"the") == id) == (not special)
+    assert (id in tok.encode("the other the")) == (not special)
     for text in ["the other", "mother", "theatre the", " the\n\n"]:
         assert tok.encode(text, special="all") == ids_of(theirs, text)
         assert tok.decode(tok.encode(text, special="all")) == text
+        assert tok.decode(tok.encode(text)) == text
+
+
+def test_a_special_token_with_the_character_of_spaces_is_refused() -> None:
+    data = gemma_document()
+    id = data["model"]["vocab"][META * 2]
+    token = next(token for token in data["added_tokens"] if token["id"] == id)
+    token["special"] = True
+    with pytest.raises(UnsupportedError, match='decoded as a space, and "special": true'):
+        bytepair.load(tokenizers.Tokenizer.from_str(json.dumps(data)))
 
 
 def test_a_tab_in_place_of_its_byte() -> None:

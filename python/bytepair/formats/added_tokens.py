@@ -7,6 +7,7 @@ itself. Features that can be reproduced exactly are read; others raise an error 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, TypeAlias
 
 from bytepair import _core
@@ -102,6 +103,22 @@ def check_ids(added: dict[str, Token], ids: dict[str, int], size: int) -> None:
                 f"{name!r} has the id {id}, but tokenizers would assign {given}",
             )
         following = max(following, id + 1)
+
+
+def without_special(
+    merges: Iterable[tuple[str, list[str]]], added: dict[str, Token]
+) -> Iterator[tuple[str, list[str]]]:
+    """The merges without those that name or make a special token.
+
+    `tokenizers` finds added tokens in a text before it merges, so these merges never happen there.
+    Without them, a special token never comes from merging: text from strangers cannot contain one.
+
+    Args:
+        merges: the place of each merge, and its two parts.
+        added: the added tokens; those without `special` change nothing.
+    """
+    names = {name for name, token in added.items() if token["special"]}
+    return ((place, pair) for place, pair in merges if not names & {*pair, "".join(pair)})
 
 
 def note(added: dict[str, Token]) -> dict[str, str]:

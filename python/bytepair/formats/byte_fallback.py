@@ -11,9 +11,11 @@ text, in one of two ways that `transformers` writes:
 
 A space that is put there must be what the *decoder* takes away. All else is refused by its name.
 
-An *added token* that merges name or make is an ordinary token as well: its id comes from its text,
-where the caller looks for special tokens, and from merges. In a text it stands by its name, so
-Gemma's runs of U+2581 are found where a text has that character; runs of spaces are merged.
+An *added token* without `special` that merges name or make is an ordinary token as well: its id
+comes from its text, where the caller looks for special tokens, and from merges. In a text it stands
+by its name, so Gemma's runs of U+2581 are found where a text has that character; runs of spaces are
+merged. Merges that name or make an added token with `special` are dropped: `tokenizers` finds it in
+a text before it merges.
 
 `tokenizers` looks for `normalized` added tokens after the others, in the normalized text. That is
 how SentencePiece finds *user-defined* pieces, so they are written as such. A mark of our own in the
@@ -78,7 +80,7 @@ def parts(
     check_ids(ids, "model.vocab")
     _check_twice(ids)
     added_tokens.check_ids(added, ids, len(ids))
-    merges = list(_merges(listed, ids))
+    merges = list(_merges(added_tokens.without_special(listed, added), ids))
     added = {name: token for name, token in added.items() if name not in user_defined}
     _check_added(added, form, asked)
     shared = _shared(added, merges, ids)
@@ -185,15 +187,13 @@ def _shared(
     """The added tokens that are ordinary tokens too.
 
     These are what merges name or make, characters with which merging starts, and what has U+2581,
-    which is decoded as a space.
+    which is decoded as a space. Tokens with `special` are never ordinary tokens.
     """
     merged = {part for pair in merges for part in (*pair, "".join(pair))}
-    first = {name for name in added if len(name) == 1 and name != " " and name in ids}
-    return first | {name for name in added if name in merged or _is_spaced(name)}
-
-
-def _is_spaced(name: str) -> bool:
-    return META in name and " " not in name
+    names = [name for name, token in added.items() if not token["special"]]
+    first = {name for name in names if len(name) == 1 and name != " " and name in ids}
+    spaced = {name for name in names if META in name and " " not in name}
+    return first | spaced | (merged & set(names))
 
 
 def _check_added(added: dict[str, added_tokens.Token], form: str, asked: Asked) -> None:
@@ -206,10 +206,11 @@ def _check_added(added: dict[str, added_tokens.Token], form: str, asked: Asked) 
                 f"{name!r} is the token of a byte, to which characters of ordinary text are "
                 "encoded; leave it out of the added tokens",
             )
-        if META in name and " " in name and not asked.lossy:
+        if META in name and (" " in name or token["special"]) and not asked.lossy:
+            both = "a space too" if " " in name else '"special": true'
             raise UnsupportedError(
                 "added_tokens",
-                f"{name!r} has both U+2581, which would be decoded as a space, and a space; pass "
+                f"{name!r} has U+2581, which would be decoded as a space, and {both}; pass "
                 "lossy=True to decode it as it stands",
             )
         moves = form == "spaces always" or (form == "spaces" and " " in name)

@@ -5,7 +5,9 @@ file is either reproduced exactly or rejected with its name:
 
 - *Added tokens*, special or not, become special tokens. `tokenizers` matches them in every text, so
   its `encode(text, add_special_tokens=False)` equals our `encode(text, special="all")`. Which of
-  them are not special there is stored in a note and written back.
+  them are not special there is stored in a note and written back. An added token may also be the
+  part or the result of a merge. If it is special there, the merge is dropped, as `tokenizers` never
+  gets to it; otherwise the token is an ordinary token as well.
 - A *post-processor* adds tokens such as `<s>` around a text; here the caller adds them with
   `prepend=` and `append=`. It is stored in a note and written back.
 - A *normalizer* changes the text; only NFC and NFKC are supported. The pattern then begins with a
@@ -150,8 +152,8 @@ def _tables(
     check_ids(ids, "model.vocab")
     added_tokens.check_ids(added, ids, len(ids))
     listed = typed(model.get("merges"), list, "model.merges")
-    pairs = list(_merges(listed))
-    shared = _shared(added, (pair for _, pair in pairs))
+    shared = _shared(added, (pair for _, pair in _merges(listed)))
+    pairs = list(added_tokens.without_special(_merges(listed), added))
     ordinary = {name: id for name, id in ids.items() if name not in added or name in shared}
     tokens = read_vocabulary(ordinary, "model.vocab", asked)
     merges = [read_pair(pair, place) for place, pair in pairs]
@@ -159,21 +161,20 @@ def _tables(
 
 
 def _shared(added: dict[str, added_tokens.Token], merges: Iterable[list[str]]) -> set[str]:
-    """The added tokens that merges name or make too: they are ordinary tokens as well.
+    """The added tokens without `special` that merges name or make: they are ordinary tokens too.
 
-    Their texts must be their names. A character such as U+0120, which stands for a space, is looked
-    for in a text as that character.
+    The text of an added token that merges name or make must be its name: a character such as
+    U+0120, which stands for a space, is looked for in a text as that character.
     """
     merged = {part for pair in merges for part in (*pair, "".join(pair))}
-    shared = merged & added.keys()
-    for name in sorted(shared):
+    for name in sorted(merged & added.keys()):
         if to_bytes(name) != name.encode():
             raise UnsupportedError(
                 "added_tokens",
                 f"{name!r} is also what merges make of {to_bytes(name)!r}, and would be found in "
                 "texts by its characters; leave it out of the added tokens",
             )
-    return shared
+    return {name for name in merged & added.keys() if not added[name]["special"]}
 
 
 def _check_rest(document: dict[str, Any], asked: Asked) -> None:

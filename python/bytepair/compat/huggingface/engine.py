@@ -73,11 +73,13 @@ def engine_of(original: tokenizers.Tokenizer, known: Tokenizer | None = None) ->
     states = {name: state_of(original, name) for name in COMPONENTS}
     trims = trims_of(states["post_processor"])
     spaced = any(_has_spaces(token.content) for token in added.values())
+    names = list(special.values())
+    merged = any(_is_merged(original, name, id) for id, name in special.items())
     return Engine(
         tokenizer,
         frames,
         frozenset(special),
-        None if _overlap(others, list(special.values())) else (others or "text"),
+        None if merged or _overlap(others, names) else (others or "text"),
         all(_decodes(token.content) for token in added.values()),
         not rules.form and not rules.strips and len(trims) < 2 and not (trims and spaced),
         trims,
@@ -115,6 +117,11 @@ def _has_spaces(name: str) -> bool:
 def _decodes(name: str) -> bool:
     """Whether the name of an added token is decoded to itself, and not taken for bytes."""
     return to_bytes(name) in {None, name.encode()}
+
+
+def _is_merged(original: tokenizers.Tokenizer, name: str, id: int) -> bool:
+    """Whether the model encodes the name of a special token to its id; bytepair never does."""
+    return [token.id for token in original.model.tokenize(name)] == [id]
 
 
 def _overlap(some: list[str], others: list[str]) -> bool:

@@ -140,8 +140,8 @@ class Tokenizer:
         Example:
             >>> import tokenizers
             >>> from bytepair.compat import huggingface
-            >>> huggingface.Tokenizer(tokenizers.models.WordPiece()).reason
-            'decoder: it is not ByteLevel'
+            >>> huggingface.Tokenizer(tokenizers.models.WordPiece()).reason.partition(";")[0]
+            'model.type: a WordPiece model is not BPE: it chooses tokens without merging'
         """
         engine = self._current()
         return engine if isinstance(engine, str) else None
