@@ -48,11 +48,26 @@ def test_a_memory_limit_does_not_change_the_counts() -> None:
             assert bytepair.count(texts, threads=threads, memory_limit=limit) == unlimited
 
 
+def test_counts_that_stay_on_disk_are_like_any_others(tmp_path: Path) -> None:
+    texts = [" ".join(f"w{i * i % 99991:x}" for i in range(n, n + 4000)) for n in (0, 4000, 8000)]
+    stored, plain = bytepair.count(texts, memory_limit=1), bytepair.count(texts)
+    for counts in (stored, plain):
+        counts.save(tmp_path / "counts.parquet")
+        assert bytepair.load_counts(tmp_path / "counts.parquet") == plain
+        assert counts.items() == plain.items()
+    assert stored.times(2.5) + stored == plain.times(2.5) + plain
+    tok = bytepair.train(stored, 400)
+    assert tok == bytepair.train(plain, 400)
+    assert bytepair.resume(tok, stored, 450) == bytepair.train(plain, 450)
+    assert bytepair.verify_merges(tok, stored)
+
+
 def test_nothing_is_left_of_what_was_put_aside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    bytepair.count(["one two"], memory_limit=1)
+    kept = bytepair.count(["one two"], memory_limit=1)
+    assert kept == bytepair.count(["one two"])
     with pytest.raises(CorpusError):
         bytepair.count(tmp_path / "missing.txt", memory_limit=1)
     assert not list(tmp_path.iterdir())

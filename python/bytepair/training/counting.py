@@ -81,10 +81,11 @@ def count(
             `SkippedWarning` reports how many were skipped and the places of the first ones. A
             damaged file is an error in any case.
         memory_limit: the approximate maximum memory of the counts while counting, in bytes. Counts
-            beyond it are spilled to a temporary folder (in `TMPDIR`); the result is the same. The
-            limit does not include the batch of text being read, or the result: the bytes of the
-            distinct pretokens, and 16 more for each. None means half of the memory of the machine
-            or its container.
+            beyond it are spilled to a temporary folder (in `TMPDIR`); the result is the same. A
+            result of more than half of the limit (the bytes of the distinct pretokens, and 16 more
+            for each) stays on disk, in mapped files; on Windows it is held in memory. The limit
+            does not include the batch of text being read. None means half of the memory of the
+            machine or its container.
         checkpoint: a file to which the counts are saved every five minutes, and when counting is
             interrupted by Ctrl-C or an error. If the file exists, counting resumes from it: the
             documents that it includes are read but not counted. Remove it when the result is saved.

@@ -101,7 +101,7 @@ def train(
             The unit is bytes of text (with files, the total is estimated) or merges.
         column: the table column or JSON field that contains the text.
         errors: as in `bytepair.count`.
-        memory_limit: as in `bytepair.count`; it holds while counting.
+        memory_limit: as in `bytepair.count`; it does not include the merges.
         max_document_bytes: as in `bytepair.count`.
 
     Returns:

@@ -3,6 +3,7 @@
 //! A message names the rule, the value, the place and the way out, so that the reader can act on it
 //! without this code.
 
+use std::path::Path;
 use std::{fmt, io};
 
 /// The result of every fallible function of this crate.
@@ -252,6 +253,14 @@ impl Error {
     pub(crate) fn of_io(error: &io::Error, otherwise: impl FnOnce(&io::Error) -> Self) -> Self {
         let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Self>());
         inner.cloned().unwrap_or_else(|| otherwise(error))
+    }
+
+    /// An error while counts are written to or read from a file.
+    pub(crate) fn of_spill(path: &Path, error: &io::Error) -> Self {
+        Self::of_io(error, |error| Self::Spill {
+            path: path.display().to_string(),
+            reason: error.to_string(),
+        })
     }
 
     /// The error with its offset moved by `bytes`, for a text after that many bytes.

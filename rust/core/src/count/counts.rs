@@ -7,6 +7,7 @@ use hashbrown::HashMap;
 
 use sha2::{Digest, Sha256};
 
+use crate::count::stored::Column;
 use crate::error::{Error, Result};
 use crate::hash::fingerprint::hexadecimal;
 use crate::memory;
@@ -15,6 +16,9 @@ use crate::memory;
 const HASHED: usize = 1 << 16;
 
 /// The distinct pretokens of a corpus and how often each occurs, in order of first occurrence.
+///
+/// They are in memory, or in mapped files if they were counted with a memory limit that they exceed
+/// (see [`Counter::with_memory_limit`](crate::Counter::with_memory_limit)).
 ///
 /// ```
 /// use bytepair::Counts;
@@ -27,10 +31,10 @@ const HASHED: usize = 1 << 16;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Counts {
-    bytes: Vec<u8>,
+    bytes: Column<u8>,
     /// `ends[i]` is where pretoken `i` ends in `bytes`.
-    ends: Vec<usize>,
-    numbers: Vec<u64>,
+    ends: Column<usize>,
+    numbers: Column<u64>,
 }
 
 impl Counts {
@@ -41,38 +45,71 @@ impl Counts {
     /// assert_eq!(counts.len(), 2);
     /// ```
     pub fn new<'a>(pretokens: impl IntoIterator<Item = (&'a [u8], u64)>) -> Self {
-        let mut counts = Self::default();
+        let (mut bytes, mut ends, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
         for (pretoken, count) in pretokens {
-            counts.add_row(pretoken, count);
+            bytes.extend_from_slice(pretoken);
+            ends.push(bytes.len());
+            numbers.push(count);
         }
-        counts
+        Self::in_memory(bytes, ends, numbers)
     }
 
     /// No counts, with room for about `bytes` and `rows`.
     pub(super) fn with_room_for_about(bytes: usize, rows: usize) -> Self {
-        Self {
-            bytes: memory::with_room_for_about(bytes),
-            ends: memory::with_room_for_about(rows),
-            numbers: memory::with_room_for_about(rows),
-        }
+        let bytes = memory::with_room_for_about(bytes);
+        let (ends, numbers) =
+            (memory::with_room_for_about(rows), memory::with_room_for_about(rows));
+        Self::in_memory(bytes, ends, numbers)
+    }
+
+    fn in_memory(bytes: Vec<u8>, ends: Vec<usize>, numbers: Vec<u64>) -> Self {
+        let (ends, numbers) = (Column::Memory(ends), Column::Memory(numbers));
+        Self { bytes: Column::Memory(bytes), ends, numbers }
+    }
+
+    /// Counts whose columns are the given ones, of which `ends` fits `bytes`.
+    pub(super) fn of_columns(bytes: Column<u8>, ends: Column<usize>, numbers: Column<u64>) -> Self {
+        Self { bytes, ends, numbers }
+    }
+
+    /// Divide a range of rows into ranges of about `bytes` bytes or of one row, in order.
+    pub(crate) fn pieces(
+        &self,
+        range: Range<usize>,
+        bytes: usize,
+    ) -> impl Iterator<Item = Range<usize>> {
+        let mut start = range.start;
+        std::iter::from_fn(move || {
+            let most = self.start(start) + bytes;
+            let fits = self.ends[start..range.end].partition_point(|&end| end <= most);
+            let piece = start..(start + fits.max(1)).min(range.end);
+            start = piece.end;
+            (!piece.is_empty()).then_some(piece)
+        })
+    }
+
+    /// Tell the system that a range of rows is not needed for now, if the counts are in files.
+    pub(crate) fn release(&self, range: &Range<usize>) {
+        self.bytes.release(&(self.start(range.start)..self.start(range.end)));
+        self.ends.release(range);
+        self.numbers.release(range);
     }
 
     /// Append a row, if there is memory for it.
     #[inline]
     pub(super) fn push(&mut self, pretoken: &[u8], count: u64) -> Result<()> {
-        memory::reserve(&mut self.bytes, pretoken.len())?;
-        memory::reserve(&mut self.ends, 1)?;
-        memory::reserve(&mut self.numbers, 1)?;
-        self.add_row(pretoken, count);
-        Ok(())
+        let (bytes, ends) = (self.bytes.values()?, self.ends.values()?);
+        memory::reserve(bytes, pretoken.len())?;
+        bytes.extend_from_slice(pretoken);
+        memory::push(ends, bytes.len())?;
+        memory::push(self.numbers.values()?, count)
     }
 
-    /// Append a row.
-    #[inline]
-    fn add_row(&mut self, pretoken: &[u8], count: u64) {
-        self.bytes.extend_from_slice(pretoken);
-        self.ends.push(self.bytes.len());
-        self.numbers.push(count);
+    /// Add to the count of a row. Fails if the sum exceeds 64 bits.
+    pub(super) fn add_to(&mut self, row: usize, count: u64) -> Result<()> {
+        let sum = &mut self.numbers.values()?[row];
+        *sum = sum.checked_add(count).ok_or(Error::CountOverflow)?;
+        Ok(())
     }
 
     /// Build counts from the columns of a table: the bytes of the pretokens end to end, the end of
@@ -102,7 +139,7 @@ impl Counts {
             start = end;
         }
         drop(seen);
-        Ok(Self { bytes, ends, numbers })
+        Ok(Self::in_memory(bytes, ends, numbers))
     }
 
     /// The columns of a table, as [`from_columns`](Self::from_columns) takes them.
@@ -145,8 +182,7 @@ impl Counts {
                 if row == next {
                     all.push(pretoken, count)?;
                 } else {
-                    let sum = all.numbers[row].checked_add(count);
-                    all.numbers[row] = sum.ok_or(Error::CountOverflow)?;
+                    all.add_to(row, count)?;
                 }
             }
         }
@@ -161,7 +197,7 @@ impl Counts {
             return Err(Error::Counts { row: 0, rule });
         }
         let mut all = self.copy()?;
-        for number in &mut all.numbers {
+        for number in all.numbers.values()? {
             *number = number.checked_mul(times).ok_or(Error::CountOverflow)?;
         }
         Ok(all)
@@ -179,7 +215,7 @@ impl Counts {
     /// ```
     pub fn divided(&self, by: u64) -> Result<Self> {
         let mut all = self.copy()?;
-        for (row, number) in all.numbers.iter_mut().enumerate() {
+        for (row, number) in all.numbers.values()?.iter_mut().enumerate() {
             if by == 0 || *number % by != 0 {
                 let rule = format!("{by} does not divide the count {number}");
                 return Err(Error::Counts { row, rule });
@@ -197,9 +233,9 @@ impl Counts {
     /// The same counts once more, if there is memory for them.
     fn copy(&self) -> Result<Self> {
         Ok(Self {
-            bytes: memory::copy(&self.bytes)?,
-            ends: memory::copy(&self.ends)?,
-            numbers: memory::copy(&self.numbers)?,
+            bytes: self.bytes.copy()?,
+            ends: self.ends.copy()?,
+            numbers: self.numbers.copy()?,
         })
     }
 
@@ -254,7 +290,6 @@ impl Counts {
     }
 
     /// The pretoken of a row.
-    #[cfg(feature = "parquet")]
     pub(super) fn row(&self, row: usize) -> &[u8] {
         &self.bytes[self.start(row)..self.ends[row]]
     }
@@ -296,4 +331,26 @@ fn greatest_common(mut one: u64, mut two: u64) -> u64 {
         (one, two) = (two, one % two);
     }
     one
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_all_rows_in_order() {
+        let words: Vec<Vec<u8>> = (1..40).map(|length| vec![b'x'; length * 7 % 11 + 1]).collect();
+        let counts = Counts::new(words.iter().map(|word| (&word[..], 1)));
+        for bytes in [0, 1, 5, 12, 30, 1000] {
+            for range in [0..counts.len(), 3..17, 5..5] {
+                let mut next = range.start;
+                for piece in counts.pieces(range.clone(), bytes) {
+                    assert!(piece.start == next && !piece.is_empty());
+                    assert!(piece.len() == 1 || counts.bytes_of(&piece) <= bytes);
+                    next = piece.end;
+                }
+                assert_eq!(next, range.end);
+            }
+        }
+    }
 }

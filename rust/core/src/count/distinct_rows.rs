@@ -1,7 +1,7 @@
-//! Rows that nobody has checked in, such as those of a file; counts that keep all rules out.
+//! Pretokens with counts in, [`Counts`] with distinct pretokens in order of first occurrence out.
 //!
-//! A row that breaks a rule fails at once, so a file that repeats its rows fails at the first
-//! repetition, however many rows it claims to have.
+//! Rows of a file are checked: one that breaks a rule fails at once, so a file that repeats its rows
+//! fails at the first repetition, however many rows it claims to have. Other rows are added up.
 
 use std::hash::BuildHasher;
 
@@ -12,7 +12,7 @@ use crate::count::counts::Counts;
 use crate::error::{Error, Result};
 use crate::memory;
 
-/// Builds counts from unchecked rows. Each row is checked as it is appended.
+/// Builds counts row by row.
 #[derive(Default)]
 pub(crate) struct DistinctRows {
     counts: Counts,
@@ -23,6 +23,7 @@ pub(crate) struct DistinctRows {
 
 impl DistinctRows {
     /// Append a row. Fails if the pretoken is empty or was there before, or if the count is 0.
+    #[cfg(feature = "parquet")]
     pub(crate) fn push(&mut self, pretoken: &[u8], count: u64) -> Result<()> {
         let row = self.counts.len();
         let broken = |rule: &str| Err(Error::Counts { row, rule: rule.to_owned() });
@@ -33,13 +34,32 @@ impl DistinctRows {
             return broken("the count is 0");
         }
         let hash = self.hasher.hash_one(pretoken);
-        let is_it =
-            |&(other, row): &(u64, usize)| hash == other && self.counts.row(row) == pretoken;
-        if let Some((_, first)) = self.rows.find(hash, is_it) {
+        if let Some(first) = self.find(pretoken, hash) {
             return broken(&format!("it has the pretoken of row {first}"));
         }
+        self.append(pretoken, hash, count)
+    }
+
+    /// Add to the count of a pretoken, which is appended if it is new. Fails beyond 64 bits.
+    pub(crate) fn add(&mut self, pretoken: &[u8], count: u64) -> Result<()> {
+        let hash = self.hasher.hash_one(pretoken);
+        match self.find(pretoken, hash) {
+            Some(row) => self.counts.add_to(row, count),
+            None => self.append(pretoken, hash, count),
+        }
+    }
+
+    /// The row of a pretoken.
+    fn find(&self, pretoken: &[u8], hash: u64) -> Option<usize> {
+        let is_it =
+            |&(other, row): &(u64, usize)| hash == other && self.counts.row(row) == pretoken;
+        self.rows.find(hash, is_it).map(|&(_, row)| row)
+    }
+
+    /// Append a pretoken that is new.
+    fn append(&mut self, pretoken: &[u8], hash: u64, count: u64) -> Result<()> {
         self.reserve()?;
-        self.rows.insert_unique(hash, (hash, row), |&(hash, _)| hash);
+        self.rows.insert_unique(hash, (hash, self.counts.len()), |&(hash, _)| hash);
         self.counts.push(pretoken, count)
     }
 

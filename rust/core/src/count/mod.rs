@@ -13,7 +13,8 @@ pub(crate) mod column;
 
 mod counts;
 
-#[cfg(feature = "parquet")]
+mod counts_writer;
+
 mod distinct_rows;
 
 pub(crate) mod files;
@@ -26,6 +27,8 @@ pub(crate) mod skips;
 
 mod spill;
 
+mod stored;
+
 mod table;
 
 use std::ops::Range;
@@ -33,7 +36,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub use counts::Counts;
-#[cfg(feature = "parquet")]
+use counts_writer::CountsWriter;
 pub(crate) use distinct_rows::DistinctRows;
 use skips::Skips;
 use table::{CountTable, Limit};
@@ -106,9 +109,10 @@ impl Counter {
     /// fit is spilled to files in `folder`, which the caller creates, empty, and removes
     /// afterwards.
     ///
-    /// The counts are the same with any limit. The limit does not include the texts of one call, a
-    /// single pretoken, or the [`Counts`] at the end, which take the bytes of the distinct
-    /// pretokens and 16 more for each.
+    /// The counts are the same with any limit. [`Counts`] that take more than half of the limit
+    /// (the bytes of the distinct pretokens and 16 more for each) stay in files, which are mapped;
+    /// systems that cannot remove a mapped file hold them in memory. The limit does not include the
+    /// texts of one call and a single pretoken.
     #[must_use]
     pub fn with_memory_limit(mut self, bytes: usize, folder: &Path) -> Self {
         let memory = bytes / self.tables.len();
@@ -215,7 +219,8 @@ impl Counter {
             // Adding up in memory takes the rows of all tables in addition to the tables.
             if self.tables.iter().any(spilled) || 4 * memory > limit.memory * self.tables.len() {
                 let folder = limit.folder.clone();
-                return finish_on_disk(self.tables, &folder);
+                let in_memory = limit.memory * self.tables.len() / 2;
+                return finish_on_disk(self.tables, &folder, in_memory);
             }
         }
         table::merge(self.tables)
@@ -241,13 +246,14 @@ fn deal(
     }
 }
 
-/// Add up the spilled rows and those still in memory.
-fn finish_on_disk(mut tables: Vec<CountTable>, folder: &Path) -> Result<Counts> {
+/// Add up the spilled rows and those still in memory. Counts of more than `limit` bytes stay on
+/// disk.
+fn finish_on_disk(mut tables: Vec<CountTable>, folder: &Path, limit: usize) -> Result<Counts> {
     tables.iter_mut().try_for_each(CountTable::spill)?;
     let spills = tables.into_iter().filter_map(|table| table.limit?.spill).collect();
-    let mut counts = Counts::default();
+    let mut counts = CountsWriter::create(folder)?;
     spill::merge(spills, folder, |pretoken, count| counts.push(pretoken, count))?;
-    Ok(counts)
+    counts.finish(limit)
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ impl Spill {
         let mut options = File::options();
         let file = options.read(true).write(true).create_new(true).open(&path);
         Ok(Self {
-            file: file.map_err(|error| failed(&path, &error))?,
+            file: file.map_err(|error| Error::of_spill(&path, &error))?,
             path,
             written: 0,
             sections: vec![Vec::new(); PARTITIONS],
@@ -73,7 +73,7 @@ impl Spill {
             if buffer.is_empty() {
                 continue;
             }
-            self.file.write_all(buffer).map_err(|error| failed(&self.path, &error))?;
+            self.file.write_all(buffer).map_err(|error| Error::of_spill(&self.path, &error))?;
             let start = self.written;
             self.written += buffer.len() as u64;
             sections.push(start..self.written);
@@ -108,11 +108,12 @@ pub(super) fn merge(
     spills.iter_mut().try_for_each(Spill::flush)?;
     let sorted = (0..PARTITIONS).map(|partition| {
         let path = folder.join(format!("partition-{partition}"));
-        sort_partition(&mut spills, partition, &path).map_err(|error| failed(&path, &error))
+        sort_partition(&mut spills, partition, &path)
+            .map_err(|error| Error::of_spill(&path, &error))
     });
     let mut sorted = sorted.collect::<Result<Vec<_>>>()?;
     drop(spills);
-    merge_sorted(&mut sorted, &mut action).map_err(|error| failed(folder, &error))
+    merge_sorted(&mut sorted, &mut action).map_err(|error| Error::of_spill(folder, &error))
 }
 
 /// Add up the rows of one partition and write them in order of first occurrence.
@@ -199,11 +200,4 @@ fn decode(rows: &mut BufReader<impl Read>, pretoken: &mut Vec<u8>) -> io::Result
     pretoken.resize(length, 0);
     rows.read_exact(pretoken)?;
     Ok(Some(Seen { count, first }))
-}
-
-fn failed(path: &Path, error: &io::Error) -> Error {
-    Error::of_io(error, |error| Error::Spill {
-        path: path.display().to_string(),
-        reason: error.to_string(),
-    })
 }

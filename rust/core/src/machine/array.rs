@@ -8,9 +8,10 @@
 #![expect(unsafe_code, reason = "copying a large file would be most of the time to load it")]
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::ops::{Deref, Range};
+use std::path::Path;
 use std::sync::Arc;
 
 use bytemuck::Pod;
@@ -37,6 +38,21 @@ impl FileBytes {
     pub(crate) unsafe fn map(file: &File) -> io::Result<Self> {
         // SAFETY: the caller guarantees that the file does not change.
         Ok(Self(Backing::Mapped(unsafe { Mmap::map(file) }?)))
+    }
+
+    /// Map a file and remove its name, so that nobody else can open it. Its space on disk is free
+    /// again when the bytes are dropped. Where a mapped file cannot be removed, it is read instead.
+    pub(crate) fn take(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        // An empty file cannot be mapped.
+        let mapped = if cfg!(unix) && file.metadata()?.len() > 0 {
+            // SAFETY: the name is removed below, and the folder is private to this process.
+            unsafe { Self::map(&file) }?
+        } else {
+            Self::copy(&fs::read(path)?).map_err(io::Error::other)?
+        };
+        fs::remove_file(path)?;
+        Ok(mapped)
     }
 
     /// The safe twin of [`map`](Self::map): a copy of what a file holds.
@@ -73,6 +89,12 @@ impl Deref for FileBytes {
     }
 }
 
+impl fmt::Debug for FileBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.len())
+    }
+}
+
 /// An unsigned integer, stored in little-endian order.
 pub(crate) trait LittleEndian: Pod + Send + Sync {
     /// The number at the beginning of `bytes`, which must be long enough.
@@ -95,7 +117,7 @@ macro_rules! little_endian {
     )*};
 }
 
-little_endian!(u8, u32, u64);
+little_endian!(u8, u32, u64, usize);
 
 /// An immutable array that is cheap to clone.
 pub(crate) struct Array<T: 'static> {

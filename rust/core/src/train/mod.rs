@@ -121,7 +121,7 @@ pub fn train_more(
     on_progress: &mut dyn FnMut(usize) -> Result<()>,
 ) -> Result<Trained> {
     let Some(veto) = &options.veto else { return train_on(base, counts, options, on_progress) };
-    let neighbours = Neighbours::count(base, counts, veto, options.threads)?;
+    let mut neighbours = Neighbours::count(base, counts, veto, options.threads)?;
     let mut least = neighbours.likely_least(options)?;
     loop {
         let segments = neighbours.segments(least)?;
@@ -130,8 +130,10 @@ pub fn train_more(
         if !trained.exhausted || least == options.min_count {
             return Ok(trained);
         }
-        // Merges of smaller counts are needed, for which more points have to stay joined.
+        // Merges of smaller counts are needed, for which more points have to stay joined. Pairs are
+        // counted again: keeping them would take more memory than the segments.
         least = options.min_count.max(NonZeroU64::new(least.get() / 4).unwrap_or(NonZeroU64::MIN));
+        neighbours = Neighbours::count(base, counts, veto, options.threads)?;
     }
 }
 

@@ -17,7 +17,7 @@ use std::ops::Range;
 use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashSet};
 
-use crate::count::Counts;
+use crate::count::{Counts, DistinctRows};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::parallel;
@@ -27,7 +27,45 @@ use crate::train::pair::TokenPair;
 use crate::train::seed::Seed;
 use crate::train::veto::{PairVeto, Veto};
 
-type PairMap = HashMap<TokenPair, u64, FixedState>;
+/// Counts in files are read in pieces of about this many bytes, and their pages released.
+const PIECE: usize = 1 << 24;
+
+/// Counts of pairs, divided into maps: one that grows copies its own entries only, and several
+/// tables are added up one map at a time.
+struct PairSums(Vec<HashMap<TokenPair, u64, FixedState>>);
+
+impl PairSums {
+    const MAPS: usize = 16;
+
+    fn new() -> Self {
+        Self((0..Self::MAPS).map(|_| HashMap::default()).collect())
+    }
+
+    fn add(&mut self, pair: TokenPair, count: u64) -> Result<()> {
+        let map = &mut self.0[(pair.0 ^ pair.1) as usize % Self::MAPS];
+        memory::reserve_entry(map)?;
+        let sum = map.entry(pair).or_insert(0);
+        *sum = sum.checked_add(count).ok_or(Error::CountOverflow)?;
+        Ok(())
+    }
+
+    fn add_all(&mut self, other: Self) -> Result<()> {
+        let mut pairs = other.0.into_iter().flatten();
+        pairs.try_for_each(|(pair, count)| self.add(pair, count))
+    }
+
+    fn retain(&mut self, mut keep: impl FnMut(TokenPair) -> bool) {
+        self.0.iter_mut().for_each(|map| map.retain(|&pair, _| keep(pair)));
+    }
+
+    fn numbers(&self) -> impl Iterator<Item = u64> {
+        self.0.iter().flat_map(|map| map.values().copied())
+    }
+
+    fn into_pairs(self) -> impl Iterator<Item = (TokenPair, u64)> {
+        self.0.into_iter().flatten()
+    }
+}
 
 /// Pairs of neighbours, before the merges that are to be learnt.
 pub(super) struct Neighbours<'a> {
@@ -35,7 +73,7 @@ pub(super) struct Neighbours<'a> {
     counts: &'a Counts,
     threads: usize,
     /// How often each pair occurs that is not vetoed.
-    pairs: PairMap,
+    pairs: PairSums,
 }
 
 impl<'a> Neighbours<'a> {
@@ -48,19 +86,14 @@ impl<'a> Neighbours<'a> {
     ) -> Result<Self> {
         let ranges = counts.shares(threads.max(1)).into_iter();
         let parts = parallel::run(ranges.map(|range| move || count_share(base, counts, range)));
-        let mut pairs = PairMap::default();
+        let mut pairs = PairSums::new();
         for part in parts {
-            let part = part?;
-            memory::reserve_entries(&mut pairs, part.len())?;
-            for (pair, count) in part {
-                let sum = pairs.entry(pair).or_insert(0);
-                *sum = sum.checked_add(count).ok_or(Error::CountOverflow)?;
-            }
+            pairs.add_all(part?)?;
         }
         if !veto.is_empty() {
             let mut veto = PairVeto::new(veto, Seed::new(Some(base))?.tokens()?);
             let mut vetoed = Ok(());
-            pairs.retain(|&pair, _| match veto.allows(pair) {
+            pairs.retain(|pair| match veto.allows(pair) {
                 Ok(allowed) => allowed,
                 Err(error) => {
                     vetoed = Err(error);
@@ -75,7 +108,7 @@ impl<'a> Neighbours<'a> {
     /// A count that no merge is likely to fall below: the quarter of that of pair number
     /// `options.merges` in falling order. Only the time of the training depends on it.
     pub(super) fn likely_least(&self, options: &TrainOptions) -> Result<NonZeroU64> {
-        let mut counts: Vec<u64> = memory::collect(self.pairs.values().copied())?;
+        let mut counts: Vec<u64> = memory::collect(self.pairs.numbers())?;
         if options.merges >= counts.len() {
             return Ok(options.min_count);
         }
@@ -86,80 +119,62 @@ impl<'a> Neighbours<'a> {
 
     /// The pretokens, cut at all pairs that occur fewer than `least` times or are vetoed. Segments
     /// of a single token are left out.
-    pub(super) fn segments(&self, least: NonZeroU64) -> Result<Counts> {
-        let joined = self.pairs.iter().filter(|&(_, &count)| count >= least.get());
+    pub(super) fn segments(self, least: NonZeroU64) -> Result<Counts> {
+        let joined = self.pairs.into_pairs().filter(|&(_, count)| count >= least.get());
         let mut kept: HashSet<TokenPair, FixedState> = HashSet::default();
-        kept.extend(joined.map(|(&pair, _)| pair));
+        kept.extend(joined.map(|(pair, _)| pair));
         let ranges = self.counts.shares(self.threads.max(1)).into_iter();
         let parts =
             parallel::run(ranges.map(|range| || cut_share(self.base, self.counts, range, &kept)));
-        let mut all = Segments::default();
+        let mut all = DistinctRows::default();
         for part in parts {
-            for (segment, count) in part?.rows {
+            for (segment, count) in part?.iter() {
                 all.add(segment, count)?;
             }
         }
-        Ok(Counts::new(all.rows))
+        Ok(all.finish())
     }
 }
 
 /// Count the pairs of neighbours in a range of the pretokens.
-fn count_share(base: &Tokenizer, counts: &Counts, range: Range<usize>) -> Result<PairMap> {
+fn count_share(base: &Tokenizer, counts: &Counts, range: Range<usize>) -> Result<PairSums> {
     let (mut seed, mut ids) = (Seed::new(Some(base))?, Vec::new());
-    let mut pairs = PairMap::default();
-    for (pretoken, count) in counts.range(range) {
-        seed.ids(pretoken, &mut ids)?;
-        for pair in ids.windows(2) {
-            memory::reserve_entry(&mut pairs)?;
-            let sum = pairs.entry((pair[0], pair[1])).or_insert(0);
-            *sum = sum.checked_add(count).ok_or(Error::CountOverflow)?;
+    let mut pairs = PairSums::new();
+    for piece in counts.pieces(range, PIECE) {
+        for (pretoken, count) in counts.range(piece.clone()) {
+            seed.ids(pretoken, &mut ids)?;
+            for pair in ids.windows(2) {
+                pairs.add((pair[0], pair[1]), count)?;
+            }
         }
+        counts.release(&piece);
     }
     Ok(pairs)
 }
 
 /// Cut a range of the pretokens, where the pair at the point is not `kept`.
-fn cut_share<'a>(
+fn cut_share(
     base: &Tokenizer,
-    counts: &'a Counts,
+    counts: &Counts,
     range: Range<usize>,
     kept: &HashSet<TokenPair, FixedState>,
-) -> Result<Segments<'a>> {
+) -> Result<Counts> {
     let mut seed = Seed::new(Some(base))?;
     let lengths = seed.token_lengths()?;
-    let (mut ids, mut rows) = (Vec::new(), Segments::default());
-    for (pretoken, count) in counts.range(range) {
-        seed.ids(pretoken, &mut ids)?;
-        let mut start = 0;
-        for segment in ids.chunk_by(|&left, &right| kept.contains(&(left, right))) {
-            let end =
-                start + segment.iter().map(|&id| lengths[id as usize] as usize).sum::<usize>();
-            if segment.len() > 1 {
-                rows.add(&pretoken[start..end], count)?;
-            }
-            start = end;
-        }
-    }
-    Ok(rows)
-}
-
-/// Distinct segments with their counts, in order of first occurrence.
-#[derive(Default)]
-struct Segments<'a> {
-    rows: Vec<(&'a [u8], u64)>,
-    places: HashMap<&'a [u8], usize, FixedState>,
-}
-
-impl<'a> Segments<'a> {
-    fn add(&mut self, segment: &'a [u8], count: u64) -> Result<()> {
-        memory::reserve_entry(&mut self.places)?;
-        let place = *self.places.entry(segment).or_insert(self.rows.len());
-        match self.rows.get_mut(place) {
-            None => memory::push(&mut self.rows, (segment, count)),
-            Some((_, sum)) => {
-                *sum = sum.checked_add(count).ok_or(Error::CountOverflow)?;
-                Ok(())
+    let (mut ids, mut segments) = (Vec::new(), DistinctRows::default());
+    for piece in counts.pieces(range, PIECE) {
+        for (pretoken, count) in counts.range(piece.clone()) {
+            seed.ids(pretoken, &mut ids)?;
+            let mut start = 0;
+            for segment in ids.chunk_by(|&left, &right| kept.contains(&(left, right))) {
+                let bytes = segment.iter().map(|&id| lengths[id as usize] as usize).sum::<usize>();
+                if segment.len() > 1 {
+                    segments.add(&pretoken[start..start + bytes], count)?;
+                }
+                start += bytes;
             }
         }
+        counts.release(&piece);
     }
+    Ok(segments.finish())
 }
