@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import random
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bytepair
 from bytepair import reference
 from bytepair.errors import CountsError, UnknownIdError, VocabularyError
+from bytepair.formats import characters, huggingface
 from bytepair.formats import parents as made_of
+from bytepair.formats.parts import marks
 from bytepair.tokenizer import pruning
 from commands import run
+from pieces import META, gemma_document
 
 BYTES = {bytes([byte]): byte for byte in range(256)}
 ALPHABET = [b"a", b"b", b"c", b" "]
@@ -46,14 +52,34 @@ def by_merges(rng: random.Random, size: int) -> bytepair.Tokenizer:
     )  # fmt: skip
 
 
+def by_characters(rng: random.Random, size: int) -> bytepair.Tokenizer:
+    """Byte fallback: bytes, some of them characters too, and random merges of characters; some
+    tokens are user-defined, and one is a special token as well."""
+    names = rng.sample([*"abcé中", META], rng.randint(2, 6))
+    merges = []
+    for _ in range(size):
+        left, right = (rng.choice(names) for _ in range(2))
+        names += [left + right] * (left + right not in names)
+        merges.append((left, right))
+    rng.shuffle(merges)
+    merges = list(dict.fromkeys(merges))
+    ids = {name: id for id, name in enumerate([*characters.BYTES, *names], 1)}
+    user_defined = rng.sample(names[6:], min(len(names[6:]), rng.randint(0, 2)))
+    special = {"<s>": 0, names[0]: ids[names[0]]}
+    special.pop(META, None)
+    around: characters.Around = ("spaces" if rng.random() < 0.5 else "spaces always", {}, None)
+    parts = characters.parts(ids, merges, around, special, {}, "ids", user_defined)
+    return bytepair.Tokenizer(parts.model())
+
+
 def any_tokenizer(seed: int) -> tuple[random.Random, bytepair.Tokenizer]:
     rng = random.Random(seed)
-    make = rng.choice([by_ranks, by_merges])
+    make = rng.choice([by_ranks, by_merges, by_characters])
     return rng, make(rng, rng.randint(1, 40))
 
 
 def texts_of(rng: random.Random) -> list[str]:
-    return ["".join(rng.choices("abc ", k=rng.randint(0, 12))) for _ in range(50)]
+    return ["".join(rng.choices("aabbcc é中龍", k=rng.randint(0, 12))) for _ in range(50)]
 
 
 def check(tok: bytepair.Tokenizer, pruned: bytepair.Pruned, texts: list[str]) -> int:
@@ -95,7 +121,9 @@ def test_new_ids_have_the_order_of_the_old_ones_and_no_holes() -> None:
     assert stayed.tolist() == list(range(pruned.tokenizer.vocab_size))
     assert pruned.ids.dtype == np.int32
     assert len(pruned.ids) == tok.vocab_size
-    assert pruned.tokenizer.special_tokens == {"<s>": pruned.ids[2000]}
+    assert pruned.tokenizer.special_tokens == {
+        name: pruned.ids[id] for name, id in tok.special_tokens.items()
+    }
     rows = np.random.default_rng(0).normal(size=(tok.vocab_size, 3))
     kept = rows[np.flatnonzero(pruned.ids >= 0)]
     assert (kept[pruned.ids[97]] == rows[97]).all()
@@ -114,14 +142,18 @@ def test_parents_are_what_merging_one_by_one_does() -> None:
         _, tok = any_tokenizer(seed)
         made, ranks = made_of.parents(tok), tok.mergeable_ranks()
         order = {pair: n for n, pair in reversed(list(enumerate(tok.merges())))}
+        first, user_defined = made_of.first_parts(tok), marks(tok.pattern).user_defined
         rank: Callable[[bytes, bytes], int | None] = (
             (lambda left, right: ranks.get(left + right))  # noqa: B023
             if tok.merge_rule == "ranks"
             else (lambda left, right: order.get((left, right)))  # noqa: B023
         )
-        for token in ranks:
-            steps = [parts for parts, _, _ in reference.steps(token, rank)]
-            expected = tuple(steps[-2]) if len(token) > 1 and steps[-1] == [token] else None
+        for token, id in ranks.items():
+            steps = [parts for parts, _, _ in reference.steps(token, rank, first(token))]
+            is_merged = len(steps) > 1 and steps[-1] == [token] and id not in user_defined
+            if user_defined:  # a token that contains one is never merged
+                is_merged = is_merged and tok.encode_pretoken(token) == [id]
+            expected = tuple(steps[-2]) if is_merged else None
             assert made.get(token) == expected
             found += expected is not None
     assert found > 500
@@ -133,7 +165,8 @@ def test_only_ancestors_stay_beside_what_is_asked_for() -> None:
         ranks, made = tok.mergeable_ranks(), made_of.parents(tok)
         asked = set(rng.sample(sorted(ranks), 3))
         pruned = tok.prune([ranks[token] for token in asked])
-        needed = {t for t in ranks if len(t) == 1} | asked
+        special = set(tok.special_tokens.values())
+        needed = {t for t, id in ranks.items() if len(t) == 1 or id in special} | asked
         while more := {part for t in needed for part in made.get(t, ())} - needed:
             needed |= more
         assert {t for t, id in ranks.items() if pruned.ids[id] >= 0} == needed
@@ -145,7 +178,8 @@ def test_the_least_used_go_as_the_reference_says() -> None:
         ids, made = tok.mergeable_ranks(), made_of.parents(tok)
         used = {token: rng.randint(0, 5) for token in ids if rng.random() < 0.7}
         size = rng.randint(256, len(ids))
-        assert pruning.cut(set(ids), made, used, ids, size) == (
+        always = {token for token in ids if len(token) == 1}
+        assert pruning.cut(set(ids), made, used, ids, size, always) == (
             reference.prune(ids, made, used, size)
         )
 
@@ -175,9 +209,36 @@ def test_a_size_is_that_of_the_first_ids(trained: bytepair.Tokenizer) -> None:
     for seed in range(30):
         _, tok = any_tokenizer(seed)
         ranks = tok.mergeable_ranks()
-        size = 257 + len(ranks) // 20
+        size = 265 + len(ranks) // 20
         pruned = tok.prune(size)
         assert pruned.tokenizer.vocab_size <= size
+
+
+def test_byte_fallback_by_uses(tmp_path: Path) -> None:
+    tok = bytepair.load(write_json(tmp_path / "gemma.json", gemma_document()))
+    texts = ["the theatre there\n\n", "le café  <h1>\t", "龍"]
+    with pytest.raises(CountsError, match="pass how often each id occurs"):
+        tok.prune(bytepair.count(texts))
+    used = Counter(id for text in texts for id in tok.encode(text, special="all"))
+    pruned = tok.prune(used)
+    assert check(tok, pruned, texts) == len(texts)
+    assert pruned.tokenizer.merge_rule == "characters"
+    assert (pruned.ids[tok.twin_ids] >= 0).all()
+    fewer = tok.prune(used, vocab_size=pruned.tokenizer.vocab_size - 5)
+    assert fewer.tokenizer.vocab_size == pruned.tokenizer.vocab_size - 5
+    for text in texts:
+        assert fewer.tokenizer.decode(fewer.tokenizer.encode(text)) == text
+    with pytest.raises(UnknownIdError):
+        tok.prune(Counter([9999]))
+    theirs = tokenizers.Tokenizer.from_str(huggingface.text(pruned.tokenizer))
+    for text in [*texts, "other mother", " the\n"]:
+        ids = pruned.tokenizer.encode(text, special="all")
+        assert ids == theirs.encode(text, add_special_tokens=False).ids
+
+
+def write_json(path: Path, document: Any) -> Path:
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return path
 
 
 @pytest.mark.parametrize("special", [{}, {"<pad>": 7000}])

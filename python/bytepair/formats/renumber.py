@@ -22,6 +22,11 @@ FIRST_BYTE: Final = 3
 
 def with_sentencepiece_ids(tokenizer: _core.Tokenizer) -> _core.Model:
     """Number the tokens anew; see `Tokenizer.with_sentencepiece_ids`."""
+    if tokenizer.merge_rule == "characters":
+        raise VocabularyError(
+            "this tokenizer merges characters, with byte fallback, and those that merge bytes are "
+            "given other ids; renumber a byte-level tokenizer"
+        )
     tokens = sorted(tokenizer.mergeable_ranks().items(), key=lambda item: item[1])
     single = sorted(token for token, _ in tokens if len(token) == 1)
     if len(single) < 256:
@@ -43,6 +48,7 @@ def renumbered(
     ids: dict[bytes, int],
     special: dict[str, int],
     notes: dict[str, str],
+    twins: dict[int, bytes] | None = None,
 ) -> _core.Model:
     """The tokenizer with other ids.
 
@@ -51,21 +57,19 @@ def renumbered(
         ids: the ordinary tokens that stay, with their ids; merges of others are left out.
         special: the special tokens and their ids.
         notes: the notes of the result.
+        twins: with byte fallback, the tokens that have the bytes of another, by their new ids.
     """
-    if tokenizer.merge_rule == "characters":
-        raise VocabularyError(
-            "this tokenizer merges characters, with byte fallback, and those that merge bytes are "
-            "given other ids; prune or renumber a byte-level tokenizer"
-        )
     merges = None
-    if tokenizer.merge_rule == "merges":
+    if tokenizer.merge_rule != "ranks":
         merges = [
             (left, right)
             for left, right in tokenizer.merges()
             if left in ids and right in ids and left + right in ids
         ]
-    pattern = _pattern(tokenizer, special)
-    return Parts(ids, pattern, special, merges, tokenizer.ignore_merges, notes).model()
+    twins = (twins or {}) if tokenizer.merge_rule == "characters" else None
+    pattern = _pattern(tokenizer, ids, special)
+    ignore = tokenizer.ignore_merges
+    return Parts(ids, pattern, special, merges, ignore, notes, twins=twins).model()
 
 
 def _first(tokenizer: _core.Tokenizer) -> tuple[str, str, str]:
@@ -76,12 +80,14 @@ def _first(tokenizer: _core.Tokenizer) -> tuple[str, str, str]:
     return "<unk>", begin, next((name for name in ends if name and name != begin), "</s>")
 
 
-def _pattern(tokenizer: _core.Tokenizer, ids: dict[str, int]) -> str:
-    """The pattern, in whose marks special tokens are named by their ids."""
+def _pattern(tokenizer: _core.Tokenizer, ids: dict[bytes, int], special: dict[str, int]) -> str:
+    """The pattern, in whose marks tokens are named by their ids."""
     found = marks(tokenizer.pattern)
     names = {id: name for name, id in tokenizer.special_tokens.items()}
     strips = {
-        side: sorted(ids[names[id]] for id in listed if id in names)
+        side: sorted(special[names[id]] for id in listed if id in names)
         for side, listed in found.strips.items()
     }
-    return marked(found.form, strips, found.rest)
+    tokens = (tokenizer.token_bytes(id) for id in found.user_defined)
+    user_defined = sorted(ids[token] for token in tokens if token in ids)
+    return marked(found.form, strips, found.rest, user_defined)

@@ -1,24 +1,30 @@
 """Remove tokens from a vocabulary without changing the encoding of texts that do not use them.
 
 Three kinds of tokens are always kept: special tokens, single bytes (so that every text can be
-encoded), and the intermediate tokens needed to merge a kept token. This guarantees: **a text whose
+encoded; with byte fallback these are the 256 byte tokens and the characters of one byte), and the
+intermediate tokens needed to merge a kept token. This guarantees: **a text whose
 tokens are all kept is encoded to the same tokens.** Proof: the small vocabulary has a subset of the
 merges, in the same order. While the large one merges such a text, each merge produces a part of a
 kept token (see `bytepair.formats.parents`), so this merge is kept too. It was first among all
 candidates, so it is first among the remaining ones. Ids keep their order, and so do ranks.
+
+With byte fallback, merging starts with characters. A character that is a part of a kept token is
+an intermediate token of it, and so it is kept. User-defined tokens are found before merging, so
+they have no parts; without one of them, texts that do not contain it are divided as before.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from numbers import Integral
 from operator import index
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, runtime_checkable
 
 from bytepair import _core
 from bytepair.errors import CountsError, VocabularyError
-from bytepair.formats.parents import needed_by, parents, with_ancestors
+from bytepair.formats.parents import Parents, needed_by, parents, with_ancestors
+from bytepair.formats.parts import marks
 from bytepair.formats.renumber import renumbered
 
 if TYPE_CHECKING:
@@ -51,7 +57,7 @@ class PretokenCounts(Protocol):
 
 
 #: The argument that determines which tokens are kept.
-Keep: TypeAlias = "PretokenCounts | Iterable[int] | int | None"
+Keep: TypeAlias = "PretokenCounts | Mapping[int, int] | Iterable[int] | int | None"
 
 
 def pruned(
@@ -60,7 +66,8 @@ def pruned(
     """The smaller tokenizer and the new id of each old one; see `Tokenizer.prune`."""
     kept = _kept(tokenizer, keep, vocab_size, drop)
     ranks, special = tokenizer.mergeable_ranks(), tokenizer.special_tokens
-    old = sorted([*(ranks[token] for token in kept), *special.values()])
+    twins = tokenizer.twin_ids
+    old = sorted({*(ranks[token] for token in kept), *special.values(), *twins})
     new = {id: place for place, id in enumerate(old)}
     left_out = _OF_TRAINING if len(kept) < len(ranks) else ()
     notes = {name: value for name, value in tokenizer.notes.items() if name not in left_out}
@@ -69,6 +76,7 @@ def pruned(
         {token: new[id] for token, id in ranks.items() if id in new},
         {name: new[id] for name, id in special.items()},
         notes,
+        {new[id]: tokenizer.token_bytes(id) for id in twins},
     )
     return model, _map(tokenizer.vocab_size, old)
 
@@ -87,47 +95,62 @@ def _kept(
     """The ordinary tokens to keep."""
     if (keep is None) == (drop is None):
         raise TypeError("pass either keep (what to keep) or drop= (the ids to remove)")
-    if vocab_size is not None and not isinstance(keep, PretokenCounts):
+    counted = isinstance(keep, PretokenCounts | Mapping)
+    if vocab_size is not None and not counted:
         raise TypeError("vocab_size needs counts, which determine what to keep")
     tokens, made = tokenizer.mergeable_ranks(), parents(tokenizer)
-    single = {token for token in tokens if len(token) == 1}
+    always = _always(tokenizer, made)
     if isinstance(keep, int | Integral):
-        return _first(tokens, made, single, _room(tokenizer, int(keep), len(single)))
-    if isinstance(keep, PretokenCounts):
+        return _first(tokens, made, always, _room(tokenizer, int(keep), always))
+    if isinstance(keep, PretokenCounts | Mapping):
         used = uses(tokenizer, keep)
-        chosen = with_ancestors({t for t in tokens if used.get(t)} | single, made)
+        chosen = with_ancestors({t for t in tokens if used.get(t)} | always, made)
         if vocab_size is None:
             return chosen
         made = {token: pair for token, pair in made.items() if token in chosen}
-        room = _room(tokenizer, vocab_size, len(single))
-        return cut(chosen, made, used, tokens, room)
+        return cut(chosen, made, used, tokens, _room(tokenizer, vocab_size, always), always)
     if keep is not None:
-        return with_ancestors(_ordinary(tokenizer, keep) | single, made)
+        return with_ancestors(_ordinary(tokenizer, keep) | always, made)
     assert drop is not None
-    return with_ancestors((tokens.keys() - _ordinary(tokenizer, drop)) | single, made)
+    return with_ancestors((tokens.keys() - _ordinary(tokenizer, drop)) | always, made)
+
+
+def _always(tokenizer: _core.Tokenizer, made: Parents) -> set[bytes]:
+    """The ordinary tokens that are always kept.
+
+    These are bytes, tokens that are special tokens as well, and the intermediate tokens of both.
+    """
+    special = set(tokenizer.special_tokens.values())
+    ranks = tokenizer.mergeable_ranks().items()
+    return with_ancestors({t for t, id in ranks if len(t) == 1 or id in special}, made)
 
 
 def _ordinary(tokenizer: _core.Tokenizer, ids: Iterable[int]) -> set[bytes]:
     """The bytes of the ordinary tokens among some ids; unknown ids are errors."""
-    special = set(tokenizer.special_tokens.values())
+    beside = _beside(tokenizer)
     numbers = (index(id) for id in ids)
-    return {tokenizer.token_bytes(id) for id in numbers if id not in special}
+    return {tokenizer.token_bytes(id) for id in numbers if id not in beside}
 
 
-def _room(tokenizer: _core.Tokenizer, vocab_size: int, single: int) -> int:
+def _beside(tokenizer: _core.Tokenizer) -> set[int]:
+    """The ids of special tokens, and with byte fallback those of the bytes of other tokens."""
+    special = set(tokenizer.special_tokens.values())
+    return special.difference(tokenizer.mergeable_ranks().values()).union(tokenizer.twin_ids)
+
+
+def _room(tokenizer: _core.Tokenizer, vocab_size: int, always: set[bytes]) -> int:
     """The number of ordinary tokens in a vocabulary of this size."""
-    special = len(tokenizer.special_tokens)
-    if vocab_size < special + single:
+    room = vocab_size - len(_beside(tokenizer))
+    if room < len(always):
+        special, least = len(tokenizer.special_tokens), vocab_size - room + len(always)
         raise VocabularyError(
-            f"vocab_size {vocab_size} is too small for the {special} special tokens and {single} "
-            f"bytes, which are always kept; pass at least {special + single}"
+            f"vocab_size {vocab_size} is too small for the {special} special tokens and "
+            f"{least - special} bytes, which are always kept; pass at least {least}"
         )
-    return vocab_size - special
+    return room
 
 
-def _first(
-    tokens: dict[bytes, int], made: dict[bytes, tuple[bytes, bytes]], kept: set[bytes], room: int
-) -> set[bytes]:
+def _first(tokens: dict[bytes, int], made: Parents, kept: set[bytes], room: int) -> set[bytes]:
     """The tokens with the lowest ids, as many as there is room for."""
     kept = set(kept)
     for token in sorted(tokens, key=tokens.__getitem__):
@@ -138,14 +161,26 @@ def _first(
     return kept
 
 
-def uses(tokenizer: _core.Tokenizer, counts: PretokenCounts) -> dict[bytes, int]:
+def uses(
+    tokenizer: _core.Tokenizer, counts: PretokenCounts | Mapping[int, int]
+) -> dict[bytes, int]:
     """How often each token occurs in a corpus."""
+    if isinstance(counts, Mapping):
+        _ordinary(tokenizer, [id for id, times in counts.items() if times])
+        beside = _beside(tokenizer)
+        used = {id: times for id, times in counts.items() if id not in beside and times}
+        return {tokenizer.token_bytes(id): times for id, times in used.items()}
+    if marks(tokenizer.pattern).form is not None:
+        raise CountsError(
+            "the tokenizer normalizes texts, so counts of pretokens do not say which tokens occur; "
+            "pass how often each id occurs, such as collections.Counter(tokenizer.encode(text))"
+        )
     if counts.pattern != tokenizer.pattern:
         raise CountsError(
             f"the counts have the pattern {counts.pattern!r}, but the tokenizer has "
             f"{tokenizer.pattern!r}"
         )
-    used: dict[int, int] = {}
+    used = {}
     for pretoken, times in counts.items():
         for id in tokenizer.encode_pretoken(pretoken):
             used[id] = used.get(id, 0) + times
@@ -154,10 +189,11 @@ def uses(tokenizer: _core.Tokenizer, counts: PretokenCounts) -> dict[bytes, int]
 
 def cut(
     kept: set[bytes],
-    made: dict[bytes, tuple[bytes, bytes]],
+    made: Parents,
     used: dict[bytes, int],
     ids: dict[bytes, int],
     room: int,
+    always: set[bytes],
 ) -> set[bytes]:
     """Repeatedly remove the least used token that no other token needs, until the rest fits.
 
@@ -170,13 +206,14 @@ def cut(
         used: the number of occurrences of each token.
         ids: the id of each token.
         room: the number of tokens to keep.
+        always: the tokens that are always kept, with their intermediate tokens.
     """
     kept, used, needed = set(kept), dict(used), needed_by(made)
 
     def candidate(token: bytes) -> tuple[int, int, bytes]:
         return used.get(token, 0), -ids[token], token
 
-    queue = [candidate(token) for token in kept if len(token) > 1 and not needed.get(token)]
+    queue = [candidate(token) for token in kept - always if not needed.get(token)]
     heapq.heapify(queue)
     while len(kept) > room:
         times, _, token = heapq.heappop(queue)
@@ -186,6 +223,6 @@ def cut(
             used[part] = used.get(part, 0) + times
         for part in set(pair):
             needed[part] -= 1
-            if not needed[part] and len(part) > 1:
+            if not needed[part] and part not in always:
                 heapq.heappush(queue, candidate(part))
     return kept

@@ -533,10 +533,10 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         contiguous, in the order of the old ones.
 
         Args:
-            keep: what to keep. `bytepair.Counts` (with the split pattern of this tokenizer): the
-                tokens that occur in the corpus. Ids: these tokens. A number: the tokens with the
-                lowest ids, up to this vocabulary size.
-            vocab_size: with `Counts`, keep at most this many ids, including special tokens: the
+            keep: what to keep. `bytepair.Counts` (with the split pattern of this tokenizer), or a
+                mapping from ids to how often each occurs: the tokens that occur. Ids: these tokens.
+                A number: the tokens with the lowest ids, up to this vocabulary size.
+            vocab_size: with counts, keep at most this many ids, including special tokens: the
                 least used token that no other token needs is removed first, and its uses are added
                 to its parts.
             drop: instead of `keep`, the ids to remove, such as
@@ -544,7 +544,8 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
 
         Raises:
             VocabularyError: if there is no room for the special tokens and bytes.
-            CountsError: if the counts have a different pattern.
+            CountsError: if the counts have a different pattern, or the tokenizer normalizes texts,
+                so that it needs a mapping of ids.
             UnknownIdError: if an id is not in the vocabulary.
             TypeError: if the combination of arguments is invalid.
 
