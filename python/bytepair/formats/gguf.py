@@ -1,7 +1,8 @@
 """GGUF: the keys `tokenizer.ggml.*` of a model file, or of a file with only these keys.
 
 A file contains the name of a split rule of llama.cpp instead of a pattern, so a tokenizer can be
-written exactly only if llama.cpp has a name for its pattern.
+written exactly only if llama.cpp has a name for its pattern. Tokenizers with byte fallback are
+stored in another way, as pieces with scores (`gguf_pieces`).
 
 Files written by bytepair also contain the pattern and the merge rule under custom keys.
 """
@@ -12,12 +13,13 @@ import json
 import mmap
 import struct
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from bytepair import _core
 from bytepair.errors import FormatError, LossError, UnsupportedError
-from bytepair.formats import added_tokens, companions, llamacpp, roles
+from bytepair.formats import added_tokens, companions, gguf_pieces, llamacpp, roles
 from bytepair.formats.charmap import lost_twins, to_characters
 from bytepair.formats.files import MAX_VOCAB_SIZE, Cursor, typed, write_whole
 from bytepair.formats.gpt2 import (
@@ -27,6 +29,7 @@ from bytepair.formats.gpt2 import (
     read_vocabulary,
 )
 from bytepair.formats.parts import Asked, Parts, is_rule_of_ranks, marks
+from bytepair.formats.pieces import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
 
 MAGIC: Final = b"GGUF"
 VERSIONS: Final = (2, 3)
@@ -34,17 +37,14 @@ VERSIONS: Final = (2, 3)
 # The types of values.
 _NUMBERS: Final = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q",
                    12: "d"}  # fmt: skip
-_U32, _I32, _BOOL, _STRING, _ARRAY = 4, 5, 7, 8, 9
-
-# The types of tokens.
-_NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED, _BYTE = 1, 2, 3, 4, 5, 6
+_U32, _I32, _F32, _BOOL, _STRING, _ARRAY = 4, 5, 6, 7, 8, 9
 
 _PATTERN_KEY: Final = "bytepair.pattern"
 _RULE_KEY: Final = "bytepair.merge_rule"
 #: The keys of roles; the others are fallbacks for roles that llama.cpp requires.
 _ROLES_KEY: Final = "bytepair.roles"
-#: The ids that llama.cpp uses for BOS and EOS if a file does not set them.
-_DEFAULT_END: Final = 11
+#: The ids that llama.cpp uses for EOS if a file does not set it: for bytes, and for pieces.
+_DEFAULT_ENDS: Final = (11, 2)
 _ROLES: Final = {
     "bos_token": "tokenizer.ggml.bos_token_id",
     "eos_token": "tokenizer.ggml.eos_token_id",
@@ -129,30 +129,56 @@ def _array(cursor: Cursor, wanted: bool) -> list[Any] | None:
 
 
 def _parts(values: dict[str, Any], asked: Asked) -> Parts:
-    if values.get("tokenizer.ggml.model") != "gpt2":
+    model = values.get("tokenizer.ggml.model")
+    if model not in {"gpt2", gguf_pieces.NAME}:
         raise UnsupportedError(
             "tokenizer.ggml.model",
-            f"{values.get('tokenizer.ggml.model')!r} is not gpt2 (byte-level BPE)",
+            f"{model!r} is neither gpt2 (byte-level BPE) nor llama (BPE with byte fallback)",
         )
+    names, kinds = _names_and_kinds(values)
+    if model == gguf_pieces.NAME:
+        return _parts_of_pieces(values, names, kinds)
     pattern, ignore = _splitting(values, asked)
-    names = _list(values, "tokenizer.ggml.tokens", str)
-    if len(names) > MAX_VOCAB_SIZE:
-        raise FormatError("tokenizer.ggml.tokens", f"there are more than {MAX_VOCAB_SIZE} tokens")
-    kinds = [_NORMAL] * len(names)
-    if (key := "tokenizer.ggml.token_type") in values:
-        kinds = _list(values, key, int)
-        if len(kinds) != len(names):
-            raise FormatError(key, f"there are {len(kinds)} types for {len(names)} tokens")
     ids, special = _ids(names, kinds)
     tokens = read_vocabulary(ids, "tokenizer.ggml.tokens", asked)
     place = "tokenizer.ggml.merges"
     lines = enumerate(_list(values, place, str))
     pairs = [read_pair(line.split(" "), f"{place}[{n}]") for n, line in lines]
     merges = check_merges(pairs, tokens, place)
-    notes = _notes(values, names, kinds, special)
+    notes = _notes(values, names) | _users(kinds, special)
     if values.get(_RULE_KEY) == "ranks" and is_rule_of_ranks(tokens, merges, True):
         return Parts(tokens, pattern, special, notes=notes)
     return Parts(tokens, pattern, special, merges, ignore, notes)
+
+
+def _parts_of_pieces(values: dict[str, Any], names: list[str], kinds: list[int]) -> Parts:
+    """The tokenizer of a file whose tokens have scores."""
+    key = "tokenizer.ggml.scores"
+    scores = _list(values, key, float)
+    if len(scores) != len(names):
+        raise FormatError(key, f"there are {len(scores)} scores for {len(names)} tokens")
+    own = values.get(_PATTERN_KEY)
+    own = None if own is None else typed(own, str, _PATTERN_KEY)
+    entries = {
+        id: entry
+        for id, entry in enumerate(zip(names, scores, kinds, strict=True))
+        if not (entry[2] == UNUSED and entry[0] == _hole(id))
+    }
+    made = gguf_pieces.parts(values, entries, _notes(values, names), own)
+    made.notes.update(_users(kinds, made.special_tokens))
+    return made
+
+
+def _names_and_kinds(values: dict[str, Any]) -> tuple[list[str], list[int]]:
+    names = _list(values, "tokenizer.ggml.tokens", str)
+    if len(names) > MAX_VOCAB_SIZE:
+        raise FormatError("tokenizer.ggml.tokens", f"there are more than {MAX_VOCAB_SIZE} tokens")
+    kinds = [NORMAL] * len(names)
+    if (key := "tokenizer.ggml.token_type") in values:
+        kinds = _list(values, key, int)
+        if len(kinds) != len(names):
+            raise FormatError(key, f"there are {len(kinds)} types for {len(names)} tokens")
+    return names, kinds
 
 
 def _list(values: dict[str, Any], key: str, kind: type) -> list[Any]:
@@ -188,20 +214,19 @@ def _ids(names: list[str], kinds: list[int]) -> tuple[dict[str, int], dict[str, 
         place = f"tokenizer.ggml.tokens[{id}]"
         if name in ids or name in special:
             raise FormatError(place, f"{name!r} is a duplicate")
-        if kind == _BYTE:
+        if kind == BYTE:
             raise UnsupportedError(
                 place, "a byte token in a byte-level vocabulary is not supported"
             )
-        if kind in (_UNKNOWN, _CONTROL, _USER_DEFINED):
+        if kind in (UNKNOWN, CONTROL, USER_DEFINED):
             special[name] = id
-        elif not (kind == _UNUSED and name == _hole(id)):
+        elif not (kind == UNUSED and name == _hole(id)):
             ids[name] = id
     return ids, special
 
 
-def _notes(
-    values: dict[str, Any], names: list[str], kinds: list[int], special: dict[str, int]
-) -> dict[str, str]:
+def _notes(values: dict[str, Any], names: list[str]) -> dict[str, str]:
+    """The notes of roles and of the chat template."""
     notes = {}
     said = values.get(_ROLES_KEY)
     said = said.split(" ") if isinstance(said, str) else _ROLES
@@ -211,10 +236,13 @@ def _notes(
             notes[role] = names[id]
     if isinstance(values.get("tokenizer.chat_template"), str):
         notes["chat_template"] = values["tokenizer.chat_template"]
-    users = {name: {"special": False} for name, id in special.items() if kinds[id] == _USER_DEFINED}
-    if users:
-        notes[added_tokens.NOTE] = json.dumps(users)
     return notes
+
+
+def _users(kinds: list[int], special: dict[str, int]) -> dict[str, str]:
+    """The note of the special tokens that llama.cpp finds in every text."""
+    users = {name: {"special": False} for name, id in special.items() if kinds[id] == USER_DEFINED}
+    return {added_tokens.NOTE: json.dumps(users)} if users else {}
 
 
 # ---------------------------------------------------------------------------- writing
@@ -222,18 +250,26 @@ def _notes(
 
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
     """What a GGUF file cannot represent."""
+    is_pieces = tokenizer.merge_rule == "characters"
+    lost = gguf_pieces.losses(tokenizer) if is_pieces else _losses_of_bytes(tokenizer)
+    if "eos_token" not in _role_ids(tokenizer):
+        end = _DEFAULT_ENDS[is_pieces]
+        lost.append(
+            f"the token that ends a text, since no token has this role: llama.cpp would stop at id "
+            f"{end} ({_shown(tokenizer, end)}); set one with --eos-token or "
+            "Tokenizer.with_roles(eos=...)"
+        )
+    return lost
+
+
+def _losses_of_bytes(tokenizer: _core.Tokenizer) -> list[str]:
+    """What a GGUF file cannot represent of a byte-level tokenizer, apart from roles."""
     lost = [*llamacpp.losses(tokenizer), *lost_twins(tokenizer)]
     found = marks(tokenizer.pattern)
     if found.form:
         lost.append(f"the normalization to {found.form}, which llama.cpp does not support")
     if found.strips:
         lost.append("special tokens that strip white space (lstrip, rstrip)")
-    if "eos_token" not in _role_ids(tokenizer):
-        lost.append(
-            f"the token that ends a text, since no token has this role: llama.cpp would stop at id "
-            f"{_DEFAULT_END} ({_shown(tokenizer, _DEFAULT_END)}); set one with --eos-token or "
-            "Tokenizer.with_roles(eos=...)"
-        )
     return lost
 
 
@@ -265,20 +301,13 @@ def write(tokenizer: _core.Tokenizer, path: Path) -> None:
 
 
 def _keys(tokenizer: _core.Tokenizer) -> dict[str, tuple[int, bytes]]:
-    names, kinds = _entries(tokenizer)
+    is_pieces = tokenizer.merge_rule == "characters"
     adds_bos = companions.noted(tokenizer).get("add_bos_token") is True
     values = {
         "general.architecture": (_STRING, _text("llama")),
-        "tokenizer.ggml.model": (_STRING, _text("gpt2")),
-        "tokenizer.ggml.pre": (_STRING, _text(llamacpp.nearest(tokenizer))),
-        "tokenizer.ggml.tokens": (_ARRAY, _texts(names)),
-        "tokenizer.ggml.token_type": (_ARRAY, kinds),
-        "tokenizer.ggml.merges": (_ARRAY, _texts(merge_lines(tokenizer))),
+        **(_keys_of_pieces(tokenizer) if is_pieces else _keys_of_bytes(tokenizer)),
         "tokenizer.ggml.add_bos_token": (_BOOL, bytes([adds_bos])),
-        "tokenizer.ggml.add_space_prefix": (_BOOL, b"\0"),
         _PATTERN_KEY: (_STRING, _text(tokenizer.pattern)),
-        _RULE_KEY: (_STRING, _text(tokenizer.merge_rule)),
-        "bytepair.ignore_merges": (_BOOL, bytes([tokenizer.ignore_merges])),
         _ROLES_KEY: (_STRING, _text(" ".join(companions.role_tokens(tokenizer)))),
     }
     for role, id in _role_ids(tokenizer).items():
@@ -288,21 +317,54 @@ def _keys(tokenizer: _core.Tokenizer) -> dict[str, tuple[int, bytes]]:
     return values
 
 
-def _entries(tokenizer: _core.Tokenizer) -> tuple[list[str], bytes]:
-    """The texts and types of all ids; an unused id gets an unused name."""
+def _keys_of_bytes(tokenizer: _core.Tokenizer) -> dict[str, tuple[int, bytes]]:
+    """The keys of a byte-level tokenizer."""
     flags = added_tokens.unusual(tokenizer)
-    ids = range(tokenizer.vocab_size)
-    entries = {id: (_hole(id), _UNUSED) for id in ids}
-    entries |= {i: (to_characters(t), _NORMAL) for t, i in tokenizer.mergeable_ranks().items()}
+    entries = {i: (to_characters(t), NORMAL) for t, i in tokenizer.mergeable_ranks().items()}
     for name, id in tokenizer.special_tokens.items():
         user = flags.get(name, {}).get("special") is False
-        entries[id] = (name, _USER_DEFINED if user else _CONTROL)
-    names = [entries[id][0] for id in ids]
+        entries[id] = (name, USER_DEFINED if user else CONTROL)
+    ids = range(tokenizer.vocab_size)
+    names, kinds = zip(*(entries.get(id, (_hole(id), UNUSED)) for id in ids), strict=True)
+    return {
+        "tokenizer.ggml.model": (_STRING, _text("gpt2")),
+        "tokenizer.ggml.pre": (_STRING, _text(llamacpp.nearest(tokenizer))),
+        **_tokens(names, kinds),
+        "tokenizer.ggml.merges": (_ARRAY, _texts(merge_lines(tokenizer))),
+        "tokenizer.ggml.add_space_prefix": (_BOOL, b"\0"),
+        _RULE_KEY: (_STRING, _text(tokenizer.merge_rule)),
+        "bytepair.ignore_merges": (_BOOL, bytes([tokenizer.ignore_merges])),
+    }
+
+
+def _keys_of_pieces(tokenizer: _core.Tokenizer) -> dict[str, tuple[int, bytes]]:
+    """The keys of a tokenizer with byte fallback."""
+    entries, ids = gguf_pieces.entries(tokenizer), range(tokenizer.vocab_size)
+    names, scores, kinds = zip(
+        *(entries.get(id, (_hole(id), 0.0, UNUSED)) for id in ids), strict=True
+    )
+    return {
+        "tokenizer.ggml.model": (_STRING, _text(gguf_pieces.NAME)),
+        "tokenizer.ggml.pre": (_STRING, _text("default")),
+        **_tokens(names, kinds),
+        "tokenizer.ggml.scores": (_ARRAY, _array_of("f", _F32, scores)),
+        "tokenizer.ggml.add_space_prefix": (_BOOL, bytes([gguf_pieces.puts_spaces(tokenizer)])),
+    }
+
+
+def _tokens(names: Sequence[str], kinds: Sequence[int]) -> dict[str, tuple[int, bytes]]:
+    """The texts and types of all ids; an unused id has an unused name."""
     if len(set(names)) < len(names):
         ((twin, _),) = Counter(names).most_common(1)
         raise LossError("gguf", [f"two ids with the same text {twin!r}"])
-    kinds = [entries[id][1] for id in ids]
-    return names, struct.pack(f"<IQ{len(kinds)}i", _I32, len(kinds), *kinds)
+    return {
+        "tokenizer.ggml.tokens": (_ARRAY, _texts(names)),
+        "tokenizer.ggml.token_type": (_ARRAY, _array_of("i", _I32, kinds)),
+    }
+
+
+def _array_of(code: str, kind: int, numbers: Sequence[float]) -> bytes:
+    return struct.pack(f"<IQ{len(numbers)}{code}", kind, len(numbers), *numbers)
 
 
 def _hole(id: int) -> str:
@@ -314,5 +376,5 @@ def _text(text: str) -> bytes:
     return struct.pack("<Q", len(data)) + data
 
 
-def _texts(texts: list[str]) -> bytes:
+def _texts(texts: Sequence[str]) -> bytes:
     return struct.pack("<IQ", _STRING, len(texts)) + b"".join(map(_text, texts))

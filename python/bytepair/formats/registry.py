@@ -240,7 +240,7 @@ def losses(tokenizer: _core.Tokenizer, format: str) -> list[str]:
 
 def _of_characters(tokenizer: _core.Tokenizer, format: str) -> str | None:
     """Why a tokenizer that merges characters cannot be written in a format at all, if so."""
-    if tokenizer.merge_rule != "characters" or format in {"huggingface", "bytepair"}:
+    if tokenizer.merge_rule != "characters" or format in {"huggingface", "bytepair", "gguf"}:
         return None
     return f"this tokenizer merges characters, with byte fallback, and {format} merges bytes"
 
