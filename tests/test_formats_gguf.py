@@ -291,15 +291,22 @@ def write_json(path: Path, document: Any) -> Path:
 @pytest.mark.parametrize("kind", ["prepend", "replace", "gemma"])
 def test_pieces_come_back(kind: str, tmp_path: Path) -> None:
     tok = byte_fallback(kind, tmp_path / "x").with_roles(eos="</s>" if kind != "gemma" else "<eos>")
-    assert tok.export_losses("gguf") == []
-    again = bytepair.load(tok.export(tmp_path / "x.gguf"))
+    check_losses(kind, tok)
+    again = bytepair.load(tok.export(tmp_path / "x.gguf", lossy=True), lossy=True)
     assert again.roles == tok.roles
     assert again.special_tokens == tok.special_tokens
     assert again.mergeable_ranks() == tok.mergeable_ranks()
     for one in texts():
         assert again.encode(one) == tok.encode(one)
         assert again.encode(one, special="all") == tok.encode(one, special="all")
-    assert bytepair.load(again.export(tmp_path / "y.gguf")) == again
+    assert bytepair.load(again.export(tmp_path / "y.gguf", lossy=True), lossy=True) == again
+
+
+def check_losses(kind: str, tok: bytepair.Tokenizer) -> None:
+    """Gemma's runs of spaces are not found by llama.cpp where a text has U+2581 itself."""
+    lost = tok.export_losses("gguf")
+    assert len(lost) == (kind == "gemma")
+    assert all("U+2581 itself" in loss for loss in lost)
 
 
 @pytest.mark.parametrize("kind", ["prepend", "replace", "gemma"])
@@ -311,8 +318,11 @@ def test_llama_cpp_finds_the_same_ids_of_pieces(kind: str, tmp_path: Path) -> No
              "<h1>", "</s>", "<eos>", "<0x0A>", "ab", "bcd", "> the", "\t\t", "12"]  # fmt: skip
     rng = random.Random(3)
     mixed = ["".join(rng.choices(words, k=rng.randint(1, 12))) for _ in range(200)]
-    found = llama_cpp_ids(tok.export(tmp_path / "x.gguf"), [*texts(), *mixed])
-    for one, ids in zip([*texts(), *mixed], found, strict=True):
+    mixed += texts()
+    if kind == "gemma":
+        mixed = [one.replace(META, "") for one in mixed]
+    found = llama_cpp_ids(tok.export(tmp_path / "x.gguf", lossy=True), mixed)
+    for one, ids in zip(mixed, found, strict=True):
         assert tok.encode(one, special="all") == ids, one
 
 

@@ -137,7 +137,7 @@ def _parts(values: dict[str, Any], asked: Asked) -> Parts:
         )
     names, kinds = _names_and_kinds(values)
     if model == gguf_pieces.NAME:
-        return _parts_of_pieces(values, names, kinds)
+        return _parts_of_pieces(values, names, kinds, asked)
     pattern, ignore = _splitting(values, asked)
     ids, special = _ids(names, kinds)
     tokens = read_vocabulary(ids, "tokenizer.ggml.tokens", asked)
@@ -151,7 +151,9 @@ def _parts(values: dict[str, Any], asked: Asked) -> Parts:
     return Parts(tokens, pattern, special, merges, ignore, notes)
 
 
-def _parts_of_pieces(values: dict[str, Any], names: list[str], kinds: list[int]) -> Parts:
+def _parts_of_pieces(
+    values: dict[str, Any], names: list[str], kinds: list[int], asked: Asked
+) -> Parts:
     """The tokenizer of a file whose tokens have scores."""
     key = "tokenizer.ggml.scores"
     scores = _list(values, key, float)
@@ -164,7 +166,7 @@ def _parts_of_pieces(values: dict[str, Any], names: list[str], kinds: list[int])
         for id, entry in enumerate(zip(names, scores, kinds, strict=True))
         if not (entry[2] == UNUSED and entry[0] == _hole(id))
     }
-    made = gguf_pieces.parts(values, entries, _notes(values, names), own)
+    made = gguf_pieces.parts(values, entries, _notes(values, names), own, asked)
     made.notes.update(_users(kinds, made.special_tokens))
     return made
 

@@ -6,9 +6,9 @@ refused, or is a loss when written:
 - A space is put before each part of a text, or nowhere. Nothing splits a text.
 - Two neighbours merge if their joined text is any token, also the name of a special token or of a
   byte; and a character merges whether or not it is a piece.
-- User-defined pieces have spaces instead of U+2581 in the file, and are found in the text as it is.
-  A space is put behind them as well, so where spaces are put before text, they are read as special
-  tokens.
+- User-defined pieces have spaces instead of U+2581 in the file, and are found in the text as it is;
+  so one with a space is not found where a text has U+2581 itself. A space is put behind them as
+  well, so where spaces are put before text, they are read as special tokens.
 
 A tokenizer has merges instead of scores. Tokens get falling scores in the order of their merges,
 and one score if their merges are listed in turn, as those of runs of spaces are. It is written if
@@ -25,8 +25,8 @@ from bytepair import _core
 from bytepair.errors import UnsupportedError
 from bytepair.formats import added_tokens, characters, pieces
 from bytepair.formats.characters import BYTES, META
-from bytepair.formats.parts import Parts, marks
-from bytepair.formats.pieces import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Piece
+from bytepair.formats.parts import Asked, Parts, marks
+from bytepair.formats.pieces import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, ScoredPiece
 
 #: The name in `tokenizer.ggml.model`.
 NAME: Final = "llama"
@@ -46,6 +46,7 @@ def parts(
     entries: Mapping[int, Entry],
     notes: dict[str, str],
     own: str | None,
+    asked: Asked,
 ) -> Parts:
     """The tokenizer of a file.
 
@@ -54,6 +55,7 @@ def parts(
         entries: the text, score and type of each id that is used.
         notes: other content of the file.
         own: the pattern that bytepair wrote, if there is one.
+        asked: the options passed by the caller.
 
     Raises:
         FormatError: if a piece breaks a rule.
@@ -62,7 +64,7 @@ def parts(
     for key in ("remove_extra_whitespaces", "precompiled_charsmap"):
         if values.get(f"tokenizer.ggml.{key}"):
             raise UnsupportedError(f"tokenizer.ggml.{key}", "texts are changed before encoding")
-    if made := _merged_names(Piece(*entry) for entry in entries.values()):
+    if made := _merged_names(ScoredPiece(*entry) for entry in entries.values()):
         raise UnsupportedError(_TOKENS, f"llama.cpp would merge text into {made[0]!r}")
     form = "spaces always" if values.get(_PREFIX, True) else "spaces"
     user_defined = {id for id, entry in entries.items() if entry[2] == USER_DEFINED}
@@ -71,15 +73,22 @@ def parts(
     elif own is not None:
         user_defined &= set(marks(own).user_defined)
     found = {
-        id: Piece(text.replace(" ", META), score, kind)
+        id: ScoredPiece(text.replace(" ", META), score, kind)
         if id in user_defined
-        else Piece(text, score, CONTROL if kind == USER_DEFINED else kind)
+        else ScoredPiece(text, score, CONTROL if kind == USER_DEFINED else kind)
         for id, (text, score, kind) in entries.items()
     }
+    spaced = sorted(found[id].text for id in user_defined if META in found[id].text)
+    if spaced and not asked.lossy:
+        raise UnsupportedError(
+            _TOKENS,
+            f"the user-defined {spaced[0]!r} is found where a text has U+2581 itself, unlike in "
+            "llama.cpp; pass lossy=True to find it there as well",
+        )
     return pieces.parts(found, form, notes, _TOKENS)
 
 
-def _merged_names(found: Iterable[Piece]) -> list[str]:
+def _merged_names(found: Iterable[ScoredPiece]) -> list[str]:
     """The names of special tokens, bytes and unused ids that two symbols of a text may make."""
     found = list(found)
     texts = {piece.text for piece in found}
@@ -106,6 +115,10 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
         lost.append("where a space is put: llama.cpp puts one before each part of a text, or none")
     if found.user_defined and found.form != "spaces":
         lost.append("that no space is put behind user-defined tokens")
+    tokens = (tokenizer.token_bytes(id) for id in found.user_defined)
+    if spaced := next((token for token in tokens if b" " in token), None):
+        name = spaced.decode(errors="replace").replace(" ", META)
+        lost.append(f"that the user-defined {name!r} is found where a text has U+2581 itself")
     if found.strips:
         lost.append("special tokens that strip white space (lstrip, rstrip)")
     ordinary = set(tokenizer.mergeable_ranks().values())
@@ -126,9 +139,7 @@ def _losses_of_merges(tokenizer: _core.Tokenizer) -> list[str]:
         return [*lost, f"the order of merges: {error}"]
     scores = {piece.text: piece.score for piece in written.values()}
     if _in_groups(again, scores) != _in_groups(merges, scores):
-        lost.append(
-            "the merges: llama.cpp merges every pair of tokens whose joined text is a token"
-        )
+        lost.append("the merges: llama.cpp merges any two tokens whose joined text is a token")
     normal = (piece.text for piece in written.values() if piece.kind == NORMAL)
     if unknown := [text for text in normal if not single.issuperset(text)]:
         lost.append(f"that {unknown[0]!r} has a character that is not a token")
@@ -145,22 +156,22 @@ def _in_groups(merges: _Merges, scores: Mapping[str, float]) -> list[Any]:
     return groups
 
 
-def pieces_of(tokenizer: _core.Tokenizer) -> dict[int, Piece]:
+def pieces_of(tokenizer: _core.Tokenizer) -> dict[int, ScoredPiece]:
     """The pieces by their ids; unused ids have none."""
     names, special = characters.names(tokenizer), tokenizer.special_tokens
     scores = _scores(characters.named_merges(tokenizer))
-    least = min(scores.values(), default=0.0) - 1.0
+    least = min(scores.values(), default=0.0)
     user_defined = set(marks(tokenizer.pattern).user_defined)
     found = {}
-    for id, name in names.items():
+    for number, (id, name) in enumerate(names.items(), 1):
         kind = USER_DEFINED if id in user_defined else BYTE if name in _BYTES else NORMAL
-        score = scores.get(name, least) if kind == NORMAL else 0.0
-        found[id] = Piece(name, score, kind)
+        score = scores.get(name, least - number) if kind == NORMAL else 0.0
+        found[id] = ScoredPiece(name, score, kind)
     flags, unknown = added_tokens.unusual(tokenizer), tokenizer.notes.get("unk_token")
     for name, id in special.items():
         user = flags.get(name, {}).get("special") is False
         kind = UNKNOWN if name == unknown else USER_DEFINED if user else CONTROL
-        found[id] = Piece(name, 0.0, kind)
+        found[id] = ScoredPiece(name, 0.0, kind)
     return found
 
 

@@ -44,7 +44,7 @@ _LONGEST: Final = 512
 
 
 @dataclass(frozen=True)
-class Piece:
+class ScoredPiece:
     """A piece: its text with U+2581 for spaces, its score, and its type."""
 
     text: str
@@ -52,7 +52,7 @@ class Piece:
     kind: int
 
 
-def parts(pieces: Mapping[int, Piece], form: str, notes: dict[str, str], place: str) -> Parts:
+def parts(pieces: Mapping[int, ScoredPiece], form: str, notes: dict[str, str], place: str) -> Parts:
     """The tokenizer with these pieces.
 
     Args:
@@ -75,7 +75,7 @@ def parts(pieces: Mapping[int, Piece], form: str, notes: dict[str, str], place: 
     return characters.parts(ids, merges, around, special, notes, place, user_defined)
 
 
-def _check(pieces: Mapping[int, Piece], named: str) -> None:
+def _check(pieces: Mapping[int, ScoredPiece], named: str) -> None:
     numbers: dict[str, int] = {}
     single = {
         p.text for p in pieces.values() if p.kind in {NORMAL, USER_DEFINED} and len(p.text) == 1
@@ -101,7 +101,7 @@ def _check(pieces: Mapping[int, Piece], named: str) -> None:
             _check_normal(piece, place, single)
 
 
-def _check_normal(piece: Piece, place: str, single: set[str]) -> None:
+def _check_normal(piece: ScoredPiece, place: str, single: set[str]) -> None:
     text = piece.text
     if len(text) > _LONGEST:
         raise UnsupportedError(place, f"it has {len(text)} characters; {_LONGEST} are the most")
@@ -117,7 +117,7 @@ def _check_normal(piece: Piece, place: str, single: set[str]) -> None:
         )
 
 
-def merges_of(pieces: Iterable[Piece], place: str) -> list[tuple[str, str]]:
+def merges_of(pieces: Iterable[ScoredPiece], place: str) -> list[tuple[str, str]]:
     """All pairs of pieces that make a piece, that of the highest score first."""
     scores = {p.text: p.score for p in pieces if p.kind == NORMAL}
     pairs = [

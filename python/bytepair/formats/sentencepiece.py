@@ -15,7 +15,7 @@ from bytepair.errors import FormatError, UnsupportedError
 from bytepair.formats import pieces as scored
 from bytepair.formats.files import MAX_VOCAB_SIZE, read_file
 from bytepair.formats.parts import Asked, Parts
-from bytepair.formats.pieces import CONTROL, NORMAL, UNKNOWN, Piece
+from bytepair.formats.pieces import CONTROL, NORMAL, UNKNOWN, ScoredPiece
 from bytepair.formats.protobuf import Field, as_bytes, as_float, as_int, as_text, fields
 
 #: Types of models.
@@ -43,7 +43,7 @@ def read(path: Path, asked: Asked) -> Parts:
 
 def parse(data: bytes, asked: Asked) -> Parts:
     """The values in the bytes of a model; see `read`."""
-    pieces: list[Piece] = []
+    pieces: list[ScoredPiece] = []
     training: dict[int, Field] = {}
     normalization: dict[int, Field] = {}
     for field in fields(data):
@@ -58,7 +58,7 @@ def parse(data: bytes, asked: Asked) -> Parts:
     return scored.parts(dict(enumerate(pieces)), form, _roles(training, pieces), "pieces")
 
 
-def _piece(field: Field, number: int) -> Piece:
+def _piece(field: Field, number: int) -> ScoredPiece:
     if number >= MAX_VOCAB_SIZE:
         raise FormatError("pieces", f"there are more than {MAX_VOCAB_SIZE}")
     place = f"pieces[{number}]"
@@ -70,7 +70,7 @@ def _piece(field: Field, number: int) -> Piece:
             score = as_float(inner, f"{place}.score")
         elif inner[0] == 3:
             kind = as_int(inner, f"{place}.type")
-    return Piece(text, score, kind)
+    return ScoredPiece(text, score, kind)
 
 
 def _check_training(training: dict[int, Field]) -> None:
@@ -111,7 +111,7 @@ def _check_normalization(spec: dict[int, Field], asked: Asked) -> bool:
     return is_set(3, "add_dummy_prefix")
 
 
-def _roles(training: dict[int, Field], pieces: list[Piece]) -> dict[str, str]:
+def _roles(training: dict[int, Field], pieces: list[ScoredPiece]) -> dict[str, str]:
     """Notes of the tokens that have a role."""
     notes = {}
     for role, (number, default) in _ROLES.items():

@@ -16,7 +16,7 @@ use crate::encode::options::{EncodeOptions, TextOrId};
 use crate::encode::pretoken::PretokenEncoder;
 use crate::encode::repeats::{self, Chunk, Repeats};
 use crate::encode::scratch_pool::{Pooled, ScratchGuard, ScratchPool};
-use crate::encode::sections;
+use crate::encode::sections::{self, Divider};
 use crate::encode::sink::{Append, Blocks, Id, IdSink};
 use crate::encode::superwords::{self, Superwords, WordEnds};
 use crate::error::Result;
@@ -185,8 +185,8 @@ impl Encoder {
             Ok(())
         };
         if sections::may_divide(&text.as_bytes()[start..end]) {
-            let points = self.pretokens.split_points()?;
-            sections::divide(points, text.as_bytes(), start, ends, sections, encode)?;
+            let divider = Divider::of(&self.pretokens)?;
+            divider.divide(text.as_bytes(), start, ends, sections, encode)?;
         } else {
             ends.chunks(WINDOW).try_for_each(&mut encode)?;
         }

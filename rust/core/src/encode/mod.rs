@@ -45,6 +45,8 @@ pub(crate) mod user_defined;
 
 pub(crate) mod split_points;
 
+mod unmade;
+
 pub use options::EncodeOptions;
 pub use sink::Id;
 pub use special::Special;

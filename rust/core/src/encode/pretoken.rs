@@ -7,6 +7,7 @@
 use std::sync::OnceLock;
 
 use crate::encode::split_points::SplitPoints;
+use crate::encode::unmade::UnmadeTokens;
 use crate::encode::user_defined::{PretokenPart, UserDefined};
 use crate::error::Result;
 use crate::memory;
@@ -28,13 +29,15 @@ pub(crate) struct PretokenEncoder {
     merger: OnceLock<Merger>,
     /// Built for the first long pretoken.
     split_points: OnceLock<SplitPoints>,
+    /// Found for the first long pretoken.
+    unmade: OnceLock<UnmadeTokens>,
 }
 
 impl PretokenEncoder {
     /// Encode by rank.
     pub(crate) fn by_rank(vocabulary: Vocabulary) -> Self {
-        let (merger, split_points) = (OnceLock::new(), OnceLock::new());
-        Self { vocabulary, whole_first: true, user_defined: None, merger, split_points }
+        let (merger, split_points, unmade) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Self { vocabulary, whole_first: true, user_defined: None, merger, split_points, unmade }
     }
 
     /// Encode with existing tables.
@@ -48,7 +51,8 @@ impl PretokenEncoder {
         let whole_first =
             matches!(rule, MergeRule::Ranks | MergeRule::Merges { ignore_merges: true });
         let split_points = split_points.map_or_else(OnceLock::new, OnceLock::from);
-        Ok(Self { vocabulary, whole_first, user_defined: None, merger, split_points })
+        let (user_defined, unmade) = (None, OnceLock::new());
+        Ok(Self { vocabulary, whole_first, user_defined, merger, split_points, unmade })
     }
 
     /// This encoder with user-defined tokens. Fails if an id is no token.
@@ -59,7 +63,8 @@ impl PretokenEncoder {
 
     /// An encoder of the same bytes by other merges, which never takes a whole pretoken.
     pub(crate) fn with_merger(&self, merger: Merger) -> Self {
-        Self { whole_first: false, merger: OnceLock::from(merger), ..self.clone() }
+        let (merger, unmade) = (OnceLock::from(merger), OnceLock::new());
+        Self { whole_first: false, merger, unmade, ..self.clone() }
     }
 
     /// Whether the tables exist.
@@ -85,6 +90,20 @@ impl PretokenEncoder {
         }
         let points = SplitPoints::new(&self.vocabulary)?;
         Ok(self.split_points.get_or_init(|| points))
+    }
+
+    /// The tokens that only a whole pretoken becomes, if whole pretokens come first. Fails as
+    /// [`merger`](Self::merger) does.
+    pub(crate) fn unmade(&self) -> Result<&UnmadeTokens> {
+        if let Some(unmade) = self.unmade.get() {
+            return Ok(unmade);
+        }
+        let unmade = if self.whole_first {
+            UnmadeTokens::of(&self.vocabulary, self.merger()?)?
+        } else {
+            UnmadeTokens::default()
+        };
+        Ok(self.unmade.get_or_init(|| unmade))
     }
 
     /// Append the ids of a pretoken, merged as one section, within the capacity of `ids`.

@@ -4,12 +4,15 @@
 //! rarely repeat; the sections between their [`SplitPoints`] are short and repeat often. A section
 //! is looked up, merged and cached as a pretoken is.
 
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 use crate::encode::lookup::WINDOW;
+use crate::encode::pretoken::PretokenEncoder;
 use crate::encode::split_points::SplitPoints;
+use crate::encode::unmade::UnmadeTokens;
 use crate::error::Result;
 use crate::hash::key::LONGEST;
+use crate::vocabulary::Vocabulary;
 
 /// Pretokens with more bytes are divided. Those of Han and Kana are divided beyond [`LONGEST`]: the
 /// words of other scripts are as long, and repeat as a whole.
@@ -33,35 +36,74 @@ pub(crate) fn may_divide(text: &[u8]) -> bool {
     !text.is_ascii() && (blocks.iter().any(|block| highest(block) >= 0xE0) || highest(rest) >= 0xE0)
 }
 
-/// Pass the ends of the pretokens, and of the sections of long ones, to `take`, at most [`WINDOW`]
-/// at a time. The first pretoken starts at `start`; `sections` is a buffer.
-pub(crate) fn divide(
-    points: &SplitPoints,
-    text: &[u8],
-    mut start: usize,
-    ends: &[usize],
-    sections: &mut Vec<usize>,
-    mut take: impl FnMut(&[usize]) -> Result<()>,
-) -> Result<()> {
-    sections.clear();
-    let mut add = |end| {
-        sections.push(end);
-        if sections.len() == WINDOW {
-            take(sections)?;
-            sections.clear();
-        }
-        Ok(())
-    };
-    for &end in ends {
-        let pretoken = &text[start..end];
-        if is_long(pretoken) {
-            points.ends(pretoken).try_for_each(|at| add(start + at))?;
-        } else {
-            add(end)?;
-        }
-        start = end;
+/// Divides long pretokens for an encoder.
+pub(crate) struct Divider<'a> {
+    points: &'a SplitPoints,
+    unmade: &'a UnmadeTokens,
+    vocabulary: &'a Vocabulary,
+}
+
+impl<'a> Divider<'a> {
+    /// Fails if a table must be built and there is not enough memory.
+    pub(crate) fn of(encoder: &'a PretokenEncoder) -> Result<Self> {
+        let (points, unmade) = (encoder.split_points()?, encoder.unmade()?);
+        Ok(Self { points, unmade, vocabulary: &encoder.vocabulary })
     }
-    take(sections)
+
+    /// Pass the ends of the pretokens, and of the sections of long ones, to `take`, at most
+    /// [`WINDOW`] at a time. The first pretoken starts at `start`; `sections` is a buffer.
+    pub(crate) fn divide(
+        &self,
+        text: &[u8],
+        mut start: usize,
+        ends: &[usize],
+        sections: &mut Vec<usize>,
+        mut take: impl FnMut(&[usize]) -> Result<()>,
+    ) -> Result<()> {
+        sections.clear();
+        let mut add = |end| {
+            sections.push(end);
+            if sections.len() == WINDOW {
+                take(sections)?;
+                sections.clear();
+            }
+            Ok(())
+        };
+        for &end in ends {
+            let pretoken = &text[start..end];
+            if !is_long(pretoken) {
+                add(end)?;
+            } else if self.unmade.is_empty() {
+                self.points.ends(pretoken).try_for_each(|at| add(start + at))?;
+            } else {
+                self.divide_around(pretoken, |at| add(start + at))?;
+            }
+            start = end;
+        }
+        take(sections)
+    }
+
+    /// Pass the ends of the sections of a pretoken to `add`. A section that is a token which merging
+    /// does not produce is joined to the one before it, or else to the one behind: no token crosses
+    /// the point between two sections, so both together are none, and are merged.
+    fn divide_around(
+        &self,
+        pretoken: &[u8],
+        mut add: impl FnMut(usize) -> Result<()>,
+    ) -> Result<()> {
+        let is_unmade =
+            |section: Range<usize>| self.unmade.contains(self.vocabulary, &pretoken[section]);
+        // The last section, which may still grow.
+        let (mut start, mut end) = (0, 0);
+        for next in self.points.ends(pretoken) {
+            if start < end && !is_unmade(start..end) && !is_unmade(end..next) {
+                add(end)?;
+                start = end;
+            }
+            end = next;
+        }
+        add(end)
+    }
 }
 
 /// Whether a pretoken is divided.

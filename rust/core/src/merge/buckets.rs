@@ -85,6 +85,12 @@ impl Buckets {
         (&self.words, self.max_probe)
     }
 
+    /// The ranks of all pairs.
+    pub(crate) fn ranks(&self) -> impl Iterator<Item = u32> {
+        let words = self.words.iter().filter(|&&word| word != 0);
+        words.map(|word| ((word >> PAIR_BITS) as u32).wrapping_sub(1))
+    }
+
     /// All pairs of ids, in rank order.
     pub(crate) fn in_order(&self) -> Vec<(u32, u32)> {
         let mut words: Vec<u64> = self.words.iter().copied().filter(|&word| word != 0).collect();

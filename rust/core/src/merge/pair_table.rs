@@ -145,6 +145,20 @@ impl PairTable {
     pub(crate) fn in_order(&self) -> Vec<(u32, u32)> {
         self.buckets.in_order()
     }
+
+    /// For each id, whether a pair merges into it.
+    pub(crate) fn made(&self) -> Result<Vec<bool>> {
+        let mut made = memory::filled(false, self.offsets.len())?;
+        for rank in self.buckets.ranks().filter(|&rank| rank < self.ranks) {
+            made[self.id(rank) as usize] = true;
+        }
+        Ok(made)
+    }
+
+    /// Whether the rank of a pair is the id that it merges into.
+    pub(crate) fn ids_are_ranks(&self) -> bool {
+        self.ids.is_empty()
+    }
 }
 
 impl<W: Deref<Target = [u64]>, B: Deref<Target = [u32]>> Pairs for PairTable<W, B> {
