@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import bytepair
 from bytepair import reference
-from bytepair.errors import FormatError, UnsupportedError
+from bytepair.errors import FormatError, LossError, UnsupportedError
 from bytepair.formats import huggingface
 from bytepair.formats.charmap import to_bytes, to_characters
 from bytepair.formats.llamacpp import _STEPS as STEPS
@@ -103,6 +103,8 @@ PRETOKENIZERS = {
     "starcoder 2": sequence(DIGITS, DIGITS, use_regex=True),
     **{kind: sequence(*map(split, steps)) for kind, steps in STEPS.items() if len(steps) > 1},
     "ends of lines": sequence(split(r"\p{L}+$|\s{2}+|a")),
+    "groups of three from the right": sequence(split(r"(?=(\d{3})+(?!\d))"), use_regex=True),
+    "behind and in front of letters": sequence(split(r"(?<=a)|(?=b)|$"), split(r"\p{N}+")),
     **{name: sequence(split(to_oniguruma(p))) for name, p in bytepair.PATTERNS.items()},
 }  # fmt: skip
 
@@ -160,6 +162,16 @@ def test_patterns_come_back_from_the_other_engine(name: str) -> None:
 def test_what_may_mean_something_else_is_refused(regex: str) -> None:
     with pytest.raises(UnsupportedError, match="x: "):
         from_oniguruma(regex, "x")
+
+
+@pytest.mark.parametrize("regex", ["x*", "a|(?=b)", r"\s*(?=b)|a", "(?:ab)?"])
+def test_matches_of_some_characters_or_none_are_refused(regex: str) -> None:
+    with pytest.raises(UnsupportedError, match="may match no characters"):
+        pattern_of(sequence(split(regex)), "x")
+    tok = small(pattern=regex)
+    assert "no characters" in huggingface.losses(tok)[0]
+    with pytest.raises(LossError, match="no characters"):
+        tok.export(Path("unused") / "tokenizer.json")
 
 
 # ---------------------------------------------------------------------------- ids

@@ -300,10 +300,11 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
     """What `tokenizer.json` cannot represent."""
     if tokenizer.merge_rule == "characters":
         return byte_fallback.losses(tokenizer)
-    lost = lost_twins(tokenizer)
-    if _noted_steps(tokenizer) is None and not all(
-        map(means_the_same, marks(tokenizer.pattern).rest.split(THEN))
-    ):
+    lost, steps = lost_twins(tokenizer), marks(tokenizer.pattern).rest.split(THEN)
+    noted = _noted_steps(tokenizer) is not None
+    if not noted and not all(_core.match_lengths(step)[0] for step in steps):
+        lost.append("that matches of no characters split nothing: tokenizers splits there")
+    if not noted and not all(map(means_the_same, steps)):
         lost.append(
             "the exact meaning of the split pattern: Oniguruma, the regex engine of tokenizers, "
             "may interpret parts of it differently"

@@ -7,6 +7,10 @@ class (`\p{N}`, `\p{N}{1,3}`, `[一-龥]+`, or `Digits`). No pretoken has charac
 a cut, so the pattern after it is rewritten with its classes narrowed to one side, and the sides are
 alternatives. What lies beyond a cut is the end of the text to the pattern, so lookaheads are
 narrowed too. Classes are compared by asking the splitter itself for the characters of each.
+
+`tokenizers` also splits where a pattern matches no characters. A pattern that matches nothing else,
+such as `(?=(\d{3})+(?!\d))`, becomes one that matches the text up to the next such place. Those
+that match both characters and nothing are refused.
 """
 
 from __future__ import annotations
@@ -103,6 +107,14 @@ def _split(step: dict[str, Any], place: str) -> _Cut | str:
         )
     if how not in {("Isolated", False), ("Removed", True), ("Isolated", True)}:
         raise UnsupportedError(f"{place}.behavior", f"{how[0]!r} with invert {how[1]!r}")
+    fewest, most = _core.match_lengths(regex)
+    if most == 0 and how == ("Isolated", False):
+        return f"(?s:.)(?:(?!{regex})(?s:.))*"
+    if not fewest:
+        raise UnsupportedError(
+            f"{place}.pattern",
+            f"{regex!r} may match no characters, where tokenizers splits and bytepair does not",
+        )
     if "String" in pattern and len(pattern["String"]) == 1:
         return _Cut(regex, "")
     cut = re.fullmatch(r"(\[(?!\^)[^\[\]&]+\]|\\p\{\w+\}|\\[sd])(\+|\{1,\d+\})?", regex)

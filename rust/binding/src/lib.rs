@@ -89,7 +89,7 @@ mod _core {
     #[pymodule_export]
     use crate::parity::train_parity;
     #[pymodule_export]
-    use crate::pattern::pattern;
+    use crate::pattern::{match_lengths, pattern};
     #[pymodule_export]
     use crate::render::{pack, render};
     #[pymodule_export]

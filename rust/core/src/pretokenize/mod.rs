@@ -12,6 +12,8 @@
 
 mod ends;
 
+mod match_lengths;
+
 mod normalize;
 
 mod pattern;
@@ -34,6 +36,7 @@ mod tests;
 mod unicode;
 
 pub use ends::PretokenEnds;
+pub use match_lengths::match_lengths;
 pub use pattern::{Pattern, UNICODE_VERSION};
 pub(crate) use spaces::META;
 pub use spaces::PartStart;
