@@ -65,7 +65,7 @@ def test_documents(
     parts = [shards.Dataset(folder / name, split=split) for split in ("val", "train")]
     assert sum(map(len, parts)) == len(lists)
     assert (len(parts[0]) > 0) == (name in {"llmc", "nanogpt"})
-    with pytest.raises(IndexError, match="of"):
+    with pytest.raises(IndexError, match="there is no document"):
         data[len(data)]
 
 
@@ -185,7 +185,7 @@ def test_what_does_not_belong_together(
     folder: Path, trained: bytepair.Tokenizer, tmp_path: Path
 ) -> None:
     other = bytepair.train(["other"], 266)
-    with pytest.raises(ShardError, match="its ids mean something else"):
+    with pytest.raises(ShardError, match="its ids are those of another vocabulary"):
         shards.Dataset(folder / "llmc", tokenizer=other)
     with pytest.raises(ShardError, match="holds uint16, not uint32"):
         shards.Dataset(folder / "llmc", dtype="uint32")
@@ -197,7 +197,7 @@ def test_what_does_not_belong_together(
     for options in ({"rank": 1}, {"buffer": 0}, {"epochs": 0}, {"packing": "x"}):
         with pytest.raises(ShardError, match=r"must be positive|epochs is 0|packing is 'x'"):
             data.batches(B, T, **options)
-    with pytest.raises(ShardError, match="not one row"):
+    with pytest.raises(ShardError, match="no row of"):
         next(data.batches(1, 10**6, epochs=None))
     assert list(data.batches(1, 10**6)) == []
     assert list(shards.Dataset(folder / "bytepair", split="val").batches(B, T)) == []

@@ -70,7 +70,7 @@ def test_ranks_are_found() -> None:
     assert place(None, None, {"RANK": "2", "WORLD_SIZE": "4"}) == (2, 4)
     assert place(None, 8, {"RANK": "2"}) == (2, 8)
     for rank, world in [(None, None), (None, 4), (1, None), (3, 3)]:
-        with pytest.raises(ShardError, match=r"nothing says the rank|is none of"):
+        with pytest.raises(ShardError, match=r"are unknown; pass both|not below world_size"):
             place(rank, world, {})
 
 
@@ -293,7 +293,7 @@ def test_a_ray_cluster(
     expected = bytepair.count(files)
     assert counts == expected
     assert distributed.count(files, ray=True, partitions=2, **SMALL) == expected
-    with pytest.raises(ShardError, match="ranks meet in a folder"):
+    with pytest.raises(ShardError, match="several ranks need a shared folder"):
         distributed.count(files, rank=0, world_size=1)
     assert pq.read_table(tmp_path / "c.parquet").num_rows == len(expected)
     assert bytepair.train(counts, 900) == bytepair.train(files, 900)

@@ -250,7 +250,7 @@ def test_a_crash_leaves_the_old_plot(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_no_sweep_without_a_training() -> None:
     tok = bytepair.Tokenizer.from_ranks({bytes([b]): b for b in range(256)}, pattern="gpt4")
-    with pytest.raises(bytepair.errors.VocabularyError, match="not for this one"):
+    with pytest.raises(bytepair.errors.VocabularyError, match="known only for tokenizers that"):
         evaluate.sweep(tok)
     assert evaluate.measure(tok, against=[]).sweep is None
 
@@ -469,7 +469,7 @@ def test_explore_goes_on_without_what_cannot_be_fetched(
 
 
 def test_two_tokenizers_of_one_name(trained: bytepair.Tokenizer) -> None:
-    with pytest.raises(ValueError, match="two tokenizers are called 'ours'"):
+    with pytest.raises(ValueError, match="two tokenizers are named 'ours'"):
         evaluate.measure(trained, against={"ours": trained})
 
 

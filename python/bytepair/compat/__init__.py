@@ -6,8 +6,7 @@
     from bytepair.compat import autoresearch  # instead of: from prepare import Tokenizer
     from bytepair.compat import huggingface   # huggingface.use(): transformers runs on bytepair
 
-Each only translates. Where a face differs from the original, its docstring says
-so.
+Each wrapper only translates. Its docstring names where it differs from the original.
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING

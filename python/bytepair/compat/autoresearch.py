@@ -1,4 +1,6 @@
-"""The face of autoresearch's tokenizer: `from bytepair.compat.autoresearch import Tokenizer`.
+"""A wrapper with the API of autoresearch's tokenizer.
+
+Import it with `from bytepair.compat.autoresearch import Tokenizer`.
 
 It has the names of the tokenizer in `prepare.py` of karpathy/autoresearch: 8,192 ids, the last four
 of them `<|reserved_0|>` to `<|reserved_3|>`, of which the first begins documents. `train` and
@@ -31,7 +33,7 @@ class Tokenizer:
     """autoresearch's tokenizer, with bytepair inside.
 
     Attributes:
-        enc: the tiktoken face of the tokenizer.
+        enc: the tokenizer with the API of tiktoken.
         tokenizer: the tokenizer itself.
         bos_token_id: the id that begins documents.
 
@@ -43,7 +45,7 @@ class Tokenizer:
     """
 
     def __init__(self, enc: tiktoken.Encoding | _Tokenizer) -> None:
-        """Take a tokenizer or its tiktoken face; it must have `<|reserved_0|>`."""
+        """Take a tokenizer, or one with the API of tiktoken; it must have `<|reserved_0|>`."""
         self._inner = RustBPETokenizer(enc, BOS_TOKEN)
         self.enc, self.tokenizer = self._inner.enc, self._inner.tokenizer
         self.bos_token_id = self._inner.bos_token_id

@@ -1,15 +1,15 @@
-"""The face of nanochat's tokenizer and loader: `from bytepair.compat import nanochat`.
+"""A wrapper with the API of nanochat's tokenizer and loaders.
 
-It has the names of `nanochat.tokenizer` and `nanochat.dataloader`, those of 2025 and of 2026, but
-for `HuggingFaceTokenizer`, which nanochat no longer has: `RustBPETokenizer` takes its place. The
-loaders take the `RustBPETokenizer` of nanochat too.
+Import it with `from bytepair.compat import nanochat`. It has the names of `nanochat.tokenizer` and
+`nanochat.dataloader`, those of 2025 and of 2026, but for `HuggingFaceTokenizer`, which nanochat no
+longer has: `RustBPETokenizer` takes its place. The loaders take nanochat's `RustBPETokenizer` too.
 
 `save` writes, beside bytepair's own file, the `tokenizer.pkl` that nanochat reads. `from_directory`
 reads bytepair's own file; a folder that has only `tokenizer.pkl` is read if `allow_pickle=True`,
 and then nothing but the four values of an encoding is taken from it: no code in it can run.
 
-What nanochat asserts is a `ValueError` that says what to do. The loaders give the batches and the
-states of nanochat's, in tensors that are not overwritten by the next batch.
+Where nanochat has an assertion, a `ValueError` says what to do. The loaders yield the
+batches and states of nanochat's, in tensors that the next batch does not overwrite.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class RustBPETokenizer:
     """nanochat's tokenizer, with bytepair inside.
 
     Attributes:
-        enc: the tiktoken face of the tokenizer.
+        enc: the tokenizer with the API of tiktoken.
         tokenizer: the tokenizer itself.
         bos_token_id: the id that begins documents.
 
@@ -61,7 +61,7 @@ class RustBPETokenizer:
     """
 
     def __init__(self, enc: tiktoken.Encoding | Tokenizer, bos_token: str) -> None:
-        """Take a tokenizer or its tiktoken face, and the name of the token before documents."""
+        """Take a tokenizer or an encoding, and the name of the token before documents."""
         if isinstance(enc, Tokenizer):
             self.tokenizer, self.enc = enc, tiktoken.Encoding.from_tokenizer(enc, "rustbpe")
         else:
@@ -134,7 +134,7 @@ class RustBPETokenizer:
             return self.tokenizer.encode_batch(
                 text, prepend=before, append=after, threads=num_threads
             )
-        raise ValueError(f"only a str or a list of str is encoded, not {type(text).__name__}")
+        raise ValueError(f"the text must be a str or a list of str, not {type(text).__name__}")
 
     def _affix(self, token: str | int | None) -> int | None:
         return self.encode_special(token) if isinstance(token, str) else token
@@ -288,7 +288,7 @@ def _stateless(batches: Iterable[tuple[Any, Any, TextState]]) -> Iterator[tuple[
 
 
 def _inner(encoding: Any) -> Tokenizer:
-    """The tokenizer in a face of tiktoken, or one that is equal to an encoding of tiktoken."""
+    """The tokenizer inside our wrapper of tiktoken, or one equal to an encoding of tiktoken."""
     if isinstance(encoding, tiktoken.Encoding):
         return encoding._tokenizer
     return Tokenizer.from_ranks(

@@ -1,8 +1,8 @@
-"""The face of rustbpe: `from bytepair.compat import rustbpe`.
+"""A wrapper with the API of rustbpe: `from bytepair.compat import rustbpe`.
 
-Training gives the same merges. The differences are on the side of not losing text: pretokens are
-counted in 64 bits; text that the pattern does not match is kept as pretokens of its own instead of
-being dropped; what makes rustbpe panic is a `ValueError`.
+Training gives the same merges. Three differences keep text from being lost: pretokens are counted
+in 64 bits; text that the pattern does not match becomes pretokens of its own instead of being
+dropped; and where rustbpe panics, a `ValueError` is raised.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Counts by many processes: exactly those of one, in the same order.
+"""Count with many processes: the result equals that of one process, in the same order.
 
-A task counts its files. Its counts are divided by a hash of the pretoken, so that all counts of a
-pretoken meet in one partition, where they are added up; each row carries where the pretoken was
-first seen, and by that the partitions are put in order again.
+A task counts its files. A hash of the pretoken divides its counts into partitions, so all counts of
+a pretoken are in the same partition of each task, where they are added up. Each row has the place
+where its pretoken was first seen, by which the rows of all partitions are sorted in the end.
 """
 
 from __future__ import annotations
@@ -58,31 +58,31 @@ def count(
     """Count the pretokens of files with many processes; the result is that of `bytepair.count`.
 
     Args:
-        source: files, which all processes see.
-        out: the parquet file to write, in a folder that all processes see; None, with Ray, means
-            that nothing is to stay but the result, and that all workers see the same `TMPDIR`.
-        rank: of this process; None means that the job array says it.
-        world_size: how many processes there are; None means the same.
-        ray: let a Ray cluster run the tasks, instead of ranks; needs the extra `ray`.
-        pattern: as in `bytepair.count`, and so are the next five. Needs the extra `data`.
-        doc_cap: as there.
-        column: as there.
-        errors: as there; what any process leaves out is in the warning of the last one.
-        max_document_bytes: as there.
-        threads: as there, for each process; with Ray None means one.
-        task_bytes: files are gathered to about this many bytes a task.
-        partitions: in how many pieces counts are added up; memory is that of one piece, and of the
-            result.
+        source: files that all processes can read.
+        out: the parquet file to write, in a folder shared by all processes. None, which needs
+            Ray, writes no file; all workers must then share `TMPDIR`.
+        rank: the rank of this process; None means that of the job array in the environment.
+        world_size: the number of processes; None means that of the job array.
+        ray: whether a Ray cluster runs the tasks, instead of ranks; needs the extra `ray`.
+        pattern: as in `bytepair.count`, like the next four.
+        doc_cap: as in `bytepair.count`.
+        column: as in `bytepair.count`.
+        errors: as in `bytepair.count`; the process that finishes last warns of what all skipped.
+        max_document_bytes: as in `bytepair.count`.
+        threads: the number of threads of each process; None means one with Ray, else all.
+        task_bytes: the approximate number of bytes of the files of a task.
+        partitions: the number of partitions. Each process holds one of them in memory, and the
+            last one the result.
 
     Returns:
         The counts, from the process that finishes last; None from the others.
 
     Raises:
         CorpusError: if something cannot be read.
-        ShardError: if tasks of another count lie beside the file, two processes have one rank,
-            or there is a rank and Ray too.
-        ImportError: if pyarrow (the extra `data`) is not installed; with Ray, if that is not.
-        ConnectionError: with Ray, if the cluster that is named does not answer.
+        ShardError: if the folder has tasks of a different count, two processes have the same rank,
+            or a rank is passed with Ray.
+        ImportError: if pyarrow (the extra `data`) is not installed, or Ray, if it is asked for.
+        ConnectionError: if the Ray cluster does not answer.
 
     Example:
         >>> import bytepair, pathlib, tempfile
@@ -99,7 +99,7 @@ def count(
     tasks.check_ranks(rank, world_size, ray=ray)
     if out is None:
         if not ray:
-            raise ShardError("ranks meet in a folder: pass the file to write (out)")
+            raise ShardError("several ranks need a shared folder: pass out, the file to write")
         with tempfile.TemporaryDirectory(prefix="bytepair-") as folder:
             return count(
                 source, Path(folder) / "counts.parquet", ray=True, pattern=pattern,
@@ -138,7 +138,7 @@ def count(
 
 
 def count_task(task: Task, root: Path, options: dict[str, Any], partitions: int) -> None:
-    """Count the files of a task, unless that is done; write a row group for each partition."""
+    """Count the files of a task, unless it is done; write a row group for each partition."""
 
     def work(task: Task, folder: Path) -> dict[str, Any]:
         from bytepair._internal.extras import pyarrow_parquet as pq
@@ -188,9 +188,9 @@ def hashes(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np.ui
 def _put_together(
     path: Path, root: Path, work: list[Task], partitions: int, *, ray: bool
 ) -> tuple[Counts | None, SkipLog]:
-    """Write the counts of all tasks, and take these away; None if another process does so.
+    """Write the counts of all tasks, and remove the tasks; None if another process does so.
 
-    With the counts comes what all tasks have left out.
+    Also returns what all tasks skipped.
     """
     skips = SkipLog()
     try:

@@ -1,7 +1,7 @@
-"""Tasks on a Ray cluster, through Ray Data: the only file that knows Ray.
+"""Run tasks on a Ray cluster, with Ray Data: the only file that uses Ray.
 
-Ray brings the functions to its workers, runs a task again whose worker died, and nothing else: what
-the tasks make lies in files, as it does without Ray.
+Ray sends the functions to its workers and restarts the task of a worker that died. The results of
+tasks are in files, as they are without Ray.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from typing import Any
 from bytepair.errors import ShardError
 
 PATIENCE = 10.0
-"""The seconds that a cluster has to answer."""
+"""The number of seconds in which a cluster must answer."""
 
 
 def each(items: Iterable[Any], function: Callable[..., None], arguments: tuple[Any, ...]) -> None:
-    """Call a function for each item, somewhere."""
+    """Call a function for each item, on any worker."""
     results(items, function, arguments)
 
 
 def check() -> None:
-    """See that Ray is there and its cluster answers, before anything is read or written.
+    """Check that Ray is installed and its cluster answers, before anything is read or written.
 
     Raises:
         ImportError: if Ray is not installed.
-        ConnectionError: if the cluster that Ray would go to does not answer.
+        ConnectionError: if the cluster that Ray would use does not answer.
     """
     try:
         from bytepair._internal.extras import ray
@@ -46,11 +46,11 @@ def check() -> None:
 def results(
     items: Iterable[Any], function: Callable[..., Any], arguments: tuple[Any, ...]
 ) -> list[Any]:
-    """Call a function for each item, somewhere, and return what it gives, in order.
+    """Call a function for each item, on any worker, and return the results in order.
 
     Raises:
         ImportError: if Ray is not installed.
-        ConnectionError: if the cluster that Ray would go to does not answer.
+        ConnectionError: if the cluster that Ray would use does not answer.
     """
     check()
     from bytepair._internal.extras import ray

@@ -1,7 +1,7 @@
-"""Token shards by many processes: byte for byte those of one.
+"""Write token shards with many processes: byte for byte those of one process.
 
-Where a shard ends depends on all documents before it. So a task encodes its files to plain ids and
-lengths (a part), and the shards are cut afterwards from the parts, in one pass that only copies.
+The end of a shard depends on all documents before it. So a task encodes its files to plain ids and
+lengths (a part), and one pass that only copies then cuts the parts into shards.
 """
 
 from __future__ import annotations
@@ -58,15 +58,15 @@ def shard(
     """Write token shards with many processes; the result is that of `bytepair.shards.write`.
 
     Args:
-        source: as in `bytepair.shards.write`; all processes see the same files.
-        tokenizer: as there.
-        out: as there; all processes see this folder.
-        rank: of this process; None means that the job array says it.
-        world_size: how many processes there are; None means the same.
-        ray: let a Ray cluster run the tasks, instead of ranks; needs the extra `ray`.
-        threads: how many threads each process encodes with; None means all, or one with Ray, which
-            gives each task one core.
-        task_bytes: files are gathered to about this many bytes a task.
+        source: as in `bytepair.shards.write`; files that all processes can read.
+        tokenizer: as in `bytepair.shards.write`.
+        out: as in `bytepair.shards.write`, a folder shared by all processes.
+        rank: the rank of this process; None means that of the job array in the environment.
+        world_size: the number of processes; None means that of the job array.
+        ray: whether a Ray cluster runs the tasks, instead of ranks; needs the extra `ray`.
+        threads: the number of encoding threads of each process; None means all, or one with Ray,
+            which gives each task one core.
+        task_bytes: the approximate number of bytes of the files of a task.
         progress: as in `bytepair.train`.
         options: the fields of `bytepair.shards.ShardOptions`, as keywords.
 
@@ -74,11 +74,11 @@ def shard(
         The manifest, from the process that finishes last; None from the others.
 
     Raises:
-        CorpusError: if something cannot be read, unless it is to be skipped; or if all is skipped.
-        ShardError: if the folder belongs to another job, two processes have the same rank, or
-            there is a rank and Ray too.
-        ImportError: with Ray, if it is not installed.
-        ConnectionError: with Ray, if the cluster that is named does not answer.
+        CorpusError: if something cannot be read and is not skipped, or if everything is skipped.
+        ShardError: if the folder belongs to another job, two processes have the same rank, or a
+            rank is passed with Ray.
+        ImportError: if Ray is asked for and not installed.
+        ConnectionError: if the Ray cluster does not answer.
 
     Example:
         >>> import bytepair, tempfile
@@ -113,7 +113,7 @@ def shard(
 
 
 def encode_task(task: Task, job: ShardJob, root: Path, threads: int | None) -> None:
-    """Encode the files of a task to a part, unless it is there."""
+    """Encode the files of a task to a part, unless it exists."""
 
     def work(task: Task, folder: Path) -> dict[str, Any]:
         part = replace(job, files=task.files, first_input=task.first_input)
@@ -123,7 +123,7 @@ def encode_task(task: Task, job: ShardJob, root: Path, threads: int | None) -> N
 
 
 def _write_part(job: ShardJob, folder: Path, threads: int | None) -> dict[str, Any]:
-    """Write ids, and for each document how many ids and how many bytes of text it has."""
+    """Write ids, and for each document the number of ids and of bytes of text."""
     skipped: list[Left] = []
     tokens = documents = 0
 
@@ -150,7 +150,7 @@ def assemble(
 ) -> Manifest | None:
     """Cut the parts of all tasks into shards; None if another process is doing so.
 
-    It can be broken off and called again, as `bytepair.shards.write` can.
+    It can be interrupted and called again, as `bytepair.shards.write` can.
     """
     try:
         with manifest.locked(folder), Bar(progress) as bar:
@@ -179,13 +179,13 @@ def assemble(
 def _parts(
     root: Path, work: list[Task], start: Address, dtype: np.dtype[Any]
 ) -> Iterator[Encoded | Left]:
-    """The documents of the parts from a place on; after each part what it left out."""
+    """The documents of the parts from a place on; after each part what it skipped."""
     for task in work[start.input :]:
         folder = task.folder(root)
         said = manifest.read_json(folder / tasks.MARK)
         rows = np.fromfile(folder / "lengths", np.int64).reshape(-1, 2)
         if len(rows) != said["documents"] or int(rows[:, 0].sum()) != said["tokens"]:
-            raise ShardError(f"{folder} is not what its mark says; remove it and start again")
+            raise ShardError(f"{folder} does not match its marker file; remove it and start again")
         ids = np.memmap(folder / "ids", dtype, "r") if said["tokens"] else np.empty(0, dtype)
         ends = np.concatenate([np.zeros((1, 2), np.int64), np.cumsum(rows, axis=0)])
         first = start.row if task.number == start.input else 0

@@ -1,8 +1,8 @@
-"""Inputs in, tasks out: pieces of work that anyone can do, and a mark for each that is done.
+"""Inputs in, tasks out: units of work for any process, each with a marker file when it is done.
 
-A task is a run of neighbouring files. It leaves a folder of its own, which is complete when its
-mark is there. Tasks know nothing of each other, so they may run in any order, anywhere, more than
-once; whoever finds all marks puts the results together, in the order of the tasks.
+A task is a run of neighbouring files. It writes a folder of its own, which is complete when it has
+the marker file. Tasks are independent, so they may run in any order, on any machine, and more than
+once. The process that finds all markers combines the results, in the order of the tasks.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from bytepair.corpus.source import Input
 from bytepair.errors import ShardError
 from bytepair.shards import manifest
 
-#: Files are gathered to about this many bytes a task.
+#: The approximate number of bytes of the files of a task.
 TASK_BYTES: Final = 1 << 27
 MARK: Final = "mark.json"
 
-#: The variables in which job arrays say the rank, the lowest rank, and the highest or the number.
+#: The variables of job arrays: the rank, the lowest rank, and the highest or the number of ranks.
 _ARRAYS: Final = (
     ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_MAX", None),
     ("SGE_TASK_ID", "SGE_TASK_FIRST", "SGE_TASK_LAST", None),
@@ -38,9 +38,9 @@ class Task:
     """A run of files.
 
     Attributes:
-        number: of the task.
+        number: the number of the task.
         files: its inputs.
-        first_input: the number of the first of them among all inputs.
+        first_input: the number of its first file among all inputs.
     """
 
     number: int
@@ -48,16 +48,16 @@ class Task:
     first_input: int = 0
 
     def folder(self, root: Path) -> Path:
-        """Where its results go."""
+        """The folder of its results."""
         return root / f"{self.number:06}"
 
     def is_done(self, root: Path) -> bool:
-        """Whether its mark is there."""
+        """Whether its marker exists."""
         return (self.folder(root) / MARK).exists()
 
 
 def split(files: list[Input], task_bytes: int = TASK_BYTES) -> list[Task]:
-    """Gather neighbouring files to tasks; this depends on their sizes alone.
+    """Group neighbouring files into tasks, by their sizes alone.
 
     Example:
         >>> from bytepair.corpus.source import Input
@@ -88,21 +88,21 @@ def check_ranks(rank: int | None, world_size: int | None, *, ray: bool) -> None:
         ShardError: if both are given.
     """
     if ray and (rank is not None or world_size is not None):
-        raise ShardError("with Ray there are no ranks: pass ray, or rank and world_size")
+        raise ShardError("Ray needs no ranks: pass either ray, or rank and world_size")
 
 
 def place(
     rank: int | None, world_size: int | None, environment: Mapping[str, str] | None = None
 ) -> tuple[int, int]:
-    """The rank of this process, and how many there are, as told or as the job array says.
+    """The rank of this process and the number of processes, as passed or from a job array.
 
     Args:
-        rank: from 0 on; None means: ask the environment.
-        world_size: None means the same.
-        environment: the variables; None means those of the process.
+        rank: from 0; None means that of the environment.
+        world_size: the number of processes; None means that of the environment.
+        environment: the environment variables; None means those of this process.
 
     Raises:
-        ShardError: if nobody says it, or the rank is none of the ranks.
+        ShardError: if it is not known, or the rank is out of range.
 
     Example:
         >>> from bytepair.distributed import place
@@ -122,14 +122,14 @@ def place(
             world_size = int(known[number])
         break
     if rank is None or world_size is None:
-        raise ShardError("nothing says the rank and the number of ranks; pass both")
+        raise ShardError("the rank and the number of ranks are unknown; pass both")
     if not 0 <= rank < world_size:
-        raise ShardError(f"rank {rank} is none of {world_size} ranks, which count from 0")
+        raise ShardError(f"rank {rank} is not below world_size {world_size}, or is negative")
     return rank, world_size
 
 
 def begin(root: Path, job: dict[str, Any]) -> None:
-    """Make the folder of the tasks of a job; any number of ranks may do so.
+    """Create the folder of the tasks of a job; any number of ranks may call this.
 
     Raises:
         ShardError: if the folder belongs to another job.
@@ -142,15 +142,15 @@ def begin(root: Path, job: dict[str, Any]) -> None:
 
 
 def run(root: Path, tasks: list[Task], work: Callable[[Task, Path], dict[str, Any]]) -> None:
-    """Do those tasks that are not done, one after the other.
+    """Run the tasks that are not done, one after the other.
 
     Args:
-        root: where results go.
+        root: the folder of the results.
         tasks: the tasks.
-        work: does one, writes into the folder that it is given, and returns what the mark says.
+        work: runs one task, writes into the given folder, and returns the content of the marker.
 
     Raises:
-        ShardError: if another process is at one of them.
+        ShardError: if another process is running one of them.
     """
     for task in tasks:
         if task.is_done(root):
@@ -162,10 +162,10 @@ def run(root: Path, tasks: list[Task], work: Callable[[Task, Path], dict[str, An
 
 
 def all_done(root: Path, tasks: list[Task]) -> bool:
-    """Whether every task has its mark."""
+    """Whether every task has its marker."""
     return all(task.is_done(root) for task in tasks)
 
 
 def marks(root: Path, tasks: list[Task]) -> Iterator[dict[str, Any]]:
-    """What the marks say, in order."""
+    """The contents of the markers, in order."""
     return (manifest.read_json(task.folder(root) / MARK) for task in tasks)

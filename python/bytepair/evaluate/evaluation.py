@@ -135,7 +135,7 @@ def rivals_of(
     """
     tokenizers, missing = _rivals(against, name)
     if name in tokenizers:
-        raise ValueError(f"two tokenizers are called {name!r}; pass another name")
+        raise ValueError(f"two tokenizers are named {name!r}; pass another name")
     return {name: tokenizer, **tokenizers}, missing
 
 

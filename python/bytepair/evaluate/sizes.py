@@ -95,7 +95,7 @@ def sweep(
     curve = tokenizer.compression_curve()
     if not curve.size:
         raise VocabularyError(
-            "the curve of sizes is known for tokenizers that bytepair.train made, not for this one"
+            "compression by size is known only for tokenizers that bytepair trained"
         )
     smallest = tokenizer.vocab_size - (len(curve) - 1)
     sizes = np.arange(smallest, tokenizer.vocab_size + 1, dtype=np.int64)

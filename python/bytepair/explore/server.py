@@ -99,7 +99,7 @@ class _Handler(BaseHTTPRequestHandler):
         foreign = self.headers.get("Sec-Fetch-Site", "none") not in {"same-origin", "none"}
         followed = self.command == "GET" and self.headers.get("Sec-Fetch-Mode") == "navigate"
         if (foreign and not followed) or (origin is not None and urlsplit(origin).netloc != host):
-            raise RefusedError(HTTPStatus.FORBIDDEN, "other pages get no answers")
+            raise RefusedError(HTTPStatus.FORBIDDEN, "requests from other pages are refused")
 
     def _get(self, path: str, query: dict[str, str]) -> tuple[str, bytes]:
         answers: Answers = self.server.answers  # type: ignore[attr-defined]
@@ -136,7 +136,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _body(self) -> bytes:
         length = self.headers.get("Content-Length", "")
         if not length.isascii() or not length.isdigit():
-            raise RefusedError(HTTPStatus.LENGTH_REQUIRED, "say how long the request is")
+            raise RefusedError(HTTPStatus.LENGTH_REQUIRED, "the request has no Content-Length")
         if int(length) > MOST_BYTES:
             limit = f"a request has at most {MOST_BYTES >> 20} MB"
             raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, limit)

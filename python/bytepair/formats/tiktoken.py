@@ -98,7 +98,7 @@ def write(tokenizer: _core.Tokenizer, path: Path) -> None:
     write_whole(path, b"".join(lines))
 
 
-#: The classes of encodings by module and name: tiktoken's own, and that of our face.
+#: The classes of encodings by module and name: tiktoken's own, and that of our wrapper.
 ENCODING_CLASSES: Final = (
     ("tiktoken.core", "Encoding"),
     ("bytepair.compat.tiktoken", "Encoding"),
@@ -106,7 +106,7 @@ ENCODING_CLASSES: Final = (
 
 
 def is_encoding(value: Any) -> bool:
-    """Whether this is a `tiktoken.Encoding`, or one of our face of it."""
+    """Whether this is a `tiktoken.Encoding`, or one of our wrapper of it."""
     return (type(value).__module__, type(value).__name__) in ENCODING_CLASSES
 
 

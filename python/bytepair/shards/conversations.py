@@ -1,7 +1,7 @@
-"""Conversations in, batches of inputs and targets out: rendered and packed while a run reads.
+"""Conversations in, batches of inputs and targets out, rendered and packed on the fly.
 
-The batches are those of nanochat's fine-tuning in 2026: every row begins with a conversation and is
-filled with the longest waiting one that fits. What fits none is padding, and no id is cropped.
+The batches equal those of nanochat's fine-tuning in 2026: every row begins with a conversation and
+is filled with the longest waiting ones that fit. The rest of a row is padding; no id is cropped.
 """
 
 from __future__ import annotations
@@ -33,30 +33,31 @@ IGNORED: Final = -1
 
 
 class ConversationBatches:
-    """Batches of conversations for one rank, packed while they are rendered; without end.
+    """The batches of one rank, packed while conversations are rendered; they never end.
 
     Args:
         conversations: a sequence of conversations, each as `Tokenizer.render_conversation` takes
-            it; an item is asked for when it is rendered.
-        tokenizer: renders.
-        batch_size: rows of a batch.
-        length: ids of a row.
-        template: how conversations are written.
-        max_tokens: keep this many ids of each conversation at most; None means `length`.
+            it; an item is read when it is rendered.
+        tokenizer: the tokenizer that renders them.
+        batch_size: the number of rows in a batch.
+        length: the number of ids in a row.
+        template: the chat template.
+        max_tokens: the maximum number of ids of a conversation; the rest is cropped. None means
+            `length`.
         pad: the special token that fills rows; None means the template's, of nanochat `<|bos|>`.
-        rank: which rank this is, from 0 on.
-        world_size: how many ranks there are; a rank takes every `world_size`-th conversation.
-        buffer: how many conversations wait for a row.
-        threads: how many threads encode; None means all.
-        torch: give tensors (inputs int32, targets int64), not arrays of int32.
+        rank: the rank of this process, from 0.
+        world_size: the number of ranks; a rank takes every `world_size`-th conversation.
+        buffer: the number of conversations that wait for a row.
+        threads: the number of encoding threads; None means all.
+        torch: whether to yield tensors (inputs int32, targets int64) instead of arrays of int32.
 
     Raises:
         ConversationError: if a conversation breaks a rule of the template.
-        ShardError: if there is no conversation for this rank, or a number cannot be.
+        ShardError: if there is no conversation for this rank, or a number is out of range.
         SpecialTokenError: if the tokenizer lacks a special token of the template.
 
-    Iterating gives inputs and targets, each (batch_size, length). A target is the id that follows
-    its input, or -1 where the mask is 0, and in the padding.
+    Iteration yields inputs and targets of the shape (batch_size, length). A target is the id that
+    follows its input, or -1 where the mask is 0, and in the padding.
 
     Example:
         >>> import bytepair
@@ -109,7 +110,7 @@ class ConversationBatches:
 
     @property
     def progress(self) -> float:
-        """The share of all conversations that are in batches; above 1 they come again."""
+        """The share of all conversations that were used; above 1 they repeat."""
         return self._used / self._count
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
@@ -146,7 +147,7 @@ def _rendered(
     numbers: Iterator[int],
     render: Callable[..., RenderedBatch],
 ) -> Iterator[Rendered]:
-    """The ids and the mask of each conversation; some are rendered ahead, on all threads."""
+    """The ids and the mask of each conversation; some are rendered in advance, on all threads."""
     while True:
         some = list(islice(numbers, AHEAD))
         try:

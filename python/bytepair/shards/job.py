@@ -1,6 +1,6 @@
-"""Sources, a tokenizer and options in, a job out: everything that decides what the shards are.
+"""Sources, a tokenizer and options in, a job out: everything that determines the shards.
 
-With what is handed on while it is done: documents as ids, and their addresses.
+Also the values passed on while it runs: documents as ids, and their addresses.
 """
 
 from __future__ import annotations
@@ -22,24 +22,25 @@ TOKENS_PER_SHARD: Final = 100_000_000
 
 @dataclass(frozen=True)
 class ShardOptions:
-    """What decides what the shards of a corpus and a tokenizer are.
+    """The options that determine the shards of a corpus and a tokenizer.
 
     Attributes:
         format: "bytepair", "llmc", "nanogpt", "megatron" or "arrow"; see `bytepair.shards.layout`.
-            The first shard is for validation in those of llm.c and nanoGPT.
-        tokens_per_shard: a shard ends before the document that would take it above this.
-        bos: a special token to begin each document with; True means the one that is usual, False
+            With llm.c and nanoGPT, the first shard is for validation.
+        tokens_per_shard: the maximum number of tokens of a shard, unless a document is longer.
+        bos: the name of the special token before each document; True means the usual one, False
             none.
-        eos: a special token to end each document with, in the same way.
+        eos: the name of the special token after each document, as for `bos`.
         column: the table column or JSON field that contains the text.
-        doc_cap: the number of characters of each document that are taken; None means all.
-        errors: what a document or file that cannot be read is: an error ("strict"), or left out and
-            recorded in the manifest ("skip").
-        max_document_bytes: a longer document cannot be read.
+        doc_cap: the maximum number of characters of a document; the rest is cropped. None means no
+            limit.
+        errors: how to treat a document or file that cannot be read: "strict" raises an error,
+            "skip" skips it and records it in the manifest.
+        max_document_bytes: the maximum size of a document in a file.
         dropout: the probability with which each merge is skipped (BPE-dropout); None or 0 is plain
-            encoding. It is slower by far, and depends on the order of the inputs.
-        seed: with `dropout`, a number from 0 to 2^64 - 1; take another one for each epoch. The ids
-            of a document depend on it, the number of its input, and its row there.
+            encoding. It is much slower, and the ids depend on the order of the inputs.
+        seed: with `dropout`, a number from 0 to 2^64 - 1; pass a different one in each epoch.
+            The ids of a document depend on it, the number of its input, and its row there.
 
     Example:
         >>> from bytepair.shards import ShardOptions
@@ -59,7 +60,7 @@ class ShardOptions:
     seed: int | None = None
 
     def __post_init__(self) -> None:
-        """Fail before anything is read."""
+        """Check the values before anything is read."""
         if self.tokens_per_shard < 1:
             raise ShardError(f"tokens_per_shard is {self.tokens_per_shard}; pass at least 1")
         if self.errors not in ("strict", "skip"):
@@ -99,13 +100,13 @@ class ShardKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class ShardJob:
-    """Everything that decides what the shards are.
+    """Everything that determines the shards.
 
     Attributes:
-        tokenizer: encodes.
+        tokenizer: the tokenizer.
         files: the inputs, in order.
         values: what the manifest says of the job; "dropout" and "seed" only if merges are dropped.
-        first_input: the number of the first of the inputs in the source.
+        first_input: the number of the first input in the source.
     """
 
     tokenizer: Tokenizer
@@ -144,10 +145,10 @@ class Encoded:
 
     Attributes:
         ids: of all documents, concatenated.
-        offsets: int64, where each begins, and where the last ends.
+        offsets: int64, the start of each document, and the end of the last.
         text_ends: the same for the bytes of their text.
         starts: int64, the first document of each run of rows.
-        places: the address of each of these.
+        places: the address of each of these documents.
     """
 
     ids: NDArray[Any]
@@ -168,7 +169,7 @@ Left: TypeAlias = "dict[str, Any]"
 
 
 def make_job(source: Source, tokenizer: Tokenizer, options: ShardOptions) -> ShardJob:
-    """Gather what decides what the shards are."""
+    """Collect everything that determines the shards."""
     files = files_of(source)
     largest = max([tokenizer.vocab_size - 1, *tokenizer.special_tokens.values()])
     values = asdict(options) | {
@@ -184,9 +185,10 @@ def make_job(source: Source, tokenizer: Tokenizer, options: ShardOptions) -> Sha
 
 
 def special_id(tokenizer: Tokenizer, wanted: bool | str, role: str) -> int | None:
-    """The id of a special token by name, or of the one with the role; one without a role may do.
+    """The id of a special token by name, or of the one with the role.
 
-    Texts of vocabularies where no token begins them, as Qwen's, begin with the one that ends them.
+    If no token has the role of beginning a text, as in Qwen's vocabularies, it is the one that ends
+    a text.
     """
     if wanted is False:
         return None

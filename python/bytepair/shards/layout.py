@@ -70,7 +70,7 @@ class Layout:
     def open(self, folder: Path, shard: Shard, dtype: np.dtype[Any]) -> tuple[Ids, NDArray[Any]]:
         """Map a shard: its ids, and where each document ends."""
         if len(shard.parts) < 2:
-            raise ShardError(f"{folder}, shard {shard.number}: it lacks a file")
+            raise ShardError(f"{folder}, shard {shard.number}: a file is missing")
         data, index = shard.parts[-2:]
         ids = _mapped(folder / data.file, dtype, data.offset, shard.tokens)
         return ids, self.ends(folder / index.file, shard.documents)
@@ -187,7 +187,7 @@ class Arrow(Layout):
         ends = lists.offsets.to_numpy()[1:]
         ids = lists.values.to_numpy()
         if (len(ids), len(ends)) != (shard.tokens, shard.documents) or ids.dtype != dtype:
-            raise ShardError(f"{folder / shard.parts[0].file} is not what the manifest says")
+            raise ShardError(f"{folder / shard.parts[0].file} does not match the manifest")
         return ids, ends
 
 
@@ -228,7 +228,7 @@ def _mapped(path: Path, dtype: np.dtype[Any], offset: int, count: int) -> NDArra
     try:
         return np.memmap(path, dtype, "r", offset, (count,)).view(np.ndarray)
     except (OSError, ValueError) as error:
-        raise ShardError(f"{path} is gone or cut off: {error}") from error
+        raise ShardError(f"{path} is missing or truncated: {error}") from error
 
 
 @dataclass

@@ -1,8 +1,8 @@
-"""What a folder of shards promises: `manifest.json`, and the marks of a run that is under way.
+"""The manifest of a folder of shards (`manifest.json`), and the marks of a run in progress.
 
-A run leaves a mark for each finished shard (`.progress/000003.json`), written by rename after the
-files of the shard were. A mark says what the shard is and at which document the next one begins, so
-a run that is started again goes on there. When all is done the marks become the manifest.
+A run writes a mark for each finished shard (`.progress/000003.json`), by a rename after its files
+are complete. A mark describes the shard and says at which document the next one begins, so a
+restarted run resumes there. In the end the marks become the manifest.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class Shard:
     """One shard.
 
     Attributes:
-        number: from 0 on.
+        number: the number of the shard, from 0.
         split: "train" or "val".
-        tokens: how many ids it has.
-        documents: how many documents.
+        tokens: the number of ids.
+        documents: the number of documents.
         parts: the ranges of files that make it up.
     """
 
@@ -62,7 +62,7 @@ class Shard:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
-        """Make a shard from what `dataclasses.asdict` gave."""
+        """Make a shard from the result of `dataclasses.asdict`."""
         found = cls(**{**values, "parts": [ShardPart(**part) for part in values["parts"]]})
         _check(found)
         for part in found.parts:
@@ -85,14 +85,15 @@ def _check(found: ShardPart | Shard) -> None:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a folder of shards promises.
+    """The description of a folder of shards.
 
     Attributes:
-        job: what was asked for: the format, the dtype, the tokenizer's fingerprint, the inputs with
+        job: the job: the format, the dtype, the tokenizer's fingerprint, the inputs with
             their sizes, and every option that changes the result.
         shards: the shards, in order.
-        text_bytes: how many bytes of UTF-8 were encoded.
-        skipped: what was left out: the input, its row, how many rows (null means the rest) and why.
+        text_bytes: the number of bytes of UTF-8 that were encoded.
+        skipped: what was skipped: the input, the row, the number of rows (null means the rest), and
+            the reason.
     """
 
     job: dict[str, Any]
@@ -113,27 +114,27 @@ class Manifest:
 
     @property
     def fingerprint(self) -> str:
-        """That of the tokenizer which made the ids."""
+        """The fingerprint of the tokenizer that made the ids."""
         return str(self.job["tokenizer"])
 
     @property
     def tokens(self) -> int:
-        """How many ids all shards have."""
+        """The number of ids in all shards."""
         return sum(shard.tokens for shard in self.shards)
 
     @property
     def documents(self) -> int:
-        """How many documents all shards have."""
+        """The number of documents in all shards."""
         return sum(shard.documents for shard in self.shards)
 
     def __str__(self) -> str:
-        """How much it is, in a line."""
+        """The amount of data, in one line."""
         documents = _number(self.documents, "document")
         shards = _number(len(self.shards), "shard")
         return f"{self.tokens:,} tokens ({self.dtype.name}) of {documents} in {shards}"
 
     def save(self, folder: Path) -> None:
-        """Write `manifest.json`, by another name and a rename."""
+        """Write `manifest.json` under a temporary name, then rename it."""
         values = {
             "bytepair_shards": VERSION, "checksum": "crc32", "tokens": self.tokens,
             "documents": self.documents, **asdict(self),
@@ -145,7 +146,7 @@ class Manifest:
         """Read the manifest of a folder.
 
         Raises:
-            ShardError: if there is none, or it is damaged or of another version.
+            ShardError: if it is missing, damaged or of another version.
         """
         path = Path(folder) / NAME
         if not path.exists():
@@ -170,13 +171,13 @@ class Manifest:
 
 @dataclass(frozen=True)
 class Mark:
-    """A finished shard, and where the next begins.
+    """A finished shard, and the position of the next.
 
     Attributes:
         shard: the shard.
         following: the number of the input and the row of the next document; None at the end.
         text_bytes: bytes of text in this shard.
-        skipped: what was left out since the last mark.
+        skipped: what was skipped since the last mark.
     """
 
     shard: Shard
@@ -185,20 +186,20 @@ class Mark:
     skipped: list[dict[str, Any]]
 
     def save(self, folder: Path) -> None:
-        """Write the mark, by another name and a rename."""
+        """Write the mark under a temporary name, then rename it."""
         write_json(_mark(folder, self.shard.number), asdict(self))
 
 
 def begin(folder: Path, job: dict[str, Any], *, ignore: str = PROGRESS) -> list[Mark]:
-    """Make a folder ready for a run, and return the marks that an earlier one left.
+    """Prepare a folder for a run, and return the marks of an earlier run.
 
     Args:
         folder: the folder, which is locked.
-        job: what is asked for.
-        ignore: the name of something that may be in a new folder.
+        job: the job.
+        ignore: the name of a file that may be in a new folder.
 
     Raises:
-        ShardError: if the folder holds shards, or a run, of another job; then it stays as it is.
+        ShardError: if the folder has shards or a run of another job; it is left unchanged.
     """
     check_folder(folder, job, ignore=ignore)
     known = folder / PROGRESS / JOB
@@ -208,7 +209,7 @@ def begin(folder: Path, job: dict[str, Any], *, ignore: str = PROGRESS) -> list[
 
 
 def check_folder(folder: Path, job: dict[str, Any], *, ignore: str = PROGRESS) -> None:
-    """Raise a `ShardError` if a folder holds something else than a run of this job."""
+    """Raise a `ShardError` unless a folder is empty or holds a run of this job."""
     if not folder.is_dir():
         return
     known = folder / PROGRESS / JOB
@@ -244,18 +245,18 @@ def _check_size(folder: Path, part: ShardPart) -> None:
     path = next((path for path in names if path.exists()), None)
     if path is None or path.stat().st_size < part.offset + part.bytes:
         raise ShardError(
-            f"{folder / part.file} was finished and is gone or cut off; remove {folder} and start "
-            "again"
+            f"{folder / part.file} was complete, and is missing or truncated now; remove "
+            f"{folder} and start again"
         )
 
 
 def partial(name: str) -> str:
-    """The name of a file until it is whole."""
+    """The temporary name of a file until it is complete."""
     return f".{name}.partial"
 
 
 def is_left_over(name: str) -> bool:
-    """Whether a file is what a run that was killed had not finished."""
+    """Whether a file is an incomplete one of a run that was killed."""
     return re.fullmatch(r"\..+\.(partial|[0-9a-f]{16})", name) is not None
 
 
@@ -270,7 +271,7 @@ def check_job(folder: Path, known: dict[str, Any], job: dict[str, Any]) -> None:
 
 
 def differing(known: dict[str, Any], job: dict[str, Any]) -> list[str]:
-    """What differs between the job that was begun and one that is to go on.
+    """The differences between the job of a run and the job that resumes it.
 
     What was done under `errors="strict"` had no errors, and so is what "skip" would have given.
     """
@@ -287,11 +288,11 @@ def _short(value: object) -> str:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold a folder for one run; the lock ends with the process, whatever happens to it.
+    """Lock a folder for one run; the lock ends with the process, even if it is killed.
 
     Raises:
-        InUseError: if another run holds it.
-        OSError: if there cannot be such a folder, or the file system has no locks.
+        InUseError: if another run has locked it.
+        OSError: if the folder cannot be created, or the file system has no locks.
     """
     check_output_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -316,18 +317,18 @@ def crc_of(path: Path, offset: int = 0, size: int | None = None) -> str:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read an object; a damaged file is a `ShardError`."""
+    """Read a JSON object; a damaged file raises a `ShardError`."""
     try:
         values = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
         raise ShardError(f"{path} is damaged: {error}") from error
     if not isinstance(values, dict):
-        raise ShardError(f"{path} is damaged: it holds no object")
+        raise ShardError(f"{path} is damaged: it is not a JSON object")
     return values
 
 
 def write_json(path: Path, values: dict[str, Any]) -> None:
-    """Write an object, by another name and a rename."""
+    """Write a JSON object under a temporary name, then rename it."""
     write_whole(path, _dumped(values))
 
 

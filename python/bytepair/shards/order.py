@@ -123,7 +123,7 @@ class Order:
             if chunk == self._chunks:
                 epoch, chunk, row, empty = epoch + 1, 0, 0, empty + 1
                 if empty > 1 and not found:
-                    raise ShardError(f"there is not one row of {self.width} ids; pass fewer")
+                    raise ShardError(f"no row of {self.width} ids can be filled; pass fewer")
             if epoch == epochs:
                 return None
             count = len(self.plan(epoch, chunk).ends) if self._chunks else 0

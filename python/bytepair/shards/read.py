@@ -1,6 +1,6 @@
-"""Shards in, documents and batches out: mapped from disk, shuffled the same way for any workers.
+"""Shards in, documents and batches out: mapped from disk, in an order independent of workers.
 
-`Dataset` gives documents, and batches for training; the order in which these come is in `order`.
+`Dataset` returns documents, and batches for training; `order` determines the order of batches.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class Dataset:
     """Token shards of one folder, mapped into memory.
 
     Args:
-        folder: what `bytepair.shards.write` wrote.
+        folder: the folder that `bytepair.shards.write` wrote.
         split: "train" or "val"; None means both.
         tokenizer: if given, the shards must be of this tokenizer.
         dtype: if given, the ids must have this type.
 
     Raises:
-        ShardError: if there are no finished shards, or they are of another tokenizer or type.
+        ShardError: if there are no finished shards, or they have another tokenizer or type.
 
     Example:
         >>> import bytepair, tempfile
@@ -64,7 +64,7 @@ class Dataset:
         if tokenizer is not None and tokenizer.fingerprint != self.manifest.fingerprint:
             raise ShardError(
                 f"{folder} was made by tokenizer {self.manifest.fingerprint[:12]}, not by "
-                f"{tokenizer.fingerprint[:12]}; its ids mean something else"
+                f"{tokenizer.fingerprint[:12]}; its ids are those of another vocabulary"
             )
         if dtype is not None and np.dtype(dtype) != self.manifest.dtype:
             raise ShardError(f"{folder} holds {self.manifest.dtype.name}, not {np.dtype(dtype)}")
@@ -79,7 +79,7 @@ class Dataset:
         """The ids of one document, mapped and not copied."""
         place = index + len(self) if index < 0 else index
         if not 0 <= place < len(self):
-            raise IndexError(f"document {index} of {len(self)}")
+            raise IndexError(f"there is no document {index}; there are {len(self)}")
         shard = int(np.searchsorted(self._starts, place, side="right")) - 1
         ids, ends = self.mapped(shard)
         number = place - int(self._starts[shard])
@@ -88,12 +88,12 @@ class Dataset:
 
     @property
     def tokens(self) -> int:
-        """How many ids there are."""
+        """The number of ids."""
         return sum(shard.tokens for shard in self.shards)
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer that made the ids, which lies beside them."""
+        """The tokenizer that made the ids, stored beside them."""
         return load(self._folder / FILE_NAME)
 
     def mapped(self, shard: int) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -105,7 +105,7 @@ class Dataset:
             if len(ends) and (
                 (ends[1:] < ends[:-1]).any() or not 0 <= ends[0] <= ends[-1] <= len(ids)
             ):
-                raise ShardError(f"{self._folder}, shard {shard}: its documents do not lie in it")
+                raise ShardError(f"{self._folder}, shard {shard}: its documents exceed its tokens")
             self._open[shard] = ids, ends
             while len(self._open) > OPEN:
                 self._open.popitem(last=False)
@@ -129,27 +129,27 @@ class Dataset:
         """Iterate over batches of inputs and targets for one rank.
 
         Args:
-            batch_size: rows of a batch.
-            length: ids of a row.
-            seed: of the shuffle; None means in order. Every rank passes the same.
-            rank: which rank this is, from 0 on.
-            world_size: how many ranks there are.
-            packing: "best-fit" begins every row with a document, and fills it with the longest
-                waiting documents that fit; the last is cut to fit, and the rest of it is not used.
-                "stream" cuts the ids of a shard into rows, whatever they are; only what fills no
-                row at the end of a shard is not used.
-            epochs: how many times to go through all; None means without end.
-            state: go on where `Batches.state` said; the number of ranks may have changed.
-            buffer: how many documents wait for a row.
-            torch: give tensors (inputs int32, targets int64), not arrays.
+            batch_size: the number of rows in a batch.
+            length: the number of ids in a row.
+            seed: the seed of the shuffle; None means no shuffle. All ranks must pass the same.
+            rank: the rank of this process, from 0.
+            world_size: the number of ranks.
+            packing: "best-fit" begins every row with a document and fills it with the longest
+                waiting documents that fit; if none fits, one is cropped to fill the row. "stream"
+                cuts the ids of a shard into rows, regardless of documents; only an incomplete row
+                at the end of a shard is dropped.
+            epochs: the number of passes over all shards; None means no end.
+            state: a value of `Batches.state` to resume from; the number of ranks may have changed.
+            buffer: the number of documents that wait for a row.
+            torch: whether to yield tensors (inputs int32, targets int64) instead of arrays.
 
         Returns:
             An iterator of inputs and targets, each (batch_size, length); targets are the ids that
-            follow the inputs. Arrays have the type of the shards, and are views of one array that
-            is yours to keep. Rows that do not fill a batch for every rank are left out at the end.
+            follow the inputs. Arrays have the type of the shards; both are views of one new array.
+            Rows at the end that do not fill a batch for every rank are dropped.
 
         Raises:
-            ShardError: if a number is not positive, the rank is none of the ranks, or the state
+            ShardError: if a number is not positive, the rank is out of range, or the state
                 belongs to other data or options.
         """
         if min(batch_size, length, world_size, buffer) < 1 or not 0 <= rank < world_size:
@@ -166,7 +166,7 @@ class Dataset:
 
 
 class Batches:
-    """Batches of one rank; `state` is where it stands. Made by `Dataset.batches`."""
+    """The batches of one rank; `state` is the position. Made by `Dataset.batches`."""
 
     def __init__(
         self,
@@ -184,7 +184,7 @@ class Batches:
 
     @property
     def state(self) -> State:
-        """Where the next batch begins: a small dict of plain values, the same on all ranks."""
+        """The position of the next batch: a small dict of plain values, equal on all ranks."""
         epoch, chunk, row = self._place
         return {"epoch": epoch, "chunk": chunk, "row": row, **self._order.identity}
 
@@ -192,7 +192,7 @@ class Batches:
         return self
 
     def __next__(self) -> tuple[Any, Any]:
-        """The next batch of this rank; the rows of the others are passed over."""
+        """The next batch of this rank; the rows of other ranks are skipped."""
         step = self._order.runs(self._place, self._batch_size * self._world, self._epochs)
         if step is None:
             raise StopIteration

@@ -1,8 +1,8 @@
-"""Parquet files of text in, batches of inputs and targets out: read, encoded and packed on the way.
+"""Parquet files of text in, batches of inputs and targets out, encoded and packed on the fly.
 
-No shards of tokens are written. The batches are those of nanochat's loader for the same files and
-tokenizer, with either of its packings, and so is the state: the file, the row group and the epoch
-of the documents that were read last. To go on from a state begins behind that row group.
+No token shards are written. The batches equal those of nanochat's loader for the same files and
+tokenizer, with either of its packings. So does the state: the file, the row group and the epoch of
+the documents that were read last. Resuming from a state begins after that row group.
 """
 
 from __future__ import annotations
@@ -42,35 +42,36 @@ GROUP: Final = 128
 
 
 class TextBatches:
-    """Batches for one rank, packed while the files are read; without end.
+    """The batches of one rank, packed while the files are read; they never end.
 
     Args:
-        files: parquet files, as `bytepair.train` names them; the last is for validation.
+        files: parquet files, as a source of `bytepair.train`; the last is for validation.
         tokenizer: encodes each document, after `bos`.
-        batch_size: rows of a batch.
-        length: ids of a row.
+        batch_size: the number of rows in a batch.
+        length: the number of ids in a row.
         split: "train" is all files but the last, "val" is the last; None means all.
         packing: "best-fit" is nanochat's of 2026: every row begins with a document, and is filled
             with the longest waiting document that fits; if none fits, the shortest is cropped and
             its rest is not used. "stream" is nanochat's of 2025: documents, concatenated, of which
             each batch takes `batch_size * length + 1` ids.
         column: the column that holds the text.
-        bos: the special token before each document, by name; True means that with the role.
-        rank: which rank this is, from 0 on.
-        world_size: how many ranks there are; a rank reads every `world_size`-th row group.
-        state: go on behind the row group where `TextBatches.state` said.
-        buffer: with "best-fit", documents are read whenever fewer than this many wait.
-        group: how many documents are read at once, all of one row group.
-        threads: how many threads encode; None means all.
-        torch: give tensors (inputs int32, targets int64), not arrays.
+        bos: the name of the special token before each document; True means that with the role.
+        rank: the rank of this process, from 0.
+        world_size: the number of ranks; a rank reads every `world_size`-th row group.
+        state: a value of `TextBatches.state` to resume from, after its row group.
+        buffer: with "best-fit", more documents are read whenever fewer than this many wait.
+        group: the number of documents to read at once, all from one row group.
+        threads: the number of encoding threads; None means all.
+        torch: whether to yield tensors (inputs int32, targets int64) instead of arrays.
 
     Raises:
-        CorpusError: if there is nothing to read, or something cannot be read; it names the place.
-        ShardError: if a number cannot be, a file is not parquet, or this rank has no row group.
+        CorpusError: if there is nothing to read, or something cannot be read, with its place.
+        ShardError: if a number is out of range, a file is not parquet, or this rank has no row
+            group.
         SpecialTokenError: if the tokenizer lacks the special token.
 
-    Iterating gives inputs and targets, each (batch_size, length), of new arrays; targets are the
-    ids that follow the inputs.
+    Iteration yields inputs and targets, new arrays of the shape (batch_size, length); targets are
+    the ids that follow the inputs.
 
     Example:
         >>> import bytepair, tempfile, pyarrow, pyarrow.parquet
@@ -172,7 +173,7 @@ class TextBatches:
         return ids[: count - 1].reshape(self._shape), ids[1:count].reshape(self._shape)
 
     def _next_group(self) -> list[NDArray[Any]]:
-        """The next few documents, which belong to one row group; the state follows."""
+        """The next documents, all of one row group; updates the state."""
         (file, row_group, epoch, _), documents = next(self._groups)
         self._place = file, row_group, epoch
         return [ids for _, ids in documents]
@@ -181,7 +182,7 @@ class TextBatches:
 def _documents(
     pieces: Iterator[GroupPart], encoder: Callable[..., Any], group: int
 ) -> Iterator[GroupMember]:
-    """The documents of pieces of text, which a thread reads and encodes ahead."""
+    """The documents of groups of text, which a thread reads and encodes in advance."""
     encoded = (
         ((file, column.unit, epoch), first, encoder(column.data, column.offsets))
         for file, epoch, column, first in pieces
@@ -204,7 +205,7 @@ class _RankReader:
                 raise ShardError(f"{file.name} is not parquet, whose row groups the ranks share")
 
     def pieces(self, after: TextPlace | None) -> Iterator[GroupPart]:
-        """The text behind a place, or else from the beginning, and then over and over."""
+        """The text after a position, or from the beginning, repeated without end."""
         epoch = 1
         if after is not None:
             file, row_group, epoch = after
@@ -237,11 +238,11 @@ class _RankReader:
 
 
 def _place_of(state: TextState) -> TextPlace:
-    """The place of a state; that of 2025 has no epoch."""
+    """The position of a state; a state of 2025 has no epoch."""
     try:
         place = int(state["pq_idx"]), int(state["rg_idx"]), int(state.get("epoch", 1))
     except KeyError as error:
-        raise ShardError(f"the state has no {error}; it is not one of a loader of text") from None
+        raise ShardError(f"the state has no {error}; it is not of a text loader") from None
     if min(place) < 0:
         raise ShardError(f"the state {state} has a negative number")
     return place

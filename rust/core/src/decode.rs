@@ -188,7 +188,7 @@ mod tests {
     }
 
     proptest! {
-        /// The slow twin: one token after the other.
+        /// The slow reference: one token after the other.
         #[test]
         fn equals_token_by_token(ids in prop::collection::vec(
             prop_oneof![0u16..256, 300u16..340, Just(400)], 0..60)) {

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The slow twin of `best_fit`.
+    /// The slow reference for `best_fit`.
     fn plain(lengths: &[usize], width: usize, buffer: usize) -> Vec<Vec<(usize, usize)>> {
         let mut coming = lengths.iter().copied().enumerate().filter(|&(_, length)| length > 0);
         let mut waiting: Vec<(usize, usize)> = Vec::new();

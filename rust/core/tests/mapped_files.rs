@@ -1,4 +1,4 @@
-//! Mapped files against their plain twins: the same bytes, read.
+//! Mapped files against their plain references: the same bytes, read.
 #![expect(unsafe_code, reason = "nobody changes the files of this test while they are mapped")]
 
 use std::fs::{self, File};

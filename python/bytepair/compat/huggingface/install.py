@@ -47,7 +47,7 @@ def wrap(tokenizer: T) -> T:
     inner = getattr(tokenizer, "_tokenizer", None)
     if not isinstance(inner, Tokenizer | tokenizers.Tokenizer):
         raise TypeError(
-            "a fast tokenizer of transformers or a tokenizers.Tokenizer is wrapped, not "
+            "pass a fast tokenizer of transformers or a tokenizers.Tokenizer, not "
             f"{type(tokenizer).__name__}"
         )
     return _wrapped(tokenizer)

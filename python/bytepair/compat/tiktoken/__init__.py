@@ -1,14 +1,14 @@
-"""The face of tiktoken: `from bytepair.compat import tiktoken`.
+"""A wrapper with the API of tiktoken: `from bytepair.compat import tiktoken`.
 
 An `Encoding` has all public methods and properties of tiktoken's, with the same ids, the same rules
-for special tokens and the same kinds of errors. One difference: text that the pattern does not
-match is kept as pretokens of its own, where tiktoken drops it; no published pattern leaves any.
+for special tokens and the same types of errors. One difference: text that the pattern does not
+match becomes pretokens of its own, where tiktoken drops it; published patterns match all text.
 
-It can stand in for tiktoken in a program that is not changed, if nothing has imported tiktoken yet:
+It can replace tiktoken in an unchanged program, if nothing has imported tiktoken yet:
 
     sys.modules["tiktoken"] = bytepair.compat.tiktoken
 
-Then `tiktoken.core` and `tiktoken.registry` are those of this face. `tiktoken.load`, which
+Then `tiktoken.core` and `tiktoken.registry` are those of this wrapper. `tiktoken.load`, which
 downloads and caches ranks, and `tiktoken.model`, which knows the encodings of models, are
 tiktoken's own files, for which this package has tiktoken's folder in its path. So tiktoken must be
 installed.
@@ -32,7 +32,8 @@ from bytepair.compat.tiktoken.encoding import (
 _original = find_spec("tiktoken")
 if _original is None:
     raise ImportError(
-        "the face of tiktoken needs its files; install it with: pip install 'bytepair[tiktoken]'",
+        "bytepair.compat.tiktoken needs files of the package tiktoken; install it with: "
+        "pip install 'bytepair[tiktoken]'",
         name="tiktoken",
     )
 __path__ += list(_original.submodule_search_locations or ())

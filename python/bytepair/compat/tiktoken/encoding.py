@@ -74,7 +74,7 @@ class Encoding:
 
     @classmethod
     def from_tokenizer(cls, tokenizer: Tokenizer, name: str = "bytepair") -> Encoding:
-        """The tiktoken face of a tokenizer; see `Tokenizer.to_tiktoken`."""
+        """A tokenizer with the API of tiktoken; see `Tokenizer.to_tiktoken`."""
         return cls(name, **values(tokenizer, exact=True))
 
     def __repr__(self) -> str:
@@ -357,7 +357,7 @@ def list_encoding_names() -> list[str]:
         for plugin in iter_modules(tiktoken_ext.__path__, "tiktoken_ext."):
             constructors = import_module(plugin.name).ENCODING_CONSTRUCTORS
             if twice := found.keys() & constructors.keys():
-                raise ValueError(f"{plugin.name} has the encoding {min(twice)!r} once more")
+                raise ValueError(f"{plugin.name} has the encoding {min(twice)!r} a second time")
             found |= constructors
         ENCODING_CONSTRUCTORS.update(found)
     return list(ENCODING_CONSTRUCTORS)

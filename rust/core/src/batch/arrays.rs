@@ -417,7 +417,7 @@ mod tests {
         Tokenizer::from_ranks(vocabulary, Pattern::new("gpt4").unwrap()).unwrap()
     }
 
-    /// The slow twin: each text by itself.
+    /// The slow reference: each text by itself.
     fn one_by_one(tokenizer: &Tokenizer, texts: &[String], options: &EncodeOptions) -> Arrays<u32> {
         let lists: Vec<_> =
             texts.iter().map(|t| tokenizer.encode_with(t, options).unwrap()).collect();

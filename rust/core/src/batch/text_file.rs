@@ -58,7 +58,7 @@ impl Content {
         Ok(Self::Mapped(map))
     }
 
-    /// The safe twin of [`open`](Self::open).
+    /// The safe reference for [`open`](Self::open).
     fn read(mut file: File) -> io::Result<Self> {
         let mut bytes = Vec::new();
         loop {
@@ -160,7 +160,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// The slow twin: try every place.
+        /// The slow reference: try every place.
         #[test]
         fn documents_are_what_stands_between_separators(
             content in prop::collection::vec(0u8..3, 0..40),

@@ -98,7 +98,7 @@ mod tests {
         counts
     }
 
-    /// Counts in memory are the safe twin of those in files.
+    /// Counts in memory are the safe reference for those in files.
     #[test]
     fn files_hold_what_memory_would() {
         for rows in [&ROWS[..], &ROWS[..1], &[]] {

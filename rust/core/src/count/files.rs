@@ -467,7 +467,7 @@ mod tests {
         counter.finish()
     }
 
-    /// The slow twin: documents in memory, one after another.
+    /// The slow reference: documents in memory, one after another.
     fn plain(texts: &[String]) -> Counts {
         let mut counter = counter(1);
         counter.add(&texts.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();

@@ -278,7 +278,7 @@ mod tests {
         }
     }
 
-    /// A map of boxed pretokens, the slow twin.
+    /// A map of boxed pretokens, the slow reference.
     #[test]
     fn equals_a_plain_map() {
         let words =

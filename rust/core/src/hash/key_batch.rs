@@ -22,7 +22,7 @@ fn write_on(level: SimdLevel, text: &[u8], start: usize, ends: &[usize], keys: &
     }
 }
 
-/// The plain twin of [`write`].
+/// The plain reference for [`write`].
 #[inline]
 fn write_each(text: &[u8], mut start: usize, ends: &[usize], keys: &mut [Key]) {
     for (&end, key) in ends.iter().zip(keys) {

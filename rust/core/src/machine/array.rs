@@ -55,7 +55,7 @@ impl FileBytes {
         Ok(mapped)
     }
 
-    /// The safe twin of [`map`](Self::map): a copy of what a file holds.
+    /// The safe reference for [`map`](Self::map): a copy of what a file holds.
     pub(crate) fn copy(bytes: &[u8]) -> Result<Self> {
         let mut copied = AlignedBuffer::zeros(bytes.len())?;
         copied.copy_from_slice(bytes);
@@ -146,7 +146,7 @@ impl<T: LittleEndian> Array<T> {
         Some(Self { items: unsafe { &*items }, owner: Arc::clone(file) as _ })
     }
 
-    /// The safe twin of [`mapped`](Self::mapped): a copy of the array in these bytes.
+    /// The safe reference for [`mapped`](Self::mapped): a copy of the array in these bytes.
     fn copied(bytes: &[u8]) -> Option<Self> {
         let chunks = bytes.chunks_exact(size_of::<T>());
         let whole = chunks.remainder().is_empty();
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(Array::new(vec![1_u64, 2])[1], 2);
     }
 
-    /// The plain twin of an owned array is the vector itself.
+    /// The plain reference for an owned array is the vector itself.
     #[test]
     fn owned_arrays_are_their_vectors_in_any_thread_and_after_any_drop() {
         let numbers: Vec<u64> = (0..if cfg!(miri) { 100 } else { 100_000 }).collect();

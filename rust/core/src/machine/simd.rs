@@ -31,7 +31,7 @@ pub(crate) enum SimdLevel {
     Portable,
 }
 
-/// No particular instructions: the plain twin of each level.
+/// No particular instructions: the plain reference for each level.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Portable;
 

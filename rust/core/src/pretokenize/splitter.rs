@@ -80,7 +80,7 @@ impl Splitter {
         Ok(agrees.then(|| Self { tier: Tier::Table(Box::new(table)) }))
     }
 
-    /// Compile any `pattern` for the regular-expression engine: the slow twin.
+    /// Compile any `pattern` for the regular-expression engine: the slow reference.
     pub fn by_regex(pattern: &Pattern) -> Result<Self> {
         Self::in_steps(pattern, |step| {
             Ok(Self { tier: Tier::Regex(Box::new(RegexSplitter::new(step)?)) })

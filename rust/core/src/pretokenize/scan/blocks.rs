@@ -1,6 +1,6 @@
 //! The pretokens of 64 bytes at once.
 //!
-//! The plain twin is [`step`], which walks from the start of a pretoken to its end. Here, the
+//! The plain reference is [`step`], which walks from the start of a pretoken to its end. Here, the
 //! starts of all pretokens in a block are computed as bits, by shifting and combining the masks of
 //! the classes. Three decisions keep that simple:
 //!

@@ -73,7 +73,7 @@ pub(super) trait Classify {
     }
 }
 
-/// The plain twin of [`Classify::positions`].
+/// The plain reference for [`Classify::positions`].
 #[inline(always)]
 fn positions(mut bits: u64) -> [u8; BLOCK] {
     let mut positions = [0; BLOCK];
@@ -96,7 +96,7 @@ impl Classify for Portable {
         bits.rev().fold(0, |all, bit| all << 1 | bit)
     }
 
-    /// The plain twin of the others: each byte is looked at once.
+    /// The plain reference for the others: each byte is looked at once.
     fn ascii(&self, block: &[u8; BLOCK]) -> Masks {
         let mut ascii = Masks::default();
         for (at, &byte) in block.iter().enumerate() {

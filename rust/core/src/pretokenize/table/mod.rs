@@ -3,7 +3,7 @@
 //! [`parse`] reads the pattern, or rejects it; [`classes`] finds the characters that it tells
 //! apart; [`automaton`] makes the table. This file runs the table, in two ways:
 //!
-//! - [`TableSplitter::step`] is the plain twin: it goes from the start of a pretoken through the
+//! - [`TableSplitter::step`] is the plain reference: it goes from the start of a pretoken through the
 //!   text until no match can follow, and back to the end of the last match.
 //! - [`TableSplitter::run`] takes one lookup per character and rarely a branch. Nearly everywhere,
 //!   a pretoken ends just before the character that shows its end. The entry of that character says
