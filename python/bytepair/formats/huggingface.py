@@ -290,7 +290,12 @@ def _own_pattern(model: dict[str, Any], document: dict[str, Any]) -> str | None:
     own = _said(model, "pattern")
     if not isinstance(own, str) or _splits(own) != document.get("pre_tokenizer"):
         return None
-    return own if all(map(means_the_same, own.split(THEN))) else None
+    return own if _is_exact(own.split(THEN)) else None
+
+
+def _is_exact(steps: list[str]) -> bool:
+    """Whether `tokenizers` certainly splits as these patterns do, one after the other."""
+    return all(means_the_same(step) and _core.match_lengths(step)[0] for step in steps)
 
 
 # ---------------------------------------------------------------------------- writing

@@ -1,0 +1,184 @@
+"""Matches of no characters: where `tokenizers` splits, we split too, or refuse the pattern."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tokenizers
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import bytepair
+from bytepair import Superwords, _core
+from bytepair.errors import LossError, PatternError, UnsupportedError
+from bytepair.formats import huggingface, llamacpp
+from bytepair.formats.oniguruma import to_oniguruma
+from bytepair.formats.parts import THEN, Asked
+from bytepair.formats.pretokenizers import pattern_of
+from formats import json_of, small
+
+#: The steps before ByteLevel of SuperBPE's published tokenizers.
+SUPERBPE = [r"\p{N}+", r"(?=(\d{3})+(?!\d))"]
+
+#: All texts of up to five of these characters.
+SHORT = ["".join(text) for n in range(6) for text in itertools.product("ab1\n", repeat=n)]
+
+
+def sequence(*regexes: str, string: str | None = None) -> dict[str, Any]:
+    """A pre-tokenizer that splits by these expressions, or at a string."""
+    patterns = [{"Regex": regex} for regex in regexes]
+    patterns += [] if string is None else [{"String": string}]
+    steps = [
+        {"type": "Split", "pattern": pattern, "behavior": "Isolated", "invert": False}
+        for pattern in patterns
+    ]
+    end = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+    return {"type": "Sequence", "pretokenizers": [*steps, end]}
+
+
+def with_steps(node: dict[str, Any]) -> dict[str, Any]:
+    """The `tokenizer.json` of a small tokenizer with this pre-tokenizer."""
+    return {**json_of(small()), "pre_tokenizer": node}
+
+
+def theirs(node: dict[str, Any]) -> Callable[[str], list[str]]:
+    """How `tokenizers` splits ASCII text."""
+    document = {**with_steps(node)}
+    document["pre_tokenizer"] = {**node, "pretokenizers": node["pretokenizers"][:-1]}
+    step = tokenizers.Tokenizer.from_str(json.dumps(document)).pre_tokenizer
+    return lambda text: [piece for piece, _ in step.pre_tokenize_str(text)]
+
+
+@pytest.mark.parametrize(
+    "regexes",
+    [
+        SUPERBPE,
+        [r"(?=(\d{3})+(?!\d))"],
+        [r"\p{N}{1,3}", r"(?=b)"],
+        [r"(?=b)", r"a+"],
+        [""],
+        ["$"],
+        [r"(?=a)|(?<=1)"],
+        [r"(?<![ab])(?=[ab])|\z"],
+        [r"a{0}"],
+    ],
+)
+def test_patterns_that_are_read(regexes: list[str]) -> None:
+    node = sequence(*regexes)
+    pattern = pattern_of(node, "x")
+    ours, expected = small(pattern=pattern), theirs(node)
+    written = theirs(sequence(*map(to_oniguruma, pattern.split(THEN))))
+    for text in [*SHORT, "a1234567b12 1234", "12½ ٣٤٥٦ ½123 1", "1" * 50, "ab  \n\n c" * 9]:
+        assert ours.pretokenize(text) == expected(text) == written(text)
+    assert ours.export_losses("huggingface") == []
+
+
+def test_an_empty_string_splits_everywhere() -> None:
+    node = sequence(string="")
+    ours = small(pattern=pattern_of(node, "x"))
+    assert ours.pretokenize("abé1") == theirs(node)("abé1") == ["a", "b", "é", "1"]
+
+
+REFUSED = ["a*", "a|b?", r"\S*|\s+", "(?=a)|b", r"a|$", r"\s*(?!\S)", r"(?:a|b*)(?:b|\s*)"]
+
+
+@pytest.mark.parametrize("regex", REFUSED)
+def test_other_patterns_are_refused_by_name(regex: str) -> None:
+    document = with_steps(sequence(r"\p{L}+", regex))
+    with pytest.raises(UnsupportedError, match="may match no characters") as caught:
+        huggingface.parse(json.dumps(document).encode(), Asked())
+    assert caught.value.place == "pre_tokenizer.pretokenizers[1].pattern"
+
+
+@pytest.mark.parametrize("regex", ["a*", r"\S*|\s+", r"(?=a)", "a|(?=b)"])
+def test_they_are_refused_because_the_pieces_differ(regex: str) -> None:
+    ours, expected = small(pattern=regex), theirs(sequence(regex))
+    assert any(ours.pretokenize(text) != expected(text) for text in SHORT)
+
+
+@pytest.mark.parametrize("pattern", ["x*", r"\p{L}+(?#then)(?=e)", r"[^\n]*\n?|"])
+def test_a_tokenizer_with_one_is_not_written_unless_asked(pattern: str, tmp_path: Path) -> None:
+    tok = small(pattern=pattern)
+    assert tok.export_losses("huggingface") == [
+        "that matches of no characters split nothing: tokenizers splits there"
+    ]
+    for export in (tok.to_huggingface, lambda: tok.export(tmp_path / "tokenizer.json")):
+        with pytest.raises(LossError, match="tokenizers splits there"):
+            export()
+    assert not any(tmp_path.iterdir())
+    path = tok.export(tmp_path / "tokenizer.json", lossy=True)
+    if "=" not in pattern:
+        with pytest.raises(UnsupportedError, match="may match no characters"):
+            bytepair.load(path)
+    assert bytepair.load(tok.save(tmp_path / "own")).pattern == pattern
+
+
+def test_what_is_written_anyway_is_read_as_tokenizers_reads_it(tmp_path: Path) -> None:
+    tok = small(pattern=r"\p{L}+(?#then)(?=e)")
+    path = tok.export(tmp_path / "tokenizer.json", lossy=True)
+    assert tok.encode("hehe") == [256, 256]
+    expected = tokenizers.Tokenizer.from_file(str(path)).encode("hehe").ids
+    assert bytepair.load(path).encode("hehe") == expected == [104, 101, 104, 101]
+
+
+def test_the_steps_of_superbpe(tmp_path: Path) -> None:
+    document = with_steps(sequence(*SUPERBPE))
+    (tmp_path / "tokenizer.json").write_text(json.dumps(document))
+    tok = bytepair.load(tmp_path / "tokenizer.json")
+    assert tok.pattern == r"\p{N}(?:(?!(?:\d{3})+(?!\d))\p{N})*"
+    assert tok.pretokenize("in 1234567 of 12") == ["in ", "1", "234", "567", " of ", "12"]
+    assert json_of(tok)["pre_tokenizer"] == document["pre_tokenizer"]
+    text = "hello " * 100_000
+    assert tok.pretokenize(text) == [text]
+
+
+@pytest.mark.parametrize("name", bytepair.PATTERNS)
+def test_published_patterns_have_none(name: str) -> None:
+    regex = bytepair.PATTERNS[name]
+    for pattern in (regex, Superwords().regex(regex)):
+        assert _core.match_lengths(pattern)[0] > 0
+        assert small(pattern=pattern).export_losses("huggingface") == []
+        assert pattern_of(sequence(to_oniguruma(pattern)), "x") == pattern
+
+
+@pytest.mark.parametrize("kind", llamacpp._STEPS)
+def test_the_rules_of_llama_cpp_have_none(kind: str) -> None:
+    assert _core.match_lengths(llamacpp._pattern(kind))[0] > 0
+
+
+# ---------------------------------------------------------------------------- any pattern
+
+PARTS = st.sampled_from(
+    ["a", "b", "[ab]", "[^b]", r"\s", r"\d", "ab", "", "$", r"\z", r"\A", r"\s+", "(?i:b)"]
+)
+
+
+def larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    """Expressions made of others."""
+    groups = st.sampled_from(["(?:@)", "(?=@)", "(?!@)", "(?>@)", "(@)"])
+    times = st.sampled_from(["*", "+", "?", "*?", "+?", "??", "{2}", "{0,2}", "{1,2}"])
+    return st.one_of(
+        st.builds(lambda group, one: group.replace("@", one), groups, inner),
+        st.builds(lambda one, count: f"(?:{one}){count}", inner, times),
+        st.lists(inner, min_size=2, max_size=3).map("".join),
+        st.lists(inner, min_size=2, max_size=3).map("|".join),
+    )
+
+
+@given(st.lists(st.recursive(PARTS, larger, max_leaves=6), min_size=1, max_size=2))
+def test_what_is_read_of_any_pattern_is_exact(regexes: list[str]) -> None:
+    node = sequence(*regexes)
+    try:
+        pattern = pattern_of(node, "x")
+        ours, expected = small(pattern=pattern), theirs(node)
+    except Exception as error:
+        assume(not isinstance(error, UnsupportedError | PatternError))
+        assume("Oniguruma error" not in str(error))
+        raise
+    for text in SHORT[::3]:
+        assert ours.pretokenize(text) == expected(text), (text, pattern)
