@@ -81,12 +81,12 @@ class RustBPETokenizer:
 
         Args:
             tokenizer_dir: the folder.
-            allow_pickle: whether `tokenizer.pkl` may be read if bytepair's own file is not there.
+            allow_pickle: whether `tokenizer.pkl` may be read if bytepair's own file is missing.
 
         Raises:
-            FileNotFoundError: if the folder holds no tokenizer.
-            FileFormatError: if there is only a pickle and it is not allowed, or holds other things
-                than an encoding.
+            FileNotFoundError: if the folder has no tokenizer.
+            FileFormatError: if there is only a pickle, and it is not allowed or contains anything
+                but an encoding.
         """
         return cls(load(Path(tokenizer_dir), allow_pickle=allow_pickle), "<|bos|>")
 
@@ -96,7 +96,7 @@ class RustBPETokenizer:
         return cls(tiktoken.get_encoding(tiktoken_name), "<|endoftext|>")
 
     def get_vocab_size(self) -> int:
-        """How many ids there are, special tokens included."""
+        """The number of ids, special tokens included."""
         return self.enc.n_vocab
 
     def get_special_tokens(self) -> set[str]:
@@ -148,18 +148,18 @@ class RustBPETokenizer:
         return self.enc.decode(ids)
 
     def save(self, tokenizer_dir: str | os.PathLike[str]) -> None:
-        """Write `tokenizer.bytepair`, and `tokenizer.pkl` for nanochat, over what is there."""
+        """Write `tokenizer.bytepair`, and `tokenizer.pkl` for nanochat; existing files are replaced."""
         path = self.tokenizer.save(tokenizer_dir, overwrite=True)
         nanochat.write_pickle(self.tokenizer, path.with_name(PICKLE_NAME))
 
     def render_conversation(
         self, conversation: Conversation, max_tokens: int = 2048
     ) -> tuple[list[int], list[int]]:
-        """Render into ids and a mask; a conversation with nothing to train on is no error."""
+        """Render to ids and a mask; a conversation without a target is accepted."""
         return self.tokenizer.render_conversation(conversation, max_tokens, on_untrained="keep")
 
     def render_for_completion(self, conversation: Conversation) -> list[int]:
-        """Render all but the last message, which is the assistant's, and begin the next one."""
+        """Render all but the last message, the assistant's, and begin a new one."""
         messages = conversation["messages"] if isinstance(conversation, Mapping) else conversation
         if messages[-1]["role"] != "assistant":
             raise ConversationError("the last message must be from the assistant")
@@ -182,7 +182,7 @@ class RustBPETokenizer:
 
 
 def learnt(texts: Iterable[str], vocab_size: int, special_tokens: Sequence[str]) -> Tokenizer:
-    """Train on texts, whatever they look like, with nanochat's pattern; see `bytepair.train`."""
+    """Train on texts, even if they look like paths, with nanochat's pattern."""
     return train(
         texts=texts, vocab_size=vocab_size, pattern=SPLIT_PATTERN, special_tokens=special_tokens
     )
@@ -206,15 +206,15 @@ def get_tokenizer(*, allow_pickle: bool = False) -> RustBPETokenizer:
 
 
 def token_bytes(tokenizer: RustBPETokenizer) -> list[int]:
-    """How many bytes each id stands for; 0 for special tokens and ids that stand for nothing."""
+    """The number of bytes of each id; 0 for special tokens and unused ids."""
     lengths: list[int] = tokenizer.tokenizer.bytes_per_token_array().tolist()
     return lengths
 
 
 def get_token_bytes(device: str = "cpu") -> Any:
-    """How many bytes each id stands for, as a torch tensor of int32.
+    """The number of bytes of each id, as a torch tensor of int32.
 
-    `token_bytes.pt` is read if it is there; else the tokenizer is asked.
+    Read from `token_bytes.pt` if it exists, or else computed from the tokenizer.
     """
     import torch  # type: ignore[import-not-found, unused-ignore]
 
@@ -247,7 +247,7 @@ def tokenizing_distributed_data_loader_with_state_bos_bestfit(
     resume_state_dict: TextState | None = None,
     buffer_size: int = 1000,
 ) -> Iterator[tuple[Any, Any, TextState]]:
-    """The loader of 2026, which gives inputs, targets and the state; see `TextBatches`."""
+    """The loader of 2026, which yields inputs, targets and the state; see `TextBatches`."""
     return _loaded(
         tokenizer, B, T, split, device, resume_state_dict,
         packing="best-fit", buffer=buffer_size,

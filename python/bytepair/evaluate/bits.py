@@ -1,12 +1,11 @@
-"""Losses per token in, bits per byte out: the one loss that compares across tokenizers.
+"""Losses per token in, bits per byte out: a loss that is comparable across tokenizers.
 
-A tokenizer with longer tokens has a larger loss per token for the same model of text, so losses are
-added up and divided by the bytes of the text. The bytes of an id are those of its token: 0 for
-special tokens, which stand for no text, and for ids that stand for nothing. Where a target is
-negative (masked) or has no bytes, its loss does not count either.
+With longer tokens, the same model of text has a larger loss per token. So losses are summed and
+divided by the bytes of the text. The bytes of an id are those of its token: 0 for special tokens,
+which are no text, and for unused ids. Targets that are negative (masked) or have no bytes are
+ignored, with their losses.
 
-The functions take numpy arrays and torch tensors alike; nothing here imports torch unless a `.pt`
-is to be written.
+The functions accept numpy arrays and torch tensors. torch is imported only to write a `.pt` file.
 """
 
 from __future__ import annotations
@@ -27,18 +26,18 @@ from bytepair.tokenizer import Tokenizer
 def nats_and_bytes(losses: Any, targets: Any, token_bytes: Any) -> tuple[float, int]:
     """Add up the losses and the bytes of one batch.
 
-    With many batches, or many machines, add these up and divide once at the end.
+    With several batches or machines, sum the results and divide once at the end.
 
     Args:
         losses: the loss of each target in nats, any shape.
-        targets: the ids to predict, as many; those below 0 are ignored.
-        token_bytes: how many bytes each id stands for; see `Tokenizer.bytes_per_token_array`.
+        targets: the ids to predict, of the same shape; negative ones are ignored.
+        token_bytes: the number of bytes of each id; see `Tokenizer.bytes_per_token_array`.
 
     Returns:
-        The sum of the losses of targets that have bytes, and how many bytes these have.
+        The sum of the losses of targets that have bytes, and the number of these bytes.
 
     Raises:
-        ValueError: if there are not as many losses as targets.
+        ValueError: if the numbers of losses and targets differ.
 
     Example:
         >>> import numpy as np
@@ -58,12 +57,12 @@ def nats_and_bytes(losses: Any, targets: Any, token_bytes: Any) -> tuple[float, 
 
 
 def bits_per_byte(losses: Any, targets: Any, token_bytes: Any) -> float:
-    """The bits that a model needs for each byte of the text.
+    """The number of bits that a model needs per byte of the text.
 
     Args:
         losses: the loss of each target in nats, any shape.
-        targets: the ids to predict, as many; those below 0 are ignored.
-        token_bytes: how many bytes each id stands for; see `Tokenizer.bytes_per_token_array`.
+        targets: the ids to predict, of the same shape; negative ones are ignored.
+        token_bytes: the number of bytes of each id; see `Tokenizer.bytes_per_token_array`.
 
     Returns:
         Bits per byte; infinity if no target has bytes.
@@ -79,14 +78,14 @@ def bits_per_byte(losses: Any, targets: Any, token_bytes: Any) -> float:
 
 
 def save_token_bytes(tokenizer: Tokenizer, path: str | os.PathLike[str]) -> Path:
-    """Write how many bytes each id stands for, whole or not at all.
+    """Write the number of bytes of each id, atomically.
 
     Args:
         tokenizer: the tokenizer.
-        path: the file: `.npy` for numpy, `.pt` for torch (which must be installed then).
+        path: the file: `.npy` for numpy, or `.pt` for torch, which must be installed.
 
     Raises:
-        ArgumentError: if the file has another ending.
+        ArgumentError: if the file has another suffix.
         ImportError: if torch is needed and not installed.
 
     Example:

@@ -1,7 +1,7 @@
-"""Two tokenizers and texts in; where they first differ out: on which text, at which byte, and why.
+"""Two tokenizers and texts in, their first differences out: the text, the byte, and the reason.
 
-A difference that changes ids also changes what a model reads, so a program that serves one should
-fail when there is any: `bytepair compare` has an exit code for that.
+Other ids are another input for a model, so the tests of a program that serves one should fail at
+any difference: `bytepair compare` has an exit code for this.
 """
 
 from __future__ import annotations
@@ -42,13 +42,12 @@ class Difference:
     """The first difference of two tokenizers on one text.
 
     Attributes:
-        source: the file of the text; `texts` if it came from memory.
-        row: the row of the text there, from 0 on.
-        byte: where the tokens that differ begin, in bytes of the text (of the normalized text, if
-            it is normalized).
-        reason: why they differ.
-        detail: what that means there.
-        tokens: a few tokens from there on, of each tokenizer.
+        source: the file of the text; `texts` if it is from memory.
+        row: the row of the text in the file, from 0.
+        byte: the start of the different tokens, in bytes of the text (after normalization, if any).
+        reason: the reason of the difference.
+        detail: an explanation.
+        tokens: the next few tokens of each tokenizer.
         ids: their ids.
     """
 
@@ -63,15 +62,15 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What `bytepair.compare` found; it is true if no text differs.
+    """The result of `bytepair.compare`; it is true if no text differs.
 
     Attributes:
-        names: what the two tokenizers are called.
-        texts: how many texts were compared.
-        tokens: how many tokens they have, by the first tokenizer.
-        differing: how many texts differ.
-        values: the values that differ, by their names, of both.
-        differences: the first differences, at most as many as were asked for.
+        names: the names of the two tokenizers.
+        texts: the number of compared texts.
+        tokens: the number of their tokens with the first tokenizer.
+        differing: the number of texts that differ.
+        values: the values of both tokenizers that differ, by name.
+        differences: the first differences, at most `limit`.
     """
 
     names: tuple[str, str]
@@ -87,7 +86,7 @@ class Comparison:
 
     @property
     def reasons(self) -> dict[str, int]:
-        """How many of the differences have which reason, the most frequent first."""
+        """The number of differences for each reason, the most frequent first."""
         return dict(Counter(found.reason for found in self.differences).most_common())
 
     def __str__(self) -> str:
@@ -107,12 +106,12 @@ class Comparison:
         return "\n".join([*lines, said, *shown])
 
     def _way_out(self) -> list[str]:
-        """What to ask if the tokens may be equal and only their ids are not."""
+        """A hint, if the tokens may be equal and only their ids differ."""
         way = 'tokens with other ids: by="tokens" (--by tokens) compares the tokens alone'
         return ["", way] if "ids" in self.reasons else []
 
     def to_json(self) -> str:
-        """All of it as JSON; tokens as text, with U+FFFD for what is not UTF-8."""
+        """The result as JSON; tokens are text, with U+FFFD for invalid UTF-8."""
         found = asdict(self) | {"equal": bool(self), "reasons": self.reasons}
         for one in found["differences"]:
             one["tokens"] = [[token.decode(errors="replace") for token in r] for r in one["tokens"]]
@@ -120,12 +119,12 @@ class Comparison:
 
 
 def _tail(name: str, width: int = 30) -> str:
-    """The end of a name, which says more than its beginning."""
+    """The end of a name, which is more informative than its start."""
     return name if len(name) <= width else f"…{name[1 - width :]}"
 
 
 def _table(rows: list[tuple[str, ...]]) -> list[str]:
-    """Cells in columns; a cell is cut at forty characters, but for the last."""
+    """Align cells in columns; all but the last column are cut at forty characters."""
     cut = [(*(c if len(c) < 41 else f"{c[:39]}…" for c in row[:-1]), row[-1]) for row in rows]
     widths = [max(map(len, column)) for column in zip(*cut, strict=True)]
     return [
@@ -153,8 +152,8 @@ def compare(
 ) -> Comparison:
     """Find where two tokenizers differ, and why.
 
-    Each encodes by its own library: a `tiktoken.Encoding` and a tokenizer of `tokenizers` or
-    `transformers` are asked themselves, and files are encoded by this library.
+    Objects encode with their own library: a `tiktoken.Encoding`, and a tokenizer of `tokenizers`
+    or `transformers`. Files are loaded and encoded by bytepair.
 
     The reasons: **ids**, the same token has two ids; **special token**, one of them has it there;
     **Unicode version**, a library splits in another way than its values say under the version here,
@@ -163,17 +162,18 @@ def compare(
     missing; **merge rule**, both have the tokens and merge in another way or order.
 
     Args:
-        one: what `bytepair.load` takes.
-        two: the same.
-        source: the texts, as in `bytepair.train`; none at all means those that are shipped, with
-            sixty languages.
+        one: a tokenizer, in any form that `bytepair.load` accepts.
+        two: another one.
+        source: the texts, as in `bytepair.train`; without any, the texts of the package, which
+            include sixty languages.
         files: as in `bytepair.train`.
         texts: as in `bytepair.train`.
-        by: "ids", or "tokens" for tokenizers of other ids, whose tokens have to be equal.
-        special: whether special tokens in the texts are their ids ("all") or text ("text").
-        limit: how many differences are explained at most; all are counted.
-        names: what the tokenizers are called in the result.
-        patterns: the split pattern of each, where its file does not hold one.
+        by: "ids", or "tokens" to compare the bytes of tokens, for tokenizers with other ids.
+        special: whether special tokens in the texts are encoded to their ids ("all") or as text
+            ("text").
+        limit: the maximum number of explained differences; all are counted.
+        names: the names of the tokenizers in the result.
+        patterns: the split pattern of each, if its file contains none.
         max_chars: as in `bytepair.train`.
         column: as in `bytepair.train`.
         errors: as in `bytepair.train`.
@@ -223,7 +223,7 @@ def compare(
 
 
 def _addressed(batches: Iterable[Any]) -> Iterator[tuple[tuple[str, int], list[str]]]:
-    """Documents, with the file of a batch and the row of its first."""
+    """Batches of documents, with the file and the row of the first one."""
     read = 0
     for batch in batches:
         if isinstance(batch, Column):
@@ -234,7 +234,7 @@ def _addressed(batches: Iterable[Any]) -> Iterator[tuple[tuple[str, int], list[s
 
 
 class _Shared:
-    """Numbers that both tokenizers share for the same tokens."""
+    """Common numbers for the tokens of both tokenizers."""
 
     def __init__(self, one: Side, two: Side) -> None:
         numbers: dict[SharedToken, int] = {}
@@ -252,7 +252,7 @@ class _Shared:
     def of(
         self, one: NDArray[np.int64], two: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The ids of each as these numbers."""
+        """The ids of one tokenizer as common numbers."""
         return self._maps[0][one], self._maps[1][two]
 
 
@@ -276,7 +276,7 @@ def _difference(
 
 
 def _values(one: Side, two: Side) -> dict[str, tuple[str, str]]:
-    """The values of the two that differ, in words."""
+    """The values that differ between the two, as text."""
     a, b = one.own, two.own
     ranks, others = a.mergeable_ranks(), b.mergeable_ranks()
     moved = sum(1 for token, id in ranks.items() if others.get(token, id) != id)
@@ -296,7 +296,7 @@ def _values(one: Side, two: Side) -> dict[str, tuple[str, str]]:
 
 
 def _named(names: dict[str, int], others: dict[str, int]) -> str:
-    """The special tokens that others have not, or with another id."""
+    """The special tokens that the other tokenizer lacks, or has with another id."""
     own = [f"{name}={id}" for name, id in names.items() if others.get(name) != id]
     return " ".join(own[:3]) + (f" and {len(own) - 3} more" if len(own) > 3 else "")
 

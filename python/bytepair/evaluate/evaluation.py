@@ -1,4 +1,4 @@
-"""Everything about one tokenizer at once, beside others."""
+"""The complete evaluation of one tokenizer, compared with others."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ USUAL_RIVALS = ("gpt2", "cl100k_base", "o200k_base")
 
 @dataclass(frozen=True)
 class Subject:
-    """A tokenizer, and those beside it.
+    """A tokenizer, and those that it is compared with.
 
     Attributes:
-        tokenizers: the tokenizers by name; the first is the one that it is about.
-        missing: why a tokenizer is not there, by its name.
+        tokenizers: the tokenizers by name; the first is the evaluated one.
+        missing: the names of missing tokenizers, and the reason for each.
     """
 
     tokenizers: dict[str, Tokenizer]
@@ -32,29 +32,30 @@ class Subject:
 
     @property
     def name(self) -> str:
-        """The name of the tokenizer that it is about."""
+        """The name of the evaluated tokenizer."""
         return next(iter(self.tokenizers))
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer that it is about."""
+        """The evaluated tokenizer."""
         return self.tokenizers[self.name]
 
 
 @dataclass(frozen=True)
 class Evaluation(Subject):
-    """What `measure` found.
+    """The result of `measure`.
 
     Attributes:
-        tokenizers: the tokenizers by name; the first is the one that it is about.
-        missing: why a tokenizer is not there, by its name.
-        compression: the tokens of each text under each tokenizer.
-        languages: the sixty languages under the first tokenizer.
+        tokenizers: the tokenizers by name; the first is the evaluated one.
+        missing: the names of missing tokenizers, and the reason for each.
+        compression: the number of tokens of each text with each tokenizer.
+        languages: the sixty languages with the first tokenizer.
         parity: tokens relative to English, by tokenizer and language.
-        vocabulary: what is in the first tokenizer's vocabulary.
-        use: what the corpus makes of it.
-        corpus: what this corpus is, in a few words.
-        sweep: the bytes per token of every smaller size; None if it was not trained here.
+        vocabulary: the kinds of tokens of the first tokenizer.
+        use: how the corpus uses the vocabulary.
+        corpus: a short description of this corpus.
+        sweep: the bytes per token of every smaller vocabulary size; None if it was not trained by
+            bytepair.
     """
 
     compression: list[Compression]
@@ -78,17 +79,16 @@ def measure(
 
     Args:
         tokenizer: the tokenizer.
-        name: what to call it.
-        against: what to compare it with: published names and paths, as `bytepair.load` takes them,
-            or tokenizers by name. A published one that cannot be fetched is left out, and said to
-            be.
-        texts: documents of your own by name, such as "train" and "validation"; the last of these
-            is also what use of the vocabulary is measured on, and the sweep. Without any, that is
-            the sample texts and sixty languages.
-        width: how many numbers the embedding of an id has, for what a vocabulary costs.
+        name: its name in the results.
+        against: what to compare it with: published names and paths, as for `bytepair.load`, or
+            tokenizers by name. A published one that cannot be downloaded is reported as missing.
+        texts: your own documents by name, such as "train" and "validation". The last of these also
+            measures the use of the vocabulary and the sweep; without any, the sample texts and
+            sixty languages do.
+        width: the number of values in the embedding of an id, for the cost of the vocabulary.
 
     Raises:
-        FileNotFoundError: if a path in `against` holds no tokenizer.
+        FileNotFoundError: if a path in `against` has no tokenizer.
         ValueError: if two tokenizers have the same name.
 
     Example:
@@ -122,15 +122,15 @@ def measure(
 def rivals_of(
     tokenizer: Tokenizer, name: str, against: Iterable[str] | Mapping[str, Tokenizer]
 ) -> tuple[dict[str, Tokenizer], dict[str, str]]:
-    """A tokenizer and those beside it, by name; and why others are missing.
+    """A tokenizer and those that it is compared with, by name; and why others are missing.
 
     Args:
         tokenizer: the tokenizer, which comes first.
-        name: what to call it.
+        name: its name in the results.
         against: as in `measure`.
 
     Raises:
-        FileNotFoundError: if a path in `against` holds no tokenizer.
+        FileNotFoundError: if a path in `against` has no tokenizer.
         ValueError: if two tokenizers have the same name.
     """
     tokenizers, missing = _rivals(against, name)

@@ -1,7 +1,7 @@
-"""A parallel text of one's own in, what the same content costs in each language out.
+"""A parallel text in, the number of tokens of the same content in each language out.
 
-The text is one source a language, line by line: line 7 of each says the same. The lines are encoded
-one by one, so the ends of lines count for nothing.
+The text has one source per language, with equal content line by line. Each line is encoded alone,
+so line ends are not counted.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from bytepair.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class ParallelText(Subject):
-    """What a parallel text costs.
+    """The number of tokens of a parallel text.
 
     Attributes:
-        tokenizers: the tokenizers by name; the first is the one that it is about.
-        missing: why a tokenizer is not there, by its name.
-        lines: how many lines each language has.
-        bytes: how long the lines of a language are in UTF-8, by language.
-        tokens: how many tokens they become, by tokenizer and language.
-        base: the language to which others are compared, if not to the one that costs least.
+        tokenizers: the tokenizers by name; the first is the evaluated one.
+        missing: the names of missing tokenizers, and the reason for each.
+        lines: the number of lines of each language.
+        bytes: the number of bytes of UTF-8, by language.
+        tokens: the number of tokens, by tokenizer and language.
+        base: the language that others are compared with; None means the one with fewest tokens.
     """
 
     lines: int
@@ -35,19 +35,19 @@ class ParallelText(Subject):
     base: str | None = None
 
     def ratio(self, who: str, language: str, to: str | None = None) -> float:
-        """How many times as many tokens a language has as another, or as the best."""
+        """The number of tokens of a language relative to another, or to the best."""
         tokens = self.tokens[who]
         return tokens[language] / (min(tokens.values()) if to is None else tokens[to])
 
     def gini(self, who: str) -> float:
-        """The Gini coefficient of the tokens: 0 if all languages have equally many."""
+        """The Gini coefficient of the tokens: 0 if all languages have the same number."""
         return gini(self.tokens[who].values())
 
 
 def gini(numbers: Iterable[float]) -> float:
     """The Gini coefficient: how unequal numbers are, from 0 (all equal) to nearly 1.
 
-    It is half of the mean difference between two of them, over their mean.
+    It is half of the mean difference between two numbers, divided by their mean.
 
     Example:
         >>> gini([3, 3, 3]), gini([0, 0, 0, 1])
@@ -71,16 +71,17 @@ def measure_parallel(
 
     Args:
         tokenizer: the tokenizer.
-        texts: the same text by language: sources as in `bytepair.train`. A document is a line, or
-            as many as it has.
-        name: what to call the tokenizer.
+        texts: the same text by language: sources as in `bytepair.train`. Each line of a document
+            is a line of the text.
+        name: the name of the tokenizer in the result.
         against: as in `measure`.
-        base: a language to compare with.
+        base: the language to compare with.
         column: the table column or JSON field that contains the text.
 
     Raises:
-        CorpusError: if there is no text, or not the same number of lines, or no such base.
-        FileNotFoundError: if a path in `against` holds no tokenizer.
+        CorpusError: if there is no text, the numbers of lines differ, or `base` is not a language
+            of the text.
+        FileNotFoundError: if a path in `against` has no tokenizer.
         ValueError: if two tokenizers have the same name.
 
     Example:
@@ -116,7 +117,7 @@ def measure_parallel(
 
 
 def _lines(texts: list[str]) -> list[str]:
-    """The lines of documents; the end of the last line begins no other."""
+    """The lines of documents; a final line end begins no further line."""
     return [
         line.removesuffix("\r") for text in texts for line in text.removesuffix("\n").split("\n")
     ]

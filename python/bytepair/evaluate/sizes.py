@@ -1,10 +1,9 @@
-"""One trained tokenizer in, what every smaller vocabulary would have given out.
+"""One trained tokenizer in, the compression of every smaller vocabulary out.
 
-Training counts, merge by merge, by how many tokens its text gets shorter, so the bytes per token of
-every size are known from one run. A larger vocabulary shortens text and so the work of a model, and
-costs a row of its embeddings for each id. The *knee* is where the curve lies highest above the
-straight line between its ends. It depends on where the curve ends, so it is a place to look at and
-not a verdict.
+Training records for each merge how many tokens it saves, so one run determines the bytes per token
+of every size. A larger vocabulary shortens text, which saves work of a model, and costs one row of
+embeddings per id. The *knee* is the point where the curve is highest above the straight line
+between its ends. It depends on where the curve ends, so it is a hint, not a recommendation.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ from bytepair.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class Sweep:
-    """Bytes per token of every size of a vocabulary.
+    """The bytes per token of every vocabulary size.
 
     Attributes:
         sizes: the sizes, in ids, special tokens included.
-        tokens: how many tokens the training text has at each.
-        text_bytes: how long the training text is in UTF-8.
-        width: how many numbers the embedding of an id has.
-        heldout: bytes per token of other text, at some of the sizes.
+        tokens: the number of tokens of the training text at each size.
+        text_bytes: the number of bytes of the training text in UTF-8.
+        width: the number of values in the embedding of an id.
+        heldout: the bytes per token of other text, at some of the sizes.
     """
 
     sizes: NDArray[np.int64]
@@ -47,12 +46,12 @@ class Sweep:
 
     @property
     def embedding_parameters(self) -> NDArray[np.int64]:
-        """The numbers in one table of embeddings; models that do not tie them have two."""
+        """The number of values in one embedding table; models with untied embeddings have two."""
         return self.sizes * self.width
 
     @property
     def knee(self) -> int:
-        """The size at which the curve lies highest above the line between its ends."""
+        """The size at which the curve is highest above the line between its ends."""
         x, y = self.sizes, self.bytes_per_token
         if len(x) < 3:
             return int(x[-1])
@@ -64,7 +63,7 @@ class Sweep:
         return float(self.bytes_per_token[np.searchsorted(self.sizes, size)])
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write every size as a line of a table: CSV with a head."""
+        """Write a CSV file with a header and one line per size."""
         columns = (self.sizes, self.tokens, self.bytes_per_token, self.embedding_parameters)
         lines = ["size,tokens,bytes_per_token,embedding_parameters"]
         lines += [f"{s},{t},{b:.6f},{e}" for s, t, b, e in zip(*columns, strict=True)]
@@ -77,14 +76,14 @@ def sweep(
     """Read the curve of a training, and encode other text at some of its sizes.
 
     Args:
-        tokenizer: a tokenizer that `bytepair.train` made.
-        heldout: documents that were not trained on; a vocabulary that learns its text by heart is
-            good on that text alone.
-        width: how many numbers the embedding of an id has.
-        points: at how many sizes at most the other text is encoded; each halves the one before.
+        tokenizer: a tokenizer trained by `bytepair.train`.
+        heldout: documents that were not trained on, to see how well the vocabulary generalizes.
+        width: the number of values in the embedding of an id.
+        points: the maximum number of sizes at which the other text is encoded; each is half of the
+            one before.
 
     Raises:
-        VocabularyError: if the tokenizer was not made by training.
+        VocabularyError: if the tokenizer was not trained by bytepair.
 
     Example:
         >>> import bytepair

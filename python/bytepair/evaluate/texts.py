@@ -1,8 +1,8 @@
-"""The texts that tokenizers are compared on: those shipped, and the user's own.
+"""The texts on which tokenizers are compared: those of the package, and the user's own.
 
-The five samples show five kinds of text; `texts/README.md` says what they are. The Universal
+The five samples are of five kinds of text, described in `texts/README.md`. The Universal
 Declaration of Human Rights, in sixty languages, comes from `bytepair.sample`: a parallel text, so
-numbers of tokens compare fairly between languages.
+the numbers of tokens are comparable across languages.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ KINDS: Final = ("news", "korean", "code", "mathematics", "science")
 
 
 def samples() -> dict[str, str]:
-    """The five sample texts, by what they are.
+    """The five sample texts, by kind.
 
     Example:
         >>> list(samples())
@@ -34,7 +34,7 @@ def samples() -> dict[str, str]:
 
 
 def declarations() -> dict[str, str]:
-    """The declaration of human rights in sixty languages, by their codes.
+    """The declaration of human rights in sixty languages, by language code.
 
     Example:
         >>> declarations()["en"].splitlines()[0]
@@ -57,15 +57,15 @@ def documents(
 
     Args:
         source: as in `bytepair.train`.
-        files: see there.
-        texts: see there.
+        files: as in `bytepair.train`.
+        texts: as in `bytepair.train`.
         column: the table column or JSON field that contains the text.
-        max_chars: reading stops with the document that takes the total above this many characters;
-            None reads all.
+        max_chars: stop after the document with which the total exceeds this many characters; None
+            means no limit.
         max_document_bytes: as in `bytepair.count`.
 
     Raises:
-        CorpusError: if the source cannot be read, or holds no text.
+        CorpusError: if the source cannot be read, or has no text.
 
     Example:
         >>> documents(["one", "two"])

@@ -1,7 +1,7 @@
-"""What the page can ask, and the answers, without a word about HTTP.
+"""The requests of the page and their answers, independent of HTTP.
 
-Splits and vocabularies go as numbers (uint32, little-endian), because they may be a million tokens;
-the rest is JSON. The bytes of a token go as hexadecimal digits: they need not be text.
+Splits and vocabularies are sent as numbers (uint32, little-endian), because they may have a million
+tokens; the rest is JSON. The bytes of a token are hexadecimal digits, as they may not be text.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _SCRIPTS: Final = ("en", "el", "ru", "ar", "he", "hi", "th", "ka", "ko", "zh-Han
 
 
 class Answers:
-    """Everything that the page asks about some tokenizers.
+    """The answers to all requests of the page about some tokenizers.
 
-    The methods take the number of the tokenizer as `index`, and as `special` whether special tokens
-    in the text are their ids.
+    `index` is the number of the tokenizer, and `special` says whether special tokens in the text
+    are encoded to their ids.
 
     Attributes:
         names: the names of the tokenizers.
@@ -61,7 +61,7 @@ class Answers:
         self._children = [_children(parents) for parents in self._parents]
 
     def about(self) -> dict[str, Any]:
-        """The tokenizers, texts to begin with, and what the page must know to draw a token."""
+        """The tokenizers, example texts, and what the page needs to draw a token."""
         return {
             "tokenizers": [
                 {
@@ -80,22 +80,22 @@ class Answers:
         }
 
     def split(self, index: int, text: str, *, special: bool) -> bytes:
-        """How many ids a text has, the ids, and then how many bytes each stands for."""
+        """The number of ids of a text, the ids, and the number of bytes of each."""
         tok = self._tokenizers[index]
         ids = tok.encode_to_numpy(text, special="all" if special else "text").astype("<u4")
         count = np.array([len(ids)], "<u4")
         return b"".join([count.tobytes(), ids.tobytes(), self._lengths(index)[ids].tobytes()])
 
     def vocabulary(self, index: int) -> bytes:
-        """The bytes of all tokens: how many ids, how long each, and all bytes, concatenated."""
+        """The number of ids, the length of each token in bytes, and all bytes, concatenated."""
         tokens, lengths = self._tokens[index], self._lengths(index)
         return b"".join([np.array([len(tokens)], "<u4").tobytes(), lengths.tobytes(), *tokens])
 
     def token(self, index: int, id: int) -> dict[str, Any]:
-        """One token: how it was built, what was built from it, and who is near.
+        """One token: how it is merged, what is merged from it, and similar tokens.
 
         Raises:
-            UnknownIdError: if the id stands for nothing.
+            UnknownIdError: if the id is not in the vocabulary.
         """
         tok = self._tokenizers[index]
         token = tok.token_bytes(id)
@@ -120,9 +120,9 @@ class Answers:
         }
 
     def built(self, index: int, ids: Iterable[int]) -> list[dict[str, Any]]:
-        """Some tokens and all that they were built from, each once: `parts` are two of the others.
+        """Some tokens and all that they are merged from, once each; `parts` are two of the others.
 
-        A token that is longer than what anyone looks at has no parts.
+        A token beyond the maximum length has no parts.
         """
         tok, parents = self._tokenizers[index], self._parents[index]
         special = set(tok.special_tokens.values())
@@ -147,7 +147,7 @@ class Answers:
         ]
 
     def languages(self, index: int) -> list[dict[str, Any]]:
-        """How many tokens the same text has in each of sixty languages, in order of code."""
+        """The number of tokens of the same text in each of sixty languages, in order of code."""
         found = sorted(by_language(self._tokenizers[index]), key=lambda one: one.code)
         return [
             {"code": one.code, "name": one.name, "bytes": one.bytes, "tokens": one.tokens}
@@ -158,7 +158,7 @@ class Answers:
         """The merges of one pretoken, one by one.
 
         Raises:
-            ValueError: if the pretoken is too long to look at.
+            ValueError: if the pretoken is too long to show.
         """
         tok, ranks = self._tokenizers[index], self._ranks[index]
         steps = merge_steps(tok, pretoken)
@@ -175,7 +175,7 @@ class Answers:
         }
 
     def pretoken_at(self, index: int, text: str, at: int, *, special: bool) -> dict[str, Any]:
-        """The pretoken that holds the byte at a place in the UTF-8 of a text."""
+        """The pretoken that contains a byte of the UTF-8 of a text."""
         tok = self._tokenizers[index]
         start, part = 0, text
         if special:
@@ -217,7 +217,7 @@ class Answers:
         return {"id": id, "hex": self._tokens[index][id].hex()}
 
     def _rank(self, index: int, token: bytes) -> int | None:
-        """The rank of the merge that makes a token: its id under the rule of ranks."""
+        """The rank of the merge that produces a token: its id under the rule of ranks."""
         if self._tokenizers[index].merge_rule == "ranks":
             return self._ranks[index].get(token)
         pair = self._parents[index].get(token)
@@ -230,7 +230,7 @@ class Answers:
         return node
 
     def _alike(self, index: int, token: bytes) -> list[dict[str, Any]]:
-        """The same word with or without a leading space, and in other case."""
+        """The same word with or without a leading space, and with other capitalization."""
         try:
             word = token.decode().removeprefix(" ")
         except UnicodeDecodeError:
@@ -241,7 +241,7 @@ class Answers:
         return [self._named(index, ranks[one]) for one in sorted(found) if one in ranks]
 
     def _between_special(self, tok: Tokenizer, text: str, at: int) -> tuple[int, str]:
-        """Where the stretch of ordinary text begins that holds a byte, and the stretch."""
+        """The start of the ordinary text around a byte, and that text."""
         special = set(tok.special_tokens.values())
         ids = tok.encode(text, special="all")
         place = 0
@@ -254,13 +254,13 @@ class Answers:
 
 
 def _order(tok: Tokenizer) -> dict[tuple[bytes, bytes], int]:
-    """The place of each merge in the list, under the rule of merges; empty under that of ranks."""
+    """The position of each merge in the list; empty under the rule of ranks."""
     merges = tok.merges() if tok.merge_rule == "merges" else []
     return {pair: place for place, pair in reversed(list(enumerate(merges)))}
 
 
 def _children(parents: Mapping[bytes, tuple[bytes, bytes]]) -> dict[bytes, list[bytes]]:
-    """For each token those that were built from it, in order of rank."""
+    """For each token, the tokens that are merged from it, in order of rank."""
     children: defaultdict[bytes, list[bytes]] = defaultdict(list)
     for token, (left, right) in reversed(list(parents.items())):
         children[left].append(token)
@@ -270,7 +270,7 @@ def _children(parents: Mapping[bytes, tuple[bytes, bytes]]) -> dict[bytes, list[
 
 
 def _fits(tok: Tokenizer, template: chat.Template) -> bool:
-    """Whether a tokenizer has the special tokens that a template names."""
+    """Whether a tokenizer has the special tokens of a template."""
     try:
         tok.render_conversation(
             [{"role": "user", "content": "a"}], template=template, on_untrained="keep"
@@ -281,7 +281,7 @@ def _fits(tok: Tokenizer, template: chat.Template) -> bool:
 
 
 def _roles(template: chat.Template) -> dict[str, list[str]]:
-    """The roles that messages may have, and for each the kinds of parts."""
+    """The roles of messages, and for each the kinds of parts."""
     roles = {name: list(role.parts) for name, role in template.roles.items()}
     return roles if template.merge_system is None else {"system": [], **roles}
 

@@ -1,8 +1,7 @@
-r"""Scripts that import each other in, one script that imports nothing out.
+r"""Scripts that import each other in, one script without imports out.
 
-Each file becomes a function that runs once and returns what the file exports; a file comes after
-those it imports. It knows the imports and exports that the page uses, one on a line, and refuses
-any other:
+Each file becomes a function that runs once, after the files that it imports, and returns the
+exports. Only the forms of imports and exports that the page uses are supported, one per line:
 
     >>> files = {"a.js": "export const one = 1;", "b.js": 'import { one } from "./a.js";\none;'}
     >>> print(bundle(files, "b.js"))
@@ -28,14 +27,14 @@ _EXPORTED = re.compile(r"^export ((?:async )?function|class|const) (\w+)", re.M)
 
 
 def bundle(files: Mapping[str, str], entry: str) -> str:
-    """One script that does what `entry` does.
+    """One script equivalent to `entry`.
 
     Args:
-        files: the scripts, by their names.
-        entry: the name of the one that begins.
+        files: the scripts, by name.
+        entry: the name of the script to run.
 
     Raises:
-        ValueError: if a script cannot be bundled, or would end the element of HTML it stands in.
+        ValueError: if a script cannot be bundled, or would end its element of HTML.
     """
     order: list[str] = []
     _visit(files, entry, order, ())

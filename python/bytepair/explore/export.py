@@ -6,9 +6,9 @@
     >>> page.startswith("<!doctype html>"), "https:" in page
     (True, False)
 
-The page is made of the files of `page/`; those of `offline/` take the place of what asks a server.
-Its script, its style and its data stand in it. Its policy lets the browser run that script alone,
-by its hash, and load nothing. Text and names go in as JSON without `<`: they end no element.
+The page consists of the files of `page/`; those of `offline/` replace the parts that need a server.
+It contains its script, style and data. Its policy lets the browser run only that script, by its
+hash, and load nothing. Text and names are JSON without `<`, so they cannot end an element.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ def save(
     *,
     special: bool = False,
 ) -> Path:
-    """Write the page to a file, whole or not at all.
+    """Write the page to a file, atomically.
 
     Args:
         tokenizers: see `to_html`.
-        text: see there.
+        text: see `to_html`.
         path: the file to write.
         special: see `to_html`.
 
@@ -69,16 +69,16 @@ def save(
 
 
 def to_html(tokenizers: Mapping[str, Tokenizer], text: str, *, special: bool = False) -> str:
-    """One text under some tokenizers, as a page that works offline.
+    """A page about one text and some tokenizers that works offline.
 
     Args:
-        tokenizers: from one to `MOST_TOKENIZERS`, by name.
-        text: at most `MOST_TEXT_BYTES` in UTF-8.
-        special: whether special tokens in the text are their ids, and not text.
+        tokenizers: one to `MOST_TOKENIZERS` tokenizers, by name.
+        text: the text, at most `MOST_TEXT_BYTES` bytes of UTF-8.
+        special: whether special tokens in the text are encoded to their ids.
 
     Raises:
-        ArgumentError: if there are too many tokenizers or none, or if the text is too long or has
-            half of a surrogate pair.
+        ArgumentError: if there are no or too many tokenizers, or the text is too long or has half
+            of a surrogate pair.
     """
     _check(tokenizers, text)
     script, style = _script(), _read("page/style.css") + _read("page/views.css")
@@ -110,7 +110,7 @@ def _check(tokenizers: Mapping[str, Tokenizer], text: str) -> None:
 
 
 def _data(answers: Answers, text: str, special: bool) -> dict[str, Any]:
-    """What `offline/api.js` answers from."""
+    """The data of the answers of `offline/api.js`."""
     about = answers.about()
     indices = range(len(answers.names))
     splits = [answers.split(index, text, special=special) for index in indices]
@@ -124,7 +124,7 @@ def _data(answers: Answers, text: str, special: bool) -> dict[str, Any]:
 
 
 def _ids(split: bytes) -> set[int]:
-    """The ids of a split as `Answers` gives it: their number, the ids, their lengths."""
+    """The ids of a split in the form of `Answers`: their number, the ids, their lengths."""
     numbers = np.frombuffer(split, "<u4")
     return set(numbers[1 : 1 + int(numbers[0])].tolist())
 
@@ -138,7 +138,7 @@ def _script() -> str:
 
 
 def _cost() -> str:
-    """The table of costs, which is a view among others where there is a server."""
+    """The table of costs, which is a tab of the page of the server."""
     found = _COST.search(_read("page/index.html"))
     assert found is not None
     return re.sub(
@@ -155,6 +155,6 @@ def _hash(text: str) -> str:
 
 
 def _json(value: object) -> str:
-    """JSON that may stand in an element of HTML: without `<`, `>` and `&`."""
+    """JSON that is safe in an element of HTML: without `<`, `>` and `&`."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -1,7 +1,7 @@
-"""How tokens are built: the merges of a pretoken one by one, and the tree of a single token.
+"""How tokens are merged: the merges of a pretoken one by one, and the tree of a token.
 
-Both are for looking at. The steps are those of `bytepair.reference`, which cost the square of the
-length, so they take short pretokens only.
+Both are for display. The steps are those of `bytepair.reference`, which take quadratic time, so
+only short pretokens are accepted.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class Step:
     """The parts of a pretoken at one moment.
 
     Attributes:
-        parts: the parts, end to end the pretoken.
-        merged: which of them the last merge made; None at the beginning.
+        parts: the parts, which concatenate to the pretoken.
+        merged: the index of the part that the last merge produced; None at the beginning.
         rank: the rank of this merge; None at the beginning.
     """
 
@@ -35,7 +35,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Tree:
-    """A token and the two that were merged into it; None for a byte, or if no merge makes it."""
+    """A token and the two that merge into it; None for a byte, or if no merge produces it."""
 
     token: bytes
     left: Tree | None = None
@@ -43,13 +43,13 @@ class Tree:
 
 
 def merge_steps(tokenizer: Tokenizer, pretoken: bytes) -> list[Step]:
-    """Merge a pretoken, and remember every step.
+    """Merge a pretoken, and record every step.
 
-    The shortcut for pretokens that are tokens is left out: it gives the same token without steps,
-    or a token that no steps lead to.
+    The shortcut for pretokens that are tokens is not used: it gives the same token without steps,
+    or a token that no steps produce.
 
     Args:
-        tokenizer: the tokenizer, whose merge rule is followed.
+        tokenizer: the tokenizer with the merge rule.
         pretoken: at most `LONGEST_PRETOKEN_BYTES` bytes.
 
     Raises:
@@ -83,7 +83,7 @@ def merge_tree(token: bytes, parents: Mapping[bytes, tuple[bytes, bytes]]) -> Tr
 
     Args:
         token: the token.
-        parents: for each merged token the two that were merged into it.
+        parents: for each merged token, the two that merge into it.
 
     Example:
         >>> merge_tree(b"ab", {b"ab": (b"a", b"b")}).right

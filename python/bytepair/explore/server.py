@@ -1,14 +1,14 @@
-"""HTTP around the answers: the page and its files, and what the page asks.
+"""The HTTP server: the page, its files, and the answers to its requests.
 
-The standard library serves it: a page for one person on one machine needs no more. Each request is
-answered in a thread of its own. What keeps foreign pages out:
+The server of the standard library suffices for one user on one machine. Each request has a thread.
+Other web pages are kept out in these ways:
 
-1. it listens on loopback unless told otherwise;
-2. the `Host` of a request must be loopback, a bare address, or the host it was told to listen on,
-   so that a foreign name that resolves to this machine gets nothing;
-3. a request that a browser says comes from another origin gets nothing, unless it is someone who
-   follows a link to the page;
-4. the page may load from here only, and run only the scripts that are files here.
+1. it listens on the loopback address by default;
+2. the `Host` of a request must be loopback, an IP address, or the host that it listens on, so a
+   foreign name that resolves to this machine is refused (DNS rebinding);
+3. a request from another origin, according to the browser, is refused, unless it follows a link to
+   the page;
+4. the page may load only from this server, and run only the scripts that are files here.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _HEADERS: Final = {
 
 
 class RefusedError(Exception):
-    """A request that gets no answer but a status and a reason."""
+    """A refused request, with its status and the reason."""
 
     def __init__(self, status: HTTPStatus, reason: str) -> None:
         super().__init__(reason)
@@ -76,7 +76,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(self._post)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing; who looks at the page sees what happens."""
+        """Log nothing; the page shows what happens."""
 
     def _answer(self, make: Callable[[str, dict[str, str]], tuple[str, bytes]]) -> None:
         try:
@@ -171,7 +171,7 @@ def _number(answers: Answers, query: Mapping[str, str]) -> int:
 
 
 def _is_ours(host: str, told: str) -> bool:
-    """Whether a `Host` is a name by which this server is reached on purpose."""
+    """Whether a `Host` is a name of this server."""
     with suppress(ValueError):  # which is of no address
         name = urlsplit(f"//{host}").hostname or ""
         if name in {"localhost", told.lower()}:
@@ -189,16 +189,16 @@ def _is_loopback(host: str) -> bool:
 
 
 class Server(ThreadingHTTPServer):
-    """The page on a port, in a thread of its own from `with` to its end.
+    """Serves the page on a port, in a thread, inside a `with` block.
 
     Args:
         tokenizers: the tokenizers, by name.
-        host: the address or name to listen on; only loopback is out of reach of others.
-        port: the port; 0 is any that is free.
+        host: the address or name to listen on; only loopback cannot be reached by other machines.
+        port: the port; 0 means any free port.
 
     Raises:
         ValueError: if there is no tokenizer.
-        OSError: if the port is taken.
+        OSError: if the port is in use.
     """
 
     daemon_threads = True
@@ -222,13 +222,13 @@ class Server(ThreadingHTTPServer):
             raise OSError(f"{where}; another port may be free (0 is any that is)") from None
 
     def server_bind(self) -> None:
-        """Take the port without asking for the name of the host, which can take long."""
+        """Bind the port without looking up the name of the host, which can be slow."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = self.told, self.server_address[1]
 
     @property
     def url(self) -> str:
-        """Where the page is."""
+        """The address of the page."""
         host = f"[{self.told}]" if ":" in self.told else self.told
         return f"http://{host}:{self.server_address[1]}/"
 
@@ -253,11 +253,11 @@ def serve(
     Args:
         tokenizers: the tokenizers, by name.
         host: the address or name to listen on.
-        port: the port; 0 is any that is free.
-        ready: is called with the address of the page once it answers.
+        port: the port; 0 means any free port.
+        ready: called with the address of the page when the server answers.
 
     Raises:
-        OSError: if the port is taken.
+        OSError: if the port is in use.
     """
     with Server(tokenizers, host, port) as server:
         ready(server.url)

@@ -1,4 +1,4 @@
-"""An evaluation in, one page of HTML out: its tables and pictures, to look at and to send.
+"""An evaluation in, one page of HTML out, with its tables and plots.
 
     >>> import bytepair
     >>> tok = bytepair.train(bytepair.sample.paths(), vocab_size=1000)
@@ -6,8 +6,8 @@
     >>> page.startswith("<!doctype html>"), "<script" in page
     (True, False)
 
-The page is one file without scripts that loads nothing, so it can be kept, printed and mailed. It
-is light or dark as the reader's system is.
+The page is one file without scripts or external resources, so it can be stored, printed and mailed.
+Its colours follow the light or dark mode of the system.
 """
 
 from bytepair.report.page import save, save_sizes_plot, sizes_plot, to_html

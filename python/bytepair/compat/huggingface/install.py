@@ -1,4 +1,4 @@
-"""Have transformers use bytepair: for one tokenizer, or for all that it loads from now on."""
+"""Make transformers use bytepair: for one tokenizer, or for all that it loads from then on."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _undo: list[Callable[[], None]] = []
 
 
 def wrap(tokenizer: T) -> T:
-    """Have one tokenizer run on bytepair, if that gives the same ids for every text.
+    """Make one tokenizer run on bytepair, if the ids of every text are the same.
 
     Args:
-        tokenizer: a fast tokenizer of `transformers`, which is changed; or a
-            `tokenizers.Tokenizer`, which stays as it is.
+        tokenizer: a fast tokenizer of `transformers`, which is changed in place; or a
+            `tokenizers.Tokenizer`, which is not changed.
 
     Returns:
-        The tokenizer of `transformers`; or a `Tokenizer` instead of one of `tokenizers`. If it
-        cannot be done exactly, what was given, untouched; the reason is logged.
+        The tokenizer of `transformers`; or a `Tokenizer` in place of one of `tokenizers`. If
+        bytepair would not be exact, the unchanged argument; the reason is logged.
 
     Raises:
         TypeError: if it is neither.
@@ -54,7 +54,7 @@ def wrap(tokenizer: T) -> T:
 
 
 def _wrapped(tokenizer: T) -> T:
-    """A tokenizer of transformers, on bytepair where that can be."""
+    """A tokenizer of transformers, on bytepair if that is exact."""
     from bytepair._internal.extras import tokenizers
 
     inner = getattr(tokenizer, "_tokenizer", None)
@@ -67,12 +67,12 @@ def _wrapped(tokenizer: T) -> T:
 
 
 class use:  # noqa: N801 (a function that may also be a context)
-    """Have all tokenizers that `transformers` loads from now on run on bytepair.
+    """Make all tokenizers that `transformers` loads from then on run on bytepair.
 
-    `AutoTokenizer.from_pretrained`, and that of every class of fast tokenizers, return them
-    wrapped (see `wrap`) wherever that is exact, and otherwise untouched, with the reason in the
-    log. `tokenizers.decoders.DecodeStream` takes both. In a `with` statement it ends with the
-    block; tokenizers that were loaded stay as they are.
+    `AutoTokenizer.from_pretrained`, and that of every class of fast tokenizers, return wrapped
+    tokenizers (see `wrap`) if that is exact, and unchanged ones otherwise, with the reason in the
+    log. `tokenizers.decoders.DecodeStream` accepts both. In a `with` statement, this ends with the
+    block; tokenizers that were loaded are not changed.
 
     Raises:
         ImportError: if the package `transformers` is not installed.
@@ -97,7 +97,7 @@ class use:  # noqa: N801 (a function that may also be a context)
 
 
 def undo() -> None:
-    """Have `transformers` load its own tokenizers again; those that were loaded stay."""
+    """Make `transformers` load its own tokenizers again; loaded ones are not changed."""
     while _undo:
         _undo.pop()()
 
@@ -133,10 +133,10 @@ def _install() -> None:
 
 
 def _stream_for_both(stream: Any) -> Any:
-    """A `DecodeStream` that takes tokenizers of both kinds."""
+    """A `DecodeStream` that accepts tokenizers of both kinds."""
 
     class DecodeStream:
-        """Decodes ids one by one, as `tokenizers.decoders.DecodeStream`, which it holds."""
+        """Decodes ids one by one, as the `tokenizers.decoders.DecodeStream` that it contains."""
 
         def __init__(self, ids: Any = None, skip_special_tokens: bool = False) -> None:
             self._stream = stream(ids, skip_special_tokens)
@@ -150,7 +150,7 @@ def _stream_for_both(stream: Any) -> Any:
             return self.__copy__()
 
         def step(self, tokenizer: Any, id: Any) -> str | None:
-            """Take an id, or several; return the text that is complete, or None."""
+            """Add one or more ids; return the text that is complete, or None."""
             inner = tokenizer.original if isinstance(tokenizer, Tokenizer) else tokenizer
             text: str | None = self._stream.step(inner, id)
             return text

@@ -1,9 +1,9 @@
 """A `tokenizers.Tokenizer` whose ids come from bytepair.
 
-It holds the original, which keeps all that there is to say and to set (components, added tokens,
-truncation, padding), and an engine made of it, which encodes and decodes. Whatever is set is set
-on the original, and the engine is made anew when it is needed next. What the engine does not do
-(words given one by one, two texts that have to be truncated) the original does.
+It contains the original, which stores all settings (components, added tokens, truncation, padding),
+and an engine made from it, which encodes and decodes. Settings are changed in the original, and the
+engine is rebuilt when it is needed next. The original computes what the engine does not: texts
+given as words, and pairs that must be truncated.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ logger = logging.getLogger("bytepair.compat.huggingface")
 
 
 class Tokenizer:
-    """A tokenizer with the face of `tokenizers.Tokenizer`, and bytepair inside.
+    """A tokenizer with the API of `tokenizers.Tokenizer`, and bytepair inside.
 
-    Its encodings, its text and its errors are those of the original. `reason` says why it runs on
+    Its encodings, decoded text and errors equal those of the original. `reason` says why it runs on
     the original, if it does.
 
     Example:
@@ -49,8 +49,8 @@ class Tokenizer:
         """Make a tokenizer.
 
         Args:
-            model: a `tokenizers.Tokenizer`, which from now on belongs to this one; a
-                `bytepair.Tokenizer`; or a model, as `tokenizers.Tokenizer` takes it.
+            model: a `tokenizers.Tokenizer`, which must not be used elsewhere from then on; a
+                `bytepair.Tokenizer`; or a model, as for `tokenizers.Tokenizer`.
         """
         from bytepair._internal.extras import tokenizers
 
@@ -153,7 +153,7 @@ class Tokenizer:
         return self._engine or self._made()
 
     def _look_at_handed(self) -> None:
-        """Forget the engine if a component was changed in place since it was made."""
+        """Discard the engine if a component was changed in place since it was made."""
         with self._lock:
             engine = self._engine
             if isinstance(engine, str):
@@ -175,7 +175,7 @@ class Tokenizer:
             return self._engine
 
     def _forget(self, component: str = "") -> None:
-        """Have the engine made anew, since a component changed."""
+        """Discard the engine, since a component changed."""
         if component != "post_processor":
             self._known = None
         self._engine = None
@@ -183,7 +183,7 @@ class Tokenizer:
 
     @contextmanager
     def _set(self, settings: Settings) -> Iterator[None]:
-        """Have the original work with these settings, and then as before."""
+        """Use the original with these settings, and restore them afterwards."""
         with self._lock:
             before = self._settings
             if settings == before:
@@ -238,7 +238,7 @@ class Tokenizer:
     encode_batch_fast = encode_batch
 
     def _fast(self, inputs: Sequence[Any], special: bool) -> list[Any] | None:
-        """The encodings by bytepair, or None if the original has to do it."""
+        """The encodings by bytepair, or None if the original must compute them."""
         if self._handed:
             self._look_at_handed()
         try:
@@ -250,7 +250,7 @@ class Tokenizer:
         return batch.encode(call, inputs)
 
     def _call(self, special: bool) -> Call | None:
-        """How texts are encoded now; None if by the original."""
+        """The current settings of encoding; None if the original encodes."""
         with self._lock:
             engine = self._current()
             call = None
@@ -262,7 +262,7 @@ class Tokenizer:
     def encode_original(
         self, texts: tuple[str, ...], special: bool, settings: Settings
     ) -> tokenizers.Encoding:
-        """Have the original encode one text or two, with settings that need not be those of now."""
+        """Encode one text or two with the original, possibly with other settings."""
         with self._set(settings):
             first, second = (*texts, None)[:2]
             return self._original.encode(first, second, add_special_tokens=special)
@@ -275,7 +275,7 @@ class Tokenizer:
             return self._original.post_process(theirs(encoding), theirs(pair), add_special_tokens)
 
     def num_special_tokens_to_add(self, is_pair: bool) -> int:
-        """How many tokens the post-processor adds."""
+        """The number of tokens that the post-processor adds."""
         return self._original.num_special_tokens_to_add(is_pair)
 
     async def async_encode(self, *args: Any, **kwargs: Any) -> Any:
@@ -342,30 +342,30 @@ class Tokenizer:
         return self._original.get_added_tokens_decoder()
 
     def add_tokens(self, tokens: list[Any]) -> int:
-        """Add tokens that are looked for in texts; returns how many are new."""
+        """Add tokens that are searched for in texts; returns the number of new ones."""
         added: int = self._change(lambda original: original.add_tokens(tokens))
         return added
 
     def add_special_tokens(self, tokens: list[Any]) -> int:
-        """Add tokens that are looked for in texts and left out of decoded text."""
+        """Add tokens that are searched for in texts and omitted from decoded text."""
         added: int = self._change(lambda original: original.add_special_tokens(tokens))
         return added
 
     def train(self, files: list[str], trainer: Any = None) -> None:
-        """Train the model anew, with `tokenizers`."""
+        """Train the model again, with `tokenizers`."""
         self._change(lambda original: original.train(files, trainer))
 
     def train_from_iterator(
         self, iterator: Any, trainer: Any = None, length: int | None = None
     ) -> None:
-        """Train the model anew, with `tokenizers`."""
+        """Train the model again, with `tokenizers`."""
         self._change(lambda original: original.train_from_iterator(iterator, trainer, length))
 
     # ------------------------------------------------------------ settings
 
     @property
     def encode_special_tokens(self) -> bool:
-        """Whether special tokens in texts are text."""
+        """Whether special tokens in texts are encoded as text."""
         return self._settings[0]
 
     @encode_special_tokens.setter
@@ -412,7 +412,7 @@ class Tokenizer:
             self._calls = {}
 
     def _component(self, name: str) -> Any:
-        """A component, which may be changed in place from now on."""
+        """A component, which the caller may change in place."""
         self._handed.add(name)
         return getattr(self._original, name)
 
