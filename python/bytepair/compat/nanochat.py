@@ -148,7 +148,7 @@ class RustBPETokenizer:
         return self.enc.decode(ids)
 
     def save(self, tokenizer_dir: str | os.PathLike[str]) -> None:
-        """Write `tokenizer.bytepair`, and `tokenizer.pkl` for nanochat; existing files are replaced."""
+        """Write `tokenizer.bytepair` and nanochat's `tokenizer.pkl`; replaces existing files."""
         path = self.tokenizer.save(tokenizer_dir, overwrite=True)
         nanochat.write_pickle(self.tokenizer, path.with_name(PICKLE_NAME))
 

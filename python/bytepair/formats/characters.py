@@ -6,9 +6,9 @@ that is a character with a token as well has two ids: encoding gives that of the
 other, its *twin*, is only decoded. A byte of ASCII needs no token of that name if its character is
 a token.
 
-Such a tokenizer does not split text. A text may still be split between two characters that no
-token has side by side, since then no merge crosses that place: the ids are the same, and pretokens
-repeat. `split_pattern` chooses such places.
+Such a tokenizer does not split text. Splitting between two characters that are adjacent in no token
+changes no id, since no merge crosses that place, and then pretokens repeat and can be cached.
+`split_pattern` chooses such places.
 """
 
 from __future__ import annotations

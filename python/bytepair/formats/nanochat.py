@@ -114,7 +114,7 @@ def _check(mapping: Any, kind: type) -> None:
 
 
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
-    """What a `tiktoken.Encoding` cannot hold."""
+    """What a `tiktoken.Encoding` cannot represent."""
     lost = tiktoken.lost_merges(tokenizer)
     asks = unspeakable(tokenizer.pattern)
     return [*lost, f"that the pattern asks {asks}"] if asks else lost

@@ -1,8 +1,8 @@
 """The wire format of protocol buffers: bytes in, fields out.
 
-A message is a row of fields, each a number, a kind and a value. What the numbers mean is up to the
-reader of a format; here nothing is trusted: a length that goes beyond the end is a `FormatError`
-with the offset of the field in the file.
+A message is a sequence of fields, each with a number, a type and a value. The reader of a format
+interprets the numbers. The input is not trusted: a length beyond the end is a `FormatError` with
+the offset of the field in the file.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The name of a published encoding in, its values out: from a rank file that is here, or tiktoken.
+"""The name of a published encoding in, its values out: from a local rank file, or from tiktoken.
 
-Rank files are looked for where tiktoken keeps them (`TIKTOKEN_CACHE_DIR`, or else a folder
-`data-gym-cache` for temporary files): under the name of the encoding, as people put them there, and
-under the hash that tiktoken names them by. Each is checked against its SHA-256. What is not there
-tiktoken fetches, and keeps.
+Rank files are searched for in the cache of tiktoken (`TIKTOKEN_CACHE_DIR`, or else the folder
+`data-gym-cache` for temporary files): under the name of the encoding, and under the hash that
+tiktoken uses as a name. Each is checked against its SHA-256. tiktoken downloads and caches missing
+files.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ RANK_FILES: Final = {
 
 
 class PublishedEncoding(NamedTuple):
-    """What is published under a name: a file of `RANK_FILES`, a named pattern, special tokens."""
+    """A published encoding: a file of `RANK_FILES`, a named pattern, special tokens."""
 
     ranks: str
     pattern: str
@@ -62,7 +62,7 @@ ENCODINGS: Final = {
 
 
 def is_name(name: str) -> bool:
-    """Whether there is an encoding of that name, here or in tiktoken."""
+    """Whether there is an encoding of this name, here or in tiktoken."""
     if name in ENCODINGS:
         return True
     from bytepair._internal.extras import tiktoken
@@ -71,7 +71,7 @@ def is_name(name: str) -> bool:
 
 
 def of_name(name: str) -> Parts:
-    """Take the encoding of that name from a rank file that is here, or else from tiktoken.
+    """Load the encoding of this name from a local rank file, or else from tiktoken.
 
     Raises:
         NotFetchedError: if it is not on this machine and cannot be fetched.
@@ -113,7 +113,7 @@ def _on_this_machine(name: str) -> Parts | None:
 
 
 def _places(name: str, ranks: str) -> Iterator[tuple[Path, bool]]:
-    """Where a rank file may be, and whether its name says which it is."""
+    """The possible paths of a rank file, and whether its name identifies it."""
     asked = ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR")
     kept = next((os.environ[name] for name in asked if name in os.environ), None)
     if kept == "":  # tiktoken is told to keep nothing
@@ -126,7 +126,7 @@ def _places(name: str, ranks: str) -> Iterator[tuple[Path, bool]]:
 
 
 def _missing(name: str, error: OSError) -> str:
-    """Why there is no encoding, and which file would do."""
+    """The error for a missing encoding, with the files that would suffice."""
     what = f"{name} is not on this machine and could not be fetched ({type(error).__name__})"
     folder = os.environ.get("TIKTOKEN_CACHE_DIR")
     if name not in ENCODINGS:

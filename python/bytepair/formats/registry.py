@@ -1,4 +1,4 @@
-"""All formats in one table: which one a file is, how it is read and how it is written."""
+"""The table of all formats: how a file is recognized, read and written."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ HEAD_BYTES: Final = 1 << 16
 
 @dataclass(frozen=True)
 class Format:
-    """One format: what reads it, and what writes it, if anything does.
+    """One format: its reader, and its writer, if there is one.
 
     Attributes:
         read: makes parts of a path. It raises a `FormatError` if the file breaks a rule, or does
@@ -127,7 +127,7 @@ def read(source: Any, format: str | None, asked: Asked, revision: str | None = N
 
 
 def _check_ignored(place: str, kind: str, **options: str | None) -> None:
-    """Refuse options that say nothing of such a source."""
+    """Reject options that have no effect for such a source."""
     for name, value in options.items():
         if value is not None:
             raise FormatError(place, f"{name}={value!r} does not apply to this, which is {kind}")
@@ -144,7 +144,7 @@ def _read_path(path: Path, format: str | None, asked: Asked) -> Parts:
 
 
 def model(parts: Parts, source: Any, asked: Asked) -> _core.Model:
-    """Put a tokenizer together; what is wrong with its values is wrong with its file."""
+    """Build a tokenizer; an error in its values is reported as one of its file."""
     try:
         return parts.model()
     except VocabularyError as error:
@@ -164,7 +164,7 @@ def _format(name: str) -> Format:
 
 
 def recognize(path: Path) -> tuple[Path, str]:
-    """The file that matters, or the folder of several, and its format."""
+    """The relevant file, or the folder of several files, and its format."""
     if path.is_dir():
         for name, format in _IN_FOLDERS.items():
             if (path / name).is_file():
@@ -230,7 +230,7 @@ def written() -> str:
 
 
 def losses(tokenizer: _core.Tokenizer, format: str) -> list[str]:
-    """What a format cannot hold of a tokenizer; see `Tokenizer.export_losses`."""
+    """What a format cannot represent of a tokenizer; see `Tokenizer.export_losses`."""
     if format == "bytepair":
         return []
     if reason := _of_characters(tokenizer, format):
@@ -246,7 +246,7 @@ def _of_characters(tokenizer: _core.Tokenizer, format: str) -> str | None:
 
 
 def of_path(path: Path) -> str:
-    """The format that the name of a file says; it must say one."""
+    """The format according to the name of a file; an error if there is none."""
     if path.name.endswith(".bytepair"):
         return "bytepair"
     for name, format in FORMATS.items():

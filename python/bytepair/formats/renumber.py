@@ -1,9 +1,9 @@
-"""Other ids for the tokens of a tokenizer, for all of them or for some.
+"""Change the ids of the tokens of a tokenizer, or of some of them.
 
-In goes a tokenizer; out comes one with the same pattern and merge rule. `renumbered` takes any ids
-and leaves out tokens that get none. `with_sentencepiece_ids` gives the ids that `run.c` of llama2.c
-takes for granted: 0 for what is unknown, 1 and 2 for the special tokens that begin and end, 3 to
-258 for the bytes in their order, then the other tokens in theirs, and the other special tokens.
+The result has the same pattern and merge rule. `renumbered` accepts any ids, and removes tokens
+without one. `with_sentencepiece_ids` assigns the ids that `run.c` of llama2.c assumes: 0 for the
+unknown token, 1 and 2 for the special tokens that begin and end a text, 3 to 258 for the bytes in
+order, then the other tokens in order, and the other special tokens.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FIRST_BYTE: Final = 3
 
 
 def with_sentencepiece_ids(tokenizer: _core.Tokenizer) -> _core.Model:
-    """Number the tokens anew; see `Tokenizer.with_sentencepiece_ids`."""
+    """Renumber the tokens; see `Tokenizer.with_sentencepiece_ids`."""
     if tokenizer.merge_rule == "characters":
         raise VocabularyError(
             "this tokenizer merges characters, with byte fallback, and those that merge bytes are "
@@ -73,7 +73,7 @@ def renumbered(
 
 
 def _first(tokenizer: _core.Tokenizer) -> tuple[str, str, str]:
-    """The special tokens of the first three ids; those of sentencepiece where it has none."""
+    """The special tokens of the first three ids; those of SentencePiece if there are none."""
     known = roles(tokenizer)
     begin = known.get("bos", "<s>")
     ends = (known.get(role) for role in ("eos", "end_of_turn"))

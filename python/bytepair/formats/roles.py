@@ -1,10 +1,9 @@
 """The roles of special tokens, such as to begin or end a text, and the chat template.
 
-In goes a tokenizer; out come the names of the tokens that have a role. They change no id, so they
-are notes: saved with the tokenizer, read from and written to the formats that have a place for
-them, and of no account when tokenizers are compared. Where no note says which token has a role, the
-special tokens do: those of published vocabularies and of nanochat are known, and names such as
-`<|eos|>` say it themselves.
+Roles change no id, so they are notes: saved with the tokenizer, read from and written to the
+formats that store them, and ignored when tokenizers are compared. Without a note, roles follow from
+the names of the special tokens: those of published vocabularies and of nanochat are known, and
+others such as `<|eos|>` are self-explanatory.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ def roles(tokenizer: _core.Tokenizer) -> dict[str, str]:
 
 
 def id_of(tokenizer: _core.Tokenizer, role: str) -> int:
-    """The id of the special token with a role; some token must have it."""
+    """The id of the special token with a role; an error if there is none."""
     special, name = tokenizer.special_tokens, roles(tokenizer).get(role)
     if name is None:
         raise SpecialTokenError(
@@ -86,7 +85,7 @@ def id_of(tokenizer: _core.Tokenizer, role: str) -> int:
 
 
 def _usual(special: Mapping[str, int]) -> dict[str, str]:
-    """The roles that special tokens have if nobody says otherwise."""
+    """The roles of special tokens without notes."""
     for known in _PUBLISHED:
         if all(name in special for name in known.values()):
             return dict(known)
@@ -102,7 +101,7 @@ def _usual(special: Mapping[str, int]) -> dict[str, str]:
 
 
 def notes(tokenizer: _core.Tokenizer, wanted: Mapping[str, str | None]) -> dict[str, str]:
-    """The notes that give tokens their roles; see `Tokenizer.with_roles`."""
+    """The notes that assign roles to tokens; see `Tokenizer.with_roles`."""
     made = {}
     for role, name in wanted.items():
         if role not in NOTES:
@@ -117,7 +116,7 @@ def notes(tokenizer: _core.Tokenizer, wanted: Mapping[str, str | None]) -> dict[
 
 
 def chat_template(tokenizer: _core.Tokenizer) -> str | None:
-    """How conversations are written, in Jinja; see `Tokenizer.chat_template`."""
+    """The chat template in Jinja; see `Tokenizer.chat_template`."""
     noted = tokenizer.notes.get(TEMPLATE)
     if noted is None and "<|assistant_end|>" in tokenizer.special_tokens:
         nanochat = _nanochat()
@@ -132,6 +131,6 @@ def _nanochat() -> str:
 
 
 def kept(tokenizer: _core.Tokenizer) -> dict[str, str]:
-    """The notes that a tokenizer of the same special tokens takes over."""
+    """The notes to copy to a tokenizer with the same special tokens."""
     noted = tokenizer.notes
     return {note: noted[note] for note in (*NOTES.values(), TEMPLATE) if note in noted}

@@ -1,8 +1,8 @@
 """SentencePiece: `tokenizer.model` of the type BPE, read without the library.
 
-The file is a protocol buffer: *pieces* with a score and a type, in order of id (`pieces`), and what
-training and normalization were told. SentencePiece never finds control pieces in a text, as
-`special="text"` does here. Whatever else a model asks for is refused by its name.
+The file is a protocol buffer: *pieces* with a score and a type, in order of id (`pieces`), and the
+settings of training and normalization. SentencePiece never finds control pieces in a text, like
+`special="text"` here. Other features of a model are refused by name.
 """
 
 from __future__ import annotations

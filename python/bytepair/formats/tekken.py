@@ -1,7 +1,7 @@
 """Mistral's `tekken.json`: ranks in base64, a split pattern, and special tokens before them.
 
-Of the tokens that are listed only the first are used, so many that with the special tokens there
-are `default_vocab_size`. The id of a token is its rank plus the number of special tokens.
+Only the first of the listed tokens are used, as many as `default_vocab_size` without the special
+tokens. The id of a token is its rank plus the number of special tokens.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FIRST: Final = [
 
 
 def is_one(head: bytes) -> bool:
-    """Whether a JSON file begins as these do."""
+    """Whether a JSON file begins like this format."""
     return bool(re.match(rb'\s*\{\s*"config"\s*:', head)) and b'"default_vocab_size"' in head
 
 
@@ -72,7 +72,7 @@ def _token(entry: dict[str, Any], rank: int) -> bytes:
 
 
 def _special(listed: Any, first: int) -> dict[str, int]:
-    """The special tokens: those that are listed, the others by a name with their number."""
+    """The special tokens: the listed ones, and others with a numbered name."""
     names: list[str] = [] if listed else _FIRST[:first]
     for number, entry in enumerate(typed(listed or [], list, "special_tokens")):
         place = f"special_tokens[{number}]"

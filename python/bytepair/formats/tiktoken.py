@@ -1,7 +1,8 @@
 """tiktoken: rank files, and `tiktoken.Encoding` objects.
 
-A rank file has one token a line: its bytes in base64, a space, its rank, which is also its id. It
-holds no split pattern and no special tokens, so these are asked for and never guessed.
+A rank file has one token per line: its bytes in base64, a space, and its rank, which is also its
+id. It contains no split pattern and no special tokens, so the caller must pass them; they are never
+guessed.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ _LINE = re.compile(rb"([A-Za-z0-9+/]*={0,2})[ \t]+([0-9]{1,10})")
 
 
 def is_rank_file(data: bytes) -> bool:
-    """Whether the first line is one of a rank file."""
+    """Whether the first line is that of a rank file."""
     return bool(_LINE.fullmatch(data[: 1 << 16].lstrip(b"\n").split(b"\n", 1)[0].rstrip(b"\r ")))
 
 
 def read(path: Path, asked: Asked) -> Parts:
-    """Read a rank file, with the pattern and the special tokens that the caller names."""
+    """Read a rank file, with the pattern and the special tokens passed by the caller."""
     tokens = read_ranks(read_file(path), lossy=asked.lossy)
     return Parts(tokens, asked.named_pattern("a rank file"), dict(asked.special_tokens or {}))
 
@@ -77,13 +78,13 @@ def _line(line: bytes, place: str) -> tuple[bytes, int]:
 
 
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
-    """What a rank file cannot hold."""
+    """What a rank file cannot represent."""
     special = ["the special tokens"] if tokenizer.special_tokens else []
     return ["the split pattern", *special, *lost_merges(tokenizer)]
 
 
 def lost_merges(tokenizer: _core.Tokenizer) -> list[str]:
-    """That tiktoken does not have the merge rule, if so."""
+    """The loss of the merge rule, if tiktoken does not have it."""
     if tokenizer.merge_rule == "ranks":
         return []
     return ["the list of merges: tiktoken merges by rank, and a few ids may differ"]
@@ -106,12 +107,12 @@ ENCODING_CLASSES: Final = (
 
 
 def is_encoding(value: Any) -> bool:
-    """Whether this is a `tiktoken.Encoding`, or one of our wrapper of it."""
+    """Whether this is a `tiktoken.Encoding`, or one of our wrapper."""
     return (type(value).__module__, type(value).__name__) in ENCODING_CLASSES
 
 
 def values(tokenizer: _core.Tokenizer, *, exact: bool) -> dict[str, Any]:
-    """The values that an `Encoding` is made of; a `ValueError` if its ids must not be others."""
+    """The arguments of an `Encoding` with the same ids; a `ValueError` if there are none."""
     if exact and (asks := unspeakable(tokenizer.pattern)):
         raise ValueError(f"tiktoken does not do what the pattern asks for: {asks}")
     if exact and tokenizer.merge_rule != "ranks":
@@ -127,7 +128,7 @@ def values(tokenizer: _core.Tokenizer, *, exact: bool) -> dict[str, Any]:
 
 
 def of_encoding(encoding: Any) -> Parts:
-    """Take the values of a `tiktoken.Encoding`.
+    """Convert a `tiktoken.Encoding`.
 
     Where two special tokens have one id, as in o200k_harmony, the first keeps it and a warning
     names the other: an id stands for one name here.
