@@ -90,8 +90,8 @@ def test_what_contradicts_or_is_ignored_is_wrong_usage(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("count a.txt --ray --rank 0", "with Ray there are no ranks"),
-        ("shard a.txt -o out --ray --world-size 2", "with Ray there are no ranks"),
+        ("count a.txt --ray --rank 0", "Ray needs no ranks"),
+        ("shard a.txt -o out --ray --world-size 2", "Ray needs no ranks"),
         ("download fineweb-edu --pattern *.json", "fineweb-edu has a fixed list of files"),
         ("plan --params 1M --depth 2 --width 4", "params, width and depth are all given"),
         ("train counts.parquet --max-chars 5", "the source is counts"),
@@ -210,7 +210,7 @@ def test_functions_refuse_what_they_would_ignore(tmp_path: Path) -> None:
         bytepair.plan.plan_data(1e6, depth=2, width=4)
     with pytest.raises(DownloadError, match="a fixed list of files"):
         bytepair.download_dataset(pattern="*.json")
-    with pytest.raises(ShardError, match="with Ray there are no ranks"):
+    with pytest.raises(ShardError, match="Ray needs no ranks"):
         bytepair.distributed.count(["a"], tmp_path / "c.parquet", ray=True, rank=0)
 
 
