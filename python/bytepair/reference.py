@@ -1,9 +1,9 @@
-"""The whole algorithm in plain Python: the definition, the lesson, and the oracle of the tests.
+"""The whole algorithm in plain Python: the definition that the fast library is tested against.
 
 Byte-level BPE has three parts. A text is *split* into pretokens; *training* counts the pretokens of
-a corpus and merges the most frequent pair of neighbours, again and again; *encoding* merges new
-text in the same order. Everything here is as slow and as obvious as it can be; wherever the fast
-library gives another answer, the fast library is wrong.
+a corpus and repeatedly merges the most frequent pair of neighbours; *encoding* merges the bytes of
+new text in the same order. This code is written to be obvious, not fast; where the fast library
+gives a different result, the fast library is wrong.
 
     >>> counts = count(["low low lower", "lowest"], r" ?[a-z]+")
     >>> counts
@@ -17,8 +17,7 @@ library gives another answer, the fast library is wrong.
     >>> decode(ids, tokens)
     b'lowly'
 
-It leaves out special tokens (they are cut out of a text before it is split) and everything that
-makes it fast.
+Special tokens are left out: they are cut out of a text before it is split.
 """
 
 import itertools
@@ -32,18 +31,18 @@ Step = tuple[list[bytes], int | None, int | None]
 
 
 def split(text: str, pattern: str) -> list[bytes]:
-    """Split a text into pretokens: the matches of the pattern, and whatever lies between them.
+    """Split a text into pretokens: the matches of the pattern, and the text between them.
 
     A match of no characters is ignored.
 
     The pattern is a name in `bytepair.PATTERNS` or a regular expression. Needs the third-party
-    package `regex`, whose classes come from its own version of Unicode.
+    package `regex`, whose character classes follow its own version of Unicode.
     """
     from bytepair._internal.extras import regex
 
     pattern = PATTERNS.get(pattern, pattern)
     if pattern.startswith("(?#NF"):
-        raise ValueError("normalize the text yourself, and leave out the mark of the pattern")
+        raise ValueError("normalize the text first, and remove the mark from the pattern")
     step, _, later_steps = pattern.partition("(?#then)")
     pretokens, done = [], 0
     for match in filter(regex.Match.group, regex.finditer(step, text)):
@@ -77,14 +76,14 @@ def count_pairs(words: Iterable[tuple[Sequence[int], int]]) -> dict[Pair, int]:
 
 
 def replace(ids: Sequence[int], pair: Pair, new: int) -> list[int]:
-    """Put `new` for each occurrence of `pair`, from left to right, without overlap.
+    """Replace each occurrence of `pair` by `new`, from left to right, without overlap.
 
     >>> replace([7, 7, 7], (7, 7), 9)
     [9, 7]
     """
     out: list[int] = []
     for i in ids:
-        if out and (out[-1], i) == pair:  # never with a `new` on the left: it is not in `pair`
+        if out and (out[-1], i) == pair:  # out[-1] is never `new`, which is not in `pair`
             out[-1] = new
         else:
             out.append(i)
@@ -92,12 +91,12 @@ def replace(ids: Sequence[int], pair: Pair, new: int) -> list[int]:
 
 
 def tie_break(ties: str, tokens: Sequence[bytes]) -> Callable[[Pair], Any]:
-    """The key by which pairs of equal count are compared: the smallest goes first.
+    """Return the sort key for pairs with equal counts: the pair with the smallest key is merged.
 
     `rustbpe`: the smallest pair of ids. `hf`: the same, with the 256 bytes in the order of GPT-2's
-    characters. `first-seen`: the pair that occurs first in the corpus as it stands. `bytes-max`:
-    the greatest pair of byte strings. `characters-max`: the same, with the 256 bytes in the order
-    of GPT-2's characters.
+    characters. `first-seen`: the pair that occurs first in the corpus after the merges so far.
+    `bytes-max`: the greatest pair of byte strings. `characters-max`: the same, with the 256 bytes
+    in the order of GPT-2's characters.
     """
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
 
@@ -105,7 +104,7 @@ def tie_break(ties: str, tokens: Sequence[bytes]) -> Callable[[Pair], Any]:
         return (i >= 256, i < 256 and i not in printable, i)
 
     def negated(token: Iterable[int]) -> list[int]:
-        return [*(-byte for byte in token), 1]  # a prefix is smaller than what it begins
+        return [*(-byte for byte in token), 1]  # the 1 makes a prefix the lesser byte string
 
     def characters(token: bytes) -> Iterable[int]:
         return (byte + 256 * (byte not in printable) for byte in token)
@@ -113,7 +112,7 @@ def tie_break(ties: str, tokens: Sequence[bytes]) -> Callable[[Pair], Any]:
     keys: dict[str, Callable[[Pair], Any]] = {
         "rustbpe": lambda pair: pair,
         "hf": lambda pair: (place(pair[0]), place(pair[1])),
-        "first-seen": lambda _: 0,  # `min` keeps the first of equals, and the dict is in order
+        "first-seen": lambda _: 0,  # `min` keeps the first of equals, and the dict is ordered
         "bytes-max": lambda pair: (negated(tokens[pair[0]]), negated(tokens[pair[1]])),
         "characters-max": lambda pair: (
             negated(characters(tokens[pair[0]])),
@@ -143,7 +142,7 @@ def learn(
     min_count: int,
     allowed: Callable[[bytes], bool],
 ) -> list[Pair]:
-    """Learn up to `merges` merges in all, after those that were made: each of an allowed token."""
+    """Continue after the merges `made`, up to `merges` in all; tokens must be `allowed`."""
     learnt, tokens = list(made), vocabulary(made)
     while len(learnt) < merges:
         counted = count_pairs(words).items()
@@ -172,12 +171,13 @@ def train_superwords(
     ties: str = "rustbpe",
     min_count: int = 1,
 ) -> list[Pair]:
-    """Learn tokens that cross spaces after others, in two stages (SuperBPE, arXiv 2503.13423).
+    """Learn merges in two stages, the second across spaces (SuperBPE, arXiv 2503.13423).
 
-    The first merges are learnt from `counts`, whose pattern splits at spaces, and made in the
-    pretokens of `superword_counts`, the same text under a pattern that does not. From there on
-    these are learnt from. A pair is left out if its token has more than `max_words` parts between
-    spaces, or contains a text of `never`.
+    The first `first` merges are learnt from `counts`, whose pattern splits at spaces. They are then
+    applied to the pretokens of `superword_counts`: the same text under a pattern that does not
+    split at spaces. The other merges are learnt from these. A pair is skipped if its token has more
+    than `max_words` space-separated parts or contains a string of `never`. `merges` is the number
+    of merges of both stages.
 
     >>> counts, lines = {b"so": 2, b" it": 2}, {b"so it": 2}
     >>> vocabulary(train_superwords(counts, lines, 3, 4))[256:]
@@ -208,14 +208,13 @@ def train_parity(
     ties: str = "rustbpe",
     min_count: int = 1,
 ) -> list[Pair]:
-    """Learn merges from groups, each for the one that compresses worst (arXiv 2508.04796).
+    """Learn each merge from the group that compresses worst (arXiv 2508.04796).
 
-    That is the group with the most tokens in its development set, or in its own text if there is
-    none; or, with `ratios`, the one whose ratio of bytes to tokens, divided by the ratio that it
-    shall have, is the smallest. Of equal groups it is the first. With a window of `(size, alpha)`,
-    a group that has more than the share `alpha / len(groups)` of the last `size` choices is passed
-    over. A group without a pair to merge is left out from then on. The first `global_merges` are
-    those of all groups together.
+    The group that compresses worst has the most tokens in its development text, or in its own text
+    if there is none. With `ratios`, it is the group with the fewest bytes per token, divided by its
+    ratio. Of equal groups the first is chosen. With a window of `(size, alpha)`, groups with more
+    than `alpha / len(groups)` of the last `size` choices are skipped. A group without a pair to
+    merge is excluded from then on. The first `global_merges` are learnt from all groups together.
 
     >>> train_parity([{b"aabb": 9}, {b"cd": 1}], 2, development=[{b"ab": 1}, {b"cd": 2}])
     [(99, 100), (97, 97)]
@@ -226,7 +225,7 @@ def train_parity(
     tokens = [bytes([byte]) for byte in range(256)]
 
     def need(group: int) -> float:
-        """The less it is, the worse a group compresses."""
+        """Return a number that is smaller the worse the group compresses."""
         length = [sum(len(ids) * n for ids, n in words) for words in texts]
         if ratios:
             return float(sizes[group]) / float(length[group]) / ratios[group]
@@ -262,7 +261,7 @@ def train_parity(
 
 
 def vocabulary(merges: Iterable[Pair]) -> list[bytes]:
-    """The bytes of each id: the 256 bytes, then what each merge makes."""
+    """The bytes of each id: the 256 bytes, then the joined bytes of each merge."""
     tokens = [bytes([byte]) for byte in range(256)]
     for left, right in merges:
         tokens.append(tokens[left] + tokens[right])
@@ -274,10 +273,11 @@ def steps(
     rank: Callable[[bytes, bytes], int | None],
     first: Sequence[bytes] | None = None,
 ) -> Iterator[Step]:
-    """Merge the bytes of one pretoken, pair by pair: the lowest rank first, the leftmost of equals.
+    """Merge the bytes of one pretoken, pair by pair: the lowest rank first, of equals the leftmost.
 
-    `rank` says the rank of two neighbours, or None if they do not merge. Yields the bytes (or the
-    `first` parts), and the parts after each merge, with the place of what it made and its rank.
+    `rank` returns the rank of two neighbours, or None if they do not merge. Yields the parts at the
+    start (single bytes, or the parts in `first`) with None and None, then after each merge the
+    parts, the index of the merged part, and the rank.
 
     >>> list(steps(b"low", lambda left, right: 7 if left + right == b"ow" else None))
     [([b'l', b'o', b'w'], None, None), ([b'l', b'ow'], 1, 7)]
@@ -297,8 +297,8 @@ def steps(
 def encode(pretoken: bytes, ranks: Mapping[bytes, int]) -> list[int]:
     """Encode one pretoken by the rule of ranks, which is tiktoken's.
 
-    A pretoken that is a token wins outright. Otherwise any two neighbours whose joined bytes are a
-    token merge.
+    A pretoken that is a token is encoded as that token. Otherwise any two neighbours whose joined
+    bytes are a token merge.
     """
     if pretoken in ranks:
         return [ranks[pretoken]]
@@ -315,20 +315,20 @@ def encode_merges(
     """Encode one pretoken by the rule of merges, which is that of Hugging Face tokenizers.
 
     Only listed pairs merge, in the order of the list. With `ignore_merges` a pretoken that is a
-    token wins outright.
+    token is encoded as that token.
     """
     if ignore_merges and pretoken in ids:
         return [ids[pretoken]]
-    # Of a pair that is listed twice the first counts.
+    # If a pair is listed twice, its first place counts.
     order = {pair: rank for rank, pair in reversed(list(enumerate(merges)))}
     *_, (parts, _, _) = steps(pretoken, lambda left, right: order.get((left, right)))
     return [ids[part] for part in parts]
 
 
 def characters(pretoken: bytes, tokens: Container[bytes]) -> list[bytes]:
-    r"""The parts with which merging starts where characters are merged, with byte fallback.
+    r"""Divide a pretoken into the parts from which merging starts under the rule of characters.
 
-    A character that is a token is one part; of any other each byte is one.
+    A character that is a token is one part; any other character is one part for each byte.
 
     >>> characters("né".encode(), {b"n", "é".encode()}), characters("né".encode(), {b"n"})
     ([b'n', b'\xc3\xa9'], [b'n', b'\xc3', b'\xa9'])
@@ -343,7 +343,7 @@ def characters(pretoken: bytes, tokens: Container[bytes]) -> list[bytes]:
 def encode_characters(
     pretoken: bytes, ids: Mapping[bytes, int], merges: Sequence[tuple[bytes, bytes]]
 ) -> list[int]:
-    """Encode one pretoken by the rule of characters, which is that of byte fallback.
+    """Encode one pretoken by the rule of characters, which is that of models with byte fallback.
 
     Only listed pairs merge, in the order of the list. `ids` has a token for each byte.
     """
@@ -356,7 +356,7 @@ def encode_characters(
 def user_defined_parts(text: bytes, tokens: Collection[bytes]) -> list[tuple[bytes, bool]]:
     r"""Divide a text at user-defined tokens: from left to right, the longest first.
 
-    Each part comes with whether it is such a token; the others are encoded by themselves.
+    Returns each part, and whether it is such a token; the other parts are encoded separately.
 
     >>> user_defined_parts(b"a\n\n\nb", {b"\n", b"\n\n"})
     [(b'a', False), (b'\n\n', True), (b'\n', True), (b'b', False)]
@@ -372,11 +372,11 @@ def user_defined_parts(text: bytes, tokens: Collection[bytes]) -> list[tuple[byt
 
 
 def spaced(text: str, put: str, start: bool = True) -> str:
-    """A text with the spaces of a vocabulary of SentencePiece: U+2581 becomes a space.
+    """Convert the spaces of a text as SentencePiece models expect: U+2581 becomes a space.
 
-    `put` says where a space is put before it: `never`, `always`, where one is `missing`, or where
-    one is missing at the `first` character. `start` says whether the text starts here, or follows a
-    special token.
+    `put` says when a space is put before a nonempty part of a text: `never`; `always`; if the part
+    does not begin with one (`missing`); or the same, but only at the start of the text (`first`).
+    `start` is true if the part is at the start of the text, false if it follows a special token.
 
     >>> spaced("a\u2581b", "always"), spaced(" a", "missing"), spaced("a", "first", start=False)
     (' a b', ' a', 'a')
@@ -394,9 +394,10 @@ def encode_dropout(
 ) -> list[bytes]:
     """Encode one pretoken with BPE-dropout (Provilkov et al., arXiv 1910.13267).
 
-    Before each merge, every pair that could merge is dropped if `dropped` says so, and the first of
-    the others merges: the lowest rank, the leftmost of equals. Pairs behind it need not be asked
-    about. If all are dropped, the rest stays as it is. `rank` is that of `steps`.
+    Before each merge, every pair that could merge is dropped if `dropped()` is true. The first of
+    the remaining pairs merges: the one of lowest rank, of equals the leftmost. `dropped` is called
+    for pairs in this order and not after the first that remains. If all are dropped, the pretoken
+    is finished. `rank` is as in `steps`.
 
     >>> answers = iter([True, False, False])  # b'lo' is dropped at first, and b'ow' merges
     >>> ranks = {b"lo": 1, b"ow": 2, b"low": 3}
@@ -414,10 +415,10 @@ def encode_dropout(
 
 
 def random_numbers(seed: int) -> Iterator[int]:
-    """The numbers of splitmix64, of 64 bits each.
+    """Generate the numbers of splitmix64, 64 bits each.
 
-    With `dropout`, text `i` of a batch has the numbers that are seeded by number `i` of these. The
-    first 53 bits of a number, as a fraction, say whether a merge is dropped.
+    With `dropout`, number `i` for the seed of a batch is the seed of text `i`. A merge of this text
+    is dropped if the first 53 bits of the next number, as a fraction, are below the probability.
 
     >>> list(itertools.islice(random_numbers(1234567), 2))
     [6457827717110365317, 3203168211198807973]
@@ -431,9 +432,9 @@ def random_numbers(seed: int) -> Iterator[int]:
 
 
 def seed_at(seed: int, first: int) -> int:
-    """The seed with which text `i` of a batch is encoded as text `first + i` is with `seed`.
+    """Return the seed for a batch that begins with text `first` of a larger batch with `seed`.
 
-    So texts that come in several batches are encoded as those of one batch are.
+    With it, texts that are passed in several batches are encoded as in one batch.
 
     >>> seed_at(7, 0)
     7
@@ -443,7 +444,7 @@ def seed_at(seed: int, first: int) -> int:
 
 
 def decode(ids: Iterable[int], tokens: Sequence[bytes] | Mapping[int, bytes]) -> bytes:
-    """The bytes of the ids, end to end; they need not be UTF-8."""
+    """Concatenate the bytes of the ids; the result need not be UTF-8."""
     return b"".join(tokens[i] for i in ids)
 
 
@@ -453,11 +454,12 @@ def prune(
     uses: Mapping[bytes, int],
     size: int,
 ) -> set[bytes]:
-    """Leave out tokens until `size` are left, and say which stay.
+    """Remove tokens until `size` are left, and return those that are kept.
 
-    `pairs` has the two parts of each token that merging makes, and `uses` how often a corpus has
-    each. In turn goes the token of least use (of equals, that of the greatest id) that is no byte
-    and no part of another; what it was used for falls to its parts.
+    `pairs` has the two parts of each token that merging makes, and `uses` the number of times that
+    each token occurs in a corpus. The least used token (of equals, the one with the greatest id)
+    that is neither a byte nor a part of another token is removed first; its use is added to that of
+    its parts.
 
     >>> ids = {b"a": 0, b"b": 1, b"ab": 2, b"ba": 3}
     >>> pairs = {b"ab": (b"a", b"b"), b"ba": (b"b", b"a")}
@@ -483,10 +485,10 @@ def packed_rows(
 ) -> Iterator[list[Any]]:
     """Pack documents into rows by best fit, as nanochat does; each row begins with a document.
 
-    Whenever fewer than `buffer` documents wait, the next group of them is read. Of those that fit
-    the room of the row the longest is next, the first of several. If none fits, the shortest is
-    cropped to fill the row, and its rest is dropped; or, with a `filler`, the row is filled with
-    that, and no document is cropped. The rows end with the groups.
+    Whenever fewer than `buffer` documents wait, the next group of documents is read. The longest
+    waiting document that fits the rest of the row is appended, of equals the first. If none fits,
+    the shortest is cropped to fill the row and its rest is dropped; with a `filler`, no document is
+    cropped, and the row is filled with the `filler`. Packing ends when no group is left to read.
 
     >>> list(packed_rows([["aaa", "bb"], ["cccc", "d"], ["ee"]], 4, 2))
     [['a', 'a', 'a', 'd'], ['c', 'c', 'c', 'c']]
@@ -519,8 +521,8 @@ def stream_batches(
 ) -> Iterator[tuple[list[list[int]], list[list[int]]]]:
     """Concatenate documents and cut them into batches, as nanochat did in 2025.
 
-    A batch takes one id more than its inputs have, so that the last has a target too; the next
-    batch begins behind that id.
+    A batch takes one id more than it has inputs, so that the last input has a target too; the next
+    batch begins after that id.
 
     >>> next(stream_batches([[[1, 2, 3]], [[4, 5]]], 2, 2))
     ([[1, 2], [3, 4]], [[2, 3], [4, 5]])

@@ -1,13 +1,13 @@
-"""A little text to begin with: Shakespeare, and one declaration in sixty languages.
+"""The sample texts: Shakespeare, and the declaration of human rights in sixty languages.
 
-What is shipped, where it comes from and under which terms is said in README.md beside this file.
+README.md beside this file lists the files, their sources and their licences.
 """
 
 from pathlib import Path
 
 
 def paths() -> list[Path]:
-    """The files, one document each, always in the same order.
+    """Return the paths of the text files, one document each, always in the same order.
 
     Example:
         >>> from bytepair import sample
