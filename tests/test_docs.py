@@ -263,7 +263,8 @@ def test_links_that_leave_the_site_lead_to_the_repository() -> None:
 
 
 def cli_page() -> str:
-    parts = ["# The command line\n\nMade from `--help` by `make docs-cli`.\n"]
+    opening = "Every command, with options and examples. This page is generated from `--help` by"
+    parts = [f"# The command line\n\n{opening}\n`make docs-cli`.\n"]
     for name in COMMANDS:
         words = ["bytepair", *name.split()]
         run = subprocess.run(

@@ -53,7 +53,7 @@ def count(
     ray: bool,
     **options: Any,
 ) -> None:
-    """Count the pretokens of text; counts can be trained from, added and filtered.
+    """Count the pretokens of text; counts can be trained on, added and filtered.
 
     SOURCE: files, folders, globs or URLs; - is text on standard input.
     """

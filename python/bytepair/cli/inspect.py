@@ -25,7 +25,9 @@ from bytepair.cli import option
     default=12,
     help="How many first, last and longest tokens to list.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Write the properties as JSON, no tokens.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Write the properties as JSON, without tokens."
+)
 def inspect(
     tokenizer: str,
     pattern: str | None,

@@ -259,7 +259,7 @@ dropout = together(
 rank = click.option(
     "--rank",
     type=click.IntRange(min=0),
-    help="Process the share of this rank.  [default: the index of the job array]",
+    help="Process the share of this rank.  [default: the index in the job array]",
 )
 world_size = click.option(
     "--world-size", type=number, help="The number of ranks that share the work."

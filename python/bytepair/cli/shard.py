@@ -15,7 +15,7 @@ from bytepair.cli import option
 @option.command(
     "bytepair shard 'base_data/*.parquet' -t my-tokenizer -o shards --bos",
     "bytepair shard corpus/ -o gpt2-shards --format llmc --tokens-per-shard 100M --bos",
-    "srun --array=0-99 bytepair shard corpus/ -o shards --world-size 100",
+    "srun --ntasks=100 bytepair shard corpus/ -o shards --world-size 100",
 )
 @option.sources
 @option.out_folder

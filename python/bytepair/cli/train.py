@@ -27,7 +27,7 @@ SENTENCE = "Hello, how art thou? 1234 times — 你好，世界! Привет, �
     "bytepair train                 # on the sample text, in a second",
     "bytepair train corpus/ --vocab-size 32768 -o my-tokenizer",
     "bytepair train 'shards/*.parquet' --max-chars 2B --doc-cap 10000",
-    "bytepair train counts.parquet  # from what bytepair count wrote",
+    "bytepair train counts.parquet  # from counts written by bytepair count",
     "bytepair train news.parquet code.parquet --weight code.parquet=2.5",
     "bytepair train english=books/ code=repos/ --mixture english=0.6,code=0.4",
     "bytepair train 'texts/*.txt' --parity --development 'parallel/*.txt'",

@@ -47,9 +47,9 @@ def verify(
     counts that the tokenizer was trained on.
 
     For a tokenizer file, all tables are rebuilt and compared, so that a file from an untrusted
-    source can be used safely. With COUNTS, each merge is checked to be the best one at its step.
-    For shards, everything recorded in the manifest is checked. Exit code 0 if all checks pass, 1
-    if one fails.
+    source can be used safely. With COUNTS, it is checked that each merge has the highest count at
+    its step. For shards, everything recorded in the manifest is checked. Exit code 0 if all checks
+    pass, 1 if one fails.
     """
     verdict: bytepair.Verdict | bytepair.shards.Report
     if counts is not None:
