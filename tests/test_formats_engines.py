@@ -179,7 +179,7 @@ def test_run_c_finds_the_ids_of_pretokens(run_c: Callable[..., list[list[int]]])
     paths = [path for path in bytepair.sample.paths() if path.stem in LATIN]
     letters = sorted({c for path in paths for c in path.read_text("utf-8") if not c.isascii()})
     first = bytepair.train(paths, 1000, pattern="gpt2", initial_tokens=letters)
-    assert not any(llama2c._is_across(token) for token in first.mergeable_ranks())
+    assert not any(llama2c._crosses_character(token) for token in first.mergeable_ranks())
     tok = first.with_sentencepiece_ids()
     parts = [*pretokens(tok, *LATIN), " hello", " wörld", " é", " 你好", " 😀", " naïve"]
     assert len(parts) > 500
@@ -199,7 +199,7 @@ def test_what_run_c_does_in_another_way_is_said(run_c: Callable[..., list[list[i
     parts = pretokens(tok, "hi", "th", "ko")
     found = run_c(tok, [part[1:] for part in parts])
     wrong = [part for part, ids in zip(parts, found, strict=True) if ids[1:] != tok.encode(part)]
-    across = [token for token in tok.mergeable_ranks() if llama2c._is_across(token)]
+    across = [token for token in tok.mergeable_ranks() if llama2c._crosses_character(token)]
     assert wrong
     assert f"{len(across)} tokens with a part of a character" in tok.export_losses("llama2c")[-1]
     assert " ".join(tok.export_losses("llama2c")).count("--sentencepiece-ids") == 0

@@ -71,7 +71,7 @@ def test_file_systems_without_direct_writing(
 
         # Like a disk with larger blocks: the system refuses writes that are not aligned to one.
         monkeypatch.setattr(disk, "BLOCK_BYTES", 1)
-        monkeypatch.setattr(DiskFile, "_past_cache", refused)
+        monkeypatch.setattr(DiskFile, "_set_direct", refused)
     found, crc, data = written(tmp_path / "file", 5, 0, [3 * BLOCK, 1, BLOCK])
     assert found == bytes(5) + data
     assert crc == zlib.crc32(data)

@@ -143,7 +143,7 @@ def found_for(
         },
         width=width,
     )
-    _say_missing(found)
+    _print_missing(found)
     return found
 
 
@@ -164,7 +164,7 @@ def parallel_for(
         base=base,
         column=column,
     )
-    _say_missing(found)
+    _print_missing(found)
     return found
 
 
@@ -177,7 +177,7 @@ def _names(tokenizer: str, against: Sequence[str]) -> dict[str, Any]:
     return {"name": f"{name} (ours)" if name in against else name, "against": rivals}
 
 
-def _say_missing(found: bytepair.evaluate.Evaluation | bytepair.evaluate.ParallelText) -> None:
+def _print_missing(found: bytepair.evaluate.Evaluation | bytepair.evaluate.ParallelText) -> None:
     for reason in found.missing.values():
         click.echo(f"bytepair: {reason}", err=True)
 

@@ -45,7 +45,7 @@ def register() -> None:
         return
     if MODE not in registries[0].tokenizers:
         registries[0].register(MODE, __name__, "Tokenizer")
-        # What turns messages into prompts is that of Hugging Face.
+        # Messages are rendered to prompts as for Hugging Face's tokenizers.
         registries[1].register(MODE, "vllm.renderers.hf", "HfRenderer")
 
 

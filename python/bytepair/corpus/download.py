@@ -296,7 +296,7 @@ def fetch(
         try:
             return transfer.run()
         except (OSError, http.client.HTTPException) as error:
-            if isinstance(error, DownloadError) and not isinstance(error, _AgainError):
+            if isinstance(error, DownloadError) and not isinstance(error, _RetryError):
                 raise
             failures = 0 if transfer.size > before else failures + 1
             if failures >= attempts:
@@ -307,7 +307,7 @@ def fetch(
             time.sleep(max(longer, getattr(error, "wait", 0.0)))
 
 
-class _AgainError(DownloadError):
+class _RetryError(DownloadError):
     """A failure after which a retry may succeed."""
 
     def __init__(self, message: str, wait: float = 0.0) -> None:
@@ -347,7 +347,7 @@ class _Transfer:
     def run(self) -> Path:
         """Download what is missing, check the file and rename it."""
         if self._size is None:
-            self._size, self._sha256 = self._promised()
+            self._size, self._sha256 = self._announced()
             if self._path.exists() and self._path.stat().st_size == self._size:
                 return self._path
         if self._size is None or self.size != self._size:
@@ -357,7 +357,7 @@ class _Transfer:
         self._tag.unlink(missing_ok=True)
         return self._path
 
-    def _promised(self) -> tuple[int | None, str | None]:
+    def _announced(self) -> tuple[int | None, str | None]:
         """The size and the hash that the server announces in its headers."""
         try:
             answer, headers, _ = _opened(self._file.url, "HEAD", {}, self._timeout, follow=False)
@@ -373,7 +373,7 @@ class _Transfer:
 
     def _receive(self) -> None:
         """Append what is missing; restart if the server does not support range requests."""
-        total, tag = self._remembered()
+        total, tag = self._saved_version()
         have = self.size if total or tag else 0
         asked = {"Range": f"bytes={have}-"} if have else {}
         if have and tag:
@@ -382,13 +382,13 @@ class _Transfer:
         with response:
             if status == 416:
                 self._partial.unlink(missing_ok=True)
-                raise _AgainError(f"{self._file.url}: the partial file is longer than the original")
+                raise _RetryError(f"{self._file.url}: the partial file is longer than the original")
             if status == 206:
                 self._check_range(headers.get("Content-Range") or "", have, total)
             start = have if status == 206 else 0
             length = headers.get("Content-Length")
             end = start + int(length) if length and length.isdigit() else None
-            self._remember(headers, end)
+            self._save_version(headers, end)
             if end is not None:
                 self._on_size(end - start)
             with self._partial.open("r+b" if start else "wb") as out:
@@ -400,25 +400,25 @@ class _Transfer:
                 out.flush()
                 sync(out.fileno())
         if end is not None and self.size < end:
-            raise _AgainError(f"the connection closed after {self.size:,} of {end:,} bytes")
+            raise _RetryError(f"the connection closed after {self.size:,} of {end:,} bytes")
 
     def _check_range(self, said: str, have: int, total: int) -> None:
         """Check that the response continues at the right byte of a file of the same size."""
         found = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", said)
         if not found or int(found[1]) != have or (total and found[2] not in ("*", str(total))):
             self._tag.unlink(missing_ok=True)
-            raise _AgainError(
+            raise _RetryError(
                 f"{self._file.url}: requested bytes from {have} on, but the server sent {said}"
             )
 
-    def _remember(self, headers: Any, total: int | None) -> None:
+    def _save_version(self, headers: Any, total: int | None) -> None:
         """Save the identity of this version of the file, to resume no other version."""
         tag = headers.get("ETag") or headers.get("Last-Modified") or ""
         self._tag.write_text(
             f"{total or 0} {'' if tag.startswith('W/') else tag}", encoding="utf-8"
         )
 
-    def _remembered(self) -> tuple[int, str]:
+    def _saved_version(self) -> tuple[int, str]:
         """The size and ETag of the version in the partial file; 0 and "" if unknown."""
         if not self._tag.exists():
             return 0, ""
@@ -438,11 +438,11 @@ class _Transfer:
         if wrong is not None:
             if self._size is None or self.size >= self._size:
                 self._partial.unlink()
-            raise _AgainError(f"{self._file.url} is corrupt: {wrong}")
+            raise _RetryError(f"{self._file.url} is corrupt: {wrong}")
 
 
-class _Stay(urllib.request.HTTPRedirectHandler):
-    """Does not follow redirects: the headers of the first response are needed."""
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A handler that follows no redirects: the headers of the first response are needed."""
 
     def redirect_request(self, *args: object) -> None:
         """Do not follow."""
@@ -460,7 +460,7 @@ def _opened(
     request.add_header("User-Agent", "bytepair")
     if (token := os.environ.get("HF_TOKEN")) and url.startswith("https://"):
         request.add_unredirected_header("Authorization", f"Bearer {token}")
-    handlers = [] if follow else [_Stay]
+    handlers = [] if follow else [_NoRedirect]
     try:
         response = urllib.request.build_opener(*handlers).open(request, timeout=timeout)
     except urllib.error.HTTPError as error:
@@ -471,6 +471,6 @@ def _opened(
         message = f"{url}: HTTP {error.code} {error.reason}"
         if error.code in (408, 425, 429) or error.code >= 500:
             after = error.headers.get("Retry-After") or ""
-            raise _AgainError(message, float(after) if after.isdigit() else 0.0) from None
+            raise _RetryError(message, float(after) if after.isdigit() else 0.0) from None
         raise DownloadError(f"{message}; check the name and your access") from None
     return response, response.headers, response.status

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 PARTITIONS: Final = 64
-#: The number of a task stands above this bit of a place, the row in its counts below.
+#: A place has the number of the task in the bits from this one on, and the row in the lower bits.
 TASK_BIT: Final = 40
 
 
@@ -109,7 +109,7 @@ def count(
             )  # fmt: skip
     if ray:
         on_ray.check()
-    assert extras.pyarrow  # or the error that names the extra, before anything is written
+    assert extras.pyarrow  # raises the error that names the extra before anything is written
     path = Path(out)
     files = files_of(source)
     options: dict[str, Any] = {
@@ -178,7 +178,7 @@ def hashes(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np.ui
         return np.empty(0, np.uint64)
     lengths = np.diff(offsets)
     places = np.arange(len(data), dtype=np.int64) - np.repeat(offsets[:-1], lengths)
-    weights = np.cumprod(np.full(64, 0x9E3779B97F4A7C15, np.uint64))  # a polynomial
+    weights = np.cumprod(np.full(64, 0x9E3779B97F4A7C15, np.uint64))  # of a polynomial hash
     terms = (data.astype(np.uint64) + np.uint64(1)) * weights[places % 64]
     sums: NDArray[np.uint64] = np.add.reduceat(terms, offsets[:-1])
     sums = (sums ^ (sums >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)

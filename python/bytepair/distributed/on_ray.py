@@ -40,7 +40,7 @@ def check() -> None:
     except ImportError as error:
         raise ImportError("to use a cluster, install Ray: pip install 'bytepair[ray]'") from error
     if not ray.is_initialized():
-        _expect_an_answer()
+        _check_reachable()
 
 
 def results(
@@ -71,15 +71,15 @@ def results(
     return [pickle.loads(row["result"]) for row in rows]
 
 
-def _expect_an_answer() -> None:
-    """Ask the cluster that Ray would go to; Ray itself tries for many minutes.
+def _check_reachable() -> None:
+    """Check that the cluster that Ray would use answers; Ray itself retries for many minutes.
 
     Raises:
-        ConnectionError: if nobody answers.
+        ConnectionError: if it does not answer.
     """
     named, origin = os.environ.get("RAY_ADDRESS", "auto"), "RAY_ADDRESS"
     if named == "auto":
-        note = _note()
+        note = _address_file()
         origin = str(note)
         named = note.read_text(encoding="utf-8").strip() if note.is_file() else ""
     host, _, port = named.rpartition("://")[2].rpartition(":")
@@ -95,8 +95,8 @@ def _expect_an_answer() -> None:
         ) from error
 
 
-def _note() -> Path:
-    """Where Ray notes the cluster of this machine; if it is killed, the note stays."""
+def _address_file() -> Path:
+    """The file with the address of this machine's cluster; it remains if Ray is killed."""
     folder = os.environ.get("RAY_TMPDIR")
     if folder is None and sys.platform == "linux":
         folder = os.environ.get("TMPDIR")
@@ -106,7 +106,7 @@ def _note() -> Path:
 
 @contextmanager
 def _progress_on_terminals_only() -> Iterator[None]:
-    """Where there are no bars, Ray Data logs how far it is; warnings stay."""
+    """Without progress bars, Ray Data logs its progress; log only warnings then."""
     logger = logging.getLogger("ray.data")
     level = logger.level
     if not sys.stderr.isatty():

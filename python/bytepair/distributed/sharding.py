@@ -38,7 +38,7 @@ from bytepair.shards.writer import Cut, finish, finished
 from bytepair.tokenizer import Tokenizer
 
 PARTS: Final = ".parts"
-#: Documents of a part that are copied at a time.
+#: The number of documents of a part that are copied at a time.
 DOCUMENTS: Final = 1 << 13
 
 

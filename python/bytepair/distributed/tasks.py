@@ -22,7 +22,7 @@ from bytepair.shards import manifest
 TASK_BYTES: Final = 1 << 27
 MARK: Final = "mark.json"
 
-#: The variables of job arrays: the rank, the lowest rank, and the highest or the number of ranks.
+#: The variables of job arrays: the rank, the lowest rank, the highest rank, the number of ranks.
 _ARRAYS: Final = (
     ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_MAX", None),
     ("SGE_TASK_ID", "SGE_TASK_FIRST", "SGE_TASK_LAST", None),

@@ -51,7 +51,7 @@ def nats_and_bytes(losses: Any, targets: Any, token_bytes: Any) -> tuple[float, 
     real = targets >= 0
     lengths = token_bytes[targets[real]]
     counted = losses[real][lengths > 0]
-    # Sums of 32-bit numbers, or of narrower ones, lose digits.
+    # Sums in 32 bits or fewer lose precision.
     counted = counted.double() if hasattr(counted, "double") else counted.astype(np.float64)
     return float(counted.sum()), int(lengths.sum())
 

@@ -102,10 +102,10 @@ class Comparison:
             place = f"{_tail(found.source)}, row {found.row}"
             rows.append((place, f"{found.byte:,}", found.reason, *tokens, found.detail))
         lines = [*lines, ""] if self.values else []
-        shown = [] if self else ["", *_table(rows), *self._way_out()]
+        shown = [] if self else ["", *_table(rows), *self._hint()]
         return "\n".join([*lines, said, *shown])
 
-    def _way_out(self) -> list[str]:
+    def _hint(self) -> list[str]:
         """A hint, if the tokens may be equal and only their ids differ."""
         way = 'tokens with other ids: by="tokens" (--by tokens) compares the tokens alone'
         return ["", way] if "ids" in self.reasons else []

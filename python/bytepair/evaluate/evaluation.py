@@ -14,7 +14,7 @@ from bytepair.evaluate.texts import declarations, samples
 from bytepair.evaluate.vocabulary import Use, VocabularyReport, inspect, use
 from bytepair.tokenizer import Tokenizer, load
 
-#: What a tokenizer is compared with unless one says otherwise.
+#: The tokenizers that others are compared with by default.
 USUAL_RIVALS = ("gpt2", "cl100k_base", "o200k_base")
 
 

@@ -34,7 +34,7 @@ LANGUAGES: Final[dict[str, str]] = {
 #: Languages that are written without a mark between words.
 UNSPACED: Final = frozenset({"ja", "km", "lo", "my", "th", "zh-Hans", "zh-Hant"})
 
-_BETWEEN_WORDS = re.compile(r"[\s፡]+")  # the second is the divider of Amharic
+_BETWEEN_WORDS = re.compile(r"[\s፡]+")  # U+1361, the word divider of Amharic
 
 
 @dataclass(frozen=True)

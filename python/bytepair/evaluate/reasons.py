@@ -32,10 +32,10 @@ Reason: TypeAlias = Literal[
     "merge rule",
 ]  # fmt: skip
 
-#: What has to be equal: ids, or the tokens that they stand for.
+#: What is compared: ids, or the bytes of their tokens.
 By: TypeAlias = Literal["ids", "tokens"]
 
-#: The number of tokens of each that are looked at from the first difference on.
+#: The number of tokens of each side that are shown from the first difference on.
 SHOWN: Final = 6
 
 
@@ -119,7 +119,7 @@ def _bytes_before(row: list[SharedToken], place: int) -> int:
 def _library(
     side: Side, text: str, row: list[SharedToken], special: SpecialOrText, place: int
 ) -> tuple[Reason, str] | None:
-    """Whether a library gives other tokens than its own values say."""
+    """A reason if a library gives other tokens than ours do with its own values."""
     if side.library is None:
         return None
     ours = pieces(side.own, side.own.encode(text, special=special))
@@ -141,7 +141,7 @@ def _library(
 def _special(
     one: Side, two: Side, rows: tuple[list[SharedToken], list[SharedToken]], place: int
 ) -> tuple[Reason, str] | None:
-    """Whether one of them has a special token there, which the other has not."""
+    """A reason if only one of the tokenizers has a special token at this position."""
     for side, row in ((one, rows[0]), (two, rows[1])):
         if place < len(row) and row[place].special:
             return "special token", f"{row[place]} is a special token of {side.name} there"
@@ -151,7 +151,7 @@ def _special(
 def _splitting(
     one: Side, two: Side, text: str, row: list[SharedToken], special: SpecialOrText, before: int
 ) -> tuple[Reason, str] | None:
-    """Whether the normalizer or the pattern of the second moves the difference on."""
+    """A reason if the difference disappears with the normalizer or pattern of the second."""
     mine, theirs = marks(one.own.pattern), marks(two.own.pattern)
     changes: list[tuple[Reason, str | None, str]] = [
         ("normalizer", theirs.form, mine.rest),
@@ -183,7 +183,7 @@ def _with_pattern(tok: Tokenizer, pattern: str) -> Tokenizer:
 
 
 def _pretokens(one: _core.Tokenizer, two: _core.Tokenizer, text: str, before: int) -> str:
-    """The pretokens in which the difference begins, and those behind them."""
+    """The pretokens in which the difference begins, and the ones after them."""
     shown = []
     for tok in (one, two):
         row, end = tok.pretokenize(text), 0
@@ -198,7 +198,7 @@ def _pretokens(one: _core.Tokenizer, two: _core.Tokenizer, text: str, before: in
 def _merging(
     one: Side, two: Side, rows: tuple[list[SharedToken], list[SharedToken]], place: int
 ) -> tuple[Reason, str]:
-    """Which token only one of them has; or that both have all, and merge in another way."""
+    """The token that only one of them has; or, if both have all, how their merging differs."""
     for side, other, row in ((one, two, rows[0]), (two, one, rows[1])):
         for piece in row[place : place + SHOWN]:
             if not piece.special and not _has(other.own, piece.token):

@@ -21,10 +21,10 @@ from bytepair.tokenizer import Tokenizer, load
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Whether special tokens in a text are their ids or ordinary text.
+#: Whether special tokens in a text are encoded as their ids or as ordinary text.
 SpecialOrText: TypeAlias = Literal["all", "text"]
 
-#: The ids of each of many texts.
+#: A function that encodes texts.
 Encode: TypeAlias = "Callable[[list[str]], list[NDArray[np.int64]]]"
 
 
@@ -74,7 +74,7 @@ def _tiktokens(encoding: Any, special: SpecialOrText) -> Encode:
 
 
 def _huggingfaces(inner: Any, special: SpecialOrText) -> Encode:
-    if special == "text":  # in a copy: the object is not ours
+    if special == "text":  # changes a copy: the object belongs to the caller
         inner = type(inner).from_str(inner.to_str())
         inner.encode_special_tokens = True
 

@@ -195,11 +195,11 @@ def mark(token: bytes) -> str:
     return readable(token).replace(" ", "·")
 
 
-# ---------------------------------------------------------------------------- to read
+# ---------------------------------------------------------------------------- parts
 
 
 def _parallel(found: ParallelText) -> Table:
-    """The languages, by the tokens of the first tokenizer."""
+    """The table of languages, sorted by the tokens of the first tokenizer."""
     head, to = ["language", "bytes"], [None, *([found.base] if found.base else [])]
     for who in found.tokens:
         head += [f"{who}: tokens", *(f"to {other or 'the best'}" for other in to)]
@@ -245,7 +245,7 @@ def _parallel_json(found: ParallelText) -> str:
 
 
 def _escape(text: str) -> str:
-    """Keep what a token holds from being read as Markdown, or as HTML in it."""
+    """Escape the text of a token for Markdown and for HTML in it."""
     for character in "\\`*_[]|~":
         text = text.replace(character, "\\" + character)
     return text.replace("&", "&amp;").replace("<", "&lt;").replace("\n", "␊")

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 _TONES: Final = {"good": "green", "bad": "red", "": ""}
 
-#: Words that are longer may be folded; no number is.
+#: Longer words may be folded; numbers never are.
 LONGEST_WORD: Final = 16
-#: Columns between two columns.
+#: The number of spaces between two columns.
 GAP: Final = 2
 
 
@@ -50,13 +50,13 @@ class Fitted:
             width = sum(grid.least()) + GAP * (len(grid.rows[0]) - 1)
             if width <= options.max_width:
                 break
-        # What is still too wide the terminal itself folds.
+        # If no form fits, the terminal folds the lines.
         yield from grid.lines(max(options.max_width, width))
         if self._table.note:
             yield Text(self._table.note, style="dim")
 
     def _forms(self) -> Iterator[_Grid]:
-        """As it is, turned, and in blocks."""
+        """The table as it is, transposed, and in blocks."""
         head, rows = [Cell(name) for name in self._table.head], self._table.rows
         is_list = self._table.head[1:] == ["value"]
         words = self._table.title in {"Use", "Vocabulary", "Numbers"}
@@ -69,7 +69,7 @@ class Fitted:
 
 
 class _Grid:
-    """Cells in rows; the first row may be a head, the first cell of a row is its name."""
+    """Rows of cells; the first row may be a header, the first cell of a row is its name."""
 
     def __init__(self, rows: Sequence[Sequence[Cell]], words: bool, has_head: bool) -> None:
         self.rows, self._words, self._has_head = rows, words, has_head
@@ -80,7 +80,7 @@ class _Grid:
         return [max(_longest_word(cell.text) for cell in column) for column in columns]
 
     def _widths(self, width: int) -> list[int]:
-        """The width of each column, if all may take so much: what is left goes to the narrowest."""
+        """The width of each column for a total width; free space goes to the narrowest columns."""
         from rich.cells import cell_len
 
         widths = self.least()

@@ -18,7 +18,7 @@ from bytepair.corpus.read import read_batches
 from bytepair.corpus.source import Limits, Source, resolve
 from bytepair.errors import CorpusError
 
-#: The kinds of text that are shipped, in the order in which they are shown.
+#: The kinds of sample text in the package, in display order.
 KINDS: Final = ("news", "korean", "code", "mathematics", "science")
 
 

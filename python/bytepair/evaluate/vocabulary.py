@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from bytepair.formats import parents
 from bytepair.tokenizer import Tokenizer
 
-#: The order of the Rényi entropy that was found to predict how well models translate.
+#: The order of the Rényi entropy; its inventors found that it predicts translation quality.
 RENYI_ORDER: Final = 2.5
 
 #: Numbers whose splits show how a tokenizer treats digits.

@@ -20,12 +20,12 @@ from bytepair.evaluate import by_language, declarations, samples
 from bytepair.explore.merging import LONGEST_PRETOKEN_BYTES, Tree, merge_steps, merge_tree
 from bytepair.tokenizer import Tokenizer
 
-#: How many tokens are named that were built from one.
+#: The maximum number of tokens listed that were built from a token.
 MOST_CHILDREN: Final = 40
 
 TEMPLATES: Final = {one.name: one for one in (chat.NANOCHAT, chat.CHATML, chat.LLAMA3)}
 
-#: Ten scripts, of which some run from right to left, some write no spaces, and some pile up marks.
+#: Languages in ten scripts, some right-to-left, some without spaces, some with stacked marks.
 _SCRIPTS: Final = ("en", "el", "ru", "ar", "he", "hi", "th", "ka", "ko", "zh-Hans")
 
 
@@ -103,7 +103,7 @@ class Answers:
         near = range(max(id - 4, 0), min(id + 5, tok.vocab_size))
         children = [] if special else self._children[index][token]
         tree = None
-        if not special and len(token) <= LONGEST_PRETOKEN_BYTES:  # no one can see a larger one
+        if not special and len(token) <= LONGEST_PRETOKEN_BYTES:  # a larger tree is unreadable
             tree = self._tree(index, merge_tree(token, self._parents[index]))
         return {
             "id": id,

@@ -32,10 +32,10 @@ from bytepair.explore.bundle import bundle
 from bytepair.formats.files import write_whole
 from bytepair.tokenizer import Tokenizer
 
-#: So many stand side by side.
+#: The maximum number of tokenizers side by side.
 MOST_TOKENIZERS: Final = 6
 
-#: A page with a longer text would be slow to open.
+#: The maximum length of the text; a page with a longer one would be slow to open.
 MOST_TEXT_BYTES: Final = 1 << 20
 
 _HERE: Final = Path(__file__).parent

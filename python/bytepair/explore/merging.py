@@ -14,7 +14,7 @@ from bytepair import reference
 from bytepair.formats.parents import first_parts
 from bytepair.tokenizer import Tokenizer
 
-#: Longer pretokens are not taken apart: nobody looks at so many steps.
+#: Longer pretokens are refused: nobody looks at so many steps.
 LONGEST_PRETOKEN_BYTES: Final = 400
 
 

@@ -31,10 +31,10 @@ from bytepair.errors import BytepairError
 from bytepair.explore.answers import Answers
 from bytepair.tokenizer import Tokenizer
 
-#: Larger requests are refused: text of this size is not for looking at.
+#: Larger requests are refused.
 MOST_BYTES: Final = 64 << 20
 
-#: In seconds.
+#: One day, in seconds.
 DAY: Final = 86_400
 
 _PAGE: Final = Path(__file__).parent / "page"
@@ -155,7 +155,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         try:
             self.wfile.write(body)
-        except ConnectionError:  # the page has asked anew meanwhile
+        except ConnectionError:  # the page has cancelled the request for a newer one
             self.close_connection = True
 
 
@@ -172,11 +172,12 @@ def _number(answers: Answers, query: Mapping[str, str]) -> int:
 
 def _is_ours(host: str, told: str) -> bool:
     """Whether a `Host` is a name of this server."""
-    with suppress(ValueError):  # which is of no address
+    with suppress(ValueError):  # raised if the host is not an address
         name = urlsplit(f"//{host}").hostname or ""
         if name in {"localhost", told.lower()}:
             return True
-        # Told to listen to others, any bare address may be ours; foreign names are no addresses.
+        # If other machines may connect, any IP address may be this server's. A foreign host name
+        # (DNS rebinding) is no address.
         return ipaddress.ip_address(name).is_loopback or not _is_loopback(told)
     return False
 
@@ -202,7 +203,7 @@ class Server(ThreadingHTTPServer):
     """
 
     daemon_threads = True
-    #: On Windows, two servers would share a port; elsewhere the port of one that ended is free.
+    #: On Windows, two servers would share a port; elsewhere, it frees the port of an ended server.
     allow_reuse_address = sys.platform != "win32"
 
     def __init__(
@@ -262,4 +263,4 @@ def serve(
     with Server(tokenizers, host, port) as server:
         ready(server.url)
         while True:
-            time.sleep(DAY)  # which Ctrl-C ends on every system
+            time.sleep(DAY)  # Ctrl-C interrupts it on every system

@@ -42,7 +42,7 @@ _FROM_META: Final = {"type": "Replace", "pattern": {"String": META}, "content": 
 _STRIP: Final = {"type": "Strip", "content": " ", "start": 1, "stop": 0}
 _DECODER: Final = [_FROM_META, {"type": "ByteFallback"}, {"type": "Fuse"}]
 
-#: The form of spaces for what `Metaspace` says of the space before a text.
+#: The form of spaces for each `prepend_scheme` of `Metaspace`.
 _SCHEMES: Final = {"always": "spaces missing", "first": "spaces first", "never": "spaces"}
 
 
@@ -88,7 +88,7 @@ def parts(
     ordinary |= {name: added[name]["id"] for name in shared}
     special = {name: token["id"] for name, token in added.items()}
     around = (form, added_tokens.strips(added), split)
-    # Of a pair that is listed twice the last counts.
+    # If a pair is listed twice, its last place counts.
     once = list(dict.fromkeys(reversed(merges)))[::-1]
     return characters.parts(ordinary, once, around, special, notes, "model.vocab", user_defined)
 
@@ -146,7 +146,7 @@ def _normalizers(node: Any) -> list[dict[str, Any]]:
 
 
 def _metaspace(step: dict[str, Any]) -> tuple[str, str | None]:
-    """What a `Metaspace` does; old files say `add_prefix_space` and not how."""
+    """Where a `Metaspace` puts spaces, and the pattern; old files only have `add_prefix_space`."""
     place = "pre_tokenizer"
     if step.get("replacement") != META:
         raise UnsupportedError(f"{place}.replacement", f"{step.get('replacement')!r} is not U+2581")
@@ -161,7 +161,7 @@ def _metaspace(step: dict[str, Any]) -> tuple[str, str | None]:
 
 
 def _check_decoder(decoder: Any, form: str, asked: Asked) -> None:
-    """A space that encoding puts before text, and no other, must be what decoding takes away."""
+    """Check that decoding removes exactly the space that encoding puts before text."""
     decoder = typed(decoder, dict, "decoder")
     steps = decoder.get("decoders") if decoder.get("type") == "Sequence" else [decoder]
     wanted = _decoder(form)["decoders"]
@@ -197,7 +197,7 @@ def _shared(
 
 
 def _check_added(added: dict[str, added_tokens.Token], form: str, asked: Asked) -> None:
-    """Refuse added tokens that bytes or other spaces would get in the way of."""
+    """Refuse added tokens that conflict with byte tokens or with the spaces."""
     names = set(BYTES)
     for name, token in added.items():
         if name in names:
@@ -225,7 +225,7 @@ def _check_added(added: dict[str, added_tokens.Token], form: str, asked: Asked) 
 def _merges(
     listed: Iterable[tuple[str, list[str]]], ids: dict[str, int]
 ) -> Iterator[tuple[str, str]]:
-    """The merges, whose parts and results must be tokens, and not those of bytes."""
+    """The merges; their parts and results must be tokens, and not byte tokens."""
     names = set(BYTES)
     for place, pair in listed:
         if len(pair) != 2 or not all(pair):

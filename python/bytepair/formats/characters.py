@@ -27,17 +27,17 @@ META: Final = "\u2581"
 BYTES: Final = [f"<0x{byte:02X}>" for byte in range(256)]
 
 #: Ways to split, the finest first: between letters, digits and other characters, before spaces that
-#: follow others, and around line breaks; at spaces and line breaks alone; at spaces alone. Whether
-#: two characters are divided depends on nothing but them, so if no token is, none crosses a place
-#: where a text is divided.
+#: follow others, and around line breaks; only at spaces and line breaks; only at spaces. Whether a
+#: text is divided between two characters depends only on these two. So if no token contains two
+#: characters that are divided, no token crosses a boundary of the split.
 _SPLITS: Final = (
     r" *[\p{L}\p{M}]+| *\p{Nd}+| *[^ \n\p{L}\p{M}\p{Nd}]+|\n+| +",
     r" *[^ \n]+|\n+| +",
     r" *[^ ]+| +",
 )
-#: The second of these where tokens have a space behind some characters: no text is divided there.
+#: The second way if tokens have a space after some characters: texts are not divided there.
 _AFTER: Final = r" *(?:[^ \n{0}]|[{0}] *)+|\n+| +"
-#: Of so few characters.
+#: The maximum number of such characters.
 _FEW: Final = 8
 #: The pattern that splits nothing.
 WHOLE: Final = r"(?s:.+)"
@@ -45,7 +45,7 @@ WHOLE: Final = r"(?s:.+)"
 BEFORE_SPACES: Final = r" [^ ]*|[^ ]+"
 
 
-#: Where spaces are put, which special tokens take white space, and the pattern if there is one.
+#: Where spaces are put, which special tokens absorb white space, and the pattern, if any.
 Around: TypeAlias = tuple[str, Mapping[str, list[int]], str | None]
 
 
@@ -78,7 +78,7 @@ def _spaces(text: str) -> list[int]:
 
 
 def _class(characters: Iterable[str]) -> str:
-    """Characters as they stand in a class of a regular expression."""
+    """Characters, escaped for a class of a regular expression."""
     return "".join(rf"\x{{{ord(character):x}}}" for character in characters)
 
 
@@ -156,7 +156,7 @@ def names(tokenizer: _core.Tokenizer) -> dict[int, str]:
 
 
 def _plain_bytes(tokenizer: _core.Tokenizer) -> set[bytes]:
-    """The characters of one byte that stand in a file themselves, though no twin has their byte."""
+    """The single bytes that a file has as characters, although they have no twin."""
     found = {part for pair in tokenizer.merges() for part in pair if len(part) == 1}
     ids = {*marks(tokenizer.pattern).user_defined, *tokenizer.special_tokens.values()}
     ranks = tokenizer.mergeable_ranks().items()

@@ -131,7 +131,7 @@ def _parse(data: bytes, asked: Asked, quick: bool) -> Parts:
     if not complete:
         _check_unknown(model)
     ignore = typed(model.get("ignore_merges", False), bool, "model.ignore_merges")
-    may_be_ranks = _said(model, "merge_rule") != "merges"
+    may_be_ranks = _own_value(model, "merge_rule") != "merges"
     form = _form(document.get("normalizer"), added, asked)
     rule = _own_pattern(model, document) or pattern_of(
         document.get("pre_tokenizer"), "pre_tokenizer"
@@ -279,7 +279,7 @@ def _notes(document: dict[str, Any], added: dict[str, added_tokens.Token]) -> di
     return notes
 
 
-def _said(model: dict[str, Any], name: str) -> Any:
+def _own_value(model: dict[str, Any], name: str) -> Any:
     """A value of bytepair's own mark in a model, which other programs ignore."""
     mark = model.get("bytepair")
     return mark.get(name) if isinstance(mark, dict) else None
@@ -287,7 +287,7 @@ def _said(model: dict[str, Any], name: str) -> Any:
 
 def _own_pattern(model: dict[str, Any], document: dict[str, Any]) -> str | None:
     """The pattern that the steps of the file were written from, if the file contains it."""
-    own = _said(model, "pattern")
+    own = _own_value(model, "pattern")
     if not isinstance(own, str) or _splits(own) != document.get("pre_tokenizer"):
         return None
     return own if _is_exact(own.split(THEN)) else None

@@ -152,7 +152,7 @@ def _merges(
 
 def losses(tokenizer: _core.Tokenizer, layout: _Layout = LLAMA2C) -> list[str]:
     """What the file cannot represent, and what the engines do differently."""
-    lost = _unsaid(tokenizer, layout)
+    lost = _unknown_values(tokenizer, layout)
     lost.append("the split pattern: the engines also merge across pretokens")
     if tokenizer.special_tokens:
         lost.append("which tokens are special")
@@ -161,7 +161,7 @@ def losses(tokenizer: _core.Tokenizer, layout: _Layout = LLAMA2C) -> list[str]:
     if tokenizer.merge_rule == "merges":
         lost.append("the list of merges: the engines merge any two neighbours that join to a token")
     lost += _in_run_c(tokenizer) if layout is LLAMA2C else [_DROPPED]
-    if across := [token for token in tokenizer.mergeable_ranks() if _is_across(token)]:
+    if across := [token for token in tokenizer.mergeable_ranks() if _crosses_character(token)]:
         lost.append(
             f"{len(across)} tokens with a part of a character, such as {across[0]!r}: the engines "
             "start with complete characters, so non-ASCII text may get other ids"
@@ -210,8 +210,8 @@ def _is_made(name: str, tokenizer: _core.Tokenizer) -> bool:
     return any(data[:at] in ids and data[at:] in ids for at in range(1, len(data)))
 
 
-def _is_across(token: bytes) -> bool:
-    """Whether a token contains an incomplete character, and is not itself within one."""
+def _crosses_character(token: bytes) -> bool:
+    """Whether a token contains a part of one character beside another character."""
     try:
         token.decode()
     except UnicodeDecodeError:
@@ -244,7 +244,7 @@ def entries_of(tokenizer: _core.Tokenizer) -> list[bytes]:
 
 def write(tokenizer: _core.Tokenizer, path: Path, layout: _Layout = LLAMA2C) -> None:
     """Write a file, if all values of the header are known."""
-    if unsaid := _unsaid(tokenizer, layout):
+    if unsaid := _unknown_values(tokenizer, layout):
         raise LossError(layout.name, unsaid)
     entries, by_token = entries_of(tokenizer), scores(tokenizer)
     ids, ends = tokenizer.special_tokens, _ends(tokenizer)
@@ -265,7 +265,7 @@ def _ends(tokenizer: _core.Tokenizer) -> dict[str, str]:
     return {field: known[role] for field, role in _ROLES.items() if role in known}
 
 
-def _unsaid(tokenizer: _core.Tokenizer, layout: _Layout) -> list[str]:
+def _unknown_values(tokenizer: _core.Tokenizer, layout: _Layout) -> list[str]:
     """The values of the header that are unknown."""
     return [
         f"the token to {field} a text: set it with --{_ROLES[field]}-token or "

@@ -216,7 +216,7 @@ def all_tokens(tokenizer: _core.Tokenizer) -> list[bytes]:
     for id in tokenizer.twin_ids:
         tokens[id] = tokenizer.token_bytes(id)
     for name, id in tokenizer.special_tokens.items():
-        tokens[id] = tokens[id] or name.encode()  # what is ordinary too has its own bytes
+        tokens[id] = tokens[id] or name.encode()  # a shared token already has its bytes
     return tokens
 
 

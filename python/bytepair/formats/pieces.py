@@ -39,7 +39,7 @@ from bytepair.formats.parts import Parts
 #: Types of pieces.
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 
-#: The trainer of SentencePiece makes no longer pieces (in characters).
+#: The maximum length of a piece in SentencePiece's trainer, in characters.
 _LONGEST: Final = 512
 
 

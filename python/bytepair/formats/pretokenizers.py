@@ -30,7 +30,7 @@ from bytepair.formats.files import typed
 from bytepair.formats.oniguruma import from_oniguruma
 from bytepair.formats.parts import THEN, splitter
 
-#: The pattern that `ByteLevel` has built in; it is GPT-2's in its first spelling.
+#: The pattern that is built into `ByteLevel`: GPT-2's, in its original spelling.
 BYTE_LEVEL = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 
 
@@ -136,7 +136,7 @@ def _between(regex: str) -> str:
 
 
 #: The steps of SuperBPE, which divide digits into groups of three from the right. The second splits
-#: nothing but digits, so both are one pattern, which is quicker.
+#: only digits, so both become one pattern, which is faster.
 _SUPERBPE: Final = [_Cut(r"\p{N}", "+"), _between(r"(?=(\d{3})+(?!\d))")]
 _GROUPS: Final = r"\p{N}(?:(?!(?:\d{3})+(?!\d))\p{N})*"
 
@@ -152,7 +152,7 @@ def _members(atom: str) -> NDArray[np.bool_]:
     inside = len(splitter(atom).pretokenize("\0\0")) == 2
     members = np.empty(len(_ALL), np.bool_)
     at = 0
-    for piece in splitter(f"(?:{atom})+").pretokenize(_ALL):  # in turn members and others
+    for piece in splitter(f"(?:{atom})+").pretokenize(_ALL):  # members, then others, in turn
         members[at : at + len(piece)] = inside
         at, inside = at + len(piece), not inside
     return members
@@ -166,7 +166,7 @@ _ATOM = re.compile(
     re.DOTALL,
 )
 
-#: One item of an alternative: its kind, its text, and how often it stands.
+#: One item of an alternative: its kind, its text, and its repetition.
 _Item = tuple[str, str, str]
 
 

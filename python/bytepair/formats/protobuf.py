@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 from bytepair.errors import FormatError
 
 #: The number of a field, its value, and its offset in the file. A value is a number, eight or four
-#: bytes as they are, or the bytes of a string or of a message, with their offset.
+#: raw bytes, or the bytes of a string or of a message, with their offset.
 Field: TypeAlias = tuple[int, int | bytes, int]
 
 _VARINT, _EIGHT, _BYTES, _FOUR = 0, 1, 2, 5

@@ -23,7 +23,7 @@ from bytepair.formats.parts import Parts
 
 URL: Final = "https://openaipublic.blob.core.windows.net/encodings/"
 
-#: The rank files that are published, and the SHA-256 of each.
+#: The published rank files and their SHA-256.
 RANK_FILES: Final = {
     "r50k_base": "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930",
     "p50k_base": "94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069",
@@ -78,7 +78,7 @@ def of_name(name: str) -> Parts:
         FormatError: if a file of its name is another.
         VocabularyError: if tiktoken cannot make it.
     """
-    if (found := _on_this_machine(name)) is not None:
+    if (found := _from_local_files(name)) is not None:
         return found
     from bytepair._internal.extras import tiktoken as library
 
@@ -86,11 +86,11 @@ def of_name(name: str) -> Parts:
         return tiktoken.of_encoding(library.get_encoding(name))
     except ValueError as error:
         raise VocabularyError(f"tiktoken cannot give the encoding {name!r}: {error}") from error
-    except OSError as error:  # what requests raises is one, too
+    except OSError as error:  # includes the exceptions of requests
         raise NotFetchedError(_missing(name, error)) from None
 
 
-def _on_this_machine(name: str) -> Parts | None:
+def _from_local_files(name: str) -> Parts | None:
     encoding = ENCODINGS.get(name)
     if encoding is None:
         return None
@@ -103,7 +103,7 @@ def _on_this_machine(name: str) -> Parts | None:
         if found == expected:
             ranks, regex = tiktoken.read_ranks(data), _core.PATTERNS[encoding.pattern]
             return Parts(ranks, regex, encoding.special_tokens, notes={"name": name})
-        if is_named:  # one that tiktoken named it removes and fetches again
+        if is_named:  # tiktoken removes files that it named and fetches them again
             raise FormatError(
                 str(path),
                 f"this is not the rank file of {name}: its SHA-256 is {found}, that of "
@@ -116,7 +116,7 @@ def _places(name: str, ranks: str) -> Iterator[tuple[Path, bool]]:
     """The possible paths of a rank file, and whether its name identifies it."""
     asked = ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR")
     kept = next((os.environ[name] for name in asked if name in os.environ), None)
-    if kept == "":  # tiktoken is told to keep nothing
+    if kept == "":  # an empty value tells tiktoken not to cache
         return
     folder = Path(tempfile.gettempdir(), "data-gym-cache") if kept is None else Path(kept)
     for named in dict.fromkeys([f"{name}.tiktoken", name, f"{ranks}.tiktoken"]):

@@ -40,7 +40,7 @@ _Read: TypeAlias = Callable[[Path, Asked], Parts]
 _Write: TypeAlias = Callable[[_core.Tokenizer, Path], None]
 _Losses: TypeAlias = Callable[[_core.Tokenizer], list[str]]
 
-#: How much of a file is looked at to know its format, where that is enough.
+#: The number of bytes at the beginning of a file that are inspected to detect its format.
 HEAD_BYTES: Final = 1 << 16
 
 
@@ -83,7 +83,7 @@ FORMATS: Final[dict[str, Format]] = {
     "sentencepiece": Format(sentencepiece.read, None, lambda _: []),
 }
 
-#: The files that a folder may hold, the best first.
+#: The tokenizer files that a folder may contain, in order of preference.
 _IN_FOLDERS: Final = {
     huggingface.FILE: "huggingface",
     tekken.FILE: "tekken",

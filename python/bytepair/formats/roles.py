@@ -18,7 +18,7 @@ from bytepair import _core
 from bytepair.errors import SpecialTokenError
 
 #: The roles, and the note of each, which is also the name of its field in `tokenizer_config.json`.
-#: The note is empty where no token shall have the role.
+#: An empty note means that no token has the role.
 NOTES: Final = {
     "bos": "bos_token",
     "eos": "eos_token",
@@ -29,9 +29,9 @@ NOTES: Final = {
 #: The note of the chat template.
 TEMPLATE: Final = "chat_template"
 
-#: The roles in vocabularies that have all these special tokens, the first that fits counts.
+#: The roles in vocabularies that have all these special tokens; the first match counts.
 _PUBLISHED: Final[tuple[dict[str, str], ...]] = (
-    # nanochat, where the next document ends the one before
+    # nanochat: the token that begins the next document also ends the previous one
     {"bos": "<|bos|>", "eos": "<|bos|>", "pad": "<|bos|>", "end_of_turn": "<|assistant_end|>"},
     # Llama 3.1 and later, 3, 4
     {"bos": "<|begin_of_text|>", "eos": "<|end_of_text|>", "pad": "<|finetune_right_pad_id|>",
@@ -44,11 +44,11 @@ _PUBLISHED: Final[tuple[dict[str, str], ...]] = (
      "end_of_turn": "<|return|>"},
     # DeepSeek V3
     {"bos": "<｜begin▁of▁sentence｜>", "eos": "<｜end▁of▁sentence｜>", "pad": "<｜▁pad▁｜>"},
-    # Qwen 2 and later, which begin texts with nothing
+    # Qwen 2 and later: no token begins a text
     {"eos": "<|endoftext|>", "pad": "<|endoftext|>", "end_of_turn": "<|im_end|>"},
 )  # fmt: skip
 
-#: The names that say a role by themselves, the first that a tokenizer has counts.
+#: The names that imply a role; the first one that a tokenizer has counts.
 _NAMES: Final = {
     "bos": ("<|bos|>", "<|begin_of_text|>", "<|startoftext|>", "<s>", "<bos>"),
     "eos": ("<|eos|>", "<|end_of_text|>", "<|endoftext|>", "</s>", "<eos>"),
@@ -56,7 +56,7 @@ _NAMES: Final = {
     "end_of_turn": ("<|im_end|>", "<|eot_id|>", "<|eot|>", "<|end_of_turn|>", "<end_of_turn>"),
 }
 
-#: The tokens that, alone, stand between texts, so that they end one and begin the next.
+#: Tokens that stand alone between texts, so they end one text and begin the next.
 _BETWEEN: Final = ("<|endoftext|>", "<|bos|>")
 
 

@@ -22,7 +22,7 @@ from bytepair.formats.protobuf import Field, as_bytes, as_float, as_int, as_text
 _MODELS: Final = {1: "unigram", 2: "BPE", 3: "word", 4: "char"}
 _BPE: Final = 2
 
-#: The fields of a training that name a token by its id, and their defaults.
+#: The fields of the training section that give the id of a token, and their defaults.
 _ROLES: Final = {"unk_token": (40, 0), "bos_token": (41, 1), "eos_token": (42, 2)}
 
 

@@ -20,7 +20,7 @@ FILE: Final = "tekken.json"
 
 _WITHOUT_LIST: Final = ("v1", "v2", "v3", "v7")
 
-#: The special tokens of the first files, which need not list them: ids 0 to 19.
+#: The special tokens of the first versions, whose files need not list them: ids 0 to 19.
 _FIRST: Final = [
     "<unk>", "<s>", "</s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]",
     "[TOOL_RESULTS]", "[/TOOL_RESULTS]", "[TOOL_CALLS]", "[IMG]", "<pad>", "[IMG_BREAK]",

@@ -99,7 +99,7 @@ def write(tokenizer: _core.Tokenizer, path: Path) -> None:
     write_whole(path, b"".join(lines))
 
 
-#: The classes of encodings by module and name: tiktoken's own, and that of our wrapper.
+#: The classes of encodings by module and name: tiktoken's own, and the one of our wrapper.
 ENCODING_CLASSES: Final = (
     ("tiktoken.core", "Encoding"),
     ("bytepair.compat.tiktoken", "Encoding"),

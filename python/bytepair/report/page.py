@@ -16,10 +16,11 @@ from bytepair.evaluate.table import language_row, saved_of
 from bytepair.formats.files import write_whole
 from bytepair.tokenizer import Tokenizer
 
-#: Nothing is loaded and nothing runs; the styles stand in the page.
-#: About how many bytes of each sample text open the page, and how many tokens a list shows.
+#: About how many bytes of each sample text the page shows first.
 _SAMPLE = 180
+#: The maximum number of tokens in a list.
 _MOST = 40
+#: The content security policy: nothing is loaded, no script runs; the styles are in the page.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
@@ -233,7 +234,7 @@ def useless(found: Evaluation) -> list[int]:
     tok, unused = found.tokenizer, set(found.use.unused)
     ranks = tok.mergeable_ranks()
     steps = {token for token, id in ranks.items() if id not in unused}
-    for left, right in reversed(tok.merges()):  # a token comes after all that are built from it
+    for left, right in reversed(tok.merges()):  # the tokens that are built from a token come first
         if left + right in steps:
             steps |= {left, right}
     return [

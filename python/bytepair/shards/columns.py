@@ -1,7 +1,7 @@
-"""Inputs in, documents as ids out, in order: the way for every kind of file.
+"""Inputs in, documents as ids out, in order, for files of every kind.
 
-A thread reads columns of documents, a second lets all threads encode them, the caller takes the
-ids.
+One thread reads columns of documents, a second one encodes them on all threads, and the caller
+takes the ids.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ Placed: TypeAlias = tuple[Address, Column]
 #: Small columns are joined to batches of this many bytes, and of this many columns at most.
 JOIN_BYTES: Final = 1 << 22
 PIECES: Final = 1 << 10
-#: Larger batches are worked on one at a time.
+#: Larger batches are processed one at a time.
 LARGE_BYTES: Final = 1 << 25
 
 
 def encoded(
     job: ShardJob, start: Address, stop: int, threads: int | None = None
 ) -> Generator[Encoded | Left, None, None]:
-    """Read and encode the documents from an address on, up to the input of a number."""
+    """Read and encode the documents from `start` up to the input number `stop`, exclusive."""
     texts = ahead(_gathered(_pieces(job, start, stop)), _large)
     return ahead(_encode_all(texts, job, threads), _large)
 
 
 def _large(item: list[Placed] | Encoded | Left) -> bool:
-    """Whether there should be nothing else in memory."""
+    """Whether a batch is so large that no other one should be in memory."""
     size = 0
     if isinstance(item, Encoded):
         size = item.ids.nbytes
@@ -59,11 +59,11 @@ def _pieces(job: ShardJob, start: Address, stop: int) -> Iterator[Placed | Left]
                 yield asdict(piece)
             else:
                 yield Address(number, piece.first), piece
-            del piece  # what is being worked on should not be held here as well
+            del piece  # free it while the caller processes it
 
 
 def _gathered(pieces: Iterator[Placed | Left]) -> Iterator[list[Placed] | Left]:
-    """Gather small columns, for there may be many small files."""
+    """Join small columns to batches, since there may be many small files."""
     held: list[Placed] = []
     size = 0
     for piece in pieces:
@@ -102,7 +102,7 @@ def _encode_all(
         starts = np.cumsum([0, *(len(column) for _, column in item[:-1])])
         ids = ids.astype(job.dtype, copy=False)
         made = Encoded(ids, offsets, texts.offsets, starts, [place for place, _ in item])
-        del item, texts, ids  # they should not be held while the next are read
+        del item, texts, ids  # free them before the next ones are read
         yield made
         del made
 

@@ -24,11 +24,11 @@ from bytepair.tokenizer import Tokenizer
 #: The ids of a conversation, and its mask.
 Rendered: TypeAlias = "tuple[NDArray[np.int32], NDArray[np.uint8]]"
 
-#: Conversations that wait for a row, as in nanochat.
+#: The number of conversations that wait for a row, as in nanochat.
 BUFFER: Final = 100
-#: Conversations that are rendered at once.
+#: The number of conversations that are rendered at once.
 AHEAD: Final = 128
-#: The target where a model is not trained, which losses are told to ignore.
+#: The target of ids that are not trained on; losses ignore it.
 IGNORED: Final = -1
 
 
@@ -153,7 +153,7 @@ def _rendered(
         try:
             yield from render([conversations[number] for number in some])
         except ConversationError:
-            for number in some:  # the error counts from the first of these
+            for number in some:  # the position in the error counts from the first of these
                 _check(conversations[number], number, render)
             raise
 

@@ -1,10 +1,10 @@
-"""Arrays in, a synced file out: straight to the disk, with the checksum of what was written.
+"""Arrays in, a synced file out: written with direct I/O, with the checksum of the bytes.
 
 Shards are larger than the memory of many machines, and are read much later. So their bytes are
-gathered in one buffer that lies as disks want it, and written from there past the cache of the
-system (`O_DIRECT`). That saves a copy and the pages for it, leaves the cache to others, and there
-is almost nothing to sync at the end. Where a system or file system has no such writing, the same
-buffer is written in the usual way.
+collected in one aligned buffer and written from there, bypassing the page cache (`O_DIRECT`). That
+saves a copy, leaves the page cache to other data, and leaves almost nothing to sync at the end. If
+the system or the file system does not support direct I/O, the same buffer is written through the
+page cache.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from numpy.typing import NDArray
 from bytepair import _core
 from bytepair._internal.system import sync
 
-#: The bytes of a write.
+#: The size of the buffer, and so of a write, in bytes.
 BUFFER_BYTES: Final = 1 << 22
-#: Writes past the cache begin at multiples of this in the file.
+#: The alignment of direct writes in the file, in bytes.
 BLOCK_BYTES: Final = 1 << 12
 
 
 class DiskFile:
-    """A file that is written from one place on to its end.
+    """A file that is written from an offset to its end.
 
     Args:
-        path: the file, which is made if it is not there, and cut off at `offset` if it is.
-        offset: where to begin, in bytes.
-        header: bytes to leave free there, for `finish`.
+        path: the file; it is created if it does not exist, else truncated to `offset`.
+        offset: where writing begins, in bytes.
+        header: the number of bytes to reserve there for the header, which `finish` writes.
 
     Attributes:
-        crc: the CRC-32 of the bytes behind the header, when the file is finished.
+        crc: the CRC-32 of the bytes after the header, once the file is finished.
     """
 
     def __init__(self, path: Path, offset: int = 0, header: int = 0) -> None:
         self.crc = 0
         self._offset = offset
-        # The buffer stands for the bytes of the file from a multiple of a block on.
+        # The buffer begins at a multiple of the block size in the file.
         self._buffer = memoryview(_buffer())
         path.touch()
         self._file = path.open("r+b", buffering=0)
@@ -52,10 +52,10 @@ class DiskFile:
         self._buffer[: len(before)] = before
         self._filled = self._unchecked = len(before)
         self._file.seek(offset - offset % BLOCK_BYTES)
-        self._direct = self._past_cache(True)
+        self._direct = self._set_direct(True)
 
-    def _past_cache(self, wanted: bool) -> bool:
-        """Turn writing past the cache on or off, and return whether it is on."""
+    def _set_direct(self, wanted: bool) -> bool:
+        """Turn direct I/O on or off, and return whether it is on."""
         if not hasattr(os, "O_DIRECT"):
             return False
         import fcntl
@@ -63,12 +63,12 @@ class DiskFile:
         flags = fcntl.fcntl(self._file, fcntl.F_GETFL) & ~os.O_DIRECT
         try:
             fcntl.fcntl(self._file, fcntl.F_SETFL, flags | (os.O_DIRECT if wanted else 0))
-        except OSError:  # the file system knows no such writing
+        except OSError:  # the file system does not support it
             return False
         return wanted
 
     def add(self, array: NDArray[Any]) -> None:
-        """Write the bytes of an array that lies in one piece.
+        """Write the bytes of a contiguous array.
 
         Raises:
             OSError: if the disk is full.
@@ -83,7 +83,7 @@ class DiskFile:
                 self._write()
 
     def _write(self) -> None:
-        """Write what the buffer holds, and begin it anew."""
+        """Write the contents of the buffer, and empty it."""
         data = self._buffer[: self._filled]
         new = np.frombuffer(self._buffer, np.uint8)[self._unchecked : self._filled]
         self.crc = _core.crc32(new, self.crc)
@@ -94,11 +94,11 @@ class DiskFile:
             except OSError as error:
                 if not (self._direct and error.errno == errno.EINVAL):
                     raise OSError(error.errno, error.strerror, str(self._file.name)) from error
-                self._direct = self._past_cache(False)  # the file system wants other blocks
+                self._direct = self._set_direct(False)  # the file system needs another alignment
 
     def finish(self, header: bytes = b"") -> None:
         """Write the rest and the header, sync and close."""
-        self._direct = self._past_cache(False)
+        self._direct = self._set_direct(False)
         self._write()
         self._file.seek(self._offset)
         self._file.write(header)
@@ -106,14 +106,14 @@ class DiskFile:
         self.close()
 
     def close(self) -> None:
-        """Close the file as it is."""
+        """Close the file without writing the rest."""
         self._file.close()
 
 
 def _buffer() -> mmap.mmap:
-    """A buffer that lies as disks want it."""
+    """A buffer that is aligned for direct I/O."""
     try:
         return mmap.mmap(-1, BUFFER_BYTES)
-    except OSError as error:  # whatever its number is on this system
+    except OSError as error:  # its errno differs between systems
         message = f"out of memory: {BUFFER_BYTES} bytes could not be reserved for a file"
         raise MemoryError(message) from error

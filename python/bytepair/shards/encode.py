@@ -43,7 +43,7 @@ def encode_all(
 
 
 def _end_of_run(job: ShardJob, first: int, *, is_table: bool) -> int:
-    """The number of the input behind those, from `first` on, that are all tables, or all none."""
+    """The end of the run of inputs from `first` that are all parquet files, or all other files."""
     stop = first
     while stop < len(job.files) and rows.is_read(job.files[stop]) == is_table:
         stop += 1
@@ -57,11 +57,11 @@ def _in_order(
     take: Callable[[Encoded | Left], None],
     threads: int | None,
 ) -> Address:
-    """Read and encode up to the input of a number, and return where that begins."""
+    """Read and encode up to the input number `stop`, and return the address of this input."""
     if start.input >= stop:
         return start
     with closing(columns.encoded(job, start, stop, threads)) as stream:
         for item in stream:
             take(item)
-            del item  # it should not be held while the next is made
+            del item  # free it before the next one is made
     return Address(stop, 0)

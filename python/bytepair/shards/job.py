@@ -164,7 +164,7 @@ class Encoded:
         return Address(place.input, place.row + document - int(self.starts[run]))
 
 
-#: Something left out, as it stands in marks and manifests.
+#: A record of skipped documents, as in marks and manifests.
 Left: TypeAlias = "dict[str, Any]"
 
 

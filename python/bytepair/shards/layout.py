@@ -40,15 +40,15 @@ Ids = NDArray[Any]
 
 
 class Layout:
-    """The format `bytepair`, and what the others have in common with it."""
+    """The format `bytepair`, and the base class of the others."""
 
     name = "bytepair"
-    #: The file of the ids, and that of the borders of documents.
+    #: The file of the ids, and the file with the ends of documents.
     data_file = "shard_{number:06}.bin"
     index_file = "shard_{number:06}.ends"
     #: Whether the first shard is for validation.
     validation = False
-    #: Whether all shards of training are one file.
+    #: Whether all training shards are one file.
     joined = False
     header_bytes = 0
 
@@ -84,7 +84,7 @@ class LlmC(Layout):
     """llm.c, and modded-nanogpt, which reads the same files."""
 
     name = "llmc"
-    # llm.c finds its files by such names.
+    # llm.c finds its files by these names.
     data_file = "tokens_{split}_{number:06}.bin"
     index_file = "tokens_{split}_{number:06}.ends"
     validation = True
@@ -118,14 +118,14 @@ class NanoGpt(Layout):
     """nanoGPT: two files of plain ids."""
 
     name = "nanogpt"
-    # Shards of training follow each other in one file; each has its own borders.
+    # All training shards are in one file; each has its own index of documents.
     data_file = "{split}.bin"
     index_file = "{split}_{number:06}.ends"
     validation = True
     joined = True
 
     def dtype(self, largest_id: int) -> np.dtype[Any]:
-        """NanoGPT knows uint16 only."""
+        """NanoGPT only reads uint16."""
         if largest_id >= 1 << 16:
             raise ShardError(
                 f"nanoGPT reads ids as uint16, and this vocabulary goes up to {largest_id:,}; "
@@ -138,7 +138,7 @@ class Megatron(Layout):
     """Megatron-LM and NeMo: plain ids, and an index of the documents."""
 
     name = "megatron"
-    # Megatron is told the name without its ending.
+    # Megatron takes the name without its extension.
     data_file = "tokens_{number:06}_text_document.bin"
     index_file = "tokens_{number:06}_text_document.idx"
     magic: Final = b"MMIDIDX\0\0"
@@ -179,7 +179,7 @@ class Arrow(Layout):
         _write_lists(other, _mapped(written, dtype, 0, int(lengths.sum())), lengths)
         with other.open("r+b") as file:
             sync(file.fileno())
-        other.replace(written)  # which is mapped no more: Windows would refuse
+        other.replace(written)  # no longer mapped, otherwise Windows would refuse
 
     def open(self, folder: Path, shard: Shard, dtype: np.dtype[Any]) -> tuple[Ids, NDArray[Any]]:
         """Map the file; its one batch has the ids end to end."""
@@ -284,7 +284,7 @@ class ShardWriter:
             place, size = self.offset + len(header), self.tokens * self.dtype.itemsize
             parts.append(ShardPart(self._name, place, size, f"{self._file.crc:08x}"))
             parts.append(self._write_index(lengths))
-        sync_folder(self.folder)  # before a mark says that the shard is there
+        sync_folder(self.folder)  # before the mark of the shard is written
         return Shard(self.number, self.split, self.tokens, self.documents, parts)
 
     def _write_index(self, lengths: NDArray[np.int64]) -> ShardPart:

@@ -216,7 +216,7 @@ def check_folder(folder: Path, job: dict[str, Any], *, ignore: str = PROGRESS) -
     before = read_json(known) if known.exists() else {}
     if _mark(folder, 0).exists():
         check_job(folder, before, job)
-    elif differing(before, job):  # nothing was finished that could be lost
+    elif differing(before, job):  # no shard is finished, so nothing can be lost
         names = {path.name for path in folder.iterdir()} - {PROGRESS, LOCK, ignore}
         others = sorted(name for name in names if not is_left_over(name))
         if others:
@@ -240,7 +240,7 @@ def _marks(folder: Path) -> Iterator[Mark]:
 
 
 def _check_size(folder: Path, part: ShardPart) -> None:
-    """A finished shard is still there; the file of shards that share one has another name yet."""
+    """Check that the files of a finished shard exist; a shared file still has a temporary name."""
     names = (folder / part.file, folder / partial(part.file))
     path = next((path for path in names if path.exists()), None)
     if path is None or path.stat().st_size < part.offset + part.bytes:
@@ -337,5 +337,5 @@ def _crc_of_values(values: dict[str, Any]) -> str:
 
 
 def _dumped(values: dict[str, Any]) -> bytes:
-    # A damaged file may have half a pair of surrogates in a name.
+    # A name in a damaged file may contain a lone surrogate.
     return json.dumps(values, indent=1, ensure_ascii=False).encode(errors="surrogatepass") + b"\n"

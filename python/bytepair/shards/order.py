@@ -1,10 +1,10 @@
-"""In which order the documents of shards become rows: the same for any number of workers.
+"""The order in which documents of shards become rows: the same for any number of ranks.
 
-The order of an epoch follows from the seed alone. What is shuffled are documents, or the windows of
-a stream of ids; call them units. Units lie in blocks of neighbours. The blocks of all shards are
-shuffled and taken in chunks of 64; the units of a chunk are shuffled again and packed into rows.
-The rows of a step are dealt to the ranks in turn. So the rows are the same however many ranks there
-are, reading stays local on disk, and a place is three numbers: the epoch, the chunk, the row.
+The order of an epoch depends only on the seed. Units are shuffled: documents, or windows of a
+stream of ids. Neighbouring units form blocks. The blocks of all shards are shuffled and taken in
+chunks of 64; the units of a chunk are shuffled again and packed into rows. The rows of a step are
+distributed over the ranks. So the rows do not depend on the number of ranks, reading stays local
+on disk, and a position is three numbers: the epoch, the chunk, the row.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ TokenAddress: TypeAlias = "tuple[int, int, int]"
 #: Rows of one chunk: the epoch, the chunk, the first row and the end.
 Run: TypeAlias = "tuple[int, int, int, int]"
 
-#: Neighbouring units that stay together in the first shuffle.
+#: The number of neighbouring units that stay together in the first shuffle.
 BLOCK: Final = 1024
-#: Blocks that are shuffled together in the second.
+#: The number of blocks whose units are shuffled together in the second.
 CHUNK: Final = 64
-#: Documents that wait for a row in which they fit, as in nanochat.
+#: The number of documents that wait for a row in which they fit, as in nanochat.
 BUFFER: Final = 1000
 
 

@@ -1,7 +1,7 @@
-"""Items of some lengths in, the best one for the room that a row has left out.
+"""Items with lengths in, the best one for the free space of a row out.
 
-`Waiting` holds the documents from which rows are packed while a corpus is read. `Dataset`, which
-knows all lengths beforehand, has its rows planned by the core (`order`).
+`Waiting` holds the documents from which rows are packed while a corpus is read. `Dataset` knows all
+lengths in advance; the core plans its rows (`order`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Waiting(Generic[T]):
     """
 
     def __init__(self) -> None:
-        # Sorted by length; of equal lengths, what came first is last.
+        # Sorted by length; among equal lengths, the first item to arrive is last.
         self._order: list[tuple[int, int]] = []
         self._items: dict[int, T] = {}
         self._next = 0
@@ -37,7 +37,7 @@ class Waiting(Generic[T]):
         return len(self._order)
 
     def add(self, length: int, item: T) -> None:
-        """Have an item wait."""
+        """Add an item."""
         insort(self._order, (length, self._next))
         self._items[self._next] = item
         self._next -= 1
@@ -58,7 +58,7 @@ class Waiting(Generic[T]):
 
 
 def delivered(inputs: NDArray[Any], targets: NDArray[Any], torch: bool) -> tuple[Any, Any]:
-    """A batch as arrays, or as tensors: inputs of int32 and targets of int64, as losses want."""
+    """A batch as arrays, or as tensors: inputs in int32 and targets in int64, as losses require."""
     if not torch:
         return inputs, targets
     import torch as library

@@ -22,7 +22,7 @@ from bytepair.shards.order import BUFFER, Order, Packing, State
 from bytepair.shards.packing import delivered
 from bytepair.tokenizer import Tokenizer, load
 
-#: Shards that are mapped at the same time.
+#: The number of shards that are mapped at the same time.
 OPEN: Final = 64
 
 
@@ -198,7 +198,7 @@ class Batches:
             raise StopIteration
         runs, self._place = step
         rows = np.empty((self._batch_size, self._order.width), self._order.dtype)
-        first = self._batch_size * self._rank  # of this rank's rows, among those of the step
+        first = self._batch_size * self._rank  # the first row of this rank in the step
         for epoch, chunk, start, end in runs:
             low, high = max(first, 0), min(first + self._batch_size, end - start)
             if low < high:

@@ -1,8 +1,8 @@
 """Parquet files in, documents as ids out: read and encoded by threads of the core.
 
-The core reads rows in parts. If a part cannot be read as a whole, or not be encoded, nothing of it
-is taken, and whoever reads document by document (`columns`) goes on at its beginning; so it does
-not show in the shards which way the documents came.
+The core reads rows in parts. If a part cannot be read or encoded as a whole, nothing of it is
+taken, and `columns` continues at its beginning, document by document. So the shards do not depend
+on which module read the documents.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.source import Input
 from bytepair.shards.job import Address, Encoded, ShardJob
 
-#: At most this many files are open to the threads at once.
+#: The maximum number of files that the threads have open at once.
 FILES: Final = 64
 
 
@@ -35,11 +35,11 @@ def encode(
     take: Callable[[Encoded], None],
     threads: int | None = None,
 ) -> Address:
-    """Read and encode the documents from an address on, up to the input of a number.
+    """Read and encode the documents from `start` up to the input number `stop`, exclusive.
 
     Returns:
-        The address from which on documents are left: that of the input, or of one behind `FILES`
-        inputs, or one at which the core cannot read or encode.
+        The address of the first document that is left: the input `stop`, the input after `FILES`
+        inputs, or the place at which the core cannot read or encode.
     """
     files = job.files[start.input : min(stop, start.input + FILES)]
     expansions = [Expansion(file.name, file.size) for file in files]

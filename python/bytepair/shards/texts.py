@@ -28,16 +28,16 @@ from bytepair.shards.order import BUFFER, Packing
 from bytepair.shards.packing import Waiting, delivered
 from bytepair.tokenizer import Tokenizer
 
-#: Where a loader stands: `pq_idx`, `rg_idx` and `epoch`, as in nanochat.
+#: The position of a loader: `pq_idx`, `rg_idx` and `epoch`, as in nanochat.
 TextState: TypeAlias = "dict[str, int]"
-#: The same: the number of the file, that of the row group in it, and the epoch, from 1 on.
+#: The same as numbers: the file, the row group in it, and the epoch, from 1.
 TextPlace: TypeAlias = "tuple[int, int, int]"
-#: A document as ids, after its place and the number of its group in the row group.
+#: The position of a document with the number of its group in the row group, and its ids.
 GroupMember: TypeAlias = "tuple[tuple[int, int, int, int], NDArray[Any]]"
 #: Text of a row group: the file, the epoch, the text, and the row in the row group where it begins.
 GroupPart: TypeAlias = "tuple[int, int, Column, int]"
 
-#: Documents that nanochat encodes, and adds to those that wait, at once.
+#: The number of documents that nanochat encodes at once and adds to those that wait.
 GROUP: Final = 128
 
 
@@ -154,7 +154,7 @@ class TextBatches:
         while room := len(row) - filled:
             while len(self._waiting) < self._buffer:
                 for ids in self._next_group():
-                    # Neither the ids that cannot enter a row are kept, nor the array they are in.
+                    # The copy frees the array, and ids that do not fit a row are dropped.
                     self._waiting.add(len(ids), ids[: len(row)].copy())
             found = self._waiting.longest(room)
             taken = self._waiting.shortest()[:room] if found is None else found
@@ -230,7 +230,7 @@ class _RankReader:
             unit = top = -1
             wanted = Wanted(0, self._rank + row_group, self._world_size)
             for column in read(self._files[number], self._how, wanted):
-                assert isinstance(column, Column)  # what cannot be read is an error
+                assert isinstance(column, Column)  # with errors="strict" there are no skips
                 if column.unit != unit:
                     unit, top = column.unit, column.first
                 yield number, epoch, column, column.first - top

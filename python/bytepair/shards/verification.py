@@ -120,7 +120,7 @@ def _wrong_files(folder: Path, shard: Shard) -> list[str]:
 
 
 def _wrong_sizes(folder: Path, made: Manifest) -> list[str]:
-    """Files that have more than the parts of shards."""
+    """Problems of files that are longer than their parts."""
     ends: dict[str, int] = {}
     for part in (part for shard in made.shards for part in shard.parts):
         ends[part.file] = max(ends.get(part.file, 0), part.offset + part.bytes)
@@ -156,7 +156,7 @@ def _wrong_ids(
 
 
 def _samples(folder: Path, count: int) -> list[tuple[int, str]]:
-    """The beginnings of documents from all over."""
+    """The beginnings of documents that are spread over all shards."""
     data = Dataset(folder, split=None)
     tok = data.tokenizer
     numbers = np.linspace(0, max(len(data) - 1, 0), min(count, len(data)), dtype=np.int64)

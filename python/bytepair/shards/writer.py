@@ -1,9 +1,9 @@
 """A corpus in, token shards out: read, encoded and written at the same time, and resumable.
 
-The documents of the inputs, in order, are cut into shards: a shard ends before the document that
-would take it above `tokens_per_shard`. So the shards follow from the inputs and the options alone,
-and not from threads, interruptions or the sizes of batches. A finished shard leaves a mark with the
-address of the next document; a run that was killed loses the shard it was at, and nothing else.
+The documents of the inputs, in order, are divided into shards: a shard ends before the document
+that would exceed `tokens_per_shard`. So the shards depend only on the inputs and the options, not
+on threads, interruptions or the sizes of batches. A finished shard leaves a mark with the address
+of the next document; a run that is killed loses only the unfinished shard.
 """
 
 from __future__ import annotations
@@ -47,24 +47,24 @@ def write(
     progress: bool | Callback | None = None,
     **options: Unpack[ShardKeywords],
 ) -> Manifest:
-    """Write token shards. The same call continues a run that was interrupted.
+    """Write token shards. The same call resumes a run that was interrupted.
 
     Args:
         source: files, as in `bytepair.read_documents`.
         tokenizer: encodes them; special tokens in their text are text.
-        out: the folder; new, empty, or of a run of the same job.
-        threads: how many threads encode; None means all.
+        out: the folder: new, empty, or with an unfinished run of the same job.
+        threads: the number of encoding threads; None means all.
         progress: as in `bytepair.train`; the stage is "shard", and counts bytes of text.
         options: the fields of `bytepair.shards.ShardOptions`, as keywords.
 
     Returns:
-        What is written to `manifest.json`.
+        The contents of `manifest.json`.
 
     Raises:
-        CorpusError: if something cannot be read, unless it is to be skipped; or if all is skipped.
-        ShardError: if the folder holds something else, or another run works on it.
+        CorpusError: if a document cannot be read and `errors` is "strict", or if all are skipped.
+        ShardError: if the folder has other content, or another run uses it.
         SpecialTokenError: if the special token does not exist.
-        OSError: if the disk is full. What was finished stays, and the next run continues.
+        OSError: if the disk is full. Finished shards are kept, and the next run resumes.
 
     Example:
         >>> import bytepair, tempfile
@@ -92,21 +92,21 @@ def write(
         return finish(folder, job, marks)
 
 
-# ---------------------------------------------------------------------------- how far it is
+# ---------------------------------------------------------------------------- progress
 
 
 class Read:
-    """Moves a position in the inputs of a job along with the documents that come from them.
+    """Tracks the position in the inputs of a job while documents are taken, for progress.
 
-    Within a file on this machine the position is that of its row in parquet, and the share of its
-    bytes that have come as text in others. Within a compressed file, or one in a cloud, it stands.
+    Within a local parquet file the position follows from the row, within other local files from the
+    share of bytes read. Within a compressed file, or a file in cloud storage, it does not move.
 
     Args:
-        job: says which the inputs are.
-        start: the address of the first document that comes.
+        job: has the inputs.
+        start: the address of the first document.
 
     Attributes:
-        position: is moved.
+        position: the tracked position.
     """
 
     def __init__(self, job: ShardJob, start: Address) -> None:
@@ -117,7 +117,7 @@ class Read:
         self._enter(start.input)
 
     def _enter(self, number: int) -> None:
-        """The inputs up to a number begin."""
+        """Move the position to the beginning of an input."""
         if number > self._input:
             for file in self._files[self._input + 1 : number + 1]:
                 self.position.enter(file.size)
@@ -125,7 +125,7 @@ class Read:
             self._rows = _rows(self._files[number], self._column)
 
     def moved(self, item: Encoded | Left) -> Encoded | Left:
-        """Move the position to the end of documents, and return them."""
+        """Move the position to the end of a batch of documents, and return the batch."""
         if isinstance(item, dict) or not item.places:
             return item
         last, first = item.places[-1], int(item.starts[-1])
@@ -140,33 +140,33 @@ class Read:
 
 
 def _is_packed(path: str) -> bool:
-    """Whether the bytes of a file say little of the bytes of its text."""
+    """Whether the size of a file differs from the size of its text: compressed files, parquet."""
     return compression_of(path) is not None or kind_of(path) == "parquet"
 
 
 def _rows(file: Input, column: str) -> int:
-    """How many rows a parquet file of this machine has; 0 for others."""
+    """The number of rows of a local parquet file; 0 for other files."""
     is_table = file.cloud is None and file.path.lower().endswith(".parquet")
     return _core.parquet_rows(file.path, column) if is_table else 0
 
 
-# ---------------------------------------------------------------------------- cutting, writing
+# ---------------------------------------------------------------------------- writing
 
 
 class Cut:
-    """Documents on their way into shards: the one that is being written, and what came before it.
+    """Divides documents into shards and writes them.
 
-    Leaving it as a context gives up the shard that is not finished.
+    As a context manager, it abandons an unfinished shard on exit.
 
     Args:
-        job: says what the shards are.
-        folder: where they go.
-        marks: those of the shards before.
-        bar: is told how far it is.
-        position: where the documents are that are taken.
+        job: defines the shards.
+        folder: the output folder.
+        marks: the marks of the earlier shards.
+        bar: shows the progress.
+        position: the position of the documents in the inputs.
 
     Attributes:
-        marks: those of the shards that were finished here.
+        marks: the marks of the shards that this object has finished.
     """
 
     def __init__(
@@ -188,12 +188,12 @@ class Cut:
 
     @property
     def number(self) -> int:
-        """Of the shard that is being written."""
+        """The number of the shard that is being written."""
         return len(self._shards)
 
     @property
     def text_bytes(self) -> int:
-        """How much text was written, all runs together."""
+        """The bytes of text written, in this run and the earlier ones."""
         return self._before + self.writer.text_bytes
 
     def _open(self) -> ShardWriter:
@@ -205,7 +205,7 @@ class Cut:
         return ShardWriter(layout, self._folder, self.number, split, self._job.dtype, offset)
 
     def take(self, item: Encoded | Left) -> None:
-        """Write a batch of documents, or note what is left out."""
+        """Write a batch of documents, or record a skip."""
         if isinstance(item, dict):
             self._skipped.append(item)
         else:
@@ -213,7 +213,7 @@ class Cut:
             self._bar.update("shard", self.text_bytes, self._position.total(self.text_bytes))
 
     def _add(self, batch: Encoded) -> None:
-        """Write a batch, in as many shards as it takes."""
+        """Write a batch; begin new shards as needed."""
         start, count = 0, len(batch.offsets) - 1
         while start < count:
             end = self._fitting(batch.offsets, start)
@@ -227,7 +227,7 @@ class Cut:
             start = end
 
     def _fitting(self, offsets: NDArray[np.int64], start: int) -> int:
-        """Where the documents end that fit this shard; one fits at least if it is empty."""
+        """The end of the documents that fit this shard; an empty shard takes at least one."""
         room = self._limit - self.writer.tokens
         end = int(np.searchsorted(offsets, offsets[start] + room, side="right")) - 1
         return max(end, start + (self.writer.documents == 0))
@@ -242,13 +242,13 @@ class Cut:
         if self._skipped and not documents:
             left = self._skipped[0]
             raise CorpusError(
-                f"nothing could be read, so there are no shards; the first that was left out is "
+                f"nothing could be read, so there are no shards; the first skipped document is "
                 f"{left['input']}, row {left['first']}: {left['reason']}"
             )
         self.close(None)
 
     def close(self, following: Address | None) -> None:
-        """Finish a shard; its mark says where the next begins."""
+        """Finish a shard; its mark has the address at which the next one begins."""
         shard = self.writer.close()
         mark = Mark(
             shard,
@@ -263,11 +263,11 @@ class Cut:
         self._skipped = []
 
 
-# ---------------------------------------------------------------------------- the ends of a run
+# ---------------------------------------------------------------------------- the end of a run
 
 
 def finished(folder: Path, job: ShardJob) -> Manifest | None:
-    """The manifest of a folder in which this very job is finished already."""
+    """The manifest of a folder in which this job has already finished, else None."""
     if not (folder / manifest.NAME).exists():
         return None
     done = Manifest.load(folder)
@@ -277,7 +277,7 @@ def finished(folder: Path, job: ShardJob) -> Manifest | None:
 
 
 def finish(folder: Path, job: ShardJob, marks: list[Mark]) -> Manifest:
-    """Turn the marks of a finished run into the manifest, and leave nothing else behind."""
+    """Write the manifest from the marks of a finished run, and remove the marks."""
     for name in {part.file for mark in marks for part in mark.shard.parts}:
         if (folder / manifest.partial(name)).exists():
             (folder / manifest.partial(name)).replace(folder / name)
@@ -297,7 +297,7 @@ def finish(folder: Path, job: ShardJob, marks: list[Mark]) -> Manifest:
 
 
 def remove_marks(folder: Path) -> None:
-    """Take the marks away, after the manifest was written, and what a killed run left."""
+    """Remove the marks, after the manifest was written, and temporary files of killed runs."""
     progress = folder / manifest.PROGRESS
     if progress.is_dir():
         for mark in progress.iterdir():

@@ -127,12 +127,12 @@ def _always(tokenizer: _core.Tokenizer, made: Parents) -> set[bytes]:
 
 def _ordinary(tokenizer: _core.Tokenizer, ids: Iterable[int]) -> set[bytes]:
     """The bytes of the ordinary tokens among some ids; unknown ids are errors."""
-    beside = _beside(tokenizer)
+    beside = _unmerged_ids(tokenizer)
     numbers = (index(id) for id in ids)
     return {tokenizer.token_bytes(id) for id in numbers if id not in beside}
 
 
-def _beside(tokenizer: _core.Tokenizer) -> set[int]:
+def _unmerged_ids(tokenizer: _core.Tokenizer) -> set[int]:
     """The ids of special tokens, and with byte fallback those of the bytes of other tokens."""
     special = set(tokenizer.special_tokens.values())
     return special.difference(tokenizer.mergeable_ranks().values()).union(tokenizer.twin_ids)
@@ -140,7 +140,7 @@ def _beside(tokenizer: _core.Tokenizer) -> set[int]:
 
 def _room(tokenizer: _core.Tokenizer, vocab_size: int, always: set[bytes]) -> int:
     """The number of ordinary tokens in a vocabulary of this size."""
-    room = vocab_size - len(_beside(tokenizer))
+    room = vocab_size - len(_unmerged_ids(tokenizer))
     if room < len(always):
         special, least = len(tokenizer.special_tokens), vocab_size - room + len(always)
         raise VocabularyError(
@@ -167,7 +167,7 @@ def uses(
     """How often each token occurs in a corpus."""
     if isinstance(counts, Mapping):
         _ordinary(tokenizer, [id for id, times in counts.items() if times])
-        beside = _beside(tokenizer)
+        beside = _unmerged_ids(tokenizer)
         used = {id: times for id, times in counts.items() if id not in beside and times}
         return {tokenizer.token_bytes(id): times for id, times in used.items()}
     if marks(tokenizer.pattern).form is not None:

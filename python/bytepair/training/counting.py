@@ -438,7 +438,7 @@ class _Progress:
         with interrupts_held():
             # A counter with an incomplete batch is not saved: the last checkpoint remains.
             if counter is not None and counter.is_whole and (counter.texts or counter.text_bytes):
-                self._put_by(checkpoint, counter)
+                self._add_to_checkpoint(checkpoint, counter)
         if self._texts:
             error.add_note(
                 f"(the counts of {self._bytes:,} bytes of text are saved in {checkpoint}; run the "
@@ -448,12 +448,14 @@ class _Progress:
     def _save(self, checkpoint: str | os.PathLike[str]) -> Counts:
         """Write a checkpoint that includes the current counter; return all counts."""
         with interrupts_held() as pressed:
-            saved = self._put_by(checkpoint, self._current())
+            saved = self._add_to_checkpoint(checkpoint, self._current())
         if pressed:
             raise KeyboardInterrupt
         return saved
 
-    def _put_by(self, checkpoint: str | os.PathLike[str], counter: _core.Counter) -> Counts:
+    def _add_to_checkpoint(
+        self, checkpoint: str | os.PathLike[str], counter: _core.Counter
+    ) -> Counts:
         """Add the counts of a counter to the checkpoint; this consumes the counter."""
         texts, size = self._texts + counter.texts, self._bytes + counter.text_bytes
         saved = self._saved = self._sum(counter)

@@ -1,6 +1,6 @@
 """The class `Counts`: the distinct pretokens of a corpus, and how often each occurs.
 
-Counts can be saved, added, weighted, and trained from repeatedly. The file format is parquet with
+Counts can be saved, added, weighted, and trained on repeatedly. The file format is parquet with
 the columns `pretoken` (binary) and `count` (uint64), so that other tools can create or filter
 counts; the metadata contains the pattern and the Unicode version.
 """

@@ -51,21 +51,21 @@ def _encode_one(call: Call, text: str) -> list[Encoding] | None:
 
 
 def _pair(one: Any) -> tuple[str, ...]:
-    """The two texts of a pair; none if it is something else."""
+    """The two texts of a pair; None if the input is no pair."""
     if isinstance(one, tuple | list) and len(one) == 2 and all(isinstance(t, str) for t in one):
         return tuple(one)
     return ()
 
 
 def _ids(call: Call, texts: list[str]) -> list[list[int]] | None:
-    """The ids of each text without what is added."""
+    """The ids of each text, without the tokens that the post-processor adds."""
     tokenizer, looked_for = call.engine.tokenizer, call.looked_for
     if looked_for is None:
         return None
     try:
         for text in texts:
             if not text.isascii():
-                text.encode()  # a lone surrogate is an error there
+                text.encode()  # raises for a lone surrogate, as the original does
         if len(texts) == 1:
             return [tokenizer.encode(texts[0], special=looked_for)]
         return tokenizer.encode_batch(texts, special=looked_for)
@@ -74,7 +74,7 @@ def _ids(call: Call, texts: list[str]) -> list[list[int]] | None:
 
 
 def _truncate(how: dict[str, Any], frame: Frame, texts: list[list[int]]) -> bool:
-    """Truncate the ids of a text, unless that is not as simple."""
+    """Truncate the ids of a text; None if the original must do it."""
     room = how["max_length"] - frame.added
     if room > 0 and sum(map(len, texts)) <= room:
         return True
@@ -86,7 +86,7 @@ def _truncate(how: dict[str, Any], frame: Frame, texts: list[list[int]]) -> bool
 
 
 def _pad(how: dict[str, Any], encodings: list[Encoding]) -> None:
-    """Pad encodings to the length of the longest, or to that which is asked for."""
+    """Pad encodings to the length of the longest, or to the requested length."""
     length = how["length"]
     if length is None:
         length = max(map(len, encodings))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: `encode_special_tokens`, truncation and padding.
+#: The values of `encode_special_tokens`, truncation and padding.
 Settings: TypeAlias = tuple[bool, dict[str, Any] | None, dict[str, Any] | None]
 
 
@@ -75,7 +75,7 @@ class Encoding:
 
     __slots__ = ("_call", "_frame", "_ids", "_lengths", "_padded", "_texts", "_theirs", "_width")
 
-    _ids: list[int] | None  # None once it was changed: then all is in `_theirs`
+    _ids: list[int] | None  # None after a change: then `_theirs` holds everything
     _theirs: tokenizers.Encoding | None
 
     def __init__(
@@ -113,7 +113,7 @@ class Encoding:
         filled = [padding["pad_id"]] * self._padded
         self._ids = filled + ids if padding["direction"] == "left" else ids + filled
 
-    # ------------------------------------------------------------ what follows from the ids
+    # ------------------------------------------------------------ derived from the ids
 
     @property
     def ids(self) -> list[int]:
@@ -193,7 +193,7 @@ class Encoding:
         return len(self.original) if self._ids is None else len(self._ids)
 
     def _plain_names(self) -> bool:
-        """Whether all tokens are those of texts, which have the names of the vocabulary."""
+        """Whether all tokens come from texts, so their names are those of the vocabulary."""
         return not self._padded and not self._frame.added
 
     def _row(
@@ -215,7 +215,7 @@ class Encoding:
         filled = [pad] * self._padded
         return filled + row if left else row + filled
 
-    # ------------------------------------------------------------ what the original knows
+    # ------------------------------------------------------------ computed by the original
 
     @property
     def original(self) -> tokenizers.Encoding:
@@ -278,7 +278,7 @@ class Encoding:
         """The first token of a word, and the one behind its last."""
         return self.original.word_to_tokens(word_index, sequence_index)
 
-    # ------------------------------------------------------------ changes, and copies
+    # ------------------------------------------------------------ changes and copies
 
     def pad(self, length: int, **how: Any) -> None:
         """Pad to a length; see `tokenizers.Encoding.pad`."""
@@ -293,7 +293,7 @@ class Encoding:
         self._changed().set_sequence_id(sequence_id)
 
     def _changed(self) -> tokenizers.Encoding:
-        """The encoding of `tokenizers`, which alone counts from here on."""
+        """The encoding of `tokenizers`, which replaces all other state from here on."""
         theirs, self._ids = self.original, None
         return theirs
 

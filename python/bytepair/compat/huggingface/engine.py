@@ -110,12 +110,12 @@ def state_of(original: tokenizers.Tokenizer, name: str) -> Any:
 
 
 def _has_spaces(name: str) -> bool:
-    """Whether the name of an added token begins or ends with what is taken for a space."""
+    """Whether the name of an added token begins or ends with a character that means a space."""
     return name != name.strip().strip(to_characters(b" "))
 
 
 def _decodes(name: str) -> bool:
-    """Whether the name of an added token is decoded to itself, and not taken for bytes."""
+    """Whether the name of an added token is decoded to itself, not to the bytes that it encodes."""
     return to_bytes(name) in {None, name.encode()}
 
 
@@ -125,7 +125,7 @@ def _is_merged(original: tokenizers.Tokenizer, name: str, id: int) -> bool:
 
 
 def _overlap(some: list[str], others: list[str]) -> bool:
-    """Whether one of some names and one of others may share characters of a text."""
+    """Whether a name of each of two sets may share characters of a text."""
     starts = [
         {name[:at] for name in names for at in range(1, len(name))} for names in (some, others)
     ]

@@ -12,7 +12,7 @@ from bytepair.compat.huggingface.tokenizer import Tokenizer
 
 T = TypeVar("T")
 
-#: What undoes each change that `use` made.
+#: The functions that undo the changes of `use`.
 _undo: list[Callable[[], None]] = []
 
 
@@ -122,7 +122,7 @@ def _install() -> None:
     base.from_pretrained = from_pretrained
     _undo.append(restore)
 
-    if base.__name__ == "TokenizersBackend":  # in transformers 4 it is another method
+    if base.__name__ == "TokenizersBackend":  # transformers 4 has another method for this
         usual = base._encode_plus
         base._encode_plus = shortened(base, transformers.BatchEncoding)
         _undo.append(lambda: setattr(base, "_encode_plus", usual))

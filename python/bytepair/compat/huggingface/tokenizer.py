@@ -63,11 +63,11 @@ class Tokenizer:
         self._original: tokenizers.Tokenizer = model
         self._settings = _settings_of(model)
         self._engine: Engine | str | None = None
-        self._known: bytepair.Tokenizer | None = None  # what an engine may be made of quickly
-        self._handed: set[str] = set()  # components that others may change in place
+        self._known: bytepair.Tokenizer | None = None  # makes the first engine without a conversion
+        self._handed_out: set[str] = set()  # components that others may change in place
         self._calls: dict[bool, Call | None] = {}  # with and without special tokens
 
-    # ------------------------------------------------------------ from and to files
+    # ------------------------------------------------------------ files
 
     @classmethod
     def from_str(cls, json: str) -> Self:
@@ -148,18 +148,18 @@ class Tokenizer:
 
     def _current(self) -> Engine | str:
         """The engine for the tokenizer as it is now, or the reason why there is none."""
-        if self._handed:
-            self._look_at_handed()
+        if self._handed_out:
+            self._check_handed_out()
         return self._engine or self._made()
 
-    def _look_at_handed(self) -> None:
+    def _check_handed_out(self) -> None:
         """Discard the engine if a component was changed in place since it was made."""
         with self._lock:
             engine = self._engine
             if isinstance(engine, str):
                 self._forget()
             elif engine is not None:
-                for name in self._handed:
+                for name in self._handed_out:
                     if state_of(self._original, name) != engine.states[name]:
                         self._forget(name)
 
@@ -234,13 +234,13 @@ class Tokenizer:
         with self._lock:
             return self._original.encode_batch(input, is_pretokenized, add_special_tokens)
 
-    #: There it leaves out the places in the text; here they are made when asked for.
+    #: In `tokenizers` this omits the offsets; here they are computed on request.
     encode_batch_fast = encode_batch
 
     def _fast(self, inputs: Sequence[Any], special: bool) -> list[Any] | None:
         """The encodings by bytepair, or None if the original must compute them."""
-        if self._handed:
-            self._look_at_handed()
+        if self._handed_out:
+            self._check_handed_out()
         try:
             call = self._calls[special]
         except KeyError:
@@ -297,7 +297,7 @@ class Tokenizer:
             try:
                 return engine.tokenizer.decode(_kept(ids, engine, skip_special_tokens))
             except (BytepairError, TypeError):
-                pass  # ids that stand for nothing are passed over there
+                pass  # the original skips ids without a token
         with self._lock:
             return self._original.decode(ids, skip_special_tokens)
 
@@ -413,7 +413,7 @@ class Tokenizer:
 
     def _component(self, name: str) -> Any:
         """A component, which the caller may change in place."""
-        self._handed.add(name)
+        self._handed_out.add(name)
         return getattr(self._original, name)
 
     def _set_component(self, name: str, value: Any) -> None:

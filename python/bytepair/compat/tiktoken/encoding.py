@@ -337,10 +337,10 @@ def _finder(names: frozenset[str]) -> re.Pattern[str]:
 
 # ---------------------------------------------------------------------------- by name
 
-#: The encodings that were asked for.
+#: The encodings that have been requested, by name.
 ENCODINGS: dict[str, Encoding] = {}
 
-#: For each name what gives the values of its encoding; filled when a name is first asked for.
+#: For each name the function that returns the values of its encoding; filled on the first request.
 ENCODING_CONSTRUCTORS: dict[str, Callable[[], dict[str, Any]]] = {}
 
 
