@@ -218,7 +218,7 @@ def test_the_command_line_calls_only_public_names() -> None:
                 assert node.attr in public, (file, node.attr)
 
 
-def test_to_run_is_to_install_no_more_than_the_package_needs() -> None:
+def test_make_run_installs_only_the_dependencies_of_the_package() -> None:
     if (make := shutil.which("make")) is None:
         pytest.skip("needs make")
 

@@ -45,7 +45,7 @@ class TestTexts:
         assert SMALL.decode_bytes(SMALL.encode(text)) == mended(text).encode()
 
     @pytest.mark.parametrize("last", ["a", "é", "中", "😀", "\ud83d"])
-    def test_long_ones_too(self, last: str) -> None:
+    def test_lone_surrogates_in_long_texts(self, last: str) -> None:
         text = ("the 'ab' <s> " * 30_000 + last) * 3
         assert SMALL.encode(text) == SMALL.encode(mended(text))
         assert SMALL.decode(SMALL.encode(text)) == mended(text)
@@ -106,7 +106,7 @@ class TestArrays:
         assert ids.tolist() == [i for ids in lists for i in ids]
         assert np.diff(offsets).tolist() == list(map(len, lists))
 
-    def test_nothing(self) -> None:
+    def test_empty_input(self) -> None:
         ids, offsets = SMALL.encode_batch_to_numpy([])
         assert ids.dtype == np.uint16
         assert (ids.tolist(), offsets.tolist()) == ([], [0])
@@ -133,7 +133,7 @@ class TestCount:
 
 
 class TestLists:
-    def test_the_integers_of_lists_are_shared(self) -> None:
+    def test_lists_share_their_integers(self) -> None:
         one, two = LARGE.encode(" the"), LARGE.encode(" the the")
         assert one == [70_000]
         assert one[0] is two[0] is two[1]

@@ -147,7 +147,7 @@ class TestFile:
     folder: Path
 
     @pytest.mark.parametrize("threads", [1, 2, 5])
-    def test_a_long_one(
+    def test_a_long_file(
         self, trained: bytepair.Tokenizer, documents: Callable[[str], list[str]], threads: int
     ) -> None:
         texts = documents("english")[:150] + documents("multilingual")[:150]
@@ -195,7 +195,7 @@ class TestFile:
 
 class TestIterable:
     @given(st.lists(hard_text, max_size=8))
-    def test_it_equals_the_joined_text(self, pieces: list[str]) -> None:
+    def test_encode_iterable_equals_the_joined_text(self, pieces: list[str]) -> None:
         for tok in (SMALL, LARGE):
             assert list(tok.encode_iterable(pieces)) == tok.encode("".join(pieces))
 
@@ -253,7 +253,7 @@ class TestOffsets:
                 end = b
             assert end == len(data)
 
-    def test_what_was_not_in_the_text_covers_nothing(self) -> None:
+    def test_prepended_and_appended_ids_cover_nothing(self) -> None:
         ids, in_bytes, in_chars = SMALL.encode_with_offsets("é", prepend="<s>", append="<s>")
         assert ids == [300, 0xC3, 0xA9, 300]
         assert in_bytes.tolist() == [[0, 0], [0, 1], [1, 2], [2, 2]]
@@ -264,7 +264,7 @@ class TestOffsets:
 
 class TestTruncate:
     @given(hard_text, st.integers(0, 20), st.sampled_from(["start", "end"]))
-    def test_it_is_cut_as_the_plain_way_cuts_it(self, text: str, most: int, keep: Any) -> None:
+    def test_truncation_equals_the_plain_loop(self, text: str, most: int, keep: Any) -> None:
         for tok in (SMALL, LARGE):
             cut = tok.truncate_text(text, most, keep=keep)
             assert tok.count_tokens(cut) <= most
@@ -282,7 +282,7 @@ class TestTruncate:
         assert SMALL.truncate_text("theé", 1) == "t"
         assert SMALL.truncate_text("theé", 2) == "theé"
 
-    def test_what_keep_may_be(self) -> None:
+    def test_invalid_arguments_of_truncate(self) -> None:
         with pytest.raises(ValueError, match='keep is "middle"'):
             SMALL.truncate_text("text", 1, keep="middle")  # type: ignore[arg-type]
         with pytest.raises(OverflowError):

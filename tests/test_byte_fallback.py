@@ -307,7 +307,7 @@ NO_SCHEME = STEP | {"replacement": META, "prepend_scheme": ""}
         ),
     ],
 )  # fmt: skip
-def test_what_is_not_done_exactly_is_refused(
+def test_unsupported_documents_are_refused(
     data: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
     with pytest.raises(FormatError, match=message):
@@ -437,12 +437,12 @@ NORMAL = field(1, b"identity") + field(3, 1)
         (model(PLAIN, more=field(1, field(3, b"abc"))), "type is not a number"),
     ],
 )
-def test_what_a_model_asks_for_and_is_not_done(data: bytes, message: str, tmp_path: Path) -> None:
+def test_unsupported_models(data: bytes, message: str, tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=message):
         loaded(tmp_path, data)
 
 
-def test_the_rest_can_be_read(tmp_path: Path) -> None:
+def test_a_normalized_model_is_read_with_lossy(tmp_path: Path) -> None:
     tok = loaded(tmp_path, model(PLAIN, normalization=NORMAL), lossy=True)
     assert tok.encode("the dog") == loaded(tmp_path, model(PLAIN)).encode("the dog")
 

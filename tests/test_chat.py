@@ -64,7 +64,7 @@ def test_what_the_assistant_says_is_trained_on() -> None:
     assert spoken(ids, mask, 1) == "hello<|assistant_end|>"
 
 
-def test_everything_else_of_a_plain_conversation_is_not() -> None:
+def test_the_rest_of_a_conversation_is_not_trained_on() -> None:
     ids, mask = TOK.render_conversation(TALK)
     assert spoken(ids, mask, 0) == "<|bos|><|user_start|>hi<|user_end|><|assistant_start|>"
 
@@ -297,7 +297,7 @@ def test_options_that_make_no_sense_are_errors() -> None:
 
 
 @given(conversations())
-def test_a_prompt_is_what_comes_before_the_reply(conversation: dict[str, Any]) -> None:
+def test_a_prompt_ends_before_the_reply(conversation: dict[str, Any]) -> None:
     messages = conversation["messages"]
     kept = messages[:-1] if messages[-1]["role"] == "assistant" else messages
     expected = [*plainly({"messages": kept})[0], TOK.special_tokens["<|assistant_start|>"]]
@@ -375,7 +375,9 @@ def test_a_batch_is_each_conversation(threads: int, talks: list[dict[str, Any]])
 
 
 @given(st.lists(conversations(), max_size=6))
-def test_dropping_leaves_out_what_has_nothing_to_train_on(talks: list[dict[str, Any]]) -> None:
+def test_dropping_removes_conversations_with_nothing_to_train_on(
+    talks: list[dict[str, Any]],
+) -> None:
     kept = rows(TOK.render_batch(talks, max_tokens=12, on_untrained="drop"))
     every = rows(TOK.render_batch(talks, max_tokens=12, on_untrained="keep"))
     assert kept == [(ids, mask) for ids, mask in every if 0 < sum(mask) < len(mask)]

@@ -185,7 +185,7 @@ def test_what_a_template_leaves_out_is_an_error(
     assert warned == silent
 
 
-def test_a_thought_that_is_left_out_of_the_content_is_found() -> None:
+def test_dropped_reasoning_within_the_content_is_found() -> None:
     plain = bytepair.train(["hello"], 262, special_tokens=NAMES[:3])
     source = jinja_source().replace("{{- m.content }}", "{{- m.content.split('</think>')[-1] }}")
     talk = [user("hi"), assistant("<think>why</think>hello")]
@@ -194,7 +194,7 @@ def test_a_thought_that_is_left_out_of_the_content_is_found() -> None:
     plain.render_conversation(talk, template=chat.JinjaTemplate(jinja_source()))
 
 
-def test_of_parts_only_the_text_must_be_written() -> None:
+def test_only_text_parts_must_be_rendered() -> None:
     picture = {"type": "image", "url": "cat.png"}
     source = jinja_source().replace("m.content", "(m.content if m.content is string else SAID)")
     talk = [{"role": "user", "content": [picture, {"type": "text", "text": "hi"}]}, TALK[1]]

@@ -256,7 +256,7 @@ WHERE = "m.role + (loop.index | string if m.role == 'user' else '') + "
         ("{{ messages[0].system }}{{ raise_exception('no system') }}", "no system.*history="),
     ],
 )
-def test_what_cannot_be_gone_on_from_is_refused(source: str, message: str) -> None:
+def test_templates_that_cannot_be_continued_are_refused(source: str, message: str) -> None:
     pytest.importorskip("jinja2")
     ids = [SPECIAL["<|im_start|>"], *TOK.encode("assistant\nhi")]
     with pytest.raises(ConversationError, match=message):
@@ -278,7 +278,7 @@ def every() -> bytepair.Tokenizer:
 
 @pytest.mark.skipif(not PUBLISHED, reason="needs the package trl")
 @pytest.mark.parametrize("file", PUBLISHED, ids=lambda file: file.stem)
-def test_published_templates_go_on_or_are_refused(file: Path, every: bytepair.Tokenizer) -> None:
+def test_published_templates_continue_or_are_refused(file: Path, every: bytepair.Tokenizer) -> None:
     """The continued ids are those of rendering the whole conversation."""
     variables = {"bos_token": "<|bos|>", "eos_token": "<|eos|>"}
     template = chat.JinjaTemplate(file.read_text("utf-8"), variables, stop=())
@@ -338,7 +338,7 @@ def test_what_is_no_turn_is_an_error() -> None:
         TOK.render_turn([65], [user("x")], template=bare)
 
 
-def test_a_closed_turn_of_another_role_is_gone_on_from() -> None:
+def test_a_closed_turn_of_another_role_can_be_continued() -> None:
     ids = TOK.render_conversation([user("x")], on_untrained="keep")[0]
     both, _ = TOK.render_turn(ids, [assistant("y"), user("z")])
     assert both == TOK.render_for_completion([user("x"), assistant("y"), user("z")])

@@ -72,7 +72,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("swapped", [False, True])
-def test_each_reason(name: str, swapped: bool) -> None:
+def test_every_reason_is_found(name: str, swapped: bool) -> None:
     one, two, text, byte, why, detail = CASES[name]
     text = text if name != "whole" else "a\nhell"
     pair = (two, one) if swapped else (one, two)

@@ -35,7 +35,7 @@ def original() -> tiktoken.Encoding:
     )
 
 
-def test_it_is_the_tokenizer_that_prepare_makes(
+def test_the_tokenizer_equals_that_of_prepare(
     tokenizer: Tokenizer, original: tiktoken.Encoding
 ) -> None:
     assert [f"<|reserved_{i}|>" for i in range(4)] == SPECIAL_TOKENS

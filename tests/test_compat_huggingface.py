@@ -200,7 +200,7 @@ def apply(tokenizer: Any, truncation: Any, padding: Any, split: bool) -> Any:
     st.lists(inputs, max_size=4), truncations, paddings, st.booleans(), st.booleans(),
     st.booleans(),
 )  # fmt: skip
-def test_any_texts_with_any_settings(
+def test_random_texts_with_random_settings(
     both: Any, batch: list[Any], truncation: Any, padding: Any, split: bool, special: bool,
     flat: bool,
 ) -> None:  # fmt: skip
@@ -327,7 +327,7 @@ CHANGES: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("change", sorted(CHANGES))
 @pytest.mark.parametrize("kind", ["bare", "sequence", "plain"])
-def test_what_changes_changes_the_ids(kind: str, change: str) -> None:
+def test_changed_settings_change_the_ids_equally(kind: str, change: str) -> None:
     ours, theirs = pair_of(KINDS[kind])
     same_ids(ours, theirs)
     assert CHANGES[change](ours) == CHANGES[change](theirs)
@@ -485,7 +485,7 @@ def test_the_vocabulary(both: Any) -> None:
         assert ours.num_special_tokens_to_add(pair) == theirs.num_special_tokens_to_add(pair)
 
 
-def test_it_has_every_name_of_the_original() -> None:
+def test_the_wrapper_has_every_name_of_the_original() -> None:
     for ours, theirs in (
         (huggingface.Tokenizer, tokenizers.Tokenizer),
         (huggingface.Encoding, tokenizers.Encoding),
@@ -565,7 +565,7 @@ def changed(change: str) -> tokenizers.Tokenizer:
 
 
 @pytest.mark.parametrize("kind", sorted(REFUSED))
-def test_what_is_not_done_exactly_stays_and_the_log_says_why(
+def test_an_unsupported_tokenizer_is_kept_and_the_reason_logged(
     kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     make, reason = REFUSED[kind]

@@ -321,7 +321,7 @@ def test_one_tokenizer_is_wrapped(tmp_path: Path) -> None:
     check(ours("some text"), theirs("some text"))
 
 
-def test_one_text_the_short_way(
+def test_the_fast_path_for_one_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The fast path gives the result of the general one, and is not taken where it would differ."""
@@ -368,7 +368,7 @@ def test_one_text_the_short_way(
         check(ours("some text"), theirs("some text"))
 
 
-def test_what_stays_is_untouched_and_the_log_says_why(
+def test_an_unsupported_tokenizer_is_kept_and_the_reason_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     vocab = {"[UNK]": 0, "a": 1, "[CLS]": 2, "[SEP]": 3, "[PAD]": 4, "[MASK]": 5}
@@ -418,7 +418,7 @@ def test_added_tokens_and_bos(tmp_path: Path) -> None:
     assert ours.backend_tokenizer.reason is None
 
 
-def test_it_is_saved_as_it_was(both: Any, tmp_path: Path) -> None:
+def test_save_pretrained_writes_the_same_files(both: Any, tmp_path: Path) -> None:
     ours, theirs = both
     ours(["a", "b c"], padding=True, truncation=True, max_length=4)
     theirs(["a", "b c"], padding=True, truncation=True, max_length=4)

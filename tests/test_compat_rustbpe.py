@@ -30,7 +30,7 @@ def test_any_texts(texts: list[str], text: str) -> None:
 
 
 @pytest.mark.parametrize("buffer_size", [1, 2, 100])
-def test_the_buffer_changes_nothing(buffer_size: int) -> None:
+def test_the_buffer_size_changes_nothing(buffer_size: int) -> None:
     interface.same_for_any_buffer(rustbpe.Tokenizer, original.Tokenizer, buffer_size)
 
 

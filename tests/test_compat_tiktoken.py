@@ -225,7 +225,7 @@ assert type(tok.to_tiktoken()) is Encoding and bytepair.load(tok.to_tiktoken()) 
 """
 
 
-def test_it_can_stand_in_for_tiktoken(tmp_path: Path) -> None:
+def test_the_wrapper_can_be_registered_as_tiktoken(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", STAND_IN], cwd=tmp_path, check=True)
 
 

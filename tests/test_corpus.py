@@ -97,7 +97,7 @@ def test_counting_a_column_equals_counting_its_texts() -> None:
 
 
 @pytest.mark.parametrize("as_arrow", [False, True])
-def test_limits(as_arrow: bool) -> None:
+def test_limits_of_characters(as_arrow: bool) -> None:
     source = pa.array(TEXTS) if as_arrow else TEXTS
     limit = Limits
     assert read(source, limits=limit(doc_cap=3)) == ["one", "", "zwe", "三\n三", "444"]
@@ -157,7 +157,7 @@ def test_a_long_text_of_any_script_is_counted_in_blocks(
         (pa.table({"x": ["a"]}), "no column 'text'; it has x"),
     ],
 )
-def test_what_cannot_be_read_says_why(source: Any, message: str) -> None:
+def test_unreadable_sources_are_errors_with_a_reason(source: Any, message: str) -> None:
     with pytest.raises(CorpusError, match=message):
         read(source)
 

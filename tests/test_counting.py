@@ -174,7 +174,7 @@ def test_ctrl_c_amid_a_batch_or_a_checkpoint(
     assert bytepair.count(TEXTS, checkpoint=file) == bytepair.count(TEXTS)
 
 
-def test_a_text_that_the_pattern_fails_on_costs_nothing_that_was_counted(tmp_path: Path) -> None:
+def test_a_pattern_error_keeps_the_counts_so_far(tmp_path: Path) -> None:
     file, pattern = tmp_path / "partial.parquet", r"(x*)*\1y|[^x]+"
     bad = [*TEXTS[:20_000], "x" * 40]
     with pytest.raises(SplitError) as caught:

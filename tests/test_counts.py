@@ -62,9 +62,7 @@ def test_counts_that_stay_on_disk_are_like_any_others(tmp_path: Path) -> None:
     assert bytepair.verify_merges(tok, stored)
 
 
-def test_nothing_is_left_of_what_was_put_aside(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_spilled_files_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     kept = bytepair.count(["one two"], memory_limit=1)
     assert kept == bytepair.count(["one two"])

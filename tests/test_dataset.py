@@ -181,7 +181,7 @@ def test_a_shuffle_is_the_same_for_ever() -> None:
     assert 10 < counts.min() <= counts.max() < 80  # 40 each, if all places are equally likely
 
 
-def test_what_does_not_belong_together(
+def test_shards_with_the_wrong_tokenizer_or_type(
     folder: Path, trained: bytepair.Tokenizer, tmp_path: Path
 ) -> None:
     other = bytepair.train(["other"], 266)

@@ -28,7 +28,7 @@ ids_of_tok = st.lists(
 
 class TestArrays:
     @given(ids_of_tok)
-    def test_of_any_kind(self, ids: list[int]) -> None:
+    def test_ids_of_any_type(self, ids: list[int]) -> None:
         expected = b"".join(TOK.token_bytes(i) for i in ids)
         assert TOK.decode_bytes(ids) == expected
         assert TOK.decode(ids) == expected.decode(errors="replace")
@@ -77,7 +77,7 @@ class TestArrays:
 
 class TestStream:
     @given(ids_of_tok)
-    def test_it_equals_decode(self, ids: list[int]) -> None:
+    def test_a_stream_equals_decode(self, ids: list[int]) -> None:
         stream, theirs = TOK.decode_stream(), codecs.getincrementaldecoder("utf-8")("replace")
         parts, plain = [], ""
         for i in ids:

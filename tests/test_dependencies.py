@@ -65,7 +65,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_block_holds(tmp_path: Path) -> None:
+def test_pyarrow_is_blocked_in_these_tests(tmp_path: Path) -> None:
     code = "import numpy, click, rich.progress\ntry:\n import pyarrow\nexcept ImportError: print(1)"
     assert run(code, tmp_path) == "1\n"
 

@@ -185,7 +185,7 @@ class Killed(BaseException):
     """Raised where the process would end."""
 
 
-def test_putting_together_is_continued(
+def test_combining_the_parts_is_resumed(
     source: list[Path], trained: bytepair.Tokenizer, whole: dict[str, bytes], tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
@@ -325,7 +325,7 @@ def test_a_worker_of_the_cluster_that_dies(
 @pytest.mark.parametrize("format", sorted(shards.LAYOUTS))
 @pytest.mark.parametrize("texts", [[], ["", ""], ["hello"], ["", "hello", "", "x" * 999, ""]])
 @pytest.mark.filterwarnings("ignore:all .* tokens are in the first shard")
-def test_corners(format: str, texts: list[str], tmp_path: Path) -> None:
+def test_empty_corpora_and_tiny_shards(format: str, texts: list[str], tmp_path: Path) -> None:
     """No documents, documents without ids, and shards of one id, written and read in every way."""
     tok = bytepair.train(["hello hello"], 269)
     source = tmp_path / "in.jsonl"

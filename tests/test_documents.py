@@ -55,7 +55,7 @@ def test_files_folders_globs_and_urls(folder: Path) -> None:
         texts(folder.as_uri() + "/none.txt")
 
 
-def test_splits(folder: Path) -> None:
+def test_train_and_validation_splits(folder: Path) -> None:
     assert texts(folder, split="val") == ["two"]
     assert texts(folder, split="train") == [*TEXTS, *TEXTS[:30], "one"]
     with pytest.raises(CorpusError, match="is the only file"):
@@ -74,7 +74,7 @@ def test_ranks_share_the_row_groups(
     assert texts(folder / "a.parquet", start=1, step=step)[:10] == TEXTS[10:20]
 
 
-def test_limits(folder: Path) -> None:
+def test_limits_of_characters(folder: Path) -> None:
     assert texts(folder / "a.parquet", doc_cap=3)[:2] == ["doc", "doc"]
     for chars in (1, 12, 13, 500, 10**6):
         ours = texts(folder / "a.parquet", max_chars=chars, doc_cap=11)

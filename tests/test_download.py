@@ -167,7 +167,7 @@ def left(folder: Path) -> list[str]:
         "hub/once",
     ],
 )
-def test_what_ends_well(server: Server, tmp_path: Path, kind: str) -> None:
+def test_successful_downloads(server: Server, tmp_path: Path, kind: str) -> None:
     path = fetch(Remote(f"{server.url}/{kind}/1", "file"), tmp_path / "file", **QUICK)
     assert path.read_bytes() == DATA
     assert left(tmp_path) == ["file"]
@@ -185,13 +185,13 @@ def test_what_ends_well(server: Server, tmp_path: Path, kind: str) -> None:
         ("hub/wrong", f"but {SHA} was announced"),
     ],
 )
-def test_what_does_not(server: Server, tmp_path: Path, kind: str, message: str) -> None:
+def test_failing_downloads(server: Server, tmp_path: Path, kind: str, message: str) -> None:
     with pytest.raises(DownloadError, match=message):
         fetch(Remote(f"{server.url}/{kind}/2", "file"), tmp_path / "file", attempts=3, **QUICK)
     assert not (tmp_path / "file").exists()
 
 
-def test_a_break_is_continued_by_the_next_run(server: Server, tmp_path: Path) -> None:
+def test_the_next_run_resumes_an_interrupted_download(server: Server, tmp_path: Path) -> None:
     file = Remote(f"{server.url}/cut/3", "file")
     gained: list[int] = []
 
@@ -209,7 +209,7 @@ def test_a_break_is_continued_by_the_next_run(server: Server, tmp_path: Path) ->
     assert (tmp_path / "file").read_bytes() == DATA
 
 
-def test_what_is_there_is_left_alone(server: Server, tmp_path: Path) -> None:
+def test_existing_files_are_kept(server: Server, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"mine")
     fetch(Remote(f"{server.url}/never/4", "file"), tmp_path / "file", **QUICK)
     assert (tmp_path / "file").read_bytes() == b"mine"
@@ -271,7 +271,7 @@ def test_the_data_sets_of_nanochat_have_folders_of_their_own() -> None:
     assert download.folder("climbmix") != download.folder() == download.folder("owner/name")
 
 
-def test_one_that_cannot_be_had_ends_the_rest(server: Server, tmp_path: Path) -> None:
+def test_a_missing_file_ends_the_other_downloads(server: Server, tmp_path: Path) -> None:
     names = ["ok/5", "gone/5", *(f"ok/{i}" for i in range(6, 9))]
     files = [Remote(f"{server.url}/{name}", name.replace("/", "-")) for name in names]
     with pytest.raises(DownloadError, match="404"):
@@ -282,12 +282,12 @@ def test_one_that_cannot_be_had_ends_the_rest(server: Server, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("options", [{"n": 0}, {"n": -2}, {"workers": 0}])
-def test_numbers_that_cannot_be(options: dict[str, int]) -> None:
+def test_invalid_numbers(options: dict[str, int]) -> None:
     with pytest.raises(DownloadError, match="pass a positive number"):
         bytepair.download_dataset(**options)  # type: ignore[arg-type]
 
 
-def test_names_that_cannot_be() -> None:
+def test_unknown_data_sets() -> None:
     with pytest.raises(DownloadError, match="unknown data set"):
         bytepair.download_dataset("nothing")
 

@@ -203,7 +203,7 @@ def test_a_long_pretoken_takes_no_square_of_its_length() -> None:
         assert tok.decode_bytes(ids.tolist()) == text.encode()
 
 
-def test_what_cannot_be_is_an_error() -> None:
+def test_invalid_options_are_errors() -> None:
     tok = tokenizers()["ranks"]
     for dropout in (-0.1, 1.1, float("nan"), float("inf")):
         with pytest.raises(ValueError, match="must be a probability between 0 and 1"):

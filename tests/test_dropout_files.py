@@ -147,7 +147,7 @@ def test_no_dropout_is_plain_encoding(
         ({"dropout": 0.1, "seed": 1.5}, "seed is 1.5"),
     ],
 )
-def test_options_that_cannot_be(options: dict[str, Any], message: str) -> None:
+def test_invalid_options(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ShardError, match=message):
         shards.ShardOptions(**options)
 

@@ -96,13 +96,13 @@ def test_other_patterns_are_refused_by_name(regex: str) -> None:
 
 
 @pytest.mark.parametrize("regex", ["a*", r"\S*|\s+", r"(?=a)", "a|(?=b)"])
-def test_they_are_refused_because_the_pieces_differ(regex: str) -> None:
+def test_refused_patterns_give_other_pieces_in_tokenizers(regex: str) -> None:
     ours, expected = small(pattern=regex), theirs(sequence(regex))
     assert any(ours.pretokenize(text) != expected(text) for text in SHORT)
 
 
 @pytest.mark.parametrize("pattern", ["x*", r"\p{L}+(?#then)(?=e)", r"[^\n]*\n?|"])
-def test_a_tokenizer_with_one_is_not_written_unless_asked(pattern: str, tmp_path: Path) -> None:
+def test_a_pattern_with_empty_matches_needs_lossy(pattern: str, tmp_path: Path) -> None:
     tok = small(pattern=pattern)
     assert tok.export_losses("huggingface") == [
         "that matches of no characters split nothing: tokenizers splits there"
@@ -118,7 +118,7 @@ def test_a_tokenizer_with_one_is_not_written_unless_asked(pattern: str, tmp_path
     assert bytepair.load(tok.save(tmp_path / "own")).pattern == pattern
 
 
-def test_what_is_written_anyway_is_read_as_tokenizers_reads_it(tmp_path: Path) -> None:
+def test_a_lossy_file_is_read_as_tokenizers_reads_it(tmp_path: Path) -> None:
     tok = small(pattern=r"\p{L}+(?#then)(?=e)")
     path = tok.export(tmp_path / "tokenizer.json", lossy=True)
     assert tok.encode("hehe") == [256, 256]
@@ -138,7 +138,7 @@ def test_the_steps_of_superbpe(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", bytepair.PATTERNS)
-def test_published_patterns_have_none(name: str) -> None:
+def test_published_patterns_have_no_empty_matches(name: str) -> None:
     regex = bytepair.PATTERNS[name]
     for pattern in (regex, Superwords().regex(regex)):
         assert _core.match_lengths(pattern)[0] > 0
@@ -147,7 +147,7 @@ def test_published_patterns_have_none(name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", llamacpp._STEPS)
-def test_the_rules_of_llama_cpp_have_none(kind: str) -> None:
+def test_the_rules_of_llama_cpp_have_no_empty_matches(kind: str) -> None:
     assert _core.match_lengths(llamacpp._pattern(kind))[0] > 0
 
 

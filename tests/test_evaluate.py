@@ -452,7 +452,7 @@ def test_another_file_of_that_name_is_an_error(offline: Path) -> None:
         bytepair.load("gpt2")
 
 
-def test_explore_goes_on_without_what_cannot_be_fetched(
+def test_explore_skips_tokenizers_that_cannot_be_fetched(
     trained: bytepair.Tokenizer, offline: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     served: list[list[str]] = []
@@ -539,7 +539,7 @@ def test_json_holds_the_numbers(found: evaluate.Evaluation) -> None:
     assert value["sweep"]["knee"] == found.sweep.knee if found.sweep else None
 
 
-def test_the_command(trained: bytepair.Tokenizer, tmp_path: Path) -> None:
+def test_the_evaluate_command(trained: bytepair.Tokenizer, tmp_path: Path) -> None:
     trained.save(tmp_path / "mine")
     (tmp_path / "val.txt").write_text("To be", encoding="utf-8")
     words = ["evaluate", "mine", "--against", "none", "--val", "val.txt"]

@@ -175,7 +175,7 @@ def test_the_same_text_in_sixty_languages(
     assert all(one["tokens"] == one["bytes"] for one in bare)
 
 
-def test_about_names_what_fits(answers: explore.Answers) -> None:
+def test_about_lists_templates_and_samples(answers: explore.Answers) -> None:
     about = answers.about()
     assert [one["templates"] for one in about["tokenizers"]] == [["nanochat"], []]
     assert len(about["samples"]["ten scripts"].splitlines()) == 10
@@ -221,7 +221,7 @@ def test_the_page_and_its_files_are_served(server: explore.Server) -> None:
         assert (status, body) == (200, file.read_bytes())
 
 
-def test_everything_on_the_page_comes_from_here() -> None:
+def test_the_page_has_no_remote_or_inline_code() -> None:
     for file in (Path(explore.__file__).parent / "page").iterdir():
         text = file.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
         assert not re.search(r"https?://|//[a-z]+\.|innerHTML|outerHTML|insertAdjacentHTML", text)
@@ -311,7 +311,7 @@ def test_too_much_is_refused_before_it_is_read(server: explore.Server) -> None:
             assert status in link.recv(100)
 
 
-def test_told_to_listen_to_others_it_answers_bare_addresses_only(
+def test_an_open_server_answers_only_ip_addresses(
     trained: bytepair.Tokenizer,
 ) -> None:
     with explore.Server({"trained": trained}, host="0.0.0.0") as open_server:

@@ -116,7 +116,7 @@ def test_the_page_loads_nothing(tokenizers: dict[str, bytepair.Tokenizer]) -> No
         assert re.match("#|data:image/svg", attrs.get("href") or "#")
 
 
-def test_tokens_stand_in_it_with_all_they_were_built_from(
+def test_the_page_has_the_tokens_and_their_parts(
     tokenizers: dict[str, bytepair.Tokenizer],
 ) -> None:
     found = data(explore.to_html(tokenizers, "so honourable <|bos|>", special=True))
@@ -156,7 +156,9 @@ def test_limits_are_named(trained: bytepair.Tokenizer) -> None:
         explore.to_html({"a": trained}, "a\ud800")
 
 
-def test_it_is_written_whole_or_not_at_all(trained: bytepair.Tokenizer, tmp_path: Path) -> None:
+def test_the_page_is_written_whole_or_not_at_all(
+    trained: bytepair.Tokenizer, tmp_path: Path
+) -> None:
     path = tmp_path / "page.html"
     path.write_text("before")
     with pytest.raises(ValueError, match="a page holds at most"):
@@ -184,7 +186,7 @@ def test_it_is_written_whole_or_not_at_all(trained: bytepair.Tokenizer, tmp_path
         ),
     ],
 )
-def test_what_cannot_be_bundled_is_refused(files: dict[str, str], reason: str) -> None:
+def test_unsupported_scripts_are_refused(files: dict[str, str], reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         bundle(files, "a.js")
 
@@ -301,7 +303,7 @@ def test_costs_are_shown_offline(sheet: Any, trained: bytepair.Tokenizer) -> Non
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1200])
-def test_it_can_be_read_on_any_screen(sheet: Any, scheme: str, width: int) -> None:
+def test_the_exported_page_is_readable_on_any_screen(sheet: Any, scheme: str, width: int) -> None:
     sheet.emulate_media(color_scheme=scheme, reduced_motion="reduce")
     sheet.set_viewport_size({"width": width, "height": 700})
     sheet.fill("#prices input >> nth=0", "3")

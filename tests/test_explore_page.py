@@ -334,7 +334,7 @@ def test_a_megabyte_is_pasted_without_freezing(page: Any, trained: bytepair.Toke
 
 @pytest.mark.parametrize("width", [360, 800, 1400])
 @pytest.mark.parametrize("view", ["text", "merges", "chat", "vocabulary", "cost"])
-def test_nothing_stands_out_at_the_side(page: Any, width: int, view: str) -> None:
+def test_nothing_is_wider_than_the_page(page: Any, width: int, view: str) -> None:
     page.set_viewport_size({"width": width, "height": 700})
     page.click(f"#tab-{view}")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -410,7 +410,7 @@ def test_special_tokens_are_seen_in_the_vocabulary(page: Any) -> None:
     assert page.inner_text("#results .chip .special") == "<|bos|>"
 
 
-def test_what_cannot_be_seen_is_marked_and_still_copied(page: Any) -> None:
+def test_invisible_characters_are_marked_and_copied(page: Any) -> None:
     text = "a\u200cb\tc d"  # a token of the vocabulary, and a control character
     page.click("#names button:nth-child(2)")
     enter(page, text)
@@ -613,7 +613,7 @@ def test_a_chat_has_tool_calls(page: Any, trained: bytepair.Tokenizer) -> None:
 
 
 @pytest.mark.parametrize("view", ["text", "chat"])
-def test_on_a_phone_the_token_is_seen_beside_what_is_said_of_it(page: Any, view: str) -> None:
+def test_on_a_phone_the_token_stays_visible_beside_its_details(page: Any, view: str) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
     enter(page, ten_scripts())
     if view == "chat":  # the view of the text is open, and opening it again would draw it again

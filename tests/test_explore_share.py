@@ -30,7 +30,7 @@ def page(browser: Any, server: explore.Server) -> Iterator[Any]:
 # ---------------------------------------------------------------------------- sharing and dropping
 
 
-def test_a_link_that_would_be_too_long_says_so(page: Any) -> None:
+def test_a_link_that_is_too_long_is_reported(page: Any) -> None:
     text = "".join(chr(0x4E00 + 7919 * n % 20000) for n in range(12000))  # barely compresses
     enter(page, text)
     page.click("#share")

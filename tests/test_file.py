@@ -124,7 +124,7 @@ class TestRoundTrip:
             bytepair.load(tmp_path, repeats=-1)
 
     @pytest.mark.parametrize("repeats", [0, 1 << 20])
-    def test_what_is_made_of_a_tokenizer_keeps_no_more_text(
+    def test_derived_tokenizers_have_the_same_cache_limit(
         self, repeats: int, tmp_path: Path
     ) -> None:
         bytepair.train(["hello hello help"], 268).save(tmp_path)
@@ -175,7 +175,7 @@ class TestRoundTrip:
         assert len(tok.to_bytes()) == len(tok.to_bytes(tables=False)) < 5000
         assert len(large().to_bytes()) > len(large().to_bytes(tables=False))
 
-    def test_where_it_comes_from(self, tmp_path: Path) -> None:
+    def test_notes_about_the_origin(self, tmp_path: Path) -> None:
         tok = bytepair.train(["hello hello world"], 270, min_count=1)
         tok.with_notes({"name": "hello", "date": "2026-11-21"}).save(tmp_path)
         notes = bytepair.load(tmp_path).notes
@@ -212,7 +212,7 @@ class TestDamage:
             bytepair.load(tmp_path)
 
     @pytest.mark.parametrize("kind", [16, 17, 18, 19, 20, 21])
-    def test_a_table_that_somebody_made_up(self, kind: int, tmp_path: Path) -> None:
+    def test_forged_tables(self, kind: int, tmp_path: Path) -> None:
         """The full check finds it; without the check it raises nothing but our errors."""
         tok = by_merges(ignore_merges=True)
         data = tok.to_bytes()
@@ -239,7 +239,7 @@ class TestDamage:
                 pass
 
     @pytest.mark.parametrize("field", ["kind", "start", "length", "reach", "count"])
-    def test_a_table_of_sections_that_somebody_made_up(self, field: str) -> None:
+    def test_a_forged_table_of_sections(self, field: str) -> None:
         data = large().to_bytes()
         values = [
             0,
@@ -285,7 +285,7 @@ class TestDamage:
 
 
 class TestReplacement:
-    def test_who_has_the_old_file_keeps_it(self, tmp_path: Path) -> None:
+    def test_a_mapped_file_survives_its_replacement(self, tmp_path: Path) -> None:
         old, new = large(), large(pattern="gpt2")
         old.save(tmp_path)
         loaded = bytepair.load(tmp_path)
@@ -302,7 +302,7 @@ class TestReplacement:
             bytepair.load(tmp_path).save(tmp_path)
         same(tok, bytepair.load(tmp_path))
 
-    def test_two_at_once(self, tmp_path: Path) -> None:
+    def test_two_threads_save_at_once(self, tmp_path: Path) -> None:
         toks = [large(), large(pattern="gpt2")]
         for tok in toks:
             tok.save(tmp_path, overwrite=True)

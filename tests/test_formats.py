@@ -64,7 +64,7 @@ HARMLESS = {
 
 @pytest.mark.parametrize("format", TARGETS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_loses_nothing_comes_back_equal(kind: str, format: str, tmp_path: Path) -> None:
+def test_a_lossless_export_loads_equal(kind: str, format: str, tmp_path: Path) -> None:
     tok = KINDS[kind]
     lost = tok.export_losses(format)
     if lost:
@@ -115,7 +115,7 @@ def test_a_list_of_merges_comes_back(
 
 
 @pytest.mark.parametrize("format", TARGETS)
-def test_what_a_file_is_is_recognised(format: str, tmp_path: Path) -> None:
+def test_the_format_of_a_file_is_recognised(format: str, tmp_path: Path) -> None:
     path = written(TOK, tmp_path, format)
     back = bytepair.load(path, **asked(TOK, format))
     assert back.mergeable_ranks() == TOK.mergeable_ranks()
@@ -155,7 +155,7 @@ def test_of_two_names_for_one_id_the_first_is_kept() -> None:
         assert bytepair.load(encoding).special_tokens == {"<|end|>": 2000}
 
 
-def test_what_is_a_mark_only_to_us_is_refused() -> None:
+def test_foreign_patterns_that_look_like_marks_are_refused() -> None:
     for mark in ("(?#NFC)a", "a(?#then)b", "(?#lstrip 2000)a"):
         encoding = tiktoken.Encoding(
             "x", pat_str=mark, mergeable_ranks=TOK.mergeable_ranks(), special_tokens={"<a>": 2000}
@@ -189,7 +189,7 @@ def test_what_is_lost_is_said(format: str, lost: list[str], tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("format", ["bytepair", "huggingface", "nanochat"])
-def test_these_hold_everything(format: str, tmp_path: Path) -> None:
+def test_lossless_formats_keep_everything(format: str, tmp_path: Path) -> None:
     tok = small(pattern=r"\p{L}+|\P{L}+?", special_tokens={"<|a|>": 300, "naïve ▁": 271})
     path = tok.export(tmp_path / TARGETS[format], format)
     assert bytepair.load(path, **asked(tok, format)) == tok

@@ -210,7 +210,7 @@ def test_memory_is_bounded_by_the_size_of_the_file(tmp_path: Path) -> None:
     assert float(grown) < 64
 
 
-def test_a_native_file_that_somebody_made_up(tmp_path: Path) -> None:
+def test_forged_native_files(tmp_path: Path) -> None:
     """With a correct checksum, so that the content is read."""
     path = written(TOK, tmp_path, "bytepair")
     good, rng = path.read_bytes(), random.Random(4)

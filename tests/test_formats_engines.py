@@ -194,7 +194,7 @@ def test_run_c_finds_the_ids_of_pretokens(run_c: Callable[..., list[list[int]]])
 LATIN = ("en", "de", "fr", "es")
 
 
-def test_what_run_c_does_in_another_way_is_said(run_c: Callable[..., list[list[int]]]) -> None:
+def test_differences_of_run_c_are_reported(run_c: Callable[..., list[list[int]]]) -> None:
     tok = TOK.with_sentencepiece_ids()
     parts = pretokens(tok, "hi", "th", "ko")
     found = run_c(tok, [part[1:] for part in parts])
@@ -305,7 +305,7 @@ def test_a_vocabulary_of_sentencepiece_is_refused(tmp_path: Path) -> None:
         bytepair.load(tmp_path / "x", pattern="gpt2")
 
 
-def test_so_many_merges_that_scores_are_the_same() -> None:
+def test_too_many_merges_for_distinct_scores() -> None:
     class Many:
         def __init__(self) -> None:
             self.made = [(b"x", index.to_bytes(3)) for index in range(1_060_000)]
@@ -342,7 +342,7 @@ def test_the_layout_of_llmc(tmp_path: Path) -> None:
     assert back.special_tokens == {"<|endoftext|>": 259}
 
 
-def test_what_llmc_cannot_hold(tmp_path: Path) -> None:
+def test_tokenizers_that_llmc_cannot_represent(tmp_path: Path) -> None:
     tokens = {bytes([byte]): byte for byte in range(256)} | {b"x" * 256: 256}
     long = bytepair.Tokenizer.from_ranks(tokens, pattern="gpt2", special_tokens={"<|bos|>": 257})
     with pytest.raises(LossError, match="more than 255 bytes"):

@@ -124,7 +124,7 @@ def test_the_rule_that_differs_least_is_named_and_in_what(
 
 
 @pytest.mark.parametrize("pattern", ["gpt4", "nanochat"])
-def test_no_other_rule_differs_less(pattern: str) -> None:
+def test_the_nearest_rule_is_chosen(pattern: str) -> None:
     """Compared on all ASCII texts of three characters, runs of one character, and a long text."""
     regex = bytepair.PATTERNS[pattern]
     counts = {
@@ -334,7 +334,7 @@ def test_llama_cpp_finds_the_same_ids_of_pieces(kind: str, tmp_path: Path) -> No
         ({"added": {"content": "the", "special": False}}, "a special and an ordinary token"),
     ],
 )
-def test_what_pieces_lose_is_named(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_losses_of_pieces_are_named(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
     data = pieces.document(pieces.learnt(150), **pieces.around("prepend"))
     model = data["model"]
     if "vocab" in changes:

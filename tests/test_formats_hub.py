@@ -69,7 +69,7 @@ def test_revisions_come_from_the_cache_and_are_checked(tmp_path: Path) -> None:
         blob.write_bytes(data)
 
 
-def test_hashes_of_files(tmp_path: Path) -> None:
+def test_cached_files_are_checked_against_their_hashes(tmp_path: Path) -> None:
     blob = tmp_path / hashlib.sha256(b"x").hexdigest()
     blob.write_bytes(b"x")
     hub.check(blob)
@@ -80,7 +80,7 @@ def test_hashes_of_files(tmp_path: Path) -> None:
     hub.check(tmp_path / "plain")
 
 
-def test_without_the_package_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(ImportError, match=r"bytepair\[hub\]"):
         bytepair.load("owner/name-that-is-not-there")

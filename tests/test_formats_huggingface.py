@@ -159,7 +159,7 @@ def test_patterns_come_back_from_the_other_engine(name: str) -> None:
         r"x\K", r".", r"(?#x)", r"\u0041", r"[]a]",
     ],
 )  # fmt: skip
-def test_what_may_mean_something_else_is_refused(regex: str) -> None:
+def test_ambiguous_expressions_are_refused(regex: str) -> None:
     with pytest.raises(UnsupportedError, match="x: "):
         from_oniguruma(regex, "x")
 
@@ -432,7 +432,7 @@ def test_ids_with_holes_are_those_of_tokenizers() -> None:
         load(document)
 
 
-def test_nfc_is_done_as_there(tmp_path: Path) -> None:
+def test_nfc_gives_the_ids_of_tokenizers(tmp_path: Path) -> None:
     pattern = bytepair.PATTERNS["qwen2"]
     tok = bytepair.Tokenizer.from_ranks(
         TOK.mergeable_ranks(), pattern="(?#NFC)" + pattern, special_tokens={"<|e\u0301|>": 1600}
@@ -551,7 +551,7 @@ def test_a_post_processor_is_kept() -> None:
         ("added_tokens.0.single_word", True),
     ],
 )
-def test_what_is_not_done_exactly_is_refused_by_name(path: str, value: Any) -> None:
+def test_unsupported_fields_are_refused_by_name(path: str, value: Any) -> None:
     document = changed(path, value)
     with pytest.raises(UnsupportedError) as caught:
         load(document)

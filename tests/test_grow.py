@@ -91,7 +91,7 @@ def test_growing_reads_text_as_training_does(tmp_path: Path) -> None:
     )
 
 
-def test_what_would_be_ignored_is_refused(counts: bytepair.Counts) -> None:
+def test_ignored_options_are_refused(counts: bytepair.Counts) -> None:
     small = bytepair.train(counts, 300)
     with pytest.raises(TypeError, match="pass extra="):
         bytepair.extend(small, counts)
@@ -139,7 +139,7 @@ def test_verify_works_for_what_others_trained(counts: bytepair.Counts) -> None:
     assert str(bytepair.verify_merges(tok, counts)) == "all 544 merges verified"
 
 
-def test_what_cannot_be_done_says_why(counts: bytepair.Counts) -> None:
+def test_errors_of_growing_say_what_to_do(counts: bytepair.Counts) -> None:
     tok = bytepair.train(counts, 300)
     with pytest.raises(VocabularyError, match="resume training to enlarge it"):
         tok.with_vocab_size(301)

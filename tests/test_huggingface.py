@@ -68,7 +68,7 @@ def test_patterns_are_written_for_the_other_engine(pattern: str, expected: str) 
     assert to_oniguruma(pattern) == expected
 
 
-def test_without_the_library_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_library_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "tokenizers", None)
     with pytest.raises(ImportError):
         TOK.to_huggingface()

@@ -39,7 +39,7 @@ def test_a_mixture_of_the_samples_is_found(
     assert str(found).count("%") == 4
 
 
-def test_other_text_of_the_same_kinds_does(tmp_path: Path) -> None:
+def test_samples_of_other_text_of_the_same_kinds(tmp_path: Path) -> None:
     pytest.importorskip("scipy")
     texts = {p.stem: p.read_text("utf-8") for p in bytepair.sample.paths() if p.stem in NAMES}
     halves = [
@@ -97,7 +97,7 @@ def test_rivals_are_those_of_a_recount(texts: list[dict[bytes, int]], data: st.D
     assert len(set(zip(steps.tolist(), pairs.tolist(), strict=True))) == len(steps)
 
 
-def test_what_cannot_be_inferred(samples: dict[str, bytepair.Counts]) -> None:
+def test_invalid_arguments(samples: dict[str, bytepair.Counts]) -> None:
     pytest.importorskip("scipy")
     tok = bytepair.train(samples["en"], 300)
     with pytest.raises(ArgumentError, match="merges is 0; pass at least 1"):

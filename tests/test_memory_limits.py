@@ -21,7 +21,7 @@ if not sys.platform.startswith("linux"):
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_what_there_is_no_memory_for_is_a_memory_error(operation: str) -> None:
+def test_lack_of_memory_is_a_memory_error(operation: str) -> None:
     done = subprocess.run(
         [sys.executable, WORKER, operation], capture_output=True, text=True, check=False
     )

@@ -105,7 +105,7 @@ def test_min_count_is_in_occurrences_of_the_mixture() -> None:
     assert {left + right for left, right in tok.merges()} == {b"ab", b" ab"}
 
 
-def test_mixtures_that_cannot_be() -> None:
+def test_invalid_mixtures() -> None:
     texts = {"a": ["one"], "b": ["two"]}
     for shares in ({}, {"a": 1}, {"a": 1, "c": 1}, {"a": 1, "b": 1, "c": 1}):
         with pytest.raises(ArgumentError, match="pass one value for each group"):

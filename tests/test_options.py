@@ -80,7 +80,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("shard a.txt -o out --eos --eos-token <|bos|>", "--eos and --eos-token contradict"),
     ],
 )
-def test_what_contradicts_or_is_ignored_is_wrong_usage(
+def test_contradictory_or_ignored_options_are_wrong_usage(
     folder: Path, words: str, message: str
 ) -> None:
     error = run(*words.split(" "), cwd=folder, code=2).stderr.decode()
@@ -105,7 +105,7 @@ def test_what_contradicts_or_is_ignored_is_wrong_usage(
         ("inspect x.tiktoken", "a rank file does not contain it"),
     ],
 )  # fmt: skip
-def test_what_a_function_refuses_is_one_line(folder: Path, words: str, message: str) -> None:
+def test_errors_of_functions_are_one_line(folder: Path, words: str, message: str) -> None:
     error = run(*words.split(" "), cwd=folder, code=1).stderr.decode()
     assert error.startswith("bytepair: ")
     assert message in error
@@ -168,7 +168,7 @@ def test_sizes_of_vocabularies_have_endings(tmp_path: Path) -> None:
     assert b"128,000 ids would add" in out
 
 
-def test_a_least_count_that_is_too_high_is_said(tmp_path: Path) -> None:
+def test_a_min_count_that_is_too_high_is_reported(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("hello hello help world " * 10)
     words = ["train", "a.txt", "--vocab-size", "300", "--min-count", "1000"]
     error = run(*words, cwd=tmp_path).stderr.decode()

@@ -49,7 +49,7 @@ def test_a_file_of_something_else_is_not_replaced_unasked(format: str, tmp_path:
     assert file.read_text() == "years of work"
 
 
-def test_an_equal_tokenizer_in_other_words_is_no_question(tmp_path: Path) -> None:
+def test_an_equal_tokenizer_with_other_notes_is_replaced(tmp_path: Path) -> None:
     ONE.save(tmp_path)
     named = ONE.with_notes({"name": "one"})
     named.save(tmp_path)
@@ -94,7 +94,7 @@ def test_train_keeps_what_is_there_and_what_it_made(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_convert_asks(tmp_path: Path) -> None:
+def test_convert_needs_force_to_replace(tmp_path: Path) -> None:
     ONE.export(tmp_path / "one.bytepair")
     OTHER.export(tmp_path / "other.bytepair")
     run("convert", "one.bytepair", "tokenizer.json", cwd=tmp_path)

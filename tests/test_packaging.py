@@ -58,7 +58,7 @@ def test_the_readme_of_a_release_has_absolute_links_to_what_is_there(facts: dict
 
 
 @pytest.mark.parametrize("abi", ["cp314", "cp314t"])
-def test_a_wheel_for_windows_is_that_for_linux_with_its_library_and_tag(
+def test_a_windows_wheel_is_the_linux_wheel_with_another_library_and_tag(
     tmp_path: Path, abi: str
 ) -> None:
     linux = tmp_path / f"bytepair-0.1.0-cp314-{abi}-manylinux2014_x86_64.whl"

@@ -240,7 +240,7 @@ def test_the_command_trains_languages_of_a_folder(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------- what cannot be
 
 
-def test_what_cannot_be_is_refused() -> None:
+def test_invalid_options_are_refused() -> None:
     texts = {"a": ["one one"], "b": ["two two"]}
     for options in (
         {"development": texts, "ratios": {"a": 1, "b": 1}}, {"ratios": {"a": 1, "b": 0}},

@@ -65,9 +65,7 @@ def read_in_all_ways(file: Path, tok: bytepair.Tokenizer, out: Path) -> list[Any
 
 @pytest.mark.parametrize("lie", LIES)
 @pytest.mark.parametrize("field", ["total_uncompressed_size", "total_compressed_size"])
-def test_sizes_that_are_not_so(
-    field: str, lie: int, tmp_path: Path, trained: bytepair.Tokenizer
-) -> None:
+def test_false_sizes(field: str, lie: int, tmp_path: Path, trained: bytepair.Tokenizer) -> None:
     lying(tmp_path / "a.parquet", field, lie)
     found = read_in_all_ways(tmp_path / "a.parquet", trained, tmp_path / "out")
     for result, expected in zip(found, [ROWS, bytepair.count(TEXTS).total, ROWS], strict=True):

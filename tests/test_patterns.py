@@ -114,7 +114,7 @@ def test_encodings_are_names() -> None:
         )
 
 
-def test_what_is_meant_literally_can_be_said() -> None:
+def test_a_literal_pattern_can_be_grouped() -> None:
     assert bytepair.count(["a gpt-4 b"], pattern="(?:gpt-4)").items() == [
         (b"a ", 1), (b"gpt-4", 1), (b" b", 1)
     ]  # fmt: skip

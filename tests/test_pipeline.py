@@ -39,7 +39,7 @@ def listing(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
-def test_the_steps(source: list[Path], tmp_path: Path) -> None:
+def test_all_steps_of_the_pipeline(source: list[Path], tmp_path: Path) -> None:
     made = run(source, tmp_path / "out", **OPTIONS)
     assert made.tokenizer == bytepair.train(source, 1000)
     assert bytepair.load_counts(tmp_path / "out/counts.parquet") == bytepair.count(source)
@@ -56,7 +56,7 @@ class Killed(BaseException):
 
 
 @pytest.mark.parametrize("step", ["count", "train", "_evaluate", "write", "verify"])
-def test_a_break_in_any_step_is_continued(
+def test_an_interruption_in_any_step_is_resumed(
     source: list[Path], tmp_path: Path, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(source, tmp_path / "whole", **OPTIONS)
@@ -129,7 +129,7 @@ def test_options_are_checked_before_anything_is_made(
         run(source, tmp_path / "file", **OPTIONS)
 
 
-def test_the_command(source: list[Path], tmp_path: Path) -> None:
+def test_the_pipeline_command(source: list[Path], tmp_path: Path) -> None:
     command = [
         sys.executable, "-m", "bytepair", "pipeline", *map(str, source),
         "--vocab-size", "600", "--out", str(tmp_path / "out"),

@@ -84,7 +84,7 @@ def test_too_small_a_data_set_is_said() -> None:
         ({"params": 1e9, "chars_per_token": float("inf")}, "chars_per_token is inf"),
     ],
 )
-def test_what_cannot_be(options: dict[str, float], message: str) -> None:
+def test_invalid_options(options: dict[str, float], message: str) -> None:
     with pytest.raises(bytepair.errors.PlanError, match=message):
         plan_data(**options)  # type: ignore[arg-type]
 
@@ -97,7 +97,7 @@ def test_measuring_counts_characters(trained: bytepair.Tokenizer) -> None:
         bytepair.plan.measure(trained, [])
 
 
-def test_the_command(trained: bytepair.Tokenizer, tmp_path: object) -> None:
+def test_the_plan_command(trained: bytepair.Tokenizer, tmp_path: object) -> None:
     def run(*words: str) -> str:
         command = [sys.executable, "-m", "bytepair", "plan", *words]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -184,7 +184,7 @@ def test_the_least_used_go_as_the_reference_says() -> None:
         )
 
 
-def test_a_corpus_says_what_stays(trained: bytepair.Tokenizer) -> None:
+def test_the_tokens_of_a_corpus_are_kept(trained: bytepair.Tokenizer) -> None:
     texts = [path.read_text("utf-8") for path in bytepair.sample.paths()[:12]]
     counts = bytepair.count(texts, pattern=trained.pattern)
     pruned = trained.prune(counts)
@@ -292,7 +292,7 @@ def test_any_ids_may_be_kept(keep: set[int], text: str) -> None:
     check(tok, tok.prune(keep), [text, "hello the hour"])
 
 
-def test_what_cannot_be_kept_is_an_error(trained: bytepair.Tokenizer) -> None:
+def test_invalid_selections_are_errors(trained: bytepair.Tokenizer) -> None:
     with pytest.raises(
         VocabularyError, match="9 special tokens and 256 bytes, which are always kept"
     ):
@@ -313,7 +313,7 @@ def test_what_cannot_be_kept_is_an_error(trained: bytepair.Tokenizer) -> None:
             trained.prune(wrong)  # type: ignore[arg-type]
 
 
-def test_the_command(tmp_path: Path) -> None:
+def test_the_prune_command(tmp_path: Path) -> None:
     tok = bytepair.train(["hello hello help, the theme of the hour"], 280)
     tok.save(tmp_path / "tok")
     counts = bytepair.count(["hello the hour"])

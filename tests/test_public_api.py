@@ -50,7 +50,7 @@ NAMES = {
 }  # fmt: skip
 
 
-def test_a_thing_has_one_name() -> None:
+def test_everything_has_one_name() -> None:
     for name, old in NAMES.items():
         home, _, last = name.rpartition(".")
         owner = operator.attrgetter(home)(bytepair) if home else bytepair
@@ -142,7 +142,7 @@ def test_reserved_ids_are_room_for_special_tokens() -> None:
         small(reserved=-1)
 
 
-def test_the_room_that_llama_keeps_is_used() -> None:
+def test_reserved_ids_of_llama_are_used() -> None:
     names = {"<|begin_of_text|>": 256, "<|reserved_special_token_3|>": 257}
     bytes_ = {bytes([byte]): byte for byte in range(256)}
     tok = bytepair.Tokenizer.from_ranks(bytes_, pattern="llama3", special_tokens=names)
@@ -221,7 +221,7 @@ def test_text_is_split_without_a_tokenizer(text: str, pattern: str) -> None:
     assert bytepair.pretokenize(text, pattern=pattern) == tok.pretokenize(text)
 
 
-def test_what_costs_more_than_a_look_up_is_a_method() -> None:
+def test_expensive_properties_are_methods() -> None:
     tok = small()
     for name in ("mergeable_ranks", "merges", "merge_counts", "compression_curve"):
         assert callable(getattr(tok, name))
@@ -277,7 +277,7 @@ def test_texts_in_rows(
         assert all((row[:-1] >= row[1:]).all() for row in mask)
 
 
-def test_rows_cut_nothing_by_themselves() -> None:
+def test_rows_are_truncated_only_on_request() -> None:
     tok = small()
     with pytest.raises(ValueError, match=r"more than the row width 2 \(pad_to\); pass max_token"):
         tok.encode_batch(["a", "a b c d"], pad_to=2)
@@ -353,7 +353,7 @@ def test_a_mixture_is_trained_as_its_proportions_say(tmp_path: Path) -> None:
     assert bytepair.load_counts(tmp_path / "counts.parquet") == mixture
 
 
-def test_weights_that_cannot_be() -> None:
+def test_invalid_weights() -> None:
     counts = bytepair.count(["one"])
     for weight in (0, -1, -0.5, float("nan"), float("inf")):
         with pytest.raises(CountsError, match="is not a number above 0"):

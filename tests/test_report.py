@@ -107,7 +107,7 @@ def test_a_tokenizer_that_was_not_trained_here_has_a_page() -> None:
     assert "<h2>Sizes" not in page
 
 
-def test_the_command(trained: bytepair.Tokenizer, tmp_path: Path) -> None:
+def test_the_report_command(trained: bytepair.Tokenizer, tmp_path: Path) -> None:
     trained.save(tmp_path / "mine")
     out = run("report", "mine", "-o", "out.html", "--against", "none", cwd=tmp_path).stdout
     assert b"kB: out.html" in out

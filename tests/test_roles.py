@@ -207,7 +207,7 @@ def test_llama_cpp_is_told_what_ends_a_text(
     assert bool(tok.export_losses("gguf")) is not bool(ids)
 
 
-def test_without_an_end_it_is_said(tmp_path: Path) -> None:
+def test_missing_roles_are_reported(tmp_path: Path) -> None:
     for format, what in [
         ("gguf", r"the token that ends a text.*llama\.cpp would stop at id 11 \('\\x0b'\)"),
         ("qwen3", "the token to begin a text.*--bos-token.*the token to end a text"),

@@ -118,7 +118,7 @@ def test_a_forbidden_special_token_leaves_the_session_as_it_was() -> None:
         TOKENIZERS[0].session(special=["<|nobody|>"])
 
 
-def test_little_is_encoded_again() -> None:
+def test_only_the_last_words_are_encoded_again() -> None:
     """With published patterns only the last words are encoded again, unless the text is one run."""
     for tok in TOKENIZERS[:12]:
         session = tok.session(special="all")

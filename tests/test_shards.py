@@ -141,7 +141,7 @@ READERS: dict[str, Callable[[Path], list[Any]]] = {
 
 @pytest.mark.parametrize("format", sorted(READERS))
 @pytest.mark.parametrize("bos", [False, True])
-def test_others_read_what_we_write(
+def test_other_readers_read_our_shards(
     format: str, bos: bool, corpus: Path, tmp_path: Path, trained: bytepair.Tokenizer
 ) -> None:
     made = shards.write(
@@ -371,7 +371,7 @@ def test_an_error_names_the_place(
         shards.write(damaged, trained, tmp_path / "out")
 
 
-def test_what_is_left_out_is_recorded(
+def test_skipped_documents_are_recorded(
     damaged: Path, tmp_path: Path, texts: list[str], trained: bytepair.Tokenizer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
@@ -477,7 +477,7 @@ def test_options_are_the_same_wherever_they_stand() -> None:
     assert all(f"\n    {name}: " in described for name in fields)
 
 
-def test_options_that_cannot_be(corpus: Path, tmp_path: Path, wide: bytepair.Tokenizer) -> None:
+def test_invalid_options(corpus: Path, tmp_path: Path, wide: bytepair.Tokenizer) -> None:
     for options, message in [
         ({"format": "nanogpt"}, "reads ids as uint16, and this vocabulary goes up to 70,000"),
         ({"format": "x"}, "no format 'x'; there are bytepair, llmc"),
@@ -532,7 +532,7 @@ def signed(values: dict[str, Any]) -> str:
     return json.dumps(bare | {"crc32": manifest._crc_of_values(bare)})
 
 
-def test_a_manifest_and_borders_that_somebody_made_up(tmp_path: Path) -> None:
+def test_forged_manifests_and_indexes(tmp_path: Path) -> None:
     tok = bytepair.train(bytepair.sample.paths(), 400)
     shards.write(bytepair.sample.paths()[:3], tok, tmp_path, bos=True)
     path = tmp_path / "manifest.json"

@@ -85,7 +85,7 @@ def write_corpus(folder: Path, shape: str) -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_both_ways_give_the_same_shards(
+def test_both_readers_give_the_same_shards(
     shape: str, tmp_path: Path, trained: bytepair.Tokenizer, in_parts: Callable[..., Any]
 ) -> None:
     write_corpus(tmp_path / "in", shape)
@@ -149,7 +149,7 @@ class Killed(BaseException):
     """Raised where the process would end."""
 
 
-def test_a_run_goes_on_in_the_other_way(
+def test_a_run_resumes_with_the_other_reader(
     tmp_path: Path, trained: bytepair.Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Interrupted at any shard, amid its parts, in one way, and finished in the other."""
@@ -237,7 +237,7 @@ def test_damage_anywhere(tmp_path: Path, trained: bytepair.Tokenizer) -> None:
         assert written(damaged, trained, tmp_path / f"fast{number}", **options) == expected
 
 
-def test_an_error_of_the_encoder_is_said_as_ever(tmp_path: Path) -> None:
+def test_errors_of_the_encoder_are_the_same(tmp_path: Path) -> None:
     """A tokenizer that has no token for a byte cannot encode all texts."""
     known = {bytes([b]): b for b in range(255)}
     tok = bytepair.Tokenizer.from_ranks(known, pattern="gpt2")
@@ -267,7 +267,7 @@ def test_texts_that_are_repeated_are_not_encoded_as_one_part(
     assert (end, taken) == ((0, 0), [])
 
 
-def test_where_the_core_ends(tmp_path: Path, trained: bytepair.Tokenizer) -> None:
+def test_the_core_stops_at_unreadable_rows(tmp_path: Path, trained: bytepair.Tokenizer) -> None:
     files = [str(tmp_path / f"{name}.parquet") for name in "abc"]
     for file in files[:2]:
         pq.write_table(pa.table({"text": ["a", "b", "c" * 10]}), file, row_group_size=1)

@@ -87,7 +87,7 @@ def test_ids_that_are_no_tokens(folder: Path) -> None:
     assert "id 60000 at token 77 is not a token" in str(shards.verify(folder))
 
 
-def test_the_command(folder: Path, trained: bytepair.Tokenizer, tmp_path: Path) -> None:
+def test_the_verify_command(folder: Path, trained: bytepair.Tokenizer, tmp_path: Path) -> None:
     def run(*words: str) -> tuple[int, str]:
         command = [sys.executable, "-m", "bytepair", "verify", *words]
         done = subprocess.run(command, capture_output=True, text=True, check=False)

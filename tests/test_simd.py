@@ -105,7 +105,7 @@ def test_the_tokenizer_says_what_is_used(workers: dict[str, Worker], files: list
 
 
 @pytest.mark.parametrize("tier", ["avx1024", "AVX2", "neon" if TIERS != ["neon"] else "avx2"])
-def test_what_this_processor_has_not_is_an_error(tier: str) -> None:
+def test_unavailable_instructions_are_an_error(tier: str) -> None:
     said = error(tier)
     assert said.startswith(f'ValueError: BYTEPAIR_SIMD: the instructions "{tier}" cannot be used')
     assert said.endswith("portable")
@@ -134,7 +134,7 @@ def test_all_shared_text(
 
 
 @pytest.mark.parametrize("pattern", ["gpt2", "gpt4o", r"\p{L}+|\p{N}{1,2}|[^\p{L}\p{N}]"])
-def test_what_is_learnt(workers: dict[str, Worker], shared: Path, pattern: str) -> None:
+def test_training_on_every_tier(workers: dict[str, Worker], shared: Path, pattern: str) -> None:
     sources = [str(shared / folder) for folder in ("english", "multilingual", "code", "udhr")]
     said = answers(workers, "hash_of_training", sources, pattern)
     assert len(set(said.values())) == 1, said

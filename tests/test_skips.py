@@ -97,7 +97,7 @@ def count(source: Any, **options: Any) -> tuple[bytepair.Counts, str]:
     ids=str,
 )
 @pytest.mark.parametrize("name", FILES)
-def test_what_cannot_be_read_is_left_out_and_said(
+def test_invalid_documents_are_skipped_with_a_warning(
     name: str, options: dict[str, Any], threads: int, folder: Path, tmp_path: Path
 ) -> None:
     if "checkpoint" in options:
@@ -117,13 +117,13 @@ def test_what_cannot_be_read_is_left_out_and_said(
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_others_words_are_as_strict_as_before(name: str, folder: Path) -> None:
+def test_other_values_of_errors_stay_strict(name: str, folder: Path) -> None:
     for errors in ("strict", "replace"):
         with pytest.raises(CorpusError):
             bytepair.count(folder / name, errors=errors, max_document_bytes=MOST)
 
 
-def test_the_same_is_left_out_of_a_cloud(folder: Path) -> None:
+def test_the_same_documents_are_skipped_in_a_cloud(folder: Path) -> None:
     for name in ("a.jsonl", "a.jsonl.gz", "a.parquet", "rare.parquet"):
         counts, said = count((folder / name).as_uri())
         assert counts.items() == bytepair.count(GOOD, pattern="gpt2").items()
@@ -206,7 +206,7 @@ def test_limits_end_at_the_same_document(
         assert int(found[0] if found else 0) == skipped, most
 
 
-def test_nothing_is_said_where_all_can_be_read(tmp_path: Path) -> None:
+def test_no_warning_if_all_can_be_read(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(json.dumps({"text": "one"}) + "\n")
     assert count(tmp_path / "a.jsonl")[1] == count(["one"])[1] == ""
 

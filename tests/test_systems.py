@@ -213,9 +213,7 @@ def test_output_of_any_encoding_takes_all_characters() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii", "utf-8"])
-def test_training_ends_well_whatever_the_encoding_of_its_output(
-    encoding: str, tmp_path: Path
-) -> None:
+def test_training_works_with_any_output_encoding(encoding: str, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("héllo wörld, 你好 world\n" * 200, encoding="utf-8")
     run = subprocess.run(
         [sys.executable, "-m", "bytepair", "train", "a.txt", "--vocab-size", "280", "-o", "tok"],

@@ -161,7 +161,7 @@ def test_a_state_of_2025_has_no_epoch(base: Path, trained: bytepair.Tokenizer) -
             TextBatches(base / "base_data", trained, B, T, state=wrong)
 
 
-def test_what_cannot_be(base: Path, trained: bytepair.Tokenizer, tmp_path: Path) -> None:
+def test_invalid_options(base: Path, trained: bytepair.Tokenizer, tmp_path: Path) -> None:
     data = base / "base_data"
     for options in ({"rank": 1}, {"buffer": 0}, {"group": 0}, {"packing": "x"}):
         with pytest.raises(ShardError, match=r"must be positive|packing is 'x'"):
@@ -180,7 +180,7 @@ def test_what_cannot_be(base: Path, trained: bytepair.Tokenizer, tmp_path: Path)
 @given(
     st.lists(st.tuples(st.integers(0, 9), st.booleans(), st.integers(0, 9)), max_size=60),
 )
-def test_what_waits_leaves_as_in_a_list(steps: list[tuple[int, bool, int]]) -> None:
+def test_waiting_equals_a_plain_list(steps: list[tuple[int, bool, int]]) -> None:
     waiting, plain = Waiting[int](), list[tuple[int, int]]()
     for number, (length, leaves, free) in enumerate(steps):
         waiting.add(length, number)
@@ -239,7 +239,7 @@ def test_conversations_are_packed_by_the_plain_rule(
     assert batches.progress > 1
 
 
-def test_conversations_that_cannot_be(trained: bytepair.Tokenizer) -> None:
+def test_invalid_options_of_conversations(trained: bytepair.Tokenizer) -> None:
     for options in ({"rank": 1}, {"buffer": 0}, {"max_tokens": 66}):
         with pytest.raises(ShardError, match=r"must be positive|has none of the"):
             ConversationBatches(TALKS, trained, B, 64, **options)  # type: ignore[arg-type]

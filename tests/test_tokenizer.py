@@ -177,7 +177,7 @@ class TestOptions:
             trained.encode("Hi", prepend=3000)
 
     @given(st.lists(hard_text, max_size=20), st.integers(1, 8))
-    def test_a_batch_is_its_texts(self, texts: list[str], threads: int) -> None:
+    def test_a_batch_equals_its_texts_one_by_one(self, texts: list[str], threads: int) -> None:
         tok = bytepair.Tokenizer.from_ranks({bytes([b]): b for b in range(256)}, pattern="gpt4")
         lists = [tok.encode(text) for text in texts]
         assert tok.encode_batch(texts, threads=threads) == lists
@@ -213,7 +213,7 @@ class TestOptions:
             assert trained.decode(np.array(ids, kind)) == "some text"
         assert trained.decode(tuple(ids)) == "some text"
 
-    def test_a_token_that_is_none(self, trained: bytepair.Tokenizer) -> None:
+    def test_token_id_of_an_unknown_token(self, trained: bytepair.Tokenizer) -> None:
         with pytest.raises(KeyError, match="is not a token"):
             trained.token_id(b"no such token")
         with pytest.raises(KeyError):
@@ -250,7 +250,7 @@ class TestFiles:
         assert bytepair.load(tmp_path) == old
         assert len(list(tmp_path.iterdir())) == 1
 
-    def test_nothing_there(self, tmp_path: Path) -> None:
+    def test_a_folder_without_a_tokenizer(self, tmp_path: Path) -> None:
         with pytest.raises(FileNotFoundError, match="no tokenizer at"):
             bytepair.load(tmp_path)
 
@@ -315,7 +315,7 @@ class TestSharing:
 
     @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
     @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
-    def test_it_survives_fork(self, trained: bytepair.Tokenizer) -> None:
+    def test_encoding_works_after_fork(self, trained: bytepair.Tokenizer) -> None:
         texts = [path.read_text(encoding="utf-8")[:20_000] for path in bytepair.sample.paths()]
         expected = trained.encode_batch(texts, threads=4)
         child = os.fork()

@@ -290,7 +290,7 @@ def test_what_sentencepiece_trains_as_gemma_was(documents: Documents, tmp_path: 
             assert tok.encode(text, special="all") == ids_of(others, text)
 
 
-def test_gemma_itself(documents: Documents) -> None:
+def test_the_real_files_of_gemma(documents: Documents) -> None:
     folder = os.environ.get("BYTEPAIR_GEMMA")
     if folder is None:
         pytest.skip("needs BYTEPAIR_GEMMA, a folder with the files of a Gemma model")
@@ -344,7 +344,7 @@ def test_a_mark_names_tokens_of_text() -> None:
             )
 
 
-def test_a_document_around_gemma_is_refused_as_any_other() -> None:
+def test_normalized_added_tokens_with_a_space_before_text_are_refused() -> None:
     data = gemma_document() | around("prepend")
     data["added_tokens"][0] |= {"normalized": True}
     with pytest.raises(UnsupportedError, match="is looked for in normalized text"):

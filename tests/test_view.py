@@ -68,7 +68,7 @@ def test_no_text_is_drawn_as_a_special_token(text: str) -> None:
         ("\x1b[31m\x7f", "␛[31m␡"), ("é", "é"), ("你🙂", "你🙂"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_seen_is_shown_as_its_number(text: str, shown: str) -> None:
+def test_invisible_characters_are_shown_as_code_points(text: str, shown: str) -> None:
     assert view.readable(text.encode()) == shown
     inner = html.unescape(re.sub(r"<[^>]*>", "", view.draw(text.encode()).html()))
     assert inner == shown.replace("<", "").replace(">", "")
