@@ -15,6 +15,7 @@ use hashbrown::HashMap;
 
 use crate::error::{Error, Result};
 use crate::hash::key::{Key, LONGEST, hash_bytes};
+use crate::hash::key_table::{KeyTable, KeyTableBuilder};
 use crate::hash::probe_table::{ProbeTable, ProbeTableBuilder};
 use crate::machine::array::Array;
 use crate::machine::lanes::Lanes;
@@ -95,8 +96,7 @@ pub struct Vocabulary {
     arena: Array<u8>,
     /// The start of each id in `arena`, then the end of the last.
     offsets: Array<u32>,
-    /// The ordinary tokens, by hash; see [`entry`].
-    index: ProbeTable,
+    index: TokenIndex,
     /// In id order, with the shared ones.
     special: Vec<(String, u32)>,
     /// The ids of special tokens that are ordinary tokens as well, in order.
@@ -104,6 +104,15 @@ pub struct Vocabulary {
     /// The ids of tokens that are not in the index, because another token has the same bytes; in
     /// order.
     twins: Vec<u32>,
+}
+
+/// Finds ordinary tokens by their bytes.
+#[derive(Debug, Clone)]
+pub(crate) struct TokenIndex {
+    /// The ids of the tokens of at most [`LONGEST`] bytes.
+    pub(crate) short: KeyTable,
+    /// The longer tokens, by hash; see [`entry`].
+    pub(crate) long: ProbeTable,
 }
 
 impl PartialEq for Vocabulary {
@@ -175,7 +184,7 @@ impl Vocabulary {
         special: &[u32],
         shared: &[u32],
         twins: &[u32],
-        index: Option<ProbeTable>,
+        index: Option<TokenIndex>,
     ) -> Result<Self> {
         // Counting without an early exit is vectorized.
         let falls = offsets.windows(2).filter(|pair| pair[0] > pair[1]).count() > 0;
@@ -242,32 +251,42 @@ impl Vocabulary {
     #[inline]
     pub fn id(&self, token: &[u8]) -> Option<u32> {
         if token.len() <= LONGEST {
+            if token.is_empty() {
+                return None;
+            }
             return self.id_of_key(Key::new(token, 0..token.len()));
         }
         let hash = hash_bytes(token);
-        let mut ids = candidates(&self.index, hash);
+        let mut ids = candidates(&self.index.long, hash);
         ids.find(|&id| self.bytes(id) == Some(token))
     }
 
-    /// The id of the ordinary token with this key.
+    /// The id of the ordinary token with this key, which is not empty.
     #[inline]
-    fn id_of_key(&self, key: Key) -> Option<u32> {
-        let mut ids = candidates(&self.index, key.hash());
-        ids.find(|&id| has_key(&self.arena, &self.offsets, id, key))
+    pub(crate) fn id_of_key(&self, key: Key) -> Option<u32> {
+        // A file may contain any number.
+        self.index.short.find(key).filter(|&id| (id as usize) < self.len())
     }
 
-    /// Prefetch the index entry that [`id`](Self::id) reads first for a token with this [`hash`].
+    /// Prefetch what [`id_of_key`](Self::id_of_key) reads first.
     #[inline]
-    pub(crate) fn prefetch(&self, hash: u64) {
-        self.index.prefetch(hash);
+    pub(crate) fn prefetch_key(&self, key: Key) {
+        self.index.short.prefetch(key);
     }
 
-    /// The first id whose index entry matches this [`hash`], the first that [`id`](Self::id)
-    /// compares; if there is none, no token has this hash.
+    /// Prefetch the index entry that [`id`](Self::id) reads first for a longer token with this
+    /// hash.
+    #[inline]
+    pub(crate) fn prefetch_hash(&self, hash: u64) {
+        self.index.long.prefetch(hash);
+    }
+
+    /// The first id whose index entry matches the hash of a token longer than [`LONGEST`], the first
+    /// that [`id`](Self::id) compares; if there is none, no token has this hash.
     #[expect(clippy::inline_always, reason = "for the instructions of the caller")]
     #[inline(always)]
     pub(crate) fn candidate(&self, hash: u64, lanes: impl Lanes) -> Option<u32> {
-        (self.index.first_like(hash, !ID, tag(hash), lanes) & ID).checked_sub(1)
+        (self.index.long.first_like(hash, !ID, tag(hash), lanes) & ID).checked_sub(1)
     }
 
     /// Prefetch the offsets of an id.
@@ -335,7 +354,7 @@ impl Vocabulary {
     }
 
     /// The index, in the form of a file.
-    pub(crate) fn index(&self) -> &ProbeTable {
+    pub(crate) fn index(&self) -> &TokenIndex {
         &self.index
     }
 }
@@ -440,39 +459,34 @@ fn candidates(index: &ProbeTable, hash: u64) -> impl Iterator<Item = u32> {
     tagged.map(|slot| (slot & ID).wrapping_sub(1))
 }
 
-/// Whether the token of an id has this key.
-#[inline]
-fn has_key(arena: &[u8], offsets: &[u32], id: u32, key: Key) -> bool {
-    let range = range(offsets, id as usize).filter(|range| range.len() <= LONGEST);
-    range.is_some_and(|range| Key::new(arena, range) == key)
-}
-
-/// The hash of the token at a range of a text.
-#[inline]
-pub(crate) fn hash(text: &[u8], range: Range<usize>) -> u64 {
-    // Pass the text rather than the token: a key is computed faster when more bytes follow.
-    if range.len() <= LONGEST { Key::new(text, range).hash() } else { hash_bytes(&text[range]) }
-}
-
 /// Build the index of these ids. Fails if two of them have the same bytes.
-fn index(arena: &[u8], offsets: &[u32], ids: Vec<u32>) -> Result<ProbeTable> {
-    let bytes = |id: u32| range(offsets, id as usize).map_or(&[][..], |range| &arena[range]);
-    let mut building = ProbeTableBuilder::new(ids.len())?;
+fn index(arena: &[u8], offsets: &[u32], mut ids: Vec<u32>) -> Result<TokenIndex> {
+    ids.sort_unstable();
+    let range = |id: u32| range(offsets, id as usize).unwrap_or_default();
+    let is_short = |id: &&u32| range(**id).len() <= LONGEST;
+    let count = ids.iter().filter(is_short).count();
+    let (mut short, mut long) =
+        (KeyTableBuilder::new(count)?, ProbeTableBuilder::new(ids.len() - count)?);
     for id in ids {
-        let token = range(offsets, id as usize).unwrap_or_default();
-        let hash = hash(arena, token.clone());
-        let same = |slot: u32| {
-            slot & !ID == tag(hash) && bytes((slot & ID).wrapping_sub(1)) == &arena[token.clone()]
+        let token = range(id);
+        let twin = if token.len() <= LONGEST {
+            short.put(Key::new(arena, token.clone()), id)
+        } else {
+            let hash = hash_bytes(&arena[token.clone()]);
+            let of = |entry: u32| (entry & ID).wrapping_sub(1);
+            let same = |other: u32| {
+                other & !ID == tag(hash) && arena[range(of(other))] == arena[token.clone()]
+            };
+            long.put(hash, entry(hash, id), same).map(of)
         };
-        if let Some(twin) = building.put(hash, entry(hash, id), same) {
-            let twin = (twin & ID).wrapping_sub(1);
+        if let Some(twin) = twin {
             let token = arena[token].escape_ascii();
             return Err(broken(format!(
                 "ids {twin} and {id} both stand for the token b\"{token}\""
             )));
         }
     }
-    Ok(building.finish())
+    Ok(TokenIndex { short: short.finish(), long: long.finish() })
 }
 
 /// Check special tokens in id order: no empty name, no duplicate name or id.

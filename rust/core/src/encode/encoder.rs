@@ -185,8 +185,7 @@ impl Encoder {
             Ok(())
         };
         if sections::may_divide(&text.as_bytes()[start..end]) {
-            let divider = Divider::of(&self.pretokens)?;
-            divider.divide(text.as_bytes(), start, ends, sections, encode)?;
+            Divider(&self.pretokens).divide(text.as_bytes(), start, ends, sections, encode)?;
         } else {
             ends.chunks(WINDOW).try_for_each(&mut encode)?;
         }
@@ -206,7 +205,7 @@ impl Encoder {
         let (text, end) = (whole.as_bytes(), ends.last().copied().unwrap_or(start));
         // No pretoken has more ids than bytes.
         memory::reserve(out, end - start)?;
-        scratch.lookup.look_up(&self.cache, text, start, ends);
+        scratch.lookup.look_up(&self.cache, self.pretokens.whole_tokens(), text, start, ends);
         scratch.misses.resolve(&self.pretokens, text, &mut scratch.lookup)?;
         let mut next = scratch.lookup.append(text, start, ends, 0, out);
         while next < ends.len() {
@@ -256,7 +255,13 @@ impl Encoder {
             let bytes = text.as_bytes();
             // No pretoken has more ids than bytes.
             memory::reserve(out, at - start)?;
-            lines.lookup.look_up(&superwords.cache, bytes, start, &lines.words.ends);
+            lines.lookup.look_up(
+                &superwords.cache,
+                superwords.words.whole_tokens(),
+                bytes,
+                start,
+                &lines.words.ends,
+            );
             misses.resolve(&superwords.words, bytes, &mut lines.lookup)?;
             let mut next = 0;
             for number in 0..lines.words.bounds.len() {

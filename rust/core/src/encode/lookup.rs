@@ -8,6 +8,9 @@
 //! 3. after all batches of a window, read those entries; if an entry is in another line, or its ids
 //!    are in the overflow, prefetch that and read it last.
 //!
+//! In a window of few pretokens, such as a short text, waits overlap little. There, the pretokens
+//! that are tokens are found in the vocabulary at the same time, and take no entry of the cache.
+//!
 //! A pretoken in neither table is a [`Miss`]. The misses of a window are collected, so that their
 //! merges can be interleaved. A pretoken that occurs twice among them is a *duplicate*, and copies
 //! the ids of the first.
@@ -24,9 +27,13 @@ use crate::cache::{Cache, SharedCache};
 use crate::hash::key::{Key, LONGEST};
 use crate::hash::key_batch;
 use crate::pretokenize::PretokenEnds;
+use crate::vocabulary::Vocabulary;
 
 /// The maximal number of pretokens in a window.
 pub(crate) const WINDOW: usize = PretokenEnds::CAPACITY;
+
+/// In a window of at most this many pretokens, tokens are looked up in the vocabulary.
+const FEW: usize = 64;
 
 /// The maximal number of pretokens in a batch.
 const BATCH: usize = 256;
@@ -101,14 +108,21 @@ struct Probe {
 pub(crate) struct Miss {
     /// The range of the pretoken in the text.
     pub(crate) range: Range<usize>,
-    key: Key,
-    /// The hash of the pretoken in the vocabulary, and the id of the only token that it may be.
+    pub(crate) key: Key,
+    /// Of a long pretoken: its hash in the vocabulary, and the id of the only token that it may be.
     pub(crate) hash: u64,
     pub(crate) candidate: Option<u32>,
     /// The line of the pretoken in the cache.
     line: usize,
     /// The index of the pretoken in the window.
     index: usize,
+}
+
+impl Miss {
+    /// Whether the pretoken is too long for an exact key.
+    pub(crate) fn is_long(&self) -> bool {
+        self.range.len() > LONGEST
+    }
 }
 
 /// For some bits of a hash, the index + 1 of the latest miss with these bits.
@@ -135,9 +149,11 @@ impl Default for DuplicateFinder {
 
 impl Lookup {
     /// Look up the pretokens between `start` and each of the `ends`, at most [`WINDOW`] of them.
+    /// `tokens` is the vocabulary if a pretoken that is a token is encoded as that token.
     pub(crate) fn look_up(
         &mut self,
         cache: &PretokenCache,
+        tokens: Option<&Vocabulary>,
         text: &[u8],
         start: usize,
         ends: &[usize],
@@ -149,6 +165,9 @@ impl Lookup {
             let last = ends.len().min(first + BATCH);
             let range = range_of(start, ends, first);
             self.read_hot(text, range.start, first, &ends[first..last]);
+        }
+        if let Some(vocabulary) = tokens.filter(|_| ends.len() <= FEW) {
+            self.read_vocabulary(vocabulary);
         }
         self.read_cache(start, ends);
     }
@@ -165,6 +184,24 @@ impl Lookup {
             let key = batch.keys[at];
             Probe { key, line: cache.table().locate(key), index: first + at }
         }));
+    }
+
+    /// Find the probes that are tokens, and leave the others.
+    #[inline]
+    fn read_vocabulary(&mut self, vocabulary: &Vocabulary) {
+        let Self { probes, window, hot, .. } = self;
+        for probe in &*probes {
+            vocabulary.prefetch_key(probe.key);
+        }
+        probes.retain(|&Probe { key, index, .. }| {
+            let id = vocabulary.id_of_key(key);
+            if let Some(id) = id {
+                let entry = entry::of_ids(key, &[id]);
+                window.put(index, &entry);
+                hot.put_if(true, key, &entry);
+            }
+            id.is_none()
+        });
     }
 
     /// Read the cache for all probes, then again for the few that need it, and collect the misses.

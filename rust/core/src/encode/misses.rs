@@ -7,12 +7,12 @@
 use crate::encode::lookup::{Lookup, Miss};
 use crate::encode::pretoken::PretokenEncoder;
 use crate::error::Result;
-use crate::hash::key::LONGEST;
+use crate::hash::key::{LONGEST, hash_bytes};
 use crate::machine::lanes::{self, LaneWork, Lanes};
 use crate::merge::interleave;
 use crate::merge::merger::Merger;
 use crate::merge::short::ShortMerge;
-use crate::vocabulary::{self, Vocabulary};
+use crate::vocabulary::Vocabulary;
 
 /// Misses, grouped by the number of places that their merge takes. With a single size, the first
 /// pass over English takes 1.5 % longer; a third size gains nothing.
@@ -77,7 +77,9 @@ impl Misses {
         let PretokenEncoder { vocabulary, whole_first, user_defined, .. } = encoder;
         let mut misses = std::mem::take(&mut lookup.misses);
         misses.retain(|miss| miss.range.len() <= ShortMerge::<64>::MAX_BYTES);
-        lanes::run(Candidates { vocabulary, text, misses: &mut misses });
+        if *whole_first {
+            lanes::run(Candidates { vocabulary, text, misses: &mut misses });
+        }
         let Self { short, long, ids } = self;
         let mut context = Context { merger, text, lookup, ids };
         for miss in misses.drain(..) {
@@ -85,14 +87,18 @@ impl Misses {
             if user_defined.as_ref().is_some_and(|tokens| tokens.is_in(pretoken)) {
                 continue;
             }
-            let candidate = miss.candidate.filter(|_| *whole_first);
-            if let Some(id) = candidate.and_then(|_| vocabulary.id(pretoken)) {
+            let token = match (whole_first, miss.is_long()) {
+                (false, _) => None,
+                (true, false) => vocabulary.id_of_key(miss.key),
+                (true, true) => miss.candidate.and_then(|_| vocabulary.id(pretoken)),
+            };
+            if let Some(id) = token {
                 context.lookup.resolve(&miss, text, &[id]);
             } else if merger.covers(pretoken) {
-                if pretoken.len() <= LONGEST {
-                    short.add(miss, &mut context);
-                } else {
+                if miss.is_long() {
                     long.add(miss, &mut context);
+                } else {
+                    short.add(miss, &mut context);
                 }
             }
         }
@@ -105,7 +111,8 @@ impl Misses {
     }
 }
 
-/// Finds the only token that each miss may be, and prefetches its bytes.
+/// Finds the only token that each long miss may be, and prefetches what the lookup of all misses in
+/// the vocabulary reads.
 struct Candidates<'a> {
     vocabulary: &'a Vocabulary,
     text: &'a [u8],
@@ -120,15 +127,19 @@ impl LaneWork for Candidates<'_> {
     fn run(self, lanes: impl Lanes) {
         let Self { vocabulary, text, misses } = self;
         for miss in &mut *misses {
-            miss.hash = vocabulary::hash(text, miss.range.clone());
-            vocabulary.prefetch(miss.hash);
+            if miss.is_long() {
+                miss.hash = hash_bytes(&text[miss.range.clone()]);
+                vocabulary.prefetch_hash(miss.hash);
+            } else {
+                vocabulary.prefetch_key(miss.key);
+            }
         }
-        for miss in &mut *misses {
+        for miss in misses.iter_mut().filter(|miss| miss.is_long()) {
             miss.candidate = vocabulary.candidate(miss.hash, lanes);
             vocabulary.prefetch_range(miss.candidate.unwrap_or_default());
         }
-        for miss in &*misses {
-            vocabulary.prefetch_bytes(miss.candidate.unwrap_or_default());
+        for id in misses.iter().filter_map(|miss| miss.candidate) {
+            vocabulary.prefetch_bytes(id);
         }
     }
 }

@@ -45,7 +45,7 @@ pub(crate) mod user_defined;
 
 pub(crate) mod split_points;
 
-mod unmade;
+pub(crate) mod unmade;
 
 pub use options::EncodeOptions;
 pub use sink::Id;

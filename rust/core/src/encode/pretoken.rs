@@ -17,6 +17,14 @@ use crate::merge::pair_table::PairTable;
 use crate::merge::queue::MergeScratch;
 use crate::vocabulary::{MergeRule, Vocabulary};
 
+/// The tables of a merge rule. Those that are missing are built on first use.
+#[derive(Debug)]
+pub(crate) struct MergeTables {
+    pub(crate) pairs: PairTable,
+    pub(crate) split_points: Option<SplitPoints>,
+    pub(crate) unmade: Option<UnmadeTokens>,
+}
+
 /// A vocabulary with the tables of its merge rule.
 #[derive(Debug, Clone)]
 pub(crate) struct PretokenEncoder {
@@ -44,15 +52,15 @@ impl PretokenEncoder {
     pub(crate) fn with_tables(
         vocabulary: Vocabulary,
         rule: MergeRule,
-        pairs: PairTable,
-        split_points: Option<SplitPoints>,
+        tables: MergeTables,
     ) -> Result<Self> {
+        let MergeTables { pairs, split_points, unmade } = tables;
         let merger = OnceLock::from(Merger::new(&vocabulary, rule, pairs)?);
         let whole_first =
             matches!(rule, MergeRule::Ranks | MergeRule::Merges { ignore_merges: true });
         let split_points = split_points.map_or_else(OnceLock::new, OnceLock::from);
-        let (user_defined, unmade) = (None, OnceLock::new());
-        Ok(Self { vocabulary, whole_first, user_defined, merger, split_points, unmade })
+        let unmade = unmade.map_or_else(OnceLock::new, OnceLock::from);
+        Ok(Self { vocabulary, whole_first, user_defined: None, merger, split_points, unmade })
     }
 
     /// This encoder with user-defined tokens. Fails if an id is no token.
@@ -65,6 +73,12 @@ impl PretokenEncoder {
     pub(crate) fn with_merger(&self, merger: Merger) -> Self {
         let (merger, unmade) = (OnceLock::from(merger), OnceLock::new());
         Self { whole_first: false, merger, unmade, ..self.clone() }
+    }
+
+    /// The vocabulary, if every pretoken that is a token is encoded as that token.
+    #[inline]
+    pub(crate) fn whole_tokens(&self) -> Option<&Vocabulary> {
+        (self.whole_first && self.user_defined.is_none()).then_some(&self.vocabulary)
     }
 
     /// Whether the tables exist.
@@ -101,7 +115,7 @@ impl PretokenEncoder {
         let unmade = if self.whole_first {
             UnmadeTokens::of(&self.vocabulary, self.merger()?)?
         } else {
-            UnmadeTokens::default()
+            UnmadeTokens::none()
         };
         Ok(self.unmade.get_or_init(|| unmade))
     }

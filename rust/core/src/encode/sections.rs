@@ -8,11 +8,8 @@ use std::ops::{Range, RangeInclusive};
 
 use crate::encode::lookup::WINDOW;
 use crate::encode::pretoken::PretokenEncoder;
-use crate::encode::split_points::SplitPoints;
-use crate::encode::unmade::UnmadeTokens;
 use crate::error::Result;
 use crate::hash::key::LONGEST;
-use crate::vocabulary::Vocabulary;
 
 /// Pretokens with more bytes are divided. Those of Han and Kana are divided beyond [`LONGEST`]: the
 /// words of other scripts are as long, and repeat as a whole.
@@ -37,21 +34,14 @@ pub(crate) fn may_divide(text: &[u8]) -> bool {
 }
 
 /// Divides long pretokens for an encoder.
-pub(crate) struct Divider<'a> {
-    points: &'a SplitPoints,
-    unmade: &'a UnmadeTokens,
-    vocabulary: &'a Vocabulary,
-}
+pub(crate) struct Divider<'a>(pub(crate) &'a PretokenEncoder);
 
-impl<'a> Divider<'a> {
-    /// Fails if a table must be built and there is not enough memory.
-    pub(crate) fn of(encoder: &'a PretokenEncoder) -> Result<Self> {
-        let (points, unmade) = (encoder.split_points()?, encoder.unmade()?);
-        Ok(Self { points, unmade, vocabulary: &encoder.vocabulary })
-    }
-
+impl Divider<'_> {
     /// Pass the ends of the pretokens, and of the sections of long ones, to `take`, at most
     /// [`WINDOW`] at a time. The first pretoken starts at `start`; `sections` is a buffer.
+    ///
+    /// Fails as `take` does, or if a table must be built for the first long pretoken and there is
+    /// not enough memory.
     pub(crate) fn divide(
         &self,
         text: &[u8],
@@ -71,12 +61,10 @@ impl<'a> Divider<'a> {
         };
         for &end in ends {
             let pretoken = &text[start..end];
-            if !is_long(pretoken) {
-                add(end)?;
-            } else if self.unmade.is_empty() {
-                self.points.ends(pretoken).try_for_each(|at| add(start + at))?;
+            if is_long(pretoken) {
+                self.divide_one(pretoken, |at| add(start + at))?;
             } else {
-                self.divide_around(pretoken, |at| add(start + at))?;
+                add(end)?;
             }
             start = end;
         }
@@ -86,16 +74,16 @@ impl<'a> Divider<'a> {
     /// Pass the ends of the sections of a pretoken to `add`. A section that is a token which merging
     /// does not produce is joined to the one before it, or else to the one behind: no token crosses
     /// the point between two sections, so both together are none, and are merged.
-    fn divide_around(
-        &self,
-        pretoken: &[u8],
-        mut add: impl FnMut(usize) -> Result<()>,
-    ) -> Result<()> {
+    fn divide_one(&self, pretoken: &[u8], mut add: impl FnMut(usize) -> Result<()>) -> Result<()> {
+        let (points, unmade) = (self.0.split_points()?, self.0.unmade()?);
+        if unmade.is_empty() {
+            return points.ends(pretoken).try_for_each(add);
+        }
         let is_unmade =
-            |section: Range<usize>| self.unmade.contains(self.vocabulary, &pretoken[section]);
+            |section: Range<usize>| unmade.contains(&self.0.vocabulary, &pretoken[section]);
         // The last section, which may still grow.
         let (mut start, mut end) = (0, 0);
-        for next in self.points.ends(pretoken) {
+        for next in points.ends(pretoken) {
             if start < end && !is_unmade(start..end) && !is_unmade(end..next) {
                 add(end)?;
                 start = end;

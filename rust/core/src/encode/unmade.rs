@@ -4,26 +4,42 @@
 //! section of a long pretoken must not be one: it would be looked up as a pretoken is.
 
 use crate::error::Result;
+use crate::machine::array::Array;
 use crate::memory;
 use crate::merge::merger::Merger;
 use crate::merge::queue::MergeScratch;
 use crate::vocabulary::Vocabulary;
 
 /// The tokens that only a whole pretoken becomes.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct UnmadeTokens {
-    /// Whether each id is one; empty if none is.
-    ids: Vec<bool>,
+    /// In ascending order; usually none.
+    ids: Array<u32>,
 }
 
 impl UnmadeTokens {
+    /// The tokens with these ids, which a file lists in ascending order. Tokens in another order are
+    /// not found, which gives wrong ids, but nothing worse.
+    pub(crate) fn from_array(ids: Array<u32>) -> Self {
+        Self { ids }
+    }
+
+    /// The ids, in the form of a file.
+    pub(crate) fn array(&self) -> &Array<u32> {
+        &self.ids
+    }
+
+    /// No tokens.
+    pub(crate) fn none() -> Self {
+        Self { ids: Array::new(Vec::new()) }
+    }
+
     /// The tokens that a merger does not produce. Fails if there is not enough memory.
     ///
     /// Under the rule of ranks, a token without a pair is one. Listed pairs may also come too late,
     /// so all tokens are merged, which takes some 20 ms for 100,000 tokens.
     pub(crate) fn of(vocabulary: &Vocabulary, merger: &Merger) -> Result<Self> {
-        let mut ids = memory::filled(false, vocabulary.len())?;
-        let (mut scratch, mut found) = (MergeScratch::default(), Vec::new());
+        let (mut scratch, mut found, mut ids) = (MergeScratch::default(), Vec::new(), Vec::new());
         let made = merger.pairs().made()?;
         let by_rank = merger.pairs().ids_are_ranks();
         for (token, id) in vocabulary.ordinary_tokens().filter(|(token, _)| token.len() > 1) {
@@ -34,12 +50,11 @@ impl UnmadeTokens {
                 merger.merge(token, &mut scratch, &mut found)?;
                 is_made = found == [id];
             }
-            ids[id as usize] = !is_made;
+            if !is_made {
+                memory::push(&mut ids, id)?;
+            }
         }
-        if !ids.contains(&true) {
-            ids.clear();
-        }
-        Ok(Self { ids })
+        Ok(Self { ids: Array::new(ids) })
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -48,6 +63,6 @@ impl UnmadeTokens {
 
     /// Whether these bytes are such a token.
     pub(crate) fn contains(&self, vocabulary: &Vocabulary, bytes: &[u8]) -> bool {
-        vocabulary.id(bytes).is_some_and(|id| self.ids.get(id as usize) == Some(&true))
+        vocabulary.id(bytes).is_some_and(|id| self.ids.binary_search(&id).is_ok())
     }
 }

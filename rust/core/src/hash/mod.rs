@@ -6,6 +6,8 @@ pub(crate) mod key;
 
 pub(crate) mod key_batch;
 
+pub(crate) mod key_table;
+
 pub(crate) mod probe_table;
 
 pub(crate) mod row_index;

@@ -130,7 +130,7 @@ impl ProbeTableBuilder {
 
 /// The position of a hash, below `starts`.
 #[inline]
-fn start(hash: u64, starts: usize) -> usize {
+pub(crate) fn start(hash: u64, starts: usize) -> usize {
     let product = u128::from(hash) * starts as u128;
     usize::try_from(product >> 64).expect("it is below `starts`")
 }

@@ -21,9 +21,8 @@ use sha2::{Digest, Sha256};
 
 use crate::decode::{self, Number, TextStream};
 use crate::encode::encoder::Encoder;
-use crate::encode::pretoken::PretokenEncoder;
+use crate::encode::pretoken::{MergeTables, PretokenEncoder};
 use crate::encode::special::special_id;
-use crate::encode::split_points::SplitPoints;
 use crate::error::{Error, Result};
 use crate::hash::fingerprint::hexadecimal;
 use crate::machine::array::Array;
@@ -96,7 +95,8 @@ impl Tokenizer {
         let rule = MergeRule::Merges { ignore_merges };
         let pairs = build::by_merges(&vocabulary, &merges)?;
         let merges = Merges::given(merges, Vec::new());
-        Self::with_tables(vocabulary, rule, pattern, merges, pairs, None)
+        let tables = MergeTables { pairs, split_points: None, unmade: None };
+        Self::with_tables(vocabulary, rule, pattern, merges, tables)
     }
 
     /// Build a tokenizer that merges characters, and has a token for each byte of those that are
@@ -122,7 +122,8 @@ impl Tokenizer {
         let rule = MergeRule::Characters;
         let pairs = build::by_merges(&vocabulary, &merges)?;
         let merges = Merges::given(merges, Vec::new());
-        Self::with_tables(vocabulary, rule, pattern, merges, pairs, None)
+        let tables = MergeTables { pairs, split_points: None, unmade: None };
+        Self::with_tables(vocabulary, rule, pattern, merges, tables)
     }
 
     /// Build a tokenizer from existing tables. Fails if the pattern does not compile.
@@ -131,8 +132,7 @@ impl Tokenizer {
         rule: MergeRule,
         pattern: Pattern,
         merges: Merges,
-        pairs: PairTable,
-        split_points: Option<SplitPoints>,
+        tables: MergeTables,
     ) -> Result<Self> {
         if rule == MergeRule::Characters
             && let Some(byte) = vocabulary.byte_ids().iter().position(|&id| id == NO_ID)
@@ -140,7 +140,7 @@ impl Tokenizer {
             let reason = format!("byte {byte} has no token, which characters that are none need");
             return Err(Error::Vocabulary { reason });
         }
-        let pretokens = PretokenEncoder::with_tables(vocabulary, rule, pairs, split_points)?;
+        let pretokens = PretokenEncoder::with_tables(vocabulary, rule, tables)?;
         Ok(Self::assemble(Encoder::new(pretokens, pattern)?, rule, merges))
     }
 

@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::hash::key_table::KeyTable;
 use crate::hash::probe_table::{MAX_PROBE, ProbeTable};
 use crate::machine::array::{Array, FileBytes, LittleEndian};
 use crate::merge::buckets::Buckets;
@@ -37,12 +38,14 @@ pub(super) enum Kind {
     MergesMade = 9,
     Twins = 10,
     Shared = 11,
-    Index = 16,
     Pairs = 17,
     PairsOfBytes = 18,
     MergedIds = 19,
     Marks = 20,
     SplitPoints = 21,
+    ShortTokens = 22,
+    LongTokens = 23,
+    Unmade = 25,
 }
 
 /// One entry of the section table.
@@ -150,6 +153,14 @@ impl Container {
         let max_probe = self.needed(kind)?.max_probe;
         let index = ProbeTable::from_array(self.array(kind)?, max_probe);
         index.ok_or_else(|| self.broken(kind, "its probe sequences are too long"))
+    }
+
+    /// The table of keys of a section.
+    pub(super) fn key_table(&self, kind: Kind) -> Result<KeyTable> {
+        let table = KeyTable::from_array(self.array(kind)?, self.needed(kind)?.max_probe);
+        table.ok_or_else(|| {
+            self.broken(kind, "it does not consist of lines, or its probe sequences are too long")
+        })
     }
 
     /// The table of pairs of a section.

@@ -24,7 +24,9 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
+use crate::encode::pretoken::MergeTables;
 use crate::encode::split_points::SplitPoints;
+use crate::encode::unmade::UnmadeTokens;
 use crate::error::{Error, Result};
 use crate::formats::whole_file;
 use crate::machine::array::{Array, FileBytes};
@@ -34,7 +36,7 @@ use crate::merge::pair_table::{PairArrays, PairTable};
 use crate::pretokenize::{Pattern, UNICODE_VERSION};
 use crate::tokenizer::Tokenizer;
 use crate::tokenizer::merges::{Merges, as_pairs, encode_counts};
-use crate::vocabulary::{MergeRule, Vocabulary};
+use crate::vocabulary::{MergeRule, TokenIndex, Vocabulary};
 use container::{Container, Kind, Writer, number};
 
 /// Whether a file includes tables that can be rebuilt from its other sections.
@@ -85,19 +87,21 @@ fn write_sections(tokenizer: &Tokenizer, tables: bool) -> Result<Vec<u8>> {
 }
 
 fn write_tables(tokenizer: &Tokenizer, writer: &mut Writer) -> Result<()> {
-    let (index, max_probe) = tokenizer.vocabulary().index().array();
-    writer.probe_table(Kind::Index, index, max_probe);
+    let TokenIndex { short, long } = tokenizer.vocabulary().index();
+    let ((short, short_probe), (long, long_probe)) = (short.array(), long.array());
     let PairArrays { buckets, bytes, ids } = tokenizer.pairs()?.arrays();
     let (words, max_probe) = buckets.array();
     let split_points = tokenizer.encoder().pretokens().split_points()?.array();
-    memory::check(
-        2 * (size_of_val(&**words) + size_of_val(&**index) + size_of_val(&**split_points)),
-    )?;
+    let sizes = [size_of_val(&**short), size_of_val(&**long), size_of_val(&**words)];
+    memory::check(2 * (sizes.iter().sum::<usize>() + size_of_val(&**split_points)))?;
     writer.probe_table(Kind::Pairs, words, max_probe);
     writer.array(Kind::PairsOfBytes, &bytes);
     writer.array(Kind::MergedIds, &ids);
     writer.array(Kind::Marks, tokenizer.marks());
     writer.array(Kind::SplitPoints, split_points);
+    writer.probe_table(Kind::ShortTokens, short, short_probe);
+    writer.probe_table(Kind::LongTokens, long, long_probe);
+    writer.array(Kind::Unmade, tokenizer.encoder().pretokens().unmade()?.array());
     Ok(())
 }
 
@@ -176,11 +180,20 @@ impl Tokenizer {
 
 /// Sections that encoding never reads, or reads only for long pretokens. The other sections stay
 /// resident after the check, so that the first text does not wait for page faults.
-const SELDOM_READ: [Kind; 3] = [Kind::Merges, Kind::Marks, Kind::SplitPoints];
+const SELDOM_READ: [Kind; 5] =
+    [Kind::TokenBytes, Kind::TokenOffsets, Kind::Merges, Kind::Marks, Kind::SplitPoints];
 
 /// Sections that can be rebuilt from the others.
-const TABLES: [Kind; 6] =
-    [Kind::Index, Kind::Pairs, Kind::PairsOfBytes, Kind::MergedIds, Kind::Marks, Kind::SplitPoints];
+const TABLES: [Kind; 8] = [
+    Kind::Pairs,
+    Kind::PairsOfBytes,
+    Kind::MergedIds,
+    Kind::Marks,
+    Kind::SplitPoints,
+    Kind::ShortTokens,
+    Kind::LongTokens,
+    Kind::Unmade,
+];
 
 /// Check that the tables in the bytes of a file equal those rebuilt from its other sections.
 ///
@@ -203,7 +216,10 @@ pub fn verify(bytes: &[u8]) -> Result<()> {
 /// Read a tokenizer from the sections of a file; `Without` ignores the tables.
 fn tokenizer(container: &Container, tables: Tables) -> Result<Tokenizer> {
     let believed = |kind| tables == Tables::With && container.has(kind);
-    let vocabulary = read_vocabulary(container, believed(Kind::Index))?;
+    let vocabulary = read_vocabulary(
+        container,
+        [Kind::ShortTokens, Kind::LongTokens].into_iter().all(believed),
+    )?;
     if container.text(Kind::UnicodeVersion)? != UNICODE_VERSION {
         let rule = format!("this bytepair splits by Unicode {UNICODE_VERSION} only");
         return Err(container.broken(Kind::UnicodeVersion, &rule));
@@ -220,12 +236,15 @@ fn tokenizer(container: &Container, tables: Tables) -> Result<Tokenizer> {
     };
     let split_points =
         believed(Kind::SplitPoints).then(|| read_split_points(container)).transpose()?;
+    let unmade = believed(Kind::Unmade).then(|| container.array(Kind::Unmade)).transpose()?;
+    let unmade = unmade.map(UnmadeTokens::from_array);
     let marks = believed(Kind::Marks).then(|| read_marks(container, &vocabulary)).transpose()?;
     let counts = container.has(Kind::MergesMade).then(|| container.array(Kind::MergesMade));
     let counts = counts.unwrap_or_else(|| Ok(Array::new(Vec::new())))?;
     let pattern = Pattern::from_regex(container.text(Kind::Pattern)?);
     let merges = Merges::from_file(merges, counts);
-    let tokenizer = Tokenizer::with_tables(vocabulary, rule, pattern, merges, pairs, split_points)?;
+    let tables = MergeTables { pairs, split_points, unmade };
+    let tokenizer = Tokenizer::with_tables(vocabulary, rule, pattern, merges, tables)?;
     Ok(tokenizer.with_marks(marks).with_notes(read_notes(container)?))
 }
 
@@ -233,12 +252,17 @@ fn read_vocabulary(container: &Container, indexed: bool) -> Result<Vocabulary> {
     let arena: Array<u8> = container.array(Kind::TokenBytes)?;
     let offsets: Array<u32> = container.array(Kind::TokenOffsets)?;
     let special: Array<u32> = container.array(Kind::SpecialIds)?;
-    let index = indexed.then(|| container.probe_table(Kind::Index)).transpose()?;
+    let index = indexed.then(|| read_index(container)).transpose()?;
     let ids = |kind| -> Result<Array<u32>> {
         if container.has(kind) { container.array(kind) } else { Ok(Array::new(Vec::new())) }
     };
     let (shared, twins) = (ids(Kind::Shared)?, ids(Kind::Twins)?);
     Vocabulary::from_arrays(arena, offsets, &special, &shared, &twins, index)
+}
+
+fn read_index(container: &Container) -> Result<TokenIndex> {
+    let short = container.key_table(Kind::ShortTokens)?;
+    Ok(TokenIndex { short, long: container.probe_table(Kind::LongTokens)? })
 }
 
 fn rule_number(rule: MergeRule) -> u32 {

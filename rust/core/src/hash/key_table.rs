@@ -1,0 +1,212 @@
+//! An immutable hash table from keys to numbers: nearly every lookup reads one cache line.
+//!
+//! A line holds three keys, their numbers, and a filter: a bit for each key that found the line full
+//! and went to a later one. So a lookup of an absent key rarely reads a second line.
+//!
+//! The table may come from an untrusted file. It records how many lines a lookup reads at most
+//! (`max_probe`), so a lookup ends, whatever the table contains.
+
+use crate::error::Result;
+use crate::hash::key::Key;
+use crate::hash::probe_table::{MAX_PROBE, start};
+use crate::machine::array::Array;
+use crate::machine::huge_pages::AlignedBuffer;
+use crate::machine::prefetch::prefetch;
+
+/// The number of keys in a line.
+const KEYS: usize = 3;
+
+/// The number of words of a line, and the words that follow the keys: the numbers and the filter.
+const LINE: usize = 8;
+const NUMBERS: usize = 2 * KEYS;
+const FILTER: usize = NUMBERS + 1;
+
+/// The bits of a number.
+const BITS: u32 = 21;
+
+/// There are 5 lines for 12 keys, so four of five places are taken: fewer lines are smaller files,
+/// and more lookups read a second line.
+const LINES: usize = 5;
+const PER_KEYS: usize = 12;
+
+type Line = [u64; LINE];
+
+/// A finished table. A place without a key is zero.
+#[derive(Debug, Clone)]
+pub(crate) struct KeyTable {
+    words: Array<u64>,
+    max_probe: usize,
+}
+
+impl KeyTable {
+    /// The table in an array from any source; `None` if it does not consist of lines, or if
+    /// `max_probe` is too large.
+    pub(crate) fn from_array(words: Array<u64>, max_probe: usize) -> Option<Self> {
+        let whole = !words.is_empty() && words.len().is_multiple_of(LINE);
+        (whole && max_probe <= MAX_PROBE).then_some(Self { words, max_probe })
+    }
+
+    /// The array, and `max_probe`.
+    pub(crate) fn array(&self) -> (&Array<u64>, usize) {
+        (&self.words, self.max_probe)
+    }
+
+    /// Prefetch the line of a key.
+    #[inline]
+    pub(crate) fn prefetch(&self, key: Key) {
+        prefetch(&self.words, home(key, self.words.len()));
+    }
+
+    /// The number of a key, which must not be that of an empty pretoken.
+    #[inline]
+    pub(crate) fn find(&self, key: Key) -> Option<u32> {
+        let mut at = home(key, self.words.len());
+        for _ in 0..self.max_probe {
+            let line = self.words[at..].first_chunk().expect("lines are whole");
+            if let Some(place) = place(line, key) {
+                return Some(number(line, place));
+            }
+            if line[FILTER] & bit(key) == 0 {
+                return None;
+            }
+            at = next(at, self.words.len());
+        }
+        None
+    }
+}
+
+/// A table that is being filled.
+pub(crate) struct KeyTableBuilder {
+    words: AlignedBuffer,
+    max_probe: usize,
+}
+
+impl KeyTableBuilder {
+    /// An empty table for this many keys.
+    pub(crate) fn new(keys: usize) -> Result<Self> {
+        let lines = (keys * LINES).div_ceil(PER_KEYS).max(1);
+        Ok(Self { words: AlignedBuffer::zeros(lines * LINE)?, max_probe: 1 })
+    }
+
+    /// Insert a key of at least one byte with a number of at most 21 bits. If the key is in the
+    /// table, return its number instead.
+    pub(crate) fn put(&mut self, key: Key, new: u32) -> Option<u32> {
+        let mut at = home(key, self.words.len());
+        let mut probe = 1;
+        loop {
+            let length = self.words.len();
+            let line = self.words.chunk_mut::<LINE>(at);
+            if let Some(place) = place(line, key) {
+                return Some(number(line, place));
+            }
+            if let Some(free) = (0..KEYS).find(|&place| line[2 * place + 1] == 0) {
+                (line[2 * free], line[2 * free + 1]) = key.words();
+                line[NUMBERS] |= u64::from(new) << shift(free);
+                self.max_probe = self.max_probe.max(probe);
+                return None;
+            }
+            line[FILTER] |= bit(key);
+            (at, probe) = (next(at, length), probe + 1);
+        }
+    }
+
+    pub(crate) fn finish(self) -> KeyTable {
+        KeyTable { words: Array::of_words(self.words), max_probe: self.max_probe }
+    }
+}
+
+/// The index of the first word of a key's line.
+#[inline]
+fn home(key: Key, words: usize) -> usize {
+    start(key.hash(), words / LINE) * LINE
+}
+
+/// The index of the line after another, which follows the last one.
+#[inline]
+fn next(at: usize, words: usize) -> usize {
+    if at + LINE < words { at + LINE } else { 0 }
+}
+
+/// The bit of a key in the filter of a full line.
+#[inline]
+fn bit(key: Key) -> u64 {
+    // The upper bits of the hash choose the line.
+    1 << (key.hash() % 64)
+}
+
+/// The place of a key in a line.
+#[inline]
+fn place(line: &Line, key: Key) -> Option<usize> {
+    let (low, high) = key.words();
+    let is_at = |place: usize| (line[2 * place] ^ low) | (line[2 * place + 1] ^ high) == 0;
+    // Without a short circuit: which place it is would be mispredicted.
+    let (first, second, third) = (is_at(0), is_at(1), is_at(2));
+    (first | second | third).then(|| usize::from(second) + 2 * usize::from(third))
+}
+
+/// The number of the key at a place.
+#[inline]
+fn number(line: &Line, place: usize) -> u32 {
+    #[expect(clippy::cast_possible_truncation, reason = "what is above is masked")]
+    let number = (line[NUMBERS] >> shift(place)) as u32;
+    number & ((1 << BITS) - 1)
+}
+
+/// The position of the number of the key at a place.
+#[inline]
+fn shift(place: usize) -> u32 {
+    [0, BITS, 2 * BITS][place]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn key(text: &[u8]) -> Key {
+        Key::new(text, 0..text.len())
+    }
+
+    proptest! {
+        /// Every key is found with its first number, however full the table is, and no other is.
+        #[test]
+        fn keys_are_found_with_their_numbers(
+            texts in prop::collection::vec(prop::collection::vec(0u8..3, 1..=15), 0..150),
+            others in prop::collection::vec(prop::collection::vec(0u8..3, 1..=15), 0..50),
+            room in 0usize..200,
+        ) {
+            // A table without a free place would be searched for one without end.
+            let mut builder = KeyTableBuilder::new(room.max(texts.len())).unwrap();
+            let mut known = BTreeMap::new();
+            for (text, number) in texts.iter().zip((0..1 << BITS).rev()) {
+                prop_assert_eq!(builder.put(key(text), number), known.get(text).copied());
+                known.entry(text.clone()).or_insert(number);
+            }
+            let table = builder.finish();
+            let (array, max_probe) = table.array();
+            let again = KeyTable::from_array(array.clone(), max_probe).unwrap();
+            for text in texts.iter().chain(&others) {
+                prop_assert_eq!(table.find(key(text)), known.get(text).copied());
+                prop_assert_eq!(again.find(key(text)), known.get(text).copied());
+            }
+        }
+    }
+
+    #[test]
+    fn a_lookup_in_a_table_of_anything_ends() {
+        for word in [0, 1, u64::MAX] {
+            let table = KeyTable::from_array(Array::new(vec![word; 5 * LINE]), MAX_PROBE).unwrap();
+            assert_eq!(table.find(key(b"abc")), None);
+        }
+    }
+
+    #[test]
+    fn arrays_that_are_no_tables_are_refused() {
+        let of = |words, max_probe| KeyTable::from_array(Array::new(vec![0; words]), max_probe);
+        assert!(of(0, 1).is_none());
+        assert!(of(LINE + 1, 1).is_none());
+        assert!(of(LINE, MAX_PROBE + 1).is_none());
+        assert!(of(LINE, 0).is_some_and(|table| table.find(key(b"abc")).is_none()));
+    }
+}
