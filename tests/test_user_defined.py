@@ -338,7 +338,7 @@ def test_a_mark_names_tokens_of_text() -> None:
     twins = {id: tok.token_bytes(id) for id in tok.twin_ids}
     for id in (1, 1 << 20):
         pattern = f"(?#spaces)(?#user-defined {id})(?s:.+)"
-        with pytest.raises(bytepair.errors.VocabularyError, match=f"{id} is no token of text"):
+        with pytest.raises(bytepair.errors.VocabularyError, match=f"{id} is not an ordinary token"):
             bytepair._core.Model.from_characters(
                 ranks, twins, merges, pattern, tok.special_tokens, notes
             )

@@ -13,7 +13,7 @@ use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 use crate::errors;
 use crate::text::text;
 
-/// A text, which is a `str`.
+/// Cast a text argument to `str`; the error of any other type says what to pass instead.
 pub(crate) fn string<'a, 'py>(text: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, PyString>> {
     text.cast::<PyString>().or_else(|_| {
         let way_out = if text.is_instance_of::<PyBytes>() {
@@ -43,17 +43,17 @@ pub(crate) fn strings<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py,
     if texts.is_instance_of::<PyString>() {
         return Err(PyTypeError::new_err("expected a list of texts, not a str; pass [text]"));
     }
-    let place = |(index, item): (usize, PyResult<Bound<'py, PyAny>>)| {
+    let cast = |(index, item): (usize, PyResult<Bound<'py, PyAny>>)| {
         item?.cast_into::<PyString>().map_err(|error| {
             let kind = error.into_inner().get_type();
             PyTypeError::new_err(format!("text {index} is {kind}, not a str"))
         })
     };
-    errors::collect(texts.try_iter()?.enumerate().map(place))
+    errors::collect(texts.try_iter()?.enumerate().map(cast))
 }
 
-/// The number of threads: the argument, else what the environment says, else all that the
-/// process may use.
+/// The number of threads: the argument, else the number set by the environment, else the number of
+/// processors that the process may use.
 #[pyfunction]
 #[pyo3(signature = (requested=None))]
 pub(crate) fn threads(requested: Option<usize>) -> PyResult<usize> {
@@ -69,8 +69,8 @@ pub(crate) fn threads(requested: Option<usize>) -> PyResult<usize> {
     }
 }
 
-/// `BYTEPAIR_NUM_THREADS`; or one if `TOKENIZERS_PARALLELISM` is false, as Hugging Face has it; or
-/// `RAYON_NUM_THREADS`. What is no positive number is passed over.
+/// `BYTEPAIR_NUM_THREADS`; or 1 if `TOKENIZERS_PARALLELISM` is false, as in Hugging Face
+/// tokenizers; or `RAYON_NUM_THREADS`. A value that is not a positive integer is ignored.
 fn threads_of_environment() -> Option<usize> {
     let number = |name| std::env::var(name).ok()?.parse().ok().filter(|&threads| threads > 0);
     let parallel = std::env::var("TOKENIZERS_PARALLELISM").unwrap_or_default().to_lowercase();
@@ -101,7 +101,7 @@ pub(crate) fn keep(word: &str) -> PyResult<Keep> {
     }
 }
 
-/// The options `dropout` and `seed`, which stand together.
+/// The options `dropout` and `seed`, which must be passed together.
 pub(crate) fn dropout(dropout: Option<f64>, seed: Option<u64>) -> PyResult<Option<Dropout>> {
     let (probability, seed) = match (dropout, seed) {
         (None, None) => return Ok(None),
@@ -132,7 +132,8 @@ pub(crate) fn options(
     Ok((self::special(special)?, affix(tokenizer, prepend)?, affix(tokenizer, append)?))
 }
 
-/// What the text of special tokens means: `"text"`, `"all"`, `"error"`, or a collection of names.
+/// How the text of special tokens is encoded: `"text"`, `"all"`, `"error"`, or a collection of
+/// names.
 fn special(argument: Option<&Bound<'_, PyAny>>) -> PyResult<Special> {
     let Some(argument) = argument else { return Ok(Special::Text) };
     let Ok(word) = argument.cast::<PyString>() else {

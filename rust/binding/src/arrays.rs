@@ -13,10 +13,12 @@ use pyo3::types::PyList;
 use crate::errors;
 use crate::ints::Ints;
 
-/// Ids of 16 or 32 bits; the start of each text in them, then the end of the last text.
+/// An array of 16-bit or 32-bit ids; and the start of each text in it, then the end of the last
+/// text.
 pub(crate) type NumpyArrays<'py> = (Bound<'py, PyAny>, Bound<'py, PyArray1<i64>>);
 
-/// Do the same with ids of 16 bits, if all of the vocabulary fit them, or of 32.
+/// Evaluate an expression with `$id` = `u16` if all ids of the vocabulary fit in 16 bits, or else
+/// with `$id` = `u32`.
 macro_rules! with_width {
     ($tokenizer:expr, $id:ident => $action:expr) => {
         if $tokenizer.fits_u16() {
@@ -60,8 +62,8 @@ pub(crate) fn into_numpy<T: Id + Element>(
 
 /// The range between two offsets of the core, which are never negative.
 pub(crate) fn range(start: i64, end: i64) -> Range<usize> {
-    let place = |offset| usize::try_from(offset).unwrap_or(0);
-    place(start)..place(end)
+    let index = |offset| usize::try_from(offset).unwrap_or(0);
+    index(start)..index(end)
 }
 
 /// Lists are created for chunks of texts of about this many characters.

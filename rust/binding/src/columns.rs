@@ -40,7 +40,7 @@ pub(crate) fn encode_utf8<'py>(
 #[pyo3(signature = (tokenizer, path, *, separator, lossy, special=None, prepend=None, append=None,
                     threads=None))]
 #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
-#[expect(unsafe_code, reason = "a file is mapped, which saves a tenth of the time")]
+#[expect(unsafe_code, reason = "mapping the file saves a tenth of the time")]
 pub(crate) fn encode_file<'py>(
     py: Python<'py>,
     tokenizer: &Bound<'py, PyTokenizer>,
@@ -57,7 +57,8 @@ pub(crate) fn encode_file<'py>(
     let threads = arguments::threads(threads)?;
     let file = FileOptions { separator, lossy };
     arrays::with_width!(tokenizer, Id => {
-        // SAFETY: `bytepair.Tokenizer.encode_file` asks that the file is not changed meanwhile.
+        // SAFETY: `bytepair.Tokenizer.encode_file` documents that the file must not change during
+        // the call.
         let encode = || unsafe { tokenizer.encode_file::<Id>(&path, &file, &options, threads) };
         arrays::into_numpy(py, py.detach(encode))
     })

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use crate::counts::PyCounts;
 use crate::{arguments, errors, files};
 
-/// A document that was left out: the number of its file, its row there, and what is wrong.
+/// A skipped document: the index of its file, its row in the file, and the reason.
 type SkipTuple = (usize, u64, String);
 
 /// Counts the pretokens of a stream of texts.
@@ -22,7 +22,7 @@ pub(crate) struct PyCounter {
     pattern: Pattern,
     /// `None` once finished.
     inner: Mutex<Option<bytepair::Counter>>,
-    /// Where the last counting of files ended.
+    /// The position at which the last call of `add_files` ended.
     reached: Mutex<Reached>,
 }
 
@@ -84,8 +84,8 @@ impl PyCounter {
     }
 
     /// Count the texts of a column of parquet files; returns false if the core cannot read the
-    /// files. `on_progress` is called now and then with the number of texts so far, their bytes,
-    /// and the bytes read from each file.
+    /// files. `on_progress` is called regularly with the number of texts so far, their bytes, and
+    /// the bytes of text read from each file.
     #[pyo3(signature = (files, column, on_progress, *, errors="strict", most_page_bytes=usize::MAX,
                         most_document_bytes=usize::MAX))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
@@ -126,11 +126,11 @@ impl PyCounter {
         stopped.map_or(done, Err).map(|()| true)
     }
 
-    /// Count the documents of files, from a place on; see [`files`](crate::files).
+    /// Count the documents of files from the position `start` on; see [`files`](crate::files).
     ///
-    /// `on_progress` is called now and then with the number of texts so far, their bytes, the bytes
-    /// of the files that were read, the characters, and the new files that became much larger
-    /// (file, bytes).
+    /// `on_progress` is called regularly with the number of texts so far, their bytes, the
+    /// compressed bytes read from the files, the characters, and a pair (file, decompressed bytes)
+    /// for each file newly found to exceed the expansion bounds.
     #[pyo3(signature = (files, field, on_progress, *, start=(0, 0, 0, 0, 0), max_chars=None,
                         doc_cap=None, errors="strict", bounds))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
@@ -169,13 +169,14 @@ impl PyCounter {
         stopped.map_or(done, Err)
     }
 
-    /// Where the last `add_files` ended, and how many characters were counted until there.
+    /// The position at which the last `add_files` ended, with the number of characters counted up
+    /// to it.
     #[getter]
     fn reached(&self) -> files::PlaceTuple {
         files::place(*self.reached.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The number of documents that were left out since the last call, and the first of them.
+    /// The number of documents skipped since the last call, and the first of them.
     fn take_skips(&self, py: Python<'_>) -> PyResult<(u64, Vec<SkipTuple>)> {
         let skips = self.with(py, |counter| Ok(counter.take_skips()))?;
         let first = skips.first().iter();
@@ -189,7 +190,7 @@ impl PyCounter {
         self.with(py, |counter| Ok(counter.texts()))
     }
 
-    /// Whether every batch was counted completely or refused as a whole.
+    /// Whether every batch was counted completely or rejected as a whole.
     #[getter]
     fn is_whole(&self, py: Python<'_>) -> PyResult<bool> {
         self.with(py, |counter| Ok(counter.is_whole()))
@@ -213,8 +214,8 @@ fn finished() -> PyErr {
     PyValueError::new_err("this counter is finished; create a new one")
 }
 
-/// The documents of an Arrow string column that are not UTF-8, given its bytes and its offsets: the
-/// number of each, and the byte in it.
+/// The documents of an Arrow string column that are not UTF-8, given its bytes and its offsets: for
+/// each, its index and the byte offset of its first invalid sequence.
 #[pyfunction]
 pub(crate) fn not_utf8(
     py: Python<'_>,
@@ -230,17 +231,17 @@ pub(crate) fn not_utf8(
         if whole.is_some_and(|whole| from_utf8(whole).is_ok()) && offsets.iter().all(starts_char) {
             return Ok(Vec::new());
         }
-        let mut wrong = Vec::new();
+        let mut invalid = Vec::new();
         for (index, pair) in offsets.windows(2).enumerate() {
             if let Err(error) = from_utf8(document(data, index, pair)?) {
-                wrong.push((index, error.valid_up_to()));
+                invalid.push((index, error.valid_up_to()));
             }
         }
-        Ok(wrong)
+        Ok(invalid)
     })
 }
 
-/// The documents between the offsets; an error names the document that is not UTF-8, and the byte.
+/// The documents between the offsets. The error for invalid UTF-8 names the document and the byte.
 fn documents<'a>(data: &'a [u8], offsets: &[usize]) -> PyResult<Vec<&'a str>> {
     let text = |(index, pair): (usize, &[usize])| {
         from_utf8(document(data, index, pair)?).map_err(|error| {

@@ -15,11 +15,11 @@ use crate::errors::CountsError;
 type Columns<'py> =
     (Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<u64>>);
 
-/// Keys and values of a file, in order.
+/// The metadata of a parquet file: keys and values, in order.
 type Metadata = Vec<(String, String)>;
 
-/// Bytes of memory for a Python item beside its bytes. Memory is checked once for every `CHECKED`
-/// bytes.
+/// The memory of a Python item in bytes, in addition to the bytes of its pretoken. Available memory
+/// is checked once for every `CHECKED` bytes.
 const ITEM: usize = 200;
 const CHECKED: usize = 1 << 20;
 
@@ -94,7 +94,7 @@ impl PyCounts {
         let items = items.try_iter()?.map(|item| item?.extract());
         let items: Vec<(Vec<u8>, u64)> = errors::collect(items)?;
         let bytes: usize = items.iter().map(|(pretoken, _)| pretoken.len()).sum();
-        // Growing arrays are copied.
+        // Three times the size, because an array is copied when it grows.
         errors::checked(memory::check(3 * (bytes + 2 * size_of::<u64>() * items.len())))?;
         let inner = bytepair::Counts::new(items.iter().map(|(token, n)| (&**token, *n)));
         Ok(Self { pattern: Pattern::from_regex(pattern), inner })

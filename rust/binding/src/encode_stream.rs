@@ -10,7 +10,7 @@ use crate::errors;
 use crate::text::text;
 use crate::tokenizer::PyTokenizer;
 
-/// Encodes text that arrives in pieces; the ids, end to end, equal those of the whole text.
+/// Encodes text that arrives in pieces; the concatenated ids equal those of the whole text.
 #[pyclass(name = "EncodeStream", module = "bytepair._core")]
 pub(crate) struct PyEncodeStream {
     tokenizer: Py<PyTokenizer>,
@@ -34,7 +34,7 @@ impl PyEncodeStream {
         self.step(py, Some(&piece))
     }
 
-    /// Return the ids of the rest; the stream can be used again.
+    /// End the text and return the remaining ids; the stream can be used again.
     fn flush<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.step(py, None)
     }

@@ -78,7 +78,8 @@ pub(crate) fn file(path: &Path, error: &io::Error) -> PyErr {
     let reason = text.split(" (os error").next().unwrap_or(&text).to_owned();
     let (code, path) = (error.raw_os_error(), path.to_path_buf());
     if cfg!(windows) {
-        // Python wants to know the error's number in its own place, and finds the class for it.
+        // On Windows, the fourth argument of `OSError` is the system's error code, from which
+        // Python derives the errno and the subclass.
         return PyOSError::new_err((0, reason, path, code));
     }
     PyOSError::new_err((code, reason, path))

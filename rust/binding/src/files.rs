@@ -1,4 +1,5 @@
-//! `DocumentReader`: reads the documents of a file; and how Python names files and places in them.
+//! `DocumentReader` reads the documents of a file; and conversions of the tuples with which Python
+//! passes files, positions in them, and bounds.
 
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -16,24 +17,27 @@ use pyo3::types::PyBytes;
 
 use crate::errors;
 
-/// A path, `"text"`, `"jsonl"` or `"lines"`, and `"gzip"`, `"zstd"` or `None`.
+/// A file: its path; its kind, `"text"`, `"jsonl"` or `"lines"`; and its compression, `"gzip"`,
+/// `"zstd"` or `None`.
 pub(crate) type FileTuple = (PathBuf, String, Option<String>);
 
-/// The number of a file, the byte in it, the lines and the documents before that, and the
-/// characters that were counted.
+/// A position: the index of the file, the offset of a byte in it, the numbers of lines and of
+/// documents before that byte, and the number of characters counted so far.
 pub(crate) type PlaceTuple = (usize, u64, u64, u64, u64);
 
-/// The bytes of a block and of the longest document; and a file that becomes larger than so many
-/// bytes, and this many times as large as it is, is reported.
+/// The bytes of a block, and of the longest document; then the two expansion bounds: a file is
+/// reported if it decompresses to more than this many bytes and to more than this many times its
+/// size.
 pub(crate) type BoundsTuple = (usize, usize, u64, u64);
 
-/// Documents: the number of their block or row group, the row of the first, their bytes (uint8),
-/// where each begins and the last ends (int64), and of what was left out the first row, the number
-/// of rows, and the reason.
+/// Documents: the index of their block or row group, the row of the first, their concatenated bytes
+/// (uint8), the start of each and the end of the last (int64), and for each skipped range of rows
+/// its first row, its number of rows, and the reason.
 type BatchTuple<'py> =
     (u64, u64, Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<i64>>, Vec<(u64, u64, String)>);
 
-/// The first row that is wanted, the first block or row group, and the step from one to the next.
+/// The documents to read: the first row, the first block or row group, and the step from one block
+/// or row group to the next.
 type WantedTuple = (u64, u64, u64);
 
 pub(crate) fn corpus_files(files: Vec<FileTuple>) -> PyResult<Vec<CorpusFile>> {
@@ -41,18 +45,25 @@ pub(crate) fn corpus_files(files: Vec<FileTuple>) -> PyResult<Vec<CorpusFile>> {
 }
 
 fn corpus_file((path, kind, compression): FileTuple) -> PyResult<CorpusFile> {
-    let wrong = |what| PyValueError::new_err(format!("{what:?} is not a kind of file"));
     let kind = match &*kind {
         "text" => FileKind::Text,
         "jsonl" => FileKind::Jsonl,
         "lines" => FileKind::Lines,
-        other => return Err(wrong(other)),
+        other => {
+            return Err(PyValueError::new_err(format!(
+                "the kind of the file is {other:?}; it must be \"text\", \"jsonl\" or \"lines\""
+            )));
+        }
     };
     let compression = match compression.as_deref() {
         None => Compression::None,
         Some("gzip") => Compression::Gzip,
         Some("zstd") => Compression::Zstd,
-        Some(other) => return Err(wrong(other)),
+        Some(other) => {
+            return Err(PyValueError::new_err(format!(
+                "the compression is {other:?}; it must be \"gzip\", \"zstd\" or None"
+            )));
+        }
     };
     Ok(CorpusFile { path, kind, compression })
 }
@@ -92,7 +103,7 @@ pub(crate) fn place(Reached { place, chars }: Reached) -> PlaceTuple {
 #[pyclass(frozen, name = "DocumentReader", module = "bytepair._core")]
 pub(crate) struct PyDocumentReader {
     reader: Mutex<FileReader>,
-    /// What a file object of Python raised.
+    /// The exception that the Python file object raised, if any.
     raised: Raised,
 }
 
@@ -118,7 +129,8 @@ impl PyDocumentReader {
     }
 }
 
-/// An error of the core, or what a file object raised that led to it.
+/// The exception of the Python file object, if it caused this error of the core; otherwise the
+/// error.
 fn raised_or(raised: &Raised, error: &bytepair::Error) -> PyErr {
     let raised = raised.lock().unwrap_or_else(PoisonError::into_inner).take();
     raised.unwrap_or_else(|| errors::python(error))
@@ -126,9 +138,11 @@ fn raised_or(raised: &Raised, error: &bytepair::Error) -> PyErr {
 
 #[pymethods]
 impl PyDocumentReader {
-    /// Read a file of the kind `"text"`, `"jsonl"`, `"lines"` or `"parquet"`. Its bytes, of the number `size`,
-    /// are those of `source.read(size)`, after `source.seek(offset)` for parquet, which must not be
-    /// compressed as a whole; or those of the file of this path. Pages of parquet with more than
+    /// Read a file of the kind `"text"`, `"jsonl"`, `"lines"` or `"parquet"`.
+    ///
+    /// Without `source`, the file at the path is read. With it, the path is for messages, and the
+    /// `size` bytes of the file come from `source.read(n)`; for parquet, each read follows
+    /// `source.seek(offset)`, and `source` must not decompress. Parquet pages of more than
     /// `page_bytes` are not read.
     #[new]
     #[pyo3(signature = (file, field, *, errors="strict", doc_cap=None, bounds, page_bytes,
@@ -179,7 +193,7 @@ impl PyDocumentReader {
         Ok((documents.unit, documents.first_row, bytes, offsets, skipped))
     }
 
-    /// How many bytes of the file were read, compressed as they are; 0 for parquet.
+    /// The number of bytes read from the file, before decompression; 0 for parquet.
     #[getter]
     fn packed(&self, py: Python<'_>) -> u64 {
         py.detach(|| match &*self.lock() {
@@ -188,7 +202,7 @@ impl PyDocumentReader {
         })
     }
 
-    /// How many rows a parquet file has, according to its footer; 0 for other files.
+    /// The number of rows of a parquet file, according to its footer; 0 for other files.
     #[getter]
     fn rows(&self, py: Python<'_>) -> usize {
         py.detach(|| match &*self.lock() {
@@ -197,8 +211,8 @@ impl PyDocumentReader {
         })
     }
 
-    /// How large the file has become, if it became much larger since the last call; `None` for
-    /// parquet.
+    /// The decompressed bytes so far, if the file was found to exceed the expansion bounds since
+    /// the last call; `None` for parquet.
     fn take_expanded(&self, py: Python<'_>) -> Option<u64> {
         py.detach(|| match &mut *self.lock() {
             FileReader::Blocks(reader) => reader.take_expanded(),
@@ -241,7 +255,7 @@ pub(crate) fn parquet_rows(py: Python<'_>, path: PathBuf, column: &str) -> usize
 }
 
 /// Read all bytes of a file, decompressed, and pass them to `write`, about a megabyte at a time.
-/// The bytes of the file are those of `source`, or of the file of this path.
+/// The compressed bytes come from `source`, or from the file at the path.
 #[pyfunction]
 #[pyo3(signature = (path, compression, write, *, source=None))]
 pub(crate) fn unpack(
@@ -267,7 +281,7 @@ pub(crate) fn unpack(
     }
 }
 
-/// A file object of Python, as a source.
+/// A Python file object as a source of bytes.
 struct FileObject {
     file: Py<PyAny>,
     size: u64,
@@ -275,7 +289,7 @@ struct FileObject {
 }
 
 impl FileObject {
-    /// Read from where the file object is, or from an offset on.
+    /// Read from the current position of the file object, or from `offset`.
     fn read_from(&self, offset: Option<u64>, buffer: &mut [u8]) -> io::Result<usize> {
         let read = |py: Python<'_>| {
             if let Some(offset) = offset {
@@ -284,8 +298,8 @@ impl FileObject {
             let bytes = self.file.call_method1(py, "read", (buffer.len(),))?;
             let bytes = bytes.bind(py).cast::<PyBytes>()?.as_bytes();
             let wrong = || PyValueError::new_err("read(size) returned more than size bytes");
-            let room = buffer.get_mut(..bytes.len()).ok_or_else(wrong)?;
-            room.copy_from_slice(bytes);
+            let destination = buffer.get_mut(..bytes.len()).ok_or_else(wrong)?;
+            destination.copy_from_slice(bytes);
             Ok(bytes.len())
         };
         Python::attach(read).map_err(|error: PyErr| {

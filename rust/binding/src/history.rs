@@ -9,7 +9,7 @@ use crate::counts::PyCounts;
 use crate::errors;
 use crate::training::{Callback, interruptible, numbered};
 
-/// Steps, pairs and counts in each text, end to end.
+/// One step and one pair for each rival, and its counts in all texts, concatenated.
 type Rivals<'py> =
     (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u64>>);
 
@@ -44,14 +44,14 @@ impl PyPairHistory {
         self.inner.len()
     }
 
-    /// The counts of the merged pairs in each text, step by step, end to end.
+    /// The counts of the merged pair in each text, concatenated for all steps.
     fn merged<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
         let steps = 0..self.inner.len();
         steps.flat_map(|step| self.inner.merged(step)).copied().collect::<Vec<_>>().into_pyarray(py)
     }
 
-    /// The pairs whose weighted count exceeds that of the merged pair: step, number of the pair, and
-    /// its count in each text.
+    /// The pairs whose weighted count exceeds that of the merged pair: the step, the index of the
+    /// pair, and its count in each text.
     fn rivals<'py>(
         &self,
         py: Python<'py>,
@@ -64,7 +64,7 @@ impl PyPairHistory {
         let (weights, slack) = (weights.as_slice()?, slack.as_slice()?);
         if weights.len() != self.texts || slack.len() != self.inner.len() {
             return Err(PyValueError::new_err(
-                "pass a weight for each text, a slack for each merge",
+                "pass one weight for each text and one slack for each merge",
             ));
         }
         let found = py.detach(|| self.inner.rivals(weights, slack, &pair_slack, most, tolerance));

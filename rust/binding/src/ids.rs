@@ -91,15 +91,15 @@ impl<'py> Ids<'py> {
 ///
 /// Uses borrowed references: counting references for each item, as safe code does, would triple the
 /// time.
-#[expect(unsafe_code, reason = "references that are not counted")]
+#[expect(unsafe_code, reason = "borrowed references")]
 fn plain(list: &Bound<'_, PyList>) -> PyResult<Option<Vec<u32>>> {
     with_critical_section(list, || {
-        let mut room = errors::checked(memory::with_room(list.len()))?;
-        let ids = (0..ffi::Py_ssize_t::try_from(list.len())?).map(|place| {
+        let mut ids = errors::checked(memory::with_room(list.len()))?;
+        let items = (0..ffi::Py_ssize_t::try_from(list.len())?).map(|index| {
             // SAFETY: the critical section keeps other threads from changing the list, and the
-            // functions called run no Python code; so `place` is in range and its item stays alive.
+            // functions called run no Python code; so `index` is in range and its item stays alive.
             let number = unsafe {
-                let item = ffi::PyList_GET_ITEM(list.as_ptr(), place);
+                let item = ffi::PyList_GET_ITEM(list.as_ptr(), index);
                 if ffi::PyLong_CheckExact(item) == 0 {
                     return None;
                 }
@@ -107,9 +107,10 @@ fn plain(list: &Bound<'_, PyList>) -> PyResult<Option<Vec<u32>>> {
             };
             u32::try_from(number).ok()
         });
-        let complete = ids.take(list.len()).try_for_each(|id| id.map(|id| room.push(id)));
+        let complete = items.take(list.len()).try_for_each(|id| id.map(|id| ids.push(id)));
+        // `PyLong_AsLongLong` sets an exception for an integer that is too large.
         let _too_large = PyErr::take(list.py());
-        Ok(complete.map(|()| room))
+        Ok(complete.map(|()| ids))
     })
 }
 
@@ -131,12 +132,12 @@ impl Slice<'_> {
         with_ids!(self, ids => ids.len())
     }
 
-    /// The bytes of the ids, end to end.
+    /// The concatenated bytes of the ids.
     pub(crate) fn decode(self, tokenizer: &Tokenizer) -> Result<Vec<u8>> {
         with_ids!(self, ids => tokenizer.decode_bytes(ids))
     }
 
-    /// The same as Python's `bytes`, copied once where nothing is left out.
+    /// The same as Python's `bytes`; written into them directly, unless the pattern drops a space.
     pub(crate) fn decode_to_python<'py>(
         self,
         py: Python<'py>,
@@ -148,8 +149,8 @@ impl Slice<'_> {
         }
         let vocabulary = tokenizer.vocabulary();
         let length = py.detach(|| with_ids!(self, ids => decode::decoded_length(vocabulary, ids)));
-        PyBytes::new_with(py, errors::checked(length)?, |room| {
-            py.detach(|| with_ids!(self, ids => decode::write(vocabulary, ids, room)));
+        PyBytes::new_with(py, errors::checked(length)?, |buffer| {
+            py.detach(|| with_ids!(self, ids => decode::write(vocabulary, ids, buffer)));
             Ok(())
         })
     }

@@ -4,7 +4,7 @@
 //! existing integer takes a fraction of the time of creating one, and no memory. At most one
 //! integer (32 bytes) is created for each id, when the id first occurs, together with empty slots
 //! for the ids around it.
-#![expect(unsafe_code, reason = "a list is filled without asking for each place; 3 times as fast")]
+#![expect(unsafe_code, reason = "a new list is filled without checks; 3 times as fast")]
 
 use std::ptr;
 use std::sync::OnceLock;
@@ -60,7 +60,7 @@ impl Ints {
         // SAFETY: `PyList_New` returns an owned reference, or null with an exception set, which
         // becomes an error.
         let list = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyList_New(length))? };
-        for (place, &id) in (0..).zip(ids) {
+        for (index, &id) in (0..).zip(ids) {
             let int = match self.slot(id)?.load(Ordering::Acquire) {
                 existing if existing.is_null() => self.make(py, id)?,
                 existing => existing,
@@ -70,7 +70,7 @@ impl Ints {
             // new reference.
             unsafe {
                 ffi::Py_INCREF(int);
-                ffi::PyList_SET_ITEM(list.as_ptr(), place, int);
+                ffi::PyList_SET_ITEM(list.as_ptr(), index, int);
             }
         }
         list.cast_into().map_err(Into::into)

@@ -23,8 +23,8 @@ pub(crate) struct PyJsonTables {
 
 #[pymethods]
 impl PyJsonTables {
-    /// Parse the tables of a file. Returns them and the file without them, or None if the file is
-    /// unusual.
+    /// Parse the tables of a file. Returns them, and the file with empty tables in their place; or
+    /// `None` if the file has another form than usual.
     #[staticmethod]
     fn parse(py: Python<'_>, data: &[u8]) -> PyResult<Option<(Self, Py<PyBytes>)>> {
         let found = errors::checked(
@@ -52,8 +52,8 @@ impl PyJsonTables {
         self.tables.has_all_bytes()
     }
 
-    /// Build a tokenizer. With `ranks`, it uses the rule of ranks if the merges are equivalent to
-    /// it.
+    /// Build a tokenizer. With `ranks`, it uses the merge rule of ranks, if the merges are
+    /// equivalent to that rule.
     #[pyo3(signature = (pattern, special_tokens, *, ranks, ignore_merges, notes))]
     fn model(
         &self,

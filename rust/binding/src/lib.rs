@@ -3,7 +3,7 @@
 //! Each method borrows its arguments, releases the interpreter lock, calls one function of the
 //! core, and converts the result or the error.
 
-#![expect(clippy::doc_markdown, reason = "what Python shows is written as Python docstrings are")]
+#![expect(clippy::doc_markdown, reason = "Python shows the doc comments as docstrings")]
 #![expect(clippy::doc_link_with_quotes, reason = "the same")]
 #![expect(clippy::needless_pass_by_value, reason = "PyO3 hands extracted arguments over by value")]
 
@@ -39,8 +39,8 @@ mod vocabulary;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// musl's allocator returns memory to the system and asks for it again, under one lock: training
-/// from files takes up to 1.4 times as long with it (docs/install.md).
+/// Replaces musl's allocator, which takes one lock and keeps returning memory to the system:
+/// training from files takes up to 1.4 times as long with it (docs/install.md).
 #[cfg(target_env = "musl")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -58,7 +58,7 @@ impl PyModel {
         errors::checked(py.detach(|| bytepair::formats::native::verify(data)))
     }
 
-    /// Build a tokenizer from ranks, as tiktoken has them.
+    /// Build a tokenizer from ranks, as tiktoken uses them.
     #[staticmethod]
     #[pyo3(signature = (mergeable_ranks, pattern, special_tokens, notes=None))]
     fn from_ranks(
@@ -77,7 +77,7 @@ impl PyModel {
         }))
     }
 
-    /// Build a tokenizer from a list of merges, as Hugging Face tokenizers have it.
+    /// Build a tokenizer from a list of merges, as Hugging Face tokenizers use it.
     #[staticmethod]
     #[pyo3(signature = (tokens, merges, pattern, special_tokens, ignore_merges=false, notes=None))]
     fn from_merges(
@@ -100,8 +100,8 @@ impl PyModel {
         }))
     }
 
-    /// Build a tokenizer that merges characters, with a token for each byte. `twins` are tokens
-    /// that have the bytes of another token.
+    /// Build a tokenizer that merges characters and falls back to one token for each byte. `twins`
+    /// are ids whose bytes are also those of another token.
     #[staticmethod]
     fn from_characters(
         py: Python<'_>,
@@ -123,9 +123,9 @@ impl PyModel {
     }
 }
 
-/// The ids of pairs of tokens. Fails if one is no token.
+/// Replace the byte strings of merges by their ids. Fails if one of them is not a token.
 fn pairs(tokens: &[(Vec<u8>, u32)], merges: &[(Vec<u8>, Vec<u8>)]) -> PyResult<Vec<(u32, u32)>> {
-    // A hash map may be half empty.
+    // Four entries for each token, because half of a hash map may be empty.
     errors::checked(memory::check(tokens.len() * 4 * size_of::<(&[u8], u32)>()))?;
     let by_bytes: HashMap<&[u8], u32> = tokens.iter().map(|(t, id)| (&**t, *id)).collect();
     let find = |token: &[u8], rank: usize| {
@@ -144,7 +144,7 @@ fn tokens(mapping: &Bound<'_, PyAny>) -> PyResult<Vec<(Vec<u8>, u32)>> {
     let mut unchecked = 0;
     errors::collect(dict.iter().map(|(token, id)| {
         let token: &[u8] = token.extract()?;
-        // Small allocations add up.
+        // Many small allocations are checked together.
         unchecked += token.len() + TOKEN;
         if unchecked > CHECKED {
             errors::checked(memory::check(std::mem::take(&mut unchecked)))?;
@@ -153,7 +153,8 @@ fn tokens(mapping: &Bound<'_, PyAny>) -> PyResult<Vec<(Vec<u8>, u32)>> {
     }))
 }
 
-/// Bytes of memory for a token beside its bytes. Memory is checked once for every `CHECKED` bytes.
+/// The memory of a token in bytes, in addition to its own bytes. Available memory is checked once
+/// for every `CHECKED` bytes.
 const TOKEN: usize = 64;
 const CHECKED: usize = 1 << 20;
 

@@ -10,8 +10,8 @@ use crate::{arguments, errors};
 
 type Values = (Special, Option<u32>, Option<u32>);
 
-/// The default options, and the most recent other ones: building the search for special tokens
-/// takes longer than encoding a short text.
+/// The default options, and the last other options that were used. They are cached because building
+/// the search for special tokens takes longer than encoding a short text.
 #[derive(Default)]
 pub(crate) struct Options {
     plain: EncodeOptions,

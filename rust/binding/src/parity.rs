@@ -9,8 +9,9 @@ use crate::errors;
 use crate::model::PyModel;
 use crate::training::{Callback, LearnOptions, interruptible};
 
-/// Learn a vocabulary from groups of texts, each merge for the group that compresses worst. Returns
-/// it, and for each merge that was made for one group its index.
+/// Learn a vocabulary from groups of texts, choosing each merge for the group that compresses
+/// worst. Returns it, and the index of the chosen group for each merge that was not chosen
+/// globally.
 #[pyfunction]
 #[pyo3(signature = (
     groups, development, options, *, ratios=None, window=None, global_merges=0, threads=None,

@@ -1,20 +1,19 @@
-//! Resolves the names of split patterns, and says how long their matches may be.
+//! Resolves the names of split patterns, and computes how long their matches can be.
 
 use bytepair::Pattern;
 use pyo3::prelude::*;
 
 use crate::errors;
 
-/// The regular expression of a named pattern, or the given expression itself; anything else is
-/// refused.
+/// The regular expression of a named pattern, or the given expression itself if it is valid.
 #[pyfunction]
 pub(crate) fn pattern(name_or_regex: &str) -> PyResult<String> {
     let pattern = errors::checked(Pattern::new(name_or_regex))?;
     Ok(pattern.regex().to_owned())
 }
 
-/// The fewest and the most characters that a match of a regular expression may have; `None` for any
-/// number.
+/// The smallest and the largest number of characters of a match of a regular expression; `None` if
+/// there is no maximum.
 #[pyfunction]
 pub(crate) fn match_lengths(regex: &str) -> (usize, Option<usize>) {
     let (fewest, most) = bytepair::pretokenize::match_lengths(regex);

@@ -64,7 +64,9 @@ pub(crate) fn render<'py>(
     let starts = std::iter::once(0).chain(ends.iter().copied());
     let ranges = errors::collect(starts.zip(&ends).map(|(start, &end)| Ok(start..end)))?;
     if trained.len() != pieces.len() || !ends.is_sorted() || ends.last() > Some(&pieces.len()) {
-        return Err(PyValueError::new_err("segments, trained and ends do not belong together"));
+        return Err(PyValueError::new_err(
+            "segments and trained must have the same length, and ends must be sorted and within it",
+        ));
     }
     let threads = arguments::threads(threads)?;
     let options = RenderOptions { join, max_tokens, whole_messages };
@@ -85,7 +87,7 @@ pub(crate) fn render<'py>(
 
 type PlaceArrays<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>);
 
-/// Best-fit packing: the row of each conversation, and its first place in that row.
+/// Best-fit packing: the row of each conversation, and its first column in that row.
 #[pyfunction]
 pub(crate) fn pack<'py>(
     py: Python<'py>,
@@ -102,7 +104,7 @@ pub(crate) fn pack<'py>(
     Ok((rows.into_pyarray(py), columns.into_pyarray(py)))
 }
 
-/// A size of something in memory, which never reaches 2⁶³.
+/// Convert a size or an index in memory, which is always below 2⁶³.
 fn integer(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -11,16 +11,18 @@ use pyo3::prelude::*;
 
 use crate::{arguments, arrays, errors};
 
-/// Larger pages are not decompressed here, because every thread would hold one.
+/// Larger pages, in bytes, are not decompressed here, because every thread would hold one.
 const PAGE: usize = 1 << 26;
 
 /// A part of an item: file, first row, and number of rows.
 type PartTuple = (usize, usize, usize);
 
 /// Encode the documents of a column of parquet files, from the row `first` of the first file on.
-/// `take` is called for each item of rows, in order, with its ids, the start of each document in
-/// them, the same for the bytes of text, and its parts. Returns the file and the row at which it
-/// ended: behind the last file, or at the first part that the core cannot read or encode.
+///
+/// `take` is called for each item of rows, in order, with its ids, the offsets of its documents in
+/// the ids, their offsets in the bytes of text, and its parts. Returns the file and the row at
+/// which encoding ended: after the last file, or at the first part that the core cannot read or
+/// encode.
 #[pyfunction]
 #[pyo3(signature = (tokenizer, files, column, take, *, first=0, doc_cap=None, prepend=None,
                     append=None, most_bytes, threads=None))]
@@ -53,7 +55,8 @@ pub(crate) fn encode_rows<'py>(
     Ok(left.map_or((end, if end == 0 { first } else { 0 }), |part| place(column, part)))
 }
 
-/// The files that can be opened, up to the first that cannot, their rows, and their number.
+/// The column in the files before the first one that cannot be read, their row ranges, and their
+/// number.
 fn plan(files: &[PathBuf], column: &str) -> (TextColumn, Vec<RowRange>, usize) {
     let column = TextColumn::open_first(files, column);
     let of_files = (0..column.files()).map_while(|file| column.ranges_of_file(file).ok());
@@ -62,7 +65,7 @@ fn plan(files: &[PathBuf], column: &str) -> (TextColumn, Vec<RowRange>, usize) {
     (column, ranges, end)
 }
 
-/// The file of a part, and its first row there.
+/// The file of a part, and the row of that file at which the part starts.
 fn place(column: &TextColumn, part: &RowRange) -> (usize, usize) {
     (part.file, column.first_row(part.file, part.group) + part.rows.start)
 }

@@ -33,7 +33,8 @@ impl PySession {
         Ok(Self { tokenizer, session })
     }
 
-    /// Add to the end of the text; returns how many of the last ids go, and those that follow.
+    /// Append to the text; returns how many of the last ids are removed, and the ids that replace
+    /// them.
     fn append<'py>(
         &mut self,
         py: Python<'py>,
@@ -47,7 +48,7 @@ impl PySession {
         Ok((removed, self.tokenizer.get().ints.list(py, &ids)?))
     }
 
-    /// A session with the same text, which grows on its own.
+    /// A copy of the session, which grows independently.
     fn fork(&self, py: Python<'_>) -> Self {
         Self { tokenizer: self.tokenizer.clone_ref(py), session: self.session.fork() }
     }
@@ -56,7 +57,7 @@ impl PySession {
         self.session.len()
     }
 
-    /// How many of the first ids no continuation changes.
+    /// The number of ids at the start that no continuation of the text can change.
     #[getter]
     fn stable(&self) -> usize {
         self.session.stable()

@@ -10,7 +10,7 @@ use crate::errors;
 type RowArrays<'py> =
     (Bound<'py, PyArray1<usize>>, Bound<'py, PyArray1<usize>>, Bound<'py, PyArray1<usize>>);
 
-/// The CRC-32 of an array, continuing from the CRC-32 `start` of the bytes before.
+/// The CRC-32 of an array, continuing from `start`, the CRC-32 of the preceding bytes.
 #[pyfunction]
 #[pyo3(signature = (bytes, start=0))]
 pub(crate) fn crc32(py: Python<'_>, bytes: PyReadonlyArray1<'_, u8>, start: u32) -> PyResult<u32> {
@@ -66,6 +66,6 @@ fn copy<'py, T: Element + Copy + Sync + Send>(
     let slices = errors::collect(arrays.iter().map(|ids| Ok(ids.as_slice()?)))?;
     let out = out.as_slice_mut()?;
     py.detach(|| bytepair::shards::gather(&slices, pieces, out)).ok_or_else(|| {
-        PyValueError::new_err("the pieces do not lie in their arrays, or in the rows")
+        PyValueError::new_err("the pieces exceed their source arrays, or do not fill `out` exactly")
     })
 }

@@ -4,7 +4,10 @@
 //! lives as long as the `str`, so the storage is read directly. When Python creates a `str` from
 //! UTF-8, it may widen and copy the storage repeatedly; for long texts, the widest character is
 //! determined first, and the characters are written into their final storage.
-#![expect(unsafe_code, reason = "Python tells how a str is stored only through pointers")]
+#![expect(
+    unsafe_code,
+    reason = "Python gives access to the storage of a str only through pointers"
+)]
 
 use bytepair::text::{CharUnit, from_utf8, measure, spread};
 use bytepair::{Text, memory};
@@ -21,7 +24,7 @@ pub(crate) fn text<'a>(string: &'a Bound<'_, PyString>) -> PyResult<Text<'a>> {
     // SAFETY: the storage of a live `str` neither moves nor changes, and the borrow keeps it alive;
     // a `str` under construction is not visible to other code.
     Ok(match unsafe { string.data() }? {
-        // The storage of ASCII is UTF-8 and is lent as it is.
+        // The storage of an ASCII `str` is valid UTF-8 and is borrowed as it is.
         PyStringData::Ucs1(bytes) if is_ascii(string, bytes)? => Text::Utf8(string.to_str()?),
         PyStringData::Ucs1(bytes) => Text::Latin1(bytes),
         PyStringData::Ucs2(units) => Text::Utf16(units),
@@ -29,8 +32,8 @@ pub(crate) fn text<'a>(string: &'a Bound<'_, PyString>) -> PyResult<Text<'a>> {
     })
 }
 
-/// Whether a `str` of one byte a character is ASCII. A long one is not read: a bit of it says so,
-/// for which Python 3.14 and later have to be called.
+/// Whether a `str` of one byte per character is ASCII. For a long one, Python is asked, which
+/// stores the answer in a flag; since Python 3.14 only a method call gives access to the flag.
 fn is_ascii(string: &Bound<'_, PyString>, bytes: &[u8]) -> PyResult<bool> {
     if bytes.len() < SHORT {
         return Ok(bytes.is_ascii());
@@ -38,7 +41,8 @@ fn is_ascii(string: &Bound<'_, PyString>, bytes: &[u8]) -> PyResult<bool> {
     string.call_method0(intern!(string.py(), "isascii"))?.is_truthy()
 }
 
-/// Texts of fewer bytes are left to Python, or cost less to read than a call.
+/// Shorter texts, in bytes, are created by Python's own decoder and read to see if they are ASCII:
+/// both cost less than the alternative.
 const SHORT: usize = 256;
 
 /// A new `str`.
@@ -66,8 +70,8 @@ fn new<'py, U: CharUnit>(
     widest: ffi::Py_UCS4,
 ) -> PyResult<Bound<'py, PyString>> {
     let length = ffi::Py_ssize_t::try_from(chars)?;
-    // SAFETY: null becomes Python's error. The new `str` has room for `chars` units of the size of
-    // `U`, as `widest` says, and is not yet visible to other code; zeros are valid units.
+    // SAFETY: null becomes Python's error. The new `str` holds `chars` units of the size of `U`,
+    // which `widest` determines, and is not yet visible to other code; zeros are valid units.
     let (string, units) = unsafe {
         let string = Bound::from_owned_ptr_or_err(py, ffi::PyUnicode_New(length, widest))?;
         let units = ffi::PyUnicode_DATA(string.as_ptr()).cast::<U>();
@@ -86,8 +90,8 @@ pub(crate) fn decoded<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     match from_utf8(bytes) {
         Ok(text) => Ok(string(py, text)?.into_any()),
-        Err(_) => PyBytes::new_with(py, bytes.len(), |room| {
-            room.copy_from_slice(bytes);
+        Err(_) => PyBytes::new_with(py, bytes.len(), |buffer| {
+            buffer.copy_from_slice(bytes);
             Ok(())
         })?
         .call_method1(intern!(py, "decode"), ("utf-8", errors)),

@@ -23,7 +23,7 @@ use crate::{arguments, arrays, errors, vocabulary};
 /// Ids, and the span of each in bytes and in characters.
 type Offsets<'py> = (Bound<'py, PyList>, Bound<'py, PyArray2<i64>>, Bound<'py, PyArray2<i64>>);
 
-/// For texts of fewer characters the interpreter lock is kept: releasing it would take as long as
+/// For texts of fewer characters, the interpreter lock is kept: releasing it would take as long as
 /// encoding.
 pub(crate) const SHORT: usize = 1 << 12;
 
@@ -60,7 +60,7 @@ impl PyTokenizer {
         self.vocab_size()
     }
 
-    /// A tokenizer is true, also one without ids.
+    /// A tokenizer is always true, even one without ids.
     #[expect(clippy::unused_self, reason = "a method in Python")]
     fn __bool__(&self) -> bool {
         true
@@ -576,13 +576,14 @@ impl PyTokenizer {
         let text = arguments::utf8(arguments::string(text)?)?;
         let text = errors::checked(self.core.pattern().normalized(&text))?;
         let pretokens = py.detach(|| {
-            let (mut pretokens, mut room) = (Vec::new(), Ok(()));
+            let (mut pretokens, mut reserved) = (Vec::new(), Ok(()));
             self.core.splitter().for_each(&text, |pretoken| {
-                if room.is_ok() {
-                    room = memory::reserve(&mut pretokens, 1).map(|()| pretokens.push(pretoken));
+                if reserved.is_ok() {
+                    reserved =
+                        memory::reserve(&mut pretokens, 1).map(|()| pretokens.push(pretoken));
                 }
             })?;
-            room.and_then(|()| memory::check(text.len() + pretokens.len() * PRETOKEN))?;
+            reserved.and_then(|()| memory::check(text.len() + pretokens.len() * PRETOKEN))?;
             Ok(pretokens)
         });
         errors::list(py, errors::checked(pretokens)?)
@@ -732,7 +733,8 @@ impl PyTokenizer {
         self.core.fingerprint()
     }
 
-    /// The implementation that splits text, the faster or the slower.
+    /// The implementation that splits text: "table", "regex" or "steps"; or, if it is the scanner,
+    /// the name of its vector instructions ("scalar" without any).
     #[getter]
     fn split_engine(&self) -> &'static str {
         self.core.splitter().tier()
@@ -740,21 +742,21 @@ impl PyTokenizer {
 
     /// The limit in bytes of the cache of repeated text, as in `bytepair.load`; 0 if it is off.
     ///
-    /// Tokenizers that are made of this one, and copies that are pickled, have the same limit.
+    /// Tokenizers derived from this one, and pickled copies, have the same limit.
     #[getter]
     fn repeats(&self) -> usize {
         self.core.repeats()
     }
 
-    /// Whether training ran out of pairs before it had `vocab_size` ids.
+    /// Whether training ran out of pairs before it reached `vocab_size` ids.
     #[getter]
     fn exhausted(&self) -> bool {
         self.core.notes().get("exhausted").is_some_and(|value| value == "true")
     }
 }
 
-/// Encoded once when a tokenizer is created: as long as a message, with words that are tokens and
-/// words that are not.
+/// A text that is encoded when a tokenizer is created: about as long as a chat message, with words
+/// that are tokens and words that are not.
 const WARM_UP: &str = "It's the very first text of this tokenizer (about 100 bytes), and isn't shown \
                      to anybody: who'd pretokenize it?\n";
 

@@ -13,13 +13,13 @@ use crate::model::PyModel;
 use crate::tokenizer::PyTokenizer;
 use crate::{arguments, errors};
 
-/// How often training looks for Ctrl-C and reports its progress.
+/// The time between two checks for Ctrl-C and reports of progress.
 const REPORT_EVERY: Duration = Duration::from_millis(50);
 
 /// Called with the number of finished merges and the total number.
 pub(crate) type Callback = Option<Py<PyAny>>;
 
-/// What training does with counts: the fields of `bytepair.TrainOptions` in Python.
+/// The training options: the fields of `bytepair.TrainOptions` in Python.
 pub(crate) struct LearnOptions {
     pub(crate) vocab_size: usize,
     pub(crate) special_tokens: Vec<String>,
@@ -41,7 +41,7 @@ impl LearnOptions {
         })
     }
 
-    /// The same for the core, to learn this many merges.
+    /// The options of the core for learning this many merges.
     pub(crate) fn learning(&self, merges: usize, threads: Option<usize>) -> PyResult<TrainOptions> {
         let min_count = NonZeroU64::new(self.min_count)
             .ok_or_else(|| PyValueError::new_err("min_count is 0; it must be at least 1"))?;
@@ -51,7 +51,8 @@ impl LearnOptions {
     }
 }
 
-/// A field of the options; the error of a value that does not fit names it, as PyO3 names arguments.
+/// A field of the options. If its value has the wrong type, a note on the exception names the
+/// field, as PyO3 does for arguments.
 fn field<'py, T: for<'a> FromPyObject<'a, 'py, Error = PyErr>>(
     value: &Bound<'py, PyAny>,
     name: &str,
@@ -103,13 +104,13 @@ fn noted(
     )
 }
 
-/// The tokenizer that training for `vocab_size` ids would have given.
+/// The tokenizer that training to `vocab_size` ids would have produced.
 #[pyfunction]
 pub(crate) fn with_vocab_size(tokenizer: &PyTokenizer, vocab_size: usize) -> PyResult<PyModel> {
     PyModel::new(grow::truncate(tokenizer.core(), vocab_size))
 }
 
-/// What superwords may not be: the largest number of words, and texts that they never contain.
+/// The limits on superwords: the largest number of words, and texts that they must not contain.
 type Limits = (Option<usize>, Vec<String>);
 
 fn veto((max_words, never): Limits) -> Veto {
@@ -185,8 +186,8 @@ pub(crate) fn verify_merges(
     Ok(found.map(|found| spelled(&found, &tokens)))
 }
 
-/// The same for the merges from number `start` on, which are superwords: `counts` are those of
-/// their pattern.
+/// The same for the merges from index `start` on, which form superwords; `counts` were made with
+/// the pattern of superwords.
 #[pyfunction]
 #[pyo3(signature = (merges, start, counts, options, superwords, *, on_progress=None))]
 pub(crate) fn verify_superwords(
@@ -212,7 +213,7 @@ pub(crate) fn verify_superwords(
     Ok(found.map(|found| spelled(&found, &tokens)))
 }
 
-/// A merge that training would not have made, with the bytes of its ids.
+/// Replace the ids of a mismatch by their bytes.
 fn spelled(found: &Mismatch, tokens: &[Vec<u8>]) -> Unmade {
     let bytes =
         |(left, right): (u32, u32)| (tokens[left as usize].clone(), tokens[right as usize].clone());
@@ -220,10 +221,10 @@ fn spelled(found: &Mismatch, tokens: &[Vec<u8>]) -> Unmade {
     (found.step, counted(found.listed), found.best.map(counted))
 }
 
-/// Pairs of ids and the bytes of each id, where merge `i` makes id `256 + i`.
+/// Pairs of ids, and the bytes of each id; merge `i` creates id `256 + i`.
 pub(crate) type Numbered = (Vec<(u32, u32)>, Vec<Vec<u8>>);
 
-/// Replace the parts of merges by ids, numbered as in training.
+/// Replace the parts of merges by the ids that training would assign.
 pub(crate) fn numbered(merges: Vec<(Vec<u8>, Vec<u8>)>) -> Result<Numbered, String> {
     let mut tokens: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
     let ids = tokens.iter().cloned().zip(0u32..);
@@ -247,7 +248,7 @@ pub(crate) fn numbered(merges: Vec<(Vec<u8>, Vec<u8>)>) -> Result<Numbered, Stri
     Ok((pairs, tokens))
 }
 
-/// Run `work` without the interpreter lock, with a regular check for Ctrl-C and a progress report.
+/// Run `work` without the interpreter lock, regularly checking for Ctrl-C and reporting progress.
 pub(crate) fn interruptible<T: Send>(
     py: Python<'_>,
     total: usize,

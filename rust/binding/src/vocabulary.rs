@@ -7,7 +7,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
 use crate::{arguments, errors};
 
-/// Bytes of memory for a merge or a token in Python.
+/// The memory of a merge or a token in Python, in bytes.
 const MERGE: usize = 300;
 
 /// The pairs of tokens that merge, in order.

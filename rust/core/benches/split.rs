@@ -1,5 +1,6 @@
 #![expect(clippy::print_stdout, reason = "it reports")]
-//! How fast a text file is split: `cargo bench -p bytepair --bench split -- FILE [PATTERN]`.
+//! The throughput of splitting a text file:
+//! `cargo bench -p bytepair --bench split -- FILE [PATTERN]`.
 //!
 //! Prints the throughput in MB/s and the construction time of the chosen splitter, the automaton
 //! and the regular-expression engine, and the throughput of a plain loop that hashes every byte.
@@ -10,20 +11,20 @@ use bytepair::{Pattern, Splitter};
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
-    let file = arguments.next().expect("a text file is needed");
+    let file = arguments.next().expect("pass a text file");
     let pattern = Pattern::new(&arguments.next().unwrap_or_else(|| "nanochat".to_owned()))
-        .expect("a name or an expression");
+        .expect("a pattern name or a regular expression");
     let text = std::fs::read_to_string(&file).expect("the file is UTF-8");
-    let made = |name: &str, make: &dyn Fn() -> Option<Splitter>| {
+    let timed = |name: &str, build: &dyn Fn() -> Option<Splitter>| {
         let started = Instant::now();
-        let splitter = make();
-        println!("{name:>30} {:8.1} ms to make", started.elapsed().as_secs_f64() * 1e3);
+        let splitter = build();
+        println!("{name:>30} {:8.1} ms to build", started.elapsed().as_secs_f64() * 1e3);
         splitter
     };
-    let right = "the pattern is right";
-    let fast = made("chosen", &|| Some(Splitter::new(&pattern).expect(right))).expect(right);
-    let table = made("table", &|| Splitter::by_table(&pattern).expect(right));
-    let slow = made("regex", &|| Some(Splitter::by_regex(&pattern).expect(right))).expect(right);
+    let valid = "the pattern is valid";
+    let fast = timed("chosen", &|| Some(Splitter::new(&pattern).expect(valid))).expect(valid);
+    let table = timed("table", &|| Splitter::by_table(&pattern).expect(valid));
+    let slow = timed("regex", &|| Some(Splitter::by_regex(&pattern).expect(valid))).expect(valid);
     let short = &text.chars().take(2_000_000).collect::<String>();
 
     let hash = |text: &str| {

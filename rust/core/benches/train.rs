@@ -1,7 +1,7 @@
-//! How fast a text file is counted and merged:
+//! The time of counting a text file and of learning merges from the counts:
 //! `cargo bench -p bytepair --bench train -- FILE [VOCAB_SIZE] [THREADS]`.
 //!
-//! Documents are divided by bytes of zero.
+//! Documents are separated by zero bytes.
 #![expect(clippy::print_stdout, reason = "it reports")]
 
 use std::num::NonZeroU64;
@@ -11,7 +11,7 @@ use bytepair::{Counter, Pattern, Ties, TrainOptions, train};
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
-    let file = arguments.next().expect("a text file is needed");
+    let file = arguments.next().expect("pass a text file");
     let mut number =
         |default| arguments.next().map_or(default, |text| text.parse().expect("a number"));
     let (vocab_size, threads) = (number(32768), number(2));
@@ -22,9 +22,9 @@ fn main() {
     let mut counter =
         Counter::new(&Pattern::new("nanochat").expect("a name"), threads).expect("a known pattern");
     for batch in documents.chunks(1024) {
-        counter.add(batch).expect("it splits");
+        counter.add(batch).expect("the pattern splits the text");
     }
-    let counts = counter.finish().expect("no limit");
+    let counts = counter.finish().expect("no memory limit");
     println!("count {:?}, {} distinct pretokens", started.elapsed(), counts.len());
 
     for ties in [Ties::RustBpe, Ties::Hf] {
@@ -36,7 +36,7 @@ fn main() {
             threads,
             ..TrainOptions::default()
         };
-        let trained = train(&counts, &options, &mut |_| Ok(())).expect("it trains");
+        let trained = train(&counts, &options, &mut |_| Ok(())).expect("training succeeds");
         let (last, count) = (trained.merges.len(), trained.counts.last());
         println!("merge {:?}, {last} merges, the last of count {count:?}", started.elapsed());
     }

@@ -1,12 +1,12 @@
 //! Decodes ids into bytes and text.
 //!
-//! The tokens are stored end to end in id order, so two offsets locate the bytes of an id. Decoding
-//! makes two passes: the first sums the lengths, the second copies the tokens into a buffer of
-//! exactly that size. Most tokens have at most 16 bytes and are copied as a fixed 16 bytes, which
-//! is faster than a copy of variable length.
+//! The tokens are stored in one arena in id order, so two offsets locate the bytes of an id.
+//! Decoding makes two passes: the first sums the lengths, the second copies the tokens into a
+//! buffer of exactly that size. Most tokens have at most 16 bytes and are copied as a fixed 16
+//! bytes, which is faster than a copy of variable length.
 //!
-//! When ids arrive one by one, text may end within a character. A [`TextStream`] holds incomplete
-//! characters back.
+//! When ids arrive one by one, the bytes so far may end within a character. A [`TextStream`]
+//! buffers an incomplete character until its last byte arrives.
 
 use std::fmt::Display;
 
@@ -94,7 +94,7 @@ pub fn write<N: Number>(vocabulary: &Vocabulary, ids: &[N], out: &mut [u8]) {
         }
         done += length;
     }
-    assert_eq!(done, out.len(), "the room is what the ids need");
+    assert_eq!(done, out.len(), "the buffer has the decoded length");
 }
 
 pub(crate) fn unknown_id(vocabulary: &Vocabulary, id: impl Display) -> Error {
@@ -119,7 +119,7 @@ pub(crate) fn unknown_id(vocabulary: &Vocabulary, id: impl Display) -> Error {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TextStream {
     /// The start of an incomplete character.
-    kept: [u8; 3],
+    pending: [u8; 3],
     length: u8,
 }
 
@@ -129,32 +129,32 @@ impl TextStream {
         while self.length > 0 {
             let Some((&byte, rest)) = bytes.split_first() else { return };
             let mut part = [0; 4];
-            let kept = usize::from(self.length);
-            part[..kept].copy_from_slice(&self.kept[..kept]);
-            part[kept] = byte;
-            match std::str::from_utf8(&part[..=kept]) {
+            let pending = usize::from(self.length);
+            part[..pending].copy_from_slice(&self.pending[..pending]);
+            part[pending] = byte;
+            match std::str::from_utf8(&part[..=pending]) {
                 Ok(character) => {
                     out.push_str(character);
                     self.length = 0;
                     bytes = rest;
                 }
                 Err(error) if error.error_len().is_none() => {
-                    self.keep(&part[..=kept]);
+                    self.buffer(&part[..=pending]);
                     bytes = rest;
                 }
-                Err(_) => self.flush(out), // the byte belongs to what follows
+                Err(_) => self.flush(out), // the byte starts a new character or is invalid
             }
         }
         for chunk in bytes.utf8_chunks() {
             out.push_str(chunk.valid());
             let invalid = chunk.invalid();
             let at_end = invalid.as_ptr_range().end == bytes.as_ptr_range().end;
-            let begins = |e: std::str::Utf8Error| e.error_len().is_none();
+            let is_incomplete = |e: std::str::Utf8Error| e.error_len().is_none();
             if invalid.is_empty() {
                 continue;
             }
-            if at_end && std::str::from_utf8(invalid).is_err_and(begins) {
-                self.keep(invalid);
+            if at_end && std::str::from_utf8(invalid).is_err_and(is_incomplete) {
+                self.buffer(invalid);
             } else {
                 out.push(char::REPLACEMENT_CHARACTER);
             }
@@ -169,10 +169,10 @@ impl TextStream {
         }
     }
 
-    /// Keep an incomplete character, which has at most 3 bytes.
-    fn keep(&mut self, beginning: &[u8]) {
-        self.kept[..beginning.len()].copy_from_slice(beginning);
-        self.length = beginning.len().to_le_bytes()[0];
+    /// Buffer the start of an incomplete character, which has at most 3 bytes.
+    fn buffer(&mut self, start: &[u8]) {
+        self.pending[..start.len()].copy_from_slice(start);
+        self.length = start.len().to_le_bytes()[0];
     }
 }
 
@@ -188,9 +188,9 @@ mod tests {
     }
 
     proptest! {
-        /// The slow reference: one token after the other.
+        /// The slow reference concatenates the tokens one by one.
         #[test]
-        fn equals_token_by_token(ids in prop::collection::vec(
+        fn decoding_equals_concatenating_tokens(ids in prop::collection::vec(
             prop_oneof![0u16..256, 300u16..340, Just(400)], 0..60)) {
             let vocabulary = vocabulary();
             let tokens = ids.iter().map(|&id| vocabulary.bytes(u32::from(id)).unwrap());
@@ -205,7 +205,7 @@ mod tests {
         }
 
         #[test]
-        fn a_stream_equals_the_whole(
+        fn a_stream_equals_decoding_the_whole(
             parts in prop::collection::vec(prop_oneof![
                 prop::collection::vec(any::<u8>(), 0..4),
                 prop::collection::vec(prop::sample::select(
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_id_that_stands_for_nothing_is_named() {
+    fn the_error_names_the_first_unknown_id() {
         let vocabulary = vocabulary();
         let mut out = b"kept".to_vec();
         for wrong in [-1, 256, 341, 401, 1 << 40] {

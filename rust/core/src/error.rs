@@ -64,12 +64,12 @@ pub enum Error {
     UnknownId {
         /// The id as given, which may exceed every integer type.
         id: String,
-        /// The size of the vocabulary: valid ids are below.
+        /// The size of the vocabulary; valid ids are below it.
         vocab_size: usize,
     },
     /// Vector instructions that this processor does not have, or that were requested too late.
     Simd {
-        /// Their name, and the usable ones.
+        /// The requested name and the names that can be used.
         reason: String,
     },
     /// An unknown special token.
@@ -134,14 +134,14 @@ pub enum Error {
     Unwritable {
         /// The file.
         path: String,
-        /// What the system says.
+        /// The message of the system.
         reason: String,
     },
-    /// A part of a `tokenizer.json` that is not read here.
+    /// A part of a `tokenizer.json` that this crate does not support.
     TokenizerJson {
-        /// Which part.
+        /// The part.
         place: &'static str,
-        /// What about it.
+        /// What is wrong or unsupported in it.
         reason: String,
     },
     /// A conversation is longer than a row.
@@ -249,7 +249,7 @@ impl fmt::Display for Error {
 }
 
 impl Error {
-    /// The error wrapped in an I/O error, or else the result of `otherwise`.
+    /// The error of this crate that an I/O error wraps; without one, the result of `otherwise`.
     pub(crate) fn of_io(error: &io::Error, otherwise: impl FnOnce(&io::Error) -> Self) -> Self {
         let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Self>());
         inner.cloned().unwrap_or_else(|| otherwise(error))
@@ -263,8 +263,9 @@ impl Error {
         })
     }
 
-    /// The error with its offset moved by `bytes`, for a text after that many bytes.
-    pub(crate) fn behind(mut self, bytes: usize) -> Self {
+    /// The error with `bytes` added to its offset: converts an offset in a part of a text to an
+    /// offset in the text.
+    pub(crate) fn shifted(mut self, bytes: usize) -> Self {
         if let Self::Split { at, .. } | Self::SpecialInText { at, .. } = &mut self {
             *at += bytes;
         }
@@ -354,7 +355,7 @@ impl fmt::Display for Grouped {
     }
 }
 
-/// Write a pattern with a mark below the offending place, if known.
+/// Write a pattern, with a caret below the position of the error if it is known.
 fn write_pattern(
     f: &mut fmt::Formatter<'_>,
     pattern: &str,
@@ -371,7 +372,7 @@ fn write_pattern(
 
 impl std::error::Error for Error {}
 
-/// Lets readers and writers return this error; `Error::of_io` is the inverse.
+/// Lets implementations of `Read` and `Write` return this error; `Error::of_io` is the inverse.
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         Self::other(error)

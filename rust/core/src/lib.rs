@@ -5,17 +5,17 @@
 //! The modules follow the flow of the data, and import only from modules before them:
 //!
 //! ```text
-//! error, memory, parallel, machine, hash, text      what all others run on
-//! pretokenize   a text and a pattern to pretokens; no token crosses a border between two
+//! error, memory, parallel, machine, hash, text      the base of all other modules
+//! pretokenize   a text and a pattern to pretokens; no token crosses a pretoken boundary
 //! vocabulary    ids and their bytes, checked once and immutable
 //! decode        ids to bytes
 //! corpus        files to documents
 //! count         texts to distinct pretokens and how often each occurs
-//! merge, cache  the bytes of one pretoken to ids, and the cache of what was merged
+//! merge, cache  the bytes of one pretoken to ids, and the cache of those ids
 //! encode        a text to ids
 //! tokenizer     the four values of a tokenizer together
 //! batch         many texts to ids
-//! train         counts to merges, exactly: the most frequent pair of neighbours, again and again
+//! train         counts to merges, exactly: repeatedly merges the most frequent adjacent pair
 //! shards        ids to the rows of a training run
 //! formats       a tokenizer or counts to a file and back
 //! ```

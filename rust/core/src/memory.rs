@@ -1,8 +1,8 @@
-//! Fallible allocation: whatever grows with the data is reserved here, and fails with
-//! [`Error::OutOfMemory`] and its size instead of aborting the process.
+//! Fallible allocation: all memory that grows with the data is reserved here. If there is not
+//! enough, the error is [`Error::OutOfMemory`] with the size, and the process is not aborted.
 //!
-//! Small allocations (errors, map keys, those of other libraries) are ordinary ones, which abort
-//! when memory runs out. So a large allocation succeeds only if `SPARE` bytes remain for them.
+//! Small allocations (errors, map keys, other libraries) are ordinary ones, which abort when memory
+//! runs out. So a large allocation succeeds only if `SPARE` bytes remain for small ones.
 
 use std::hash::{BuildHasher, Hash};
 
@@ -16,7 +16,7 @@ const SPARE: usize = 2 << 20;
 /// Allocations of fewer bytes are small.
 const LARGE: usize = 1 << 17;
 
-/// Fails if `bytes` more cannot be allocated. Nothing stays allocated.
+/// Fails if further `bytes` bytes cannot be allocated. Nothing stays allocated.
 ///
 /// ```
 /// assert!(bytepair::memory::check(1 << 20).is_ok());
@@ -26,7 +26,7 @@ pub fn check(bytes: usize) -> Result<()> {
     if bytes < LARGE { Ok(()) } else { check_large(bytes) }
 }
 
-/// Untouched memory is only address space: mapping and unmapping it takes two microseconds.
+/// Maps and unmaps the memory. Untouched, it is only address space, so this takes two microseconds.
 #[cold]
 #[cfg(not(target_family = "wasm"))]
 fn check_large(bytes: usize) -> Result<()> {
@@ -34,8 +34,8 @@ fn check_large(bytes: usize) -> Result<()> {
     memmap2::MmapMut::map_anon(wanted).map(drop).map_err(|_| Error::OutOfMemory { bytes })
 }
 
-/// WebAssembly has one memory, which grows and is never given back: memory that was reserved once
-/// is what the next allocation gets.
+/// Allocates and frees the memory. The memory of WebAssembly grows and is never returned, so the
+/// next allocation reuses it.
 #[cold]
 #[cfg(target_family = "wasm")]
 fn check_large(bytes: usize) -> Result<()> {
@@ -52,7 +52,7 @@ pub fn reserve<T>(values: &mut Vec<T>, more: usize) -> Result<()> {
 #[cold]
 fn grow<T>(values: &mut Vec<T>, more: usize) -> Result<()> {
     let before = values.capacity();
-    // A vector at least doubles, which may be more than is available.
+    // `try_reserve` at least doubles the capacity, which may be more than is available.
     let grown = values.try_reserve(more).or_else(|_| values.try_reserve_exact(more));
     let bytes = |count: usize| count.saturating_mul(size_of::<T>());
     let failed = Error::OutOfMemory { bytes: bytes(values.len().saturating_add(more)) };
@@ -107,7 +107,7 @@ pub fn with_room<T>(count: usize) -> Result<Vec<T>> {
     Ok(values)
 }
 
-/// As [`with_room`], but without capacity if there is not enough memory, for estimates.
+/// The same for an estimated count: without capacity if there is not enough memory.
 pub(crate) fn with_room_for_about<T>(count: usize) -> Vec<T> {
     with_room(count).unwrap_or_default()
 }
@@ -119,18 +119,18 @@ pub fn filled<T: Clone>(value: T, count: usize) -> Result<Vec<T>> {
     Ok(values)
 }
 
-/// A vector of zeros, which costs address space only until it is touched.
+/// A vector of zeros, which takes only address space until it is touched.
 pub fn zeros<T: bytemuck::Zeroable>(count: usize) -> Result<Vec<T>> {
     check(count.saturating_mul(size_of::<T>()))?;
     bytemuck::allocation::try_zeroed_vec(count).map_err(|()| out_of_memory::<T>(count))
 }
 
-/// Collect an iterator.
+/// Collect an iterator. Fails if there is not enough memory.
 pub fn collect<T>(from: impl IntoIterator<Item = T>) -> Result<Vec<T>> {
     try_collect(from.into_iter().map(Ok::<T, Error>))
 }
 
-/// Collect an iterator; fails with its first error.
+/// Collect an iterator. Fails with its first error, or if there is not enough memory.
 pub fn try_collect<T, E: From<Error>>(
     from: impl IntoIterator<Item = std::result::Result<T, E>>,
 ) -> std::result::Result<Vec<T>, E> {
@@ -175,8 +175,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_had_is_an_error_with_its_size() {
-        // More than any machine has; where there is such a number, fewer than a vector may have.
+    fn a_failed_allocation_is_an_error_with_its_size() {
+        // More bytes than any machine has; on 64-bit systems, fewer than the limit of a vector.
         let most = if usize::BITS == 64 { usize::MAX / 16 + 1 } else { usize::MAX / 2 + 1 };
         let failed = |bytes| Error::OutOfMemory { bytes };
         assert_eq!(check(most), Err(failed(most)));
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_as_it_would_be() {
+    fn successful_allocations_have_the_expected_values() {
         let mut values = with_room(3).unwrap();
         push(&mut values, 1u32).unwrap();
         extend(&mut values, &vec![2; 1 << 20]).unwrap();

@@ -12,7 +12,7 @@ use crate::memory;
 /// Bytes of memory for a waiting document.
 const WAITING: usize = 64;
 
-/// The CRC-32 of a sequence of bytes, continuing from the CRC-32 `start` of the bytes before.
+/// The CRC-32 of a sequence of bytes, continuing from `start`, the CRC-32 of the preceding bytes.
 ///
 /// ```
 /// use bytepair::shards::crc32;
@@ -29,7 +29,7 @@ pub fn crc32(bytes: &[u8], start: u32) -> u32 {
 /// The rows of a plan, each a sequence of pieces of documents.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct RowPlan {
-    /// The document of each piece; a piece begins where its document begins.
+    /// The document of each piece; a piece always starts at the start of its document.
     pub documents: Vec<usize>,
     /// The number of ids in each piece.
     pub takes: Vec<usize>,
@@ -38,18 +38,19 @@ pub struct RowPlan {
 }
 
 impl RowPlan {
-    fn push(&mut self, (length, document): (usize, usize), room: usize) -> usize {
+    /// Append a document, cut to `free` ids; returns the number of its ids.
+    fn push(&mut self, (length, document): (usize, usize), free: usize) -> usize {
         self.documents.push(document);
-        self.takes.push(length.min(room));
-        length.min(room)
+        self.takes.push(length.min(free));
+        length.min(free)
     }
 }
 
 /// Fill rows of `width` ids with whole documents by best fit, from a buffer of waiting documents.
 ///
-/// The longest waiting document that fits is next, the first of several. If none fits, the shortest
-/// is cut to fill the row, and its rest is dropped. Documents without ids are skipped, and an
-/// incomplete last row is left out. Fails if there is not enough memory for the rows.
+/// The next document is the longest waiting one that fits, the first of several. If none fits, the
+/// shortest is cut to fill the row, and its rest is dropped. Documents without ids are skipped, and
+/// an incomplete last row is dropped. Fails if there is not enough memory for the rows.
 ///
 /// ```
 /// let rows = bytepair::shards::best_fit(&[5, 3, 2, 9], 7, 10)?;
@@ -59,7 +60,8 @@ impl RowPlan {
 /// # Ok::<(), bytepair::Error>(())
 /// ```
 pub fn best_fit(lengths: &[usize], width: usize, buffer: usize) -> Result<RowPlan> {
-    // Each document enters the rows at most once, in vectors that grow by doubling, and waits once.
+    // Each document is at most once in the rows, whose vectors grow by doubling, and once in the
+    // buffer.
     let waiting = buffer.min(lengths.len()).saturating_mul(WAITING);
     memory::check(waiting + 6 * size_of_val(lengths))?;
     let mut coming = lengths.iter().copied().zip(0..).filter(|&(length, _)| length > 0);
@@ -85,9 +87,9 @@ pub fn best_fit(lengths: &[usize], width: usize, buffer: usize) -> Result<RowPla
     Ok(rows)
 }
 
-/// The longest document that fits, or else the shortest.
-fn best(waiting: &BTreeSet<(usize, usize)>, room: usize) -> Option<(usize, usize)> {
-    let Some(&(length, _)) = waiting.range(..(room + 1, 0)).next_back() else {
+/// The longest document of at most `free` ids; if there is none, the shortest document.
+fn best(waiting: &BTreeSet<(usize, usize)>, free: usize) -> Option<(usize, usize)> {
+    let Some(&(length, _)) = waiting.range(..(free + 1, 0)).next_back() else {
         return waiting.first().copied();
     };
     waiting.range((length, 0)..).next().copied()
@@ -118,8 +120,8 @@ pub struct SourceRange {
 pub fn gather<T: Copy>(sources: &[&[T]], pieces: &[SourceRange], mut out: &mut [T]) -> Option<()> {
     for piece in pieces {
         let ids = sources.get(piece.source)?.get(piece.start..)?.get(..piece.length)?;
-        let (place, rest) = out.split_at_mut_checked(piece.length)?;
-        place.copy_from_slice(ids);
+        let (destination, rest) = out.split_at_mut_checked(piece.length)?;
+        destination.copy_from_slice(ids);
         out = rest;
     }
     out.is_empty().then_some(())
@@ -135,32 +137,32 @@ mod tests {
         let mut coming = lengths.iter().copied().enumerate().filter(|&(_, length)| length > 0);
         let mut waiting: Vec<(usize, usize)> = Vec::new();
         let mut rows = vec![Vec::new()];
-        let mut room = width;
+        let mut free = width;
         loop {
             while waiting.len() < buffer {
                 let Some(document) = coming.next() else { break };
                 waiting.push(document);
             }
             let mut chosen = None;
-            for (place, &(_, length)) in waiting.iter().enumerate() {
-                let longest: Option<usize> = chosen.map(|place: usize| waiting[place].1);
-                if length <= room && longest.is_none_or(|longest| length > longest) {
-                    chosen = Some(place);
+            for (index, &(_, length)) in waiting.iter().enumerate() {
+                let longest: Option<usize> = chosen.map(|index: usize| waiting[index].1);
+                if length <= free && longest.is_none_or(|longest| length > longest) {
+                    chosen = Some(index);
                 }
             }
-            for (place, &(_, length)) in waiting.iter().enumerate() {
-                let shortest: Option<usize> = chosen.map(|place: usize| waiting[place].1);
-                if shortest.is_none_or(|shortest| shortest > room && length < shortest) {
-                    chosen = Some(place);
+            for (index, &(_, length)) in waiting.iter().enumerate() {
+                let shortest: Option<usize> = chosen.map(|index: usize| waiting[index].1);
+                if shortest.is_none_or(|shortest| shortest > free && length < shortest) {
+                    chosen = Some(index);
                 }
             }
-            let Some(place) = chosen else { break };
-            let (document, length) = waiting.remove(place);
-            rows.last_mut().expect("one row").push((document, length.min(room)));
-            room -= length.min(room);
-            if room == 0 {
+            let Some(index) = chosen else { break };
+            let (document, length) = waiting.remove(index);
+            rows.last_mut().expect("one row").push((document, length.min(free)));
+            free -= length.min(free);
+            if free == 0 {
                 rows.push(Vec::new());
-                room = width;
+                free = width;
             }
         }
         rows.pop();
@@ -169,7 +171,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn rows_are_those_of_the_plain_rule(
+        fn rows_equal_those_of_the_slow_reference(
             lengths in prop::collection::vec(0_usize..12, 0..60),
             width in 1_usize..20,
             buffer in 1_usize..9,
@@ -185,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_that_do_not_fit_are_refused() {
+    fn pieces_that_do_not_fit_are_rejected() {
         let piece = |source, start, length| SourceRange { source, start, length };
         let copied = |pieces: &[SourceRange]| gather(&[&[1_u16, 2, 3][..]], pieces, &mut [0; 2]);
         assert!(copied(&[piece(0, 1, 2)]).is_some());

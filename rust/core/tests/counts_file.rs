@@ -1,4 +1,4 @@
-//! Files of counts: what is written is read, and what is wrong says why.
+//! Files of counts: round trips, and the errors for damaged files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,7 +19,8 @@ fn read(path: &Path) -> bytepair::Result<Counts> {
     CountsFile::open(path)?.counts()
 }
 
-/// A file of other types than those that are written: 32 bits, signed or not, and texts.
+/// Write a file whose columns have other types than those that `Counts::save` writes: integers of
+/// 32 bits, signed or unsigned, and strings.
 fn write(name: &str, rows: &[(&str, i32)], is_signed: bool) -> Result<PathBuf> {
     let pretoken = types::Type::primitive_type_builder("pretoken", Type::BYTE_ARRAY)
         .with_repetition(Repetition::REQUIRED)
@@ -48,7 +49,7 @@ fn write(name: &str, rows: &[(&str, i32)], is_signed: bool) -> Result<PathBuf> {
 }
 
 #[test]
-fn what_is_saved_is_read_again() {
+fn saved_counts_are_read_back() {
     let file = path("round-trip.parquet");
     let long = vec![b'a'; 3 << 20];
     let mut rows: Vec<(Vec<u8>, u64)> =
@@ -67,7 +68,7 @@ fn what_is_saved_is_read_again() {
 }
 
 #[test]
-fn integers_of_other_types_are_counts() {
+fn counts_of_other_integer_types_are_read() {
     let rows = [("ab", 1), ("é", i32::MAX)];
     let counts = read(&write("signed.parquet", &rows, true).unwrap()).unwrap();
     assert_eq!(counts, Counts::new([("ab".as_bytes(), 1), ("é".as_bytes(), (1 << 31) - 1)]));
@@ -76,32 +77,33 @@ fn integers_of_other_types_are_counts() {
 }
 
 #[test]
-fn rows_that_break_a_rule_say_which() {
-    for (rows, said) in [
+fn errors_name_the_rule_that_a_row_breaks() {
+    for (rows, expected) in [
         (&[("a", 1), ("b", 1), ("a", 2)][..], "row 2: it has the pretoken of row 0"),
         (&[("a", 1), ("", 1)], "row 1: the pretoken is empty"),
         (&[("a", 0)], "row 0: the count is 0"),
         (&[("a", 1), ("b", -3)], "the count -3 is negative"),
     ] {
         let file = write("rule.parquet", rows, true).unwrap();
-        let Err(Error::Unreadable { path, reason }) = read(&file) else { panic!("{said}") };
+        let Err(Error::Unreadable { path, reason }) = read(&file) else { panic!("{expected}") };
         assert_eq!(path, file.display().to_string());
-        assert!(reason.contains(said), "{reason}");
+        assert!(reason.contains(expected), "{reason}");
     }
 }
 
-/// A few bytes claim a million equal rows: the second one is an error.
+/// A small file holds a million equal rows. Reading must fail at the second one, before the rows
+/// take memory.
 #[test]
-fn a_file_that_repeats_its_rows_is_not_held() {
+fn a_file_of_repeated_rows_is_rejected_at_the_second_row() {
     let rows: Vec<(&str, i32)> = vec![("again and again", 1); 1 << 20];
     let file = write("repeated.parquet", &rows, true).unwrap();
     assert!(file.metadata().unwrap().len() < 10_000);
-    let Err(Error::Unreadable { reason, .. }) = read(&file) else { panic!("it is refused") };
+    let Err(Error::Unreadable { reason, .. }) = read(&file) else { panic!("the file was read") };
     assert!(reason.contains("row 1: it has the pretoken of row 0"), "{reason}");
 }
 
 #[test]
-fn what_is_damaged_is_an_error_and_no_panic() {
+fn damaged_files_do_not_panic() {
     let file = path("damaged.parquet");
     let counts = Counts::new([(&b"one"[..], 2), (&b" two"[..], 1), (&b" three"[..], 300)]);
     counts.save(&file, &[]).unwrap();
@@ -111,7 +113,7 @@ fn what_is_damaged_is_an_error_and_no_panic() {
             let mut bad = good.clone();
             bad[at] ^= flip;
             std::fs::write(&file, bad).unwrap();
-            // What is read, and read wrongly, keeps the rules of counts.
+            // A damaged file may be read without an error, but the counts must be valid.
             let Ok(counts) = read(&file) else { continue };
             assert!(counts.iter().all(|(pretoken, count)| !pretoken.is_empty() && count > 0));
         }
@@ -123,7 +125,7 @@ fn what_is_damaged_is_an_error_and_no_panic() {
 }
 
 #[test]
-fn what_cannot_be_written_leaves_what_was_there() {
+fn saving_to_a_missing_folder_is_an_error() {
     let missing = path("no-such-folder").join("counts.parquet");
     let saved = Counts::default().save(&missing, &[]);
     assert!(matches!(saved, Err(Error::Unwritable { .. })));

@@ -1,4 +1,4 @@
-//! Mapped files against their plain references: the same bytes, read.
+//! Mapped files against the same files read into memory.
 #![expect(unsafe_code, reason = "nobody changes the files of this test while they are mapped")]
 
 use std::fs::{self, File};
@@ -13,14 +13,14 @@ fn tokenizer() -> Tokenizer {
     let pairs = (0..=255u8).flat_map(|left| (0..32u8).map(move |right| vec![left, right]));
     let tokens = (0..=255).map(|byte| vec![byte]).chain(pairs);
     let vocabulary =
-        Vocabulary::new(tokens.zip(0..), [("<s>".to_owned(), 9000)]).expect("it is valid");
-    Tokenizer::from_ranks(vocabulary, Pattern::new("gpt4").expect("it is valid"))
-        .expect("it is valid")
+        Vocabulary::new(tokens.zip(0..), [("<s>".to_owned(), 9000)]).expect("valid tokens");
+    Tokenizer::from_ranks(vocabulary, Pattern::new("gpt4").expect("a known pattern"))
+        .expect("the pattern compiles")
 }
 
 fn write(name: &str, bytes: &[u8]) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    fs::write(&path, bytes).expect("it is valid");
+    fs::write(&path, bytes).expect("the build folder is writable");
     path
 }
 
@@ -28,7 +28,7 @@ const TEXT: &str =
     "Any text,\n\t with tabs\nand a pretoken of more than 15 bytes: 中文字符没有空格 é\n";
 
 #[test]
-fn a_mapped_tokenizer_is_the_one_that_is_read_also_when_its_file_is_deleted() {
+fn a_mapped_tokenizer_equals_one_that_is_read_even_after_its_file_is_deleted() {
     let bytes = tokenizer().to_bytes(Tables::With).unwrap();
     let path = write("mapped.bytepair", &bytes);
     // SAFETY: the file is only deleted.
@@ -41,7 +41,7 @@ fn a_mapped_tokenizer_is_the_one_that_is_read_also_when_its_file_is_deleted() {
     for id in 0..9001 {
         assert_eq!(mapped.token(id), read.token(id));
     }
-    // Tables that were released after the check are those of the file.
+    // The pages of the tables were released after the file was checked, and are read again here.
     assert!(mapped.to_bytes(Tables::With).unwrap() == bytes);
 }
 

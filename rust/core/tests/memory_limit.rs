@@ -16,7 +16,7 @@ fn folder(name: &str) -> PathBuf {
 const LETTERS: [char; 16] =
     ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l', 'm', 'n', 'o', 'p'];
 
-/// Short and long pretokens, most of them new, some again and again.
+/// Short and long pretokens; most are new, some repeat often.
 fn texts() -> Vec<String> {
     let word = |i: usize| match i % 5 {
         0 => "the".to_owned(),
@@ -33,7 +33,7 @@ fn count(texts: &[&str], threads: usize, limit: Option<(usize, &Path)>) -> Count
     if let Some((bytes, folder)) = limit {
         counter = counter.with_memory_limit(bytes, folder);
     }
-    texts.chunks(9).for_each(|chunk| counter.add(chunk).expect("it splits"));
+    texts.chunks(9).for_each(|chunk| counter.add(chunk).expect("the pattern splits any text"));
     counter.finish().expect("the folder is writable")
 }
 
@@ -54,13 +54,13 @@ fn a_limit_does_not_change_the_counts() {
 }
 
 #[test]
-fn no_text_is_no_counts() {
+fn empty_texts_have_no_counts() {
     assert!(count(&[], 2, Some((0, &folder("empty")))).is_empty());
     assert!(count(&["", ""], 2, Some((0, &folder("empty-texts")))).is_empty());
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_an_error_that_names_it() {
+fn a_missing_folder_is_an_error_that_names_it() {
     let missing = folder("gone").join("missing");
     let counter = Counter::new(&Pattern::new("gpt2").unwrap(), 1).unwrap();
     let mut counter = counter.with_memory_limit(0, &missing);

@@ -1,4 +1,4 @@
-//! Parquet files: pages that are larger than is allowed, and what is not read.
+//! Parquet files: pages above the size limit, and files or columns that cannot be read.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types;
 
-/// A file with a column of texts, a page for every few bytes of them.
+/// Write a file with a column of texts in many small pages.
 fn write(
     name: &str,
     texts: &[String],
@@ -44,13 +44,13 @@ fn write(
     Ok(path)
 }
 
-/// The texts of a column until there is an error.
+/// The texts of a column up to the first error, and this error.
 fn read(path: &Path, limit: usize) -> (Vec<String>, Option<String>) {
     let column = TextColumn::open(&[path], "text")
-        .expect("it is one of texts")
+        .expect("the column holds texts")
         .with_bounds(limit, usize::MAX);
     let mut texts = Vec::new();
-    let parts = column.ranges().expect("its pages can be found");
+    let parts = column.ranges().expect("the pages can be located");
     let read = column.for_each(&parts[0], &mut |text| {
         texts.push(text.to_owned());
         Ok(())
@@ -59,7 +59,7 @@ fn read(path: &Path, limit: usize) -> (Vec<String>, Option<String>) {
 }
 
 #[test]
-fn pages_up_to_the_limit_are_read_and_larger_ones_are_an_error() {
+fn pages_above_the_limit_are_an_error() {
     let mut texts: Vec<String> = (0..500).map(|row| format!("text {row}")).collect();
     texts[300] = "long ".repeat(20_000);
     let compressions = [
@@ -96,7 +96,7 @@ fn zstd_is_read_or_the_error_names_the_feature() {
 }
 
 #[test]
-fn what_is_not_read_is_an_error_with_the_reason() {
+fn errors_tell_why_a_column_cannot_be_read() {
     let path = write("column", &["low".to_owned()], Compression::UNCOMPRESSED, false).unwrap();
     let wrong = |path: &Path, name| TextColumn::open(&[path], name).unwrap_err().to_string();
     assert!(wrong(&path, "texts").contains("it has no column 'texts'; it has text"));
@@ -108,7 +108,7 @@ fn what_is_not_read_is_an_error_with_the_reason() {
 }
 
 #[test]
-fn rows_of_a_page_that_is_too_large_are_left_out() {
+fn rows_of_pages_above_the_limit_can_be_skipped() {
     let mut texts: Vec<String> = (0..500).map(|row| format!("text {row}")).collect();
     texts[300] = "long ".repeat(20_000);
     let path = write("left-out", &texts, Compression::SNAPPY, false).unwrap();

@@ -1,4 +1,4 @@
-//! The native file: any contents give an error, or a tokenizer that encodes and decodes safely.
+//! The native file: any bytes are an error, or a tokenizer that encodes and decodes safely.
 //!
 //! Pieces of the input overwrite a valid file, whose length and checksum are then corrected.
 #![no_main]
@@ -13,7 +13,7 @@ const TEXT: &str =
     "Zweite naïve Wörter 12345, it's\r\n  \u{4e2d}\u{6587} 😀 aaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 
 /// A file with every section and all tables.
-static SOUND: LazyLock<Vec<u8>> = LazyLock::new(|| {
+static VALID: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut tokens: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
     let words = TEXT.split(' ').map(|word| word.as_bytes().to_vec());
     for end in 2..6 {
@@ -33,19 +33,20 @@ static SOUND: LazyLock<Vec<u8>> = LazyLock::new(|| {
     tokenizer.with_note("name", &"fuzz").to_bytes(Tables::With).unwrap()
 });
 
-/// Pieces of `data`, each behind where it goes: three bytes of place, one of length.
+/// The valid file, partly overwritten by pieces of `data`. Each piece follows four bytes: three of
+/// the offset in the file, and one of the length and flags.
 fn damaged(mut data: &[u8]) -> Vec<u8> {
-    let mut bytes = SOUND.clone();
+    let mut bytes = VALID.clone();
     while let Some(([low, middle, high, length], rest)) = data.split_first_chunk() {
-        let place = usize::from(*low) | usize::from(*middle) << 8 | usize::from(*high) << 16;
+        let offset = usize::from(*low) | usize::from(*middle) << 8 | usize::from(*high) << 16;
         let (piece, rest) = rest.split_at(rest.len().min(usize::from(length % 32)));
-        // Half of the pieces go to the beginning, where the sections are listed.
-        let place = if length & 32 == 0 { place } else { place % 512 };
-        let place = place % bytes.len().max(1);
-        let end = bytes.len().min(place + piece.len());
-        bytes[place..end].copy_from_slice(&piece[..end - place]);
+        // Half of the pieces overwrite the beginning, where the sections are listed.
+        let offset = if length & 32 == 0 { offset } else { offset % 512 };
+        let offset = offset % bytes.len().max(1);
+        let end = bytes.len().min(offset + piece.len());
+        bytes[offset..end].copy_from_slice(&piece[..end - offset]);
         if length & 0xC0 == 0xC0 {
-            bytes.truncate(place);
+            bytes.truncate(offset);
         }
         data = rest;
     }
@@ -67,7 +68,7 @@ fuzz_target!(|data: &[u8]| {
     }
     let _any = (tokenizer.merges(), tokenizer.merge_counts(), tokenizer.fingerprint());
     let _any = (0..260).map(|id| tokenizer.token_bytes(id).is_ok()).count();
-    // To make all tables again takes long.
+    // Rebuilding all tables takes long, so only some inputs do it.
     if data.len() % 16 == 0 && verify(&bytes).is_ok() {
         assert!(Tokenizer::from_bytes(&tokenizer.to_bytes(Tables::With).unwrap()).unwrap() == tokenizer);
     }

@@ -1,5 +1,5 @@
-//! The tables of a `tokenizer.json`: any contents give `None`, or a tokenizer that writes the same
-//! tables.
+//! The tables of a `tokenizer.json`: any bytes are an error or `None`, or a tokenizer that is equal
+//! after it is written and read again.
 #![no_main]
 
 use bytepair::Pattern;
@@ -8,8 +8,8 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     let Ok(Some(found)) = JsonTables::parse(data) else { return };
-    for place in &found.ranges {
-        assert!(std::str::from_utf8(&data[place.clone()]).is_ok());
+    for range in &found.ranges {
+        assert!(std::str::from_utf8(&data[range.clone()]).is_ok());
     }
     for ranks in [false, true] {
         let pattern = Pattern::new("gpt2").unwrap();
@@ -25,7 +25,7 @@ fuzz_target!(|data: &[u8]| {
         }
         let (vocabulary, merges) = texts(&tokenizer, &[]).unwrap();
         let json = format!(r#"{{"model": {{"vocab": {vocabulary}, "merges": {merges}}}}}"#);
-        let again = JsonTables::parse(json.as_bytes()).unwrap().expect("what we write, we read");
+        let again = JsonTables::parse(json.as_bytes()).unwrap().expect("written tables are read");
         let again = again.tables.tokenizer(Vec::new(), Pattern::new("gpt2").unwrap(), ranks, true);
         assert!(again.unwrap() == tokenizer);
     }

@@ -1,9 +1,9 @@
 //! Encodes many texts into one array of ids with the offset of each text, or only counts their ids.
 //!
-//! Texts are cut into parts, long ones into several, at places where a cut changes no id. Each
-//! thread takes the next chunk of parts and appends finished chunks to the result in order, while
-//! their ids are still in cache. A single thread writes into the result directly. Texts may come
-//! from an iterator, which is advanced only when a thread needs the next chunk.
+//! A long text is cut into several parts, at positions where a cut changes no id. Each thread takes
+//! the next chunk of parts and appends finished chunks to the result in order, while their ids are
+//! still in cache. A single thread writes into the result directly. Texts may come from an
+//! iterator, which is advanced only when a thread needs the next chunk.
 
 use std::collections::BTreeMap;
 use std::iter::Sum;
@@ -28,10 +28,10 @@ const CHUNK: usize = 1 << 19;
 /// Number of units at the start of a text that are sampled to estimate its number of ids.
 const SAMPLE: usize = 32;
 
-/// Arrays of this many bytes keep their unused capacity, which costs address space only. glibc
-/// raises its mmap threshold to the size of the largest mapped block that was freed, and serves
-/// later blocks up to that size from memory it keeps. If arrays are freed at the size at which they
-/// were allocated, consecutive batches reuse the same pages.
+/// Arrays whose size in bytes is in this range keep their unused capacity, which costs address
+/// space only. glibc raises its mmap threshold to the size of the largest mapped block that was
+/// freed, and serves later blocks up to that size from memory it keeps. If arrays are freed at the
+/// size at which they were allocated, consecutive batches reuse the same pages.
 const REUSED: Range<usize> = 128 << 10..32 << 20;
 
 /// The estimated size of texts.
@@ -45,12 +45,12 @@ pub(crate) struct Size {
 }
 
 impl Size {
-    /// Assumes one id for three units of ASCII, and one for each other character.
+    /// Assumes one id for three ASCII characters, and one for each other character.
     pub(crate) fn of(text: &Text<'_>) -> Self {
-        let looked = text.len().clamp(1, SAMPLE);
-        let others = text.beyond_ascii(looked);
+        let sampled = text.len().clamp(1, SAMPLE);
+        let others = text.beyond_ascii(sampled);
         let others = if text.is_utf8() { others / 2 } else { others };
-        Self { units: text.len(), ids: text.len() / 3 + text.len() * others / looked }
+        Self { units: text.len(), ids: text.len() / 3 + text.len() * others / sampled }
     }
 }
 
@@ -63,7 +63,7 @@ impl Sum for Size {
     }
 }
 
-/// The ids of several texts, end to end.
+/// The concatenated ids of several texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arrays<T> {
     /// The ids.
@@ -84,7 +84,7 @@ struct Part<'a> {
     last: bool,
 }
 
-/// The ids of some parts, end to end, and for each part the index of its text and its number of
+/// The concatenated ids of some parts, and for each part the index of its text and its number of
 /// ids.
 type Encoded<T> = (Vec<T>, Vec<(usize, usize)>);
 
@@ -95,7 +95,7 @@ impl Tokenizer {
         self.vocabulary().len() <= 1 << 16
     }
 
-    /// Encode texts on up to `threads` threads; the ids of each, in order.
+    /// Encode texts on up to `threads` threads; returns the ids of each, in order.
     ///
     /// Fails at the first text as [`encode_with`](Self::encode_with) does.
     ///
@@ -162,9 +162,9 @@ impl Tokenizer {
         let splitter = may_cut.then(|| self.splitter());
         let parts = (0..).zip(texts).flat_map(|(number, text)| cut(number, text, splitter));
         if threads == 1 {
-            let room = memory::with_room_for_about(size.ids);
+            let buffer = memory::with_room_for_about(size.ids);
             let call = &mut self.encoder().call();
-            let (ids, counts) = encode_parts(call, parts, options, room)?;
+            let (ids, counts) = encode_parts(call, parts, options, buffer)?;
             let mut joined = JoinedIds { ids, ..JoinedIds::new(0) };
             joined.count(&counts)?;
             return joined.finish();
@@ -172,10 +172,10 @@ impl Tokenizer {
         let joiner = Joiner::new(size.ids);
         let encode = |call: &mut EncodeCall<'_>, chunk, parts: Vec<Part<'_>>| {
             let sizes = parts.iter().map(|part| Size::of(&part.text));
-            let room = joiner
+            let buffer = joiner
                 .spare()
                 .unwrap_or_else(|| memory::with_room_for_about(sizes.sum::<Size>().ids));
-            joiner.give(chunk, encode_parts(call, parts, options, room));
+            joiner.add(chunk, encode_parts(call, parts, options, buffer));
         };
         let least = size.units / threads.max(size.units / CHUNK);
         let chunks = Mutex::new(chunks(parts, least).enumerate());
@@ -204,7 +204,7 @@ impl Tokenizer {
     }
 }
 
-/// Encode parts in order into an empty vector.
+/// Encode parts in order into the empty vector `ids`.
 fn encode_parts<'a, T: Id>(
     call: &mut EncodeCall<'_>,
     parts: impl IntoIterator<Item = Part<'a>>,
@@ -219,15 +219,15 @@ fn encode_parts<'a, T: Id>(
         let edges = Edges { start, last: part.last };
         let sink = |block: &[u32]| pages.extend(&mut ids, block.iter().map(|&id| T::of(id)));
         call.for_each_block(&part.text, options, edges, sink)
-            .map_err(|error| part.placed(error))?;
+            .map_err(|error| part.locate(error))?;
         counts.push((part.document, ids.len() - before));
     }
     Ok((ids, counts))
 }
 
 impl Part<'_> {
-    /// Translate an error's place in this part to its place in the text.
-    fn placed(&self, error: Error) -> Error {
+    /// Convert the offset of an error in this part to its offset in the text.
+    fn locate(&self, error: Error) -> Error {
         match error {
             Error::TextNotUtf8 { at, .. } => {
                 Error::TextNotUtf8 { document: self.document, at: self.at + at }
@@ -246,13 +246,13 @@ fn cut<'a>(
     let (mut rest, mut at) = (Some(text), 0);
     std::iter::from_fn(move || {
         let text = rest.take()?;
-        let Some(place) = splitter.and_then(|splitter| splitter.cut_long(&text, PART)) else {
+        let Some(end) = splitter.and_then(|splitter| splitter.cut_long(&text, PART)) else {
             return Some(Part { text, document, at, last: true });
         };
-        let (text, after) = text.split_at(place);
+        let (text, after) = text.split_at(end);
         rest = Some(after);
-        at += place;
-        Some(Part { text, document, at: at - place, last: false })
+        at += end;
+        Some(Part { text, document, at: at - end, last: false })
     })
 }
 
@@ -266,7 +266,7 @@ fn chunks<'a>(
         while size <= least
             && let Some(part) = parts.next()
         {
-            // An empty text costs some work too.
+            // One more, because an empty text costs some work too.
             size += part.text.len() + 1;
             chunk.push(part);
         }
@@ -275,8 +275,8 @@ fn chunks<'a>(
 }
 
 /// Joins the chunks that threads encode, in order. A thread that finishes a chunk appends all
-/// chunks that are due, unless another thread is appending; no thread waits, and none is dedicated
-/// to appending.
+/// chunks that are next in order, unless another thread is appending; no thread waits, and none is
+/// dedicated to appending.
 struct Joiner<T> {
     joined: Mutex<JoinedIds<T>>,
     pending: Mutex<PendingChunks<T>>,
@@ -286,9 +286,9 @@ struct Joiner<T> {
 
 /// Encoded chunks that are not yet appended.
 struct PendingChunks<T> {
-    /// By chunk number.
+    /// By the index of the chunk.
     encoded: BTreeMap<usize, Result<Encoded<T>>>,
-    /// The number of the next chunk to append.
+    /// The index of the next chunk to append.
     next: usize,
 }
 
@@ -303,10 +303,10 @@ struct JoinedIds<T> {
 }
 
 impl<T: Id> Joiner<T> {
-    /// Reserves capacity for `room` ids.
-    fn new(room: usize) -> Self {
+    /// Reserves capacity for `ids` ids.
+    fn new(ids: usize) -> Self {
         Self {
-            joined: Mutex::new(JoinedIds::new(room)),
+            joined: Mutex::new(JoinedIds::new(ids)),
             pending: Mutex::new(PendingChunks { encoded: BTreeMap::new(), next: 0 }),
             spare: Mutex::new(Vec::new()),
         }
@@ -317,8 +317,8 @@ impl<T: Id> Joiner<T> {
         lock(&self.spare).pop()
     }
 
-    /// Hand in the ids of a chunk.
-    fn give(&self, chunk: usize, encoded: Result<Encoded<T>>) {
+    /// Add the ids of a chunk.
+    fn add(&self, chunk: usize, encoded: Result<Encoded<T>>) {
         lock(&self.pending).encoded.insert(chunk, encoded);
         // Another thread may be appending and may already have checked for this chunk. It releases
         // the lock first and then checks `is_due` once more, so no chunk is left behind.
@@ -326,13 +326,14 @@ impl<T: Id> Joiner<T> {
             && let Ok(mut joined) = self.joined.try_lock()
         {
             while let Some(encoded) = self.take() {
-                let room = joined.append(encoded);
-                lock(&self.spare).extend(room);
+                let emptied = joined.append(encoded);
+                lock(&self.spare).extend(emptied);
             }
         }
     }
 
-    /// The next chunk, if it is there. Only the thread that holds the lock of `joined` calls this.
+    /// The next chunk in order, if it is encoded. Only the thread that holds the lock of `joined`
+    /// calls this.
     fn take(&self) -> Option<Result<Encoded<T>>> {
         let mut pending = lock(&self.pending);
         let next = pending.next;
@@ -354,8 +355,8 @@ impl<T> PendingChunks<T> {
 }
 
 impl<T: Id> JoinedIds<T> {
-    fn new(room: usize) -> Self {
-        let (ids, pages) = (memory::with_room_for_about(room), HugePages::default());
+    fn new(ids: usize) -> Self {
+        let (ids, pages) = (memory::with_room_for_about(ids), HugePages::default());
         Self { ids, pages, lengths: Vec::new(), failed: None }
     }
 
@@ -398,7 +399,7 @@ impl<T: Id> JoinedIds<T> {
 fn offsets(lengths: Vec<usize>) -> Result<Vec<i64>> {
     let mut end = 0;
     let ends = lengths.into_iter().map(|length| {
-        end += i64::try_from(length).expect("what is in memory has less than 2^63 ids");
+        end += i64::try_from(length).expect("an array in memory has less than 2^63 ids");
         end
     });
     memory::collect(std::iter::once(0).chain(ends))
@@ -417,7 +418,7 @@ mod tests {
         Tokenizer::from_ranks(vocabulary, Pattern::new("gpt4").unwrap()).unwrap()
     }
 
-    /// The slow reference: each text by itself.
+    /// The slow reference: encodes each text separately.
     fn one_by_one(tokenizer: &Tokenizer, texts: &[String], options: &EncodeOptions) -> Arrays<u32> {
         let lists: Vec<_> =
             texts.iter().map(|t| tokenizer.encode_with(t, options).unwrap()).collect();
@@ -426,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn any_number_of_threads_gives_what_one_by_one_gives() {
+    fn threads_do_not_change_the_ids() {
         let tokenizer = tokenizer();
         let long = "the moth and the thé <s> 中文 ".repeat(60_000);
         let mut texts: Vec<String> = (0..500).map(|n| format!("the {n} <s> moth")).collect();
@@ -462,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn no_texts_have_no_ids() {
+    fn an_empty_batch_has_no_ids() {
         let arrays = tokenizer().encode_arrays::<u32>(&[], &EncodeOptions::default(), 4).unwrap();
         assert_eq!(arrays, Arrays { ids: vec![], offsets: vec![0] });
     }

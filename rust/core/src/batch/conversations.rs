@@ -1,9 +1,9 @@
 //! Conversations in, ids and a loss mask out.
 //!
-//! A conversation arrives as ordered segments: texts, which are encoded as ordinary text, so that
-//! nothing in them becomes a special token, and ids placed by a template. Each segment says whether
-//! the model is trained on it, and its ids inherit that. Roles and tool calls are the caller's
-//! business.
+//! A conversation arrives as ordered segments: texts, and ids placed by a template. Texts are
+//! encoded as ordinary text, so that nothing in them becomes a special token. Each segment has a
+//! flag: whether the model is trained on it. Its ids inherit the flag. Roles and tool calls are the
+//! caller's responsibility.
 //!
 //! [`pack`] then places conversations side by side in rows of equal width.
 
@@ -43,7 +43,7 @@ pub struct RenderOptions {
     pub whole_messages: bool,
 }
 
-/// The ids of many conversations, end to end.
+/// The concatenated ids of many conversations.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rendered {
     /// The ids.
@@ -123,7 +123,7 @@ struct Canvas<'k> {
     /// Adjacent texts to be encoded as one, with the end of each and whether it is trained on.
     text: String,
     spans: Vec<TrainedSpan>,
-    /// What stands before the next text.
+    /// The kind of content before the next text.
     before: PartStart,
 }
 
@@ -141,7 +141,7 @@ impl<'k> Canvas<'k> {
         let mut last_end = start;
         for (segment, &trained) in segments.iter().zip(trained) {
             match *segment {
-                Segment::Text(text) if self.options.join => self.wait(text, trained)?,
+                Segment::Text(text) if self.options.join => self.buffer(text, trained)?,
                 Segment::Text(text) => self.encode(text, trained)?,
                 Segment::Id(id) => {
                     self.flush()?;
@@ -161,7 +161,7 @@ impl<'k> Canvas<'k> {
         self.finish(start, limit, last_end)
     }
 
-    /// Truncate what was rendered from `start` on, and record its length.
+    /// Truncate the conversation whose ids begin at `start`, and record its length.
     fn finish(&mut self, start: usize, limit: usize, last_end: usize) -> Result<()> {
         if self.out.ids.len() > limit {
             let end = if self.options.whole_messages { last_end } else { limit };
@@ -191,7 +191,7 @@ impl<'k> Canvas<'k> {
         Ok(())
     }
 
-    fn wait(&mut self, text: &str, trained: bool) -> Result<()> {
+    fn buffer(&mut self, text: &str, trained: bool) -> Result<()> {
         if !text.is_empty() {
             memory::reserve_text(&mut self.text, text.len())?;
             self.text.push_str(text);
@@ -215,8 +215,8 @@ impl<'k> Canvas<'k> {
         self.encode(&text, false)?;
         self.tokenizer.check_lengths(&self.out.ids[first..], text.len())?;
         let (mut span, mut at) = (0, 0);
-        for place in first..self.out.ids.len() {
-            let end = at + self.tokenizer.token_bytes(self.out.ids[place])?.len();
+        for index in first..self.out.ids.len() {
+            let end = at + self.tokenizer.token_bytes(self.out.ids[index])?.len();
             while self.spans[span].0 <= at {
                 span += 1;
             }
@@ -226,7 +226,7 @@ impl<'k> Canvas<'k> {
                 inside += 1;
                 trained |= self.spans[inside].1;
             }
-            self.out.mask[place] = trained.into();
+            self.out.mask[index] = trained.into();
             at = end;
         }
         self.text = text;
@@ -236,9 +236,9 @@ impl<'k> Canvas<'k> {
     }
 }
 
-/// Place conversations of the given lengths into rows of `width`, best fit: the longest first, each
-/// into the row where it leaves the least room, the earliest such row among equals. Returns the row
-/// and the first column of each, in the order given.
+/// Place conversations of the given lengths into rows of `width` by best fit: the longest first,
+/// each into the row where it leaves the least free space, the earliest such row among equals.
+/// Returns the row and the first column of each, in the order given.
 ///
 /// Fails if a conversation is longer than a row.
 ///
@@ -248,7 +248,7 @@ impl<'k> Canvas<'k> {
 /// ```
 pub fn pack(lengths: &[usize], width: usize) -> Result<Vec<(usize, usize)>> {
     let mut order: Vec<usize> = memory::collect(0..lengths.len())?;
-    // Sorting takes as much again, and an open row at most four times as much.
+    // Sorting takes as much memory as the lengths, and the open rows at most four times as much.
     memory::check(5 * size_of_val(lengths))?;
     order.sort_by_key(|&index| std::cmp::Reverse(lengths[index]));
     if let Some(&longest) = order.first()
@@ -258,16 +258,16 @@ pub fn pack(lengths: &[usize], width: usize) -> Result<Vec<(usize, usize)>> {
     }
     let mut places = memory::filled((0, 0), lengths.len())?;
     let mut rows = 0;
-    // Open rows by their remaining room; a row is removed, filled further, and inserted again.
+    // Open rows by their free space; a row is removed, filled further, and inserted again.
     let mut open = BTreeSet::new();
     for index in order {
         let length = lengths[index];
         let fit = open.range((length, 0)..).next().copied();
-        let (room, row) = fit.unwrap_or((width, rows));
+        let (free, row) = fit.unwrap_or((width, rows));
         rows = rows.max(row + 1);
-        open.remove(&(room, row));
-        open.insert((room - length, row));
-        places[index] = (row, width - room);
+        open.remove(&(free, row));
+        open.insert((free - length, row));
+        places[index] = (row, width - free);
     }
     Ok(places)
 }
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_touch_join_only_if_asked() {
+    fn adjacent_texts_join_only_on_request() {
         let segments = [(Text("xa"), false), (Text("b"), true), (Text("c"), false)];
         let apart = render(&segments, RenderOptions::default());
         assert_eq!(apart.ids, [120, 97, 98, 99]);
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_are_normalized_join() {
+    fn normalized_texts_join() {
         let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
         let vocabulary = Vocabulary::new(bytes.chain([("é".into(), 256)]), []).expect("valid");
         let pattern = Pattern::from_regex(r"(?#NFC)\S+|\s+");
@@ -349,7 +349,7 @@ mod tests {
         assert_eq!(cut(0, false).ids, [0; 0]);
     }
 
-    /// Best fit by a look at every row.
+    /// The slow reference: best fit by a search of all rows.
     fn pack_slowly(lengths: &[usize], width: usize) -> Vec<(usize, usize)> {
         let mut order: Vec<usize> = (0..lengths.len()).collect();
         order.sort_by_key(|&index| std::cmp::Reverse(lengths[index]));
@@ -373,7 +373,7 @@ mod tests {
         }
 
         #[test]
-        fn threads_change_nothing(texts in prop::collection::vec("[ab\n<]{0,9}", 0..40)) {
+        fn threads_do_not_change_the_result(texts in prop::collection::vec("[ab\n<]{0,9}", 0..40)) {
             let segments: Vec<_> = texts.iter().map(|text| Text(text)).collect();
             let trained = vec![true; segments.len()];
             let each: Vec<_> = (0..segments.len()).map(|i| i..i + 1).collect();

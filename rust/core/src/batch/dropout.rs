@@ -1,8 +1,8 @@
-//! Encodes texts for training with dropped merges, into one array of ids.
+//! Encodes training texts into one array of ids, with merges dropped at random (BPE-dropout).
 //!
-//! The random numbers of a text depend on the seed and on its index alone, so the ids are the same
-//! for any number of threads. Nothing is cached: the ids of a pretoken differ from one place to the
-//! next.
+//! The random numbers of a text depend only on the seed and on the index of the text, so the ids
+//! are the same for any number of threads. Nothing is cached, because each occurrence of a pretoken
+//! has its own ids.
 
 use std::ops::Range;
 
@@ -28,11 +28,11 @@ const CHUNK: usize = 1 << 16;
 pub struct Dropout {
     /// Between 0 (never) and 1 (always).
     pub probability: f64,
-    /// Any number; another one gives other ids.
+    /// The seed of the random numbers; another seed gives other ids.
     pub seed: u64,
 }
 
-/// What each thread needs.
+/// The inputs that all threads share.
 struct DropoutEncoder<'a> {
     tokenizer: &'a Tokenizer,
     options: &'a EncodeOptions,
@@ -42,9 +42,10 @@ struct DropoutEncoder<'a> {
 }
 
 impl Tokenizer {
-    /// Encode texts on up to `threads` threads into one array, and drop merges at random.
+    /// Encode texts on up to `threads` threads into one array, with merges dropped at random.
     ///
-    /// With a probability of 0 it is [`encode_arrays`](Self::encode_arrays), whose errors it has.
+    /// With a probability of 0, this is [`encode_arrays`](Self::encode_arrays). The errors are the
+    /// same.
     ///
     /// ```
     /// use bytepair::batch::dropout::Dropout;
@@ -106,7 +107,7 @@ impl DropoutEncoder<'_> {
         Ok(joined)
     }
 
-    /// The ids of some texts, and where those of each end.
+    /// The ids of the texts of a chunk, and the end of each text in them.
     fn encode_chunk<T: Id>(
         &self,
         texts: &[Text<'_>],

@@ -1,8 +1,8 @@
-//! Encodes rows of parquet files in order: the way from a corpus to token shards.
+//! Encodes rows of parquet files in order, to build token shards from a corpus.
 //!
 //! Each thread reads some rows and encodes them straight from the decompressed page, so that no
 //! text is copied or passed between threads. Rows are requested in items of one or more parts; the
-//! result of an item has the same parts, whatever the number of threads.
+//! result of an item has the same parts for any number of threads.
 
 use crate::corpus::parquet::{RowRange, TextColumn};
 use crate::encode::encoder::EncodeCall;
@@ -13,34 +13,34 @@ use crate::parallel;
 use crate::text::{Text, first_chars};
 use crate::tokenizer::Tokenizer;
 
-/// Bytes of text that may be in work or waiting for the sink, at most; more with many threads.
+/// At most this many bytes of text are being encoded or wait for the sink; more with many threads.
 const AHEAD: usize = 1 << 26;
-/// At least this many bytes for each thread.
-const AHEAD_A_THREAD: usize = 3 << 23;
-/// Number of finished items that may wait, beyond those in work. With few, the allocator reuses the
-/// same memory; with more, it touches new pages.
+/// `AHEAD` is raised to this many bytes for each thread.
+const AHEAD_PER_THREAD: usize = 3 << 23;
+/// Number of finished items that may wait, in addition to those being encoded. With few, the
+/// allocator reuses the same memory; with more, it touches new pages.
 const WAITING: usize = 2;
-/// Capacity is reserved for one id in `BYTES_AN_ID` bytes, and for at most `ROOM` bytes of text,
-/// because the size comes from the file and may be wrong.
-const BYTES_AN_ID: usize = 3;
-const ROOM: usize = 1 << 25;
-/// Parts of fewer bytes are joined to items of about so many, and of so many parts at most.
-const JOINED: usize = 1 << 22;
-const PARTS: usize = 1 << 10;
-/// A part with more text, whatever its file says of its size, is not encoded.
-const MOST: i64 = 1 << 26;
+/// Capacity is reserved for one id in `BYTES_PER_ID` bytes of text, and for at most
+/// `RESERVED_BYTES` bytes of text, because the size comes from the file and may be wrong.
+const BYTES_PER_ID: usize = 3;
+const RESERVED_BYTES: usize = 1 << 25;
+/// Small parts are joined to items of at most `ITEM_BYTES` bytes and `ITEM_PARTS` parts.
+const ITEM_BYTES: usize = 1 << 22;
+const ITEM_PARTS: usize = 1 << 10;
+/// A part with more bytes of text is not encoded, whatever size its file claims.
+const MAX_PART_BYTES: i64 = 1 << 26;
 
 /// The encoded documents of an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rows<T> {
-    /// The ids, end to end.
+    /// The concatenated ids.
     pub ids: Vec<T>,
     /// The start of each document in `ids`, then the end of the last.
     pub offsets: Vec<i64>,
-    /// Likewise for the bytes of their texts.
+    /// The same for the bytes of the texts.
     pub text_ends: Vec<i64>,
-    /// The number of parts of the item that were encoded. If it is less than the item has, the next
-    /// part could not be read or encoded.
+    /// The number of encoded parts of the item. If the item has more, the next part could not be
+    /// read or encoded.
     pub parts: usize,
 }
 
@@ -57,14 +57,13 @@ pub struct Job<'a> {
     pub column: &'a TextColumn,
     /// The rows, in the order of the result. Each range must lie in the column.
     pub items: &'a [Vec<RowRange>],
-    /// The number of characters of each text that are encoded.
+    /// At most this many characters of each text are encoded.
     pub doc_cap: Option<usize>,
     /// Special tokens, and ids before and after each text.
     pub options: &'a EncodeOptions,
 }
 
-/// The ranges that have rows behind the first `rows` of the file 0, without these rows; small ones
-/// together in items.
+/// Group ranges into items, without the first `rows` rows of file 0; small ranges share an item.
 pub fn items(column: &TextColumn, ranges: Vec<RowRange>, rows: usize) -> Vec<Vec<RowRange>> {
     let (mut items, mut size): (Vec<Vec<RowRange>>, usize) = (Vec::new(), 0);
     for mut range in ranges {
@@ -76,7 +75,7 @@ pub fn items(column: &TextColumn, ranges: Vec<RowRange>, rows: usize) -> Vec<Vec
         }
         size = size.saturating_add(column.size(&range));
         match items.last_mut() {
-            Some(item) if size <= JOINED && item.len() < PARTS => item.push(range),
+            Some(item) if size <= ITEM_BYTES && item.len() < ITEM_PARTS => item.push(range),
             _ => {
                 size = column.size(&range);
                 items.push(vec![range]);
@@ -90,8 +89,8 @@ impl Tokenizer {
     /// Encode rows of parquet files on up to `threads` threads. Each row is a document; a null is
     /// an empty one.
     ///
-    /// `sink` receives the result of each item, in order, and `None` now and then while no result
-    /// is ready; an error from `sink` ends the call. `T` must hold every id: see
+    /// `sink` receives the result of each item, in order, and regularly `None` while no result is
+    /// ready; an error from `sink` ends the call. `T` must hold every id: see
     /// [`fits_u16`](Self::fits_u16).
     #[doc(hidden)]
     pub fn encode_rows<T: Id>(
@@ -103,11 +102,11 @@ impl Tokenizer {
         let weight = |item: &Vec<RowRange>| sum(item.iter().map(|part| job.column.size(part)));
         let largest = job.items.iter().map(weight).max().unwrap_or(0);
         let most = AHEAD
-            .max(threads.saturating_mul(AHEAD_A_THREAD))
+            .max(threads.saturating_mul(AHEAD_PER_THREAD))
             .min(largest.saturating_mul(threads.saturating_add(WAITING)));
         self.expect(sum(job.items.iter().map(weight)));
         let encode = |call: &mut EncodeCall<'_>, item: &Vec<RowRange>| {
-            let ids = memory::with_room_for_about(weight(item).min(ROOM) / BYTES_AN_ID);
+            let ids = memory::with_room_for_about(weight(item).min(RESERVED_BYTES) / BYTES_PER_ID);
             let mut rows = Rows { ids, ..Rows::default() };
             for part in item {
                 let (ids, documents) = (rows.ids.len(), rows.offsets.len());
@@ -136,23 +135,23 @@ fn encode_part<T: Id>(
     let (start, most) = (bytes, job.doc_cap.unwrap_or(usize::MAX));
     job.column.for_each(part, &mut |text| {
         let text = &text[..first_chars(text.as_bytes(), most)];
-        // Where rows repeat a text of a dictionary, they are much larger than what is read.
-        if bytes - start > MOST {
+        // Rows that repeat an entry of a dictionary can be much larger than the file.
+        if bytes - start > MAX_PART_BYTES {
             return Err(Error::OutOfMemory { bytes: text.len() });
         }
         call.append(&Text::Utf8(text), job.options, &mut rows.ids)?;
-        bytes += place(text.len());
-        memory::push(&mut rows.offsets, place(rows.ids.len()))?;
+        bytes += offset(text.len());
+        memory::push(&mut rows.offsets, offset(rows.ids.len()))?;
         memory::push(&mut rows.text_ends, bytes)
     })
 }
 
-/// Saturating: the sizes come from a file.
+/// The sum, saturating, because the sizes come from a file.
 fn sum(sizes: impl Iterator<Item = usize>) -> usize {
     sizes.fold(0, usize::saturating_add)
 }
 
-/// A size of something in memory, as an offset.
-fn place(number: usize) -> i64 {
-    i64::try_from(number).expect("less than 2^63 are in memory")
+/// A size in memory as an offset.
+fn offset(size: usize) -> i64 {
+    i64::try_from(size).expect("a size in memory is less than 2^63")
 }

@@ -1,10 +1,10 @@
 //! Spans of a text in, the spans of its normalized form out.
 //!
-//! A joined text consists of spans that are trained on or not. Where normalization makes one
-//! character of several, or reorders them, the place of a border moves, and a character may come
-//! from both of its sides; that character then counts as trained if either side does.
+//! A joined text consists of spans that are trained on or not. Where normalization composes several
+//! characters into one, or reorders them, the boundary of two spans moves. A character composed
+//! from both spans counts as trained if either span does.
 //!
-//! The text is cut before each character below U+0300. None of them combines with what stands
+//! The text is cut before each character below U+0300. None of these combines with the characters
 //! before it, so the pieces are normalized one by one.
 
 use std::borrow::Cow;
@@ -13,10 +13,10 @@ use crate::error::Result;
 use crate::memory;
 use crate::pretokenize::{PartStart, Pattern};
 
-/// Where a span ends, and whether it is trained on. It starts where the one before ends.
+/// The end of a span, and whether it is trained on. It starts at the end of the previous span.
 pub(super) type TrainedSpan = (usize, bool);
 
-/// The text as it is split, and its spans; `None` if that is the text itself.
+/// The normalized text and its spans; `None` if normalization does not change the text.
 pub(super) fn normalized(
     pattern: &Pattern,
     text: &str,
@@ -67,7 +67,7 @@ impl NormalizedSpans {
         Ok(())
     }
 
-    /// Append a piece, which starts at `start` of the text and is covered by `spans`.
+    /// Append a piece, which starts at `start` in the text and is covered by `spans`.
     fn piece(
         &mut self,
         pattern: &Pattern,
@@ -99,12 +99,12 @@ impl NormalizedSpans {
     }
 }
 
-/// How many bytes two texts have in common at their start; whole characters.
+/// The length in bytes of the longest common prefix of two texts, in whole characters.
 fn matching(one: &str, other: &str) -> usize {
     one.chars().zip(other.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum()
 }
 
-/// How many bytes two texts have in common at their end; whole characters.
+/// The length in bytes of the longest common suffix of two texts, in whole characters.
 fn matching_end(one: &str, other: &str) -> usize {
     let pairs = one.chars().rev().zip(other.chars().rev());
     pairs.take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum()
@@ -128,14 +128,14 @@ mod tests {
     }
 
     #[test]
-    fn borders_move_with_the_text() {
+    fn boundaries_move_with_the_text() {
         assert_eq!(spans("NFC", &[("héa", false), ("b", true)]), None);
         let moved = spans("NFC", &[("e\u{301}a", false), ("be\u{301}", true), ("x", false)]);
         assert_eq!(moved, Some(("éabéx".into(), vec![(3, false), (6, true), (7, false)])));
     }
 
     #[test]
-    fn a_character_of_both_sides_is_trained_if_either_is() {
+    fn a_character_composed_from_two_spans_is_trained_if_either_is() {
         for trained in [true, false] {
             let both = spans("NFC", &[("xe", trained), ("\u{301}y", !trained)]);
             let expected = if trained { [(3, true), (4, false)] } else { [(1, false), (4, true)] };

@@ -1,7 +1,7 @@
 //! Encodes text that arrives in pieces of any length into the ids of the whole text.
 //!
-//! The text that follows can change where a text splits near its end. So ids are returned once no
-//! later text can change them, and the rest of the text, a few pretokens, is kept.
+//! Later text can change where a text splits near its end. So ids are returned once no later text
+//! can change them, and the rest of the text, a few pretokens, is buffered.
 
 use crate::encode::encoder::Edges;
 use crate::encode::{EncodeOptions, Id};
@@ -16,9 +16,9 @@ const ENOUGH: usize = 1 << 16;
 
 /// Encodes a text that arrives in pieces. The text of special tokens is encoded as ordinary text.
 ///
-/// Under a split pattern that is not published, text is kept up to the last place where a cut is
-/// safe; under a pattern that only the regex engine can split, the whole text is kept until the
-/// end.
+/// With a custom split pattern, the text after the last position where a cut is safe stays
+/// buffered; with a pattern that only the regex engine can split, the whole text is buffered until
+/// the end.
 ///
 /// ```
 /// use bytepair::{Pattern, Text, Tokenizer, Vocabulary, batch::stream::EncodeStream};
@@ -36,9 +36,9 @@ const ENOUGH: usize = 1 << 16;
 pub struct EncodeStream {
     /// Text not encoded yet; starts at a pretoken boundary.
     rest: String,
-    /// The length of `rest` when no part of it was final.
+    /// The length of `rest` after the last attempt to encode.
     tried: usize,
-    /// What stands before `rest`.
+    /// The kind of content before `rest`.
     begins: PartStart,
 }
 
@@ -73,15 +73,15 @@ impl EncodeStream {
     /// The number of bytes of `rest` whose ids are final.
     fn certain(&self, tokenizer: &Tokenizer) -> Result<usize> {
         let pattern = tokenizer.pattern();
-        if !pattern.keeps_places() {
+        if !pattern.keeps_positions() {
             // Nothing is final before the end of the text.
             return Ok(0);
         }
         let at = tokenizer.splitter().certain(&self.rest)?;
         let (before, after) = self.rest.split_at(at);
-        let stays = |character: Option<char>| character.is_none_or(|c| pattern.separates(c));
-        let stay = stays(before.chars().next_back()) && stays(after.chars().next());
-        Ok(if stay || !pattern.normalizes() { at } else { 0 })
+        let separates = |character: Option<char>| character.is_none_or(|c| pattern.separates(c));
+        let is_safe = separates(before.chars().next_back()) && separates(after.chars().next());
+        Ok(if is_safe || !pattern.normalizes() { at } else { 0 })
     }
 
     /// End the text: append the ids of the rest to `out`. The stream can then be used again.
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn little_is_kept() {
+    fn little_text_is_buffered() {
         let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
         let vocabulary = Vocabulary::new(bytes, []).unwrap();
         let tokenizer = Tokenizer::from_ranks(vocabulary, Pattern::new("gpt4o").unwrap()).unwrap();

@@ -1,7 +1,7 @@
 //! Encodes the documents of a text file.
 //!
 //! The file is mapped, so that each thread reads the part it encodes and nothing is copied; it must
-//! not change meanwhile. A pipe or another file that cannot be mapped is read.
+//! not change during the call. A pipe or another file that cannot be mapped is read.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -36,7 +36,7 @@ impl Deref for Content {
 }
 
 impl Content {
-    /// Map a file, or read what cannot be mapped, as a pipe.
+    /// Map a file; one that cannot be mapped, such as a pipe, is read.
     ///
     /// # Safety
     ///
@@ -52,9 +52,9 @@ impl Content {
         }
         // SAFETY: the caller guarantees that the file does not change.
         let Ok(map) = (unsafe { Mmap::map(&file) }) else { return Self::read(file) };
-        // Only advice, which Unix alone takes: if it is ignored, reading is slower.
+        // Advice for faster reading; only Unix supports it, and an error does not matter.
         #[cfg(unix)]
-        let _taken = map.advise(memmap2::Advice::Sequential);
+        let _result = map.advise(memmap2::Advice::Sequential);
         Ok(Self::Mapped(map))
     }
 
@@ -64,8 +64,8 @@ impl Content {
         loop {
             // `read_to_end` aborts the process if its vector cannot grow.
             memory::reserve(&mut bytes, READ)?;
-            let room = u64::try_from(bytes.capacity() - bytes.len()).unwrap_or(u64::MAX);
-            if (&mut file).take(room).read_to_end(&mut bytes)? == 0 {
+            let free = u64::try_from(bytes.capacity() - bytes.len()).unwrap_or(u64::MAX);
+            if (&mut file).take(free).read_to_end(&mut bytes)? == 0 {
                 return Ok(Self::Read(bytes));
             }
         }
@@ -75,7 +75,7 @@ impl Content {
 /// A file that cannot be mapped is read in blocks of at least this many bytes.
 const READ: usize = 1 << 16;
 
-/// The number of ids is estimated from one sample in this many bytes.
+/// The number of ids is estimated from a sample of each block of this many bytes.
 const SAMPLED: usize = 1 << 20;
 
 /// How a file is read.
@@ -132,14 +132,14 @@ impl Tokenizer {
     }
 }
 
-/// A finder of the separator, unless it is empty.
+/// A searcher for the separator; `None` if the separator is empty.
 fn finder(separator: &[u8]) -> Result<Option<AhoCorasick>> {
     let too_long = |e| Error::Vocabulary { reason: format!("the separator is too long: {e}") };
     let separator = (!separator.is_empty()).then_some([separator]);
     separator.map(AhoCorasick::new).transpose().map_err(too_long)
 }
 
-/// The ranges between separators.
+/// The documents between separators.
 fn documents<'a>(
     content: &'a [u8],
     separator: Option<&'a AhoCorasick>,
@@ -160,9 +160,9 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// The slow reference: try every place.
+        /// The slow reference compares the separator at every position.
         #[test]
-        fn documents_are_what_stands_between_separators(
+        fn documents_are_the_bytes_between_separators(
             content in prop::collection::vec(0u8..3, 0..40),
             separator in prop::collection::vec(0u8..3, 1..4),
         ) {

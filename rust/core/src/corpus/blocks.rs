@@ -1,8 +1,9 @@
-//! Files in, blocks of their bytes out, in order: what one thread works on at a time.
+//! Files in, blocks of their decompressed bytes out, in order. A thread works on one block at a
+//! time.
 //!
-//! A block of lines ends with a line. A block of a text file ends where the text may be cut
-//! without changing its pretokens, or else with the file. Blocks do not depend on where reading
-//! began, so that their numbers are addresses.
+//! A block of lines ends at the end of a line. A block of a text file ends where the text may be
+//! cut without changing its pretokens, or else with the file. The boundaries of blocks do not
+//! depend on where reading began, so the index of a block identifies it.
 
 use std::fmt;
 use std::io;
@@ -18,10 +19,10 @@ use crate::memory;
 use crate::pretokenize::Splitter;
 use crate::text::Text;
 
-/// The search for a place to cut goes back by this many bytes at a time.
+/// The search for a cut position goes back by this many bytes at a time.
 const CUT_WINDOW: usize = 4096;
 
-/// The number of bytes that are unpacked at a time.
+/// The number of bytes that are decompressed at a time.
 const UNPACKED: usize = 1 << 20;
 
 /// How the documents of a file are stored.
@@ -31,14 +32,14 @@ pub enum FileKind {
     Text,
     /// Each line is a JSON object with the document in one of its fields.
     Jsonl,
-    /// Each line is a document, as it stands there; an empty one, too.
+    /// Each line is a document, unchanged; an empty line is an empty document.
     Lines,
 }
 
 /// A file with documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CorpusFile {
-    /// Where it is.
+    /// The path of the file.
     pub path: PathBuf,
     /// How its documents are stored.
     pub kind: FileKind,
@@ -47,7 +48,7 @@ pub struct CorpusFile {
 }
 
 impl CorpusFile {
-    /// Read the bytes of the file, decompressed: those of `source`, or of the file of this path.
+    /// Read the decompressed bytes of `source`, or else of the file at the path.
     pub fn unpack(&self, source: Option<Box<dyn io::Read + Send>>) -> Result<Unpacking<'_>> {
         let stream = match source {
             Some(source) => Stream::new(source, self.compression, 0),
@@ -57,7 +58,7 @@ impl CorpusFile {
         Ok(Unpacking { file: self, stream })
     }
 
-    /// The error of this file that the system, or its compression, reports.
+    /// The error for this file when reading or decompressing it fails.
     fn unreadable(&self, error: &io::Error) -> Error {
         let path = self.path.display().to_string();
         let reason = format!("it cannot be read: {error}");
@@ -65,7 +66,7 @@ impl CorpusFile {
     }
 }
 
-/// Reads the bytes of a file, decompressed.
+/// Reads the decompressed bytes of a file.
 pub struct Unpacking<'a> {
     file: &'a CorpusFile,
     stream: Stream,
@@ -86,29 +87,31 @@ impl Unpacking<'_> {
     }
 }
 
-/// A place in the files: that of a line, or of a part of a text.
+/// A position in the files, at the start of a line or of a part of a text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FilePlace {
-    /// The number of the file.
+    /// The index of the file.
     pub file: usize,
-    /// The offset in the bytes of the file, decompressed.
+    /// The offset in the decompressed bytes of the file.
     pub byte: u64,
-    /// The number of lines before it.
+    /// The number of lines of the file before the position.
     pub line: u64,
-    /// The number of documents of the file before it.
+    /// The number of documents of the file before the position.
     pub row: u64,
 }
 
-/// The bounds that hold while files are read.
+/// Bounds on reading files.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
     /// A block has about this many bytes, at least 1.
     pub block_bytes: usize,
-    /// A longer line, or text that cannot be cut, is not read.
+    /// A line of more bytes is an error or skipped, as is a text of more bytes that cannot be cut.
     pub document_bytes: usize,
-    /// A file that becomes larger than this many bytes,
+    /// A file is reported as expanded if it decompresses to more than this many bytes and exceeds
+    /// `harmless_times` too.
     pub harmless_bytes: u64,
-    /// and more than this many times its size, is reported.
+    /// A file is reported as expanded if it decompresses to more than this many times its size and
+    /// exceeds `harmless_bytes` too.
     pub harmless_times: u64,
 }
 
@@ -122,20 +125,20 @@ impl Default for Bounds {
 /// A part of a file.
 #[derive(Debug)]
 pub(crate) struct FileBlock {
-    /// The number of the block.
+    /// The index of the block among all blocks that were read.
     pub(crate) order: u64,
-    /// Its position in the corpus. The position of the next one is larger by three times its
-    /// bytes or more, since a byte that is not UTF-8 becomes three.
+    /// The position of the block in the corpus. The next block is at least three times the bytes of
+    /// this one further, since an invalid byte is replaced by the three bytes of U+FFFD.
     pub(crate) position: u64,
-    /// Where it begins.
+    /// The start of the block in the files.
     pub(crate) start: FilePlace,
-    /// The number of the block in its file.
+    /// The index of the block in its file.
     pub(crate) unit: u64,
-    /// Whether it ends the file.
+    /// Whether the block is the last of its file.
     pub(crate) is_last: bool,
-    /// Whether it begins with a line, or is a text, that is too long; it has no bytes then.
+    /// Whether the block stands for a line or a text that is too long; it then has no bytes.
     pub(crate) is_too_long: bool,
-    /// Its bytes.
+    /// The decompressed bytes.
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -144,18 +147,19 @@ pub(crate) struct BlockReader {
     files: Vec<CorpusFile>,
     bounds: Bounds,
     open: Option<OpenFile>,
-    /// Where the next block begins, and the number of the block in its file.
+    /// The start of the next block, and its other numbers as in `FileBlock`.
     place: FilePlace,
     unit: u64,
     order: u64,
     position: u64,
-    /// The compressed bytes of the files that are done.
+    /// The compressed bytes of the finished files.
     packed: u64,
+    /// The files found to exceed the expansion bounds, with their decompressed bytes so far.
     expanded: Vec<(usize, u64)>,
 }
 
 impl BlockReader {
-    /// Read `files` from a place on, whose position in the corpus is `position`.
+    /// Read `files` from `place` on, whose position in the corpus is `position`.
     pub(crate) fn new(
         files: Vec<CorpusFile>,
         bounds: Bounds,
@@ -166,7 +170,7 @@ impl BlockReader {
         Self { files, bounds, open, place, unit: 0, order: 0, position, packed: 0, expanded }
     }
 
-    /// Read one file, whose bytes, of this number as they are compressed, `source` gives.
+    /// Read one file, whose compressed bytes, `size` in number, come from `source`.
     pub(crate) fn from_source(
         file: CorpusFile,
         size: u64,
@@ -184,41 +188,43 @@ impl BlockReader {
         &self.files
     }
 
-    /// Where the next block begins.
+    /// The start of the next block.
     pub(crate) fn place(&self) -> FilePlace {
         self.place
     }
 
-    /// The number of the next block.
+    /// The index of the next block.
     pub(crate) fn order(&self) -> u64 {
         self.order
     }
 
-    /// The position of the next block.
+    /// The position of the next block in the corpus.
     pub(crate) fn position(&self) -> u64 {
         self.position
     }
 
-    /// How many bytes of the files were read, compressed as they are.
+    /// The number of bytes read from the files, before decompression.
     pub(crate) fn packed(&self) -> u64 {
         self.packed + self.open.as_ref().map_or(0, |open| open.stream.packed())
     }
 
-    /// The files that became much larger since the last call, and how large.
+    /// The files found to exceed the expansion bounds since the last call, with their decompressed
+    /// bytes so far.
     pub(crate) fn take_expanded(&mut self) -> Vec<(usize, u64)> {
         std::mem::take(&mut self.expanded)
     }
 
-    /// Read no more.
+    /// Stop reading: there are no further blocks.
     pub(crate) fn close(&mut self) {
         self.open = None;
         self.place = FilePlace { file: self.files.len(), ..FilePlace::default() };
     }
 
-    /// The next block, in the memory of `bytes`; `None` behind the last file. Texts are cut for
-    /// `splitter`, if there is one. Ends with [`Error::Interrupted`] soon after `stop` is set.
+    /// The next block, in the memory of `bytes`; `None` after the last file. Texts are cut at
+    /// pretoken boundaries of `splitter`, if there is one. Fails with [`Error::Interrupted`] soon
+    /// after `stop` is set.
     ///
-    /// After another error, the next block is the first one of the next file.
+    /// After any other error, the next block is the first one of the next file.
     pub(crate) fn next(
         &mut self,
         splitter: Option<&Splitter>,
@@ -282,7 +288,7 @@ impl BlockReader {
         self.place = FilePlace { file: self.place.file + 1, ..FilePlace::default() };
     }
 
-    /// Note if the open file has become much larger.
+    /// Record the open file in `expanded` once it exceeds the expansion bounds.
     fn report_expansion(&mut self) {
         let Some(open) = &mut self.open else { return };
         let Bounds { harmless_bytes, harmless_times, .. } = self.bounds;
@@ -293,13 +299,13 @@ impl BlockReader {
     }
 }
 
-/// How a file is read on.
+/// The bounds and the stop flag for reading more of a file.
 struct Filling<'a> {
     bounds: &'a Bounds,
     stop: &'a AtomicBool,
 }
 
-/// What is known of a block.
+/// A block except for its bytes and its indices.
 struct Found {
     start: FilePlace,
     is_too_long: bool,
@@ -309,16 +315,17 @@ struct Found {
 /// A file that is being read.
 struct OpenFile {
     stream: Stream,
-    /// Its size, compressed as it is.
+    /// The size of the file, before decompression.
     size: u64,
-    /// How many bytes were read, decompressed.
+    /// The number of decompressed bytes that were read.
     unpacked: u64,
+    /// Whether the file was recorded as expanded.
     is_reported: bool,
-    /// What was read and is in no block yet.
+    /// Bytes that were read and are not in a block yet.
     rest: Vec<u8>,
-    /// Whether all was read.
+    /// Whether the file was read to its end.
     is_ended: bool,
-    /// How many bytes were read of a line that is too long, while it is not passed over.
+    /// The bytes read so far of a line that is too long and must be skipped; 0 if there is none.
     long_bytes: u64,
 }
 
@@ -333,7 +340,7 @@ impl OpenFile {
         Self { stream, size: size.max(1), unpacked, is_reported, rest, is_ended, long_bytes }
     }
 
-    /// Append what is read next to `bytes`.
+    /// Read further bytes and append them to `bytes`.
     fn fill(&mut self, bytes: &mut Vec<u8>, fill: &Filling<'_>) -> io::Result<()> {
         if fill.stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted.into());
@@ -345,7 +352,7 @@ impl OpenFile {
         Ok(())
     }
 
-    /// The next part of a text, which ends where it may be cut.
+    /// Read the next part of a text, which ends where the text may be cut.
     fn text(
         &mut self,
         place: &mut FilePlace,
@@ -376,7 +383,7 @@ impl OpenFile {
         }
     }
 
-    /// The next lines.
+    /// Read the next whole lines.
     fn lines(
         &mut self,
         place: &mut FilePlace,
@@ -413,7 +420,8 @@ impl OpenFile {
         }
     }
 
-    /// Pass over the rest of a line that is too long. The place changes when all of it is read.
+    /// Skip the rest of a line that is too long. `place` advances when the end of the line was
+    /// read.
     fn skip_line(&mut self, place: &mut FilePlace, fill: &Filling<'_>) -> io::Result<()> {
         let mut rest = std::mem::take(&mut self.rest);
         let end = loop {
@@ -433,7 +441,8 @@ impl OpenFile {
     }
 }
 
-/// The last place but some at which a text may be cut, behind `searched`, if there is one.
+/// A position after `searched` at which the text may be cut, close to the last one, if there is
+/// any.
 fn last_cut(splitter: &Splitter, bytes: &[u8], searched: usize) -> Option<usize> {
     let mut near = bytes.len();
     while near > searched {

@@ -1,4 +1,4 @@
-//! Blocks in, documents out: valid UTF-8, end to end, each with its row.
+//! Blocks in, documents out: concatenated valid UTF-8, with the end and the row of each document.
 
 #[cfg(feature = "parquet")]
 use std::path::Path;
@@ -16,9 +16,9 @@ pub enum OnError {
     /// Fail.
     #[default]
     Strict,
-    /// Read U+FFFD for what is not UTF-8; fail for another reason.
+    /// Replace invalid UTF-8 by U+FFFD; fail for any other reason.
     Replace,
-    /// Leave the document out.
+    /// Skip the document.
     Skip,
 }
 
@@ -29,50 +29,50 @@ pub struct DocumentOptions {
     pub field: String,
     /// What to do with a document that cannot be read.
     pub on_error: OnError,
-    /// The number of characters of each document that are read.
+    /// At most this many characters of each document are read.
     pub doc_cap: Option<usize>,
-    /// The bounds on what is in memory.
+    /// The bounds on memory and on expansion.
     pub bounds: Bounds,
 }
 
-/// Documents that were left out.
+/// A range of skipped documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
-    /// The number of the file.
+    /// The index of the file.
     pub file: usize,
-    /// The row of the first in the file.
+    /// The first skipped row of the file.
     pub row: u64,
-    /// How many rows they are.
+    /// The number of skipped rows.
     pub rows: u64,
-    /// What is wrong with them.
+    /// Why they were skipped.
     pub reason: String,
 }
 
-/// Documents that follow each other in a file.
+/// Consecutive documents of a file.
 #[derive(Debug, Clone, Default)]
 pub struct Documents {
-    /// The number of the file.
+    /// The index of the file.
     pub file: usize,
-    /// The number of the block, or of the row group, in the file.
+    /// The index of the block, or of the row group, in the file.
     pub unit: u64,
-    /// The row of the first document, left out or not.
+    /// The row of the first document, skipped or not.
     pub first_row: u64,
-    /// The texts, end to end; valid UTF-8.
+    /// The concatenated texts; valid UTF-8.
     pub bytes: Vec<u8>,
     /// The end of each text.
     pub ends: Vec<usize>,
-    /// The documents among them that were left out, which have no text here.
+    /// The skipped documents in this range of rows; they have no text in `bytes` and `ends`.
     pub skipped: Vec<Skipped>,
-    /// How many of the documents have a text, be it empty.
+    /// The number of documents that have a text, even if it is empty.
     with_text: usize,
-    /// Whether the text continues one of which the first part was in the previous block.
+    /// Whether the text continues a document that began in an earlier block.
     pub(crate) is_continued: bool,
-    /// The memory of the last block.
+    /// The memory of the last block, for reuse.
     block: Vec<u8>,
 }
 
 impl Documents {
-    /// Replace these documents by those of a block; afterwards, the block has no bytes.
+    /// Replace these documents by those of a block, and take its bytes.
     pub(crate) fn read(
         &mut self,
         block: &mut FileBlock,
@@ -107,7 +107,7 @@ impl Documents {
         std::mem::take(&mut self.block)
     }
 
-    /// The texts, and where each begins in [`bytes`](Self::bytes).
+    /// The texts, with the start of each in [`bytes`](Self::bytes).
     pub fn texts(&self) -> Result<impl Iterator<Item = (usize, &str)>> {
         let wrong = |at| Error::TextNotUtf8 { document: 0, at };
         let text = from_utf8(&self.bytes).map_err(|error| wrong(error.valid_up_to()))?;
@@ -116,7 +116,7 @@ impl Documents {
         Ok(spans.filter_map(|(start, &end)| Some((start, text.get(start..end)?))))
     }
 
-    /// Where each text begins, and where the last one ends.
+    /// The start of each text, and the end of the last one.
     pub fn offsets(&self) -> Result<Vec<i64>> {
         let ends = self.ends.iter().map(|&end| i64::try_from(end).unwrap_or(i64::MAX));
         memory::collect(std::iter::once(0).chain(ends))
@@ -131,7 +131,7 @@ impl Documents {
         let path = || file.path.display().to_string();
         if block.is_too_long {
             let reason = longer_than("document", options.bounds.document_bytes);
-            return self.refuse(0, reason, options.on_error, |reason| Error::Document {
+            return self.skip_or_fail(0, reason, options.on_error, |reason| Error::Document {
                 path: path(),
                 line: None,
                 reason,
@@ -146,7 +146,7 @@ impl Documents {
                 self.bytes.clear();
                 let at = usize::try_from(block.start.byte).unwrap_or(usize::MAX).saturating_add(at);
                 let wrong = |_| Error::FileNotUtf8 { path: path(), at };
-                return self.refuse(0, not_utf8(at), options.on_error, wrong);
+                return self.skip_or_fail(0, not_utf8(at), options.on_error, wrong);
             }
         }
         self.end()
@@ -158,25 +158,25 @@ impl Documents {
         file: &CorpusFile,
         options: &DocumentOptions,
     ) -> Result<()> {
-        let place = |line| {
+        let error_at = |line| {
             let (path, line) = (file.path.display().to_string(), Some(block.start.line + line + 1));
             move |reason| Error::Document { path, line, reason }
         };
         if block.is_too_long {
             let reason = longer_than("line", options.bounds.document_bytes);
-            return self.refuse(block.start.row, reason, options.on_error, place(0));
+            return self.skip_or_fail(block.start.row, reason, options.on_error, error_at(0));
         }
         memory::reserve(&mut self.bytes, block.bytes.len())?;
         let is_whole = file.kind == FileKind::Lines;
         let lines = jsonl::lines(&block.bytes, block.start.byte == 0, is_whole);
-        for (row, (number, line)) in (block.start.row..).zip(lines) {
+        for (row, (index, line)) in (block.start.row..).zip(lines) {
             let start = self.bytes.len();
             match self.read_line(line, is_whole, options) {
                 Ok(()) => {}
-                Err(Wrong::Error(error)) => return Err(error),
-                Err(Wrong::Document(reason)) => {
+                Err(LineError::Fatal(error)) => return Err(error),
+                Err(LineError::Invalid(reason)) => {
                     self.bytes.truncate(start);
-                    self.refuse(row, reason, options.on_error, place(number))?;
+                    self.skip_or_fail(row, reason, options.on_error, error_at(index))?;
                 }
             }
         }
@@ -188,10 +188,10 @@ impl Documents {
         line: &[u8],
         is_whole: bool,
         options: &DocumentOptions,
-    ) -> std::result::Result<(), Wrong> {
+    ) -> std::result::Result<(), LineError> {
         let start = self.bytes.len();
         if line.len() > options.bounds.document_bytes {
-            return Err(Wrong::Document(longer_than("line", options.bounds.document_bytes)));
+            return Err(LineError::Invalid(longer_than("line", options.bounds.document_bytes)));
         }
         let lossy = options.on_error == OnError::Replace;
         let has_text = if is_whole {
@@ -204,7 +204,7 @@ impl Documents {
             match from_utf8(&self.bytes[start..]) {
                 Ok(_) => {}
                 Err(_) if lossy => self.replace_from(start)?,
-                Err(error) => return Err(Wrong::Document(not_utf8(error.valid_up_to()))),
+                Err(error) => return Err(LineError::Invalid(not_utf8(error.valid_up_to()))),
             }
             self.with_text += 1;
         }
@@ -226,34 +226,34 @@ impl Documents {
                 memory::extend(&mut self.bytes, text)?;
                 self.replace_from(start)?;
             }
-            (Err(flaw), OnError::Skip) => return self.leave_out(row, 1, flaw.to_string()),
+            (Err(flaw), OnError::Skip) => return self.skip(row, 1, flaw.to_string()),
             (Err(flaw), _) => return Err(flaw.error(path, row)),
         }
         self.end()
     }
 
-    /// Leave out rows that cannot be read.
+    /// Record rows that cannot be read as skipped.
     #[cfg(feature = "parquet")]
-    pub(crate) fn leave_out(&mut self, row: u64, rows: u64, reason: String) -> Result<()> {
+    pub(crate) fn skip(&mut self, row: u64, rows: u64, reason: String) -> Result<()> {
         memory::push(&mut self.skipped, Skipped { file: self.file, row, rows, reason })
     }
 
-    /// The text that was read last ends.
+    /// End the current text.
     fn end(&mut self) -> Result<()> {
         memory::push(&mut self.ends, self.bytes.len())
     }
 
-    /// Read the last text, from `start` on, with U+FFFD for what is not UTF-8.
+    /// Replace invalid UTF-8 by U+FFFD in the last text, which begins at `start`.
     fn replace_from(&mut self, start: usize) -> Result<()> {
-        // Each byte may become three, in a text that grows by doubling.
+        // Each byte may become three, in a string that grows by doubling.
         memory::check((self.bytes.len() - start).saturating_mul(6))?;
         let text = String::from_utf8_lossy(&self.bytes[start..]).into_owned();
         self.bytes.truncate(start);
         memory::extend(&mut self.bytes, text.as_bytes())
     }
 
-    /// Leave a document out, or fail.
-    fn refuse(
+    /// Skip a document or fail, as `on_error` requires.
+    fn skip_or_fail(
         &mut self,
         row: u64,
         reason: String,
@@ -278,8 +278,8 @@ impl Documents {
         self.bytes.truncate(to);
     }
 
-    /// Keep the texts up to the one with which there are more than `most` characters; returns how
-    /// many characters the texts have.
+    /// Drop the texts after the one that takes the total above `most` characters; returns the
+    /// number of characters of the remaining texts.
     pub(crate) fn limit(&mut self, most: u64) -> u64 {
         let (mut start, mut chars) = (0, 0);
         for text in 0..self.ends.len() {
@@ -296,28 +296,28 @@ impl Documents {
     }
 }
 
-/// Why a line has no document.
-enum Wrong {
-    Document(String),
-    Error(Error),
+/// Why a line cannot be read: it is invalid, for this reason, or reading must end.
+enum LineError {
+    Invalid(String),
+    Fatal(Error),
 }
 
-impl From<Error> for Wrong {
+impl From<Error> for LineError {
     fn from(error: Error) -> Self {
-        Self::Error(error)
+        Self::Fatal(error)
     }
 }
 
-impl From<Flaw> for Wrong {
+impl From<Flaw> for LineError {
     fn from(flaw: Flaw) -> Self {
         match flaw {
-            Flaw::Memory(error) => Self::Error(error),
-            other => Self::Document(other.to_string()),
+            Flaw::Memory(error) => Self::Fatal(error),
+            other => Self::Invalid(other.to_string()),
         }
     }
 }
 
-/// What is wrong with the text of a row.
+/// Why the text of a row is invalid.
 #[cfg(feature = "parquet")]
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum TextFlaw {
@@ -335,7 +335,7 @@ impl TextFlaw {
         from_utf8(text).map_err(|error| Self::NotUtf8 { at: error.valid_up_to() })
     }
 
-    /// The error with the row and a remedy.
+    /// The error with the row, and with what to do about it.
     pub(crate) fn error(self, path: &Path, row: u64) -> Error {
         let way_out = match self {
             Self::NotUtf8 { .. } => {
@@ -368,7 +368,7 @@ fn not_utf8(at: usize) -> String {
     format!("the document is not UTF-8 at byte {at}")
 }
 
-/// What is wrong with a document or line that was not read to its end.
+/// The message for a document or line that is too long and was not read to its end.
 fn longer_than(what: &str, most: usize) -> String {
     format!(
         "the {what} has more than the limit of {} bytes; raise max_document_bytes, or divide it",
@@ -376,14 +376,14 @@ fn longer_than(what: &str, most: usize) -> String {
     )
 }
 
-/// Which of the documents of a file are read.
+/// Which documents of a file are read.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted {
-    /// The row of the first.
+    /// The first row.
     pub first_row: u64,
-    /// The number of the first block, or of the first row group;
+    /// The index of the first block or row group.
     pub start: u64,
-    /// and each so many blocks after it are read, at least 1.
+    /// From `start` on, every `step`-th block or row group is read; 0 counts as 1.
     pub step: u64,
 }
 
@@ -394,21 +394,22 @@ impl Default for Wanted {
 }
 
 impl Wanted {
-    /// Whether a block or row group, that ends before the row `end`, has wanted documents.
-    pub(crate) fn has(self, unit: u64, end: u64) -> bool {
-        let is_in_turn = unit >= self.start && (unit - self.start).is_multiple_of(self.step.max(1));
-        is_in_turn && end > self.first_row
+    /// Whether a block or row group that ends before the row `end` has wanted documents.
+    pub(crate) fn includes(self, unit: u64, end: u64) -> bool {
+        let is_selected =
+            unit >= self.start && (unit - self.start).is_multiple_of(self.step.max(1));
+        is_selected && end > self.first_row
     }
 }
 
-/// Whether the objects of a file have the field at all.
+/// Counts the documents of a file, to detect files in which no object has the field.
 #[derive(Debug, Default)]
 pub(crate) struct FieldTally {
     rows: usize,
     with_text: usize,
-    /// The numbers of the first and of the last block of the file, if they were added.
-    begin: Option<u64>,
-    end: Option<u64>,
+    /// The indices of the first and the last block of the file, once they were added.
+    first: Option<u64>,
+    last: Option<u64>,
 }
 
 impl FieldTally {
@@ -416,16 +417,16 @@ impl FieldTally {
     pub(crate) fn add(&mut self, documents: &Documents, block: &FileBlock) {
         self.rows += documents.ends.len();
         self.with_text += documents.with_text;
-        self.begin = self.begin.or((block.start.byte == 0).then_some(block.order));
-        self.end = self.end.or(block.is_last.then_some(block.order));
+        self.first = self.first.or((block.start.byte == 0).then_some(block.order));
+        self.last = self.last.or(block.is_last.then_some(block.order));
     }
 
-    /// Whether the whole file was added, and ends before a block.
+    /// Whether the whole file was added, and all its blocks are before the block `order`.
     pub(crate) fn is_complete_before(&self, order: u64) -> bool {
-        self.begin.is_some() && self.end.is_some_and(|end| end < order)
+        self.first.is_some() && self.last.is_some_and(|last| last < order)
     }
 
-    /// Fails if there were documents, and none of them had a text.
+    /// Fails if there were documents and none of them had a text.
     pub(crate) fn check(&self, file: &CorpusFile, field: &str) -> Result<()> {
         if file.kind != FileKind::Jsonl || self.rows == 0 || self.with_text > 0 {
             return Ok(());
@@ -470,8 +471,8 @@ impl DocumentReader {
         Self::of(blocks, options)
     }
 
-    /// Read the documents of a file whose bytes, `size` of them as they are compressed, come from
-    /// `source`. Its path is for messages only.
+    /// Read the documents of a file whose compressed bytes, `size` in number, come from `source`.
+    /// Its path is for messages only.
     pub fn from_source(
         file: CorpusFile,
         size: u64,
@@ -487,7 +488,7 @@ impl DocumentReader {
         Self { blocks, options, wanted, tally, stop }
     }
 
-    /// Read only some blocks; where these end does not depend on what is wanted.
+    /// Read only some blocks; the boundaries of blocks do not depend on the selection.
     #[must_use]
     pub fn with_wanted(self, wanted: Wanted) -> Self {
         Self { wanted, ..self }
@@ -518,15 +519,16 @@ impl DocumentReader {
     fn is_wanted(&self, block: &FileBlock) -> bool {
         let next = self.blocks.place();
         let is_open = next.file == block.start.file && !block.is_too_long;
-        self.wanted.has(block.unit, if is_open { next.row } else { u64::MAX })
+        self.wanted.includes(block.unit, if is_open { next.row } else { u64::MAX })
     }
 
-    /// How many bytes of the file were read, compressed as they are.
+    /// The number of bytes read from the file, before decompression.
     pub fn packed(&self) -> u64 {
         self.blocks.packed()
     }
 
-    /// How large the file has become, if it became much larger since the last call; see [`Bounds`].
+    /// The decompressed bytes so far, if the file was found to exceed the expansion bounds since
+    /// the last call; see [`Bounds`].
     pub fn take_expanded(&mut self) -> Option<u64> {
         self.blocks.take_expanded().pop().map(|(_, bytes)| bytes)
     }

@@ -1,8 +1,8 @@
 //! A line of JSON in, the text of one of its fields out.
 //!
 //! The line must be one JSON object; all of it is checked, but only the text is decoded. `NaN`,
-//! `Infinity` and `-Infinity` are accepted as values, since Python writes them. Nesting takes no
-//! recursion, so its depth is bounded by the line alone.
+//! `Infinity` and `-Infinity` are accepted as values, since Python writes them. Nested values are
+//! checked without recursion, so only the length of the line limits their depth.
 
 use std::fmt;
 use std::ops::Range;
@@ -12,18 +12,18 @@ use memchr::memchr_iter;
 use crate::error::Error;
 use crate::memory;
 
-/// What is wrong with a line.
+/// Why a line is rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Flaw {
-    /// It is not one JSON object.
+    /// The line is not a JSON object.
     Syntax { at: usize, expected: &'static str },
-    /// Another object follows the first.
-    Another { at: usize },
-    /// The field is not a string, but something of this kind.
+    /// A second object follows the first.
+    SecondObject { at: usize },
+    /// The field is not a string, but a value of this kind.
     NotText(&'static str),
     /// The field occurs twice.
-    Twice,
-    /// There is no memory to check it.
+    DuplicateField,
+    /// There is not enough memory to check the line.
     Memory(Error),
 }
 
@@ -33,18 +33,18 @@ impl fmt::Display for Flaw {
             Self::Syntax { at, expected } => {
                 write!(f, "the line is not a JSON object: expected {expected} at byte {at}")
             }
-            Self::Another { at } => write!(
+            Self::SecondObject { at } => write!(
                 f,
                 "a second object begins at byte {at} of the line; give each object a line of its own"
             ),
             Self::NotText(kind) => write!(f, "the field is {kind}, not a string"),
-            Self::Twice => f.write_str("the object has the field twice"),
+            Self::DuplicateField => f.write_str("the object has the field twice"),
             Self::Memory(error) => error.fmt(f),
         }
     }
 }
 
-/// What is found in a line, or what is wrong with it.
+/// The result of reading a line or a part of it.
 pub(super) type Scan<T> = std::result::Result<T, Flaw>;
 
 impl From<Error> for Flaw {
@@ -53,11 +53,11 @@ impl From<Error> for Flaw {
     }
 }
 
-/// U+FEFF in UTF-8, which some programs write at the beginning of a file.
+/// U+FEFF in UTF-8, which some programs write at the start of a file.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// The lines of a block without their ends, and how many lines stand before each; blank lines only
-/// if these count.
+/// The lines of a block without their line ends, each with the number of lines before it in the
+/// block. Blank lines are left out unless `with_blank` is set.
 pub(super) fn lines(
     block: &[u8],
     begins_file: bool,
@@ -74,65 +74,66 @@ pub(super) fn lines(
     (0..).zip(lines).filter(move |(_, line)| with_blank || !is_blank(line))
 }
 
-/// Whether a line has nothing but white space.
+/// Whether a line contains only white space.
 fn is_blank(line: &[u8]) -> bool {
     line.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r'))
 }
 
-/// Append the text in a field to `out`; returns false if the object does not have the field, or
-/// `null` in it. After an error, a part of the text may have been appended.
+/// Append the text in a field to `out`; returns false if the object does not have the field, or if
+/// its value is `null`. After an error, a part of the text may have been appended.
 ///
-/// Bytes that are not UTF-8 are text. An escaped half of a surrogate pair becomes U+FFFD if `lossy`,
-/// and else three bytes that are not UTF-8.
+/// Invalid UTF-8 in the line is copied. The escape of a lone surrogate becomes U+FFFD if `lossy` is
+/// set, otherwise three bytes of invalid UTF-8.
 pub(super) fn read_field(line: &[u8], field: &[u8], lossy: bool, out: &mut Vec<u8>) -> Scan<bool> {
     memory::reserve(out, line.len())?;
     let mut scanner = LineScanner { line, at: 0, open: Vec::new() };
     scanner.expect(b'{', "'{'")?;
     let (mut has_text, mut has_field) = (false, false);
     scanner.skip_space();
-    let mut goes_on = scanner.peek() != Some(b'}');
-    scanner.at += usize::from(!goes_on);
-    while goes_on {
+    let mut has_more = scanner.peek() != Some(b'}');
+    scanner.at += usize::from(!has_more);
+    while has_more {
         if scanner.key()?.is(line, field)? {
             if std::mem::replace(&mut has_field, true) {
-                return Err(Flaw::Twice);
+                return Err(Flaw::DuplicateField);
             }
             has_text = scanner.text(lossy, out)?;
         } else {
             scanner.value()?;
         }
-        goes_on = scanner.goes_on(b'}', "',' or '}'")?;
+        has_more = scanner.next_item(b'}', "',' or '}'")?;
     }
     scanner.skip_space();
     match scanner.peek() {
         None => Ok(has_text),
-        Some(b'{') => Err(Flaw::Another { at: scanner.at }),
+        Some(b'{') => Err(Flaw::SecondObject { at: scanner.at }),
         Some(_) => Err(scanner.expected("the end of the line")),
     }
 }
 
-/// How many bytes of a string stand before the first one that is not plain text: a quotation mark,
-/// a backslash or a control character.
+/// The number of bytes before the first one that is not plain text: a quotation mark, a backslash
+/// or a control character.
 #[inline]
 fn plain_length(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::MAX / 0xFF;
-    // The high bit of each byte that is below `most`; those above the first such byte may be wrong.
+    // Sets the high bit of each byte below `bound`. The lowest set bit is right; higher ones may be
+    // set wrongly.
     let below =
-        |word: u64, most: u8| word.wrapping_sub(ONES * u64::from(most)) & !word & (ONES * 0x80);
+        |word: u64, bound: u8| word.wrapping_sub(ONES * u64::from(bound)) & !word & (ONES * 0x80);
     let is = |word: u64, byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
     let (words, _) = bytes.as_chunks::<8>();
-    for (number, &word) in words.iter().enumerate() {
+    for (index, &word) in words.iter().enumerate() {
         let word = u64::from_le_bytes(word);
         let found = is(word, b'"') | is(word, b'\\') | below(word, b' ');
         if found != 0 {
-            return 8 * number + found.trailing_zeros() as usize / 8;
+            return 8 * index + found.trailing_zeros() as usize / 8;
         }
     }
     let is_plain = |byte: &&u8| !matches!(**byte, b'"' | b'\\' | 0..b' ');
     8 * words.len() + bytes[8 * words.len()..].iter().take_while(is_plain).count()
 }
 
-/// Append the character of a valid escape; returns how many bytes the escape has.
+/// Append the character of a valid escape; returns the length of the escape in bytes.
 fn unescape(raw: &[u8], lossy: bool, out: &mut Vec<u8>) -> usize {
     let byte = match raw[1] {
         b'b' => 0x08,
@@ -168,23 +169,23 @@ fn push(character: char, out: &mut Vec<u8>) {
     out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
 }
 
-/// Half of a surrogate pair as UTF-8 would have it, if it were a character.
+/// The three bytes of a lone surrogate, encoded in the manner of UTF-8.
 fn surrogate(code: u32) -> impl Iterator<Item = u8> {
     let bits = |shift: u32, mask: u32| u8::try_from(code >> shift & mask).unwrap_or(0);
     [0xE0 | bits(12, 0xF), 0x80 | bits(6, 0x3F), 0x80 | bits(0, 0x3F)].into_iter()
 }
 
-/// The number that four hexadecimal digits stand for; 0 if they are none.
+/// The value of four hexadecimal digits; 0 if they are not digits.
 fn unit(digits: &[u8]) -> u32 {
     let digit = |&byte: &u8| char::from(byte).to_digit(16);
     digits.iter().try_fold(0, |unit, byte| Some(unit << 4 | digit(byte)?)).unwrap_or(0)
 }
 
-/// A key: its range between the quotation marks.
+/// A key, as the range of the line between its quotation marks.
 struct FieldName(Range<usize>);
 
 impl FieldName {
-    /// Whether it is this name.
+    /// Whether the key is `name`.
     fn is(&self, line: &[u8], name: &[u8]) -> Scan<bool> {
         let raw = &line[self.0.clone()];
         if !raw.contains(&b'\\') {
@@ -196,11 +197,11 @@ impl FieldName {
     }
 }
 
-/// Goes through a line.
+/// A cursor in a line.
 struct LineScanner<'a> {
     line: &'a [u8],
     at: usize,
-    /// The brackets that are open within the value that is passed over.
+    /// The open brackets of the value that is being skipped.
     open: Vec<u8>,
 }
 
@@ -219,7 +220,7 @@ impl LineScanner<'_> {
         self.at += rest.iter().take_while(space).count();
     }
 
-    /// Pass over white space and this byte.
+    /// Skip white space and this byte, which must follow.
     fn expect(&mut self, byte: u8, name: &'static str) -> Scan<()> {
         self.skip_space();
         if self.peek() != Some(byte) {
@@ -229,7 +230,7 @@ impl LineScanner<'_> {
         Ok(())
     }
 
-    /// Pass over a key and the colon after it.
+    /// Read a key and the colon after it.
     fn key(&mut self) -> Scan<FieldName> {
         self.skip_space();
         if self.peek() != Some(b'"') {
@@ -240,7 +241,7 @@ impl LineScanner<'_> {
         Ok(name)
     }
 
-    /// The value of the field: append a string to `out`, or return false for `null`.
+    /// Read the value of the field: append a string to `out`, or return false for `null`.
     fn text(&mut self, lossy: bool, out: &mut Vec<u8>) -> Scan<bool> {
         self.skip_space();
         let kind = match self.peek() {
@@ -255,8 +256,9 @@ impl LineScanner<'_> {
         Err(Flaw::NotText(kind))
     }
 
-    /// Whether another item follows, or the bracket closes; both are passed over.
-    fn goes_on(&mut self, close: u8, expected: &'static str) -> Scan<bool> {
+    /// Skip the comma or the closing bracket after an item; returns whether it is a comma, so that
+    /// another item follows.
+    fn next_item(&mut self, close: u8, expected: &'static str) -> Scan<bool> {
         self.skip_space();
         let next = self.peek();
         if next != Some(b',') && next != Some(close) {
@@ -266,7 +268,7 @@ impl LineScanner<'_> {
         Ok(next == Some(b','))
     }
 
-    /// Pass over a value of any kind.
+    /// Skip a value of any kind.
     fn value(&mut self) -> Scan<()> {
         loop {
             self.skip_space();
@@ -287,11 +289,11 @@ impl LineScanner<'_> {
         }
     }
 
-    /// Pass over a bracket; returns whether a value follows, and does not close it at once.
+    /// Skip an opening bracket; returns false if it closes at once, so that no value follows in it.
     fn enter(&mut self, bracket: u8) -> Scan<bool> {
         self.at += 1;
         self.skip_space();
-        // '{' and '}', '[' and ']' are two apart.
+        // The code of a closing bracket is that of the opening one plus 2.
         if self.peek() == Some(bracket + 2) {
             self.at += 1;
             return Ok(false);
@@ -303,11 +305,12 @@ impl LineScanner<'_> {
         Ok(true)
     }
 
-    /// Pass over what follows a value, up to the next one; returns whether there is one.
+    /// Skip commas, closing brackets and keys after a value, up to the next value; returns whether
+    /// there is one.
     fn leave(&mut self) -> Scan<bool> {
         while let Some(&bracket) = self.open.last() {
             let expected = if bracket == b'{' { "',' or '}'" } else { "',' or ']'" };
-            if self.goes_on(bracket + 2, expected)? {
+            if self.next_item(bracket + 2, expected)? {
                 if bracket == b'{' {
                     self.key()?;
                 }
@@ -318,7 +321,7 @@ impl LineScanner<'_> {
         Ok(false)
     }
 
-    /// Pass over a string, and append its text to `out`.
+    /// Read a string, and append its text to `out`.
     fn string_into(&mut self, lossy: bool, out: &mut Vec<u8>) -> Scan<()> {
         self.at += 1;
         memory::reserve(out, self.line.len() - self.at)?;
@@ -327,30 +330,30 @@ impl LineScanner<'_> {
             let plain = plain_length(rest);
             out.extend_from_slice(&rest[..plain]);
             self.at += plain;
-            if !self.escapes()? {
+            if !self.is_at_escape()? {
                 return Ok(());
             }
             self.at += unescape(&rest[plain..], lossy, out);
         }
     }
 
-    /// Pass over a string; returns the range between its quotation marks.
+    /// Skip a string; returns the range between its quotation marks.
     fn string(&mut self) -> Scan<Range<usize>> {
         let start = self.at + 1;
         self.at = start;
         loop {
             self.at += plain_length(&self.line[self.at..]);
-            if !self.escapes()? {
+            if !self.is_at_escape()? {
                 return Ok(start..self.at - 1);
             }
-            // The second byte of an escape is no end of the string; the digits are plain.
+            // Skips the second byte of the escape, which may be a quotation mark or a backslash.
             self.at += 2;
         }
     }
 
-    /// Behind plain text: whether an escape follows, which must be valid, or the string ends, which
-    /// is passed over.
-    fn escapes(&mut self) -> Scan<bool> {
+    /// After plain text: true at an escape, which must be valid; false at the closing quotation
+    /// mark, which is skipped.
+    fn is_at_escape(&mut self) -> Scan<bool> {
         match self.line[self.at..] {
             [b'"', ..] => {
                 self.at += 1;
@@ -400,7 +403,7 @@ impl LineScanner<'_> {
         Ok(())
     }
 
-    /// Pass over one digit or more.
+    /// Skip one or more digits.
     fn digits(&mut self) -> Scan<()> {
         let count = self.line[self.at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
         if count == 0 {
@@ -423,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_of_an_object() {
+    fn the_text_of_the_field_is_read() {
         let found = |line| text_of(line).unwrap();
         for line in ["{}", " { } \r", r#"{"a":{"text":"no"},"b":[{"text":1}]}"#, r#"{"text":null}"#]
         {
@@ -439,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_line() {
+    fn invalid_lines_are_rejected() {
         for (line, wrong) in [
             ("[1]", "expected '{' at byte 0"),
             ("null", "expected '{' at byte 0"),
@@ -466,7 +469,7 @@ mod tests {
         }
     }
 
-    /// Pieces of JSON in any order: mostly not valid, but near it.
+    /// Pieces of JSON in any order: mostly almost valid.
     fn pieces() -> impl Strategy<Value = String> {
         let piece = prop::sample::select(vec![
             "{",
@@ -521,7 +524,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn plain_text_ends_where_it_does(
+        fn plain_text_ends_at_the_first_special_byte(
             bytes in prop::collection::vec(
                 prop_oneof![6 => 0x20u8..=0xFF, 1 => any::<u8>(), 1 => Just(b'"')], 0..60,
             ),
@@ -531,7 +534,7 @@ mod tests {
             prop_assert_eq!(plain_length(&bytes), plain);
         }
 
-        /// As another parser of JSON has it.
+        /// The result is that of another JSON parser.
         #[test]
         fn equals_serde_json(line in prop_oneof![pieces(), object()]) {
             let ours = text_of(&line);
@@ -539,12 +542,16 @@ mod tests {
             match value {
                 Ok(serde_json::Value::Object(fields)) => match fields.get("text") {
                     Some(serde_json::Value::String(text)) => prop_assert!(
-                        ours == Err(Flaw::Twice) || ours == Ok(Some(text.clone().into_bytes()))
+                        ours == Err(Flaw::DuplicateField)
+                            || ours == Ok(Some(text.clone().into_bytes()))
                     ),
                     None | Some(serde_json::Value::Null) => prop_assert!(
-                        ours == Err(Flaw::Twice) || ours == Ok(None)
+                        ours == Err(Flaw::DuplicateField) || ours == Ok(None)
                     ),
-                    Some(_) => prop_assert!(matches!(ours, Err(Flaw::Twice | Flaw::NotText(_)))),
+                    Some(_) => prop_assert!(matches!(
+                        ours,
+                        Err(Flaw::DuplicateField | Flaw::NotText(_))
+                    )),
                 },
                 _ => prop_assert!(ours.is_err(), "{line}"),
             }

@@ -1,9 +1,9 @@
 //! Reads documents from files.
 //!
-//! [`FileKind`] and [`Compression`] say how a file is read. A file is read block by block, so that
-//! memory is bounded and any thread may work on the next block; [`DocumentReader`] gives the
-//! documents of all blocks in order, and `Counter::add_files` counts them on all threads. Those of
-//! parquet files come by `parquet`, in ranges of rows.
+//! [`FileKind`] and [`Compression`] determine how a file is read. A file is read block by block, so
+//! that memory is bounded and any thread may work on the next block. [`DocumentReader`] returns the
+//! documents of all blocks in order, and `Counter::add_files` counts them on all threads. The
+//! module `parquet` reads the documents of parquet files, in ranges of rows.
 
 mod blocks;
 

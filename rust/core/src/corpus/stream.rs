@@ -1,4 +1,4 @@
-//! A file in, its bytes out, decompressed.
+//! A file in, its decompressed bytes out.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -11,7 +11,7 @@ use crate::memory;
 /// How the bytes of a file are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
-    /// Not at all.
+    /// The file is not compressed.
     None,
     /// One or more members of gzip.
     Gzip,
@@ -22,7 +22,7 @@ pub enum Compression {
 /// The number of compressed bytes that are read at a time.
 const PACKED: usize = 1 << 17;
 
-/// Where the bytes of a file come from.
+/// The source of the compressed bytes of a file.
 pub(crate) type Source = Box<dyn Read + Send>;
 
 /// A file that is being read.
@@ -38,7 +38,7 @@ enum Unpacker {
 }
 
 impl Stream {
-    /// Open a file and go to the byte `start` of its content.
+    /// Open a file and skip the first `start` bytes of its decompressed content.
     pub(super) fn open(path: &Path, compression: Compression, start: u64) -> io::Result<Self> {
         let mut file = File::open(path)?;
         if compression != Compression::None {
@@ -51,7 +51,7 @@ impl Stream {
         Ok(Self { unpacker: Unpacker::Plain(source) })
     }
 
-    /// Read from a source, of whose content the first `start` bytes are passed over.
+    /// Read from a source, and skip the first `start` bytes of its decompressed content.
     pub(super) fn new(source: Source, compression: Compression, start: u64) -> io::Result<Self> {
         let source = Tracked { source, read: 0 };
         let packed = |source| BufReader::with_capacity(PACKED, source);
@@ -82,13 +82,13 @@ impl Stream {
         }
     }
 
-    /// Append up to `most` bytes, fewer only at the end; returns how many.
+    /// Append `most` bytes, or fewer at the end; returns how many.
     pub(super) fn fill(&mut self, bytes: &mut Vec<u8>, most: usize) -> io::Result<usize> {
         memory::reserve(bytes, most)?;
         self.reader().take(most as u64).read_to_end(bytes)
     }
 
-    /// How many bytes of the file were read, compressed as they are.
+    /// The number of bytes read from the file, before decompression.
     pub(super) fn packed(&self) -> u64 {
         match &self.unpacker {
             Unpacker::Plain(source) => source.read,
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn members_and_frames_follow_each_other() {
+    fn all_members_and_frames_are_read() {
         let plain = b"one two three".repeat(1000);
         assert_eq!(read(&plain, Compression::None, 3).unwrap(), plain[3..]);
         let (first, second) = plain.split_at(5000);

@@ -1,4 +1,4 @@
-//! Columns of parquet files in, counted like any other texts: the threads that count also read.
+//! Columns of parquet files in, counts of their pretokens out: the threads that count also read.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,12 +12,13 @@ use crate::error::{Error, Result};
 use crate::parallel::{self, lock};
 use crate::text::Text;
 
-/// The number of positions reserved for a range of rows, whose size is unknown until it was read.
-/// All bytes beyond share the last position; a single thread reads them in order anyway.
+/// The number of positions in the corpus that are reserved for a range of rows, whose size is known
+/// only after reading. All bytes beyond this number share the last position; that is exact as well,
+/// because a single thread reads them in order.
 const POSITIONS_PER_RANGE: u64 = 1 << 36;
 
-/// A reading thread reports progress, and checks whether to stop, after this many bytes of text.
-const TOLD: u64 = 1 << 20;
+/// A reading thread reports progress and checks whether to stop after this many bytes of text.
+const REPORT_BYTES: u64 = 1 << 20;
 
 /// The progress of reading a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +27,7 @@ pub struct Progress {
     pub texts: u64,
     /// The number of bytes of these texts.
     pub text_bytes: u64,
-    /// The number of bytes of text that were read from each file of the column.
+    /// The number of bytes of text read from each file of the column.
     pub of_files: Vec<u64>,
 }
 
@@ -35,11 +36,10 @@ type OnProgress<'a> = dyn FnMut(Progress) -> Result<()> + Send + 'a;
 
 impl Counter {
     /// Split the texts in ranges of rows of parquet files, each text a document of its own, and
-    /// count their pretokens. The threads that count also read. `on_progress` is called from time
-    /// to time.
+    /// count their pretokens. The threads that count also read. `on_progress` is called regularly.
     ///
-    /// Fails if a file cannot be read, and with any error of `on_progress`; then as
-    /// [`add`](Self::add).
+    /// Fails if a file cannot be read, and with any error of `on_progress`. After an error, the
+    /// counter is in the same state as after an error of [`add`](Self::add).
     pub fn add_column(
         &mut self,
         column: &TextColumn,
@@ -49,7 +49,7 @@ impl Counter {
         self.wholly(|counter| counter.add_ranges(column, ranges, on_progress))
     }
 
-    /// One thread reads and counts each range.
+    /// Each range is read and counted by one thread.
     fn add_ranges(
         &mut self,
         column: &TextColumn,
@@ -61,30 +61,30 @@ impl Counter {
         let tables = Mutex::new(self.tables.iter_mut().collect::<Vec<_>>());
         let table = || lock(&tables).pop().expect("there is a table for each thread");
         #[expect(clippy::mut_mut, reason = "the state of a thread is a table that it borrows")]
-        let work = |table: &mut &mut CountTable, &number: &usize| {
-            let file = ranges[number].file;
-            let (mut offset, mut known, mut texts) = (0, 0, 0);
-            let position = first + number as u64 * POSITIONS_PER_RANGE;
+        let work = |table: &mut &mut CountTable, &index: &usize| {
+            let file = ranges[index].file;
+            let (mut offset, mut reported, mut texts) = (0, 0, 0);
+            let position = first + index as u64 * POSITIONS_PER_RANGE;
             let mut reader = RowTexts { column, file, buffer: String::new() };
-            column.for_each_row(&ranges[number], &mut |row, bytes| {
+            column.for_each_row(&ranges[index], &mut |row, bytes| {
                 let Some(text) = reader.text(row, bytes, &shared.skips)? else { return Ok(()) };
                 table.add_text(splitter, text, position + offset.min(POSITIONS_PER_RANGE - 1))?;
                 texts += 1;
                 offset += text.len() as u64;
-                if offset - known >= TOLD {
-                    shared.add(file, 0, offset - std::mem::replace(&mut known, offset))?;
+                if offset - reported >= REPORT_BYTES {
+                    shared.add(file, 0, offset - std::mem::replace(&mut reported, offset))?;
                 }
                 Ok(())
             })?;
-            shared.add(file, texts, offset - known)
+            shared.add(file, texts, offset - reported)
         };
         let sink = |done: Option<Result<()>>| {
-            let asked = done.unwrap_or(Ok(())).and_then(|()| on_progress(shared.progress()));
-            shared.stop.store(asked.is_err(), Ordering::Relaxed);
-            asked
+            let result = done.unwrap_or(Ok(())).and_then(|()| on_progress(shared.progress()));
+            shared.stop.store(result.is_err(), Ordering::Relaxed);
+            result
         };
-        let numbers: Vec<usize> = (0..ranges.len()).collect();
-        parallel::ordered(&numbers, threads, usize::MAX, |_| 0, table, work, sink)?;
+        let indices: Vec<usize> = (0..ranges.len()).collect();
+        parallel::ordered(&indices, threads, usize::MAX, |_| 0, table, work, sink)?;
         let (progress, skips) = (shared.progress(), std::mem::take(&mut *lock(&shared.skips)));
         self.skips.append(&skips);
         (self.texts, self.text_bytes) = (progress.texts, progress.text_bytes);
@@ -101,7 +101,7 @@ struct RowTexts<'a> {
 }
 
 impl RowTexts<'_> {
-    /// The text of a row; `None` if it is left out.
+    /// The text of a row; `None` if it is skipped.
     fn text<'t>(
         &'t mut self,
         row: u64,
@@ -143,7 +143,7 @@ impl SharedProgress {
         }
     }
 
-    /// Add progress in a file; fails if the caller asked to stop.
+    /// Add progress in a file; fails if the caller requested a stop.
     fn add(&self, file: usize, texts: u64, bytes: u64) -> Result<()> {
         self.texts.fetch_add(texts, Ordering::Relaxed);
         self.text_bytes.fetch_add(bytes, Ordering::Relaxed);

@@ -17,8 +17,8 @@ const HASHED: usize = 1 << 16;
 
 /// The distinct pretokens of a corpus and how often each occurs, in order of first occurrence.
 ///
-/// They are in memory, or in mapped files if they were counted with a memory limit that they exceed
-/// (see [`Counter::with_memory_limit`](crate::Counter::with_memory_limit)).
+/// The counts are in memory, or in mapped files if they were counted with a memory limit and exceed
+/// it (see [`Counter::with_memory_limit`](crate::Counter::with_memory_limit)).
 ///
 /// ```
 /// use bytepair::Counts;
@@ -32,7 +32,7 @@ const HASHED: usize = 1 << 16;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Counts {
     bytes: Column<u8>,
-    /// `ends[i]` is where pretoken `i` ends in `bytes`.
+    /// `ends[i]` is the end of pretoken `i` in `bytes`.
     ends: Column<usize>,
     numbers: Column<u64>,
 }
@@ -54,7 +54,7 @@ impl Counts {
         Self::in_memory(bytes, ends, numbers)
     }
 
-    /// No counts, with room for about `bytes` and `rows`.
+    /// Empty counts, with capacity for about `rows` pretokens of `bytes` bytes in total.
     pub(super) fn with_room_for_about(bytes: usize, rows: usize) -> Self {
         let bytes = memory::with_room_for_about(bytes);
         let (ends, numbers) =
@@ -67,12 +67,13 @@ impl Counts {
         Self { bytes: Column::Memory(bytes), ends, numbers }
     }
 
-    /// Counts whose columns are the given ones, of which `ends` fits `bytes`.
+    /// Build counts from columns, which must be valid.
     pub(super) fn of_columns(bytes: Column<u8>, ends: Column<usize>, numbers: Column<u64>) -> Self {
         Self { bytes, ends, numbers }
     }
 
-    /// Divide a range of rows into ranges of about `bytes` bytes or of one row, in order.
+    /// Divide a range of rows into pieces, in order: each has at most `bytes` bytes of pretokens,
+    /// or is a single row.
     pub(crate) fn pieces(
         &self,
         range: Range<usize>,
@@ -95,7 +96,7 @@ impl Counts {
         self.numbers.release(range);
     }
 
-    /// Append a row, if there is memory for it.
+    /// Append a row. Fails if there is not enough memory.
     #[inline]
     pub(super) fn push(&mut self, pretoken: &[u8], count: u64) -> Result<()> {
         let (bytes, ends) = (self.bytes.values()?, self.ends.values()?);
@@ -112,11 +113,11 @@ impl Counts {
         Ok(())
     }
 
-    /// Build counts from the columns of a table: the bytes of the pretokens end to end, the end of
-    /// each, and its count.
+    /// Build counts from the columns of a table: the concatenated bytes of the pretokens, the end
+    /// of each, and its count.
     ///
-    /// Fails if the ends do not fit the bytes, if a pretoken is empty or occurs twice, or if a
-    /// count is 0.
+    /// Fails if the columns do not match, if a pretoken is empty or occurs twice, or if a count is
+    /// 0.
     #[doc(hidden)]
     pub fn from_columns(bytes: Vec<u8>, ends: Vec<usize>, numbers: Vec<u64>) -> Result<Self> {
         let broken = |row: usize, rule: &str| Err(Error::Counts { row, rule: rule.to_owned() });
@@ -204,7 +205,7 @@ impl Counts {
     }
 
     /// Every count divided by a number that divides all of them; see [`divisor`](Self::divisor).
-    /// Fails if it does not.
+    /// Fails if it does not divide one of them.
     ///
     /// ```
     /// use bytepair::Counts;
@@ -230,7 +231,7 @@ impl Counts {
         self.numbers.iter().fold(of, |divisor, &number| greatest_common(divisor, number))
     }
 
-    /// The same counts once more, if there is memory for them.
+    /// A copy of the counts. Fails if there is not enough memory.
     fn copy(&self) -> Result<Self> {
         Ok(Self {
             bytes: self.bytes.copy()?,
@@ -284,7 +285,7 @@ impl Counts {
         starts.zip(ends).zip(numbers).map(|((s, &e), &n)| (&self.bytes[s..e], n))
     }
 
-    /// The start of a pretoken in the bytes, or their end.
+    /// The start of the pretoken of a row in the bytes; for the row after the last, their end.
     fn start(&self, row: usize) -> usize {
         row.checked_sub(1).map_or(0, |before| self.ends[before])
     }
@@ -325,7 +326,7 @@ impl Counts {
     }
 }
 
-/// The greatest number that divides both.
+/// The greatest common divisor.
 fn greatest_common(mut one: u64, mut two: u64) -> u64 {
     while two != 0 {
         (one, two) = (two, one % two);
@@ -338,7 +339,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_are_all_rows_in_order() {
+    fn pieces_cover_all_rows_in_order() {
         let words: Vec<Vec<u8>> = (1..40).map(|length| vec![b'x'; length * 7 % 11 + 1]).collect();
         let counts = Counts::new(words.iter().map(|word| (&word[..], 1)));
         for bytes in [0, 1, 5, 12, 30, 1000] {

@@ -1,4 +1,4 @@
-//! Rows in, [`Counts`] out, in files if they exceed the memory limit.
+//! Rows in, [`Counts`] out, which stay in files if they exceed the memory limit.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -16,7 +16,7 @@ pub(super) struct CountsWriter {
 }
 
 impl CountsWriter {
-    /// New files in `folder`.
+    /// Create the files in `folder`.
     pub(super) fn create(folder: &Path) -> Result<Self> {
         let [bytes, ends, numbers] =
             ["pretokens", "ends", "counts"].map(|name| Output::create(folder.join(name)));
@@ -46,7 +46,7 @@ impl CountsWriter {
     }
 }
 
-/// A file that is written from its beginning to its end.
+/// A file that is written sequentially.
 struct Output {
     path: PathBuf,
     file: BufWriter<File>,
@@ -94,13 +94,13 @@ mod tests {
             writer.push(pretoken, *count).unwrap();
         }
         let counts = writer.finish(limit).unwrap();
-        fs::remove_dir(&folder).unwrap(); // fails if files are left in it
+        fs::remove_dir(&folder).unwrap(); // fails if the folder is not empty
         counts
     }
 
     /// Counts in memory are the safe reference for those in files.
     #[test]
-    fn files_hold_what_memory_would() {
+    fn counts_in_files_equal_counts_in_memory() {
         for rows in [&ROWS[..], &ROWS[..1], &[]] {
             let plain = Counts::new(rows.iter().copied());
             for limit in [0, usize::MAX] {

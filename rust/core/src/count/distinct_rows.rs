@@ -1,7 +1,9 @@
 //! Pretokens with counts in, [`Counts`] with distinct pretokens in order of first occurrence out.
 //!
-//! Rows of a file are checked: one that breaks a rule fails at once, so a file that repeats its rows
-//! fails at the first repetition, however many rows it claims to have. Other rows are added up.
+//! [`push`](DistinctRows::push) is for the rows of a file, which must be distinct: a row that
+//! breaks a rule fails at once, so a file that repeats its rows fails at the first repetition,
+//! however many rows it claims to have. [`add`](DistinctRows::add) sums the counts of repeated
+//! pretokens.
 
 use std::hash::BuildHasher;
 
@@ -16,13 +18,13 @@ use crate::memory;
 #[derive(Default)]
 pub(crate) struct DistinctRows {
     counts: Counts,
-    /// The hash and the number of each row.
+    /// The hash and the index of each row.
     rows: HashTable<(u64, usize)>,
     hasher: FixedState,
 }
 
 impl DistinctRows {
-    /// Append a row. Fails if the pretoken is empty or was there before, or if the count is 0.
+    /// Append a row. Fails if the pretoken is empty or already has a row, or if the count is 0.
     #[cfg(feature = "parquet")]
     pub(crate) fn push(&mut self, pretoken: &[u8], count: u64) -> Result<()> {
         let row = self.counts.len();
@@ -40,7 +42,8 @@ impl DistinctRows {
         self.append(pretoken, hash, count)
     }
 
-    /// Add to the count of a pretoken, which is appended if it is new. Fails beyond 64 bits.
+    /// Add to the count of a pretoken; a new pretoken is appended. Fails if the sum exceeds 64
+    /// bits.
     pub(crate) fn add(&mut self, pretoken: &[u8], count: u64) -> Result<()> {
         let hash = self.hasher.hash_one(pretoken);
         match self.find(pretoken, hash) {
@@ -51,9 +54,9 @@ impl DistinctRows {
 
     /// The row of a pretoken.
     fn find(&self, pretoken: &[u8], hash: u64) -> Option<usize> {
-        let is_it =
+        let is_equal =
             |&(other, row): &(u64, usize)| hash == other && self.counts.row(row) == pretoken;
-        self.rows.find(hash, is_it).map(|&(_, row)| row)
+        self.rows.find(hash, is_equal).map(|&(_, row)| row)
     }
 
     /// Append a pretoken that is new.

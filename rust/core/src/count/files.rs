@@ -2,11 +2,11 @@
 //!
 //! A shared reader gives each thread the next block of the files. The thread finds the documents in
 //! it and counts them, so one large file, many small ones and compressed ones all keep all threads
-//! busy. The order of first occurrence is exact, since a block says its position in the corpus.
+//! busy. The order of first occurrence is exact, since each block has its position in the corpus.
 //!
-//! Where the result depends on what earlier blocks have (a limit in characters, or a count that is
-//! to be whole after an error), a thread waits for its turn after it found the documents of its
-//! block, and before it counts them.
+//! With a limit in characters, and if the counter must stay whole after an error, the result
+//! depends on earlier blocks. A thread then waits for its turn after it has found the documents of
+//! its block, before it counts them.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -31,12 +31,12 @@ pub struct FileCountOptions {
     pub max_chars: Option<u64>,
 }
 
-/// How far the counting of files is.
+/// How far the counting of files has come.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reached {
-    /// Where it goes on.
+    /// The position at which counting continues.
     pub place: FilePlace,
-    /// The characters that were counted, if there is a limit.
+    /// The number of characters counted, if there is a limit.
     pub chars: u64,
 }
 
@@ -47,29 +47,31 @@ pub struct FileProgress {
     pub texts: u64,
     /// The number of bytes of these documents.
     pub text_bytes: u64,
-    /// The number of bytes of the files that were read, compressed as they are.
+    /// The number of bytes read from the files, before decompression.
     pub packed: u64,
-    /// The characters that were counted, if there is a limit.
+    /// The number of characters counted, if there is a limit.
     pub chars: u64,
-    /// The files that became much larger since the last call, and how large.
+    /// The files found to exceed the expansion bounds since the last call, with their decompressed
+    /// bytes so far.
     pub expanded: Vec<(usize, u64)>,
 }
 
-/// A function that is told the progress of counting files; its error ends the counting.
+/// Receives the progress of counting files; its error ends the counting.
 pub(crate) type OnFileProgress<'a> = dyn FnMut(FileProgress) -> Result<()> + Send + 'a;
 
 impl Counter {
-    /// Split the documents of files, and count their pretokens, from a place on. `on_progress` is
-    /// called from time to time.
+    /// Split the documents of files from the position `reached` on, and count their pretokens.
+    /// `on_progress` is called regularly.
     ///
     /// A text file is one document. Where the pattern allows it and all of the text is counted, it
-    /// is read in pieces. What cannot be read is an error, the same whatever the threads: the first
-    /// one in the order of the files.
+    /// is read in pieces. If several documents cannot be read, the error is that of the first one
+    /// in the order of the files, for any number of threads.
     ///
-    /// Afterwards, `reached` says where the counting ended, and
-    /// [`take_skips`](Self::take_skips) what was left out until there. If `on_progress` fails, all
-    /// before that place is counted. After other errors this holds if the counter
-    /// [takes care](Self::with_care), and [`is_whole`](Self::is_whole) is true.
+    /// Afterwards, `reached` is the position at which counting ended, and
+    /// [`take_skips`](Self::take_skips) returns the documents skipped before it. If `on_progress`
+    /// fails, exactly the documents before that position are counted. After other errors, this
+    /// holds if the counter was made [`with_care`](Self::with_care) and
+    /// [`is_whole`](Self::is_whole) is true.
     pub fn add_files(
         &mut self,
         files: &[CorpusFile],
@@ -98,11 +100,12 @@ impl Counter {
             }
         };
         let report = |_| {
-            let asked = on_progress(progress());
-            work.stop.store(asked.is_err(), Ordering::Relaxed);
-            asked
+            let result = on_progress(progress());
+            work.stop.store(result.is_err(), Ordering::Relaxed);
+            result
         };
-        let asked = parallel::ordered(&vec![(); threads], threads, 0, |()| 0, table, run, report);
+        let reported =
+            parallel::ordered(&vec![(); threads], threads, 0, |()| 0, table, run, report);
         let last = progress();
         (self.texts, self.text_bytes) = (last.texts, last.text_bytes);
         let mut skips = std::mem::take(&mut *lock(&work.skips));
@@ -116,31 +119,31 @@ impl Counter {
             work.check_fields(failure.order)?;
             return Err(failure.error);
         }
-        if work.is_in_line.load(Ordering::Relaxed) {
-            skips.forget(place.file, place.row); // what goes on there leaves it out
+        if work.is_in_long_line.load(Ordering::Relaxed) {
+            skips.remove(place.file, place.row); // the next call skips the line again
         }
         self.skips.append(&skips);
-        asked?;
+        reported?;
         work.check_fields(u64::MAX)?;
         on_progress(last)
     }
 }
 
-/// The size of files, decompressed, if they are compressed as text mostly is.
+/// An estimate of the decompressed size of files: four times their size.
 fn total_size(files: &[CorpusFile]) -> usize {
     let size = |file: &CorpusFile| file.path.metadata().map_or(0, |metadata| metadata.len());
     let sizes = files.iter().map(|file| usize::try_from(size(file)).unwrap_or(usize::MAX));
     sizes.fold(0, usize::saturating_add).saturating_mul(4)
 }
 
-/// What the threads share.
+/// The state that the threads share.
 struct FileWork<'a> {
     files: &'a [CorpusFile],
     options: &'a FileCountOptions,
     splitter: &'a Splitter,
     /// Whether texts may be cut.
     cuts: bool,
-    /// Whether documents are split once before they are counted.
+    /// Whether documents are first split without counting, to find out if splitting fails.
     splits_first: bool,
     blocks: Mutex<BlockReader>,
     turns: Option<Turns>,
@@ -152,15 +155,15 @@ struct FileWork<'a> {
     chars: AtomicU64,
     expanded: Mutex<Vec<(usize, u64)>>,
     skips: Mutex<Skips>,
-    /// Whether the last block is a line that is too long, and the next one begins in it.
-    is_in_line: AtomicBool,
+    /// Whether the last block stands for a line that is too long and was not read to its end.
+    is_in_long_line: AtomicBool,
     stop: AtomicBool,
 }
 
 /// The first error in the order of the blocks.
 struct Failure {
     order: u64,
-    /// Where its block begins.
+    /// The start of the block.
     place: FilePlace,
     error: Error,
     /// Whether no part of the block was counted.
@@ -193,12 +196,13 @@ impl<'a> FileWork<'a> {
             chars: AtomicU64::new(start.chars),
             expanded: Mutex::default(),
             skips: Mutex::default(),
-            is_in_line: AtomicBool::new(false),
+            is_in_long_line: AtomicBool::new(false),
             stop: AtomicBool::new(false),
         }
     }
 
-    /// Count blocks in turns, and split documents first if the pattern may fail.
+    /// Set whether blocks are counted in turns; a careful counter also splits documents first if
+    /// the pattern may fail.
     fn with_turns(self, in_turns: bool, is_careful: bool) -> Self {
         let splits_first = is_careful && self.splitter.may_fail();
         Self { turns: in_turns.then(Turns::default), splits_first, ..self }
@@ -236,7 +240,7 @@ impl<'a> FileWork<'a> {
         let order = blocks.order();
         if let Ok(block) = &found {
             let is_in_line = block.as_ref().is_some_and(|block| block.start == blocks.place());
-            self.is_in_line.store(is_in_line, Ordering::Relaxed);
+            self.is_in_long_line.store(is_in_line, Ordering::Relaxed);
         }
         drop(blocks);
         found.unwrap_or_else(|error| {
@@ -258,8 +262,8 @@ impl<'a> FileWork<'a> {
         Ok(())
     }
 
-    /// Wait until all earlier blocks had their turn, if there are turns, and leave out the documents
-    /// beyond the limit. Returns whether the block is to be counted.
+    /// Wait until all earlier blocks have had their turn, if there are turns, and drop the
+    /// documents beyond the limit. Returns whether the block must be counted.
     fn is_turn(&self, block: &FileBlock, documents: &mut Documents) -> bool {
         let Some(turns) = &self.turns else { return true };
         let mut is_over = false;
@@ -270,7 +274,7 @@ impl<'a> FileWork<'a> {
                 self.chars.store(chars, Ordering::Relaxed);
                 is_over = chars > most;
                 if is_over {
-                    forget_behind_the_last(documents);
+                    drop_skips_after_the_last(documents);
                 }
             }
             !is_over
@@ -300,7 +304,7 @@ impl<'a> FileWork<'a> {
         Ok(())
     }
 
-    /// Note an error, and read no more.
+    /// Record an error and stop reading.
     fn fail(&self, failure: Failure) {
         lock(&self.blocks).close();
         if let Some(turns) = &self.turns {
@@ -312,7 +316,8 @@ impl<'a> FileWork<'a> {
         }
     }
 
-    /// Fails if the objects of a file that was read to its end, before a block, lack the field.
+    /// Fails if no object has the field in a file all of whose blocks were counted and are before
+    /// the block `end`.
     fn check_fields(&self, end: u64) -> Result<()> {
         let field = &self.options.documents.field;
         let fields = lock(&self.fields);
@@ -320,7 +325,7 @@ impl<'a> FileWork<'a> {
         done.try_for_each(|(&file, tally)| tally.check(&self.files[file], field))
     }
 
-    /// The position behind the last block, and its place.
+    /// The end of the last block, as a position in the corpus and as a place in the files.
     fn end(&self) -> (u64, FilePlace) {
         let blocks = lock(&self.blocks);
         (blocks.position(), blocks.place())
@@ -338,8 +343,8 @@ impl<'a> FileWork<'a> {
     }
 }
 
-/// Keep what was left out before the last document: what is behind it was not asked for.
-fn forget_behind_the_last(documents: &mut Documents) {
+/// Drop the skipped documents after the last document: they are beyond the limit.
+fn drop_skips_after_the_last(documents: &mut Documents) {
     let mut end = documents.first_row + documents.ends.len() as u64;
     documents.skipped.retain(|skip| {
         let is_before = skip.row < end;
@@ -348,7 +353,7 @@ fn forget_behind_the_last(documents: &mut Documents) {
     });
 }
 
-/// Lets blocks pass one after another, whatever threads have them.
+/// Gives blocks their turns in order, whichever threads work on them.
 struct Turns {
     state: Mutex<Turn>,
     changed: Condvar,
@@ -357,7 +362,7 @@ struct Turns {
 struct Turn {
     /// The block whose turn it is.
     next: u64,
-    /// No block from this one on has a turn.
+    /// This block and later ones have no turn.
     end: u64,
 }
 
@@ -368,8 +373,8 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// Wait for the turn of a block, and call `action`, which says whether another block may follow.
-    /// Returns whether the block had a turn.
+    /// Wait for the turn of a block, and call `action`, which returns whether another block may
+    /// follow. Returns whether the block had a turn.
     fn take(&self, order: u64, action: impl FnOnce() -> bool) -> bool {
         let waits = |turn: &mut Turn| turn.next < order && order < turn.end;
         let waited = self.changed.wait_while(lock(&self.state), waits);
@@ -385,7 +390,7 @@ impl Turns {
         true
     }
 
-    /// Let no block from this one on pass.
+    /// Give no turn to this block and later ones.
     fn end_before(&self, order: u64) {
         let mut turn = lock(&self.state);
         turn.end = turn.end.min(order);
@@ -405,7 +410,7 @@ mod tests {
     use crate::corpus::{Bounds, Compression, FileKind};
     use crate::{Counts, Pattern};
 
-    /// A folder of its own, removed at the end.
+    /// A new folder for a test, removed at the end.
     struct Folder(PathBuf);
 
     impl Folder {
@@ -467,7 +472,7 @@ mod tests {
         counter.finish()
     }
 
-    /// The slow reference: documents in memory, one after another.
+    /// The slow reference: counts documents in memory on one thread.
     fn plain(texts: &[String]) -> Counts {
         let mut counter = counter(1);
         counter.add(&texts.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
@@ -491,9 +496,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(60))]
 
-        /// Any cut into blocks, any threads, any compression.
+        /// For any block size, number of threads and compression.
         #[test]
-        fn files_are_counted_as_their_documents(
+        fn counting_files_equals_counting_their_documents(
             files in prop::collection::vec(
                 (any::<bool>(), prop::collection::vec(text(), 1..6), packing()), 0..5,
             ),
@@ -536,9 +541,9 @@ mod tests {
             prop_assert_eq!(counter.finish().unwrap(), plain(&documents));
         }
 
-        /// What is broken off goes on where it ended.
+        /// Counting that was interrupted continues where it ended.
         #[test]
-        fn counting_goes_on(
+        fn interrupted_counting_continues(
             texts in prop::collection::vec(text(), 1..30),
             block in prop::sample::select(vec![1, 30, 200]),
             moment in 0usize..5,
@@ -638,7 +643,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_error_is_reported_whatever_the_threads() {
+    fn the_first_error_is_reported_for_any_number_of_threads() {
         let folder = Folder::new();
         for (name, wrong) in [
             ("utf8.txt", "utf8.txt is not UTF-8 at byte 7"),
@@ -655,7 +660,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_that_cannot_be_read_are_left_out() {
+    fn invalid_documents_are_skipped() {
         let folder = Folder::new();
         let long = "x".repeat(100);
         let lines =
@@ -685,7 +690,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_out_behind_a_limit() {
+    fn no_skips_are_reported_after_the_limit() {
         let folder = Folder::new();
         let lines = "{oops\n{\"text\":\"ab\"}\n".repeat(9) + "{oops\n";
         let files = [folder.file("a", FileKind::Jsonl, lines.as_bytes(), Compression::None)];
@@ -702,9 +707,9 @@ mod tests {
         }
     }
 
-    /// What is broken off, and goes on, leaves out what one call does.
+    /// Counting that is interrupted and continued skips the same documents as a single call.
     #[test]
-    fn each_document_is_left_out_once() {
+    fn each_invalid_document_is_skipped_once() {
         let folder = Folder::new();
         let line = |row| match row % 4 {
             1 => "{oops\n".to_owned(),
@@ -754,7 +759,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_expands_to_is_reported_once() {
+    fn each_expanded_file_is_reported_once() {
         let folder = Folder::new();
         let content = "ab, cd. ".repeat(100_000);
         let file = folder.file("a", FileKind::Text, content.as_bytes(), Compression::Gzip);

@@ -1,8 +1,10 @@
-//! The most frequent pretokens with their counts, in a table that stays in the caches.
+//! The hot table: the most frequent pretokens with their counts, small enough for the processor's
+//! caches.
 //!
-//! Three of four pretokens of a text are among a few thousand. Each has one entry here, selected by
-//! its hash and held by the most frequent of the pretokens with that entry. So most pretokens are
-//! counted without access to the large table, and without a branch that is hard to predict.
+//! Three of four pretokens of a text are among a few thousand. The hash of a pretoken selects one
+//! entry of this table; of the pretokens that share an entry, the most frequent holds it. So most
+//! pretokens are counted without access to the large table, and without a branch that is hard to
+//! predict.
 
 use crate::hash::key::Key;
 
@@ -15,7 +17,8 @@ pub(super) struct HotCounts {
     entries: Box<[HotEntry; 1 << BITS]>,
 }
 
-/// The key that holds the entry, its count since then, and its row; at first all zero.
+/// The key that holds the entry, its row in the large table, and its occurrences since it took the
+/// entry; initially all zero.
 #[derive(Debug, Clone, Copy, Default)]
 struct HotEntry {
     key: Key,
@@ -26,12 +29,12 @@ struct HotEntry {
 impl Default for HotCounts {
     fn default() -> Self {
         let entries = vec![HotEntry::default(); 1 << BITS].into_boxed_slice();
-        Self { entries: entries.try_into().expect("as many entries") }
+        Self { entries: entries.try_into().expect("the array has this length") }
     }
 }
 
 impl HotCounts {
-    /// Count a key with this hash if it holds its entry; returns whether it does.
+    /// Count an occurrence of a key if it holds the entry of its hash; returns whether it does.
     #[inline]
     pub(super) fn count(&mut self, key: Key, hash: u64) -> bool {
         let entry = self.entry(hash);
@@ -41,9 +44,9 @@ impl HotCounts {
         held
     }
 
-    /// Offer the entry to a key with the count `count` in its row. If that is more than the count
-    /// of the holder, the key takes the entry, and its count moves there from the row. The row and
-    /// count of the previous holder are returned, to be added up.
+    /// Offer the entry to a key whose row has the count `count`. If that exceeds the count of the
+    /// holder, the key takes the entry, and its count moves from the row to the entry. Returns the
+    /// row of the previous holder and the count to add to it.
     #[inline]
     pub(super) fn offer(
         &mut self,

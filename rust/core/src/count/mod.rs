@@ -47,10 +47,10 @@ use crate::parallel;
 use crate::pretokenize::{Pattern, Splitter};
 use crate::text::Text;
 
-/// A thread takes texts of about this many bytes together.
+/// A thread takes a share of texts of about this many bytes at a time.
 const SHARE: usize = 1 << 16;
 
-/// A long text is cut into pieces of about this many bytes, where it may be cut.
+/// A long text is cut into pieces of about this many bytes, where cuts are safe.
 const PIECE: usize = 1 << 18;
 
 /// Counts the pretokens of a stream of texts.
@@ -74,9 +74,9 @@ pub struct Counter {
     position: u64,
     /// Whether texts are split before any of them is counted, where the pattern may fail.
     is_careful: bool,
-    /// Whether all of each batch was counted.
+    /// Whether each batch was counted completely.
     is_whole: bool,
-    /// What was left out.
+    /// The skipped documents.
     skips: Skips,
 }
 
@@ -84,13 +84,14 @@ impl Counter {
     /// An empty counter with the given pattern, for `threads` threads.
     pub fn new(pattern: &Pattern, threads: usize) -> Result<Self> {
         if pattern.normalizes() {
-            let reason = "texts are counted as they are; normalize them and leave out its mark";
+            let reason = "texts are counted without normalization; normalize them first, and \
+                          remove its mark from the pattern";
             let pattern = pattern.regex().to_owned();
             return Err(Error::Pattern { pattern, at: None, reason: reason.to_owned() });
         }
         let splitter = Splitter::new(pattern)?;
         let threads = threads.clamp(1, parallel::MAX_THREADS);
-        memory::check(threads * CountTable::LEAST)?;
+        memory::check(threads * CountTable::EMPTY_BYTES)?;
         let tables = (0..threads).map(|_| CountTable::default()).collect();
         let (is_careful, is_whole, skips) = (false, true, Skips::default());
         let (texts, text_bytes, position) = (0, 0, 0);
@@ -105,9 +106,9 @@ impl Counter {
         Self { is_careful: true, ..self }
     }
 
-    /// Use about `bytes` of memory at most while counting, shared among the threads. What does not
-    /// fit is spilled to files in `folder`, which the caller creates, empty, and removes
-    /// afterwards.
+    /// Use at most about `bytes` of memory while counting, shared among the threads. Counts that
+    /// exceed it are spilled to files in `folder`, an empty folder that the caller creates and
+    /// removes afterwards.
     ///
     /// The counts are the same with any limit. [`Counts`] that take more than half of the limit
     /// (the bytes of the distinct pretokens and 16 more for each) stay in files, which are mapped;
@@ -140,8 +141,7 @@ impl Counter {
         self.wholly(|counter| counter.add_texts(texts))
     }
 
-    /// Whether the counter has all of each batch of texts, except batches that it refused as a
-    /// whole.
+    /// Whether each batch of texts was counted completely or rejected as a whole.
     #[doc(hidden)]
     pub fn is_whole(&self) -> bool {
         self.is_whole
@@ -203,7 +203,7 @@ impl Counter {
         self.text_bytes
     }
 
-    /// What was left out since the last call, or the first of it.
+    /// The documents skipped since the last call: their number, and the first of them.
     #[doc(hidden)]
     pub fn take_skips(&mut self) -> Skips {
         std::mem::take(&mut self.skips)
@@ -216,7 +216,7 @@ impl Counter {
             let memory: usize = self.tables.iter().map(CountTable::memory).sum();
             let spilled =
                 |table: &CountTable| table.limit.as_ref().is_some_and(|l| l.spill.is_some());
-            // Adding up in memory takes the rows of all tables in addition to the tables.
+            // Merging in memory takes the rows of all tables in addition to the tables.
             if self.tables.iter().any(spilled) || 4 * memory > limit.memory * self.tables.len() {
                 let folder = limit.folder.clone();
                 let in_memory = limit.memory * self.tables.len() / 2;
@@ -227,8 +227,9 @@ impl Counter {
     }
 }
 
-/// Do the next share that no thread has begun, until there is none, so a slow thread does not delay
-/// the others. The shares of one thread are in rising order. An error ends the work of all.
+/// Process the next share that no thread has taken, until there is none, so that a slow thread does
+/// not delay the others. The shares of one thread are in ascending order. An error ends the work of
+/// all threads.
 fn deal(
     next: &AtomicUsize,
     shares: usize,
@@ -278,7 +279,7 @@ mod tests {
         }
     }
 
-    /// A map of boxed pretokens, the slow reference.
+    /// The slow reference is a map of pretokens.
     #[test]
     fn equals_a_plain_map() {
         let words =
@@ -291,15 +292,15 @@ mod tests {
         let text: String = (0..50_000).map(|i| word() + &format!(" {}", i % 5000)).collect();
         let splitter = Splitter::new(&Pattern::new("gpt2").unwrap()).unwrap();
         let mut plain: Vec<(Vec<u8>, u64)> = Vec::new();
-        let mut places = std::collections::HashMap::new();
+        let mut rows = std::collections::HashMap::new();
         splitter
             .for_each(&text, |pretoken| {
                 let next = plain.len();
-                let place = *places.entry(pretoken.as_bytes().to_vec()).or_insert(next);
-                if place == next {
+                let row = *rows.entry(pretoken.as_bytes().to_vec()).or_insert(next);
+                if row == next {
                     plain.push((pretoken.into(), 0));
                 }
-                plain[place].1 += 1;
+                plain[row].1 += 1;
             })
             .unwrap();
         for threads in [1, 2, 5] {

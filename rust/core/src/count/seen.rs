@@ -15,8 +15,8 @@ impl Seen {
         self.first = self.first.min(other.first);
     }
 
-    /// Move the count of the same pretoken in two tables to the table that saw it first. A count of
-    /// 0 was moved before and stays.
+    /// For the same pretoken in two tables, move its count to the table that saw it first. Does
+    /// nothing if one of the counts is 0, because that count was moved before.
     #[inline]
     pub(super) fn move_to_first(&mut self, other: &mut Self) {
         if self.count == 0 || other.count == 0 {

@@ -1,35 +1,35 @@
-//! Documents that were left out in, their number and the first of them out.
+//! Skipped documents in, their number and the first of them out.
 //!
-//! A wrong file may have millions of documents that cannot be read, so not all are kept. The first
-//! ones in the order of the corpus are the same whatever the threads.
+//! A file may have millions of invalid documents, so only the first are kept. These are the first
+//! in the order of the corpus, and so the same for any number of threads.
 
 use crate::corpus::Skipped;
 
-/// At most this many are kept.
+/// At most this many skipped ranges are kept.
 const FIRST: usize = 5;
 
-/// How many documents were left out, and the first of them.
+/// The number of skipped documents, and the first of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Skips {
     documents: u64,
-    /// In the order of the corpus.
+    /// The first, in the order of the corpus.
     first: Vec<Skipped>,
 }
 
 impl Skips {
-    /// The number of documents.
+    /// The number of skipped documents.
     #[must_use]
     pub fn documents(&self) -> u64 {
         self.documents
     }
 
-    /// The first of them, in the order of the corpus.
+    /// The first skipped documents, in the order of the corpus.
     #[must_use]
     pub fn first(&self) -> &[Skipped] {
         &self.first
     }
 
-    /// Add documents of any place.
+    /// Add skipped documents, in any order.
     pub fn add(&mut self, skipped: &[Skipped]) {
         self.documents += rows(skipped);
         for skip in skipped {
@@ -42,13 +42,13 @@ impl Skips {
         }
     }
 
-    /// Take back a document that was added.
-    pub(crate) fn forget(&mut self, file: usize, row: u64) {
+    /// Remove a document that was added.
+    pub(crate) fn remove(&mut self, file: usize, row: u64) {
         self.documents -= 1;
         self.first.retain(|skip| (skip.file, skip.row) != (file, row));
     }
 
-    /// Add what was left out elsewhere.
+    /// Add all documents of `other`.
     pub fn append(&mut self, other: &Self) {
         self.add(&other.first);
         self.documents += other.documents - rows(&other.first);
@@ -70,15 +70,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_first_are_kept_whatever_the_order(
+        fn the_first_are_kept_in_any_order_of_adding(
             places in prop::collection::btree_set((0usize..4, 0u64..9), 0..20),
             order in any::<prop::sample::Index>(),
             cut in any::<prop::sample::Index>(),
         ) {
             let sorted: Vec<_> = places.into_iter().map(skipped).collect();
-            let mut turned = sorted.clone();
-            turned.rotate_left(order.index(sorted.len() + 1));
-            let (one, other) = turned.split_at(cut.index(sorted.len() + 1));
+            let mut rotated = sorted.clone();
+            rotated.rotate_left(order.index(sorted.len() + 1));
+            let (one, other) = rotated.split_at(cut.index(sorted.len() + 1));
             let [mut all, mut more] = [Skips::default(), Skips::default()];
             for skip in one {
                 all.add(std::slice::from_ref(skip));

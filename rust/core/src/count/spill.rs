@@ -5,7 +5,7 @@
 //! hash of the pretoken divides rows into [`PARTITIONS`] partitions, so all rows of a pretoken are
 //! in one partition. [`merge`] adds up one partition at a time, writes it in order of first
 //! occurrence, and then merges the sorted partitions. It holds at most one partition in memory, and
-//! one buffer for each.
+//! one read buffer for each partition.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -35,7 +35,7 @@ pub(super) struct Spill {
     file: File,
     /// The number of bytes in the file.
     written: u64,
-    /// The ranges of the file with the rows of each partition.
+    /// The ranges of the file that hold the rows of each partition.
     sections: Vec<Vec<Range<u64>>>,
     /// The rows of each partition that are not yet written.
     buffers: Vec<Vec<u8>>,
@@ -43,7 +43,7 @@ pub(super) struct Spill {
 }
 
 impl Spill {
-    /// A new file in `folder`, named after the `number` of the thread.
+    /// Create a file in `folder`, named after the index `number` of the thread.
     pub(super) fn create(folder: &Path, number: usize) -> Result<Self> {
         let path = folder.join(format!("rows-{number}"));
         let mut options = File::options();
@@ -77,7 +77,7 @@ impl Spill {
             let start = self.written;
             self.written += buffer.len() as u64;
             sections.push(start..self.written);
-            // A single row can be long, so the memory is released.
+            // Releases the memory, because a single row can be long.
             *buffer = Vec::new();
         }
         self.buffered = 0;
@@ -124,7 +124,7 @@ fn sort_partition(
 ) -> io::Result<BufReader<File>> {
     let bytes = spills.iter().flat_map(|spill| &spill.sections[partition]);
     let bytes: u64 = bytes.map(|section| section.end - section.start).sum();
-    // A row takes as much again in the table, in its pretoken, and in the list of all.
+    // A row also takes memory in the table, for its boxed pretoken, and in the sorted list.
     memory::check(4 * usize::try_from(bytes).map_err(io::Error::other)?)?;
     let mut table: HashMap<Box<[u8]>, Seen, FixedState> = HashMap::default();
     for spill in spills {

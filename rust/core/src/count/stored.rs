@@ -1,6 +1,6 @@
 //! A column of a table of counts: a vector, or a mapped file whose pages the system may evict.
 //!
-//! The file has no name once it is mapped, so none is left behind.
+//! The file is unlinked once it is mapped, so none is left over.
 
 use std::ops::{Deref, Range};
 use std::path::Path;
@@ -18,16 +18,16 @@ pub(super) enum Column<T: LittleEndian> {
 }
 
 impl<T: LittleEndian> Column<T> {
-    /// Map a file, and remove its name.
+    /// Map a file and unlink it.
     pub(super) fn take(path: &Path) -> Result<Self> {
         let bytes = FileBytes::take(path).map_err(|error| Error::of_spill(path, &error))?;
         let (file, length) = (Arc::new(bytes), size_of::<T>());
         let whole = 0..file.len() / length * length;
-        let items = Array::mapped(&file, whole).expect("a file begins at a page");
+        let items = Array::mapped(&file, whole).expect("a mapping is aligned to pages");
         Ok(Self::File(file, items))
     }
 
-    /// The values as a vector that can be changed; a file is read first.
+    /// The values as a mutable vector; a file is read into memory first.
     #[inline]
     pub(super) fn values(&mut self) -> Result<&mut Vec<T>> {
         if let Self::File(_, items) = self {
@@ -35,11 +35,11 @@ impl<T: LittleEndian> Column<T> {
         }
         match self {
             Self::Memory(values) => Ok(values),
-            Self::File(..) => unreachable!("it was read"),
+            Self::File(..) => unreachable!("the file was read into memory"),
         }
     }
 
-    /// The same values; those in a file are shared, the others copied if there is memory for them.
+    /// A copy of the values; a file is shared. Fails if there is not enough memory.
     pub(super) fn copy(&self) -> Result<Self> {
         match self {
             Self::Memory(values) => Ok(Self::Memory(memory::copy(values)?)),

@@ -28,18 +28,18 @@ pub(super) struct CountTable {
     pub(super) limit: Option<Limit>,
     /// Counts of frequent short pretokens that are not yet added to their rows.
     hot: HotCounts,
-    /// The ends of the pretokens of the current block; the start, key and hash of those that missed
-    /// the hot table.
+    /// The ends of the pretokens of the current block, and the start, key and hash of those that
+    /// missed the hot table.
     ends: Box<PretokenEnds>,
     misses: Vec<(usize, Key, u64)>,
 }
 
 impl CountTable {
     /// The size of an empty table in bytes.
-    pub(super) const LEAST: usize = 1 << 19;
+    pub(super) const EMPTY_BYTES: usize = 1 << 19;
 
-    /// Split `text`, which has the position `offset` in the corpus, and count its pretokens. The
-    /// offsets rise from call to call.
+    /// Split `text`, which starts at the position `offset` in the corpus, and count its pretokens.
+    /// Each call needs a larger offset than the previous one.
     pub(super) fn add_text(&mut self, splitter: &Splitter, text: &str, offset: u64) -> Result<()> {
         let mut start = 0;
         while start < text.len() {
@@ -53,7 +53,7 @@ impl CountTable {
     }
 
     /// Count the pretokens of a block that are long or in the hot table, and collect the others.
-    /// Returns the end of the block, and the number of the others.
+    /// Returns the end of the block and the number of the others.
     fn add_block(&mut self, text: &[u8], mut start: usize, offset: u64) -> Result<(usize, usize)> {
         let most = PretokenEnds::CAPACITY.max(self.ends.as_slice().len());
         let more = most.saturating_sub(self.misses.len());
@@ -75,7 +75,7 @@ impl CountTable {
         Ok((start, misses))
     }
 
-    /// Count the pretokens that missed the hot table: prefetch all index entries first, then the
+    /// Count the first `count` pretokens in `misses`: prefetch all index entries first, then the
     /// rows that they point to, then count.
     fn add_misses(&mut self, count: usize, offset: u64) -> Result<()> {
         let misses = &self.misses[..count];
@@ -145,8 +145,9 @@ impl CountTable {
 ///
 /// Each table is compared with each other one, as in a round-robin tournament: all but the first
 /// rotate, and in each round the first half is paired with the reversed second half. If both tables
-/// of a pair have a pretoken, its count moves to the one that saw it first. In the end each
-/// pretoken is in one table, and a single thread merges the rows in order of first occurrence.
+/// of a pair have a pretoken, its count moves to the table that saw it first. In the end each
+/// pretoken has its count in one table, and a single thread merges the rows in order of first
+/// occurrence.
 pub(super) fn merge(mut tables: Vec<CountTable>) -> Result<Counts> {
     tables.iter_mut().for_each(CountTable::flush_hot);
     tables.retain(|table| !table.is_empty());
@@ -226,7 +227,7 @@ struct ShortRows {
 }
 
 impl ShortRows {
-    /// Make room for `more` keys.
+    /// Reserve capacity for `more` keys.
     #[inline]
     fn reserve(&mut self, more: usize) -> Result<()> {
         let rows = self.rows.len() + more;
@@ -244,16 +245,16 @@ impl ShortRows {
         Ok(())
     }
 
-    /// The size in bytes, while room is made for `more` keys.
+    /// The size in bytes while capacity for `more` keys is reserved.
     fn memory(&self, more: usize) -> usize {
         let rows = self.rows.len() + more;
-        let room = if rows <= self.rows.capacity() { 0 } else { 2 * self.rows.capacity() };
-        let rows_memory = (self.rows.capacity() + room) * size_of::<(Key, Seen)>();
+        let grown = if rows <= self.rows.capacity() { 0 } else { 2 * self.rows.capacity() };
+        let rows_memory = (self.rows.capacity() + grown) * size_of::<(Key, Seen)>();
         let grown = if self.index.fits(rows) { 0 } else { RowIndex::slots_for(rows) };
         rows_memory + self.index.memory() + grown * size_of::<u32>()
     }
 
-    /// Add to the count of a key with this hash; returns its row. There must be room.
+    /// Add to the count of a key; returns its row. Capacity for the key must be reserved.
     #[inline]
     fn add(&mut self, key: Key, hash: u64, seen: Seen) -> usize {
         match self.index.find(hash, |row| self.rows[row].0 == key) {
@@ -269,7 +270,7 @@ impl ShortRows {
         }
     }
 
-    /// The keys whose counts were not moved to another table.
+    /// The rows whose counts were not moved to another table.
     fn iter(&self) -> impl Iterator<Item = (Key, Seen)> {
         self.rows.iter().copied().filter(|(_, seen)| seen.count > 0)
     }
@@ -300,7 +301,7 @@ impl ShortRows {
 /// Counts of long pretokens.
 #[derive(Debug, Default)]
 struct LongRows {
-    /// The bytes of the pretokens end to end, and the end and counts of each.
+    /// The concatenated pretokens, and the end, count and first occurrence of each.
     bytes: Vec<u8>,
     rows: Vec<(usize, Seen)>,
     index: RowIndex,
@@ -345,7 +346,7 @@ impl LongRows {
         row.checked_sub(1).map_or(0, |before| self.rows[before].0)..self.rows[row].0
     }
 
-    /// The pretokens whose counts were not moved to another table.
+    /// The rows whose counts were not moved to another table.
     fn iter(&self) -> impl Iterator<Item = (&[u8], Seen)> {
         let rows = (0..self.rows.len()).map(|row| (&self.bytes[self.range(row)], self.rows[row].1));
         rows.filter(|(_, seen)| seen.count > 0)
@@ -358,28 +359,28 @@ impl LongRows {
         }
         for row in 0..other.rows.len() {
             let pretoken = &other.bytes[other.range(row)];
-            let is_it = |row| &self.bytes[self.range(row)] == pretoken;
-            if let Ok(here) = self.index.find(hash(pretoken), is_it) {
-                self.rows[here].1.move_to_first(&mut other.rows[row].1);
+            let is_equal = |row| &self.bytes[self.range(row)] == pretoken;
+            if let Ok(own_row) = self.index.find(hash(pretoken), is_equal) {
+                self.rows[own_row].1.move_to_first(&mut other.rows[row].1);
             }
         }
     }
 }
 
-/// The hash of a long pretoken. With [`hash_bytes`](crate::hash::key::hash_bytes), counting many
-/// languages takes 11 % longer.
+/// The hash of a long pretoken. With [`hash_bytes`](crate::hash::key::hash_bytes) instead, counting
+/// texts in many languages takes 11 % longer.
 #[inline]
 fn hash(pretoken: &[u8]) -> u64 {
     FixedState::default().hash_one(pretoken)
 }
 
-/// The memory limit of a table, and where it spills.
+/// The memory limit of a table, and the file that it spills to.
 #[derive(Debug)]
 pub(super) struct Limit {
-    /// In bytes.
+    /// The limit in bytes.
     pub(super) memory: usize,
     pub(super) folder: PathBuf,
-    /// The number of the thread.
+    /// The index of the thread.
     pub(super) number: usize,
     /// Created on the first spill.
     pub(super) spill: Option<Spill>,
@@ -390,7 +391,7 @@ impl Limit {
         if self.spill.is_none() {
             self.spill = Some(Spill::create(&self.folder, self.number)?);
         }
-        Ok(self.spill.as_mut().expect("made above"))
+        Ok(self.spill.as_mut().expect("created above"))
     }
 }
 
@@ -404,9 +405,9 @@ mod tests {
     fn tables_of_the_same_text_are_added_up() {
         let splitter = Splitter::new(&Pattern::new("gpt2").unwrap()).unwrap();
         let text = "two two words, and a verylongwordwithoutakey";
-        let filled = |place: u64| {
+        let filled = |index: u64| {
             let mut table = CountTable::default();
-            table.add_text(&splitter, text, 1000 * place).unwrap();
+            table.add_text(&splitter, text, 1000 * index).unwrap();
             table
         };
         let one: Vec<(Vec<u8>, u64)> =

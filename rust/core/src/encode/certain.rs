@@ -1,31 +1,34 @@
-//! Finds how far no continuation of a text changes its ids.
+//! Finds the part of a growing text whose ids are final, whatever text follows.
 //!
-//! The answer is a position where encoding can start anew: the ids of the text are those of the
-//! part before it and those of the part after it, whatever follows. Special tokens are settled
-//! first, then the split pattern is asked: a position where two characters always divide the text
-//! is certain, and under a published pattern so are all pretokens but the last two.
+//! The result is a position at which encoding can restart: whatever is appended to the text, its
+//! ids are those of the part before the position, then those of the part after it. First, special
+//! tokens that may still grow are excluded. Then a position is certain if the pattern always splits
+//! between its two characters; under a published pattern, all pretokens but the last two are
+//! certain too.
 
 use crate::encode::encoder::Encoder;
 use crate::encode::options::EncodeOptions;
 use crate::error::Result;
 use crate::pretokenize::PartStart;
 
-/// Without a position between two characters, pretokens are searched in texts of this many bytes.
+/// If no pair of characters gives a certain position, a text is split into pretokens only if it has
+/// at least this many bytes.
 const ENOUGH: usize = 256;
 
-/// No character has more bytes.
+/// The largest number of bytes of a character.
 const CHARACTER: usize = 4;
 
-/// What was searched in vain in a growing text, so that no part of it is searched often.
+/// The unsuccessful searches in a growing text so far, so that no part of it is searched
+/// repeatedly.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Tried {
-    /// There is no position between two characters before this one.
+    /// No pair of characters before this position gives a certain position.
     cuts: usize,
-    /// The length of the text when its pretokens were searched.
+    /// The length of the text when it was last split into pretokens.
     pretokens: usize,
 }
 
-/// Where encoding can start anew, and what stands before it.
+/// A position at which encoding can restart, and what precedes it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Certain {
     pub(crate) at: usize,
@@ -33,8 +36,9 @@ pub(crate) struct Certain {
 }
 
 impl Encoder {
-    /// How many bytes of `text`, which starts after `start`, have ids that no continuation changes.
-    /// `tried` belongs to this text, and to its beginning if it has grown.
+    /// The last position found in `text` before which no continuation changes the ids. `start`
+    /// tells what precedes the text. `tried` must come from earlier calls for this text or for a
+    /// prefix of it.
     ///
     /// Fails if the pattern fails on the text.
     pub(crate) fn certain(
@@ -46,12 +50,12 @@ impl Encoder {
     ) -> Result<Certain> {
         let part = options.finder.as_ref().map_or(0..text.len(), |finder| finder.last_part(text));
         let normalizes = self.pattern().normalizes();
-        let may = |before, at, next: Option<char>| {
+        let is_safe = |before, at, next: Option<char>| {
             let separates = |character| self.pattern().separates(character);
             !normalizes || separates(before) && separates(at) && next.is_some_and(separates)
         };
         let from = char_boundary(text, tried.cuts).clamp(part.start, part.end);
-        if let Some(cut) = self.splitter().last_cut(text, from..part.end, may) {
+        if let Some(cut) = self.splitter().last_cut(text, from..part.end, is_safe) {
             return Ok(Certain { at: cut, start: PartStart::Inside });
         }
         tried.cuts = part.end.saturating_sub(3 * CHARACTER).max(tried.cuts);
@@ -66,7 +70,7 @@ impl Encoder {
     }
 }
 
-/// The last boundary of a character up to `at`.
+/// The last character boundary up to `at`.
 fn char_boundary(text: &str, at: usize) -> usize {
     (0..=at).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }

@@ -1,20 +1,20 @@
 //! Encodes text into ids.
 //!
-//! The text is split into pretokens; each pretoken is a token as a whole, or is merged from its
-//! bytes. Most pretokens are in the cache, where many are looked up at a time.
+//! The text is split into pretokens; each pretoken is either a token as a whole, or its bytes are
+//! merged. Most pretokens are in the cache, where many are looked up at a time.
 //!
 //! ```text
-//! options, special   divide the text at special tokens, if the caller asks for it
+//! options, special   divide the text at special tokens, if requested
 //! repeats            caches the ids of repeated chunks of text
 //! encoder            splits the rest into windows of pretokens
 //! sections           divides long pretokens at split_points
 //! lookup             looks up the ids in the cache
-//! misses             merges the others, many interleaved
+//! misses             merges the pretokens that are not in the cache, many interleaved
 //! superwords         encodes lines word by word, where tokens cross spaces
 //! user_defined       finds the tokens of a pretoken that are not merged
 //! pretoken           encodes one pretoken, without a cache
 //! sink               receives the ids
-//! certain            how far no continuation of a text changes its ids
+//! certain            finds the part of a growing text whose ids are final
 //! ```
 
 pub(crate) mod certain;

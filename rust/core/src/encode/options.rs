@@ -5,9 +5,9 @@ use crate::error::Result;
 use crate::pretokenize::{PartStart, Pattern};
 use crate::vocabulary::Vocabulary;
 
-/// How special tokens are encoded, and which ids precede and follow each text. Made by
-/// [`Tokenizer::options`](crate::Tokenizer::options), which has an example; the default is ordinary
-/// text and no other ids.
+/// How special tokens are encoded, and which ids precede and follow each text. Created by
+/// [`Tokenizer::options`](crate::Tokenizer::options), which has an example. By default, special
+/// tokens are encoded as ordinary text, and no ids are added.
 #[derive(Debug, Clone, Default)]
 pub struct EncodeOptions {
     pub(crate) finder: Option<SpecialFinder>,
@@ -15,7 +15,7 @@ pub struct EncodeOptions {
     pub(crate) append: Option<u32>,
 }
 
-/// A part of a text: ordinary text and what stands before it, or a special token.
+/// A part of a text: ordinary text and what precedes it, or a special token.
 pub(crate) enum TextOrId<'a> {
     Text(&'a str, PartStart),
     Id(u32),
@@ -46,7 +46,7 @@ impl EncodeOptions {
         let mut done = 0;
         for found in self.finder.iter().flat_map(|finder| finder.find(text)) {
             let found = found?;
-            // A token may start in white space that the previous one has taken.
+            // A token may start in white space that belongs to the previous token.
             sink(TextOrId::Text(&text[done..found.start.max(done)], start))?;
             sink(TextOrId::Id(found.id))?;
             (done, start) = (found.end, PartStart::Special);

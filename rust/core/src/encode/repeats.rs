@@ -2,16 +2,17 @@
 //!
 //! Prompts share a prefix, a conversation is sent again with one more message, a test is run again.
 //! Comparing 4 kB with a copy takes a small fraction of the time of encoding them. So a text is
-//! divided, from its start, into chunks of about 4 kB, at places where a cut changes no id. A chunk
-//! is cached when it is seen for the third time within a while: a text that is read only twice is not
-//! slowed down by copies. Text that never repeats costs one checksum and 32 bits for each chunk.
+//! divided, from its start, into chunks of about 4 kB, at positions where a cut changes no id. A
+//! chunk is cached when it is seen for the third time within a while: a text that is read only
+//! twice is not slowed down by copies. Text that never repeats costs one checksum and 32 bits for
+//! each chunk.
 //!
 //! The cache keeps copies of users' text, up to a limit in bytes; a limit of 0 switches it off.
 //! Eviction is by second chance (the clock algorithm): the next chunk in the queue stays if it was
 //! used since its last turn, and then the new chunk is not added. So when more text than fits is
 //! read repeatedly in the same order, part of it stays cached.
 //!
-//! No call waits for a lock; without the lock, it encodes.
+//! No call waits for a lock; if the lock is taken, the call encodes the chunk.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
@@ -25,7 +26,8 @@ use crate::memory;
 use crate::pretokenize::Splitter;
 use crate::text::Text;
 
-/// Chunks have at least this many bytes, or end with the text. Fuzzers find short texts.
+/// Chunks have at least this many bytes, or end with the text. Smaller when fuzzing, because
+/// fuzzers generate short texts.
 const LENGTH: usize = if cfg!(fuzzing) { 1 << 5 } else { 4 << 10 };
 /// Shorter and longer chunks are not looked up.
 pub(crate) const LEAST: usize = LENGTH / 4;
@@ -44,11 +46,11 @@ const RECENT: u8 = 4;
 
 /// A part of a text.
 pub(crate) enum Chunk<'a> {
-    /// Cached, with these ids.
+    /// The ids of a cached chunk.
     Cached(&'a [u32]),
-    /// To be encoded.
+    /// Text to encode.
     New(&'a str),
-    /// To be encoded, and then cached.
+    /// A chunk to encode and then to cache.
     Repeated(&'a str),
 }
 
@@ -71,9 +73,9 @@ struct CachedChunk {
     used: AtomicBool,
 }
 
-/// Chunks that were seen, in sets of two marks, the latest first, so that two chunks of a text
-/// in the same set do not replace each other. A mark holds 24 bits of the checksum, whose other
-/// bits select the set, and the time.
+/// The chunks that were seen, as marks in sets of two, the latest first, so that two chunks of a
+/// text in the same set do not replace each other. A mark holds the upper 24 bits of the checksum,
+/// and the time; the lower bits of the checksum select the set.
 #[derive(Debug)]
 struct SeenChunks {
     /// Empty if there was not enough memory.
@@ -147,7 +149,7 @@ impl Repeats {
         let cached =
             if self.is_any_cached.load(Relaxed) { self.cached.try_read().ok() } else { None };
         let Some(cached) = cached.and_then(|cached| cached.chunks.get(&key).cloned()) else {
-            return if self.seen.note_thrice(key) {
+            return if self.seen.was_seen_twice(key) {
                 ChunkLookup::Repeated
             } else {
                 ChunkLookup::New
@@ -162,7 +164,7 @@ impl Repeats {
         ChunkLookup::Cached(cached)
     }
 
-    /// Cache the ids of a chunk, if there is enough room and memory.
+    /// Cache the ids of a chunk, if the limit and the memory allow it.
     pub(crate) fn keep(&self, chunk: &str, ids: &[u32]) {
         let key = key(chunk);
         let copies = memory::copy(chunk.as_bytes()).and_then(|text| Ok((text, memory::copy(ids)?)));
@@ -197,14 +199,14 @@ impl Default for SeenChunks {
 impl SeenChunks {
     const BITS: u32 = 15;
 
-    /// Record a chunk; returns whether it was recorded twice before, and recently. The second time,
-    /// it gets another mark, as if it were an empty chunk with another checksum.
-    fn note_thrice(&self, (length, sum): ChunkKey) -> bool {
-        self.note((length, sum)) && self.note((0, !sum))
+    /// Record a chunk; returns whether it was recently recorded at least twice before. From the
+    /// second time on, it has a second mark, that of an empty chunk with the inverted checksum.
+    fn was_seen_twice(&self, (length, sum): ChunkKey) -> bool {
+        self.was_seen((length, sum)) && self.was_seen((0, !sum))
     }
 
-    /// Record a chunk; returns whether it was recorded before, and recently.
-    fn note(&self, (length, sum): ChunkKey) -> bool {
+    /// Record a chunk; returns whether it was recently recorded before.
+    fn was_seen(&self, (length, sum): ChunkKey) -> bool {
         let time = self.clock.fetch_add(length, Relaxed) >> TICK;
         let time = time.to_le_bytes()[0];
         let sets = self.marks.as_chunks().0;
@@ -221,7 +223,8 @@ impl SeenChunks {
 }
 
 impl CachedChunks {
-    /// Evict chunks until there is room, and add one, unless the next chunk in the queue stays.
+    /// Add a chunk; to make room, evict chunks from the queue. If one of these was used since its
+    /// last turn, it stays, and the new chunk is not added.
     fn put(&mut self, key: ChunkKey, chunk: Arc<CachedChunk>, limit: usize) {
         if self.chunks.contains_key(&key) {
             return;
@@ -275,7 +278,7 @@ mod tests {
         (all, cached_bytes)
     }
 
-    /// A text of `numbers` numbers, then `letters` letters without a place to cut.
+    /// A text of `numbers` numbers, then `letters` letters, between which no cut is safe.
     fn example(first: u32, numbers: usize, letters: usize) -> String {
         let numbers = (first..).take(numbers).map(|number| format!("{number} é, "));
         numbers.collect::<String>() + &"x".repeat(letters)
@@ -284,10 +287,10 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(30))]
 
-        /// The chunks of a text, joined, are the text; the fourth time, all but its end comes
-        /// from the cache.
+        /// The concatenated chunks are the text; the fourth time, all but its end comes from the
+        /// cache.
         #[test]
-        fn parts_are_the_text(
+        fn chunks_cover_the_text_and_repeated_ones_are_cached(
             texts in prop::collection::vec((0u32..3, 0usize..4000, 0usize..10_000), 1..12),
             pattern in prop::sample::select(vec!["gpt4", "gpt4o", "gpt2"]),
         ) {
@@ -307,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_begin_alike_share_chunks() {
+    fn texts_with_a_common_prefix_share_chunks() {
         let splitter = Splitter::new(&Pattern::named("gpt4").unwrap()).unwrap();
         let repeats = Repeats::new(DEFAULT_LIMIT);
         let text = example(0, 5000, 0);
@@ -318,73 +321,74 @@ mod tests {
     }
 
     #[test]
-    fn two_chunks_that_share_a_set_are_both_noted() {
+    fn two_chunks_of_the_same_set_are_both_recorded() {
         let seen = SeenChunks::default();
         let keys = [(5000, 1 << 20), (6000, 2 << 20)];
-        assert_eq!(keys.map(|key| seen.note(key)), [false; 2]);
+        assert_eq!(keys.map(|key| seen.was_seen(key)), [false; 2]);
         for _ in 0..3 {
-            assert_eq!(keys.map(|key| seen.note(key)), [true; 2]);
+            assert_eq!(keys.map(|key| seen.was_seen(key)), [true; 2]);
         }
     }
 
     #[test]
-    fn a_text_that_came_long_ago_is_new() {
-        let once = SeenChunks::default();
-        let (name, other) = ((5000, 7 << 20), (1 << TICK, 8));
-        assert!(!once.note(name));
+    fn a_chunk_that_was_seen_long_ago_is_new() {
+        let seen = SeenChunks::default();
+        let (key, other) = ((5000, 7 << 20), (1 << TICK, 8));
+        assert!(!seen.was_seen(key));
         for (others, is_recent) in [(0, true), (RECENT, true), (RECENT + 1, false), (1, true)] {
             for _ in 0..others {
-                once.note(other);
+                seen.was_seen(other);
             }
-            assert_eq!(once.note(name), is_recent);
+            assert_eq!(seen.was_seen(key), is_recent);
         }
     }
 
     #[test]
-    fn of_more_than_there_is_room_for_a_part_stays_until_it_is_not_used() {
-        let mut kept = CachedChunks::default();
+    fn if_more_chunks_are_used_than_fit_some_stay_until_they_are_unused() {
+        let mut cached = CachedChunks::default();
         let megabyte = |_| CachedChunk {
             text: vec![b'x'; 1 << 20].into(),
             ids: Box::default(),
             used: AtomicBool::new(true),
         };
-        let mut come = |names: std::ops::Range<usize>| {
-            let is_known = names.clone().filter(|&name| {
-                let known = kept.chunks.get(&(name, 0));
-                known.inspect(|known| known.used.store(true, Relaxed)).is_some() || {
-                    kept.put((name, 0), Arc::new(megabyte(name)), DEFAULT_LIMIT);
+        // Uses or adds the chunks of these lengths; returns how many were cached.
+        let mut hits = |lengths: std::ops::Range<usize>| {
+            let is_hit = lengths.clone().filter(|&length| {
+                let found = cached.chunks.get(&(length, 0));
+                found.inspect(|found| found.used.store(true, Relaxed)).is_some() || {
+                    cached.put((length, 0), Arc::new(megabyte(length)), DEFAULT_LIMIT);
                     false
                 }
             });
-            let known = is_known.count();
-            assert!(kept.bytes <= DEFAULT_LIMIT && kept.bytes == kept.chunks.len() << 20);
-            assert_eq!(kept.queue.len(), kept.chunks.len());
-            known
+            let count = is_hit.count();
+            assert!(cached.bytes <= DEFAULT_LIMIT && cached.bytes == cached.chunks.len() << 20);
+            assert_eq!(cached.queue.len(), cached.chunks.len());
+            count
         };
-        assert_eq!([come(0..40), come(0..40), come(0..40)], [0, 32, 32]);
-        let others = [0; 4].map(|_| come(100..120));
-        assert_eq!(others, [0, 0, 16, 20], "those before gave way");
+        assert_eq!([hits(0..40), hits(0..40), hits(0..40)], [0, 32, 32]);
+        let others = [0; 4].map(|_| hits(100..120));
+        assert_eq!(others, [0, 0, 16, 20], "unused chunks are evicted");
     }
 
     #[test]
-    fn a_checksum_is_not_trusted() {
+    fn a_cached_chunk_with_the_same_key_but_another_text_is_not_used() {
         let repeats = Repeats::new(DEFAULT_LIMIT);
         let [one, other] = ["a", "b"].map(|letter| letter.repeat(LENGTH));
         repeats.keep(&other, &[1]);
-        let mut kept = repeats.cached.write().unwrap();
-        let there = kept.chunks.remove(&key(&other)).unwrap();
-        kept.chunks.insert(key(&one), there);
-        drop(kept);
+        let mut cached = repeats.cached.write().unwrap();
+        let chunk = cached.chunks.remove(&key(&other)).unwrap();
+        cached.chunks.insert(key(&one), chunk);
+        drop(cached);
         assert!(matches!(repeats.look_up(&one), ChunkLookup::New));
     }
 
     #[test]
-    fn nobody_waits_for_a_lock() {
+    fn no_call_waits_for_a_lock() {
         let splitter = Splitter::new(&Pattern::named("gpt4").unwrap()).unwrap();
         let repeats = Repeats::new(DEFAULT_LIMIT);
         let text = example(0, 2000, 0);
         repeats.is_any_cached.store(true, Relaxed);
-        let _kept = repeats.cached.write();
+        let _lock = repeats.cached.write();
         for _ in 0..4 {
             assert_eq!(divide(&repeats, &splitter, &text).1, 0);
         }

@@ -1,22 +1,22 @@
 //! A pool of scratch: the buffers of a call, reused by later calls.
 //!
 //! A short text is encoded in a third of a microsecond, of which a lock takes a noticeable part. So
-//! the first scratch is locked in place while in use; only concurrent calls take one of the others
-//! from a list, and put it back.
+//! the first scratch is used in place, under one lock; only concurrent calls take other scratch
+//! from a list, and return it.
 //!
-//! No call waits for a lock: a lock that was held when the process forked is never released in the
-//! child, which then uses the other scratch, or new scratch for each call.
+//! No call waits for a lock, because a lock that was held when the process forked is never released
+//! in the child. The child then uses scratch from the list, or new scratch for each call.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard};
 
 /// The contents of a pool.
 pub(crate) trait Pooled: Default {
-    /// Free buffers that a large text has enlarged.
+    /// Free the memory of buffers that grew for a large text.
     fn trim(&mut self);
 }
 
-/// At most as many scratch values as there were concurrent calls.
+/// The scratch of all calls: at most as much as there were concurrent calls.
 #[derive(Debug, Default)]
 pub(crate) struct ScratchPool<S> {
     first: Mutex<S>,
@@ -37,8 +37,8 @@ impl<S: Pooled> ScratchPool<S> {
         if let Ok(first) = self.first.try_lock() {
             return ScratchGuard::First(first);
         }
-        let kept = self.others.try_lock().ok().and_then(|mut kept| kept.pop());
-        ScratchGuard::Other(Some(kept.unwrap_or_default()), &self.others)
+        let other = self.others.try_lock().ok().and_then(|mut others| others.pop());
+        ScratchGuard::Other(Some(other.unwrap_or_default()), &self.others)
     }
 }
 
@@ -48,7 +48,7 @@ impl<S: Pooled> Deref for ScratchGuard<'_, S> {
     fn deref(&self) -> &S {
         match self {
             Self::First(scratch) => scratch,
-            Self::Other(scratch, _) => scratch.as_ref().expect("it is there until dropped"),
+            Self::Other(scratch, _) => scratch.as_ref().expect("`Some` until dropped"),
         }
     }
 }
@@ -57,7 +57,7 @@ impl<S: Pooled> DerefMut for ScratchGuard<'_, S> {
     fn deref_mut(&mut self) -> &mut S {
         match self {
             Self::First(scratch) => scratch,
-            Self::Other(scratch, _) => scratch.as_mut().expect("it is there until dropped"),
+            Self::Other(scratch, _) => scratch.as_mut().expect("`Some` until dropped"),
         }
     }
 }
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_at_the_same_time_have_their_own_scratch_and_all_is_kept() {
+    fn concurrent_calls_have_separate_scratch_that_is_reused() {
         let pool = ScratchPool::<Vec<u32>>::default();
         for _ in 0..2 {
             let (mut one, mut other, mut third) = (pool.borrow(), pool.borrow(), pool.borrow());
@@ -118,11 +118,11 @@ mod tests {
         assert!(pool.borrow().capacity() <= KEPT);
         let (_first, _others) = (pool.first.lock(), pool.others.lock());
         pool.borrow().push(1);
-        assert!(pool.borrow().is_empty(), "it was not kept");
+        assert!(pool.borrow().is_empty(), "the scratch was not returned to the pool");
     }
 
     #[test]
-    fn scratch_that_a_panic_left_is_not_used_again() {
+    fn scratch_in_use_during_a_panic_is_not_reused() {
         let pool = ScratchPool::<Vec<u32>>::default();
         let panicked = catch_unwind(AssertUnwindSafe(|| {
             let mut both = [pool.borrow(), pool.borrow()];

@@ -11,8 +11,8 @@ use crate::encode::pretoken::PretokenEncoder;
 use crate::error::Result;
 use crate::hash::key::LONGEST;
 
-/// Pretokens with more bytes are divided. Those of Han and Kana are divided beyond [`LONGEST`]: the
-/// words of other scripts are as long, and repeat as a whole.
+/// Pretokens with more bytes are divided. Pretokens of Han and Kana are divided beyond [`LONGEST`]
+/// already; in other scripts, pretokens of that length are words, which repeat as a whole.
 const LONG: usize = 30;
 
 /// The number of bytes that are compared at once.
@@ -21,12 +21,12 @@ const BLOCK: usize = 32;
 /// The first bytes of Han and Kana in UTF-8.
 const HAN: RangeInclusive<u8> = 0xE3..=0xE9;
 
-/// Whether a text may have pretokens to be divided: it has characters of three or four bytes, other
-/// than the punctuation and symbols that start with 0xE2.
+/// Whether a text may have pretokens to divide: whether it has characters of three or four bytes
+/// other than the punctuation and symbols that start with 0xE2.
 #[inline]
 pub(crate) fn may_divide(text: &[u8]) -> bool {
     let highest = |bytes: &[u8]| {
-        // Without an early exit, a block is compared at once.
+        // Without an early exit, the compiler vectorizes the loop.
         bytes.iter().map(|&byte| if byte == 0xE2 { 0 } else { byte }).fold(0, u8::max)
     };
     let (blocks, rest) = text.as_chunks::<BLOCK>();
@@ -37,7 +37,7 @@ pub(crate) fn may_divide(text: &[u8]) -> bool {
 pub(crate) struct Divider<'a>(pub(crate) &'a PretokenEncoder);
 
 impl Divider<'_> {
-    /// Pass the ends of the pretokens, and of the sections of long ones, to `take`, at most
+    /// Pass the ends of the pretokens, or of their sections if they are long, to `take`, at most
     /// [`WINDOW`] at a time. The first pretoken starts at `start`; `sections` is a buffer.
     ///
     /// Fails as `take` does, or if a table must be built for the first long pretoken and there is
@@ -71,9 +71,10 @@ impl Divider<'_> {
         take(sections)
     }
 
-    /// Pass the ends of the sections of a pretoken to `add`. A section that is a token which merging
-    /// does not produce is joined to the one before it, or else to the one behind: no token crosses
-    /// the point between two sections, so both together are none, and are merged.
+    /// Pass the ends of the sections of a pretoken to `add`. A section that is a token which
+    /// merging does not produce is joined to the section before it, or else to the section after
+    /// it. No token crosses the point between two sections, so the joined section is not a token,
+    /// and is merged.
     fn divide_one(&self, pretoken: &[u8], mut add: impl FnMut(usize) -> Result<()>) -> Result<()> {
         let (points, unmade) = (self.0.split_points()?, self.0.unmade()?);
         if unmade.is_empty() {

@@ -55,7 +55,7 @@ pub(crate) trait IdSink {
 
     /// Take existing ids.
     fn take(&mut self, ids: &[u32]) -> Result<()> {
-        self.make(|room| memory::extend(room, ids))
+        self.make(|out| memory::extend(out, ids))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Finds special tokens in a text.
 //!
-//! Matches are leftmost-longest. Some special tokens also take the white space beside them, unless
-//! another one has taken it.
+//! Matches are leftmost-longest. Some special tokens also take the adjacent white space, unless
+//! another special token has taken it.
 
 use std::ops::Range;
 
@@ -27,14 +27,14 @@ use crate::vocabulary::Vocabulary;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Special {
-    /// As ordinary text.
+    /// The text of special tokens is ordinary text.
     #[default]
     Text,
     /// Every special token becomes its id.
     All,
     /// The named special tokens become their ids; others are ordinary text.
     Only(Vec<String>),
-    /// As an error.
+    /// The text of a special token is an error.
     Error,
 }
 
@@ -43,11 +43,12 @@ pub enum Special {
 pub(crate) struct SpecialFinder {
     automaton: AhoCorasick,
     ids: Vec<u32>,
-    /// In order, parallel to the ids.
+    /// Sorted, parallel to the ids.
     names: Vec<String>,
     /// The number of bytes of the longest name.
     longest: usize,
-    /// For each token, whether it takes the white space before it, and after it.
+    /// For each token, whether it takes the white space before it; and whether it takes the white
+    /// space after it.
     strips: [Vec<bool>; 2],
     forbidden: bool,
 }
@@ -91,8 +92,7 @@ impl SpecialFinder {
         Ok(Some(Self { automaton, ids, names, longest, strips, forbidden }))
     }
 
-    /// The special tokens of `text` from left to right; if they are forbidden, the first is an
-    /// error.
+    /// The special tokens of `text` from left to right; if they are forbidden, an error for each.
     pub(crate) fn find(&self, text: &str) -> impl Iterator<Item = Result<FoundSpecial>> {
         let [left, right] = &self.strips;
         let mut done = 0;
@@ -114,11 +114,11 @@ impl SpecialFinder {
         })
     }
 
-    /// The last part of a text that is ordinary text whatever follows the text.
+    /// The last part of a text that is ordinary text, whatever is appended to the text.
     ///
-    /// It starts at the end of the last special token that no continuation changes, or at 0. It
-    /// ends before the first byte that a continuation may make part of a special token, or white
-    /// space that such a token takes. So the search can start anew anywhere in this part.
+    /// It starts at the end of the last special token that no continuation can change, or at 0. It
+    /// ends before the first byte that may belong to a special token once more text follows, or to
+    /// white space that such a token takes. So the search can restart anywhere in this part.
     pub(crate) fn last_part(&self, text: &str) -> Range<usize> {
         let [left, right] = &self.strips;
         let (mut start, mut end) = (0, self.first_open(text, 0));
@@ -143,8 +143,8 @@ impl SpecialFinder {
         start..end.max(start)
     }
 
-    /// The first position from `from` on where a special token starts that is longer than the rest
-    /// of the text, as far as the text goes; the end of the text if there is none.
+    /// The first position from `from` on at which the rest of the text is a proper prefix of a
+    /// special token; the end of the text if there is none.
     fn first_open(&self, text: &str, from: usize) -> usize {
         let bytes = text.as_bytes();
         let is_open = |&at: &usize| {
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn white_space_is_taken_where_no_other_has_it() {
+    fn white_space_belongs_to_one_special_token() {
         let text = "x  <a> \u{3000}\n<b> y";
         assert_eq!(found("", text), [(3, 6), (11, 14)]);
         assert_eq!(found("(?#lstrip 0)", text), [(1, 6), (11, 14)]);

@@ -1,9 +1,9 @@
 //! Finds the points between characters that no token crosses.
 //!
-//! Merging creates tokens, so where no token of the vocabulary crosses the point between two
-//! characters, no merge does either, and both sides merge independently: cutting a pretoken there
-//! does not change its ids. Chinese and Thai do not separate words by spaces, so their pretokens
-//! are long and rarely repeat; the short sections between split points repeat often.
+//! Each merge creates a token, so if no token of the vocabulary crosses the point between two
+//! characters, no merge crosses it either, and both sides merge independently: cutting a pretoken
+//! there does not change its ids. Chinese and Thai do not separate words by spaces, so their
+//! pretokens are long and rarely repeat; the short sections between split points repeat often.
 //!
 //! The filter may report "perhaps crossed" for a point that no token crosses, never the reverse.
 //! Only points before non-ASCII characters are considered: nearly every pair of ASCII letters
@@ -19,9 +19,9 @@ use crate::vocabulary::Vocabulary;
 
 /// Bits for each id in the filter of character pairs; its size is rounded up to a power of two and
 /// clamped. Vocabularies contain up to a few hundred thousand pairs.
-const BITS_AN_ID: usize = 16;
-const LEAST_BITS: usize = 1 << 12;
-const MOST_BITS: usize = 1 << 21;
+const BITS_PER_ID: usize = 16;
+const MIN_BITS: usize = 1 << 12;
+const MAX_BITS: usize = 1 << 21;
 
 /// The number of bytes that are scanned at once.
 const RUN: usize = 64;
@@ -29,15 +29,16 @@ const RUN: usize = 64;
 /// The number of points whose filter bits are prefetched together.
 const AHEAD: usize = 16;
 
-/// The number of words with one bit for each pair of bytes.
-const PARTS: usize = 1 << 10;
+/// The number of words of the byte filter, which has one bit for each pair of bytes.
+const BYTE_FILTER: usize = 1 << 10;
 
 /// A filter for the points that tokens cross.
 #[derive(Debug, Clone)]
 pub(crate) struct SplitPoints {
-    /// First, a bit for each pair of the last byte before a point and the first byte after it, for
-    /// tokens that start or end within one of the two characters. Then a power of two of bits,
-    /// selected by the hash of each pair of whole characters in a token.
+    /// First the byte filter, for tokens that start or end within one of the two characters at a
+    /// point: a bit for each pair of the last byte before and the first byte after the point. Then
+    /// the character filter, whose number of bits is a power of two: the hash of each pair of whole
+    /// characters in a token selects a bit.
     bits: Array<u64>,
     /// The number of low hash bits that are dropped.
     shift: u32,
@@ -45,13 +46,14 @@ pub(crate) struct SplitPoints {
 
 impl SplitPoints {
     pub(crate) fn new(vocabulary: &Vocabulary) -> Result<Self> {
-        let filter = (vocabulary.len() * BITS_AN_ID).next_power_of_two();
-        let mut bits: Vec<u64> = memory::zeros(PARTS + filter.clamp(LEAST_BITS, MOST_BITS) / 64)?;
+        let filter = (vocabulary.len() * BITS_PER_ID).next_power_of_two();
+        let mut bits: Vec<u64> =
+            memory::zeros(BYTE_FILTER + filter.clamp(MIN_BITS, MAX_BITS) / 64)?;
         let shift = shift(bits.len());
         for (token, _) in vocabulary.ordinary_tokens() {
             for at in (1..token.len()).filter(|&at| is_point(token[at])) {
                 let bit = pair_before_and_at(token, at)
-                    .map_or_else(|| part(token, at), |pair| place(pair, shift));
+                    .map_or_else(|| byte_bit(token, at), |pair| character_bit(pair, shift));
                 bits[bit >> 6] |= 1 << (bit & 63);
             }
         }
@@ -60,11 +62,11 @@ impl SplitPoints {
 
     /// The filter in an array from a file; `None` if its size is invalid.
     pub(crate) fn from_array(bits: Array<u64>) -> Option<Self> {
-        let whole = bits.len().checked_sub(PARTS).is_some_and(usize::is_power_of_two);
-        whole.then(|| Self { shift: shift(bits.len()), bits })
+        let is_valid = bits.len().checked_sub(BYTE_FILTER).is_some_and(usize::is_power_of_two);
+        is_valid.then(|| Self { shift: shift(bits.len()), bits })
     }
 
-    /// The array, in the form of a file.
+    /// The filter as an array for a file.
     pub(crate) fn array(&self) -> &Array<u64> {
         &self.bits
     }
@@ -78,7 +80,7 @@ impl SplitPoints {
     /// text.
     pub(crate) fn ends<'a>(&'a self, text: &'a [u8]) -> SectionEnds<'a> {
         let last = (!text.is_empty()).then(|| Character::at(text, 0));
-        SectionEnds { points: self, text, last, few: [(0, 0); AHEAD], waiting: 0..0 }
+        SectionEnds { points: self, text, last, batch: [(0, 0); AHEAD], pending: 0..0 }
     }
 }
 
@@ -89,9 +91,9 @@ pub(crate) struct SectionEnds<'a> {
     /// The character after the last point that was read; `None` at the end.
     last: Option<Character>,
     /// Points and the indices of their filter bits, which were prefetched.
-    few: [(usize, usize); AHEAD],
-    /// The entries of `few` that are still to be returned.
-    waiting: Range<usize>,
+    batch: [(usize, usize); AHEAD],
+    /// The entries of `batch` that have not been checked yet.
+    pending: Range<usize>,
 }
 
 impl Iterator for SectionEnds<'_> {
@@ -99,10 +101,10 @@ impl Iterator for SectionEnds<'_> {
 
     fn next(&mut self) -> Option<usize> {
         loop {
-            if self.waiting.is_empty() {
+            if self.pending.is_empty() {
                 self.read_ahead();
             }
-            let (at, bit) = self.few[self.waiting.next()?];
+            let (at, bit) = self.batch[self.pending.next()?];
             if at == self.text.len() || !self.points.has(bit) {
                 return Some(at);
             }
@@ -111,30 +113,30 @@ impl Iterator for SectionEnds<'_> {
 }
 
 impl SectionEnds<'_> {
-    /// Read the next few points, or the end.
+    /// Read the next batch of points, or the end, and prefetch their filter bits.
     fn read_ahead(&mut self) {
-        let Self { points, text, last, few, waiting } = self;
+        let Self { points, text, last, batch, pending } = self;
         let mut count = 0;
         while count < AHEAD
             && let Some(before) = *last
         {
             let at = next_point(text, before.end);
             if at == text.len() {
-                (few[count], *last) = ((at, 0), None);
+                (batch[count], *last) = ((at, 0), None);
                 count += 1;
                 break;
             }
-            // The characters between two points are ASCII.
+            // All other characters between two points are ASCII.
             let left = if at == before.end { before.number } else { u32::from(text[at - 1]) };
             let right = Character::at(text, at);
-            let bit = place(pair(left, right.number), points.shift);
+            let bit = character_bit(pair(left, right.number), points.shift);
             prefetch(&points.bits, bit >> 6);
-            (few[count], *last) = ((at, bit), Some(right));
-            // If the byte filter already says that a token may cross, the next point overwrites
-            // this entry.
-            count += usize::from(!points.has(part(text, at)));
+            (batch[count], *last) = ((at, bit), Some(right));
+            // If a token may cross according to the byte filter, the next point overwrites this
+            // entry.
+            count += usize::from(!points.has(byte_bit(text, at)));
         }
-        *waiting = 0..count;
+        *pending = 0..count;
     }
 }
 
@@ -164,8 +166,8 @@ fn is_point(byte: u8) -> bool {
     byte >= 0xC0
 }
 
-/// The next point from `start` on, or the end of the text. It is usually within a few bytes, or
-/// else far away, so blocks are scanned after that.
+/// The next point from `start` on, or the end of the text. It is usually either within a few bytes
+/// or far away, so after a few bytes, whole blocks are scanned.
 #[inline]
 fn next_point(text: &[u8], start: usize) -> usize {
     let find = |start: usize, end: usize| (start..end).find(|&at| is_point(text[at]));
@@ -178,9 +180,9 @@ fn next_point(text: &[u8], start: usize) -> usize {
     })
 }
 
-/// The filter bit of the two bytes at a point.
+/// The bit of the two bytes at a point, in the byte filter.
 #[inline]
-fn part(text: &[u8], at: usize) -> usize {
+fn byte_bit(text: &[u8], at: usize) -> usize {
     usize::from(text[at - 1]) << 8 | usize::from(text[at])
 }
 
@@ -228,15 +230,15 @@ fn number(bytes: &[u8]) -> u32 {
 
 /// The number of hash bits to drop for a filter of this many words.
 fn shift(words: usize) -> u32 {
-    64 - (64 * (words - PARTS)).ilog2()
+    64 - (64 * (words - BYTE_FILTER)).ilog2()
 }
 
-/// The filter bit of a pair of characters.
+/// The bit of a pair of characters, in the character filter.
 #[inline]
-fn place(pair: u64, shift: u32) -> usize {
+fn character_bit(pair: u64, shift: u32) -> usize {
     let product = pair.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let hash = (product ^ product >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    64 * PARTS + usize::try_from(hash >> shift).expect("a small number")
+    64 * BYTE_FILTER + usize::try_from(hash >> shift).expect("a small number")
 }
 
 #[cfg(test)]
@@ -245,14 +247,14 @@ mod tests {
     use proptest::prelude::*;
 
     impl SplitPoints {
-        /// Whether the filter says that a token may cross a point.
+        /// Whether a token may cross a point according to the filter.
         fn is_crossed(&self, text: &[u8], at: usize) -> bool {
             let pair = pair_before_and_at(text, at).expect("characters are whole");
-            self.has(part(text, at)) || self.has(place(pair, self.shift))
+            self.has(byte_bit(text, at)) || self.has(character_bit(pair, self.shift))
         }
     }
 
-    /// Whether a token crosses a point, by comparing all tokens at every place.
+    /// Whether a token crosses a point, by comparing all tokens at every position.
     fn crossed(vocabulary: &Vocabulary, text: &[u8], at: usize) -> bool {
         vocabulary.ordinary_tokens().any(|(token, _)| {
             (1..token.len()).any(|within| {
@@ -291,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn borders_that_no_token_crosses_are_found() {
+    fn points_that_no_token_crosses_are_found() {
         let tokens = ["中文", "é", "字"].map(|token| token.as_bytes().to_vec());
         let bytes = (0..=255).map(|byte| vec![byte]);
         let all = bytes.chain(tokens).zip(0u32..);

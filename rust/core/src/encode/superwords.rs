@@ -1,19 +1,20 @@
 //! Encodes pretokens as long as lines word by word, for vocabularies whose tokens cross spaces.
 //!
 //! A line rarely repeats, but its words do. Tokens that cross spaces are learnt last, so their
-//! ranks are above a *limit*, and merging has two phases:
+//! merges have ranks from a *limit* on, and merging has two phases:
 //!
-//! 1. All merges below the limit. No token of these crosses a *cut*: a point between two characters
-//!    whose bytes are neighbours in no such token. So the words between cuts are merged separately, and their
-//!    ids are cached.
-//! 2. All others, on the ids of the first phase. A merge across the point between ids `a` and `b`
-//!    is one of a token that ends with `a` and a token that begins with `b`, where each id is made
-//!    of the same parts everywhere. So if no merge has these ends, the point stays, and only the
-//!    *runs* between such points are merged.
+//! 1. All merges below the limit. The tokens that they create never cross a *cut*: a point between
+//!    two characters, where the byte before it and the byte after it are not adjacent in any such
+//!    token. So the words between cuts are merged separately, and their ids are cached.
+//! 2. All other merges, on the ids of the first phase. A merge across the point between the ids `a`
+//!    and `b` joins a token that ends with `a` and a token that begins with `b`; a token always
+//!    consists of the same ids of the first phase. So if no merge of the second phase has these two
+//!    ids at its joint, nothing merges across the point, and only the *runs* between such points
+//!    are merged.
 //!
-//! This is exact if no merge below the limit needs a token from above it, so that none becomes
-//! possible in the second phase, and if no two merges make the same token. Other vocabularies are
-//! encoded without it.
+//! This is exact if no merge below the limit needs a token of the second phase, so that no such
+//! merge becomes possible during the second phase, and if no two merges create the same token.
+//! Other vocabularies are encoded without it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -30,36 +31,39 @@ use crate::merge::pair_table::{NO_MERGE, PairTable, PairTableBuilder, Pairs};
 use crate::pretokenize::{Pattern, PretokenEnds, Splitter};
 use crate::vocabulary::{MergeRule, NO_ID, Vocabulary};
 
-/// Longer runs are merged with a queue, in less than quadratic time.
+/// Runs of more ids are merged with a queue, in less than quadratic time.
 const LONGEST_RUN: usize = 32;
 
-/// The next id of one that was merged into another.
+/// In place of the index of the next id: this id was merged into another.
 const GONE: usize = usize::MAX;
 
-/// The pattern that proposes the ends of words. Any is exact; this one cuts where most do.
+/// The pattern that proposes the ends of words. Any pattern gives exact ids; this one splits like
+/// most others.
 const WORDS: &str = "llama3";
 
 /// At most this many bytes are scanned at once.
 const SCANNED: usize = 16 * WINDOW;
 
-/// Bits for each merge in the filter of the ends of merges, and for each token in that of tokens.
-const BITS_A_MERGE: usize = 16;
+/// Bits for each merge in the filter of joints, and for each token in the filter of tokens.
+const FILTER_BITS: usize = 16;
 
 /// The two phases of one vocabulary, and the caches of the first.
 #[derive(Debug)]
 pub(crate) struct Superwords {
-    /// Merges below the limit.
+    /// Encodes words with the merges below the limit.
     pub(crate) words: PretokenEncoder,
     pub(crate) cache: PretokenCache,
-    /// A bit for each pair of bytes that are neighbours in a character or in a token below the
-    /// limit.
+    /// A bit for each pair of bytes: whether they are adjacent in a character or in a token of the
+    /// first phase.
     joined: Box<[u64; 1 << 10]>,
-    /// The ends of merges from the limit on: a bit for some bits of the hash of the two ids.
-    ends: Vec<u64>,
+    /// A filter of the joints of the merges from the limit on: the hash of the two ids of the first
+    /// phase at a joint selects a bit.
+    joints: Vec<u64>,
+    /// The number of low hash bits that are dropped.
     shift: u32,
     /// The merges from the limit on.
     high: HighPairs,
-    /// Which lines may be tokens.
+    /// Filters the lines that may be tokens.
     whole: TokenFilter,
     /// Proposes the ends of words.
     scanner: Splitter,
@@ -68,16 +72,16 @@ pub(crate) struct Superwords {
 /// The words of a window, and the buffer for finding them.
 #[derive(Debug, Default)]
 pub(crate) struct WordEnds {
-    /// Where the words end.
+    /// The ends of the words.
     pub(crate) ends: Vec<usize>,
-    /// How many of these words lie before the end of each line.
+    /// For each line, the number of these words before its end.
     pub(crate) bounds: Vec<usize>,
     scanned: Box<PretokenEnds>,
 }
 
 impl Superwords {
-    /// `None` if no token crosses a space between words, two phases would not be exact, there are
-    /// user-defined tokens, or there are too many ids for [`HighPairs`].
+    /// `None` if no token crosses a space between words, if two phases would not be exact, if there
+    /// are user-defined tokens, or if there are too many ids for [`HighPairs`].
     pub(crate) fn new(encoder: &PretokenEncoder) -> Result<Option<Self>> {
         let (vocabulary, pairs) = (&encoder.vocabulary, encoder.merger()?.pairs());
         let crosses = |(token, _): (&[u8], u32)| crosses_space(token);
@@ -89,19 +93,20 @@ impl Superwords {
             return Ok(None);
         };
         let (joined, whole) = (phases.joined(vocabulary), TokenFilter::of(vocabulary)?);
-        let bits = (phases.high.len() * BITS_A_MERGE).next_power_of_two().max(64);
+        let bits = (phases.high.len() * FILTER_BITS).next_power_of_two().max(64);
         let shift = 64 - bits.ilog2();
-        let mut ends: Vec<u64> = memory::zeros(bits / 64)?;
+        let mut joints: Vec<u64> = memory::zeros(bits / 64)?;
         for &(left, right) in &phases.high {
-            let bit = place((phases.last[left as usize], phases.first[right as usize]), shift);
-            ends[bit >> 6] |= 1 << (bit & 63);
+            let joint = (phases.last[left as usize], phases.first[right as usize]);
+            let bit = hash_bits(joint, shift);
+            joints[bit >> 6] |= 1 << (bit & 63);
         }
-        // The table gives the ids, so the rule only says that merging starts with bytes.
+        // The table contains the ids, so the rule only determines that merging starts with bytes.
         let low = Merger::new(vocabulary, MergeRule::Ranks, phases.low.finish(vocabulary))?;
         let words = encoder.with_merger(low);
         let cache = PretokenCache::default();
         let scanner = Splitter::new(&Pattern::new(WORDS)?)?;
-        Ok(Some(Self { words, cache, joined, ends, shift, high, whole, scanner }))
+        Ok(Some(Self { words, cache, joined, joints, shift, high, whole, scanner }))
     }
 
     /// Whether a cut lies between two bytes.
@@ -111,13 +116,12 @@ impl Superwords {
         self.joined[bit >> 6] >> (bit & 63) & 1 == 0
     }
 
-    /// Replace `words` by the ends of the words of the next lines, at most [`WINDOW`] of them, and
-    /// `bounds` by how many of them lie before the end of each line; returns the last end. The
-    /// first word begins at `start`; `lines` has the ends of the lines, and those that are done are
-    /// taken from it. The text ends where the last line does.
+    /// Find the next words, at most [`WINDOW`] of them, and the lines that they complete; returns
+    /// the end of the last word. The first word begins at `start`. `lines` yields the ends of the
+    /// remaining lines; those of completed lines are consumed. The text ends with the last line.
     ///
-    /// The scanner proposes ends, of which those at cuts are ends of words. So most bytes need no
-    /// lookup, and words are as a split pattern would divide them.
+    /// The scanner proposes ends; those at cuts are ends of words. So most bytes need no lookup,
+    /// and the words are similar to the pretokens of common split patterns.
     pub(crate) fn cut(
         &self,
         text: &str,
@@ -128,7 +132,7 @@ impl Superwords {
         let (bytes, WordEnds { scanned, ends, bounds }) = (text.as_bytes(), found);
         ends.clear();
         bounds.clear();
-        // A bounded part of a line, so that text without a cut is not scanned again and again.
+        // The scanned part is bounded, so that text without a cut is not scanned repeatedly.
         let mut part = text.len().min(start + SCANNED);
         while !text.is_char_boundary(part) {
             part -= 1;
@@ -182,7 +186,7 @@ impl Superwords {
     }
 
     /// Append the ends of the words from `start` on, until the line ends at `end` or there are
-    /// [`WINDOW`]; returns the last end.
+    /// [`WINDOW`] words; returns the last end.
     #[inline]
     fn cut_line(&self, text: &[u8], start: usize, end: usize, words: &mut Vec<usize>) -> usize {
         for (pair, at) in text[start..end].windows(2).zip(start + 1..) {
@@ -197,15 +201,16 @@ impl Superwords {
         end
     }
 
-    /// Whether a merge from the limit on may have these ends.
+    /// Whether a merge from the limit on may join two tokens at the point between these ids.
     #[inline]
     fn may_join(&self, left: u32, right: u32) -> bool {
-        let bit = place((left, right), self.shift);
-        self.ends[bit >> 6] >> (bit & 63) & 1 != 0
+        let bit = hash_bits((left, right), self.shift);
+        self.joints[bit >> 6] >> (bit & 63) & 1 != 0
     }
 
-    /// Append the ids of a pretoken that is a token, where that wins; else do the second phase: merge
-    /// the ids of its words, which are those from `from` on.
+    /// Run the second phase for a pretoken: merge the ids of its words, which are those from `from`
+    /// on. If the pretoken is a token, and the encoder encodes such a pretoken as that token, the
+    /// result is its id.
     pub(crate) fn finish(
         &self,
         encoder: &PretokenEncoder,
@@ -234,9 +239,9 @@ impl Superwords {
             let mut joints = self.joints(&ids[read..]);
             let end = ids.len().min(read + 64);
             while joints != 0 {
-                let alone = joints.trailing_zeros();
-                joints >>= alone;
-                move_back(ids, &mut read, alone as usize, &mut write);
+                let unjoined = joints.trailing_zeros();
+                joints >>= unjoined;
+                move_back(ids, &mut read, unjoined as usize, &mut write);
                 let length = self.run_length(&ids[read..], joints, end - read);
                 let kept = merge_run(pairs, &mut ids[read..read + length]);
                 let after = read + length;
@@ -259,12 +264,12 @@ impl Superwords {
         pairs.fold(0, |all, (pair, at)| all | u64::from(self.may_join(pair[0], pair[1])) << at)
     }
 
-    /// The number of ids in the run at the start of `ids`, where `joints` are the bits of the first
-    /// `known` of them.
+    /// The number of ids in the run at the start of `ids`. `joints` has the bits of the first
+    /// `covered` ids.
     #[inline]
-    fn run_length(&self, ids: &[u32], joints: u64, known: usize) -> usize {
+    fn run_length(&self, ids: &[u32], joints: u64, covered: usize) -> usize {
         let mut length = 1 + joints.trailing_ones() as usize;
-        if length > known {
+        if length > covered {
             let rest = ids[length - 1..].windows(2);
             length += rest.take_while(|pair| self.may_join(pair[0], pair[1])).count();
         }
@@ -275,14 +280,14 @@ impl Superwords {
 /// Move the `count` ids at `read` to `write`, and advance both.
 #[inline]
 fn move_back(ids: &mut [u32], read: &mut usize, count: usize, write: &mut usize) {
-    // Most moves are shorter than what a call of `memmove` pays for.
+    // Most moves are so short that a call of `memmove` would take longer.
     for at in 0..count {
         ids[*write + at] = ids[*read + at];
     }
     (*read, *write) = (*read + count, *write + count);
 }
 
-/// Merge a run in place; returns how many ids are left.
+/// Merge a run in place; returns the number of remaining ids.
 #[inline]
 fn merge_run(pairs: &HighMerges<'_>, ids: &mut [u32]) -> usize {
     match ids.len() {
@@ -310,12 +315,11 @@ impl HighMerges<'_> {
     }
 }
 
-/// The ranks of the merges from the limit on, in a table of their own, which is small enough for
-/// the inner caches: the table of all merges is not, and waiting for it took half of the second
-/// phase.
+/// The ranks of the merges from the limit on, in a hash table that fits the inner caches. The table
+/// of all merges does not fit, and waiting for it took half of the time of the second phase.
 ///
-/// A word of 64 bits is a merge: 21 bits of each id, and 22 of the rank; all ones are free. Larger
-/// vocabularies are encoded without the two phases.
+/// A word of 64 bits holds a merge: 21 bits for each id, and 22 for the rank. A word of all ones is
+/// free. Larger vocabularies are encoded without the two phases.
 #[derive(Debug)]
 struct HighPairs {
     words: Vec<u64>,
@@ -327,13 +331,14 @@ impl HighPairs {
     const ID_BITS: u32 = 21;
     const RANK_BITS: u32 = 22;
 
-    /// The merges of a vocabulary with `ids` ids; `None` if an id or a rank has too many bits.
+    /// The table for merges of a vocabulary with `ids` ids; `None` if an id or a rank has too many
+    /// bits.
     fn of(merges: &[(u32, u32)], ids: usize, pairs: &PairTable) -> Result<Option<Self>> {
-        // An id of all ones twice would be equal to a free word.
+        // Two ids of all ones with a rank of all ones would equal a free word.
         if ids >= 1 << Self::ID_BITS {
             return Ok(None);
         }
-        let mut table = Self::with_room(merges.len())?;
+        let mut table = Self::with_capacity(merges.len())?;
         for &(left, right) in merges {
             let rank = pairs.rank(left, right, Portable);
             if rank >= 1 << Self::RANK_BITS {
@@ -345,7 +350,7 @@ impl HighPairs {
     }
 
     /// An empty table with capacity for `count` merges.
-    fn with_room(count: usize) -> Result<Self> {
+    fn with_capacity(count: usize) -> Result<Self> {
         let size = (2 * count).next_power_of_two().max(64);
         Ok(Self { words: memory::filled(Self::FREE, size)?, shift: 64 - size.ilog2() })
     }
@@ -356,9 +361,9 @@ impl HighPairs {
         (u64::from(left) << Self::ID_BITS | u64::from(right)) << Self::RANK_BITS
     }
 
-    /// Insert a merge that is not there.
+    /// Insert a merge that is not in the table.
     fn insert(&mut self, left: u32, right: u32, rank: u32) {
-        let mut at = place((left, right), self.shift);
+        let mut at = hash_bits((left, right), self.shift);
         while self.words[at] != Self::FREE {
             at = (at + 1) & (self.words.len() - 1);
         }
@@ -368,7 +373,7 @@ impl HighPairs {
     /// The rank of a pair of ids, or [`NO_MERGE`].
     #[inline]
     fn rank(&self, left: u32, right: u32) -> u32 {
-        let (key, mut at) = (Self::key(left, right), place((left, right), self.shift));
+        let (key, mut at) = (Self::key(left, right), hash_bits((left, right), self.shift));
         loop {
             let word = self.words[at];
             let rank = word ^ key;
@@ -383,7 +388,7 @@ impl HighPairs {
     }
 }
 
-/// Merge a run of two ids in place; returns how many are left.
+/// Merge a run of two ids in place; returns the number of remaining ids.
 #[inline]
 fn merge_two(pairs: &HighMerges<'_>, ids: &mut [u32]) -> usize {
     let rank = pairs.rank(ids[0], ids[1]);
@@ -394,8 +399,8 @@ fn merge_two(pairs: &HighMerges<'_>, ids: &mut [u32]) -> usize {
     1
 }
 
-/// Merge the ids of a run in place, the lowest rank first, the leftmost of equals; returns how many
-/// are left.
+/// Merge the ids of a run in place, the lowest rank first, the leftmost of equals; returns the
+/// number of remaining ids.
 fn merge_short(pairs: &HighMerges<'_>, ids: &mut [u32]) -> usize {
     let mut length = ids.len();
     let mut ranks = [NO_MERGE; LONGEST_RUN];
@@ -427,7 +432,7 @@ fn merge_long(pairs: &HighMerges<'_>, ids: &mut [u32]) -> usize {
     let all = (0..ids.len()).map(|at| Reverse((rank(ids, &next, at), at)));
     let mut queue: BinaryHeap<_> = all.filter(|entry| entry.0.0 != NO_MERGE).collect();
     while let Some(Reverse((lowest, at))) = queue.pop() {
-        // The id may be gone, or its neighbour another one by now.
+        // The entry is stale if the id was merged into another, or if its right neighbour changed.
         if next[at] == GONE || rank(ids, &next, at) != lowest {
             continue;
         }
@@ -456,18 +461,18 @@ fn merge_long(pairs: &HighMerges<'_>, ids: &mut [u32]) -> usize {
 
 /// The merges of a vocabulary in two phases.
 struct Phases {
-    /// The rank of the merge that makes each id, or [`NO_MERGE`].
+    /// The rank of the merge that creates each id, or [`NO_MERGE`].
     ranks: Vec<u32>,
     limit: u32,
     low: PairTableBuilder,
     high: Vec<(u32, u32)>,
-    /// The first and the last id of the first phase in each id.
+    /// For each id, the first and the last of the ids of the first phase that it consists of.
     first: Vec<u32>,
     last: Vec<u32>,
 }
 
 impl Phases {
-    /// `None` if they are not exact.
+    /// `None` if two phases would not be exact.
     fn new(encoder: &PretokenEncoder) -> Result<Option<Self>> {
         let (vocabulary, pairs) = (&encoder.vocabulary, encoder.merger()?.pairs());
         let size = vocabulary.len();
@@ -482,7 +487,7 @@ impl Phases {
         let mut phases = Self {
             ranks: memory::filled(NO_MERGE, size)?,
             limit,
-            low: PairTableBuilder::with_room(limit as usize, memory::collect(ids)?)?,
+            low: PairTableBuilder::with_capacity(limit as usize, memory::collect(ids)?)?,
             high: memory::with_room(merges.len())?,
             first: memory::collect(0..u32::try_from(size).unwrap_or(NO_ID))?,
             last: memory::collect(0..u32::try_from(size).unwrap_or(NO_ID))?,
@@ -494,8 +499,8 @@ impl Phases {
         Ok(all_fit.then_some(phases))
     }
 
-    /// Add the next merge in the order of ranks; false if its parts come later, or its token is
-    /// there already.
+    /// Add the next merge in the order of ranks; false if one of its parts is created later, or if
+    /// an earlier merge creates the same token.
     fn add(&mut self, (left, right): (u32, u32), rank: u32, id: u32) -> bool {
         let is_earlier = |part: u32| {
             let made = self.ranks[part as usize];
@@ -515,8 +520,8 @@ impl Phases {
         true
     }
 
-    /// A bit for each pair of bytes that are neighbours in a character or in a token below the
-    /// limit.
+    /// A bit for each pair of bytes: whether they are adjacent in a character or in a token of the
+    /// first phase.
     fn joined(&self, vocabulary: &Vocabulary) -> Box<[u64; 1 << 10]> {
         let mut joined = Box::new([0; 1 << 10]);
         let mut join = |left: u8, right: u8| {
@@ -533,8 +538,8 @@ impl Phases {
     }
 }
 
-/// A filter of all tokens by their length and first bytes. Few lines pass it, so the vocabulary,
-/// which is larger than the inner caches, is rarely asked.
+/// A filter of all tokens by their length and first bytes. Few lines pass it, so lookups in the
+/// vocabulary, which is larger than the inner caches, are rare.
 #[derive(Debug)]
 struct TokenFilter {
     bits: Vec<u64>,
@@ -543,10 +548,10 @@ struct TokenFilter {
 
 impl TokenFilter {
     fn of(vocabulary: &Vocabulary) -> Result<Self> {
-        let size = (vocabulary.len() * BITS_A_MERGE).next_power_of_two().max(64);
+        let size = (vocabulary.len() * FILTER_BITS).next_power_of_two().max(64);
         let mut filter = Self { bits: memory::zeros(size / 64)?, shift: 64 - size.ilog2() };
         for (token, _) in vocabulary.ordinary_tokens() {
-            let bit = filter.place(token);
+            let bit = filter.bit(token);
             filter.bits[bit >> 6] |= 1 << (bit & 63);
         }
         Ok(filter)
@@ -555,12 +560,12 @@ impl TokenFilter {
     /// False if the pretoken is not a token.
     #[inline]
     fn may_hold(&self, pretoken: &[u8]) -> bool {
-        let bit = self.place(pretoken);
+        let bit = self.bit(pretoken);
         self.bits[bit >> 6] >> (bit & 63) & 1 != 0
     }
 
     #[inline]
-    fn place(&self, token: &[u8]) -> usize {
+    fn bit(&self, token: &[u8]) -> usize {
         let start = token.first_chunk().copied().map_or_else(
             || token.iter().fold(0, |all, &byte| all << 8 | u64::from(byte)),
             u64::from_le_bytes,
@@ -576,9 +581,9 @@ pub(crate) fn crosses_space(token: &[u8]) -> bool {
     token.windows(2).any(|pair| pair[0].is_ascii_alphanumeric() && pair[1] == b' ')
 }
 
-/// The bit of a pair of ids in the filter.
+/// The hash of a pair of ids without its `shift` low bits, as an index.
 #[inline]
-fn place((left, right): (u32, u32), shift: u32) -> usize {
+fn hash_bits((left, right): (u32, u32), shift: u32) -> usize {
     let hash = hash_number(u64::from(left) << 32 | u64::from(right));
     usize::try_from(hash >> shift).expect("a small number")
 }
@@ -593,7 +598,7 @@ mod tests {
     use crate::tokenizer::Tokenizer;
     use crate::vocabulary::Vocabulary;
 
-    /// Tokens that are made of earlier ones, so that each has a merge.
+    /// Tokens that are concatenations of two earlier ones, so that each has a merge.
     fn tokens(parts: &[(usize, usize)]) -> Vec<Vec<u8>> {
         let mut tokens: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
         let mut useful: Vec<Vec<u8>> = "ab \u{e9}\u{4e2d}".bytes().map(|byte| vec![byte]).collect();
@@ -625,26 +630,26 @@ mod tests {
     }
 
     #[test]
-    fn pairs_of_the_largest_ids_and_ranks_are_told_apart() {
+    fn pairs_of_the_largest_ids_and_ranks_are_distinguished() {
         let (most, rank) = ((1 << 21) - 2, (1 << 22) - 1);
-        let mut pairs = HighPairs::with_room(1).unwrap();
+        let mut pairs = HighPairs::with_capacity(1).unwrap();
         pairs.insert(most, most, rank);
         assert_eq!(pairs.rank(most, most), rank);
         assert_eq!(pairs.rank(most, most - 1), NO_MERGE);
         assert_eq!(pairs.rank(0, 0), NO_MERGE);
-        assert_eq!(HighPairs::with_room(1).unwrap().rank(most, most), NO_MERGE);
+        assert_eq!(HighPairs::with_capacity(1).unwrap().rank(most, most), NO_MERGE);
     }
 
     #[test]
     fn vocabularies_of_two_million_ids_are_encoded_without_two_phases() {
         let vocabulary = Vocabulary::new((0..=255).map(|byte| vec![byte]).zip(0u32..), []).unwrap();
-        let empty = PairTableBuilder::with_room(1, Vec::new()).unwrap().finish(&vocabulary);
+        let empty = PairTableBuilder::with_capacity(1, Vec::new()).unwrap().finish(&vocabulary);
         assert!(HighPairs::of(&[], (1 << 21) - 1, &empty).unwrap().is_some());
         assert!(HighPairs::of(&[], 1 << 21, &empty).unwrap().is_none());
     }
 
     proptest! {
-        /// Lines are encoded as by plain merging, also if no two phases are exact.
+        /// Also for vocabularies for which two phases would not be exact.
         #[test]
         fn lines_are_encoded_as_by_plain_merging(
             parts in prop::collection::vec((any::<usize>(), any::<usize>()), 0..60),
@@ -653,7 +658,7 @@ mod tests {
             check(tokens(&parts), &texts);
         }
 
-        /// The same for phrases that repeat, in lines longer than any run or window.
+        /// The same for repeated phrases, in lines longer than any run or window.
         #[test]
         fn long_lines_are_encoded_as_by_plain_merging(
             words in prop::collection::vec("[ab]{1,3}", 1..4),

@@ -1,8 +1,8 @@
 //! Finds user-defined tokens in a pretoken, before it is merged.
 //!
-//! SentencePiece calls pieces *user-defined* that are one token wherever their text occurs, such as
+//! In SentencePiece, *user-defined* pieces are single tokens wherever their text occurs, such as
 //! runs of line breaks or HTML tags. They are found from left to right, the longest first, and the
-//! text between them is merged by itself. The split pattern divides none of them.
+//! text between them is merged by itself. The split pattern never splits within one of them.
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
@@ -18,14 +18,14 @@ pub(crate) struct UserDefined {
 
 /// A part of a pretoken.
 pub(crate) enum PretokenPart<'a> {
-    /// Text to be merged, not empty.
+    /// Text to merge; not empty.
     Text(&'a [u8]),
     /// A user-defined token.
     Id(u32),
 }
 
 impl UserDefined {
-    /// `None` if there are no ids. Fails if one stands for no text.
+    /// `None` if there are no ids. Fails if one of them is not an ordinary token of valid UTF-8.
     pub(crate) fn new(vocabulary: &Vocabulary, ids: Vec<u32>) -> Result<Option<Self>> {
         if ids.is_empty() {
             return Ok(None);
@@ -34,7 +34,9 @@ impl UserDefined {
         let token = |&id: &u32| {
             let text = vocabulary.bytes(id).filter(|text| std::str::from_utf8(text).is_ok());
             let text = text.filter(|_| !vocabulary.is_special(id));
-            text.ok_or_else(|| broken(format!("the user-defined id {id} is no token of text")))
+            text.ok_or_else(|| {
+                broken(format!("the user-defined id {id} is not an ordinary token of valid UTF-8"))
+            })
         };
         let tokens = ids.iter().map(token).collect::<Result<Vec<_>>>()?;
         let automaton = AhoCorasick::builder()
@@ -44,7 +46,7 @@ impl UserDefined {
         Ok(Some(Self { automaton, ids }))
     }
 
-    /// Whether a pretoken has a user-defined token.
+    /// Whether a pretoken contains a user-defined token.
     pub(crate) fn is_in(&self, pretoken: &[u8]) -> bool {
         self.automaton.is_match(pretoken)
     }

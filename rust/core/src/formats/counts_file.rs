@@ -1,10 +1,10 @@
 //! Counts to a parquet file and back.
 //!
-//! Each row has a pretoken (the column `pretoken`, bytes) and how often it occurs (`count`, an
-//! integer). Other tools read such files and write them, so a file may have further columns, and
-//! any integer type, page size and encoding. It is read in one pass, a page of each column at a
-//! time, and each row is checked before the next is read: a file that claims more than it has, or
-//! repeats its rows, fails early.
+//! Each row has a pretoken (the column `pretoken`, bytes) and how often it occurs (the column
+//! `count`, an integer). Other tools read and write such files too, so a file may have further
+//! columns, and any integer type, page size and encoding. It is read in one pass, one page of each
+//! column at a time, and each row is checked before the next is read: a file that claims more rows
+//! than it has, or repeats its rows, fails early.
 
 use std::fs::File;
 use std::io;
@@ -32,22 +32,23 @@ use crate::memory;
 const PRETOKEN: &str = "pretoken";
 const COUNT: &str = "count";
 
-/// Rows in a row group, as other writers choose it.
+/// The number of rows in a row group; a common choice of writers.
 const GROUP: usize = 1 << 20;
-/// Rows and bytes that are written at once.
+/// At most this many rows, and about this many bytes, are written at once.
 const ROWS: usize = 1 << 14;
 const BYTES: usize = 1 << 20;
-/// A page has at most this many bytes, and a page has whole pretokens.
+/// The largest size of a pretoken in bytes: a page, whose size has 31 bits, holds whole pretokens.
 const PAGE: usize = i32::MAX as usize - (1 << 20);
 
 // ---------------------------------------------------------------------------- writing
 
 impl Counts {
-    /// Save the counts as a parquet file, which replaces the file of that name at once: it is
-    /// written under a temporary name beside it, synced and renamed. `metadata` has the keys and
-    /// values that the file is to have beside.
+    /// Save the counts as a parquet file, with the keys and values of `metadata`. An existing file
+    /// is replaced atomically: the new one is written under a temporary name in the same folder,
+    /// synced and renamed.
     ///
-    /// Fails with [`Error::Unwritable`] if that cannot be done, or if there is not enough memory.
+    /// Fails with [`Error::Unwritable`] if the file cannot be written, or if there is not enough
+    /// memory.
     ///
     /// ```no_run
     /// use bytepair::{Counts, CountsFile};
@@ -80,7 +81,7 @@ impl Counts {
 fn write(counts: &Counts, metadata: &[(&str, &str)], file: &mut File) -> ParquetResult<()> {
     let pair = |&(key, value): &(&str, &str)| KeyValue::new(key.to_owned(), value.to_owned());
     let pairs = metadata.iter().map(pair).collect();
-    // Pretokens are distinct, so a dictionary of them would only take space.
+    // Pretokens are distinct, so a dictionary would only take space.
     let properties = WriterProperties::builder()
         .set_compression(compression())
         .set_column_dictionary_enabled(ColumnPath::from(PRETOKEN), false)
@@ -103,7 +104,7 @@ fn compression() -> Compression {
     Compression::SNAPPY
 }
 
-/// The columns are optional, as those of Arrow are, but there are no nulls.
+/// The columns are optional, like those that Arrow writes, but contain no nulls.
 fn schema() -> ParquetResult<Arc<SchemaType>> {
     let pretoken = SchemaType::primitive_type_builder(PRETOKEN, Type::BYTE_ARRAY)
         .with_repetition(Repetition::OPTIONAL);
@@ -145,7 +146,7 @@ fn write_group(
 /// The definition levels of values that are not null.
 static DEFINED: [i16; ROWS] = [1; ROWS];
 
-/// Pretokens that are written together, end to end.
+/// Concatenated pretokens that are written together.
 #[derive(Default)]
 struct PretokenBatch {
     bytes: Vec<u8>,
@@ -162,7 +163,7 @@ impl PretokenBatch {
             let bytes = pretoken.len();
             return Err(general(format!("a pretoken of {bytes} bytes does not fit a page")));
         }
-        // The pretoken here, in a page, and compressed.
+        // The pretoken is in memory three times: in the batch, in a page, and compressed.
         memory::check(pretoken.len().saturating_mul(3)).map_err(io::Error::from)?;
         memory::extend(&mut self.bytes, pretoken).map_err(io::Error::from)?;
         self.ends.push(self.bytes.len());
@@ -185,7 +186,7 @@ impl PretokenBatch {
 
 // ---------------------------------------------------------------------------- reading
 
-/// A parquet file that may hold counts, of which the footer was read.
+/// A parquet file that may hold counts. Only its footer has been read.
 #[derive(Debug)]
 pub struct CountsFile {
     path: PathBuf,
@@ -193,20 +194,20 @@ pub struct CountsFile {
 }
 
 impl CountsFile {
-    /// Read the footer of a parquet file. Fails with [`Error::Unreadable`] if it cannot be read or
-    /// is no parquet file.
+    /// Read the footer of a parquet file. Fails with [`Error::Unreadable`] if the file cannot be
+    /// read or is not a parquet file.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let metadata = catch_panic(|| footer(path)).map_err(|error| failed(path, error))?;
         Ok(Self { path: path.to_owned(), metadata })
     }
 
-    /// The names of its columns.
+    /// The names of the columns.
     pub fn columns(&self) -> impl Iterator<Item = &str> {
         self.metadata.file_metadata().schema().get_fields().iter().map(|field| field.name())
     }
 
-    /// The keys and values that it has beside.
+    /// The keys and values of the metadata.
     pub fn metadata(&self) -> impl Iterator<Item = (&str, &str)> {
         let pairs = self.metadata.file_metadata().key_value_metadata();
         let pairs = pairs.into_iter().flatten();
@@ -215,7 +216,7 @@ impl CountsFile {
 
     /// Read the counts. Fails with [`Error::Unreadable`] if the file is damaged, if it does not have
     /// the columns `pretoken` (bytes or text) and `count` (integers), if a pretoken is empty or
-    /// occurs twice, if a count is not positive, or if a row lacks one; and if there is not enough
+    /// occurs twice, if a count is not positive, or if a row has a null; and if there is not enough
     /// memory.
     pub fn counts(&self) -> Result<Counts> {
         let failed = |error| failed(&self.path, error);
@@ -228,7 +229,7 @@ impl CountsFile {
         Ok(rows.finish())
     }
 
-    /// The index of a column, if its values are what it must have.
+    /// The index of a column. Fails if the file does not have it, or if its type is wrong.
     fn column(&self, name: &str) -> ParquetResult<usize> {
         let metadata = self.metadata.file_metadata();
         let Some(field) = metadata.schema().get_fields().iter().find(|f| f.name() == name) else {
@@ -266,17 +267,17 @@ impl CountsFile {
         let most = rows_at_once(chunk);
         let mut left = usize::try_from(self.metadata.row_group(group).num_rows())?;
         while left > 0 {
-            let asked = most.min(left);
-            let counts = numbers.read(asked)?;
-            for (pretoken, count) in pretokens.read(asked)?.iter().zip(counts) {
-                rows.push(pretoken.data(), count).map_err(refused)?;
+            let batch = most.min(left);
+            let counts = numbers.read(batch)?;
+            for (pretoken, count) in pretokens.read(batch)?.iter().zip(counts) {
+                rows.push(pretoken.data(), count).map_err(invalid_row)?;
             }
-            left -= asked;
+            left -= batch;
         }
         Ok(())
     }
 
-    /// The values of a column in a row group.
+    /// A reader of the values of a column in a row group.
     fn values<T: DataType>(&self, group: usize, column: usize) -> ParquetResult<NonNulls<T>> {
         let (rows, chunk) = {
             let group = self.metadata.row_group(group);
@@ -288,7 +289,8 @@ impl CountsFile {
             return Err(general(format!("a column has {values} values for {rows} rows")));
         }
         let file = TablePlace::Path(self.path.clone()).open()?;
-        // A page may be as large as its largest pretoken; `Pages` checks that there is memory.
+        // A page may be as large as its largest pretoken; `Pages` checks that there is enough
+        // memory.
         let pages = Pages::new(file, chunk, usize::try_from(rows)?, usize::MAX);
         let pages = catch_panic(|| pages)?;
         let reader = ColumnReaderImpl::new(chunk.column_descr_ptr(), Box::new(pages));
@@ -296,14 +298,14 @@ impl CountsFile {
     }
 }
 
-/// The error of a file; what is wrong by a rule of this module is said as it is.
+/// The error for a file. The reasons given by this module are passed on unchanged.
 fn failed(path: &Path, error: ParquetError) -> Error {
     let ParquetError::General(reason) = error else { return unreadable(path, error) };
     Error::Unreadable { path: path.display().to_string(), reason }
 }
 
-/// The error of a row.
-fn refused(error: Error) -> ParquetError {
+/// The error for a row, as an error of the parquet crate.
+fn invalid_row(error: Error) -> ParquetError {
     match error {
         Error::Counts { .. } => general(error.to_string()),
         other => ParquetError::External(io::Error::from(other).into()),
@@ -356,7 +358,7 @@ struct NonNulls<T: DataType> {
 }
 
 impl<T: DataType> NonNulls<T> {
-    /// The values of the next rows, as many as asked for.
+    /// The values of the next `rows` rows. Fails if there are fewer, or if one is null.
     fn read(&mut self, rows: usize) -> ParquetResult<&[T::T]> {
         self.levels.clear();
         self.values.clear();
@@ -394,7 +396,7 @@ impl Numbers {
         Ok(Self { values, is_unsigned })
     }
 
-    /// The next counts, as many as asked for. Fails if one is negative.
+    /// The next `rows` counts. Fails if one is negative.
     fn read(&mut self, rows: usize) -> ParquetResult<Vec<u64>> {
         let is_unsigned = self.is_unsigned;
         let signed = |value: i64| {

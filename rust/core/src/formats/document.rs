@@ -1,8 +1,9 @@
 //! A whole `tokenizer.json` in, a tokenizer out.
 //!
-//! Each part of the file is either read exactly or refused with its place: ids that are right for
-//! most texts are wrong where nobody looks. What is read is what most files of byte-level BPE
-//! contain; the Python package reads more, and saves it as a file that [`Tokenizer::open`] reads.
+//! Each part of the file is either read exactly or is an error that names it: an approximation
+//! would give the right ids for most texts, and its wrong ids would go unnoticed. The supported
+//! forms are those of most files of byte-level BPE. The Python package reads more forms, and saves
+//! them as a file that [`Tokenizer::open`] reads.
 
 use serde_json::Value;
 
@@ -11,9 +12,9 @@ use crate::formats::tokenizer_json::{JsonTables, ParsedJson};
 use crate::pretokenize::Pattern;
 use crate::tokenizer::Tokenizer;
 
-/// Spellings of well-known patterns in these files, beside the expression itself: the one that
-/// `ByteLevel` has built in, and those for Oniguruma, where a possessive count is an atomic group
-/// and `$` is the end of a line.
+/// Other spellings of well-known patterns in these files: the built-in expression of `ByteLevel`,
+/// and expressions for Oniguruma, where a possessive quantifier with a count is written as an
+/// atomic group and `$` matches at the end of a line.
 const SPELLINGS: [(&str, &str); 3] = [
     (r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+", "gpt2"),
     (r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++\z|\s+(?!\S)|\s", "gpt2"),
@@ -24,12 +25,12 @@ const SPELLINGS: [(&str, &str); 3] = [
 ];
 
 impl Tokenizer {
-    /// The tokenizer in the bytes of a `tokenizer.json`, as Hugging Face writes it. Added tokens
-    /// become special tokens. What a post-processor puts around a text is left to the caller: see
-    /// [`options`](Self::options).
+    /// Load a tokenizer from the bytes of a `tokenizer.json`, as Hugging Face tokenizers write it.
+    /// Added tokens become special tokens. The ids that a post-processor adds around a text are
+    /// left to the caller: see [`options`](Self::options).
     ///
-    /// Read are models of byte-level BPE with a well-known [`Pattern`], normalized by NFC, by NFKC
-    /// or not at all. Fails with [`Error::TokenizerJson`] at the first part that is anything else.
+    /// Supports models of byte-level BPE with a well-known [`Pattern`], and with NFC, NFKC or no
+    /// normalization. Fails with [`Error::TokenizerJson`] at the first part that is anything else.
     ///
     /// ```
     /// use bytepair::{Error, Tokenizer};
@@ -48,7 +49,7 @@ impl Tokenizer {
     /// # Ok::<(), bytepair::Error>(())
     /// ```
     pub fn from_tokenizer_json(file: &[u8]) -> Result<Self> {
-        let unusual = || refused("model", "its vocab, its merges or the added tokens are unusual");
+        let unusual = || refused("model", "vocab, merges or added_tokens have an unsupported form");
         let parsed = JsonTables::parse(file)?.ok_or_else(unusual)?;
         let document: Value = serde_json::from_slice(&remainder(file, &parsed))
             .map_err(|error| refused("the file", &error.to_string()))?;
@@ -59,7 +60,7 @@ impl Tokenizer {
         let split = pattern(&document["pre_tokenizer"])?;
         let pattern = Pattern::from_regex(&[normalizer(&document)?, split.regex()].concat());
         let ignore_merges = is_true(&model["ignore_merges"]);
-        // The mark of our own files with the rule of merges.
+        // Written by this package for tokenizers with the rule of merges.
         let ranks = model["bytepair"]["merge_rule"] != "merges";
         parsed.tables.tokenizer(special, pattern, ranks, ignore_merges)
     }
@@ -73,13 +74,13 @@ fn remainder(file: &[u8], parsed: &ParsedJson) -> Vec<u8> {
     [&parts[..], &[empty(last.start), &file[last.end..]]].concat().concat()
 }
 
-/// Refuse what would change ids outside the model and the splitting.
+/// Check the parts outside the model and the splitting that could change ids.
 fn check_document(document: &Value) -> Result<()> {
     if !matches!(document["version"].as_str(), None | Some("1.0")) {
         return Err(refused("version", "it is not 1.0"));
     }
     for place in ["truncation", "padding"] {
-        require(document[place].is_null(), place, "truncation and padding are not supported")?;
+        require(document[place].is_null(), place, "it is not supported")?;
     }
     let is_byte_level = document["decoder"]["type"] == "ByteLevel";
     require(is_byte_level, "decoder", "it is not ByteLevel")
@@ -97,15 +98,16 @@ fn check_model(model: &Value, has_all_bytes: bool) -> Result<()> {
     require(exact, "model.unk_token", "a byte without a token is replaced by another token")
 }
 
-/// The added tokens, if each has the id that `tokenizers` would give it and is found in a text as
-/// special tokens are found here.
+/// The added tokens. Fails unless each has the id that `tokenizers` would give it, and is matched
+/// in a text like the special tokens of this crate.
 fn special_tokens(document: &Value, parsed: &ParsedJson) -> Result<Vec<(String, u32)>> {
     let place = "added_tokens";
     let tokens = document[place].as_array().map_or(&[][..], Vec::as_slice);
     let mut special: Vec<(String, u32)> = Vec::with_capacity(tokens.len());
     let mut next = parsed.size;
     for token in tokens {
-        let name = token["content"].as_str().ok_or_else(|| refused(place, "one has no content"))?;
+        let name =
+            token["content"].as_str().ok_or_else(|| refused(place, "a token has no content"))?;
         let known = parsed.added.iter().find(|(known, _)| known == name);
         let given = known.map_or(next as u64, |(_, id)| u64::from(*id));
         let id = u32::try_from(given).ok().filter(|_| token["id"] == given);
@@ -119,13 +121,13 @@ fn special_tokens(document: &Value, parsed: &ParsedJson) -> Result<Vec<(String, 
     }
     let normalized = tokens.iter().filter(|token| is_true(&token["normalized"])).count();
     let same = normalized == 0 || normalized == tokens.len();
-    require(same, place, "`normalized` is not the same for all")?;
-    let found = normalized == 0 || document["normalizer"].is_null();
-    require(found, place, "they are matched in normalized text")?;
+    require(same, place, "`normalized` is not the same for all tokens")?;
+    let exact = normalized == 0 || document["normalizer"].is_null();
+    require(exact, place, "matching tokens in normalized text is not supported")?;
     Ok(special)
 }
 
-/// The mark of a normalization at the beginning of a pattern.
+/// The mark of a normalization at the start of a pattern.
 fn normalizer(document: &Value) -> Result<&'static str> {
     let normalizer = &document["normalizer"];
     match normalizer["type"].as_str() {
@@ -154,13 +156,13 @@ fn pattern(step: &Value) -> Result<Pattern> {
         [] if is_split_again => well_known(SPELLINGS[0].0),
         [split] if !is_split_again => {
             let isolated = split["behavior"] == "Isolated" && !is_true(&split["invert"]);
-            // Every character is in a match of a well-known pattern, so nothing is removed.
+            // A well-known pattern matches every character, so nothing is removed.
             let inverted = split["behavior"] == "Removed" && is_true(&split["invert"]);
             require(split["type"] == "Split", place, "a step is neither Split nor ByteLevel")?;
             require(
                 isolated || inverted,
                 place,
-                "its behavior is neither Isolated nor inverted Removed",
+                "the behavior of its split is neither Isolated nor inverted Removed",
             )?;
             well_known(split["pattern"]["Regex"].as_str().unwrap_or_default())
         }
@@ -172,14 +174,14 @@ fn pattern(step: &Value) -> Result<Pattern> {
 fn well_known(regex: &str) -> Result<Pattern> {
     let spelling = SPELLINGS.iter().find(|(spelling, _)| *spelling == regex);
     let same = Some(Pattern::from_regex(regex)).filter(|pattern| pattern.name().is_some());
-    // To Oniguruma, these are the end of a line and a repetition.
+    // Oniguruma reads `$` as the end of a line, and `{1,3}+` as a repetition of a repetition.
     let repeats_count = |part: &[u8]| part[0].is_ascii_digit() && part.ends_with(b"}+");
     let differs = regex.contains('$') || regex.as_bytes().windows(3).any(repeats_count);
     let same = same.filter(|_| !differs);
     spelling
         .and_then(|(_, name)| Pattern::named(name))
         .or(same)
-        .ok_or_else(|| refused("pre_tokenizer", "its expression is not a well-known one"))
+        .ok_or_else(|| refused("pre_tokenizer", "its expression is not a well-known pattern"))
 }
 
 fn is_true(value: &Value) -> bool {
@@ -216,7 +218,7 @@ mod tests {
         Tokenizer::from_ranks(Vocabulary::new(tokens, special).unwrap(), pattern).unwrap()
     }
 
-    /// The file of a tokenizer, split by an expression.
+    /// The file of a tokenizer, with `regex` as its split expression.
     fn file(tokenizer: &Tokenizer, regex: &str) -> String {
         let (vocabulary, merges) = texts(tokenizer, &[]).unwrap();
         let split = SPLIT.replace("REGEX", &Value::from(regex).to_string());
@@ -276,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_done_exactly_is_refused_with_its_place() {
+    fn unsupported_parts_are_rejected_by_name() {
         let tokenizer = tokenizer(Pattern::named("qwen2").unwrap());
         let file = file(&tokenizer, tokenizer.pattern().regex());
         for (part, other, place) in [
@@ -309,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_without_a_token_must_be_an_error_there_too() {
+    fn a_missing_byte_with_an_unknown_token_is_rejected() {
         let file = r#"{"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false},
             "decoder": {"type": "ByteLevel"},
             "model": {"unk_token": null, "vocab": {"a": 0}, "merges": []}}"#;

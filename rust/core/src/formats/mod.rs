@@ -1,4 +1,4 @@
-//! How a tokenizer, and the counts it is trained from, get to disk and back.
+//! Reads and writes tokenizers, and the counts that they are trained on, as files.
 
 #[cfg(feature = "parquet")]
 pub mod counts_file;

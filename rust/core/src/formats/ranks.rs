@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_broken_line_is_an_error_with_its_place() {
+    fn an_invalid_line_is_an_error_with_its_offset() {
         let read = |file: &[u8]| Tokenizer::from_rank_file(file, [], Pattern::new("gpt2").unwrap());
         assert_eq!(read(b"\r\nYQ== 0\r\n\nYg== 1").unwrap().vocabulary().len(), 2);
         for line in [&b"YQ=="[..], b"YQ== x", b"Y 1", b"YQ== -1", b"\xFF 1", b"YQ== 5000000000"] {

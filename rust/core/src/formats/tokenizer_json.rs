@@ -4,10 +4,10 @@
 //! ids, and the byte ranges of both tables, so that Python parses only the small remainder. Writing
 //! takes a tokenizer and returns the JSON text of both tables.
 //!
-//! The reader accepts the common case only. On anything unusual (a duplicate name, a merge whose
-//! result is no token, an id out of range) it returns `None`; the caller then falls back to a
-//! slower reader, which gives the same result for every file that this one accepts, and which
-//! explains errors.
+//! The reader accepts the common form only. On any other (a duplicate name, a merge whose result is
+//! not a token, an id out of range) it returns `None`; the caller then falls back to a slower
+//! reader, which gives the same result for every file that this one accepts, and which explains
+//! errors.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -54,7 +54,7 @@ pub struct ParsedJson {
 }
 
 impl JsonTables {
-    /// Parse the tables of a `tokenizer.json`; `None` if either is unusual.
+    /// Parse the tables of a `tokenizer.json`; `None` if they do not have the common form.
     ///
     /// Fails if there is not enough memory.
     pub fn parse(data: &[u8]) -> Result<Option<ParsedJson>> {
@@ -73,7 +73,7 @@ impl JsonTables {
         };
         let Object::<u32>(entries) = serde_json::from_str(vocabulary.get()).ok()?;
         let mut ids: IdsByName<'_> = entries.iter().map(|(name, id)| (&*name.0, *id)).collect();
-        if ids.len() < entries.len() || !ids_are_sound(&entries) {
+        if ids.len() < entries.len() || !ids_are_valid(&entries) {
             return None;
         }
         let special = |name: &String| Some((name.clone(), ids.remove(name.as_str())?));
@@ -108,10 +108,10 @@ impl JsonTables {
 
     /// Whether the merges are proved to give the ids of the rule of ranks for every text.
     ///
-    /// The list must [hold the pairs of that rule](holds_pairs_of_ranks). The rule of ranks also
-    /// turns a pretoken that is a token into that token, as `ignore_merges` does. Without
-    /// `ignore_merges`, every token of two or more bytes must therefore have a pair: then merging
-    /// turns its bytes into it.
+    /// The list must [contain the pairs of that rule](holds_pairs_of_ranks). The rule of ranks also
+    /// turns a pretoken that is a token into that token, as `ignore_merges` does. So without
+    /// `ignore_merges`, every token of two or more bytes must have a pair: then merging turns its
+    /// bytes into the token.
     fn is_rule_of_ranks(&self, vocabulary: &Vocabulary, ignore_merges: bool) -> Result<bool> {
         let longer = self.tokens.iter().filter(|(token, _)| token.len() > 1).count();
         let needed = if ignore_merges { 0 } else { longer };
@@ -134,13 +134,13 @@ fn pairs_of_ranks(vocabulary: &Vocabulary) -> Result<Vec<(u32, u32)>> {
     Ok(build::by_rank(vocabulary)?.in_order())
 }
 
-/// Whether a merge list merges the same neighbours as the rule of ranks in every text.
+/// Whether a merge list merges the same adjacent pairs as the rule of ranks in every text.
 ///
 /// `pairs` is the merge list of the rule of ranks. It suffices that `listed` contains all of
 /// `pairs` in the same order; additional merges are harmless, because they never apply: under the
-/// rule of ranks, no other pair of neighbours joins to the bytes of a token ([`build`] has the
-/// proof). The merges inside those bytes are the merges of the token encoded alone, and they end
-/// with the one pair of that token. So both rules choose from the same neighbours in the same order
+/// rule of ranks, no other adjacent pair joins to the bytes of a token ([`build`] has the proof).
+/// The merges inside those bytes are the merges of the token encoded alone, and the last of them is
+/// the one pair of that token. So both rules choose from the same adjacent pairs in the same order
 /// at every step.
 fn holds_pairs_of_ranks(listed: &[(u32, u32)], pairs: &[(u32, u32)]) -> bool {
     let mut rest = pairs.iter().peekable();
@@ -150,9 +150,9 @@ fn holds_pairs_of_ranks(listed: &[(u32, u32)], pairs: &[(u32, u32)]) -> bool {
     rest.next().is_none()
 }
 
-/// The value of a name that occurs exactly once.
+/// The value of `name`, if it occurs exactly once.
 fn only<'a>(object: &[(Name<'a>, &'a RawValue)], name: &str) -> Option<&'a RawValue> {
-    let mut found = object.iter().filter(|(known, _)| known.0 == name);
+    let mut found = object.iter().filter(|(other, _)| other.0 == name);
     let value = found.next()?.1;
     found.next().is_none().then_some(value)
 }
@@ -171,7 +171,7 @@ fn range(text: &str, part: &str) -> Range<usize> {
 }
 
 /// Whether all ids are distinct and in range.
-fn ids_are_sound(entries: &[(Name<'_>, u32)]) -> bool {
+fn ids_are_valid(entries: &[(Name<'_>, u32)]) -> bool {
     let mut ids: Vec<u32> = entries.iter().map(|(_, id)| *id).collect();
     ids.sort_unstable();
     let in_range = ids.last().is_none_or(|&last| (last as usize) < MAX_VOCAB_SIZE - 1);
@@ -209,9 +209,9 @@ fn pairs(merges: &str, ids: &IdsByName<'_>) -> Option<Vec<(u32, u32)>> {
 
 // ---------------------------------------------------------------------------- writing
 
-/// The JSON text of `model.vocab` and `model.merges`, one entry a line.
+/// The JSON text of `model.vocab` and `model.merges`, one entry per line.
 ///
-/// `added` holds vocabulary entries whose names are written as they are, not byte by byte.
+/// `added` contains vocabulary entries whose names are written unchanged, not byte by byte.
 ///
 /// Fails if there is not enough memory.
 pub fn texts(tokenizer: &Tokenizer, added: &[(String, u32)]) -> Result<(String, String)> {
@@ -280,8 +280,8 @@ fn quote(text: impl Iterator<Item = char>) -> String {
 
 // ---------------------------------------------------------------------------- characters
 
-/// GPT-2's character for each byte: printable Latin-1 characters stand for themselves, the other
-/// bytes map to U+0100, U+0101, … in order.
+/// GPT-2's character for each byte: printable Latin-1 characters are unchanged, the other bytes map
+/// to U+0100, U+0101, … in order.
 fn characters_of_bytes() -> [char; 256] {
     let mut others = '\u{100}'..;
     std::array::from_fn(|byte| {
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_tables_are_read_back() {
         let listed = vec![(97, 98), (32, 34), (256, 257)];
         for merges in [None, Some(listed)] {
             let ranks = merges.is_none();
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn without_ignore_merges_every_token_must_be_made() {
+    fn without_ignore_merges_every_token_needs_a_merge() {
         let bytes: Vec<_> = (0..=255).map(|byte| (vec![byte], u32::from(byte))).collect();
         for (more, ignore_merges, same) in [
             (&[(b"ab".to_vec(), 256)][..], false, true),
@@ -485,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn the_places_are_those_of_the_tables() {
+    fn the_ranges_are_those_of_the_tables() {
         let file = file(&tokenizer(None));
         let [first, last] = JsonTables::parse(file.as_bytes()).unwrap().unwrap().ranges;
         assert!(file[first.clone()].starts_with("{\n      \"\u{100}\": 0"), "{}", &file[first]);
@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unusual_is_left_to_others() {
+    fn uncommon_forms_are_not_parsed() {
         let usual = r#"{"model": {"vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}}"#;
         assert!(JsonTables::parse(usual.as_bytes()).unwrap().is_some());
         for (part, other) in [

@@ -1,13 +1,13 @@
-//! Writes a file whole or not at all: under a temporary name, synced and renamed.
+//! Writes a file atomically: under a temporary name, synced and renamed.
 
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{ErrorKind, Result};
 use std::path::Path;
 
-/// Replace the file of this name, or create it, by what `write` writes.
+/// Create or replace the file at `path` with the bytes that `write` writes.
 pub(super) fn replace(path: &Path, write: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
-    // A random name, since a killed process may have left a file behind under any other.
+    // A random name, because a killed process may have left a temporary file.
     let random = RandomState::new().build_hasher().finish();
     let name = path.file_name().ok_or(ErrorKind::InvalidFilename)?.display();
     let temporary = path.with_file_name(format!(".{name}.{random:016x}"));
@@ -18,20 +18,20 @@ pub(super) fn replace(path: &Path, write: impl FnOnce(&mut File) -> Result<()>) 
         sync_folder(path)
     });
     if written.as_ref().is_err_and(|error| error.kind() != ErrorKind::AlreadyExists) {
-        // What went wrong first is what is reported.
-        let _removed = std::fs::remove_file(&temporary);
+        // The first error is reported, not that of the removal.
+        let _result = std::fs::remove_file(&temporary);
     }
     written
 }
 
-/// Sync the folder of a file, without which the new name may be lost in a crash.
+/// Sync the folder of a file; otherwise the new name may be lost in a crash.
 #[cfg(unix)]
 fn sync_folder(path: &Path) -> Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// Only Unix opens folders as files.
+/// Folders can be opened as files only on Unix.
 #[cfg(not(unix))]
 fn sync_folder(_path: &Path) -> Result<()> {
     Ok(())

@@ -1,11 +1,11 @@
 //! Immutable arrays of numbers, owned or in a mapped file.
 //!
-//! A tokenizer is mostly a few large arrays. After training, or from another format, they are
-//! owned. Loaded from a native file they are ranges of the mapped file: nothing is copied, and all
-//! processes that load the file share one copy. An [`Array`] is of either kind, with the same
-//! interface.
+//! A tokenizer is mostly a few large arrays. After training, or if loaded from another format, they
+//! are owned. If loaded from a native file, they are ranges of the mapped file: nothing is copied,
+//! and all processes that load the file share one copy. An [`Array`] is of either kind, with the
+//! same interface.
 
-#![expect(unsafe_code, reason = "copying a large file would be most of the time to load it")]
+#![expect(unsafe_code, reason = "copying a large file would take most of the loading time")]
 
 use std::fmt;
 use std::fs::{self, File};
@@ -20,8 +20,8 @@ use memmap2::Mmap;
 use crate::error::Result;
 use crate::machine::huge_pages::AlignedBuffer;
 
-/// The bytes of a file, mapped or copied. They begin at a cache line, which tables that are read
-/// one cache line at a time require.
+/// The bytes of a file, mapped or copied. They are aligned to cache lines, as required by tables
+/// that are read one cache line at a time.
 pub(crate) struct FileBytes(Backing);
 
 enum Backing {
@@ -40,13 +40,13 @@ impl FileBytes {
         Ok(Self(Backing::Mapped(unsafe { Mmap::map(file) }?)))
     }
 
-    /// Map a file and remove its name, so that nobody else can open it. Its space on disk is free
-    /// again when the bytes are dropped. Where a mapped file cannot be removed, it is read instead.
+    /// Map a file and unlink it, so that nobody else can open it. Its disk space is freed when the
+    /// bytes are dropped. On systems that cannot remove a mapped file, it is read instead.
     pub(crate) fn take(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         // An empty file cannot be mapped.
         let mapped = if cfg!(unix) && file.metadata()?.len() > 0 {
-            // SAFETY: the name is removed below, and the folder is private to this process.
+            // SAFETY: the file is unlinked below, and its folder is private to this process.
             unsafe { Self::map(&file) }?
         } else {
             Self::copy(&fs::read(path)?).map_err(io::Error::other)?
@@ -55,25 +55,25 @@ impl FileBytes {
         Ok(mapped)
     }
 
-    /// The safe reference for [`map`](Self::map): a copy of what a file holds.
+    /// The safe reference for [`map`](Self::map): a copy of the bytes of a file.
     pub(crate) fn copy(bytes: &[u8]) -> Result<Self> {
         let mut copied = AlignedBuffer::zeros(bytes.len())?;
         copied.copy_from_slice(bytes);
         Ok(Self(Backing::Copied(copied)))
     }
 
-    /// Tell the system that a range of a mapped file is not needed for now. Reading it again reads
-    /// the file again.
+    /// Advise the system that a range of a mapped file is not needed for now. Later accesses read
+    /// it from the file again.
     #[cfg(unix)]
     pub(crate) fn release(&self, range: Range<usize>) {
         let Backing::Mapped(map) = &self.0 else { return };
         let advice = memmap2::UncheckedAdvice::DontNeed;
         // SAFETY: the map is backed by a file and is never written to, so discarded pages are read
         // from the file again with the same contents.
-        let _only_advice = unsafe { map.unchecked_advise_range(advice, range.start, range.len()) };
+        let _result = unsafe { map.unchecked_advise_range(advice, range.start, range.len()) };
     }
 
-    /// Other systems take no such advice.
+    /// There is no such advice on other systems.
     #[cfg(not(unix))]
     pub(crate) fn release(&self, _range: Range<usize>) {}
 }
@@ -97,7 +97,7 @@ impl fmt::Debug for FileBytes {
 
 /// An unsigned integer, stored in little-endian order.
 pub(crate) trait LittleEndian: Pod + Send + Sync {
-    /// The number at the beginning of `bytes`, which must be long enough.
+    /// The number at the start of `bytes`, which must be long enough.
     fn read(bytes: &[u8]) -> Self;
     /// Append the bytes of the number.
     fn write(self, out: &mut Vec<u8>);
@@ -121,7 +121,7 @@ little_endian!(u8, u32, u64, usize);
 
 /// An immutable array that is cheap to clone.
 pub(crate) struct Array<T: 'static> {
-    /// Valid while `owner` lives; never lent for longer than `self` lives.
+    /// Valid while `owner` lives; never borrowed for longer than `self` lives.
     items: &'static [T],
     owner: Arc<dyn Send + Sync>,
 }
@@ -140,9 +140,9 @@ impl<T: LittleEndian> Array<T> {
             return Self::copied(bytes);
         }
         let items: *const [T] = bytemuck::try_cast_slice(bytes).ok()?;
-        // SAFETY: the bytes stay where they are while `owner` lives, and this process does not
-        // write to them. Whoever mapped a file promised that nobody else changes it
-        // (`FileBytes::map` is unsafe for this reason).
+        // SAFETY: the bytes neither move nor are freed while `owner` lives, and this process does
+        // not write to them. The caller of `FileBytes::map` guarantees that nobody else changes the
+        // file.
         Some(Self { items: unsafe { &*items }, owner: Arc::clone(file) as _ })
     }
 
@@ -153,7 +153,7 @@ impl<T: LittleEndian> Array<T> {
         whole.then(|| Self::new(chunks.map(T::read).collect()))
     }
 
-    /// The bytes of the array, as a file holds them.
+    /// The bytes of the array in the order of a file.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(size_of_val(self.items));
         self.iter().for_each(|number| number.write(&mut bytes));
@@ -231,22 +231,22 @@ mod tests {
 
     /// The plain reference for an owned array is the vector itself.
     #[test]
-    fn owned_arrays_are_their_vectors_in_any_thread_and_after_any_drop() {
+    fn owned_arrays_equal_their_vectors_in_any_thread_and_after_drops() {
         let numbers: Vec<u64> = (0..if cfg!(miri) { 100 } else { 100_000 }).collect();
         let mut words = AlignedBuffer::zeros(numbers.len()).unwrap();
         words.copy_from_slice(&numbers);
         for array in [Array::new(numbers.clone()), Array::of_words(words)] {
             let (clone, empty) = (array.clone(), Array::<u64>::new(Vec::new()));
             let moved = [array, empty];
-            let there = std::thread::spawn(move || moved[0].to_vec()).join().unwrap();
-            assert!(there == numbers && *clone == *numbers);
+            let read = std::thread::spawn(move || moved[0].to_vec()).join().unwrap();
+            assert!(read == numbers && *clone == *numbers);
             let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
             assert!(clone.to_bytes() == bytes && Array::copied(&bytes) == Some(clone));
         }
     }
 
     #[test]
-    fn ranges_outside_or_out_of_alignment_are_refused() {
+    fn ranges_outside_or_out_of_alignment_are_rejected() {
         let map = map(&[0; 64]);
         assert!(Array::<u64>::mapped(&map, 0..64).is_some());
         assert!(Array::<u64>::mapped(&map, 0..0).is_some());

@@ -1,12 +1,12 @@
-//! Buffers in huge pages; no other file asks the system for them.
+//! Buffers in huge pages; no other file requests them.
 //!
-//! Tables of many megabytes are accessed at random. In pages of 4 kB, each access costs a walk
-//! through the page tables, and the first access to each page a page fault. Pages of 2 MB are five
-//! hundred times fewer.
+//! Tables of many megabytes are accessed at random. With pages of 4 kB, each access needs a walk
+//! through the page tables, and the first access to each page is a page fault. With pages of 2 MB,
+//! there are five hundred times fewer.
 //!
-//! A vector that is written from beginning to end gains from huge pages only at the page faults,
-//! and may lose: a virtual machine that returned free memory to its host returned whole huge pages,
-//! which the host must find again. So [`HugePages`] asks for one page at a time, while they come
+//! A vector that is written sequentially gains only from having fewer page faults, and may lose: a
+//! virtual machine may have returned free memory to its host as whole huge pages, which the host
+//! must provide again. So [`HugePages`] requests one page at a time, for as long as the pages come
 //! quickly.
 
 use std::hint::black_box;
@@ -23,17 +23,18 @@ use crate::memory;
 /// The size of a huge page in bytes.
 const HUGE: usize = 1 << 21;
 
-/// About the time of the page faults for as much memory in pages of 4 kB.
+/// A huge page must come within this time: about the time of the page faults for the same memory in
+/// pages of 4 kB.
 const QUICK: Duration = Duration::from_millis(1);
 
-/// Whether the previous vector got a slow page, which may take as long as ten megabytes of small
-/// ones. Then the next vector does not ask.
+/// Whether a page of the previous vector was slow, which may take as long as ten megabytes of small
+/// pages. If so, the next vector requests none.
 static WAS_SLOW: AtomicBool = AtomicBool::new(false);
 
 /// The size of a cache line in bytes.
 const LINE: usize = 64;
 
-/// Words that begin at a cache line, or at a huge page if they fill one.
+/// Words that are aligned to a cache line, or to a huge page if they fill one.
 #[derive(Debug, Default)]
 pub(crate) struct AlignedBuffer<Word = u64> {
     all: Vec<Word>,
@@ -46,7 +47,7 @@ impl<Word: Zeroable> AlignedBuffer<Word> {
     pub(crate) fn zeros(length: usize) -> Result<Self> {
         let bytes = length * size_of::<Word>();
         let alignment = if bytes < HUGE { LINE } else { HUGE };
-        // Zeroed memory takes address space only, until it is touched.
+        // Zeroed memory takes only address space until it is touched.
         let all: Vec<Word> = memory::zeros(length + alignment / size_of::<Word>())?;
         let start = all.as_ptr().align_offset(alignment);
         assert!(start + length <= all.len(), "memory can be aligned");
@@ -90,12 +91,12 @@ impl<Word> DerefMut for AlignedBuffer<Word> {
 /// The huge pages of one growing vector, each requested shortly before it is written.
 #[derive(Debug, Default)]
 pub(crate) struct HugePages {
-    /// The pages of this many first values are dealt with.
+    /// The pages of the first `ready` values need no request any more.
     ready: usize,
 }
 
 impl HugePages {
-    /// Append values to the vector, if there is memory for them.
+    /// Append values to the vector. Fails if there is not enough memory.
     #[inline]
     pub(crate) fn extend<T>(
         &mut self,
@@ -108,7 +109,7 @@ impl HugePages {
         Ok(())
     }
 
-    /// Prepare the pages of the next `more` values, within the capacity of the vector.
+    /// Request the huge pages of the next `more` values, within the capacity of the vector.
     #[inline]
     pub(crate) fn prepare<T>(&mut self, values: &mut Vec<T>, more: usize) {
         while self.ready < values.len() + more && self.ready < values.capacity() {
@@ -116,12 +117,12 @@ impl HugePages {
         }
     }
 
-    /// Request the next huge page and touch it. If that took long, request no more, neither for
-    /// this vector nor for the next one.
+    /// Request the next huge page and touch it. If that is slow, request no more for this vector,
+    /// and none for the next one.
     #[cold]
     fn next_page<T>(&mut self, values: &mut Vec<T>) {
         if !cfg!(target_os = "linux") {
-            self.ready = usize::MAX; // other systems are not asked
+            self.ready = usize::MAX; // huge pages are requested on Linux only
             return;
         }
         let length = values.len();
@@ -143,7 +144,7 @@ impl HugePages {
     }
 }
 
-/// Touch a page; whether that takes no longer than for as much memory in small pages.
+/// Touch a page; returns whether that takes no longer than the same memory in small pages.
 fn is_quick<T>(page: &mut [MaybeUninit<T>]) -> bool {
     let started = Instant::now();
     if let Some(first) = page.first_mut() {
@@ -153,16 +154,16 @@ fn is_quick<T>(page: &mut [MaybeUninit<T>]) -> bool {
     started.elapsed() < QUICK
 }
 
-/// Request huge pages for the whole huge pages in this memory.
+/// Request huge pages for all complete huge pages within this memory.
 #[cfg(target_os = "linux")]
-#[expect(unsafe_code, reason = "without, walks through page tables are a fifth of encoding")]
+#[expect(unsafe_code, reason = "without it, page-table walks take a fifth of encoding time")]
 fn advise<T>(memory: &[T]) {
     let skipped = memory.as_ptr().cast::<u8>().align_offset(HUGE);
     let length = size_of_val(memory).saturating_sub(skipped) / HUGE * HUGE;
     if length > 0 {
-        // SAFETY: the advice changes no content, and the range is inside `memory`. So it has no
-        // result that a twin could have; the tests compare `HugePages` and `AlignedBuffer` with
-        // plain vectors.
+        // SAFETY: the advice changes no content, and the range is inside `memory`. There is no
+        // result to compare with a safe reference; the tests compare `HugePages` and
+        // `AlignedBuffer` with plain vectors.
         unsafe {
             let start = memory.as_ptr().cast::<u8>().add(skipped);
             libc::madvise(start.cast_mut().cast(), length, libc::MADV_HUGEPAGE);
@@ -170,7 +171,7 @@ fn advise<T>(memory: &[T]) {
     }
 }
 
-/// Other systems are not asked.
+/// Huge pages are requested on Linux only.
 #[cfg(not(target_os = "linux"))]
 fn advise<T>(_memory: &[T]) {}
 

@@ -1,11 +1,11 @@
-//! Operations on a few numbers at once, by vector instructions where the processor has them.
+//! Operations on a few numbers at once, with vector instructions where the processor has them.
 //!
-//! [`run`] does some [`LaneWork`] with the operations of the current level. They halve the time of
+//! [`run`] runs a [`LaneWork`] with the operations of the current level. They halve the time of
 //! merging.
 
 #![expect(
     clippy::inline_always,
-    reason = "all of it must be compiled for the instructions of the caller"
+    reason = "the code must be compiled for the instructions of the caller"
 )]
 
 pub(crate) use crate::machine::simd::Portable;
@@ -17,8 +17,8 @@ use crate::machine::simd::{self, Avx2};
 pub(crate) trait LaneWork {
     type Output;
 
-    /// Do the work. Must be `#[inline(always)]`, as must be all functions that it passes `lanes`
-    /// to.
+    /// Do the work. This function, and all functions that it passes `lanes` to, must be
+    /// `#[inline(always)]`.
     fn run(self, lanes: impl Lanes) -> Self::Output;
 }
 
@@ -27,10 +27,11 @@ pub(crate) trait Lanes: Copy {
     /// The lowest of `COUNT` numbers; `COUNT` is a multiple of eight.
     fn lowest<const COUNT: usize>(self, numbers: &[u32; COUNT]) -> u32;
 
-    /// The word that is equal to `key` under `mask`, or zero. At most one such word is not zero.
+    /// The word that equals `key` under `mask`, or zero if there is none. At most one word other
+    /// than zero may equal `key`.
     fn find(self, words: &[u64; 8], mask: u64, key: u64) -> u64;
 
-    /// A bit for each number, set if the number is equal to `key` under `mask`.
+    /// A bit for each number, set if the number equals `key` under `mask`.
     fn equal(self, numbers: &[u32; 8], mask: u32, key: u32) -> u32;
 }
 
@@ -138,8 +139,8 @@ mod avx2 {
         for four in words.as_chunks::<4>().0 {
             // SAFETY: four words are 32 bytes, and the load needs no alignment.
             let words = unsafe { _mm256_loadu_si256(four.as_ptr().cast()) };
-            let is = _mm256_cmpeq_epi64(_mm256_and_si256(words, mask), key);
-            found = _mm256_or_si256(found, _mm256_and_si256(words, is));
+            let equal = _mm256_cmpeq_epi64(_mm256_and_si256(words, mask), key);
+            found = _mm256_or_si256(found, _mm256_and_si256(words, equal));
         }
         let low = _mm256_castsi256_si128(found);
         let two = _mm_or_si128(low, _mm256_extracti128_si256::<1>(found));
@@ -153,8 +154,8 @@ mod avx2 {
         // SAFETY: eight numbers are 32 bytes, and the load needs no alignment.
         let numbers = unsafe { _mm256_loadu_si256(numbers.as_ptr().cast()) };
         let masked = _mm256_and_si256(numbers, _mm256_set1_epi32(mask.cast_signed()));
-        let is = _mm256_cmpeq_epi32(masked, _mm256_set1_epi32(key.cast_signed()));
-        _mm256_movemask_ps(_mm256_castsi256_ps(is)).cast_unsigned()
+        let equal = _mm256_cmpeq_epi32(masked, _mm256_set1_epi32(key.cast_signed()));
+        _mm256_movemask_ps(_mm256_castsi256_ps(equal)).cast_unsigned()
     }
 }
 
@@ -198,7 +199,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn vector_instructions_give_what_plain_code_gives(
+        fn vector_instructions_equal_portable_code(
             numbers in any::<[u32; 16]>(),
             words in any::<[u64; 8]>(),
             at in 0usize..8,

@@ -1,8 +1,8 @@
-//! Which vector instructions are used: the widest of this processor, unless others are requested.
+//! The choice of vector instructions: the widest of this processor, unless others are requested.
 //!
-//! A `SimdLevel` carries proof that the processor has its instructions: only `detect` makes one.
-//! One list of features per level serves detection and compilation. The results are the same on
-//! every level; to request one is for tests, and for measuring what the wide ones gain.
+//! A `SimdLevel` is proof that the processor has its instructions, because only `detect` creates
+//! one. One list of features per level serves detection and compilation. The results are the same
+//! on every level; requesting a level is for tests and benchmarks.
 
 #[cfg(target_arch = "aarch64")]
 use std::arch::is_aarch64_feature_detected;
@@ -14,8 +14,8 @@ use crate::error::{Error, Result};
 pub(crate) trait Work {
     type Output;
 
-    /// Do the work. Must be `#[inline(always)]`, as must be all functions it calls that are to use
-    /// the instructions of the level.
+    /// Do the work. This function, and all functions it calls that need the instructions of the
+    /// level, must be `#[inline(always)]`.
     fn run(self) -> Self::Output;
 }
 
@@ -31,7 +31,7 @@ pub(crate) enum SimdLevel {
     Portable,
 }
 
-/// No particular instructions: the plain reference for each level.
+/// No vector instructions: the safe reference for each level.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Portable;
 
@@ -58,7 +58,7 @@ macro_rules! level {
                 fn run<W: Work>(work: W) -> W::Output {
                     work.run()
                 }
-                // SAFETY: only `detect` makes `self`, where the processor has each of the features.
+                // SAFETY: only `detect` creates `self`, if the processor has all of the features.
                 unsafe { run(work) }
             }
         }
@@ -116,7 +116,7 @@ impl SimdLevel {
 }
 
 /// Use these instructions in this process from now on: `"avx512"`, `"avx2"`, `"neon"`, or
-/// `"portable"`, which every processor has. A tokenizer keeps the scanner that it was made with.
+/// `"portable"`, which every processor has. An existing tokenizer keeps its scanner.
 ///
 /// Fails with [`Error::Simd`] if this processor does not have them, or if others were requested
 /// before.
@@ -130,14 +130,14 @@ impl SimdLevel {
 /// ```
 pub fn only(name: &str) -> Result<()> {
     let all = SimdLevel::all();
-    let known = all.iter().find(|level| level.name() == name);
-    let requested = known.map(|known| *REQUESTED.get_or_init(|| *known));
+    let named = all.iter().find(|level| level.name() == name);
+    let requested = named.map(|level| *REQUESTED.get_or_init(|| *level));
     if requested.is_some_and(|level| level.name() == name) {
         return Ok(());
     }
     let usable = requested.map_or(all, |level| vec![level]);
     let usable: Vec<_> = usable.into_iter().map(SimdLevel::name).collect();
     let usable = usable.join(", ");
-    let reason = format!("the instructions {name:?} cannot be used; here these can: {usable}");
+    let reason = format!("the instructions {name:?} cannot be used; use one of {usable}");
     Err(Error::Simd { reason })
 }

@@ -1,10 +1,10 @@
 //! A branch-free hash table from the pairs that merge to their ranks.
 //!
-//! A pair and its rank fit one word of 64 bits: 21 bits for each id and 22 for the rank. Eight
-//! words form a bucket, one cache line, and are compared all at once: whether a pair merges is
-//! close to random, so a branch on it would be mispredicted half the time. A pair whose bucket is
-//! full goes to a later bucket. The table records the longest such probe sequence, so a lookup
-//! ends, whatever the table contains.
+//! A pair and its rank fit in one word of 64 bits: 21 bits for each id and 22 for the rank. Eight
+//! words form a bucket, which is one cache line, and are compared all at once: whether a pair
+//! merges is close to random, so a branch on it would be mispredicted half the time. If the bucket
+//! of a pair is full, the pair goes to a later bucket. The table records the longest such probe
+//! sequence, so a lookup ends even if a file contains an invalid table.
 
 use std::ops::Deref;
 
@@ -23,17 +23,17 @@ const ID_BITS: u32 = 21;
 const PAIR_BITS: u32 = 2 * ID_BITS;
 const PAIR: u64 = (1 << PAIR_BITS) - 1;
 
-/// Ranks are below.
-pub(crate) const MOST_RANKS: usize = (1 << 22) - 1;
+/// All ranks are below this.
+pub(crate) const MAX_RANKS: usize = (1 << 22) - 1;
 
-/// The right neighbour where there is none. It is above all ids, so its pairs equal no word,
-/// whatever the table contains.
+/// In place of the id of a missing neighbour. It is above all ids, so a pair with it equals no
+/// word, whatever the table contains.
 pub(crate) const NO_PART: u32 = 1 << ID_BITS;
 
 const _: () = assert!(MAX_VOCAB_SIZE < NO_PART as usize);
 
-/// A power of two of buckets, in memory or in a file. A word holds a pair, and above it the rank +
-/// 1; an empty word is zero.
+/// A table whose number of buckets is a power of two, in memory or in a file. A word holds a pair
+/// in its low bits, and the rank plus 1 above it; an empty word is zero.
 #[derive(Debug, Clone)]
 pub(crate) struct Buckets<W = Array<u64>> {
     words: W,
@@ -42,7 +42,7 @@ pub(crate) struct Buckets<W = Array<u64>> {
 
 impl Buckets<AlignedBuffer> {
     /// An empty table for `pairs` pairs, which fill at most half of it.
-    pub(crate) fn with_room(pairs: usize) -> Result<Self> {
+    pub(crate) fn with_capacity(pairs: usize) -> Result<Self> {
         let words = (2 * pairs + 2).next_power_of_two().max(BUCKET);
         Ok(Self { words: AlignedBuffer::zeros(words)?, max_probe: 1 })
     }
@@ -72,12 +72,12 @@ impl Buckets<AlignedBuffer> {
 }
 
 impl Buckets {
-    /// The table in an array from any source; `None` if its number of buckets is not a power of
-    /// two, or if `max_probe` is too large.
+    /// The table in an array, which may come from a file; `None` if its number of buckets is not a
+    /// power of two, or if `max_probe` is too large.
     pub(crate) fn from_array(words: Array<u64>, max_probe: usize) -> Option<Self> {
-        let right =
+        let is_valid =
             words.len() >= BUCKET && words.len().is_power_of_two() && max_probe <= MAX_PROBE;
-        right.then_some(Self { words, max_probe })
+        is_valid.then_some(Self { words, max_probe })
     }
 
     /// The array, and the longest probe sequence in buckets.
@@ -102,16 +102,16 @@ impl Buckets {
 }
 
 impl<W: Deref<Target = [u64]>> Buckets<W> {
-    /// The rank of a pair, or `u32::MAX` if it is not here.
-    #[expect(clippy::inline_always, reason = "for the instructions of the caller")]
+    /// The rank of a pair, or `u32::MAX` if it is not in the table.
+    #[expect(clippy::inline_always, reason = "compiled for the instructions of the caller")]
     #[inline(always)]
     pub(crate) fn rank(&self, left: u32, right: u32, lanes: impl Lanes) -> u32 {
         let pair = pair(left, right);
         let mut at = start(pair, self.words.len());
         let bucket = self.words[at..].first_chunk::<BUCKET>().expect("buckets are whole");
         let mut found = lanes.find(bucket, PAIR, pair);
-        // Whether a pair is present is close to random; a full bucket is rare, so this branch is
-        // predicted.
+        // Whether a pair is in the table is close to random, but a full bucket is rare, so this
+        // branch is predicted well.
         if bucket[BUCKET - 1] != 0 && found == 0 {
             for _ in 1..self.max_probe {
                 at = (at + BUCKET) & (self.words.len() - 1);
@@ -119,8 +119,8 @@ impl<W: Deref<Target = [u64]>> Buckets<W> {
                 found |= lanes.find(bucket, PAIR, pair);
             }
         }
-        let above = (found >> PAIR_BITS) as u32;
-        above.wrapping_sub(1)
+        let rank_plus_one = (found >> PAIR_BITS) as u32;
+        rank_plus_one.wrapping_sub(1)
     }
 
     /// Prefetch the bucket that [`rank`](Self::rank) reads first.
@@ -140,7 +140,7 @@ fn pair(left: u32, right: u32) -> u64 {
 fn start(pair: u64, words: usize) -> usize {
     // Fibonacci hashing: the high bits of the product depend on all bits of the pair.
     let hash = pair.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - words.trailing_zeros());
-    usize::try_from(hash).expect("a table fits memory") & !(BUCKET - 1)
+    usize::try_from(hash).expect("an index of a table in memory") & !(BUCKET - 1)
 }
 
 #[cfg(test)]
@@ -151,35 +151,35 @@ mod tests {
     use std::collections::HashMap;
 
     proptest! {
-        /// Every pair is found with its first rank, in a table as full as possible, and nothing
-        /// else is.
+        /// A lookup finds each inserted pair with its first rank, and no other pair, even in a full
+        /// table.
         #[test]
-        fn what_was_put_is_found(
+        fn lookups_find_exactly_the_inserted_pairs(
             pairs in prop::collection::vec((0u32..40, 0u32..40), 1..120),
-            room in 1usize..200,
+            capacity in 1usize..200,
         ) {
-            let mut buckets = Buckets::with_room(room.max(pairs.len() / 2)).unwrap();
-            let mut known = HashMap::new();
+            let mut buckets = Buckets::with_capacity(capacity.max(pairs.len() / 2)).unwrap();
+            let mut expected = HashMap::new();
             for (&(left, right), rank) in pairs.iter().zip(0..) {
-                known.entry((left, right)).or_insert(rank);
+                expected.entry((left, right)).or_insert(rank);
                 buckets.insert(left, right, rank);
             }
             let buckets = buckets.finish();
             let (array, max_probe) = buckets.array();
             let again = Buckets::from_array(array.clone(), max_probe).unwrap();
             for (left, right) in (0..40).flat_map(|left| (0..40).map(move |right| (left, right))) {
-                let rank = known.get(&(left, right)).copied().unwrap_or(u32::MAX);
+                let rank = expected.get(&(left, right)).copied().unwrap_or(u32::MAX);
                 prop_assert_eq!(buckets.rank(left, right, Portable), rank);
                 prop_assert_eq!(again.rank(left, right, Portable), rank);
             }
-            let mut order: Vec<_> = known.iter().map(|(&pair, &rank)| (rank, pair)).collect();
+            let mut order: Vec<_> = expected.iter().map(|(&pair, &rank)| (rank, pair)).collect();
             order.sort_unstable();
             prop_assert!(buckets.in_order().into_iter().eq(order.iter().map(|&(_, pair)| pair)));
         }
     }
 
     #[test]
-    fn a_table_of_anything_is_looked_through_in_bounded_time() {
+    fn a_lookup_in_an_invalid_table_ends() {
         let words = Array::new(vec![u64::MAX; 1 << 10]);
         assert!(Buckets::from_array(words.clone(), MAX_PROBE + 1).is_none());
         let buckets = Buckets::from_array(words, MAX_PROBE).unwrap();

@@ -1,19 +1,21 @@
 //! Builds the table of the pairs that merge, for either rule.
 //!
-//! Under the rule of merges, the pairs are listed. Under the rule of ranks, two neighbours merge if
-//! their joined bytes are a token, the lowest rank first. A token may split into two tokens in many
-//! ways, but only one of them ever occurs as a merge. Proof: consider a merge that creates token
-//! `t` anywhere in a text. No earlier merge crossed the ends of `t`, because parts only grow. Each
-//! merge within `t` had, at its time, the lowest rank in the whole text, leftmost among equals, and
-//! therefore also within the bytes of `t`. So these are the same merges as for the bytes of `t`
-//! alone, and the pair consists of the two parts that remain before the last of them.
+//! Under the rule of merges, the pairs are listed. Under the rule of ranks, two adjacent parts
+//! merge if their joined bytes are a token, the lowest rank first. A token may split into two
+//! tokens in many ways, but only one of these pairs ever merges. Proof: consider a merge that
+//! creates token `t` anywhere in a text. No earlier merge crossed the ends of `t`, because parts
+//! only grow. Each merge within `t` had, at its time, the lowest rank in the whole text, leftmost
+//! among equals, and therefore also within the bytes of `t`. So these are the same merges as for
+//! the bytes of `t` alone, and the pair consists of the two parts that remain before the last of
+//! them.
 //!
-//! So each token is merged by itself, in order of length, because all merges within a token create
-//! shorter tokens. If more than two parts remain, no merge creates the token.
+//! So the pair of each token is found by merging its bytes without the token itself. Tokens are
+//! processed in order of length, because all merges within a token create shorter tokens. If more
+//! than two parts remain, no merge creates the token.
 
 use crate::error::{Error, Result};
 use crate::memory;
-use crate::merge::buckets::MOST_RANKS;
+use crate::merge::buckets::MAX_RANKS;
 use crate::merge::pair_table::{PairTable, PairTableBuilder};
 use crate::merge::queue::{self, MergeScratch};
 use crate::merge::symbols::Symbols;
@@ -27,11 +29,11 @@ pub(crate) fn by_rank(vocabulary: &Vocabulary) -> Result<PairTable> {
     let tokens = vocabulary.ordinary_tokens();
     let tokens = tokens.filter(|(token, _)| token.len() > 1 && covered(token));
     let mut tokens = memory::collect(tokens)?;
-    // Sorting takes as much memory again, and merging the longest token takes its own.
+    // Sorting takes as much memory as the tokens; merging the longest token is checked below.
     memory::check(size_of_val(&*tokens))?;
     tokens.sort_by_key(|(token, _)| token.len());
     queue::check(tokens.last().map_or(0, |(token, _)| token.len()))?;
-    let mut shorter = PairTableBuilder::with_room(vocabulary.len(), Vec::new())?;
+    let mut shorter = PairTableBuilder::with_capacity(vocabulary.len(), Vec::new())?;
     let mut pairs = memory::filled(None, vocabulary.len())?;
     let (mut scratch, mut parts) = (MergeScratch::default(), Vec::new());
     for (token, id) in tokens {
@@ -50,31 +52,32 @@ pub(crate) fn by_rank(vocabulary: &Vocabulary) -> Result<PairTable> {
 
 /// Build the table from the pairs of all ids, inserted in id order as the native file requires.
 fn in_order(pairs: &[Option<(u32, u32)>], vocabulary: &Vocabulary) -> Result<PairTable> {
-    let mut building = PairTableBuilder::with_room(pairs.len(), Vec::new())?;
+    let mut builder = PairTableBuilder::with_capacity(pairs.len(), Vec::new())?;
     for (id, pair) in (0..).zip(pairs) {
         if let &Some((left, right)) = pair {
-            building.insert(left, right, id);
+            builder.insert(left, right, id);
         }
     }
-    Ok(building.finish(vocabulary))
+    Ok(builder.finish(vocabulary))
 }
 
-/// The table of the rule of merges: the listed pairs, with their list positions as ranks.
+/// The table of the rule of merges: the listed pairs, with their positions in the list as ranks.
 ///
-/// Fails if a pair names an unknown id, or makes bytes that are not a token.
+/// Fails if a pair contains an unknown id, or if its joined bytes are not a token.
 pub(crate) fn by_merges(vocabulary: &Vocabulary, merges: &[(u32, u32)]) -> Result<PairTable> {
     let ids = ids_of_merges(vocabulary, merges)?;
-    let mut building = PairTableBuilder::with_room(merges.len(), ids)?;
+    let mut builder = PairTableBuilder::with_capacity(merges.len(), ids)?;
     for (rank, &(left, right)) in (0..).zip(merges) {
-        building.insert(left, right, rank);
+        builder.insert(left, right, rank);
     }
-    Ok(building.finish(vocabulary))
+    Ok(builder.finish(vocabulary))
 }
 
-/// The id that each listed pair makes.
+/// The id that each listed pair merges into.
 fn ids_of_merges(vocabulary: &Vocabulary, merges: &[(u32, u32)]) -> Result<Vec<u32>> {
-    if merges.len() > MOST_RANKS {
-        let reason = format!("{} merges are too many: {MOST_RANKS} is the most", merges.len());
+    if merges.len() > MAX_RANKS {
+        let reason =
+            format!("there are {} merges, more than the limit of {MAX_RANKS}", merges.len());
         return Err(Error::Vocabulary { reason });
     }
     let ordinary = |id: u32| vocabulary.bytes(id).filter(|_| !vocabulary.is_special(id));

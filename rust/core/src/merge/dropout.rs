@@ -1,15 +1,16 @@
 //! Merges one pretoken and drops merges at random: BPE-dropout (Provilkov et al., arXiv 1910.13267).
 //!
-//! Before each merge, every pair of neighbours that could merge is dropped with some probability; of
-//! those left, the one of lowest rank merges, leftmost among equals; if none is left, the pretoken is
-//! done. A pretoken that is a token does not win outright, since that would leave most words whole.
+//! Before each merge, every adjacent pair that could merge is dropped with some probability. Of the
+//! other pairs, the one of lowest rank merges, leftmost among equals; if there is none, the
+//! pretoken is done. A pretoken that is a token is merged like any other, since otherwise most
+//! words would never be affected.
 //!
 //! Pairs are drawn in the order in which they would merge, up to the first that is not dropped:
 //! whether later ones are dropped makes no difference. The candidates are in a queue, so a long
 //! pretoken takes little more than linear time.
 //!
-//! Under the rule of ranks, pairs are looked up by their joined bytes. The pair table has only the
-//! pair that merges into each token when nothing is dropped.
+//! Under the rule of ranks, pairs are looked up by their joined bytes: the pair table contains only
+//! the pair that merges into each token when nothing is dropped.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -21,21 +22,22 @@ use crate::merge::pair_table::{NO_MERGE, PairTable, Pairs};
 use crate::merge::symbols::Symbols;
 use crate::vocabulary::Vocabulary;
 
-/// Memory for each byte of a pretoken.
+/// Bytes of memory for each byte of a pretoken.
 const SCRATCH: usize = 64;
 
-/// The buffers of a pretoken longer than this (in bytes) are freed after use.
+/// The buffers of a pretoken with more bytes than this are freed after use.
 const KEPT: usize = 1 << 16;
 
-/// What splitmix64 adds to its state for each number.
+/// The increment of the state of splitmix64.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Random numbers: splitmix64, which needs eight bytes of state and is the same everywhere.
+/// Random numbers by splitmix64, which has eight bytes of state and the same numbers on all
+/// machines.
 #[derive(Debug, Clone)]
 pub(crate) struct DropoutRandom(u64);
 
 impl DropoutRandom {
-    /// The numbers of a text: seeded by the number at its index in those of `seed`.
+    /// The random numbers of a text. Their seed is number `index` of the sequence seeded by `seed`.
     pub(crate) fn of_text(seed: u64, index: usize) -> Self {
         Self(Self(seed.wrapping_add(STEP.wrapping_mul(index as u64))).number())
     }
@@ -55,12 +57,12 @@ impl DropoutRandom {
     }
 }
 
-/// Which neighbours merge, by the merge rule.
+/// The pairs that can merge, by the merge rule.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum MergeCandidates<'a> {
-    /// Those whose joined bytes are a token.
+    /// Pairs whose joined bytes are a token.
     Ranks(&'a Vocabulary),
-    /// Those that are listed.
+    /// The listed pairs.
     Merges(&'a PairTable),
 }
 
@@ -80,24 +82,26 @@ impl MergeCandidates<'_> {
     }
 }
 
-/// The parts of a pretoken and the queue of its candidates; buffers for the next pretoken.
+/// The parts of a pretoken and the queue of its candidates, in buffers that the next pretoken
+/// reuses.
 #[derive(Debug, Default)]
 pub(crate) struct DropoutScratch {
-    /// The id of the part that starts at each place.
+    /// The id of the part that starts at each position.
     ids: Vec<u32>,
-    /// The end of the part that starts at each place.
+    /// The end of the part that starts at each position.
     ends: Vec<usize>,
-    /// The start of the part that ends at each place.
+    /// The start of the part that ends at each position.
     starts: Vec<usize>,
-    /// The rank of the part that starts at each place with the part to its right.
+    /// The rank of the part that starts at each position with the part to its right.
     ranks: Vec<u32>,
-    /// Rank and place; an entry is stale if the place has another rank now.
+    /// Rank and position of candidates; an entry is stale if the position has another rank now.
     queue: BinaryHeap<Reverse<(u32, usize)>>,
+    /// The candidates that were dropped before the next merge.
     dropped: Vec<Reverse<(u32, usize)>>,
 }
 
 impl DropoutScratch {
-    /// Append the ids of a pretoken. `drops` says whether the next candidate is dropped.
+    /// Append the ids of a pretoken. `drops` returns whether to drop the next candidate.
     ///
     /// Fails if a byte has no id, or if there is not enough memory.
     pub(crate) fn merge(
@@ -110,14 +114,14 @@ impl DropoutScratch {
     ) -> Result<()> {
         memory::check(pretoken.len().saturating_mul(SCRATCH))?;
         self.fill(candidates, symbols, pretoken)?;
-        while let Some((rank, place)) = self.next(&mut drops) {
-            self.apply(candidates, pretoken, rank, place);
+        while let Some((rank, position)) = self.next(&mut drops) {
+            self.apply(candidates, pretoken, rank, position);
         }
         memory::reserve(out, pretoken.len())?;
-        let mut place = 0;
-        while place < pretoken.len() {
-            out.push(self.ids[place]);
-            place = self.ends[place];
+        let mut position = 0;
+        while position < pretoken.len() {
+            out.push(self.ids[position]);
+            position = self.ends[position];
         }
         if pretoken.len() > KEPT {
             *self = Self::default();
@@ -125,7 +129,7 @@ impl DropoutScratch {
         Ok(())
     }
 
-    /// The initial parts.
+    /// Set the initial parts and candidates.
     fn fill(
         &mut self,
         candidates: MergeCandidates<'_>,
@@ -144,11 +148,11 @@ impl DropoutScratch {
             list.resize(pretoken.len(), NO_MERGE);
         }
         let mut before = 0;
-        for (place, id) in symbols.parts(pretoken) {
-            self.ids[place] = id;
-            self.ends[before] = place;
-            self.starts[place] = before;
-            before = place;
+        for (position, id) in symbols.parts(pretoken) {
+            self.ids[position] = id;
+            self.ends[before] = position;
+            self.starts[position] = before;
+            before = position;
         }
         if let Some(end) = self.ends.get_mut(before) {
             *end = pretoken.len();
@@ -156,53 +160,60 @@ impl DropoutScratch {
         self.starts[pretoken.len()] = before;
         self.ends.truncate(pretoken.len());
         self.queue.clear();
-        let mut place = 0;
-        while place < pretoken.len() {
-            self.look_up(candidates, pretoken, place);
-            place = self.ends[place];
+        let mut position = 0;
+        while position < pretoken.len() {
+            self.look_up(candidates, pretoken, position);
+            position = self.ends[position];
         }
         Ok(())
     }
 
-    /// Find the rank of the part at `place` with its right neighbour.
-    fn look_up(&mut self, candidates: MergeCandidates<'_>, pretoken: &[u8], place: usize) {
-        let right = self.ends[place];
+    /// Look up the rank of the part at `position` with its right neighbour.
+    fn look_up(&mut self, candidates: MergeCandidates<'_>, pretoken: &[u8], position: usize) {
+        let right = self.ends[position];
         let rank = self.ends.get(right).map_or(NO_MERGE, |&end| {
-            candidates.rank(self.ids[place], self.ids[right], &pretoken[place..end])
+            candidates.rank(self.ids[position], self.ids[right], &pretoken[position..end])
         });
-        self.ranks[place] = rank;
+        self.ranks[position] = rank;
         if rank != NO_MERGE {
-            self.queue.push(Reverse((rank, place)));
+            self.queue.push(Reverse((rank, position)));
         }
     }
 
-    /// The first candidate that is not dropped; all others stay candidates.
+    /// The first candidate that is not dropped; the dropped ones remain candidates for later
+    /// merges.
     fn next(&mut self, drops: &mut impl FnMut() -> bool) -> Option<(u32, usize)> {
         let mut found = None;
-        while let Some(Reverse((rank, place))) = self.queue.pop() {
-            if self.ranks[place] != rank {
+        while let Some(Reverse((rank, position))) = self.queue.pop() {
+            if self.ranks[position] != rank {
                 continue;
             }
             if !drops() {
-                found = Some((rank, place));
+                found = Some((rank, position));
                 break;
             }
-            self.dropped.push(Reverse((rank, place)));
+            self.dropped.push(Reverse((rank, position)));
         }
         self.queue.extend(self.dropped.drain(..));
         found
     }
 
-    fn apply(&mut self, candidates: MergeCandidates<'_>, pretoken: &[u8], rank: u32, place: usize) {
-        let right = self.ends[place];
+    fn apply(
+        &mut self,
+        candidates: MergeCandidates<'_>,
+        pretoken: &[u8],
+        rank: u32,
+        position: usize,
+    ) {
+        let right = self.ends[position];
         let end = self.ends[right];
-        self.ids[place] = candidates.id(rank);
+        self.ids[position] = candidates.id(rank);
         self.ranks[right] = NO_MERGE;
-        self.ends[place] = end;
-        self.starts[end] = place;
-        self.look_up(candidates, pretoken, place);
-        if place > 0 {
-            self.look_up(candidates, pretoken, self.starts[place]);
+        self.ends[position] = end;
+        self.starts[end] = position;
+        self.look_up(candidates, pretoken, position);
+        if position > 0 {
+            self.look_up(candidates, pretoken, self.starts[position]);
         }
     }
 }
@@ -214,7 +225,7 @@ mod tests {
     use super::*;
     use crate::merge::build;
 
-    /// The plain way: look at all neighbours in order of rank before each merge.
+    /// The slow reference: sort all pairs by rank before each merge.
     fn plain(
         rank: impl Fn(&[u8], &[u8]) -> Option<usize>,
         text: &[u8],
@@ -234,7 +245,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_queue_is_the_plain_way(
+        fn the_queue_equals_the_slow_reference(
             tokens in proptest::collection::btree_set(proptest::collection::vec(0u8..3, 2..5), 0..20),
             order in proptest::collection::vec((0usize..20, 0usize..20), 0..30),
             text in proptest::collection::vec(0u8..3, 0..30),

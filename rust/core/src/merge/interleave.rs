@@ -1,31 +1,31 @@
 //! Merges several short pretokens, interleaved.
 //!
 //! Merging one pretoken is a chain of dependent loads: the next pairs are known only after the
-//! current lookup. So pretokens are merged in rounds. A step reads the ranks whose cache lines
-//! were prefetched one round earlier, makes a merge, and prefetches the cache lines of the two new
-//! pairs.
+//! current lookup. So pretokens are merged in rounds, with one step for each pretoken. A step reads
+//! the ranks whose cache lines were prefetched in the previous round, applies a merge, and
+//! prefetches the cache lines of the two new pairs.
 
 use crate::machine::lanes::{self, LaneWork, Lanes};
 use crate::merge::pair_table::Pairs;
 use crate::merge::short::ShortMerge;
 
-/// The maximal number of interleaved pretokens, enough to hide the latency of memory.
+/// The largest number of interleaved pretokens, which is enough to hide the latency of memory.
 pub(crate) const MOST: usize = 32;
 
 /// Merge pretokens, at most [`MOST`], until none of them has a pair that merges.
-pub(crate) fn merge<const PLACES: usize>(pairs: &impl Pairs, all: &mut [ShortMerge<PLACES>]) {
+pub(crate) fn merge<const POSITIONS: usize>(pairs: &impl Pairs, all: &mut [ShortMerge<POSITIONS>]) {
     lanes::run(Interleaved { pairs, all });
 }
 
-struct Interleaved<'a, P, const PLACES: usize> {
+struct Interleaved<'a, P, const POSITIONS: usize> {
     pairs: &'a P,
-    all: &'a mut [ShortMerge<PLACES>],
+    all: &'a mut [ShortMerge<POSITIONS>],
 }
 
-impl<P: Pairs, const PLACES: usize> LaneWork for Interleaved<'_, P, PLACES> {
+impl<P: Pairs, const POSITIONS: usize> LaneWork for Interleaved<'_, P, POSITIONS> {
     type Output = ();
 
-    #[expect(clippy::inline_always, reason = "`LaneWork` asks for it")]
+    #[expect(clippy::inline_always, reason = "`LaneWork` requires it")]
     #[inline(always)]
     fn run(self, lanes: impl Lanes) {
         let Self { pairs, all } = self;

@@ -9,7 +9,7 @@ use crate::merge::symbols::Symbols;
 use crate::merge::{interleave, runs, whole};
 use crate::vocabulary::{MergeRule, Vocabulary};
 
-/// The pairs that merge, and the parts with which merging starts.
+/// The pairs that merge, and the initial parts.
 #[derive(Debug, Clone)]
 pub(crate) struct Merger {
     pairs: PairTable,
@@ -22,7 +22,7 @@ impl Merger {
     /// A merger for these pairs of a vocabulary. Fails if there is not enough memory.
     pub(crate) fn new(vocabulary: &Vocabulary, rule: MergeRule, pairs: PairTable) -> Result<Self> {
         let symbols = Symbols::new(vocabulary, rule)?;
-        let covers_all = symbols.cover_all();
+        let covers_all = symbols.cover_all_bytes();
         Ok(Self { pairs, symbols, covers_all })
     }
 
@@ -30,7 +30,7 @@ impl Merger {
         &self.pairs
     }
 
-    /// Whether merging starts with bytes, and not with characters.
+    /// Whether merging starts with bytes rather than characters.
     pub(crate) fn starts_with_bytes(&self) -> bool {
         self.symbols.are_bytes()
     }
@@ -62,14 +62,17 @@ impl Merger {
         Ok(())
     }
 
-    /// A short pretoken before its first merge; each of its bytes must have an id.
+    /// The initial state of merging a short pretoken; each of its bytes must have an id.
     #[inline]
-    pub(crate) fn start<const PLACES: usize>(&self, pretoken: &[u8]) -> ShortMerge<PLACES> {
+    pub(crate) fn start<const POSITIONS: usize>(&self, pretoken: &[u8]) -> ShortMerge<POSITIONS> {
         ShortMerge::new(&self.pairs, &self.symbols, pretoken)
     }
 
     /// Merge at most [`interleave::MOST`] short pretokens, interleaved.
-    pub(crate) fn interleave<const PLACES: usize>(&self, pretokens: &mut [ShortMerge<PLACES>]) {
+    pub(crate) fn interleave<const POSITIONS: usize>(
+        &self,
+        pretokens: &mut [ShortMerge<POSITIONS>],
+    ) {
         interleave::merge(&self.pairs, pretokens);
     }
 }

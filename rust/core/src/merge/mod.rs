@@ -1,18 +1,18 @@
-//! Merges the bytes of ONE pretoken into ids: the pair of lowest rank first, until no pair merges.
+//! Merges the bytes of one pretoken into ids: the pair of lowest rank first, until no pair merges.
 //!
-//! The plain algorithm, which the tests use, looks at all neighbours, merges the pair of lowest
-//! rank, leftmost among equals, and looks again. Four faster algorithms give the same ids:
+//! The plain algorithm, which the tests use, compares all adjacent pairs, merges the pair of lowest
+//! rank, leftmost among equals, and repeats. Four faster algorithms give the same ids:
 //!
 //! 1. [`short`]: up to 63 bytes, the next merge is the minimum of an array. [`interleave`]
 //!    interleaves many such merges, to overlap their waits for memory.
 //! 2. [`runs`]: in a pretoken of a few runs of equal bytes, a whole run merges in one step.
-//! 3. [`queue`]: each rank has a list of places, and the ranks are in a queue.
+//! 3. [`queue`]: each rank has a list of positions, and the ranks are in a queue.
 //! 4. [`streaming`]: beyond 64 KiB, one window at a time, in bounded memory.
 //!
 //! [`whole`] chooses among the first three. [`pair_table`] holds the pairs that merge, and
 //! [`build`] builds it. [`symbols`] are the parts that merging starts with: bytes or characters.
-//! [`dropout`] merges for training texts and drops merges at random. Nothing here depends on text,
-//! caches or threads.
+//! [`dropout`] drops merges at random, for training texts. Nothing here depends on text, caches or
+//! threads.
 
 pub(crate) mod buckets;
 

@@ -1,8 +1,8 @@
 //! The rank and the result of every pair that merges: one table for both merge rules.
 //!
 //! Under the rule of merges, the table holds the listed pairs; under the rule of ranks, the pairs
-//! that [`build`](super::build) derives. So merging never compares bytes. The pairs of single
-//! bytes, with which every merge of a pretoken starts, have an array of 65,536 ranks.
+//! that [`build`](super::build) derives. So merging never compares bytes. The ranks of the pairs of
+//! single bytes, with which merging a pretoken starts, are in an array of 65,536 numbers.
 
 use std::ops::Deref;
 
@@ -17,7 +17,7 @@ use crate::vocabulary::{MergeRule, NO_ID, Vocabulary};
 /// The rank of a pair that does not merge, above all others.
 pub(crate) const NO_MERGE: u32 = u32::MAX;
 
-/// The lookups of merging.
+/// The lookups that merging needs.
 pub(crate) trait Pairs {
     /// The rank of a pair of ids, or [`NO_MERGE`]. Must be `#[inline(always)]`.
     fn rank(&self, left: u32, right: u32, lanes: impl Lanes) -> u32;
@@ -60,9 +60,9 @@ pub(crate) struct PairArrays {
 
 impl PairTableBuilder {
     /// An empty table with capacity for `ranks` pairs. `ids` is empty if ids are ranks.
-    pub(crate) fn with_room(ranks: usize, ids: Vec<u32>) -> Result<Self> {
+    pub(crate) fn with_capacity(ranks: usize, ids: Vec<u32>) -> Result<Self> {
         Ok(Self {
-            buckets: Buckets::with_room(ranks)?,
+            buckets: Buckets::with_capacity(ranks)?,
             bytes: memory::filled(NO_MERGE, 1 << 16)?,
             ids: Array::new(ids),
             ranks: number(ranks),
@@ -80,7 +80,7 @@ impl PairTableBuilder {
         self.bytes[usize::from(left) << 8 | usize::from(right)] = rank;
     }
 
-    /// The finished table, with the ranks of single bytes filled in.
+    /// The finished table, with the ranks of the pairs of single bytes filled in.
     pub(crate) fn finish(mut self, vocabulary: &Vocabulary) -> PairTable {
         let byte_ids = vocabulary.byte_ids();
         for bytes in 0..=u16::MAX {
@@ -107,20 +107,20 @@ impl PairTable {
         rule: MergeRule,
     ) -> Option<Self> {
         let PairArrays { buckets, bytes, ids } = arrays;
-        // Counting without an early exit is vectorized.
+        // Counting, without an early exit, is vectorized.
         let below = |numbers: &[u32], limit: u32| {
-            let wrong = |number: &&u32| **number >= limit && **number != NO_MERGE;
-            numbers.iter().filter(wrong).count() == 0
+            let exceeds = |number: &&u32| **number >= limit && **number != NO_MERGE;
+            numbers.iter().filter(exceeds).count() == 0
         };
         let size = number(vocabulary.len());
         let ranks = if rule == MergeRule::Ranks { size } else { u32::try_from(ids.len()).ok()? };
-        let right = (rule != MergeRule::Ranks || ids.is_empty())
+        let is_valid = (rule != MergeRule::Ranks || ids.is_empty())
             && bytes.len() == 1 << 16
             && below(&bytes, ranks)
             && below(&ids, size)
             && !ids.contains(&NO_MERGE);
         let offsets = vocabulary.arrays().1.clone();
-        right.then_some(Self { buckets, bytes, ids, ranks, offsets })
+        is_valid.then_some(Self { buckets, bytes, ids, ranks, offsets })
     }
 
     /// The arrays, in the form of a file.
@@ -129,13 +129,13 @@ impl PairTable {
         PairArrays { buckets, bytes, ids }
     }
 
-    /// The number of bytes of an id.
+    /// The number of bytes of an id; 0 if it does not exist.
     pub(crate) fn length(&self, id: u32) -> usize {
         let id = id as usize;
         self.offsets.get(id..id + 2).map_or(0, |span| (span[1] - span[0]) as usize)
     }
 
-    /// The number of bytes of the longest id, found by a scan of all.
+    /// The number of bytes of the longest token; scans all tokens.
     pub(crate) fn longest(&self) -> usize {
         let lengths = self.offsets.windows(2).map(|span| span[1] - span[0]);
         lengths.max().unwrap_or_default() as usize
@@ -162,7 +162,7 @@ impl PairTable {
 }
 
 impl<W: Deref<Target = [u64]>, B: Deref<Target = [u32]>> Pairs for PairTable<W, B> {
-    #[expect(clippy::inline_always, reason = "for the instructions of the caller")]
+    #[expect(clippy::inline_always, reason = "compiled for the instructions of the caller")]
     #[inline(always)]
     fn rank(&self, left: u32, right: u32, lanes: impl Lanes) -> u32 {
         let rank = self.buckets.rank(left, right, lanes);

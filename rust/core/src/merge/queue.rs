@@ -1,9 +1,10 @@
 //! Merges a long pretoken in about linear time.
 //!
-//! Comparing all ranks before each merge would take quadratic time. Instead, the places of each
-//! rank are kept in a list, and a queue holds the ranks that have a list. All places of the lowest
-//! rank are merged from left to right; an entry whose place has another rank by now is stale, and
-//! is skipped. Even tens of thousands of bytes have few distinct ranks, so the queue stays small.
+//! Comparing all ranks before each merge would take quadratic time. Instead, each rank has a list
+//! of the positions where it occurs, and a queue holds the ranks that have a list. All positions of
+//! the lowest rank are merged from left to right; an entry whose position has another rank by now
+//! is stale and is skipped. Even tens of thousands of bytes have few distinct ranks, so the queue
+//! stays small.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,10 +19,10 @@ use crate::merge::buckets::NO_PART;
 use crate::merge::pair_table::{NO_MERGE, Pairs};
 use crate::merge::symbols::Symbols;
 
-/// The buffers of a pretoken longer than this (in bytes) are freed after use.
+/// The buffers of a pretoken with more bytes than this are freed after use.
 const KEPT: usize = 1 << 16;
 
-/// Approximate memory for each byte of a pretoken.
+/// The approximate bytes of memory for each byte of a pretoken.
 const SCRATCH: usize = 32;
 
 /// Fails if there is not enough memory to merge this many bytes.
@@ -34,23 +35,23 @@ pub(crate) fn check(bytes: usize) -> Result<()> {
 #[derive(Debug, Default)]
 pub(crate) struct MergeScratch {
     parts: LongParts,
-    places_by_rank: PlacesByRank,
+    positions_by_rank: PositionsByRank,
 }
 
-/// The parts of a long pretoken, each at the place of its first byte.
+/// The parts of a long pretoken, indexed by the position of their first byte.
 #[derive(Debug, Default)]
 struct LongParts {
     ids: Vec<u32>,
-    /// The rank of the part at each place with the part to its right.
+    /// The rank of the part at each position with the part to its right.
     ranks: Vec<u32>,
-    /// A bit for each place where a part starts, and one for the end of the pretoken.
+    /// A bit for each position where a part starts, and one for the end of the pretoken.
     starts: Vec<u64>,
 }
 
-/// Places by the rank of their merge; an entry is stale if the place has another rank now.
+/// Positions by the rank of their merge; an entry is stale if the position has another rank now.
 #[derive(Debug, Default)]
-struct PlacesByRank {
-    places: HashMap<u32, Vec<u32>, FixedState>,
+struct PositionsByRank {
+    positions: HashMap<u32, Vec<u32>, FixedState>,
     /// The ranks that have a list.
     queue: BinaryHeap<Reverse<u32>>,
     /// Empty lists for reuse.
@@ -65,28 +66,28 @@ pub(crate) fn merge(
     scratch: &mut MergeScratch,
     out: &mut Vec<u32>,
 ) {
-    let MergeScratch { parts, places_by_rank } = scratch;
+    let MergeScratch { parts, positions_by_rank } = scratch;
     parts.fill(pairs, symbols, pretoken);
-    for (place, &rank) in (0..).zip(&parts.ranks) {
-        places_by_rank.add(rank, place);
+    for (position, &rank) in (0..).zip(&parts.ranks) {
+        positions_by_rank.add(rank, position);
     }
-    while let Some((rank, places)) = places_by_rank.lowest() {
-        let done = places.iter().position(|&place| {
-            // A merge creates two new pairs; if one of them has a lower rank, the remaining places
-            // are queued again.
-            parts.ranks[place as usize] == rank
-                && parts.apply(pairs, place, rank, places_by_rank) < rank
+    while let Some((rank, positions)) = positions_by_rank.lowest() {
+        let done = positions.iter().position(|&position| {
+            // A merge creates two new pairs; if one of them has a lower rank, the remaining
+            // positions are queued again.
+            parts.ranks[position as usize] == rank
+                && parts.apply(pairs, position, rank, positions_by_rank) < rank
         });
-        let left = done.map_or(&[][..], |done| &places[done + 1..]);
-        for &place in left {
-            places_by_rank.add(rank, place);
+        let left = done.map_or(&[][..], |done| &positions[done + 1..]);
+        for &position in left {
+            positions_by_rank.add(rank, position);
         }
-        places_by_rank.keep(places);
+        positions_by_rank.recycle(positions);
     }
     let mut at = Some(0);
-    while let Some(place) = at.filter(|&place| place < pretoken.len()) {
-        out.push(parts.ids[place]);
-        at = parts.next(place);
+    while let Some(position) = at.filter(|&position| position < pretoken.len()) {
+        out.push(parts.ids[position]);
+        at = parts.next(position);
     }
     if pretoken.len() > KEPT {
         *parts = LongParts::default();
@@ -107,7 +108,7 @@ impl LongParts {
         self.starts.resize(pretoken.len() / 64 + 1, u64::MAX);
     }
 
-    /// The same for parts of several bytes.
+    /// The same if merging starts with characters.
     fn fill_parts(&mut self, pairs: &impl Pairs, symbols: &Symbols, pretoken: &[u8]) {
         let length = pretoken.len();
         self.ids.resize(length, NO_PART);
@@ -124,11 +125,11 @@ impl LongParts {
         self.starts[length / 64] |= 1 << (length % 64);
     }
 
-    /// The next start after a place, or the end.
+    /// The next start after a position, or the end.
     #[inline]
-    fn next(&self, place: usize) -> Option<usize> {
-        let mut word = (place + 1) / 64;
-        let mut bits = self.starts.get(word)? & u64::MAX << ((place + 1) % 64);
+    fn next(&self, position: usize) -> Option<usize> {
+        let mut word = (position + 1) / 64;
+        let mut bits = self.starts.get(word)? & u64::MAX << ((position + 1) % 64);
         while bits == 0 {
             word += 1;
             bits = *self.starts.get(word)?;
@@ -136,11 +137,11 @@ impl LongParts {
         Some(word * 64 + bits.trailing_zeros() as usize)
     }
 
-    /// The previous start before a place, if any.
+    /// The previous start before a position, if any.
     #[inline]
-    fn before(&self, place: usize) -> Option<usize> {
-        let mut word = place / 64;
-        let mut bits = self.starts[word] & !(u64::MAX << (place % 64));
+    fn before(&self, position: usize) -> Option<usize> {
+        let mut word = position / 64;
+        let mut bits = self.starts[word] & !(u64::MAX << (position % 64));
         while bits == 0 {
             word = word.checked_sub(1)?;
             bits = self.starts[word];
@@ -148,61 +149,61 @@ impl LongParts {
         Some(word * 64 + 63 - bits.leading_zeros() as usize)
     }
 
-    /// Merge the part at `place` with its right neighbour; returns the lower rank of the two new
+    /// Merge the part at `position` with its right neighbour; returns the lower rank of the two new
     /// pairs.
     fn apply(
         &mut self,
         pairs: &impl Pairs,
-        place: u32,
+        position: u32,
         rank: u32,
-        places_by_rank: &mut PlacesByRank,
+        positions_by_rank: &mut PositionsByRank,
     ) -> u32 {
-        let at = place as usize;
+        let at = position as usize;
         let right = self.next(at).expect("a pair has two parts");
         self.starts[right / 64] &= !(1 << (right % 64));
         self.ranks[right] = NO_MERGE;
         self.ids[at] = pairs.id(rank);
         let next = self.next(at).and_then(|next| self.ids.get(next));
-        let behind = next.map_or(NO_MERGE, |&id| pairs.rank(self.ids[at], id, Portable));
-        self.ranks[at] = behind;
-        places_by_rank.add(behind, place);
-        let Some(left) = self.before(at) else { return behind };
+        let after = next.map_or(NO_MERGE, |&id| pairs.rank(self.ids[at], id, Portable));
+        self.ranks[at] = after;
+        positions_by_rank.add(after, position);
+        let Some(left) = self.before(at) else { return after };
         let before = pairs.rank(self.ids[left], self.ids[at], Portable);
         self.ranks[left] = before;
-        places_by_rank.add(before, u32::try_from(left).expect("left of a place"));
-        behind.min(before)
+        positions_by_rank.add(before, u32::try_from(left).expect("less than a position"));
+        after.min(before)
     }
 }
 
-impl PlacesByRank {
+impl PositionsByRank {
     #[inline]
-    fn add(&mut self, rank: u32, place: u32) {
+    fn add(&mut self, rank: u32, position: u32) {
         if rank == NO_MERGE {
             return;
         }
-        let Self { places, queue, spare } = self;
-        let places = places.entry(rank).or_insert_with(|| {
+        let Self { positions, queue, spare } = self;
+        let positions = positions.entry(rank).or_insert_with(|| {
             queue.push(Reverse(rank));
             spare.pop().unwrap_or_default()
         });
-        places.push(place);
+        positions.push(position);
     }
 
-    /// Remove the lowest rank; returns it with its places from left to right.
+    /// Remove the lowest rank; returns it with its positions from left to right.
     fn lowest(&mut self) -> Option<(u32, Vec<u32>)> {
         let Reverse(rank) = self.queue.pop()?;
-        let mut places = self.places.remove(&rank).expect("it is in the queue");
-        if !places.is_sorted() {
-            places.sort_unstable();
+        let mut positions = self.positions.remove(&rank).expect("a rank in the queue has a list");
+        if !positions.is_sorted() {
+            positions.sort_unstable();
         }
-        Some((rank, places))
+        Some((rank, positions))
     }
 
-    /// Keep a small list for reuse; all kept lists take at most 4 MiB.
-    fn keep(&mut self, mut places: Vec<u32>) {
-        if places.capacity() <= 1 << 8 && self.spare.len() < 1 << 12 {
-            places.clear();
-            self.spare.push(places);
+    /// Keep a small list for reuse; all spare lists take at most 4 MiB.
+    fn recycle(&mut self, mut positions: Vec<u32>) {
+        if positions.capacity() <= 1 << 8 && self.spare.len() < 1 << 12 {
+            positions.clear();
+            self.spare.push(positions);
         }
     }
 }

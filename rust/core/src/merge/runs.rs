@@ -1,8 +1,8 @@
 //! Merges a pretoken of few runs, such as a line of dashes or a megabyte of spaces.
 //!
-//! Equal neighbours form one run of any length, and all pairs of a run merge in one step. So a run
-//! takes about as many steps as its length has bits: without this, 1 MB of `a`, spaces or dashes
-//! takes 12 to 24 times as long.
+//! Equal adjacent parts form one run of any length, and all pairs of a run merge in one step. So a
+//! run takes about as many steps as its length has bits. Without this, 1 MB of `a`, spaces or
+//! dashes takes 12 to 24 times as long.
 
 use crate::machine::lanes::Portable;
 use crate::merge::pair_table::{NO_MERGE, Pairs};
@@ -11,7 +11,7 @@ use crate::merge::symbols::Symbols;
 /// Pretokens with more runs are left to the other algorithms.
 const MOST: usize = 64;
 
-/// Equal neighbouring parts.
+/// Equal adjacent parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Run {
     id: u32,
@@ -25,8 +25,8 @@ enum Next {
     Across(usize),
 }
 
-/// Append the ids of a pretoken, each of whose bytes must have an id; returns false, without ids,
-/// if the pretoken has many runs or merging would create many.
+/// Append the ids of a pretoken, each of whose bytes must have an id. Returns false and appends
+/// nothing if the pretoken has many runs or merging would create many.
 pub(crate) fn merge(
     pairs: &impl Pairs,
     symbols: &Symbols,
@@ -43,7 +43,7 @@ pub(crate) fn merge(
                 runs.insert(at + 1, Run { id: pairs.id(rank), count: 1 });
             }
         }
-        tidy(&mut runs);
+        normalize(&mut runs);
         if runs.len() > MOST {
             return false;
         }
@@ -67,14 +67,14 @@ fn runs(symbols: &Symbols, pretoken: &[u8]) -> Option<Vec<Run>> {
     Some(runs)
 }
 
-/// The lowest rank and its leftmost merge.
+/// The lowest rank, and its leftmost merge.
 fn lowest(pairs: &impl Pairs, runs: &[Run]) -> Option<(u32, Next)> {
     let mut lowest = (NO_MERGE, None);
     for (at, run) in runs.iter().enumerate() {
         let within = if run.count > 1 { pairs.rank(run.id, run.id, Portable) } else { NO_MERGE };
-        let behind =
+        let across =
             runs.get(at + 1).map_or(NO_MERGE, |next| pairs.rank(run.id, next.id, Portable));
-        for (rank, next) in [(within, Next::Within(at)), (behind, Next::Across(at))] {
+        for (rank, next) in [(within, Next::Within(at)), (across, Next::Across(at))] {
             if rank < lowest.0 {
                 lowest = (rank, Some(next));
             }
@@ -88,16 +88,16 @@ fn lowest(pairs: &impl Pairs, runs: &[Run]) -> Option<(u32, Next)> {
 fn merge_within(pairs: &impl Pairs, runs: &mut Vec<Run>, at: usize, rank: u32) {
     let (Run { id: old, count }, new) = (runs[at], pairs.id(rank));
     let before = at.checked_sub(1).map(|before| runs[before].id);
-    let made = [before.map(|before| (before, new)), Some((new, old)), Some((new, new))];
-    let is_last =
-        made.into_iter().flatten().all(|(left, right)| pairs.rank(left, right, Portable) > rank);
-    let merges = if is_last { count / 2 } else { 1 };
+    let new_pairs = [before.map(|before| (before, new)), Some((new, old)), Some((new, new))];
+    let mut new_pairs = new_pairs.into_iter().flatten();
+    let stays_lowest = new_pairs.all(|(left, right)| pairs.rank(left, right, Portable) > rank);
+    let merges = if stays_lowest { count / 2 } else { 1 };
     runs[at] = Run { id: new, count: merges };
     runs.insert(at + 1, Run { id: old, count: count - 2 * merges });
 }
 
-/// Remove empty runs, and join equal neighbours.
-fn tidy(runs: &mut Vec<Run>) {
+/// Remove empty runs, and join adjacent runs of the same id.
+fn normalize(runs: &mut Vec<Run>) {
     runs.retain(|run| run.count > 0);
     runs.dedup_by(|right, left| {
         let same = left.id == right.id;

@@ -1,25 +1,24 @@
 //! Merges a very long pretoken in bounded memory, one window at a time.
 //!
-//! The ids of some bytes depend on the bytes that follow, but rarely on bytes that follow far
-//! behind. Below, a *prefix* is the start of the pretoken, and its ids are those of the prefix
-//! encoded alone.
+//! The ids of some bytes depend on the bytes that follow, but rarely on distant ones. Below, a
+//! *prefix* is the start of the pretoken, and its ids are those of the prefix encoded alone.
 //!
-//! 1. If a token of the pretoken ends at a place, the ids before this place are those of the prefix
-//!    up to it: no merge crosses the place, so the merges before it are the same and in the same
-//!    order, whatever follows.
-//! 2. Among as many consecutive places as the longest token has bytes, a token of the pretoken ends
-//!    at one. So the ids that all prefixes up to these places start with are the first ids of the
-//!    pretoken.
-//! 3. A sequence of ids is the encoding of its bytes if every two neighbouring ids are the encoding
-//!    of their joined bytes: the first merge across a place between two ids would also have the
+//! 1. If a token of the pretoken ends at a position, the ids before this position are those of the
+//!    prefix up to it: no merge crosses the position, so the merges before it are the same and in
+//!    the same order, whatever follows.
+//! 2. Among as many consecutive positions as the longest token has bytes, there is one at which a
+//!    token of the pretoken ends. So the ids that the prefixes up to all of these positions have in
+//!    common at their start are the first ids of the pretoken.
+//! 3. A sequence of ids is the encoding of its bytes if every two adjacent ids are the encoding of
+//!    their joined bytes: the first merge across the position between two ids would also have the
 //!    lowest rank among the bytes of these two. So when a prefix grows by a byte, only its last few
 //!    tokens are merged again, with the new byte; if the first of them is unchanged, all ids before
 //!    it are unchanged as well.
 //!
-//! Where merging starts with characters, the places are those between characters.
+//! If merging starts with characters, the positions are those between characters.
 //!
-//! If the first of them changes, however many are merged again, the window grows. The next window
-//! starts after the last final token.
+//! If the first of the last tokens changes, more of them are merged again, up to a limit; beyond
+//! it, the window grows. The next window starts after the last final token.
 
 use crate::error::Result;
 use crate::merge::pair_table::PairTable;
@@ -27,20 +26,20 @@ use crate::merge::queue::{self, MergeScratch};
 use crate::merge::symbols::Symbols;
 use crate::merge::whole;
 
-/// The sizes of windows.
+/// The sizes of the windows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sizes {
     /// The initial number of bytes of a window.
     pub(crate) window: usize,
-    /// The number of last tokens that are merged again at first.
+    /// The initial number of last tokens that are merged again.
     pub(crate) few: usize,
 }
 
-/// These measured fastest: the buffers fit the inner caches, and merging the last tokens again
-/// takes little time.
+/// The fastest sizes in measurements: the buffers fit the inner caches, and merging the last tokens
+/// again takes little time.
 pub(crate) const SIZES: Sizes = Sizes { window: 1 << 16, few: 4 };
 
-/// The maximal number of last tokens that are merged again.
+/// The largest number of last tokens that are merged again.
 const MOST: usize = 256;
 
 /// The state of merging one pretoken.
@@ -61,9 +60,9 @@ impl Streaming<'_> {
         queue::check(window + longest)?;
         let mut rest = pretoken;
         while rest.len() > window + longest {
-            let sure = self.merge_sure(rest, self.symbols.boundary(rest, window), longest);
-            rest = &rest[sure..];
-            if sure < window / 2 {
+            let done = self.merge_final(rest, self.symbols.boundary(rest, window), longest);
+            rest = &rest[done..];
+            if done < window / 2 {
                 window *= 2;
                 queue::check(window + longest)?;
             }
@@ -73,28 +72,29 @@ impl Streaming<'_> {
     }
 
     /// Append the ids of a window of `rest` that are final; returns the number of their bytes.
-    fn merge_sure(&mut self, rest: &[u8], window: usize, longest: usize) -> usize {
+    fn merge_final(&mut self, rest: &[u8], window: usize, longest: usize) -> usize {
         let first = self.out.len();
         whole::merge(self.pairs, self.symbols, &rest[..window], self.scratch, self.out);
-        let (mut sure, mut end, mut again) = (self.out.len(), window, Vec::new());
+        let (mut final_end, mut end, mut again) = (self.out.len(), window, Vec::new());
         while end + 1 < window + longest && end < rest.len() {
             let before = end;
             end = self.symbols.boundary(rest, end + 1);
-            let stays = self.merge_last(first, &rest[..end], before, &mut again);
-            sure = sure.min(stays.unwrap_or(first));
-            if sure == first {
+            let unchanged = self.merge_last(first, &rest[..end], before, &mut again);
+            final_end = final_end.min(unchanged.unwrap_or(first));
+            if final_end == first {
                 break;
             }
         }
-        // In a damaged file, tokens may be longer than the bytes from which they were made.
-        let behind = self.bytes_of(sure).min(end);
-        self.out.truncate(sure);
-        if sure == first { 0 } else { end - behind }
+        // In a damaged file, a token may be longer than the bytes that merge into it.
+        let after = self.bytes_of(final_end).min(end);
+        self.out.truncate(final_end);
+        if final_end == first { 0 } else { end - after }
     }
 
-    /// Update the ids after `first` from those of the prefix up to `before` to those of the whole
-    /// prefix, which is a part longer. Returns the number of all ids that did not change, or `None`
-    /// if too few of them.
+    /// The ids from index `first` on are those of `prefix` without its last part, up to `before`.
+    /// Update them to those of all of `prefix`. Returns the number of ids at the start of `out`
+    /// that did not change; `None` if more tokens would have to be merged again than there are, or
+    /// than the limit.
     fn merge_last(
         &mut self,
         first: usize,

@@ -1,8 +1,8 @@
 //! The parts with which merging starts: the bytes of a pretoken, or its characters.
 //!
 //! Under the rule of characters, a character that is a token is one part. Of any other character,
-//! each byte is a part; no listed pair has such a byte, so these stay as they are. A byte of a text
-//! that is not UTF-8 is a part of its own as well.
+//! each byte is a part; no listed pair contains such a byte, so these parts never merge. A byte of
+//! invalid UTF-8 is a part of its own as well.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -15,7 +15,7 @@ use crate::vocabulary::{ByteIds, MergeRule, NO_ID, Vocabulary};
 #[derive(Debug, Clone)]
 pub(crate) struct Symbols {
     bytes: ByteIds,
-    /// The ids of the characters of several bytes; `None` if merging starts with bytes.
+    /// The ids of the non-ASCII characters; `None` if merging starts with bytes.
     characters: Option<HashMap<char, u32, FixedState>>,
 }
 
@@ -48,13 +48,13 @@ impl Symbols {
         self.bytes[usize::from(byte)]
     }
 
-    /// A byte that has no id.
+    /// The first byte that has no id.
     pub(crate) fn uncovered(&self, bytes: &[u8]) -> Option<u8> {
         bytes.iter().copied().find(|&byte| self.of_byte(byte) == NO_ID)
     }
 
     /// Whether every byte has an id.
-    pub(crate) fn cover_all(&self) -> bool {
+    pub(crate) fn cover_all_bytes(&self) -> bool {
         !self.bytes.contains(&NO_ID)
     }
 
@@ -75,7 +75,8 @@ impl Symbols {
         })
     }
 
-    /// The first place from `at` on where a text may be cut without cutting a part, or its end.
+    /// The first position from `at` on at which a text may be cut without cutting a part; the end
+    /// of the text if there is none.
     #[inline]
     pub(crate) fn boundary(&self, text: &[u8], at: usize) -> usize {
         let inside = |byte: &&u8| !self.are_bytes() && **byte & 0xC0 == 0x80;
@@ -84,14 +85,14 @@ impl Symbols {
     }
 }
 
-/// The character that is all of the bytes.
+/// The character that the bytes encode; `None` if they are not exactly one character.
 fn character(bytes: &[u8]) -> Option<char> {
     let mut characters = std::str::from_utf8(bytes).ok()?.chars();
     characters.next().filter(|_| characters.next().is_none())
 }
 
-/// The number of bytes of a character that starts with this byte; 1 if none does, or if it is
-/// ASCII.
+/// The number of bytes of a character that starts with this byte; 1 for a byte that starts no
+/// character.
 #[inline]
 fn length(first: u8) -> usize {
     match first {

@@ -1,4 +1,4 @@
-//! Every algorithm against the plain one, on random vocabularies and texts.
+//! Compares every algorithm with the plain one, on random vocabularies and texts.
 
 use proptest::prelude::*;
 
@@ -13,7 +13,7 @@ use super::{build, interleave, queue, runs};
 use crate::hash::key::LONGEST;
 use crate::vocabulary::{MergeRule, Vocabulary};
 
-/// The listed pairs of the rule of merges, or nothing for the rule of ranks.
+/// The listed pairs of the rule of merges; `None` for the rule of ranks.
 type MergePairs<'a> = Option<&'a [(u32, u32)]>;
 
 /// Bytes 0, 1, 2 with ids that are not their values, and random longer tokens over them.
@@ -31,7 +31,7 @@ fn pairs(vocabulary: &Vocabulary, listed: MergePairs<'_>) -> PairTable {
     pairs.unwrap()
 }
 
-/// Bytes, or characters that are tokens and the bytes of others.
+/// The initial parts: bytes; or characters that are tokens, and the bytes of other characters.
 fn first_parts(vocabulary: &Vocabulary, symbols: &Symbols, text: &[u8]) -> Vec<Vec<u8>> {
     let single = |bytes: &[u8]| bytes.iter().map(|&byte| vec![byte]).collect::<Vec<_>>();
     if symbols.are_bytes() {
@@ -41,15 +41,15 @@ fn first_parts(vocabulary: &Vocabulary, symbols: &Symbols, text: &[u8]) -> Vec<V
     for chunk in text.utf8_chunks() {
         for character in chunk.valid().chars() {
             let bytes = character.to_string().into_bytes();
-            let known = vocabulary.id(&bytes).is_some();
-            parts.extend(if known { vec![bytes] } else { single(&bytes) });
+            let is_token = vocabulary.id(&bytes).is_some();
+            parts.extend(if is_token { vec![bytes] } else { single(&bytes) });
         }
         parts.extend(single(chunk.invalid()));
     }
     parts
 }
 
-/// The plain way: look at all neighbours, merge the best, and look again.
+/// The plain algorithm: compare all adjacent pairs, merge the one of lowest rank, and repeat.
 fn plain(
     vocabulary: &Vocabulary,
     listed: MergePairs<'_>,
@@ -75,7 +75,7 @@ fn plain(
     parts.iter().map(|part| vocabulary.id(part).unwrap()).collect()
 }
 
-/// All algorithms on one text.
+/// Check all algorithms on one text.
 fn check(vocabulary: &Vocabulary, listed: MergePairs<'_>, symbols: &Symbols, text: &[u8]) {
     let plain = |text| plain(vocabulary, listed, symbols, text);
     let pairs = pairs(vocabulary, listed);
@@ -103,14 +103,14 @@ fn check(vocabulary: &Vocabulary, listed: MergePairs<'_>, symbols: &Symbols, tex
         for (parts, pretoken) in parts.iter().zip(group) {
             let mut out = Vec::new();
             parts.write(&mut out);
-            assert_eq!(out, plain(pretoken), "side by side");
+            assert_eq!(out, plain(pretoken), "interleaved");
         }
     }
 }
 
 proptest! {
     #[test]
-    fn all_ways_agree_on_ranks(
+    fn all_algorithms_agree_on_ranks(
         tokens in prop::collection::vec(prop::collection::vec(0u8..3, 2..6), 0..30),
         text in prop::collection::vec(0u8..3, 1..200),
     ) {
@@ -118,9 +118,9 @@ proptest! {
         check(&vocabulary, None, &Symbols::bytes(&vocabulary), &text);
     }
 
-    /// Merges in any order, also such that use a token before its own merge.
+    /// Merges in any order: some use a token that only a later merge creates.
     #[test]
-    fn all_ways_agree_on_merges(
+    fn all_algorithms_agree_on_merges(
         tokens in prop::collection::vec(prop::collection::vec(0u8..3, 2..6), 1..30),
         order in prop::collection::vec(any::<prop::sample::Index>(), 0..40),
         text in prop::collection::vec(0u8..3, 1..200),
@@ -139,9 +139,9 @@ proptest! {
 }
 
 proptest! {
-    /// Characters of one to four bytes, one of which is no token, and bytes that are no text.
+    /// Characters of one to four bytes, one of which is not a token, and invalid UTF-8.
     #[test]
-    fn all_ways_agree_on_characters(
+    fn all_algorithms_agree_on_characters(
         tokens in prop::collection::vec("[aé中😀字]{2,5}", 1..30),
         order in prop::collection::vec(any::<prop::sample::Index>(), 0..40),
         text in prop::collection::vec("[aé中😀字]{0,20}|中{30}", 1..12),
@@ -154,8 +154,8 @@ proptest! {
         all.retain(|token| seen.insert(token.clone()));
         let vocabulary = Vocabulary::new(all.into_iter().zip(0u32..), []).unwrap();
         let pairs: Vec<(u32, u32)> = tokens.iter().flat_map(|token| {
-            let places = token.char_indices().skip(1).map(|(at, _)| token.as_bytes().split_at(at));
-            let ids = places.map(|(one, other)| vocabulary.id(one).zip(vocabulary.id(other)));
+            let splits = token.char_indices().skip(1).map(|(at, _)| token.as_bytes().split_at(at));
+            let ids = splits.map(|(one, other)| vocabulary.id(one).zip(vocabulary.id(other)));
             ids.flatten().collect::<Vec<_>>()
         }).collect();
         let index = |index: &prop::sample::Index| index.get(&pairs).to_owned();
@@ -174,7 +174,7 @@ proptest! {
     }
 
     #[test]
-    fn runs_are_merged_as_their_bytes_are(
+    fn merging_runs_equals_merging_their_bytes(
         tokens in prop::collection::vec(
             prop::collection::vec((0u8..3, 1usize..9), 1..3), 0..30),
         runs in prop::collection::vec((0u8..3, 1usize..60), 1..5),
@@ -192,7 +192,7 @@ proptest! {
 }
 
 #[test]
-fn a_megabyte_without_a_split_point_takes_the_queue() {
+fn a_megabyte_of_equal_bytes_is_merged() {
     let vocabulary = vocabulary(&[vec![0, 0], vec![0, 0, 0, 0]]);
     let merger = Merger::new(&vocabulary, MergeRule::Ranks, pairs(&vocabulary, None)).unwrap();
     let mut out = Vec::new();

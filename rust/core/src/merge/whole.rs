@@ -1,4 +1,4 @@
-//! The bytes of one pretoken in, ids out, by whichever algorithm suits its length.
+//! The bytes of one pretoken in, ids out; chooses the algorithm by the length of the pretoken.
 
 use crate::machine::lanes::{self, LaneWork, Lanes};
 use crate::merge::pair_table::Pairs;
@@ -46,7 +46,7 @@ struct Short<'a, P> {
 impl<P: Pairs> LaneWork for Short<'_, P> {
     type Output = ();
 
-    #[expect(clippy::inline_always, reason = "`LaneWork` asks for it")]
+    #[expect(clippy::inline_always, reason = "`LaneWork` requires it")]
     #[inline(always)]
     fn run(self, lanes: impl Lanes) {
         let mut merge = ShortMerge::<64>::new(self.pairs, self.symbols, self.pretoken);

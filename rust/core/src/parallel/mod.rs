@@ -1,11 +1,11 @@
-//! Work on several threads; no other room creates threads.
+//! Work on several threads; no other module creates threads.
 //!
-//! `run` runs each job on a thread of its own. `ordered` gives results in the order of their
+//! `run` runs each job on a thread of its own. `ordered` returns results in the order of their
 //! items, in bounded memory. `team` runs many short rounds.
 //!
-//! Threads are scoped: they start with the call and end with it. There is no pool, so a process can
-//! fork, and nothing runs between calls. Starting a thread costs some tens of microseconds;
-//! `worth` says when that pays, and `shares` divides the work.
+//! Threads are scoped: they start and end with the call. There is no pool, so a process can fork,
+//! and nothing runs between calls. Starting a thread costs some tens of microseconds; `worth`
+//! determines how many threads pay off, and `shares` divides the work.
 
 mod ordered;
 
@@ -26,28 +26,29 @@ use std::thread;
 
 use shared::{join, start};
 
-/// The number of threads that the machine runs at once, if the system tells it; at least 1.
+/// The number of threads that this process can run at once; 1 if the system does not report it.
 pub fn available() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Run the first job on this thread and each other job on a thread of its own, or on this one if
-/// the system gives no thread. Returns their results in the order of the jobs. A panic in a job is
-/// passed on.
+/// Run the first job on this thread and each other job on a thread of its own, or on this thread if
+/// no thread can be started. Returns the results in the order of the jobs. A panic in a job is
+/// propagated.
 pub fn run<T: Send, J: FnOnce() -> T + Send>(jobs: impl IntoIterator<Item = J>) -> Vec<T> {
     let mut jobs = jobs.into_iter();
     let Some(first) = jobs.next() else { return Vec::new() };
-    // A job stays here until a thread begins it: a thread that fails to start would drop it.
+    // A thread takes its job only once it runs: a job moved to a thread that fails to start would
+    // be dropped.
     let others: Vec<_> = jobs.map(|job| Mutex::new(Some(job))).collect();
-    let begin = |job: &Mutex<Option<J>>| {
+    let run_job = |job: &Mutex<Option<J>>| {
         let job = lock(job).take();
         job.map(|job| job())
     };
     thread::scope(|scope| {
-        let threads: Vec<_> = others.iter().map(|job| start(scope, move || begin(job))).collect();
+        let threads: Vec<_> = others.iter().map(|job| start(scope, move || run_job(job))).collect();
         let mut results = vec![first()];
         let done = others.iter().zip(threads);
-        results.extend(done.filter_map(|(job, thread)| thread.map_or_else(|| begin(job), join)));
+        results.extend(done.filter_map(|(job, thread)| thread.map_or_else(|| run_job(job), join)));
         results
     })
 }

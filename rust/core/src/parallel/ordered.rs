@@ -1,21 +1,20 @@
-//! Results in the order of their items, from threads that stay within a bound of memory.
+//! Results from several threads, in the order of their items and in bounded memory.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 
-use crate::parallel::shared::{MAX_THREADS, PATIENCE, lock, start};
+use crate::parallel::shared::{MAX_THREADS, POLL_INTERVAL, lock, start};
 
 /// Apply `action` to every item on up to `threads` threads, and call `sink` on this thread with the
 /// results, in the order of the items.
 ///
-/// Each thread takes the next item that no thread has begun, so a slow thread does not delay the
-/// others, and works with a state of its own. The total weight of items that are begun and not yet
-/// taken by `sink` is at most `most`, except for a single item. So a long stream takes little
-/// memory.
+/// Each thread has its own state and takes the next item that no thread has started, so a slow
+/// thread does not delay the others. The total weight of the items that were started and whose
+/// results `sink` has not received is at most `most`, unless there is only one such item. So a long
+/// stream takes little memory.
 ///
-/// While there is no result, `sink` is called with `None` from time to time. Its error ends the
-/// work.
+/// While there is no result, `sink` is called with `None` regularly. Its error ends the work.
 ///
 /// ```
 /// let mut squares = Vec::new();
@@ -40,20 +39,20 @@ pub fn ordered<T: Sync, S, R: Send, E>(
     let buffer = &Buffer {
         weights,
         most,
-        waiting: Mutex::new(InFlight::default()),
+        in_flight: Mutex::new(InFlight::default()),
         changed: Condvar::new(),
     };
     let (state, action) = (&state, &action);
     thread::scope(|scope| {
-        let _closed = Closed(buffer);
+        let _close = CloseOnDrop(buffer);
         let work = move || {
-            // A panic in one thread ends all; the scope passes it on.
-            let closed = Closed(buffer);
+            // A panic in one thread ends all threads; the scope propagates it.
+            let close = CloseOnDrop(buffer);
             let mut state = state();
-            while let Some(index) = buffer.begin() {
+            while let Some(index) = buffer.start_next() {
                 buffer.put(index, action(&mut state, &items[index]));
             }
-            std::mem::forget(closed);
+            std::mem::forget(close);
         };
         let threads = threads.min(items.len()).min(MAX_THREADS);
         if (0..threads).map_while(|_| start(scope, work)).count() == 0 {
@@ -70,25 +69,25 @@ pub fn ordered<T: Sync, S, R: Send, E>(
     })
 }
 
-/// Results that wait for their turn.
+/// The items in flight, shared by all threads.
 struct Buffer<R> {
     /// The weight of each item.
     weights: Vec<usize>,
-    /// The largest weight of results that are begun and not taken.
+    /// The largest total weight of the items in flight.
     most: usize,
-    waiting: Mutex<InFlight<R>>,
+    in_flight: Mutex<InFlight<R>>,
     changed: Condvar,
 }
 
-/// The results that are begun and not taken.
+/// The items that were started and whose results were not taken yet.
 struct InFlight<R> {
-    /// The number of results that were taken.
+    /// The number of results taken so far.
     taken: usize,
-    /// The results of the items begun since; `None` until they are done.
+    /// The results of the items in flight, in order; `None` until they are ready.
     results: VecDeque<Option<R>>,
-    /// The weight of these items.
+    /// The total weight of the items in flight.
     weight: usize,
-    /// Whether the work is ended.
+    /// Whether the work has ended.
     closed: bool,
 }
 
@@ -99,57 +98,58 @@ impl<R> Default for InFlight<R> {
 }
 
 impl<R> Buffer<R> {
-    /// The next item, as soon as there is room for its result; `None` at the end.
-    fn begin(&self) -> Option<usize> {
-        let mut waiting = lock(&self.waiting);
+    /// Start the next item, once its weight is within the bound; `None` at the end.
+    fn start_next(&self) -> Option<usize> {
+        let mut in_flight = lock(&self.in_flight);
         loop {
-            let index = waiting.taken + waiting.results.len();
-            let weight = *self.weights.get(index).filter(|_| !waiting.closed)?;
-            let sum = waiting.weight.saturating_add(weight);
-            if sum <= self.most || waiting.results.is_empty() {
-                waiting.weight = sum;
-                waiting.results.push_back(None);
+            let index = in_flight.taken + in_flight.results.len();
+            let weight = *self.weights.get(index).filter(|_| !in_flight.closed)?;
+            let sum = in_flight.weight.saturating_add(weight);
+            if sum <= self.most || in_flight.results.is_empty() {
+                in_flight.weight = sum;
+                in_flight.results.push_back(None);
                 return Some(index);
             }
-            waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+            in_flight = self.changed.wait(in_flight).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
     fn put(&self, index: usize, result: R) {
-        let mut waiting = lock(&self.waiting);
-        let place = index - waiting.taken;
-        waiting.results[place] = Some(result);
-        if place == 0 {
+        let mut in_flight = lock(&self.in_flight);
+        let slot = index - in_flight.taken;
+        in_flight.results[slot] = Some(result);
+        if slot == 0 {
             self.changed.notify_all();
         }
     }
 
-    /// The next result; `None` if there is none within [`PATIENCE`].
+    /// The next result; `None` if there is none within [`POLL_INTERVAL`].
     fn take(&self) -> Option<R> {
-        let absent = |waiting: &mut InFlight<R>| {
-            !waiting.closed && !matches!(waiting.results.front(), Some(Some(_)))
+        let is_missing = |in_flight: &mut InFlight<R>| {
+            !in_flight.closed && !matches!(in_flight.results.front(), Some(Some(_)))
         };
-        let waited = self.changed.wait_timeout_while(lock(&self.waiting), PATIENCE, absent);
-        let mut waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
-        let result = waiting.results.front_mut().and_then(Option::take)?;
-        waiting.results.pop_front();
-        waiting.weight = waiting.weight.saturating_sub(self.weights[waiting.taken]);
-        waiting.taken += 1;
+        let waited =
+            self.changed.wait_timeout_while(lock(&self.in_flight), POLL_INTERVAL, is_missing);
+        let mut in_flight = waited.unwrap_or_else(PoisonError::into_inner).0;
+        let result = in_flight.results.front_mut().and_then(Option::take)?;
+        in_flight.results.pop_front();
+        in_flight.weight = in_flight.weight.saturating_sub(self.weights[in_flight.taken]);
+        in_flight.taken += 1;
         self.changed.notify_all();
         Some(result)
     }
 
     fn is_open(&self) -> bool {
-        !lock(&self.waiting).closed
+        !lock(&self.in_flight).closed
     }
 }
 
 /// Ends the work when it is dropped.
-struct Closed<'a, R>(&'a Buffer<R>);
+struct CloseOnDrop<'a, R>(&'a Buffer<R>);
 
-impl<R> Drop for Closed<'_, R> {
+impl<R> Drop for CloseOnDrop<'_, R> {
     fn drop(&mut self) {
-        lock(&self.0.waiting).closed = true;
+        lock(&self.0.in_flight).closed = true;
         self.0.changed.notify_all();
     }
 }
@@ -162,7 +162,7 @@ mod tests {
 
     use super::*;
 
-    /// The weight of results that are begun and not taken stays within the bound.
+    /// The total weight of the items in flight stays within the bound.
     #[test]
     fn results_come_in_order_and_within_the_bound() {
         let items: Vec<usize> = (0..500).map(|n| n * 7 % 13).collect();
@@ -184,13 +184,13 @@ mod tests {
             };
             ordered(&items, threads, most, |item| *item, || (), begin, sink).unwrap();
             assert_eq!(taken, items);
-            // A result leaves the buffer just before the sink gets it.
+            // A result leaves the buffer just before the sink receives it.
             assert!(heaviest.load(Ordering::SeqCst) <= most.max(12) + 12);
         }
     }
 
     #[test]
-    fn a_sink_may_stop_and_a_panic_is_passed_on() {
+    fn a_sink_may_stop_and_a_panic_is_propagated() {
         let begun = &AtomicUsize::new(0);
         let count = |(): &mut (), _: &usize| begun.fetch_add(1, Ordering::SeqCst);
         let items: Vec<usize> = (0..10_000).collect();
@@ -208,13 +208,13 @@ mod tests {
 
     #[test]
     fn a_sink_is_called_while_it_waits() {
-        let slow = |(): &mut (), (): &()| thread::sleep(4 * PATIENCE);
-        let mut asked = 0;
+        let slow = |(): &mut (), (): &()| thread::sleep(4 * POLL_INTERVAL);
+        let mut calls = 0;
         let sink = |result: Option<()>| {
-            asked += usize::from(result.is_none());
+            calls += usize::from(result.is_none());
             Ok::<(), ()>(())
         };
         ordered(&[()], 1, 1, |()| 1, || (), slow, sink).unwrap();
-        assert!(asked > 0);
+        assert!(calls > 0);
     }
 }

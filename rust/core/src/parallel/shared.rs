@@ -1,4 +1,4 @@
-//! Data that several threads use.
+//! Starting threads, and data that several threads use.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Scope, ScopedJoinHandle};
@@ -12,15 +12,15 @@ pub const MAX_THREADS: usize = 1 << 10;
 /// Bytes of memory for a thread: its stack and its buffers.
 const THREAD: usize = 8 << 20;
 
-/// The longest time between two calls of a function that watches.
-pub(super) const PATIENCE: Duration = Duration::from_millis(50);
+/// The longest time between two calls of a sink.
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A value that one thread writes often, on cache lines of its own.
+/// A value that one thread writes often, on separate cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Padded<T>(pub(crate) T);
 
-/// Start a thread, if the system gives one and there is memory for it.
+/// Start a thread; `None` if the system refuses or there is not enough memory.
 pub(super) fn start<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     work: impl FnOnce() -> T + Send + 'scope,
@@ -29,12 +29,12 @@ pub(super) fn start<'scope, T: Send + 'scope>(
     thread::Builder::new().spawn_scoped(scope, work).ok()
 }
 
-/// What a thread returned; a panic in it is passed on.
+/// The result of a thread; a panic in it is propagated.
 pub(super) fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Lock a mutex, also after a panic in another thread: that panic ends the whole call anyway.
+/// Lock a mutex, even if a thread panicked while holding it: that panic ends the whole call anyway.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

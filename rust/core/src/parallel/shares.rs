@@ -7,7 +7,7 @@ use crate::parallel::shared::MAX_THREADS;
 /// Work of less weight does not justify a thread.
 const WORTH_A_THREAD: usize = 1 << 16;
 
-/// How many of `threads` threads are justified by work of a total `weight` (in bytes, say).
+/// How many of `threads` threads are justified for work of a total `weight`, such as bytes of text.
 pub fn worth(threads: usize, weight: usize) -> usize {
     threads.min(1 + weight / WORTH_A_THREAD).clamp(1, MAX_THREADS)
 }

@@ -5,13 +5,13 @@ use std::thread;
 
 use crate::parallel::shared::{join, start};
 
-/// Call `lead` with a function that runs a round: `work(part)` once for every part below `parts`,
-/// on up to as many threads. It returns when all parts are done.
+/// Call `lead` with a function that runs a round: it calls `work(part)` once for every part below
+/// `parts`, on up to `parts` threads, and returns when all parts are done.
 ///
 /// This is for many short rounds. Between rounds the threads spin, since waking a thread takes
 /// longer than a round. Each thread has its own part, whose memory stays in its caches. When the
-/// leader has done its own part, it does the parts that no thread has begun, so a thread that the
-/// system delays does not delay the round. A panic in a round is passed on.
+/// leader has finished its own part, it runs the parts that no thread has started, so a thread that
+/// the system delays does not delay the round. A panic in a round is propagated.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicUsize, Ordering};
@@ -38,14 +38,14 @@ pub fn team<R>(
     })
 }
 
-/// The state of a round.
+/// The state of the rounds.
 struct Gate<'a> {
     work: &'a (dyn Fn(usize) + Sync),
-    /// The number of rounds that were begun.
-    begun: AtomicUsize,
-    /// For each part, the number of rounds in which it was begun.
+    /// The number of rounds started.
+    started: AtomicUsize,
+    /// For each part, the number of rounds in which it was started.
     taken: Vec<AtomicUsize>,
-    /// The number of parts that are not done.
+    /// The number of unfinished parts of the current round.
     open: AtomicUsize,
     /// Whether there are no more rounds.
     closed: AtomicBool,
@@ -55,7 +55,7 @@ impl<'a> Gate<'a> {
     fn new(parts: usize, work: &'a (dyn Fn(usize) + Sync)) -> Self {
         Self {
             work,
-            begun: AtomicUsize::new(0),
+            started: AtomicUsize::new(0),
             taken: (0..parts).map(|_| AtomicUsize::new(0)).collect(),
             open: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
@@ -64,26 +64,26 @@ impl<'a> Gate<'a> {
 
     fn round(&self) {
         self.open.store(self.taken.len(), Ordering::Relaxed);
-        let round = self.begun.fetch_add(1, Ordering::Release) + 1;
+        let round = self.started.fetch_add(1, Ordering::Release) + 1;
         (0..self.taken.len()).for_each(|part| self.take(part, round));
         wait_until(|| self.open.load(Ordering::Acquire) == 0);
-        assert!(!self.closed.load(Ordering::Acquire), "a member of the team panicked");
+        assert!(!self.closed.load(Ordering::Acquire), "a thread of the team panicked");
     }
 
     fn follow(&self, part: usize) {
         let mut seen = 0;
         loop {
             let closed = || self.closed.load(Ordering::Acquire);
-            wait_until(|| closed() || self.begun.load(Ordering::Acquire) != seen);
+            wait_until(|| closed() || self.started.load(Ordering::Acquire) != seen);
             if closed() {
                 return;
             }
-            seen = self.begun.load(Ordering::Acquire);
+            seen = self.started.load(Ordering::Acquire);
             self.take(part, seen);
         }
     }
 
-    /// Do a part of a round, unless another thread has begun it.
+    /// Run a part of a round, unless another thread has started it.
     fn take(&self, part: usize, round: usize) {
         let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
         let taken = self.taken[part].compare_exchange(round - 1, round, success, failure);
@@ -103,7 +103,7 @@ impl Drop for Close<'_> {
     }
 }
 
-/// A part that is being done; a panic in it ends the rounds.
+/// A part that is running; a panic in it ends the rounds.
 struct Open<'a>(&'a Gate<'a>);
 
 impl Drop for Open<'_> {
@@ -115,7 +115,7 @@ impl Drop for Open<'_> {
     }
 }
 
-/// How many times a waiting thread spins before it yields.
+/// The number of times that a waiting thread spins before it yields.
 const SPINS: usize = 1 << 10;
 
 fn wait_until(ready: impl Fn() -> bool) {

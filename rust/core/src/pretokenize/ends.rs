@@ -1,39 +1,39 @@
-//! A buffer of the ends of pretokens, and the facts about a position between two characters.
+//! A buffer of the ends of pretokens, and the kinds of a position between two characters.
 
-/// What the characters on both sides of a position determine about it, for any surrounding text.
+/// What the two characters around a position determine about it, for any surrounding text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Boundary {
-    /// A pretoken ends there, and also if the text ends there.
+    /// A pretoken always ends there, and would also end there if the text did.
     End,
-    /// Neither side changes the matches on the other side, and no match spans the position; but
-    /// uncovered text may.
+    /// Neither side changes the matches on the other side, and no match spans the position. But
+    /// text that no match covers may span it.
     Free,
-    /// Nothing.
+    /// The two characters do not determine it.
     Unknown,
 }
 
 /// A buffer of the ends of pretokens.
 #[derive(Debug)]
 pub struct PretokenEnds {
-    pub(super) few: [usize; Self::CAPACITY],
+    pub(super) buffer: [usize; Self::CAPACITY],
     pub(super) length: usize,
-    /// All ends, without limit, if the pattern has steps; otherwise empty.
+    /// If the pattern has steps, all ends, in any number; otherwise empty.
     pub(super) more: Vec<usize>,
 }
 
 impl Default for PretokenEnds {
     fn default() -> Self {
-        Self { few: [0; Self::CAPACITY], length: 0, more: Vec::new() }
+        Self { buffer: [0; Self::CAPACITY], length: 0, more: Vec::new() }
     }
 }
 
 impl PretokenEnds {
-    /// The number of ends that fit; a pattern with steps may give more.
+    /// The number of ends that fit in the buffer; a pattern with steps may have more.
     pub const CAPACITY: usize = 1024;
 
     /// The ends, in ascending order.
     pub fn as_slice(&self) -> &[usize] {
-        if self.more.is_empty() { &self.few[..self.length] } else { &self.more }
+        if self.more.is_empty() { &self.buffer[..self.length] } else { &self.more }
     }
 
     pub(super) fn clear(&mut self) {
@@ -45,14 +45,15 @@ impl PretokenEnds {
         self.length == Self::CAPACITY
     }
 
-    pub(super) fn room(&self) -> usize {
+    /// The number of ends that can be added.
+    pub(super) fn spare_capacity(&self) -> usize {
         Self::CAPACITY - self.length
     }
 
-    /// Capacity for `COUNT` more ends, of which [`add`](Self::add) adds the first.
+    /// Spare capacity for `COUNT` ends; [`add`](Self::add) then adds the first of them.
     #[inline]
     pub(super) fn spare<const COUNT: usize>(&mut self) -> &mut [usize; COUNT] {
-        self.few[self.length..].first_chunk_mut().expect("the caller reserved room")
+        self.buffer[self.length..].first_chunk_mut().expect("the caller checked the capacity")
     }
 
     /// Add the first `count` ends of the spare capacity.
@@ -63,7 +64,7 @@ impl PretokenEnds {
 
     #[inline]
     pub(super) fn push(&mut self, end: usize) {
-        self.few[self.length] = end;
+        self.buffer[self.length] = end;
         self.length += 1;
     }
 }

@@ -1,12 +1,12 @@
-//! How many characters the matches of a regular expression have.
+//! The possible lengths, in characters, of the matches of a regular expression.
 //!
-//! A pretoken has at least one character. Other programs also split where a pattern matches no
-//! characters, so formats have to know whether it may.
+//! A pretoken has at least one character. Other programs also split at empty matches of a pattern,
+//! so converters to their formats must know whether there are any.
 
 use fancy_regex::Expr;
 
-/// The fewest and the most characters that a match may have; `usize::MAX` for any number. Where the
-/// expression is not understood, the fewest are 0 and the most any number.
+/// The smallest and the largest number of characters of a match; `usize::MAX` if there is no
+/// maximum. If the expression has an unsupported part, the result is 0 and `usize::MAX`.
 ///
 /// ```
 /// use bytepair::pretokenize::match_lengths;
@@ -19,11 +19,11 @@ pub fn match_lengths(regex: &str) -> (usize, usize) {
     tree.and_then(|tree| lengths(&tree.expr)).unwrap_or((0, usize::MAX))
 }
 
-/// The lengths of an expression, or `None` if it has a part that is not understood.
+/// The lengths of an expression; `None` if it has an unsupported part.
 fn lengths(expr: &Expr) -> Option<(usize, usize)> {
     match expr {
         Expr::Empty | Expr::Assertion(_) => Some((0, 0)),
-        // What a look-around matches is not part of the match.
+        // The characters of a look-around are not part of the match.
         Expr::LookAround(child, _) => lengths(child).map(|_| (0, 0)),
         Expr::Any { .. } | Expr::Delegate { .. } => Some((1, 1)),
         Expr::GeneralNewline { .. } => Some((1, 2)),
@@ -56,7 +56,7 @@ mod tests {
     use crate::pretokenize::Pattern;
 
     #[test]
-    fn matches_have_these_lengths() {
+    fn all_matches_are_within_the_lengths() {
         let text = "ab  12345 bb\r\n\n中文c,x_y 1,000 b";
         for regex in [
             r"a|bb",
@@ -84,14 +84,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_may_have_any_length() {
+    fn unsupported_expressions_may_have_any_length() {
         for regex in [r"a\Kb", r"(a)\1", "(", r"(a)(?(1)b|c)"] {
             assert_eq!(match_lengths(regex), (0, usize::MAX), "{regex}");
         }
     }
 
     #[test]
-    fn published_patterns_match_characters() {
+    fn published_patterns_have_no_empty_matches() {
         for name in Pattern::names().chain(Pattern::encodings()) {
             assert!(match_lengths(Pattern::new(name).unwrap().regex()).0 > 0, "{name}");
         }

@@ -1,14 +1,14 @@
 //! Splits text into pretokens: the pieces of text that a token never crosses.
 //!
-//! A [`Pattern`] says how to split; a [`Splitter`] does it. There are several ways to split
-//! (*tiers*), which must agree to the byte. Only [`Splitter::new`] chooses among them. A caller can
-//! tell the tiers apart only by their speed and by [`Splitter::tier`].
+//! A [`Pattern`] defines how to split; a [`Splitter`] does it. There are several implementations of
+//! splitting (*tiers*), which give exactly the same pretokens. Only [`Splitter::new`] chooses among
+//! them. A caller can distinguish the tiers only by their speed and by [`Splitter::tier`].
 //!
 //! Every byte of the text is in exactly one pretoken, in order: text between two matches of the
 //! pattern is a pretoken of its own.
 //!
-//! A pattern may have several steps, divided by `(?#then)`: each splits the pieces of the previous
-//! step, and sees nothing beyond the piece.
+//! A pattern may have several steps, separated by `(?#then)`: each step splits the pieces of the
+//! previous step, and treats each piece as a separate text.
 
 mod ends;
 

@@ -1,10 +1,10 @@
 //! NFC and NFKC with the tables of Unicode 9, as in Hugging Face tokenizers, and the spaces of
 //! SentencePiece.
 //!
-//! The normalization of a character never changes once the character exists. So newer tables give
-//! the same result, except for younger characters, which the older tables leave as they are. Text
-//! is cut at the younger characters that the current tables would change, and the pieces are
-//! normalized.
+//! The normalization of a character never changes once Unicode has the character. So newer tables
+//! give the same result as those of Unicode 9, except for characters added later (*younger*
+//! characters), which the old tables do not change. Text is cut at the younger characters that the
+//! current tables would change, and the pieces between them are normalized.
 
 use std::borrow::Cow;
 
@@ -15,8 +15,8 @@ use crate::pretokenize::spaces::{META, PartStart, SpacePrefix};
 use unicode_normalization::char::canonical_combining_class;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick, is_nfkc_quick};
 
-/// A form of normalization. Its mark at the beginning of a pattern is a comment to a regular
-/// expression.
+/// A form of normalization. A pattern selects it by a mark at its start, which is a comment in the
+/// syntax of regular expressions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// Canonical composition.
@@ -37,17 +37,17 @@ impl Form {
         (Self::Spaces(SpacePrefix::First), "(?#spaces first)"),
     ];
 
-    /// The form that the mark of a pattern names, and the pattern without the mark.
+    /// The form that the mark of a pattern selects, and the pattern without the mark.
     pub(super) fn split_off(pattern: &str) -> (Option<Self>, &str) {
         let marked = |&(form, mark)| Some((Some(form), pattern.strip_prefix(mark)?));
         Self::ALL.iter().find_map(marked).unwrap_or((None, pattern))
     }
 
-    /// Normalize a part of a text. Most texts are normalized already and are not copied.
+    /// Normalize a part of a text. Most texts are already normalized and are not copied.
     pub(super) fn of(self, text: &str, start: PartStart) -> Result<Cow<'_, str>> {
         let done = match self {
             Self::Spaces(prefix) => return prefix.of(text, start),
-            // 0xCC is the first byte of U+0300; no character below combines with another.
+            // 0xCC is the first byte of U+0300; characters below U+0300 never combine.
             Self::Nfc => {
                 text.bytes().all(|byte| byte < 0xCC)
                     || is_nfc_quick(text.chars()) == IsNormalized::Yes
@@ -57,7 +57,7 @@ impl Form {
         if done {
             return Ok(Cow::Borrowed(text));
         }
-        // It is seldom longer, but then it doubles.
+        // The result is rarely longer than the text; if it is, the string doubles.
         memory::check(3 * text.len())?;
         let mut normalized = String::with_capacity(text.len());
         for piece in text.split_inclusive(is_younger) {
@@ -71,16 +71,17 @@ impl Form {
         Ok(Cow::Owned(normalized))
     }
 
-    /// Whether normalization leaves a character as it is and never combines or reorders it with
-    /// what stands before it. So before two such characters, a text is normalized by itself.
+    /// Whether normalization never changes a character, and never combines or reorders it with the
+    /// characters before it. So the text before two such characters is normalized independently of
+    /// the text after it.
     pub(super) fn separates(self, character: char) -> bool {
         let once = std::iter::once(character);
-        let stays = match self {
+        let is_unchanged = match self {
             Self::Nfc => is_nfc_quick(once) == IsNormalized::Yes,
             Self::Nfkc => is_nfkc_quick(once) == IsNormalized::Yes,
             Self::Spaces(_) => return character != META,
         };
-        stays && canonical_combining_class(character) == 0
+        is_unchanged && canonical_combining_class(character) == 0
     }
 }
 
@@ -90,7 +91,7 @@ fn is_younger(character: char) -> bool {
     YOUNGER.get(at).is_some_and(|&(first, _)| first <= character)
 }
 
-/// The first and last character of each range, in order.
+/// The younger characters, as the first and last character of each range, in order.
 #[rustfmt::skip]
 const YOUNGER: [(char, char); 98] = [
     ('\u{558}', '\u{558}'), ('\u{58b}', '\u{58c}'), ('\u{5c8}', '\u{5c9}'), ('\u{7fd}', '\u{7fd}'),
@@ -134,7 +135,7 @@ mod tests {
     use unicode_normalization::char::{decompose_canonical, decompose_compatible};
 
     #[test]
-    fn the_list_holds_what_the_current_tables_would_change() {
+    fn the_list_contains_the_characters_that_the_current_tables_would_change() {
         let old = Regex::new(r"^\p{Age=9.0}$").unwrap();
         let is_young = |c: char| !old.is_match(&c.to_string()).unwrap();
         for c in '\0'..=char::MAX {
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn younger_characters_stand_for_themselves() {
+    fn younger_characters_are_not_changed() {
         for text in ["a\u{345}\u{1ac0}\u{301}", "\u{105d2}\u{307}", "\u{1ac0}\u{1ac0}e", "\u{32ff}"]
         {
             assert_eq!(

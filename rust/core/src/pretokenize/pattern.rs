@@ -1,8 +1,8 @@
-//! The split pattern as a value: a regular expression, with the names of the well-known ones.
+//! The split pattern as a value: a regular expression, with names for the well-known ones.
 //!
-//! Two patterns are equal if their expressions are equal; a name is only short for one. The meaning
-//! of `\p{L}`, `\p{N}` and `\s` depends on the version of Unicode, so the version belongs to the
-//! pattern and is saved with it.
+//! Two patterns are equal if their expressions are equal; a name is only an abbreviation. The
+//! meaning of `\p{L}`, `\p{N}` and `\s` depends on the version of Unicode, so the version belongs
+//! to the pattern and is saved with it.
 
 use std::borrow::Cow;
 
@@ -13,9 +13,10 @@ use crate::pretokenize::spaces::{PartStart, SpacePrefix};
 /// The version of Unicode of the character classes in patterns.
 pub const UNICODE_VERSION: &str = "16.0.0";
 
-/// The well-known patterns by name, and where each is published.
+/// The well-known patterns by name. The comments give their sources.
 const NAMED: [(&str, &str); 6] = [
-    // nanochat, nanochat/tokenizer.py: that of GPT-4 with two digits, for small vocabularies.
+    // nanochat, nanochat/tokenizer.py: the pattern of GPT-4 with two digits, for small
+    // vocabularies.
     (
         "nanochat",
         r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,2}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+",
@@ -44,7 +45,7 @@ const NAMED: [(&str, &str); 6] = [
     ),
 ];
 
-/// Further names: the encodings of tiktoken, each with the pattern that it splits by.
+/// Further names: the encodings of tiktoken, each with the name of its pattern.
 const ENCODINGS: [(&str, &str); 6] = [
     ("r50k_base", "gpt2"),
     ("p50k_base", "gpt2"),
@@ -75,7 +76,8 @@ const LSTRIP: &str = "(?#lstrip ";
 const RSTRIP: &str = "(?#rstrip ";
 const USER_DEFINED: &str = "(?#user-defined ";
 
-/// The ids in a mark at the beginning of a pattern, and the rest; `None` without the mark.
+/// The ids in a mark at the start of a pattern, and the rest of the pattern; `None` without the
+/// mark.
 fn ids_of_mark<'p>(pattern: &'p str, mark: &str) -> Option<(Vec<u32>, &'p str)> {
     let (ids, rest) = pattern.strip_prefix(mark)?.split_once(')')?;
     let ids: Option<Vec<u32>> = ids.split(' ').map(|id| id.parse().ok()).collect();
@@ -83,32 +85,32 @@ fn ids_of_mark<'p>(pattern: &'p str, mark: &str) -> Option<(Vec<u32>, &'p str)> 
 }
 
 impl Pattern {
-    /// The pattern that a user asks for: one of that name, or else a regular expression, which
+    /// The well-known pattern of this name, or else the pattern of this regular expression, which
     /// [`Splitter::new`](crate::Splitter::new) checks.
     ///
     /// # Errors
     ///
-    /// [`Error::Pattern`] if the text is no name and has no construct of a regular expression. Such
-    /// a text is a name with a mistake in it: as an expression, it would match itself and split
-    /// nothing else.
+    /// [`Error::PatternName`] if the text is not a name and contains no regular-expression syntax.
+    /// Such a text is taken for a misspelled name: as an expression, it would match only itself.
     pub fn new(name_or_regex: &str) -> Result<Self> {
         match Self::named(name_or_regex) {
             Some(pattern) => Ok(pattern),
-            None if has_construct(name_or_regex) => Ok(Self::from_regex(name_or_regex)),
+            None if has_syntax(name_or_regex) => Ok(Self::from_regex(name_or_regex)),
             None => Err(Error::PatternName { reason: no_pattern(name_or_regex) }),
         }
     }
 
-    /// The regular expression as it is, whatever it looks like: that of a file, say.
+    /// The pattern of a regular expression, even if it looks like a name; for expressions from
+    /// files.
     pub fn from_regex(regex: &str) -> Self {
         Self { regex: regex.to_owned() }
     }
 
-    /// The well-known pattern of that name, which may be that of an encoding of tiktoken.
+    /// The well-known pattern of this name, or of the tiktoken encoding of this name.
     pub fn named(name: &str) -> Option<Self> {
-        let encoding = ENCODINGS.iter().find(|(known, _)| *known == name);
+        let encoding = ENCODINGS.iter().find(|(encoding, _)| *encoding == name);
         let name = encoding.map_or(name, |(_, name)| name);
-        let (_, regex) = NAMED.iter().find(|(known, _)| *known == name)?;
+        let (_, regex) = NAMED.iter().find(|(other, _)| *other == name)?;
         Some(Self::from_regex(regex))
     }
 
@@ -117,7 +119,7 @@ impl Pattern {
         NAMED.iter().map(|(name, _)| *name)
     }
 
-    /// The encodings of tiktoken, whose names stand for well-known patterns too.
+    /// The names of the encodings of tiktoken, which are also names of well-known patterns.
     pub fn encodings() -> impl Iterator<Item = &'static str> {
         ENCODINGS.iter().map(|(name, _)| *name)
     }
@@ -127,7 +129,7 @@ impl Pattern {
         NAMED.iter().find(|(_, regex)| *regex == self.regex).map(|(name, _)| *name)
     }
 
-    /// The pattern as it is written, compared and saved.
+    /// The text of the pattern, with its marks, as it is compared and saved.
     pub fn regex(&self) -> &str {
         &self.regex
     }
@@ -137,7 +139,8 @@ impl Pattern {
         self.expression().split(THEN).map(Self::from_regex).collect()
     }
 
-    /// The regular expression without marks at its beginning; several with `(?#then)` between them.
+    /// The regular expression without the marks at its start; several with `(?#then)` between them
+    /// if the pattern has steps.
     pub(super) fn expression(&self) -> &str {
         let mut rest = Form::split_off(&self.regex).1;
         for mark in [LSTRIP, RSTRIP, USER_DEFINED] {
@@ -146,8 +149,9 @@ impl Pattern {
         rest
     }
 
-    /// The ids of the user-defined tokens, which are found in each pretoken before it is merged. The
-    /// mark `(?#user-defined 5 8)` gives them, after those of [`strips`](Self::strips).
+    /// The ids of the user-defined tokens, which are found in each pretoken before it is merged.
+    /// They are listed in the mark `(?#user-defined 5 8)`, after the marks of
+    /// [`strips`](Self::strips).
     pub(crate) fn user_defined(&self) -> Vec<u32> {
         let mut rest = Form::split_off(&self.regex).1;
         for mark in [LSTRIP, RSTRIP] {
@@ -157,8 +161,8 @@ impl Pattern {
     }
 
     /// The ids of the special tokens that absorb the white space before them, and of those that
-    /// absorb the white space after them. The marks `(?#lstrip 5 8)` and `(?#rstrip 8)` give them,
-    /// after the form of normalization.
+    /// absorb the white space after them. They are listed in the marks `(?#lstrip 5 8)` and
+    /// `(?#rstrip 8)`, after the mark of the normalization.
     pub(crate) fn strips(&self) -> [Vec<u32>; 2] {
         let rest = Form::split_off(&self.regex).1;
         let (left, rest) = ids_of_mark(rest, LSTRIP).unwrap_or((Vec::new(), rest));
@@ -170,10 +174,11 @@ impl Pattern {
         Form::split_off(&self.regex).0.is_some()
     }
 
-    /// The text that is split: `text` itself, or in NFC or NFKC if the pattern begins
-    /// with `(?#NFC)` or `(?#NFKC)`, or with the spaces of SentencePiece if it begins with
-    /// `(?#spaces)`. A second word in that mark says where a space is put before text: `always`,
-    /// where one is `missing`, or only at the `first` character of a text, if one is missing.
+    /// The text that is split: `text` itself; its NFC or NFKC form if the pattern begins with
+    /// `(?#NFC)` or `(?#NFKC)`; or `text` with the spaces of SentencePiece if the pattern begins
+    /// with `(?#spaces)`. A second word in that mark adds a space at the start of a text and after
+    /// special tokens: `always`, or only where a space is `missing`. With `first`, a missing space
+    /// is added only at the start of the text.
     ///
     /// ```
     /// use bytepair::Pattern;
@@ -185,7 +190,7 @@ impl Pattern {
         self.normalized_part(text, PartStart::Text)
     }
 
-    /// As [`normalized`](Self::normalized), for a part of a text.
+    /// The same as [`normalized`](Self::normalized) for a part of a text.
     pub(crate) fn normalized_part<'t>(
         &self,
         part: &'t str,
@@ -194,7 +199,7 @@ impl Pattern {
         Form::split_off(&self.regex).0.map_or(Ok(Cow::Borrowed(part)), |form| form.of(part, start))
     }
 
-    /// Where a space is put before text, if the pattern asks for the spaces of SentencePiece.
+    /// Where a space is added, if the pattern has the spaces of SentencePiece.
     pub(super) fn space_prefix(&self) -> Option<SpacePrefix> {
         match Form::split_off(&self.regex).0 {
             Some(Form::Spaces(prefix)) => Some(prefix),
@@ -202,32 +207,32 @@ impl Pattern {
         }
     }
 
-    /// Whether normalization only exchanges spaces and puts them before text, so that ids have
-    /// places in the text.
-    pub(crate) fn keeps_places(&self) -> bool {
+    /// Whether normalization at most replaces and adds spaces, so that ids have positions in the
+    /// original text.
+    pub(crate) fn keeps_positions(&self) -> bool {
         !self.normalizes() || self.space_prefix().is_some()
     }
 
-    /// Whether normalization puts a space before this part.
+    /// Whether normalization adds a space before this part.
     pub(crate) fn adds_space(&self, part: &str, start: PartStart) -> bool {
         self.space_prefix().is_some_and(|prefix| prefix.applies(part, start))
     }
 
-    /// Whether decoded text loses a space at its start, because encoding puts one there.
+    /// Whether decoding removes a space at the start of a text, because encoding adds one there.
     pub fn drops_space(&self) -> bool {
         self.space_prefix().is_some_and(|prefix| prefix != SpacePrefix::Never)
     }
 
-    /// Whether normalization keeps a character and divides the text before it, for any surrounding
-    /// text; always, if texts are not normalized.
+    /// Whether normalization never changes a character and never combines it with the text before
+    /// it, for any surrounding text; true if texts are not normalized.
     pub(crate) fn separates(&self, character: char) -> bool {
         Form::split_off(&self.regex).0.is_none_or(|form| form.separates(character))
     }
 }
 
-/// Whether a text has anything of a regular expression beside literal characters. A dot between
-/// letters or digits is one of a name, as in `gpt-3.5`.
-fn has_construct(text: &str) -> bool {
+/// Whether a text contains regular-expression syntax other than literal characters. A dot between
+/// letters or digits counts as part of a name, as in `gpt-3.5`.
+fn has_syntax(text: &str) -> bool {
     let literal = |character: Option<char>| character.is_some_and(char::is_alphanumeric);
     text.char_indices().any(|(at, character)| match character {
         '.' => !literal(text[..at].chars().next_back()) || !literal(text[at + 1..].chars().next()),
@@ -235,7 +240,7 @@ fn has_construct(text: &str) -> bool {
     })
 }
 
-/// Why a string is not a pattern, and the remedy.
+/// The message for a string that is not a pattern: why not, and what to write instead.
 fn no_pattern(name: &str) -> String {
     let names: Vec<_> = Pattern::names().chain(Pattern::encodings()).collect();
     let meant = nearest(name).map(|near| format!("did you mean {near:?}? "));
@@ -249,7 +254,7 @@ fn no_pattern(name: &str) -> String {
     )
 }
 
-/// The name that is meant, if one is close: it begins as the text does, or has the same digits and
+/// The most similar name, if one is close: it starts with the text, or has the same digits and
 /// differs in at most two characters. Case and punctuation are ignored.
 fn nearest(text: &str) -> Option<&'static str> {
     let letters = |text: &str| -> Vec<char> {
@@ -286,7 +291,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mistyped_name_is_no_expression() {
+    fn a_misspelled_name_is_an_error() {
         for (text, meant) in [
             ("gpt-4", Some("gpt4")),
             ("GPT-4o", Some("gpt4o")),
@@ -305,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expression_is_one() {
+    fn an_expression_is_accepted() {
         for text in [".", "..", r"\S", "[ab]", "(?:gpt-4)", "a|b", "a+", "^a", "a$", "a{2}", "a.*"]
         {
             assert_eq!(Pattern::new(text).unwrap().regex(), text);
@@ -313,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_an_encoding_is_that_of_its_pattern() {
+    fn the_name_of_an_encoding_selects_its_pattern() {
         for (encoding, name) in ENCODINGS {
             assert_eq!(Pattern::new(encoding).unwrap(), Pattern::named(name).unwrap());
             assert_eq!(Pattern::named(encoding).unwrap().name(), Some(name));

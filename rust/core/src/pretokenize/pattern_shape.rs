@@ -3,22 +3,22 @@
 //! The published patterns are alternations of a few kinds of parts with small variations: which
 //! characters may precede a word, how many digits form a pretoken, whether case divides words. A
 //! [`PatternShape`] lists these variations. A pattern is recognised part by part, in order, so
-//! unpublished combinations are recognised too. All other patterns are left to the engine.
+//! unpublished combinations are recognised too. All other patterns are left to the other tiers.
 
 use crate::pretokenize::unicode::{Class, class_of};
 
 /// The variations among the recognised patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PatternShape {
-    /// What may precede a word.
+    /// The characters that may precede a word.
     pub(super) prefix: Prefix,
-    /// Contractions such as `'s` and `'ll`.
+    /// How contractions such as `'s` and `'ll` are split.
     pub(super) contraction: Contraction,
     /// Whether a word ends before an upper-case letter that follows a lower-case one.
     pub(super) cased: bool,
     /// The largest number of digits in a pretoken; `None` for no limit.
     pub(super) digits: Option<u8>,
-    /// What a pretoken of punctuation includes after it.
+    /// The characters after punctuation that belong to its pretoken.
     pub(super) tail: Tail,
     /// Whether white space is divided after its last newline: `\s*[\r\n]+`.
     pub(super) newlines: bool,
@@ -26,16 +26,16 @@ pub(super) struct PatternShape {
     pub(super) whole_end: bool,
 }
 
-/// What may precede a word.
+/// The character that may precede a word in its pretoken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Prefix {
-    /// A space, also before digits.
+    /// A space, which may precede digits as well.
     Space,
     /// One character other than a letter, digit or newline.
     Any,
 }
 
-/// Where contractions are recognised.
+/// How contractions are split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Contraction {
     /// As separate pretokens, in lower case only.
@@ -46,7 +46,7 @@ pub(super) enum Contraction {
     Suffix,
 }
 
-/// What a pretoken of punctuation includes after it.
+/// The characters after punctuation that belong to its pretoken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tail {
     /// Nothing.
@@ -85,13 +85,13 @@ impl PatternShape {
         let whole_end = rest.next_if_eq(&r"\s+$").is_some();
         let newlines = rest.next_if(|part| [r"\s*[\r\n]+", r"\s*[\r\n]"].contains(part)).is_some();
         let end: Vec<&str> = rest.collect();
-        // A single `\s` is equal to `\s+` here: a longer run has matched before.
+        // A final `\s` is equivalent to `\s+`: an earlier alternative matches a longer run.
         let ends = [r"\s+(?!\S)", r"\s+"] == *end || [r"\s+(?!\S)", r"\s"] == *end;
-        // A tail takes newlines away from the rule for newlines. The published patterns have both
-        // or neither, and both only with `Prefix::Any`; nothing else is tested.
-        let known = newlines == (tail != Tail::None) && newlines == (prefix == Prefix::Any);
+        // A tail takes newlines that would otherwise match the rule for newlines. The published
+        // patterns have both or neither, and both only with `Prefix::Any`; nothing else is tested.
+        let is_tested = newlines == (tail != Tail::None) && newlines == (prefix == Prefix::Any);
         let whole_end = whole_end && newlines;
-        (ends && known).then_some(Self {
+        (ends && is_tested).then_some(Self {
             prefix,
             contraction,
             cased,
@@ -104,15 +104,15 @@ impl PatternShape {
 }
 
 /// Whether, for every shape, a pretoken ends between two characters, and neither side changes how
-/// the other is split. That is so before white space after any other character, and before
-/// punctuation after a letter or number; but not before a newline after punctuation, nor before an
-/// apostrophe.
+/// the other is split. This holds before white space that follows another kind of character, and
+/// before punctuation that follows a letter or number; but not before a newline that follows
+/// punctuation, nor before an apostrophe.
 ///
-/// White space other than newlines is only in pretokens that begin with it or are all white space.
-/// A newline may also be in the tail of punctuation. Punctuation is in no pretoken after a letter
-/// or number, except for the apostrophe of a contraction. So no pretoken continues from the first
-/// character to the second; seeing the second is equal to the end of the text; and no rule looks
-/// back.
+/// White space other than newlines occurs only in pretokens that begin with it or consist of it. A
+/// newline may also be in the tail of punctuation. Within a pretoken, punctuation never follows a
+/// letter or number, except for the apostrophe of a contraction. So no pretoken continues from the
+/// first character to the second; the second character has the same effect as the end of the text;
+/// and no rule looks back.
 pub(super) fn ends_between(before: char, at: char) -> bool {
     let (before, class) = (class_of(before.into()), class_of(at.into()));
     let word = before.is_letter() || before == Class::Number;
@@ -155,10 +155,10 @@ fn digits(part: &str, prefix: Prefix) -> Option<Option<u8>> {
     }
 }
 
-/// The alternatives at the top of a pattern, with possessive repetitions made greedy.
+/// The top-level alternatives of a pattern, with possessive repetitions made greedy.
 ///
 /// In the recognised parts, the text after a repetition never starts with the repeated characters.
-/// So there is nothing to give back, and both mean the same.
+/// So backtracking into it never helps, and both are equivalent.
 fn alternatives(pattern: &str) -> Vec<String> {
     let (mut parts, mut depth, mut class) = (vec![String::new()], 0, false);
     let mut characters = pattern.chars();
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_left_to_the_engine() {
+    fn other_patterns_are_not_recognised() {
         let cl100k = Pattern::named("gpt4").unwrap();
         for (from, to) in [
             (r"\p{L}++", r"[\p{L}\p{M}]++"),

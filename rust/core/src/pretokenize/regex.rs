@@ -1,5 +1,5 @@
-//! Any pattern, by a backtracking regular-expression engine: slow and general. Tests compare all
-//! faster tiers with it.
+//! Splits by any pattern with a backtracking regular-expression engine: slow and general. Tests
+//! compare all faster tiers with it.
 //!
 //! An empty match is ignored. Text that no match covers is a pretoken of its own, so no byte is
 //! lost.
@@ -10,11 +10,11 @@ use crate::error::{Error, Result};
 use crate::pretokenize::ends::PretokenEnds;
 use crate::pretokenize::pattern::Pattern;
 
-/// How many times one search may backtrack: enough for white space of several megabytes, and an end
-/// within seconds for a pattern that would take forever.
+/// The number of times that one search may backtrack: enough for white space of several megabytes,
+/// and few enough that a pattern that would take forever fails within seconds.
 const BACKTRACK_LIMIT: usize = 10_000_000;
-/// The same for comparing a few short texts with another tier.
-const IMPATIENT_LIMIT: usize = 2_000;
+/// A lower limit, for comparing a few short texts with another tier.
+const LOW_LIMIT: usize = 2_000;
 
 /// A compiled regular expression.
 #[derive(Debug)]
@@ -27,9 +27,9 @@ impl RegexSplitter {
         Self::with_limit(pattern, BACKTRACK_LIMIT)
     }
 
-    /// With the lower limit.
-    pub(super) fn impatient(pattern: &Pattern) -> Result<Self> {
-        Self::with_limit(pattern, IMPATIENT_LIMIT)
+    /// A splitter with the lower limit on backtracking.
+    pub(super) fn with_low_limit(pattern: &Pattern) -> Result<Self> {
+        Self::with_limit(pattern, LOW_LIMIT)
     }
 
     fn with_limit(pattern: &Pattern, limit: usize) -> Result<Self> {
@@ -44,7 +44,7 @@ impl RegexSplitter {
     pub(super) fn fill(&self, text: &str, start: usize, ends: &mut PretokenEnds) -> Result<()> {
         let (mut done, mut from) = (start, start);
         // One match may push two ends.
-        while done < text.len() && ends.room() >= 2 {
+        while done < text.len() && ends.spare_capacity() >= 2 {
             let found = self.regex.find_from_pos(text, from);
             let found = found.map_err(|e| Error::Split { at: done, reason: e.to_string() })?;
             let Some(found) = found else {
@@ -70,7 +70,7 @@ impl RegexSplitter {
     }
 }
 
-/// With the position in the pattern if the engine gives one.
+/// The error for an invalid pattern, with the position in the pattern if the engine reports it.
 fn pattern_error(pattern: &str, error: &RegexError) -> Error {
     let (at, reason) = match error {
         RegexError::ParseError(at, error) => (Some((*at).min(pattern.len())), error.to_string()),
@@ -93,20 +93,20 @@ mod tests {
     }
 
     #[test]
-    fn text_that_nothing_matches_is_kept() {
+    fn text_without_a_match_is_a_pretoken() {
         assert_eq!(split(r"\d+", "ab12cd"), ["ab", "12", "cd"]);
         assert_eq!(split(r"x*", "aaxxb"), ["aa", "xx", "b"]);
         assert_eq!(split(r"\d+", ""), Vec::<String>::new());
     }
 
     #[test]
-    fn a_bad_pattern_says_where() {
+    fn the_error_of_an_invalid_pattern_has_a_position() {
         let error = RegexSplitter::new(&Pattern::from_regex(r"(ab")).unwrap_err();
         assert!(matches!(error, Error::Pattern { at: Some(_), .. }), "{error}");
     }
 
     #[test]
-    fn a_pattern_that_never_ends_is_an_error() {
+    fn endless_backtracking_is_an_error() {
         let splitter = Splitter::by_regex(&Pattern::from_regex(r"(a*)*\1b")).unwrap();
         let error = splitter.for_each(&"a".repeat(40), |_| ()).unwrap_err();
         assert!(matches!(error, Error::Split { .. }));

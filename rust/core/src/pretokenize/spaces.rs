@@ -1,8 +1,8 @@
-//! The spaces of SentencePiece: a text in, the text with spaces as tokens have them out.
+//! The spaces of SentencePiece: a text in, the text with the spaces that the tokens expect out.
 //!
 //! A SentencePiece vocabulary writes U+2581 for a space, and its tokenizers turn each space of a
-//! text into that character. Here it is the other way round, with the same ids: the tokens hold
-//! spaces, and each U+2581 of a text becomes a space. Most of these tokenizers also put a space
+//! text into that character. Here it is the other way round, with the same ids: the tokens contain
+//! spaces, and each U+2581 of a text becomes a space. Most of these tokenizers also add a space
 //! before a text, so that its first word is the same token as within a line.
 
 use std::borrow::Cow;
@@ -13,7 +13,7 @@ use crate::memory;
 /// The character that stands for a space.
 pub(crate) const META: char = '\u{2581}';
 
-/// What stands before a part of a text.
+/// What precedes a part of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PartStart {
     /// Nothing: the part starts the text.
@@ -25,21 +25,21 @@ pub enum PartStart {
     Inside,
 }
 
-/// Where a space is put before text.
+/// Where a space is added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SpacePrefix {
     /// Nowhere.
     Never,
-    /// Before every part that follows the start of the text or a special token.
+    /// At the start of the text and after every special token.
     Always,
-    /// Before the same parts, unless they start with a space.
+    /// At the same positions, unless a space follows there.
     Missing,
-    /// Before the text, unless it starts with a special token or a space.
+    /// At the start of the text, unless a space or a special token follows there.
     First,
 }
 
 impl SpacePrefix {
-    /// Whether a space is put before a part.
+    /// Whether a space is added before a part.
     pub(super) fn applies(self, part: &str, start: PartStart) -> bool {
         let missing = !part.starts_with([' ', META]);
         !part.is_empty()
@@ -52,7 +52,7 @@ impl SpacePrefix {
             }
     }
 
-    /// The part as it is split. A part without changes is not copied.
+    /// The part with its final spaces. An unchanged part is not copied.
     pub(super) fn of(self, part: &str, start: PartStart) -> Result<Cow<'_, str>> {
         let prefix = self.applies(part, start);
         if !prefix && !part.contains(META) {
@@ -79,7 +79,7 @@ mod tests {
     use PartStart::{Inside, Special, Text};
 
     #[test]
-    fn a_space_is_put_where_the_rule_says() {
+    fn a_space_is_added_by_the_rule() {
         let of = |prefix: SpacePrefix, part, start| prefix.of(part, start).unwrap().into_owned();
         for (prefix, at_text, after_special, with_space) in [
             (SpacePrefix::Never, "a", "a", " a"),

@@ -12,10 +12,10 @@ use crate::pretokenize::scan::Scanner;
 use crate::pretokenize::table::TableSplitter;
 use crate::text::Text;
 
-/// How many units are searched for a cut.
+/// The number of units in which a cut is searched.
 const CUT_WINDOW: usize = 4096;
 
-/// Splits text into pretokens with one compiled pattern; shared freely between threads.
+/// Splits text into pretokens with one compiled pattern; threads may share it.
 ///
 /// ```
 /// use bytepair::{Pattern, Splitter};
@@ -30,21 +30,21 @@ pub struct Splitter {
     tier: Tier,
 }
 
-/// One way to split; the only list of them.
+/// The implementations of splitting.
 #[derive(Debug)]
 enum Tier {
     /// The published patterns and their variations.
     Scan(Scanner),
     /// Other patterns whose matches an automaton finds.
     Table(Box<TableSplitter>),
-    /// Any pattern; the oracle of the others.
+    /// Any pattern; the reference for the other tiers.
     Regex(Box<RegexSplitter>),
-    /// Several patterns; each splits the pieces of the previous one.
+    /// Several steps; each splits the pieces of the previous one.
     Steps(Vec<Splitter>),
 }
 
 impl Splitter {
-    /// Compile `pattern`; an error names the position in the pattern.
+    /// Compile `pattern`. The error for an invalid pattern has the position in it.
     pub fn new(pattern: &Pattern) -> Result<Self> {
         Self::in_steps(pattern, Self::of_step)
     }
@@ -69,14 +69,14 @@ impl Splitter {
     }
 
     /// Compile any `pattern` to an automaton over classes of characters. `None` if the automaton
-    /// would not be exact or too large, or if the regular-expression engine splits a text
-    /// differently.
+    /// would not be exact or would be too large, or if the regular-expression engine splits one of
+    /// some sample texts differently.
     pub fn by_table(pattern: &Pattern) -> Result<Option<Self>> {
         if pattern.steps().len() > 1 {
             return Ok(None);
         }
         let Some(table) = TableSplitter::new(pattern) else { return Ok(None) };
-        let agrees = table.agrees(&RegexSplitter::impatient(pattern)?);
+        let agrees = table.agrees(&RegexSplitter::with_low_limit(pattern)?);
         Ok(agrees.then(|| Self { tier: Tier::Table(Box::new(table)) }))
     }
 
@@ -97,9 +97,9 @@ impl Splitter {
     }
 
     /// Replace `ends` by the ends of the pretokens from `start` on, until it is full or the text
-    /// ends.
+    /// ends. Each end is a byte offset in the text.
     ///
-    /// `start` must be 0 or the last end of the previous call. An end is a byte offset in the text.
+    /// `start` must be 0 or the last end of the previous call.
     /// Fails if the regular-expression engine fails on the text.
     pub fn fill(&self, text: &str, start: usize, ends: &mut PretokenEnds) -> Result<()> {
         ends.clear();
@@ -112,25 +112,25 @@ impl Splitter {
         Ok(())
     }
 
-    /// All ends of the pretokens in the next pieces of the first step.
+    /// The ends of all pretokens in the next pieces of the first step.
     fn fill_by(steps: &[Self], text: &str, start: usize) -> Result<Vec<usize>> {
         let Some((first, later)) = steps.split_first() else { return Ok(vec![text.len()]) };
         let mut buffer = PretokenEnds::default();
         first.fill(text, start, &mut buffer)?;
         let mut ends = memory::copy(buffer.as_slice())?;
         for step in later {
-            let (mut finer, mut begin) = (memory::with_room(ends.len())?, start);
+            let (mut new_ends, mut begin) = (memory::with_room(ends.len())?, start);
             for end in ends {
                 let (piece, mut done) = (&text[begin..end], 0);
                 while done < piece.len() {
-                    step.fill(piece, done, &mut buffer).map_err(|error| error.behind(begin))?;
-                    memory::reserve(&mut finer, buffer.as_slice().len())?;
-                    finer.extend(buffer.as_slice().iter().map(|at| begin + at));
+                    step.fill(piece, done, &mut buffer).map_err(|error| error.shifted(begin))?;
+                    memory::reserve(&mut new_ends, buffer.as_slice().len())?;
+                    new_ends.extend(buffer.as_slice().iter().map(|at| begin + at));
                     done = buffer.as_slice().last().map_or(piece.len(), |&at| at);
                 }
                 begin = end;
             }
-            ends = finer;
+            ends = new_ends;
         }
         Ok(ends)
     }
@@ -151,7 +151,7 @@ impl Splitter {
     /// Compile a published pattern for every scanner that this processor can run.
     #[cfg(test)]
     pub(super) fn every_scanner(pattern: &Pattern) -> Vec<Self> {
-        let scanners = PatternShape::of(pattern.expression()).map(Scanner::every_way);
+        let scanners = PatternShape::of(pattern.expression()).map(Scanner::on_all_levels);
         let scanners = scanners.into_iter().flatten();
         scanners.map(|scanner| Self { tier: Tier::Scan(scanner) }).collect()
     }
@@ -160,7 +160,8 @@ impl Splitter {
     /// there is one within a few thousand bytes.
     ///
     /// Under the published patterns, such positions are before white space, and between a letter or
-    /// digit of any script and punctuation. An automaton knows its own; other patterns have none.
+    /// digit of any script and punctuation. For other patterns, the automaton determines them;
+    /// patterns that only the regular-expression engine can split have none.
     ///
     /// ```
     /// use bytepair::{Pattern, Splitter};
@@ -172,39 +173,41 @@ impl Splitter {
         self.cut_text(&Text::Utf8(text), from)
     }
 
-    /// As [`cut`](Self::cut), for a text in any encoding, in its units.
+    /// The same as [`cut`](Self::cut) for a text in any encoding; positions are in its units.
     pub(crate) fn cut_text(&self, text: &Text<'_>, from: usize) -> Option<usize> {
         let is_cut = |before, at| self.boundary(before, at) == Boundary::End;
         text.find_boundary(from, CUT_WINDOW, is_cut)
     }
 
-    /// The last position within `range` of `text` at which [`cut`](Self::cut) may cut, and `may`
-    /// says the same of the characters before it, at it and after that one.
+    /// The last position within `range` of `text` at which [`cut`](Self::cut) may cut and for which
+    /// `condition` holds. `condition` gets the character before the position and the two characters
+    /// after it.
     pub(crate) fn last_cut(
         &self,
         text: &str,
         range: Range<usize>,
-        may: impl Fn(char, char, Option<char>) -> bool,
+        condition: impl Fn(char, char, Option<char>) -> bool,
     ) -> Option<usize> {
         let (mut at, mut next): (Option<(usize, char)>, _) = (None, None);
-        for (place, before) in text[range.clone()].char_indices().rev() {
-            if let Some((cut, behind)) = at
-                && self.boundary(before, behind) == Boundary::End
-                && may(before, behind, next)
+        for (offset, before) in text[range.clone()].char_indices().rev() {
+            if let Some((cut, after)) = at
+                && self.boundary(before, after) == Boundary::End
+                && condition(before, after, next)
             {
                 return Some(cut);
             }
-            next = at.map(|(_, behind)| behind);
-            at = Some((range.start + place, before));
+            next = at.map(|(_, after)| after);
+            at = Some((range.start + offset, before));
         }
         None
     }
 
-    /// The facts about the position between two characters.
+    /// The kind of the position between two characters.
     ///
     /// With several steps, a text may be cut where a step ends a pretoken if the position is free
-    /// in all earlier steps. These give the same pieces, except that the piece around the position
-    /// is in two parts, as that step would divide it anyway. Later steps do not matter.
+    /// in all earlier steps. The earlier steps then give the same pieces as for the whole text,
+    /// except that the piece around the position is in two parts; that step would divide it there
+    /// anyway. Later steps do not matter.
     pub(super) fn boundary(&self, before: char, at: char) -> Boundary {
         match &self.tier {
             Tier::Scan(_) if ends_between(before, at) => Boundary::End,
@@ -217,8 +220,8 @@ impl Splitter {
         }
     }
 
-    /// The first position where a long text may be cut, with about `size` units or more on each
-    /// side.
+    /// The first position at which a long text may be cut so that about `size` units or more are on
+    /// each side.
     pub(crate) fn cut_long(&self, text: &Text<'_>, size: usize) -> Option<usize> {
         let last = text.len().checked_sub(size)?;
         (size..last).step_by(CUT_WINDOW).find_map(|from| self.cut_text(text, from))
@@ -226,15 +229,15 @@ impl Splitter {
 
     /// The number of bytes of `text` whose pretokens no continuation of the text can change.
     ///
-    /// Under a published pattern, a continuation changes the last two pretokens at most; the tests
-    /// try all short strings. Under other patterns, text before a position for a cut is certain.
+    /// Under a published pattern, a continuation changes at most the last two pretokens; the tests
+    /// check all short strings. Under other patterns, the text before a cut is certain.
     pub(crate) fn certain(&self, text: &str) -> Result<usize> {
         let mut from = text.len().saturating_sub(2048);
         if let Some(cut) = self.cut(text, from) {
             return Ok(cut);
         }
         let Tier::Scan(_) = self.tier else { return Ok(0) };
-        // A cut in the middle of the text saves splitting the first half.
+        // With a cut in the middle of the text, the first half need not be split.
         from = self.cut(text, text.len() / 2).unwrap_or(0);
         let mut last = [from; 3];
         self.for_each(&text[from..], |pretoken| {
@@ -243,7 +246,8 @@ impl Splitter {
         Ok(last[0])
     }
 
-    /// Whether the pattern has a published shape, of which [`certain`](Self::certain) knows most.
+    /// Whether the pattern has a published shape, for which [`certain`](Self::certain) finds the
+    /// most.
     pub(crate) fn is_scan(&self) -> bool {
         matches!(self.tier, Tier::Scan(_))
     }

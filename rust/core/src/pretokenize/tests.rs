@@ -1,4 +1,4 @@
-//! Every tier against the regular-expression engine.
+//! Compares every tier with the regular-expression engine.
 
 use std::sync::LazyLock;
 
@@ -31,14 +31,14 @@ static SPLITTERS: LazyLock<Vec<(Pattern, Vec<Splitter>, Splitter)>> = LazyLock::
     let all = patterns().into_iter().map(|pattern| {
         let mut fast = Splitter::every_scanner(&pattern);
         assert!(fast.len() > 1 && fast.iter().any(|splitter| splitter.tier() == "scalar"));
-        fast.push(Splitter::by_table(&pattern).unwrap().expect("an automaton can follow it"));
+        fast.push(Splitter::by_table(&pattern).unwrap().expect("supported by an automaton"));
         let slow = Splitter::by_regex(&pattern).unwrap();
         (pattern, fast, slow)
     });
     all.collect()
 });
 
-/// All splitters of all patterns agree on a text.
+/// Check that all splitters of each pattern agree on a text.
 fn check(text: &str) {
     for (pattern, fast, slow) in &*SPLITTERS {
         let expected = split(slow, text);
@@ -49,7 +49,7 @@ fn check(text: &str) {
     }
 }
 
-/// One character of every kind that a pattern can tell apart, in every length of UTF-8.
+/// One character of every kind that a pattern can distinguish, in every length of UTF-8.
 const KINDS: [char; 28] = [
     'a', 'Z', 'é', 'Ñ', 'ǅ', 'ʰ', '中', '\u{301}', '\u{94D}', '7', '٣', '½', ' ', '\t', '\u{A0}',
     '\u{3000}', '\n', '\r', '\'', 's', 'L', 'v', 'e', 'ſ', '/', '!', '…', '😀',
@@ -57,12 +57,12 @@ const KINDS: [char; 28] = [
 
 #[test]
 fn all_short_strings_of_every_kind() {
-    // Length three over all kinds; length four over the kinds that the rules concern.
+    // All kinds in texts of length three; the kinds that the rules mention in texts of length four.
     let few: Vec<char> = "aZ中\u{301}7 \n'sl/!".chars().collect();
     for (kinds, length) in [(&KINDS[..], 3), (&few[..], 4)] {
         for number in 0..kinds.len().pow(length) {
             let text: String = (0..length)
-                .map(|place| kinds[number / kinds.len().pow(place) % kinds.len()])
+                .map(|digit| kinds[number / kinds.len().pow(digit) % kinds.len()])
                 .collect();
             check(&text);
         }
@@ -101,7 +101,7 @@ proptest! {
     }
 }
 
-/// Where a pretoken always ends, the pretokens of the two parts are those of the whole.
+/// Check that cutting a text where a pretoken always ends does not change its pretokens.
 fn check_cuts(splitter: &Splitter, text: &str) {
     let whole = split(splitter, text);
     let mut characters = text.char_indices().peekable();
@@ -116,16 +116,16 @@ fn check_cuts(splitter: &Splitter, text: &str) {
     }
 }
 
-/// All texts of some characters.
+/// All texts of `length` of the given characters.
 fn texts(characters: &[char], length: u32) -> impl Iterator<Item = String> {
     let count = characters.len();
     (0..count.pow(length)).map(move |number| {
-        (0..length).map(|place| characters[number / count.pow(place) % count]).collect()
+        (0..length).map(|digit| characters[number / count.pow(digit) % count]).collect()
     })
 }
 
 #[test]
-fn a_cut_changes_nothing_in_all_short_strings() {
+fn cuts_change_no_pretoken_in_all_short_strings() {
     let few: Vec<char> = "aZ中\u{301}7 \n'sl/!".chars().collect();
     for (_, fast, _) in &*SPLITTERS {
         let (plain, table) = (&fast[fast.len() - 2], &fast[fast.len() - 1]);
@@ -137,7 +137,7 @@ fn a_cut_changes_nothing_in_all_short_strings() {
     }
 }
 
-/// An automaton covers all states at a position, so it proves that the cuts of the scanners are
+/// An automaton considers all states at a position, so it proves that the cuts of the scanners are
 /// right for any surrounding text.
 #[test]
 fn cuts_of_scanners_are_proved_by_automata() {
@@ -148,10 +148,10 @@ fn cuts_of_scanners_are_proved_by_automata() {
             let proved = table.boundary(before, at) == Boundary::End;
             assert!(proved || scanner.boundary(before, at) != Boundary::End, "{before:?} {at:?}");
         };
-        for known in KINDS {
+        for kind in KINDS {
             for &c in &all {
-                check(known, c);
-                check(c, known);
+                check(kind, c);
+                check(c, kind);
             }
         }
     }
@@ -159,7 +159,7 @@ fn cuts_of_scanners_are_proved_by_automata() {
 
 proptest! {
     #[test]
-    fn a_cut_changes_nothing(text in hard_text()) {
+    fn cuts_change_no_pretoken(text in hard_text()) {
         for (_, fast, _) in &*SPLITTERS {
             for splitter in fast {
                 check_cuts(splitter, &text);
@@ -168,7 +168,7 @@ proptest! {
     }
 }
 
-/// Patterns in steps, as some models have them, and other hard ones.
+/// Patterns in steps: some of published models, and other hard ones.
 const STEPS: [&str; 8] = [
     r"\p{N}{1,3}(?#then)[一-龥぀-ゟ゠-ヿ]+(?#then)[!-/:-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
     r"[\r\n](?#then)\s?\p{L}+(?#then)\s?\p{P}+(?#then)[一-龥]+(?#then)\p{N}",
@@ -181,7 +181,7 @@ const STEPS: [&str; 8] = [
 ];
 
 #[test]
-fn a_cut_changes_nothing_for_patterns_in_steps() {
+fn cuts_change_no_pretoken_of_patterns_in_steps() {
     let few: Vec<char> = "aZ中\u{301}7 \n'sl/!".chars().collect();
     for pattern in STEPS {
         let splitter = Splitter::new(&Pattern::from_regex(pattern)).unwrap();
@@ -215,17 +215,17 @@ fn every_script_has_cuts() {
 
 /// A long text is cut at the first possible position, even if that is far away.
 #[test]
-fn long_texts_are_cut_however_far_the_place_is() {
+fn long_texts_are_cut_at_a_distant_position() {
     let text = ["中".repeat(10_000), "a b".to_owned(), "中".repeat(10_000)].concat();
-    let place = text.find(" b");
+    let expected = text.find(" b");
     for (_, fast, _) in &*SPLITTERS {
         let scanner = &fast[0];
-        assert_eq!(scanner.cut_long(&Text::Utf8(&text), 1000), place);
+        assert_eq!(scanner.cut_long(&Text::Utf8(&text), 1000), expected);
         assert_eq!(scanner.cut_long(&Text::Utf8(&text), text.len() / 2 + 5), None);
     }
 }
 
-/// All pretokens of a text but the last two stay the same, whatever follows.
+/// Check that all pretokens of a text except the last two stay the same, whatever follows.
 fn check_certain(text: &str) {
     for (pattern, fast, _) in &*SPLITTERS {
         let whole = split(&fast[0], text);
@@ -242,22 +242,19 @@ fn check_certain(text: &str) {
 }
 
 #[test]
-fn what_follows_changes_two_pretokens_at_most() {
+fn a_continuation_changes_at_most_two_pretokens() {
     let few: Vec<char> = "aZ中\u{301}7 \n'sl/!".chars().collect();
-    for number in 0..few.len().pow(4) {
-        let place = |place| few[number / few.len().pow(place) % few.len()];
-        check_certain(&(0..4).map(place).collect::<String>());
-    }
+    texts(&few, 4).for_each(|text| check_certain(&text));
 }
 
 proptest! {
     #[test]
-    fn what_follows_changes_two_pretokens_at_most_in_random_texts(text in hard_text()) {
+    fn a_continuation_changes_at_most_two_pretokens_of_random_texts(text in hard_text()) {
         check_certain(&text);
     }
 }
 
-/// A hard case at every position of a block, after words and after spaces.
+/// Each hard case at every position of a block, after words and after spaces.
 #[test]
 fn every_alignment() {
     let spots = [
@@ -344,7 +341,7 @@ fn patterns_in_steps() {
 }
 
 #[test]
-fn an_automaton_knows_where_a_text_may_be_cut() {
+fn an_automaton_determines_where_a_text_may_be_cut() {
     let cut = |pattern: &str, text: &str, from| {
         Splitter::by_table(&Pattern::from_regex(pattern)).unwrap().unwrap().cut(text, from)
     };
@@ -355,15 +352,14 @@ fn an_automaton_knows_where_a_text_may_be_cut() {
     assert_eq!(cut(words, "abc", 3), None);
     assert_eq!(cut(words, "abc", 9), None);
     assert_eq!(cut(r"(?s).+", "eins zwei drei", 0), None);
-    // Text that nothing matches stays in one pretoken, and so does text that a longer match may
-    // need.
+    // Text without a match stays in one pretoken, and so does text that a longer match may include.
     assert_eq!(cut(r"a+", "a..b..", 1), None);
     assert_eq!(cut(r"ab ab|a|b| ", "ab ab ab", 0), None);
 }
 
 /// Backtracking would take longer than the age of the universe.
 #[test]
-fn no_pattern_takes_forever() {
+fn no_pattern_backtracks_forever() {
     let text = "a".repeat(50);
     for pattern in [r"(a+)+$|(a+)+b", r"(?:a|a)*(?:a|a)*(?:a|a)*b|a+", r"(?:a+)+(?!a)x|a+"] {
         let splitter = Splitter::new(&Pattern::from_regex(pattern)).unwrap();

@@ -1,7 +1,7 @@
 //! The class of a character, for the classes in split patterns.
 //!
 //! The table has two stages: the upper bits of a code point select a block of 256 characters, the
-//! lower bits a byte in it. Equal blocks are stored once. The test below makes the table from the
+//! lower bits a byte in it. Equal blocks are stored once. The test below builds the table from the
 //! classes of the regular-expression engine, and compares both for every code point.
 
 /// A class of characters. Every character belongs to exactly one.
@@ -49,7 +49,7 @@ impl Class {
     }
 }
 
-/// The block of each 256 characters, then the blocks.
+/// For every 256 characters, the index of their block; then the blocks.
 const TABLE: &[u8] = include_bytes!("unicode-16.0.0.bin");
 const BLOCKS: usize = 0x11_0000 >> 8;
 
@@ -60,12 +60,12 @@ pub(super) const fn class_of(code_point: u32) -> Class {
     Class::ALL[(TABLE[BLOCKS + (block << 8) + (code_point & 0xFF) as usize] & 7) as usize]
 }
 
-/// The number of characters in a row: those whose UTF-8 differs in the last byte alone. Only AVX-512
-/// looks up rows.
+/// The number of characters in a row, whose UTF-8 differs only in the last byte. Only AVX-512 looks
+/// up rows.
 #[cfg(target_arch = "x86_64")]
 pub(super) const ROW: usize = 64;
 
-/// The classes of a row. Its number is a code point divided by [`ROW`].
+/// The classes of a row. The number of a row is a code point divided by [`ROW`].
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(super) const fn row(number: usize) -> &'static [u8; ROW] {
@@ -89,7 +89,7 @@ pub(super) mod tests {
     use super::*;
     use fancy_regex::Regex;
 
-    /// The class of every code point by the engine's own classes; surrogates are `Other`.
+    /// The class of every code point according to the engine; surrogates are `Other`.
     fn by_regex() -> Vec<u8> {
         let mut classes = vec![Class::Other as u8; 0x11_0000];
         let all: String = (0..0x11_0000).filter_map(char::from_u32).collect();
@@ -114,8 +114,8 @@ pub(super) mod tests {
     fn two_stages(classes: &[u8]) -> Vec<u8> {
         let mut blocks: Vec<&[u8]> = Vec::new();
         let mut index = |block| {
-            let known = blocks.iter().position(|other| *other == block);
-            known.unwrap_or_else(|| {
+            let existing = blocks.iter().position(|other| *other == block);
+            existing.unwrap_or_else(|| {
                 blocks.push(block);
                 blocks.len() - 1
             })
@@ -127,12 +127,12 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_table_is_what_the_engine_says() {
-        let made = two_stages(&by_regex());
-        if TABLE != made {
+    fn the_table_equals_the_classes_of_the_engine() {
+        let expected = two_stages(&by_regex());
+        if TABLE != expected {
             let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/pretokenize/unicode-16.0.0.bin");
-            std::fs::write(path, &made).unwrap();
-            panic!("the table was not what the engine says; it is written anew, look and commit");
+            std::fs::write(path, &expected).unwrap();
+            panic!("the table differs from the engine and was rewritten: review and commit it");
         }
         for (code_point, class) in (0u32..).zip(by_regex()) {
             assert_eq!(class_of(code_point) as u8, class, "U+{code_point:04X}");

@@ -1,6 +1,8 @@
-//! UTF-8 in, numbers of characters out, without decoding any: a character is where one starts.
+//! UTF-8 in, numbers of characters out, without decoding: the first bytes of characters are
+//! counted.
 
-/// The number of bytes whose starts of characters fit a sum of one byte, which is vectorized.
+/// The largest number of bytes for which a sum of one byte cannot overflow. Such a sum is
+/// vectorized.
 const BLOCK: usize = u8::MAX as usize;
 
 /// Whether a byte of UTF-8 is the first one of a character.
@@ -22,8 +24,8 @@ pub fn count_chars(text: &[u8]) -> usize {
     text.chunks(BLOCK).map(count_in_block).sum()
 }
 
-/// The number of bytes of the first `most` characters of a text in UTF-8, or of all of them if
-/// there are not more.
+/// The number of bytes of the first `most` characters of a text in UTF-8, or of the whole text if
+/// it has no more characters.
 ///
 /// ```
 /// assert_eq!(bytepair::text::first_chars("éaé".as_bytes(), 2), 3);
@@ -31,12 +33,12 @@ pub fn count_chars(text: &[u8]) -> usize {
 /// ```
 pub fn first_chars(text: &[u8], most: usize) -> usize {
     let mut left = most;
-    for (number, block) in text.chunks(BLOCK).enumerate() {
+    for (index, block) in text.chunks(BLOCK).enumerate() {
         let chars = count_in_block(block);
         if chars > left {
             let mut starts = block.iter().enumerate().filter(|(_, byte)| starts_char(**byte));
-            let behind = starts.nth(left).map_or(block.len(), |(at, _)| at);
-            return number * BLOCK + behind;
+            let end = starts.nth(left).map_or(block.len(), |(at, _)| at);
+            return index * BLOCK + end;
         }
         left -= chars;
     }
@@ -67,7 +69,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn characters_are_counted_as_the_standard_library_does(text in text(), most in 0usize..900) {
+        fn counts_equal_those_of_the_standard_library(text in text(), most in 0usize..900) {
             prop_assert_eq!(count_chars(text.as_bytes()), text.chars().count());
             for most in [0, 1, most, text.chars().count(), usize::MAX] {
                 let plain = text.char_indices().nth(most).map_or(text.len(), |(at, _)| at);

@@ -1,7 +1,7 @@
-//! A text in memory, in one of the encodings that programs use.
+//! A text in memory, in one of several encodings.
 //!
-//! The tokenizer reads UTF-8. The thread that encodes a text in another encoding first converts it
-//! into a buffer, so there is never a second copy of all texts.
+//! The tokenizer reads UTF-8. The thread that processes a text in another encoding first converts
+//! it into a buffer, so there is never a second copy of all texts.
 //!
 //! A lone surrogate becomes U+FFFD, as in tiktoken; a pair of surrogates becomes its character.
 
@@ -36,7 +36,7 @@ pub enum Text<'a> {
 /// The number of units that are converted together.
 const RUN: usize = 16;
 
-/// As [`std::str::from_utf8`], but up to six times as fast on text in many languages.
+/// The same as [`std::str::from_utf8`], but up to six times as fast on text in many languages.
 ///
 /// ```
 /// use bytepair::text::from_utf8;
@@ -68,7 +68,7 @@ impl<'a> Text<'a> {
         matches!(self, Self::Utf8(_) | Self::Bytes(_) | Self::Lossy(_))
     }
 
-    /// The number of the `first` units that are not ASCII.
+    /// The number of units that are not ASCII among the first `first` units.
     pub(crate) fn beyond_ascii(&self, first: usize) -> usize {
         fn count<U: Copy + Into<u32>>(units: &[U], first: usize) -> usize {
             units.iter().take(first).filter(|&&unit| unit.into() >= 0x80).count()
@@ -108,7 +108,8 @@ impl<'a> Text<'a> {
                 if let Ok(text) = from_utf8(bytes) {
                     return Ok(text);
                 }
-                // Each byte may become U+FFFD, in a text that grows by doubling.
+                // Each byte may become the three bytes of U+FFFD, in a string that grows by
+                // doubling.
                 memory::check(6 * bytes.len())?;
                 *buffer = String::from_utf8_lossy(bytes).into_owned();
             }
@@ -119,8 +120,8 @@ impl<'a> Text<'a> {
         Ok(buffer)
     }
 
-    /// The surrogates that the text starts and ends with: a second half of a pair without the
-    /// first, and a first half without the second.
+    /// The low surrogate that the text starts with, and the high surrogate that it ends with, if
+    /// any: the halves of pairs that continue in other texts.
     pub(crate) fn half_pairs(&self) -> (Option<u16>, Option<u16>) {
         let unit = |first: bool| match self {
             Self::Utf16(units) => if first { units.first() } else { units.last() }.copied(),
@@ -134,7 +135,7 @@ impl<'a> Text<'a> {
         (unit(true).filter(|at| low.contains(at)), unit(false).filter(|at| high.contains(at)))
     }
 
-    /// The text before and from unit `at`, which must not be inside a character.
+    /// Split the text at unit `at`, which must not be inside a character.
     pub(crate) fn split_at(self, at: usize) -> (Self, Self) {
         macro_rules! split {
             ($kind:ident, $units:ident) => {{
@@ -152,32 +153,34 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// The first position after `from`, in units, between two characters for which `is` holds, if
-    /// there is one among the next `most` units. Surrogates are skipped.
+    /// The first position after `from`, in units, between two characters for which `condition`
+    /// holds, among the next `most` units. Positions next to surrogates are skipped.
     pub(crate) fn find_boundary(
         &self,
         from: usize,
         most: usize,
-        is: impl Fn(char, char) -> bool,
+        condition: impl Fn(char, char) -> bool,
     ) -> Option<usize> {
         fn find<U: Copy + Into<u32>>(
             units: &[U],
             from: usize,
             most: usize,
-            is: impl Fn(char, char) -> bool,
+            condition: impl Fn(char, char) -> bool,
         ) -> Option<usize> {
             let character = |unit: U| char::from_u32(unit.into());
+            let is_found = |pair: &[U]| {
+                let characters = character(pair[0]).zip(character(pair[1]));
+                characters.is_some_and(|(before, after)| condition(before, after))
+            };
             let mut pairs = units.get(from..)?.windows(2).take(most);
-            let found = pairs
-                .position(|p| character(p[0]).zip(character(p[1])).is_some_and(|(a, b)| is(a, b)));
-            found.map(|at| from + at + 1)
+            pairs.position(is_found).map(|at| from + at + 1)
         }
         match self {
-            Self::Utf8(text) => find_in_text(text, from, most, is),
-            Self::Bytes(bytes) | Self::Lossy(bytes) => find_in_utf8(bytes, from, most, is),
-            Self::Latin1(bytes) => find(bytes, from, most, is),
-            Self::Utf16(units) => find(units, from, most, is),
-            Self::Utf32(units) => find(units, from, most, is),
+            Self::Utf8(text) => find_in_text(text, from, most, condition),
+            Self::Bytes(bytes) | Self::Lossy(bytes) => find_in_utf8(bytes, from, most, condition),
+            Self::Latin1(bytes) => find(bytes, from, most, condition),
+            Self::Utf16(units) => find(units, from, most, condition),
+            Self::Utf32(units) => find(units, from, most, condition),
         }
     }
 }
@@ -187,35 +190,35 @@ fn find_in_text(
     text: &str,
     from: usize,
     most: usize,
-    is: impl Fn(char, char) -> bool,
+    condition: impl Fn(char, char) -> bool,
 ) -> Option<usize> {
     let start = (from..text.len()).find(|&at| text.is_char_boundary(at))?;
     let mut characters = text[start..].char_indices().take_while(|(at, _)| *at < most);
     let (_, mut before) = characters.next()?;
-    // A repeated character gives the same pair again.
-    let mut known = None;
-    for (at, behind) in characters {
-        let pair = Some((before, behind));
-        if known != pair && is(before, behind) {
+    // In a run of the same character, the pairs are equal and need not be tested again.
+    let mut tested = None;
+    for (at, after) in characters {
+        let pair = Some((before, after));
+        if tested != pair && condition(before, after) {
             return Some(start + at);
         }
-        (known, before) = (pair, behind);
+        (tested, before) = (pair, after);
     }
     None
 }
 
-/// [`Text::find_boundary`] in bytes that may not be UTF-8: between whole characters.
+/// [`Text::find_boundary`] in bytes that may be invalid UTF-8: between two valid characters.
 fn find_in_utf8(
     bytes: &[u8],
     from: usize,
     most: usize,
-    is: impl Fn(char, char) -> bool,
+    condition: impl Fn(char, char) -> bool,
 ) -> Option<usize> {
     let within = &bytes[..bytes.len().min(from.saturating_add(most))];
     let mut start =
         from + within.get(from..)?.iter().take_while(|&&byte| !starts_char(byte)).count();
     for chunk in within[start..].utf8_chunks() {
-        if let Some(at) = find_in_text(chunk.valid(), 0, most, &is) {
+        if let Some(at) = find_in_text(chunk.valid(), 0, most, &condition) {
             return Some(start + at);
         }
         start += chunk.valid().len() + chunk.invalid().len();
@@ -223,9 +226,9 @@ fn find_in_utf8(
     None
 }
 
-/// The width of the characters of a text, and their number.
+/// The width of the widest character of a text, and the number of characters.
 ///
-/// The width is that of the widest character: 0 for ASCII, else 1, 2 or 4 bytes.
+/// The width is 0 for ASCII, else 1, 2 or 4 bytes.
 ///
 /// ```
 /// assert_eq!(bytepair::text::measure("cafe"), (0, 4));
@@ -250,7 +253,7 @@ pub fn measure(text: &str) -> (usize, usize) {
 
 /// An integer that holds one character.
 pub trait CharUnit: Copy + From<u8> {
-    /// The lower bits of the character, which is all of it if it is narrow enough.
+    /// The low bits of the character: the whole character if it is narrow enough.
     fn of(character: char) -> Self;
 }
 
@@ -272,7 +275,7 @@ impl CharUnit for u32 {
     }
 }
 
-/// Write a text with one unit per character, of the width and number that [`measure`] gives.
+/// Write a text with one unit per character. [`measure`] returns the width and the number of units.
 ///
 /// # Panics
 ///
@@ -281,9 +284,9 @@ pub fn spread<U: CharUnit>(text: &str, out: &mut [U]) {
     let (mut rest, mut done) = (text, 0);
     while let Some(run) = rest.as_bytes().first_chunk::<RUN>() {
         if run.is_ascii()
-            && let Some(room) = out[done..].first_chunk_mut::<RUN>()
+            && let Some(destination) = out[done..].first_chunk_mut::<RUN>()
         {
-            *room = run.map(U::from);
+            *destination = run.map(U::from);
             rest = &rest[RUN..];
             done += RUN;
         } else {
@@ -309,11 +312,11 @@ mod tests {
     use proptest::prelude::*;
 
     fn read(text: Text<'_>) -> String {
-        let mut buffer = "what was there".to_owned();
+        let mut buffer = "previous content".to_owned();
         text.read(&mut buffer).unwrap().to_owned()
     }
 
-    /// Units of all kinds, runs of ASCII, surrogates next to each other.
+    /// Units of all kinds, runs of ASCII, adjacent surrogates.
     fn units() -> impl Strategy<Value = Vec<u16>> {
         let unit = prop_oneof![
             3 => prop::collection::vec(0x20u16..0x7F, 1..40),
@@ -326,7 +329,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn utf16_is_as_the_standard_library_has_it(units in units()) {
+        fn reading_utf16_equals_the_standard_library(units in units()) {
             let plain = String::from_utf16_lossy(&units);
             prop_assert_eq!(read(Text::Utf16(&units)), &*plain);
             let wide: Vec<u32> = units.iter().map(|&unit| u32::from(unit)).collect();
@@ -336,7 +339,7 @@ mod tests {
         }
 
         #[test]
-        fn latin1_is_the_first_characters(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+        fn latin1_bytes_are_code_points(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
             let plain: String = bytes.iter().map(|&byte| char::from(byte)).collect();
             prop_assert_eq!(read(Text::Latin1(&bytes)), plain);
             prop_assert_eq!(read(Text::Lossy(&bytes)), String::from_utf8_lossy(&bytes));
@@ -345,7 +348,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn spreading_gives_the_characters(
+        fn spreading_writes_the_characters(
             parts in prop::collection::vec(prop_oneof![
                 "[ -~]{0,40}", "[a-é]{0,20}", "[a中文é]{0,20}", any::<char>().prop_map(String::from),
             ], 0..8),
@@ -387,15 +390,15 @@ mod tests {
     proptest! {
         /// Texts with one or two damaged bytes.
         #[test]
-        fn bytes_are_checked_as_the_standard_library_does(
+        fn checking_utf8_equals_the_standard_library(
             text in "[a中文é😀]{0,90}",
             damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3),
             start in 0usize..4,
         ) {
             let mut bytes = text.into_bytes();
             bytes.push(b'a');
-            for (place, byte) in damage {
-                *place.get_mut(&mut bytes) = byte;
+            for (index, byte) in damage {
+                *index.get_mut(&mut bytes) = byte;
             }
             let bytes = &bytes[start.min(bytes.len())..];
             prop_assert_eq!(from_utf8(bytes), std::str::from_utf8(bytes));
@@ -403,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_not_utf8_are_an_error_with_their_position() {
+    fn invalid_utf8_is_an_error_with_its_position() {
         let mut buffer = String::new();
         let error = Text::Bytes(b"ab\xffc").read(&mut buffer).unwrap_err();
         assert_eq!(error, Error::TextNotUtf8 { document: 0, at: 2 });

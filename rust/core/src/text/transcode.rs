@@ -2,8 +2,8 @@
 //!
 //! Sixteen units are converted together. ASCII is narrowed. Other characters below U+10000 become
 //! words of four bytes that begin with their UTF-8, and the used bytes are then packed: by a
-//! compress instruction where the processor has it, else by stores that overlap, without branches.
-//! Surrogates and characters above are converted one by one.
+//! compress instruction where the processor has it, else by overlapping stores, without branches.
+//! Surrogates and characters from U+10000 on are converted one by one.
 
 use crate::error::Result;
 use crate::machine::simd::{Portable, SimdLevel, Work};
@@ -12,15 +12,15 @@ use crate::memory;
 /// How many units are converted together.
 const RUN: usize = 16;
 
-/// A unit takes three bytes at most, but four are written.
+/// How many bytes are written for a run: four per unit, although at most three of them are used.
 const WRITTEN: usize = 4 * RUN;
 
 /// Bytes are collected in a buffer of this size before they are appended.
-const ROOM: usize = 8 * WRITTEN;
+const BUFFER: usize = 8 * WRITTEN;
 
 /// Write units as UTF-8 into an empty buffer. A lone surrogate becomes U+FFFD; a pair of surrogates
 /// becomes its character.
-#[expect(unsafe_code, reason = "to check what was just written takes half as long as to write it")]
+#[expect(unsafe_code, reason = "validating the UTF-8 takes half as long as writing it")]
 pub(crate) fn write<U: Copy + Into<u32>>(units: &[U], buffer: &mut String) -> Result<()> {
     let mut bytes = std::mem::take(buffer).into_bytes();
     memory::reserve(&mut bytes, units.len() + units.len() / 2 + WRITTEN)?;
@@ -42,10 +42,10 @@ fn write_units<U: Copy + Into<u32>>(
     }
 }
 
-/// Packs the UTF-8 of a run; all implementations write the same.
+/// Packs the UTF-8 of a run; all implementations write the same bytes.
 trait Pack: Copy {
     /// Write characters below U+10000, none of them a surrogate; returns how many bytes are used.
-    fn pack(self, run: &[u32; RUN], room: &mut [u8; WRITTEN]) -> usize;
+    fn pack(self, run: &[u32; RUN], out: &mut [u8; WRITTEN]) -> usize;
 }
 
 /// Units to be appended as UTF-8.
@@ -58,48 +58,48 @@ struct Write<'a, U, P> {
 impl<U: Copy + Into<u32>, P: Pack> Work for Write<'_, U, P> {
     type Output = Result<()>;
 
-    #[expect(clippy::inline_always, reason = "`Work` asks for it")]
+    #[expect(clippy::inline_always, reason = "`Work` requires it")]
     #[inline(always)]
     fn run(self) -> Result<()> {
         let Self { units: mut rest, bytes, pack } = self;
-        let (mut room, mut filled) = ([0; ROOM], 0);
+        let (mut buffer, mut filled) = ([0; BUFFER], 0);
         while let Some((run, after)) = rest.split_first_chunk::<RUN>() {
             let run = run.map(Into::into);
             rest = after;
-            if filled > ROOM - WRITTEN {
-                memory::extend(bytes, &room[..filled])?;
+            if filled > BUFFER - WRITTEN {
+                memory::extend(bytes, &buffer[..filled])?;
                 filled = 0;
             }
-            let free = room[filled..].first_chunk_mut().expect("there is room for a run");
+            let free = buffer[filled..].first_chunk_mut().expect("a run fits in the buffer");
             if run.iter().fold(0, |all, unit| all | unit) < 0x80 {
                 free[..RUN].copy_from_slice(&run.map(|unit| unit.to_le_bytes()[0]));
                 filled += RUN;
-            } else if run.iter().fold(true, |all, &unit| all & is_whole(unit)) {
+            } else if run.iter().fold(true, |all, &unit| all & is_single_unit(unit)) {
                 filled += pack.pack(&run, free);
             } else {
                 memory::reserve(bytes, filled + 2 * WRITTEN)?;
-                bytes.extend_from_slice(&room[..filled]);
+                bytes.extend_from_slice(&buffer[..filled]);
                 filled = 0;
-                // A pair of surrogates is not divided.
-                let half = after.first().filter(|&&unit| (0xDC00..0xE000).contains(&unit.into()));
-                write_any(run.into_iter().chain(half.map(|&unit| unit.into())), bytes);
-                rest = &after[usize::from(half.is_some())..];
+                // The run must not end between the halves of a surrogate pair.
+                let low = after.first().filter(|&&unit| (0xDC00..0xE000).contains(&unit.into()));
+                write_any(run.into_iter().chain(low.map(|&unit| unit.into())), bytes);
+                rest = &after[usize::from(low.is_some())..];
             }
         }
         memory::reserve(bytes, filled + WRITTEN)?;
-        bytes.extend_from_slice(&room[..filled]);
+        bytes.extend_from_slice(&buffer[..filled]);
         write_any(rest.iter().map(|&unit| unit.into()), bytes);
         Ok(())
     }
 }
 
-/// Whether a unit is a character below U+10000.
+/// Whether a unit is a character below U+10000, so not a surrogate.
 #[inline]
-fn is_whole(unit: u32) -> bool {
+fn is_single_unit(unit: u32) -> bool {
     unit < 0x1_0000 && unit & 0xF800 != 0xD800
 }
 
-/// Write any units, for which there is room.
+/// Append units of any kind; the caller has reserved memory for their UTF-8.
 fn write_any(units: impl Iterator<Item = u32>, bytes: &mut Vec<u8>) {
     let halves = units.flat_map(|unit| match (u16::try_from(unit), char::from_u32(unit)) {
         (Ok(unit), _) => [Some(unit), None],
@@ -118,7 +118,7 @@ fn write_any(units: impl Iterator<Item = u32>, bytes: &mut Vec<u8>) {
 
 impl Pack for Portable {
     #[inline]
-    fn pack(self, run: &[u32; RUN], room: &mut [u8; WRITTEN]) -> usize {
+    fn pack(self, run: &[u32; RUN], out: &mut [u8; WRITTEN]) -> usize {
         let mut done = 0;
         for &unit in run {
             let (middle, last) = (unit >> 6 & 0x3F | 0x80, unit & 0x3F | 0x80);
@@ -132,7 +132,7 @@ impl Pack for Portable {
             } else {
                 unit
             };
-            *room[done..].first_chunk_mut().expect("three for each") = character.to_le_bytes();
+            *out[done..].first_chunk_mut().expect("four bytes per unit") = character.to_le_bytes();
             done += 1 + usize::from(is_two) + usize::from(is_three);
         }
         done
@@ -153,33 +153,34 @@ mod avx512 {
 
     impl Pack for Avx512 {
         #[inline]
-        fn pack(self, run: &[u32; RUN], room: &mut [u8; WRITTEN]) -> usize {
+        fn pack(self, run: &[u32; RUN], out: &mut [u8; WRITTEN]) -> usize {
             // SAFETY: `self` proves that the processor has these instructions.
-            unsafe { pack(run, room) }
+            unsafe { pack(run, out) }
         }
     }
 
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,popcnt")]
-    fn pack(run: &[u32; RUN], room: &mut [u8; WRITTEN]) -> usize {
+    fn pack(run: &[u32; RUN], out: &mut [u8; WRITTEN]) -> usize {
         let all = |word: i32| _mm512_set1_epi32(word);
-        // SAFETY: sixteen numbers are 64 bytes, and the load needs no alignment.
+        // SAFETY: the run is sixteen numbers of 4 bytes, and the load needs no alignment.
         let units = unsafe { _mm512_loadu_si512(run.as_ptr().cast()) };
         let six = |bits| _mm512_or_si512(_mm512_and_si512(bits, all(0x3F)), all(0x80));
         let (last, higher) = (six(units), _mm512_srli_epi32::<6>(units));
         let two = _mm512_or_si512(higher, _mm512_slli_epi32::<8>(last));
         let two = _mm512_or_si512(two, all(0xC0));
-        let behind = _mm512_or_si512(six(higher), _mm512_slli_epi32::<8>(last));
+        let tail = _mm512_or_si512(six(higher), _mm512_slli_epi32::<8>(last));
         let first = _mm512_or_si512(_mm512_srli_epi32::<12>(units), all(0xE0));
-        let three = _mm512_or_si512(first, _mm512_slli_epi32::<8>(behind));
+        let three = _mm512_or_si512(first, _mm512_slli_epi32::<8>(tail));
         let words = _mm512_mask_blend_epi32(_mm512_cmpge_epu32_mask(units, all(0x80)), units, two);
         let words =
             _mm512_mask_blend_epi32(_mm512_cmpge_epu32_mask(units, all(0x800)), words, three);
-        // The first byte of a word is used, though it may be zero; others are used unless zero.
+        // The first byte of a word is always used, even if it is zero (U+0000); the other bytes
+        // are used unless they are zero.
         let count = _mm512_test_epi8_mask(words, words) | 0x1111_1111_1111_1111;
         let packed = _mm512_maskz_compress_epi8(count, words);
-        // SAFETY: the room is 64 bytes, and the store needs no alignment.
-        unsafe { _mm512_storeu_si512(room.as_mut_ptr().cast(), packed) };
+        // SAFETY: `out` has 64 bytes, and the store needs no alignment.
+        unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), packed) };
         count.count_ones() as usize
     }
 }
@@ -190,7 +191,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Characters of one unit, which are packed, on every level.
+        /// Every level packs characters of one unit.
         #[test]
         fn characters_of_one_unit_are_packed(
             run in prop::collection::vec(prop_oneof![
@@ -205,9 +206,8 @@ mod tests {
             }
         }
 
-        /// Every level writes what the standard library writes.
         #[test]
-        fn any_units_are_written_as_the_standard_library_writes_them(
+        fn every_level_writes_the_same_utf8_as_the_standard_library(
             units in prop::collection::vec(prop_oneof![0u16..0x80, any::<u16>()], 0..80),
         ) {
             let expected = String::from_utf16_lossy(&units).into_bytes();
@@ -219,8 +219,9 @@ mod tests {
         }
 
         #[test]
-        fn whole_characters_are_those_of_the_standard_library(unit in 0u32..0x11_0000) {
-            prop_assert_eq!(is_whole(unit), unit < 0x1_0000 && char::from_u32(unit).is_some());
+        fn single_unit_characters_agree_with_the_standard_library(unit in 0u32..0x11_0000) {
+            let expected = unit < 0x1_0000 && char::from_u32(unit).is_some();
+            prop_assert_eq!(is_single_unit(unit), expected);
         }
     }
 }

@@ -32,8 +32,8 @@ impl Tokenizer {
         EncodeOptions::new(self.vocabulary(), self.pattern(), special, prepend, append)
     }
 
-    /// Announce about this many bytes of text, possibly in many calls, so that the cache starts at
-    /// its final size.
+    /// Announce that about this many bytes of text will be encoded, possibly in many calls, so that
+    /// the cache starts at its final size.
     #[doc(hidden)]
     pub fn expect(&self, bytes: usize) {
         self.encoder().expect(bytes);
@@ -84,7 +84,7 @@ impl Tokenizer {
         self.count_text(&Text::Utf8(text), options)
     }
 
-    /// The number of ids of [`encode_text`](Self::encode_text).
+    /// The number of ids that [`encode_text`](Self::encode_text) passes on.
     #[doc(hidden)]
     pub fn count_text(&self, text: &Text<'_>, options: &EncodeOptions) -> Result<usize> {
         let mut count = 0;
@@ -104,9 +104,9 @@ impl Tokenizer {
         self.encoder().call().encode_pretoken(pretoken)
     }
 
-    /// Fails if normalization changes `text` in a way that leaves ids without offsets in it.
-    pub(crate) fn check_places(&self, text: &str) -> Result<()> {
-        if self.pattern().keeps_places() || self.pattern().normalized(text)? == text {
+    /// Fails if normalization changes `text` so that the offsets of ids in it are unknown.
+    pub(crate) fn check_offsets(&self, text: &str) -> Result<()> {
+        if self.pattern().keeps_positions() || self.pattern().normalized(text)? == text {
             return Ok(());
         }
         let reason =

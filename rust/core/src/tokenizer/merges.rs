@@ -1,7 +1,7 @@
 //! The pairs that merge, in rank order, and how often training made each merge.
 //!
-//! Few calls read them and they may be long, so they are computed on first use, from the arrays of
-//! a file or from the ranks.
+//! Few calls read these lists, which may be long, so they are computed on first use, from the
+//! arrays of a file or from the ranks.
 
 use std::sync::OnceLock;
 
@@ -10,14 +10,15 @@ use crate::machine::array::Array;
 /// Merges and their counts, computed lazily.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Merges {
-    /// The arrays of a file: pairs of ids end to end, and counts in the form of [`decode_counts`].
+    /// The arrays of a file: concatenated pairs of ids, and counts as [`encode_counts`] writes
+    /// them.
     file: Option<(Array<u32>, Array<u8>)>,
     pairs: OnceLock<Vec<(u32, u32)>>,
     counts: OnceLock<Vec<u64>>,
 }
 
 impl Merges {
-    /// Given merges, with the counts of training, or without.
+    /// Known merges, with the counts of training, or with no counts.
     pub(crate) fn given(pairs: Vec<(u32, u32)>, counts: Vec<u64>) -> Self {
         Self { file: None, pairs: OnceLock::from(pairs), counts: OnceLock::from(counts) }
     }
@@ -27,12 +28,12 @@ impl Merges {
         Self { file: Some((pairs, counts)), ..Self::default() }
     }
 
-    /// Whether the pairs are given or already derived.
+    /// Whether the pairs are known without deriving them from the ranks.
     pub(crate) fn are_ready(&self) -> bool {
         self.file.is_some() || self.pairs.get().is_some()
     }
 
-    /// The pairs of ids in rank order; `derive` computes them if they are not given.
+    /// The pairs of ids in rank order; `derive` computes them if they are not yet known.
     pub(crate) fn pairs(&self, derive: impl FnOnce() -> Vec<(u32, u32)>) -> &[(u32, u32)] {
         self.pairs.get_or_init(|| match &self.file {
             Some((pairs, _)) => as_pairs(pairs),

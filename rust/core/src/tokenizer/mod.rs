@@ -33,10 +33,10 @@ use crate::pretokenize::{Pattern, Splitter, UNICODE_VERSION};
 use crate::vocabulary::{MergeRule, NO_ID, TOKEN, Vocabulary};
 use merges::Merges;
 
-/// Upper bound in bytes for each id on the merges, their counts and the marks.
+/// Upper bound on the bytes that the merges, their counts and the marks take per id.
 const DERIVED: usize = 32;
 
-/// Memory is checked once for tokens of this many bytes.
+/// Free memory is checked once per this many bytes of tokens.
 const CHECKED: usize = 1 << 20;
 
 /// An immutable tokenizer, which threads may share. Clones share the large tables and the caches.
@@ -84,8 +84,8 @@ impl Tokenizer {
     /// Build a tokenizer that merges listed pairs of ids, in list order. With `ignore_merges`, a
     /// pretoken that is a token is encoded as that token, without merging.
     ///
-    /// Fails if the pattern does not compile, or if a merge names an unknown id or makes bytes that
-    /// are not a token. [`MergeRule`] has an example.
+    /// Fails if the pattern does not compile, if a merge contains an unknown id, or if the bytes of
+    /// a merge are not a token. [`MergeRule`] has an example.
     pub fn from_merges(
         vocabulary: Vocabulary,
         merges: Vec<(u32, u32)>,
@@ -99,8 +99,8 @@ impl Tokenizer {
         Self::with_tables(vocabulary, rule, pattern, merges, tables)
     }
 
-    /// Build a tokenizer that merges characters, and has a token for each byte of those that are
-    /// no token.
+    /// Build a tokenizer that merges characters. A character that is not a token is encoded as the
+    /// tokens of its bytes.
     ///
     /// Fails as [`from_merges`](Self::from_merges) does, and if a byte has no token.
     ///
@@ -137,7 +137,9 @@ impl Tokenizer {
         if rule == MergeRule::Characters
             && let Some(byte) = vocabulary.byte_ids().iter().position(|&id| id == NO_ID)
         {
-            let reason = format!("byte {byte} has no token, which characters that are none need");
+            let reason = format!(
+                "byte {byte} has no token, but characters without a token need one per byte"
+            );
             return Err(Error::Vocabulary { reason });
         }
         let pretokens = PretokenEncoder::with_tables(vocabulary, rule, tables)?;
@@ -160,7 +162,7 @@ impl Tokenizer {
         &self.encoder.pretokens().vocabulary
     }
 
-    /// Which neighbours merge, and in which order.
+    /// Which adjacent tokens merge, and in which order.
     pub fn rule(&self) -> MergeRule {
         self.rule
     }
@@ -202,8 +204,8 @@ impl Tokenizer {
         self
     }
 
-    /// A tokenizer with the same ordinary tokens and other special tokens. Fails if one has the id or
-    /// the name of another token.
+    /// A tokenizer with the same ordinary tokens and other special tokens. Fails if a special token
+    /// has the id or the name of another token.
     ///
     /// ```
     /// use bytepair::{Pattern, Tokenizer, Vocabulary};
@@ -248,20 +250,20 @@ impl Tokenizer {
         self
     }
 
-    /// This tokenizer with empty caches; the cache of repeated text takes at most `bytes`, and 0
-    /// switches it off. That cache keeps copies of text that was encoded more than once, 32 MiB by
-    /// default.
+    /// This tokenizer with empty caches. The cache of repeated text, which keeps copies of text
+    /// that was encoded more than once, takes at most `bytes` (32 MiB by default); 0 switches it
+    /// off.
     pub fn with_repeats(mut self, bytes: usize) -> Result<Self> {
         self.encoder = Arc::new(self.encoder.with_repeats(bytes)?);
         Ok(self)
     }
 
-    /// The limit on the bytes of the cache of repeated text; 0 if it is switched off.
+    /// The limit in bytes on the cache of repeated text; 0 if it is switched off.
     pub fn repeats(&self) -> usize {
         self.encoder.repeats()
     }
 
-    /// This tokenizer with the limit on the cache of repeated text that another has.
+    /// This tokenizer with the limit on the cache of repeated text of `other`.
     pub(crate) fn with_repeats_of(self, other: &Self) -> Result<Self> {
         if self.repeats() == other.repeats() {
             Ok(self)
@@ -278,9 +280,9 @@ impl Tokenizer {
 
     /// The pairs of ids that merge, in rank order.
     ///
-    /// These are the merges that training chose or that a merge list gave. For a vocabulary of bare
-    /// ranks, they are the only pair that ever merges into each token; a token that no merge makes
-    /// has no entry.
+    /// These are the merges that training chose or that a merge list contained. A vocabulary of
+    /// ranks alone has one merge per token, the only pair that ever merges into it; a token that no
+    /// merge creates has none.
     ///
     /// # Panics
     ///
@@ -296,9 +298,9 @@ impl Tokenizer {
         self.merges.counts(self.merges().len())
     }
 
-    /// Build the tables from which merges are derived, unless the merges are given. Otherwise
-    /// [`merges`](Self::merges) and [`token`](Self::token) build them on the first call, and panic
-    /// if there is not enough memory.
+    /// Build the tables from which merges are derived, unless the merges are known. If this is not
+    /// called first, [`merges`](Self::merges) and [`token`](Self::token) build the tables on their
+    /// first call, and panic if there is not enough memory.
     pub fn make_tables(&self) -> Result<()> {
         if !self.merges.are_ready() {
             self.pairs()?;
@@ -325,7 +327,7 @@ impl Tokenizer {
         })
     }
 
-    /// Every value once, in a fixed order, each as bytes.
+    /// Pass the bytes of each value to `part`, in a fixed order.
     fn hash_values(&self, part: &mut impl FnMut(&[u8])) {
         let (arena, offsets) = self.vocabulary().arrays();
         part(arena);
@@ -357,8 +359,8 @@ impl Tokenizer {
         }
     }
 
-    /// The text of `ids`. Bytes that are not UTF-8, such as half a character, become U+FFFD; see
-    /// [`decode_bytes`](Self::decode_bytes). Fails at the first id without a token.
+    /// The text of `ids`. Bytes that are not UTF-8, such as half a character, become U+FFFD;
+    /// [`decode_bytes`](Self::decode_bytes) keeps them. Fails at the first id without a token.
     ///
     /// ```
     /// # use bytepair::{Error, Pattern, Tokenizer, Vocabulary};
@@ -382,8 +384,8 @@ impl Tokenizer {
         })
     }
 
-    /// The bytes of `ids`, end to end, without the space that encoding may put before a text. Fails
-    /// at the first id without a token.
+    /// The concatenated bytes of `ids`, without the space that encoding may put before a text.
+    /// Fails at the first id without a token.
     pub fn decode_bytes<N: Number>(&self, ids: &[N]) -> Result<Vec<u8>> {
         let mut bytes = memory::zeros(decode::decoded_length(self.vocabulary(), ids)?)?;
         decode::write(self.vocabulary(), ids, &mut bytes);
@@ -404,7 +406,7 @@ impl Tokenizer {
     }
 }
 
-/// The bytes of the given tokens, followed by those of the tokens that merges make.
+/// The bytes of `tokens`, followed by the bytes of the token that each merge creates.
 pub(crate) fn tokens_of(merges: &[(u32, u32)], mut tokens: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
     let mut unchecked = 0;
     memory::reserve(&mut tokens, merges.len())?;

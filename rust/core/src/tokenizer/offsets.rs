@@ -1,9 +1,9 @@
 //! Spans of ids in their text, and truncation of a text to a number of ids.
 //!
-//! The bytes of the ids of a text, end to end, are the text. So the byte span of an id follows from
-//! the lengths of the ids before; its character span covers every character of which it has a byte.
-//! With the spaces of SentencePiece, a space before the text takes no place in it, and U+2581 has
-//! more bytes than its space.
+//! The concatenated bytes of the ids of a text are the text. So the byte span of an id follows from
+//! the lengths of the ids before it; its character span covers every character of which it has a
+//! byte. With SentencePiece's rules for spaces, a space that is added before the text has an empty
+//! span, and U+2581 takes three bytes in the text but one in its token, where it is a space.
 
 use crate::encode::EncodeOptions;
 use crate::encode::options::TextOrId;
@@ -54,7 +54,7 @@ impl Tokenizer {
     pub fn encode_with_spans(&self, text: &Text<'_>, options: &EncodeOptions) -> Result<Spans> {
         let mut buffer = String::new();
         let text = text.read(&mut buffer)?;
-        self.check_places(text)?;
+        self.check_offsets(text)?;
         let mut spans = Spans::default();
         self.encoder().call().append(&Text::Utf8(text), options, &mut spans.ids)?;
         let added = [options.prepend.is_some(), options.append.is_some()].map(usize::from);
@@ -62,10 +62,11 @@ impl Tokenizer {
         let lengths = self.lengths(&spans.ids[covering.clone()], text, options)?;
         spans.bytes = memory::with_room(spans.ids.len())?;
         spans.chars = memory::with_room(spans.ids.len())?;
-        let mut place = Place::default();
+        let mut position = SpanPosition::default();
         for index in 0..spans.ids.len() {
             let length = index.checked_sub(covering.start).and_then(|index| lengths.get(index));
-            let (bytes, chars) = place.step(text.as_bytes(), length.copied().unwrap_or_default());
+            let length = length.copied().unwrap_or_default();
+            let (bytes, chars) = position.advance(text.as_bytes(), length);
             spans.bytes.push(bytes);
             spans.chars.push(chars);
         }
@@ -74,12 +75,12 @@ impl Tokenizer {
 
     /// Truncate a text to at most `most` ids; the text of special tokens counts as ordinary text.
     ///
-    /// The result is the text of the first (or last) `most` ids, without incomplete characters.
-    /// Encoded by itself, that text may have more ids, because it now ends within a token; then it
-    /// is truncated again in the same way. So the result always has at most `most` ids.
+    /// The result is the text of the first (or last) `most` ids, without incomplete characters. If
+    /// that text, encoded by itself, has more ids, because it now ends within a token, it is
+    /// truncated again in the same way. So the result always has at most `most` ids.
     #[doc(hidden)]
     pub fn truncate_text<'t>(&self, mut text: &'t str, most: usize, keep: Keep) -> Result<&'t str> {
-        self.check_places(text)?;
+        self.check_offsets(text)?;
         if self.pattern().normalizes() {
             return self.truncate_spaced(text, most, keep);
         }
@@ -106,7 +107,7 @@ impl Tokenizer {
         }
     }
 
-    /// [`truncate_text`](Self::truncate_text) for text whose spaces change.
+    /// [`truncate_text`](Self::truncate_text) under a pattern that normalizes spaces.
     fn truncate_spaced<'t>(&self, mut text: &'t str, most: usize, keep: Keep) -> Result<&'t str> {
         let plain = EncodeOptions::default();
         loop {
@@ -121,7 +122,8 @@ impl Tokenizer {
                     Keep::End => lengths[lengths.len() - count..].iter().sum(),
                 }
             };
-            // The space before the text is an id without length.
+            // The id of a space that is added before the text has no length, so that keeping fewer
+            // ids need not make the text shorter.
             let shorter = (0..=most).rev().map(kept).find(|&kept| kept < text.len());
             let kept = shorter.unwrap_or_default();
             text = match keep {
@@ -159,8 +161,8 @@ impl Tokenizer {
         if ids.next().is_some() { Err(Error::Contradiction) } else { Ok(lengths) }
     }
 
-    /// The number of bytes at the start of a text that become `covered` bytes when its spaces
-    /// change. Fails if it is too short.
+    /// How many bytes of `text` become its first `covered` bytes after U+2581 becomes a space.
+    /// Fails if the text is too short.
     fn unspaced(text: &[u8], covered: usize) -> Result<usize> {
         let mut length = 0;
         for _ in 0..covered {
@@ -171,30 +173,30 @@ impl Tokenizer {
         Ok(length)
     }
 
-    /// Fails unless the ids cover exactly `length` bytes; code that walks through both relies on
-    /// it.
+    /// Fails unless the ids cover exactly `length` bytes; code that advances through a text by the
+    /// lengths of its ids relies on it.
     pub(crate) fn check_lengths(&self, ids: &[u32], length: usize) -> Result<()> {
         let sum: usize = ids.iter().map(|&id| self.vocabulary().token_length(id)).sum();
         if sum == length { Ok(()) } else { Err(Error::Contradiction) }
     }
 }
 
-/// The first place that is not inside a character.
-fn boundary(mut places: impl Iterator<Item = usize>, text: &str) -> usize {
-    places.find(|&at| text.is_char_boundary(at)).unwrap_or(0)
+/// The first of the positions that is not inside a character.
+fn boundary(mut positions: impl Iterator<Item = usize>, text: &str) -> usize {
+    positions.find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }
 
-/// A position in a text.
+/// A position in a text, in bytes and in characters.
 #[derive(Default)]
-struct Place {
+struct SpanPosition {
     bytes: usize,
     /// The number of characters that start before the position.
     chars: usize,
 }
 
-impl Place {
-    /// Advance by `length` bytes; returns the span passed, in bytes and in characters.
-    fn step(&mut self, text: &[u8], length: usize) -> ([i64; 2], [i64; 2]) {
+impl SpanPosition {
+    /// Advance by `length` bytes; returns the span of these bytes, in bytes and in characters.
+    fn advance(&mut self, text: &[u8], length: usize) -> ([i64; 2], [i64; 2]) {
         let end = self.bytes + length;
         let inside = length > 0 && !starts_char(text[self.bytes]);
         let first = self.chars - usize::from(inside);
@@ -205,8 +207,8 @@ impl Place {
     }
 }
 
-fn number(place: usize) -> i64 {
-    i64::try_from(place).expect("what is in memory has less than 2^63 bytes")
+fn number(position: usize) -> i64 {
+    i64::try_from(position).expect("a text in memory has fewer than 2^63 bytes")
 }
 
 #[cfg(test)]
@@ -225,9 +227,9 @@ mod tests {
     }
 
     proptest! {
-        /// For each id, look at every character.
+        /// The expected characters of an id are found by testing every character of the text.
         #[test]
-        fn spans_are_what_was_covered(text in "[abé中😀 ]{0,30}") {
+        fn spans_cover_the_bytes_and_characters_of_each_id(text in "[abé中😀 ]{0,30}") {
             let tokenizer = tokenizer();
             let options = EncodeOptions { prepend: Some(300), append: Some(65), finder: None };
             let spans = tokenizer.encode_with_spans(&Text::Utf8(&text), &options).unwrap();
@@ -244,22 +246,23 @@ mod tests {
                 let touched = text.char_indices().enumerate().filter(|(_, (at, c))| {
                     *at < end && start < at + c.len_utf8()
                 });
-                let touched: Vec<usize> = touched.map(|(place, _)| place).collect();
+                let touched: Vec<usize> = touched.map(|(index, _)| index).collect();
                 let chars = [touched[0], touched[touched.len() - 1] + 1].map(number);
                 prop_assert_eq!(spans.chars[index], chars);
                 start = end;
             }
         }
 
+        /// The expected text is found by encoding and decoding whole texts.
         #[test]
-        fn a_text_is_cut_as_the_plain_way_cuts_it(text in "[abé中😀 the]{0,30}", most in 0usize..12) {
+        fn truncation_agrees_with_the_reference(text in "[abé中😀 the]{0,30}", most in 0usize..12) {
             let tokenizer = tokenizer();
             for keep in [Keep::Start, Keep::End] {
                 let cut = tokenizer.truncate_text(&text, most, keep).unwrap();
                 prop_assert!(tokenizer.encode(cut).unwrap().len() <= most);
-                let mut plain = text.clone();
+                let mut expected = text.clone();
                 loop {
-                    let ids = tokenizer.encode(&plain).unwrap();
+                    let ids = tokenizer.encode(&expected).unwrap();
                     if ids.len() <= most { break; }
                     let kept = match keep {
                         Keep::Start => &ids[..most],
@@ -269,9 +272,9 @@ mod tests {
                     while std::str::from_utf8(&bytes).is_err() {
                         bytes.remove(if keep == Keep::Start { bytes.len() - 1 } else { 0 });
                     }
-                    plain = String::from_utf8(bytes).unwrap();
+                    expected = String::from_utf8(bytes).unwrap();
                 }
-                prop_assert_eq!(cut, plain);
+                prop_assert_eq!(cut, expected);
             }
         }
     }

@@ -1,9 +1,9 @@
-//! Encodes a text that grows, such as a prompt, at the cost of what is new.
+//! Encodes a text that grows, such as a prompt; the cost depends on the new text only.
 //!
-//! Only the end of a text is encoded again when the text grows: what follows the last position
-//! that no continuation changes (`encode::certain`). The ids before it are final.
-//! They move into blocks that forks of the session share; the few others are copied when a fork
-//! grows.
+//! When the text grows, only its end is encoded again: the text after the last position before
+//! which no continuation can change an id (`encode::certain`). The ids before that position are
+//! final. They move into blocks that forks of the session share; the few other ids are copied when
+//! a fork grows.
 
 use std::sync::Arc;
 
@@ -19,28 +19,27 @@ use crate::tokenizer::Tokenizer;
 /// The number of final ids that become a block.
 const BLOCK: usize = 1 << 12;
 
-/// What stands for half a pair of surrogates.
+/// The character that replaces a lone surrogate.
 const UNKNOWN: char = char::REPLACEMENT_CHARACTER;
 
-/// No character has more bytes.
+/// The most bytes of a character.
 const CHARACTER: usize = 4;
 
-/// What a growing text did to its ids: the last `removed` ones are gone, and `ids` follow.
+/// How the ids of a text changed when it grew: the last `removed` ids are gone, and `ids` follow.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Change {
     /// The number of ids to remove from the end.
     pub removed: usize,
-    /// The ids that take their place.
+    /// The ids to add to the end after that.
     pub ids: Vec<u32>,
 }
 
 /// A text that grows, and its ids; a clone takes the same time for a text of any length.
 ///
-/// Whatever the pieces, the ids equal those of the whole text. The text itself is kept only from
-/// the last position on that no continuation changes, and is encoded again from there: usually
-/// some pretokens. It is all text since the last such position, which may be long in a text that
-/// has none, such as one long run of letters, and is the whole text under a pattern that only the
-/// regex engine can split.
+/// However the text is divided into pieces, the ids equal those of the whole text. Only the text
+/// after the last position before which no continuation can change an id is kept and encoded again:
+/// usually some pretokens. In a text without such positions, such as one long run of letters, it
+/// may be long, and under a pattern that only the regex engine can split it is the whole text.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -62,7 +61,7 @@ pub struct Session {
     state: Arc<State>,
 }
 
-/// What changes when the text grows.
+/// The text and its ids; forks share it until one of them grows.
 #[derive(Debug, Clone, Default)]
 struct State {
     /// The first ids, which are final.
@@ -75,14 +74,14 @@ struct State {
     rest: String,
     /// The number of bytes of text before `rest`.
     start: usize,
-    /// What stands before `rest`.
+    /// What precedes `rest`.
     begins: PartStart,
     tried: Tried,
-    /// The first half of a pair of surrogates that the text ends with; `rest` ends with U+FFFD.
+    /// The high surrogate with which the text ends; U+FFFD replaces it at the end of `rest`.
     half: Option<u16>,
 }
 
-/// Final ids, and the block before.
+/// Final ids, and the previous block.
 #[derive(Debug)]
 struct IdBlock {
     before: Option<Arc<Self>>,
@@ -92,7 +91,7 @@ struct IdBlock {
 }
 
 impl Drop for IdBlock {
-    /// Frees the blocks before one by one: a long list would overflow the stack.
+    /// Frees the previous blocks in a loop; recursion over a long list would overflow the stack.
     fn drop(&mut self) {
         let mut next = self.before.take();
         while let Some(mut block) = next.and_then(Arc::into_inner) {
@@ -103,7 +102,8 @@ impl Drop for IdBlock {
 
 impl Session {
     /// Start with an empty text, preceded by the id `prepend`. `special` says how the text of
-    /// special tokens is encoded; one that arrives in pieces counts once it is whole.
+    /// special tokens is encoded; a special token that arrives in pieces takes effect once it is
+    /// complete.
     ///
     /// Fails if `special` names an unknown special token.
     pub fn new(
@@ -126,13 +126,13 @@ impl Session {
         }
         let state = Arc::make_mut(&mut self.state);
         let (mut rest, half) = state.grown(text)?;
-        let known = if half.is_some() { rest.len() - UNKNOWN.len_utf8() } else { rest.len() };
+        let complete = if half.is_some() { rest.len() - UNKNOWN.len_utf8() } else { rest.len() };
         let encoder = self.tokenizer.encoder();
         let mut tried = state.tried;
-        let moved = |error: Error| error.behind(state.start);
+        let shifted = |error: Error| error.shifted(state.start);
         let begins = state.begins;
-        let certain = encoder.certain(&rest[..known], begins, &self.options, &mut tried);
-        let Certain { at: certain, start } = certain.map_err(moved)?;
+        let certain = encoder.certain(&rest[..complete], begins, &self.options, &mut tried);
+        let Certain { at: certain, start } = certain.map_err(shifted)?;
         let mut ids = Vec::new();
         let mut call = encoder.call();
         let mut encode = |text: &str, start| {
@@ -140,9 +140,9 @@ impl Session {
             call.append_part(&Text::Utf8(text), &self.options, edges, &mut ids)?;
             Ok(ids.len())
         };
-        let stable = encode(&rest[..certain], begins).map_err(moved)?;
-        let moved = |error: Error| error.behind(state.start + certain);
-        encode(&rest[certain..], start).map_err(moved)?;
+        let stable = encode(&rest[..certain], begins).map_err(shifted)?;
+        let shifted = |error: Error| error.shifted(state.start + certain);
+        encode(&rest[certain..], start).map_err(shifted)?;
         let change = state.replace(&ids, stable)?;
         state.half = half;
         state.tried = if certain > 0 { Tried::default() } else { tried };
@@ -153,7 +153,7 @@ impl Session {
         Ok(change)
     }
 
-    /// A session with the same text, which grows on its own.
+    /// A session with the same text, which grows independently of this one.
     #[must_use]
     pub fn fork(&self) -> Self {
         self.clone()
@@ -169,12 +169,12 @@ impl Session {
         self.len() == 0
     }
 
-    /// How many of the first ids no continuation changes, at least; never fewer than before.
+    /// The number of ids at the start that no continuation is known to change. It never decreases.
     pub fn stable(&self) -> usize {
         self.state.packed() + self.state.stable
     }
 
-    /// The text that is kept: that of the ids after the stable ones.
+    /// The text that is kept: the text of the ids after the stable ones.
     pub fn rest(&self) -> &str {
         &self.state.rest
     }
@@ -196,8 +196,7 @@ impl Session {
 }
 
 impl State {
-    /// The text that is kept with more text, and the first half of a pair of surrogates that it
-    /// then ends with.
+    /// The text that is kept followed by `text`, and the high surrogate with which it then ends.
     fn grown(&self, text: &Text<'_>) -> Result<(String, Option<u16>)> {
         let (low, high) = text.half_pairs();
         let mut rest = String::new();
@@ -219,7 +218,7 @@ impl State {
         self.blocks.as_ref().map_or(0, |block| block.end)
     }
 
-    /// Replace the ids that are not final by others, of which the first `stable` are final.
+    /// Replace the ids that are not final by `ids`, of which the first `stable` are final.
     fn replace(&mut self, ids: &[u32], stable: usize) -> Result<Change> {
         let old = &self.ids[self.stable..];
         let same = old.iter().zip(ids).take_while(|(old, new)| old == new).count();
@@ -250,7 +249,8 @@ mod tests {
     use crate::{Pattern, Vocabulary};
     use proptest::prelude::*;
 
-    /// Published shapes, an automaton, steps, the regex engine, normalization.
+    /// Patterns for each way of splitting: published patterns, an automaton, steps, the regex
+    /// engine, normalization.
     const PATTERNS: [&str; 12] = [
         "gpt2",
         "gpt4",
@@ -283,8 +283,8 @@ mod tests {
         Arc::new(Tokenizer::from_ranks(vocabulary, pattern).unwrap())
     }
 
-    /// Append the pieces one by one; after each, the ids are those of the whole text, and the
-    /// stable ones are those that stay to the end.
+    /// Append the pieces one by one; after each, the ids must be those of the whole text so far,
+    /// and the stable ids must remain to the end.
     fn check(tokenizer: &Arc<Tokenizer>, special: &Special, pieces: &[&str]) {
         let options = tokenizer.options(special, Some(7), None).unwrap();
         let mut session = Session::new(tokenizer, special, Some(7)).unwrap();
@@ -307,7 +307,7 @@ mod tests {
         }
     }
 
-    /// Characters of every kind that a pattern or a special token can tell apart.
+    /// Characters of every kind that a pattern or a special token distinguishes.
     fn pieces() -> impl Strategy<Value = Vec<String>> {
         let hard = "(<|a|>|b|c|<a>|<b|<c>|  |\n| |'|s|l|L|1|中|文|\u{301}|e|ﬁ|\u{ac00}|\u{11a8}                    |\u{1ac0}|\u{3000}|!|abab|😀){0,6}";
         prop::collection::vec(hard, 0..12)
@@ -315,7 +315,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_pieces_give_the_ids_of_the_whole(
+        fn any_pieces_have_the_ids_of_the_whole_text(
             pieces in pieces(),
             pattern in 0..PATTERNS.len(),
             merges: bool,
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_in_pieces_of_any_length() {
+    fn long_texts_in_pieces_have_the_ids_of_the_whole_text() {
         let texts =
             ["The fox's don'T 1234567 \n\n x \r\n", "中文字符。", "ab", " ", "7", "\n ", "aB"];
         for pattern in PATTERNS {
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_changes_nothing() {
+    fn a_failed_append_changes_nothing() {
         let tokenizer = tokenizer("gpt2", false);
         let mut session = Session::new(&tokenizer, &Special::Error, None).unwrap();
         session.append(&Text::Utf8("one <")).unwrap();
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_of_surrogates_may_be_divided() {
+    fn pieces_may_end_within_a_surrogate_pair() {
         let tokenizer = tokenizer("gpt2", false);
         let text = [0x61, 0xD83D, 0xDE00, 0xDE00, 0xD83D, 0xD83D, 0xDE00, 0x62];
         let expected = tokenizer.encode("a😀\u{fffd}\u{fffd}😀b").unwrap();

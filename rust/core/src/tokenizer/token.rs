@@ -1,6 +1,6 @@
 //! The bytes, the rank and the kind of an id.
 //!
-//! Each id has a *mark* of 32 bits. The low 22 bits hold the rank of the merge that makes the
+//! Each id has a *mark* of 32 bits. The low 22 bits hold the rank of the merge that creates the
 //! token, plus 1, or 0 if no merge does; the highest bit marks special tokens. So two array
 //! accesses give everything about an id.
 
@@ -11,7 +11,7 @@ use crate::vocabulary::PairLookup;
 const RANK: u32 = (1 << 22) - 1;
 const SPECIAL: u32 = 1 << 31;
 
-/// The score of a token that no merge makes.
+/// The score of a token that no merge creates.
 const NO_SCORE: f32 = -1e6;
 
 /// A token of a vocabulary.
@@ -19,15 +19,15 @@ const NO_SCORE: f32 = -1e6;
 pub struct Token<'a> {
     /// The bytes of the token; for a special token, its name in UTF-8.
     pub bytes: &'a [u8],
-    /// The index in [`Tokenizer::merges`] of the merge that makes the token.
+    /// The index in [`Tokenizer::merges`] of the merge that creates the token.
     pub rank: Option<u32>,
     /// Whether it is a special token.
     pub special: bool,
 }
 
 impl Token<'_> {
-    /// The score with which engines that merge by score give the same ids: -ln(rank + 1), or
-    /// -1,000,000 if no merge makes the token.
+    /// The score with which engines that merge by score produce the same ids: -ln(rank + 1), or
+    /// -1,000,000 if no merge creates the token.
     #[expect(clippy::cast_precision_loss, reason = "ranks are below 2^22")]
     pub fn score(&self) -> f32 {
         self.rank.map_or(NO_SCORE, |rank| -((rank + 1) as f32).ln())
@@ -86,7 +86,7 @@ mod tests {
     use crate::{Pattern, Tokenizer, Vocabulary};
 
     #[test]
-    fn ranks_count_merges_and_the_first_of_a_token_counts() {
+    fn the_rank_of_a_token_is_that_of_its_first_merge() {
         let bytes = (0..=255).map(|byte| (vec![byte], u32::from(byte)));
         let more = [(b"abc".to_vec(), 256), (b"ab".to_vec(), 257), (b"bc".to_vec(), 258)];
         let vocabulary = Vocabulary::new(bytes.chain(more), [("<s>".to_owned(), 300)]).unwrap();

@@ -1,8 +1,8 @@
-//! What the merges of a batch change in the words of one worker.
+//! The changes that the merges of a batch make to the pairs in the words of one worker.
 //!
 //! A merge of (a, b) into z removes occurrences of pairs (x, a) and (b, y), and creates pairs (x,
-//! z) and (z, y). Each of them shares a token with the merge, so the *neighbour* identifies it: the
-//! other token, and the side on which it stands. The changes of a merge are summed in arrays
+//! z) and (z, y). Each of these pairs shares a token with the merge, so the *neighbour* identifies
+//! it: the other token and its side, left or right. The changes of a merge are summed in arrays
 //! indexed by neighbour, so each pair is looked up once per merge and not once per occurrence.
 
 use std::ops::Range;
@@ -12,7 +12,7 @@ use crate::memory;
 use crate::train::pair::{Merge, TokenPair, Word};
 use crate::train::pair_counts::PairCounts;
 
-/// A token beside a merge: twice its id, plus one if it stands on the right.
+/// A token beside a merge: twice its id, plus one if it is on the right.
 pub(super) type Neighbour = u32;
 
 /// The changes of a batch, grouped by merge.
@@ -22,19 +22,19 @@ pub(super) struct Changes {
     made: Vec<u64>,
     /// The first id of the batch. A pair with such an id is created within the batch.
     first_new: u32,
-    /// The changes of the current merge, and the neighbours that have any.
+    /// The changes of the current merge by neighbour, and the neighbours that have changes.
     balances: Vec<Balance>,
     touched: Vec<Neighbour>,
-    /// Removed occurrences of pairs that are older than the batch, and of those that are kept, by
-    /// index.
+    /// Removed occurrences of pairs that are older than the batch; for those that are kept in the
+    /// counts also by index.
     removed: Vec<(TokenPair, u64)>,
     pub(super) removed_kept: Vec<(u32, u64)>,
     /// Removed occurrences of pairs that are created within the batch.
     removed_in_batch: Vec<(TokenPair, u64)>,
-    /// Created occurrences, and the words that contain them.
+    /// The counts of created pairs, and the words that contain these pairs.
     created: Vec<(Neighbour, u64)>,
-    places: Vec<(Neighbour, Word)>,
-    /// Where the entries of each merge end in `created` and `places`.
+    created_in: Vec<(Neighbour, Word)>,
+    /// Where the entries of each merge end in `created` and `created_in`.
     bounds: Vec<[usize; 2]>,
 }
 
@@ -58,7 +58,7 @@ impl Changes {
             removed_kept: Vec::new(),
             removed_in_batch: Vec::new(),
             created: Vec::new(),
-            places: Vec::new(),
+            created_in: Vec::new(),
             bounds: Vec::new(),
         }
     }
@@ -72,7 +72,7 @@ impl Changes {
         self.removed_kept.clear();
         self.removed_in_batch.clear();
         self.created.clear();
-        self.places.clear();
+        self.created_in.clear();
         self.bounds.clear();
         self.bounds.push([0; 2]);
         Ok(())
@@ -101,7 +101,8 @@ impl Changes {
         self.merge.new
     }
 
-    /// The pair is merged between `before`, which is already rewritten, and `after`, which is not.
+    /// Record that the pair is merged in a word with this count, between the tokens `before` and
+    /// `after`: the word is already rewritten up to `before`, but not from `after` on.
     #[inline]
     pub(super) fn add(
         &mut self,
@@ -113,17 +114,18 @@ impl Changes {
         let Merge { pair: (left, _), new, .. } = self.merge;
         if let Some(before) = before {
             if before == new {
-                // The previous occurrence counted its right neighbour, which is merged now.
+                // The previous occurrence recorded a pair with its right neighbour, which is now
+                // merged itself.
                 self.balances[on_right(left) as usize].created -= count;
                 self.change(on_left(before), 0, count)?;
             } else {
                 self.change(on_left(before), count, count)?;
             }
-            memory::push(&mut self.places, (on_left(before), word))?;
+            memory::push(&mut self.created_in, (on_left(before), word))?;
         }
         if let Some(after) = after {
             self.change(on_right(after), count, count)?;
-            memory::push(&mut self.places, (on_right(after), word))?;
+            memory::push(&mut self.created_in, (on_right(after), word))?;
         }
         Ok(())
     }
@@ -160,7 +162,7 @@ impl Changes {
                 self.created.push((neighbour, created));
             }
         }
-        self.bounds.push([self.created.len(), self.places.len()]);
+        self.bounds.push([self.created.len(), self.created_in.len()]);
         Ok(())
     }
 
@@ -174,15 +176,15 @@ impl Changes {
         &self.removed_in_batch
     }
 
-    /// How many occurrences of new pairs a merge of the batch creates.
+    /// The neighbours with which a merge of the batch creates pairs, and the counts of these pairs.
     pub(super) fn created(&self, merge: usize) -> &[(Neighbour, u64)] {
         &self.created[self.range(merge, 0)]
     }
 
-    /// The words in which a merge creates pairs. The words of one pair are in order; those of other
-    /// pairs stand between them.
-    pub(super) fn places(&self, merge: usize) -> &[(Neighbour, Word)] {
-        &self.places[self.range(merge, 1)]
+    /// The words in which a merge creates pairs. The words of each pair are in order, but those of
+    /// different pairs are mixed.
+    pub(super) fn created_in(&self, merge: usize) -> &[(Neighbour, Word)] {
+        &self.created_in[self.range(merge, 1)]
     }
 
     fn range(&self, merge: usize, which: usize) -> Range<usize> {
@@ -203,13 +205,13 @@ pub(super) fn new_pair(neighbour: Neighbour, new: u32) -> TokenPair {
     if neighbour.is_multiple_of(2) { (neighbour / 2, new) } else { (new, neighbour / 2) }
 }
 
-/// The number of ids, those of a batch included.
+/// The number of ids, including the new ones of a batch.
 pub(super) fn ids_with(batch: &[Merge]) -> u32 {
     batch.last().map_or(0, |merge| merge.new + 1)
 }
 
-/// Have a value for each neighbour of this number of ids; memory follows the ids that exist, not
-/// those that were asked for.
+/// Make `values` long enough for each neighbour of this number of ids. Called as ids are created,
+/// so that memory depends on the ids that exist, not on the requested vocabulary size.
 pub(super) fn grow<T: Clone + Default>(values: &mut Vec<T>, ids: u32) -> Result<()> {
     resize(values, 2 * ids as usize)
 }
@@ -229,7 +231,7 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    /// Have sums for the neighbours of this number of ids.
+    /// Make space for the neighbours of this number of ids.
     pub(super) fn grow(&mut self, ids: u32) -> Result<()> {
         grow(&mut self.of, ids)
     }

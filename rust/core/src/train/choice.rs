@@ -1,11 +1,11 @@
-//! Which group of texts the next merge is for: the one that compresses worst.
+//! Chooses the group of texts that the next merge is for: the one that compresses worst.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 use crate::error::{Error, Result};
 
-/// What says which group compresses worst.
+/// The measure of which group compresses worst.
 ///
 /// ```
 /// use bytepair::train::parity::{Measure, ChoiceWindow};
@@ -17,26 +17,26 @@ use crate::error::{Error, Result};
 pub enum Measure {
     /// The group with the most tokens.
     Tokens,
-    /// The group with the smallest ratio of bytes to tokens, divided by the wanted ratio of the
+    /// The group with the smallest ratio of bytes to tokens, divided by the target ratio of the
     /// group.
     Rates {
-        /// The wanted ratio of each group.
+        /// The target ratio of each group.
         ratios: Vec<f64>,
     },
 }
 
-/// A limit to the merges that one group gets: of the last `size` choices, at most the share `alpha`
-/// divided by the number of groups, and one more.
+/// A limit on the merges for one group: a group is passed over while its share of the last `size`
+/// choices is more than `alpha` divided by the number of groups.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChoiceWindow {
-    /// How many choices are looked back at.
+    /// The number of last choices that are considered.
     pub size: usize,
-    /// How many times its equal share a group may get.
+    /// The limit as a multiple of an equal share.
     pub alpha: f64,
 }
 
 impl Default for ChoiceWindow {
-    /// The values of the authors.
+    /// The values from the paper.
     fn default() -> Self {
         Self { size: 100, alpha: 2.0 }
     }
@@ -46,16 +46,17 @@ impl Default for ChoiceWindow {
 pub(super) struct Choice {
     measure: Measure,
     window: Option<ChoiceWindow>,
-    /// The bytes of each group.
+    /// The number of bytes of each group.
     bytes: Vec<f64>,
-    /// The groups that were chosen last.
+    /// The last chosen groups.
     recent: VecDeque<usize>,
     /// Whether a group has pairs left to merge.
     open: Vec<bool>,
 }
 
 impl Choice {
-    /// Fails if there is no ratio above 0 for each group, or the window has no size or share.
+    /// Fails unless each group has a ratio above 0, and the size and `alpha` of the window are
+    /// above 0.
     pub(super) fn new(
         measure: Measure,
         window: Option<ChoiceWindow>,
@@ -74,14 +75,16 @@ impl Choice {
         if let Some(wrong) = window.filter(|window| window.size == 0 || !is_positive(window.alpha))
         {
             let ChoiceWindow { size, alpha } = wrong;
-            return broken(format!("the window has size {size} and alpha {alpha}, not above 0"));
+            return broken(format!(
+                "the window has size {size} and alpha {alpha}; both must be above 0"
+            ));
         }
         let open = vec![true; bytes.len()];
         Ok(Self { measure, window, bytes, recent: VecDeque::new(), open })
     }
 
-    /// The group of the next merge, where each group has this many tokens; `None` if no group has
-    /// pairs left.
+    /// The group of the next merge, given the number of tokens of each group; `None` if no group
+    /// has pairs left.
     pub(super) fn next(&mut self, tokens: &[u64]) -> Option<usize> {
         let mut groups: Vec<usize> = (0..tokens.len()).filter(|&group| self.open[group]).collect();
         let Some(window) = self.window else {
@@ -97,12 +100,12 @@ impl Choice {
         Some(chosen)
     }
 
-    /// A group has no pairs left to merge.
+    /// Exclude a group that has no pairs left to merge.
     pub(super) fn close(&mut self, group: usize) {
         self.open[group] = false;
     }
 
-    /// The group that compresses worse comes first.
+    /// Orders the group that compresses worse first.
     fn compare(&self, tokens: &[u64], one: usize, other: usize) -> Ordering {
         match &self.measure {
             Measure::Tokens => tokens[other].cmp(&tokens[one]),
@@ -113,7 +116,7 @@ impl Choice {
         }
     }
 
-    /// The share of the last choices that a group has.
+    /// The share of a group in the last choices.
     fn share(&self, group: usize, window: ChoiceWindow) -> f64 {
         let chosen = self.recent.iter().filter(|&&recent| recent == group).count();
         real(chosen as u64) / real(window.size as u64)
@@ -128,7 +131,7 @@ fn is_positive(number: f64) -> bool {
     number.is_finite() && number > 0.0
 }
 
-/// A count as a floating-point number, as others compute with it.
+/// A count as a floating-point number, as reference implementations compute with it.
 #[expect(clippy::cast_precision_loss, reason = "ratios of counts are compared")]
 fn real(count: u64) -> f64 {
     count as f64

@@ -8,11 +8,11 @@ use crate::train::Trained;
 use crate::vocabulary::Vocabulary;
 
 impl Trained {
-    /// The tokenizer of these merges: the 256 bytes, one token a merge, then the special tokens. It
-    /// merges by rank.
+    /// The tokenizer of these merges: the 256 bytes, one token per merge, then the special tokens.
+    /// It merges by rank.
     ///
-    /// Fails if a special token is given twice, the pattern does not compile, or there is no memory
-    /// for the tokens.
+    /// Fails if a special token is given twice, the pattern does not compile, or there is not
+    /// enough memory for the tokens.
     pub fn to_tokenizer(&self, special: &[String], pattern: Pattern) -> Result<Tokenizer> {
         let tokens = tokens_of(&self.merges, (0..=255).map(|byte| vec![byte]).collect())?;
         let special: Vec<_> = special.iter().cloned().zip(first_special(tokens.len())?..).collect();

@@ -1,9 +1,9 @@
-//! A trained vocabulary made smaller or larger.
+//! Makes a trained vocabulary smaller or larger.
 //!
 //! Training makes one merge after another, so the vocabularies of one run are nested: a smaller one
 //! is a prefix of a larger one. [`truncate`] takes a prefix, [`resume`] continues the run,
-//! [`extend`] adds tokens learnt from other text, and [`train_with`] begins with given tokens.
-//! Resuming with the counts of a coarser pattern and a veto gives superwords.
+//! [`extend`] adds tokens learnt from other text, and [`train_with`] starts with initial tokens.
+//! Resuming with the counts of a coarser pattern and a veto learns superwords.
 
 use std::num::NonZeroU64;
 
@@ -18,10 +18,11 @@ use crate::vocabulary::{MAX_VOCAB_SIZE, MergeRule, Vocabulary, check_size};
 /// The name of the note with the number of bytes that a tokenizer was trained on.
 pub const TEXT_BYTES: &str = "text_bytes";
 
-/// The name of the note with how the merges that cross spaces were learnt.
+/// The name of the note that tells how the merges across spaces were learnt.
 pub const SUPERWORDS: &str = "superwords";
 
-/// The tokenizer that training for `vocab_size` ids, special tokens included, would have given.
+/// Truncate a tokenizer to `vocab_size` ids, special tokens included. The result is what training
+/// for that size produces.
 ///
 /// Fails if there are fewer ids, or if `tokenizer` does not come from a training.
 pub fn truncate(tokenizer: &Tokenizer, vocab_size: usize) -> Result<Tokenizer> {
@@ -50,10 +51,11 @@ pub fn truncate(tokenizer: &Tokenizer, vocab_size: usize) -> Result<Tokenizer> {
     Ok(kept.fold(truncated, |truncated, (key, value)| truncated.with_note(key, value)))
 }
 
-/// Continue a training up to `vocab_size` ids, special tokens included, with its own counts.
+/// Continue a training up to `vocab_size` ids, special tokens included.
 ///
-/// The result is that of a single training with the same options; `options.merges` is ignored. Its
-/// pattern is `pattern`, that of the counts.
+/// With the counts and options of the training, the result is that of a single run;
+/// `options.merges` is ignored. The result has the pattern `pattern`, with which the text was
+/// counted.
 ///
 /// Fails if there are more ids already, or if `tokenizer` does not come from a training.
 pub fn resume(
@@ -95,7 +97,7 @@ pub fn resume(
 ///
 /// New tokens get the ids after the vocabulary, special tokens included. Fails as [`train_more`]
 /// does, and if a new token has the bytes of an existing one, which happens only in vocabularies
-/// with tokens that no merge makes.
+/// with tokens that no merge creates.
 pub fn extend(
     tokenizer: &Tokenizer,
     counts: &Counts,
@@ -128,15 +130,15 @@ pub fn extend(
     }
 }
 
-/// Learn merges from `counts`, after the merges that make the `initial` tokens.
+/// Learn merges from `counts`, after the merges that create the `initial` tokens.
 ///
 /// The first merges are those of a training on the initial tokens alone, each with count 1, until
-/// each is a single token. The tokens on the way count among `options.merges`. The further merges
-/// are exact, given the first ones. The counts of the first merges in the corpus are unknown, so
-/// `counts` and `made` of the result are empty.
+/// each is a single token. The intermediate tokens count towards `options.merges`. The merges after
+/// that are exact, given the first ones. The counts of the first merges in the corpus are unknown,
+/// so `counts` and `made` of the result are empty.
 ///
-/// Fails as [`train`] does, if an initial token is not one pretoken, and if the merges of all
-/// initial tokens are more than `options.merges`.
+/// Fails as [`train`] does, if an initial token is not one pretoken, and if the initial tokens take
+/// more than `options.merges` merges.
 ///
 /// ```
 /// use bytepair::{Counts, Pattern, TrainOptions, train::grow::train_with};
@@ -158,7 +160,7 @@ pub fn train_with(
     if initial.is_empty() {
         return train(counts, options, on_progress);
     }
-    let first = wanted(initial, pattern, options)?;
+    let first = train_initial(initial, pattern, options)?;
     let made = first.merges.len();
     let base = first.to_tokenizer(&[], pattern.clone())?;
     let rest = TrainOptions { merges: options.merges - made, ..options.clone() };
@@ -170,7 +172,7 @@ pub fn train_with(
     })
 }
 
-/// How many merges make the initial tokens. Fails as [`train_with`] does.
+/// The number of merges that create the initial tokens. Fails as [`train_with`] does.
 pub(super) fn initial_merges(
     initial: &[String],
     pattern: &Pattern,
@@ -179,11 +181,11 @@ pub(super) fn initial_merges(
     if initial.is_empty() {
         return Ok(0);
     }
-    Ok(wanted(initial, pattern, options)?.merges.len())
+    Ok(train_initial(initial, pattern, options)?.merges.len())
 }
 
-/// The merges that make the initial tokens.
-fn wanted(initial: &[String], pattern: &Pattern, options: &TrainOptions) -> Result<Trained> {
+/// The merges that create the initial tokens.
+fn train_initial(initial: &[String], pattern: &Pattern, options: &TrainOptions) -> Result<Trained> {
     let splitter = Splitter::new(pattern)?;
     for token in initial {
         let mut pretokens = Vec::new();
@@ -200,7 +202,8 @@ fn wanted(initial: &[String], pattern: &Pattern, options: &TrainOptions) -> Resu
     once.sort_unstable();
     once.dedup();
     let counts = Counts::new(once.iter().map(|token| (token.as_bytes(), 1)));
-    // If these are too many, there is no room for all of them: that is checked below.
+    // There are fewer merges than bytes; the cap keeps the ids below the largest vocabulary.
+    // Whether the merges fit into `options.merges` is checked below.
     let merges = counts.distinct_bytes().min(MAX_VOCAB_SIZE / 2);
     let all = TrainOptions {
         merges,
@@ -226,9 +229,9 @@ fn special(tokenizer: &Tokenizer) -> Vec<String> {
     tokenizer.vocabulary().special_tokens().iter().map(|(name, _)| name.clone()).collect()
 }
 
-/// The number of merges in a vocabulary beside the bytes and the special tokens.
+/// The number of merges in a vocabulary: the ids that are neither bytes nor special tokens.
 ///
-/// Fails if `vocab_size` is too small for these, or larger than any vocabulary.
+/// Fails if `vocab_size` is too small for the bytes and special tokens, or larger than the limit.
 ///
 /// ```
 /// assert_eq!(bytepair::train::grow::merges_for(300, 10)?, 34);
@@ -243,8 +246,8 @@ pub fn merges_for(vocab_size: usize, special: usize) -> Result<usize> {
         .ok_or(Error::VocabularyTooSmall { requested: vocab_size, smallest })
 }
 
-/// The merges of a tokenizer with the ids of a training: bytes, then one id per merge, then the
-/// special tokens.
+/// The merges of a tokenizer, whose ids must be numbered as training does: bytes, then one id per
+/// merge, then the special tokens.
 fn trained_merges(tokenizer: &Tokenizer) -> Result<&[(u32, u32)]> {
     tokenizer.make_tables()?;
     let (vocabulary, merges) = (tokenizer.vocabulary(), tokenizer.merges());

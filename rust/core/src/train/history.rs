@@ -1,13 +1,13 @@
-//! The counts of pairs in several texts at each merge of a list: what they say about the mixture of
-//! these texts that the list was learnt from.
+//! The counts of pairs in several texts at each merge of a list, to estimate the mixture of these
+//! texts from which the list was learnt.
 //!
 //! At each step, training merges the pair with the greatest count. So if the merges were learnt from
 //! a mixture, then at each step the weighted count of the merged pair is at least that of any other
-//! pair. A pair that contradicts some weights is a *rival*: [`PairHistory::rivals`] finds the
-//! greatest ones at each step (Hayase et al., arXiv 2407.16607).
+//! pair. A pair that contradicts given weights is a *rival*: [`PairHistory::rivals`] finds the
+//! greatest rivals at each step (Hayase et al., arXiv 2407.16607).
 //!
-//! The merges are made once in each text, and the counts that change are recorded; then the steps can
-//! be followed again and again with other weights.
+//! The merges are made once in each text, and every changed count is recorded; then the steps can
+//! be replayed any number of times with other weights.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -22,7 +22,7 @@ use crate::train::merged_text::{MergeBuffers, MergedText};
 use crate::train::pair::TokenPair;
 use crate::vocabulary::check_size;
 
-/// The recorded counts.
+/// The counts of pairs in several texts at each merge.
 ///
 /// ```
 /// use bytepair::{Counts, train::history::PairHistory};
@@ -40,10 +40,12 @@ use crate::vocabulary::check_size;
 pub struct PairHistory {
     texts: usize,
     pairs: usize,
-    /// For each merge the number of its pair, if a text has it, and its count in each text.
+    /// For each merge the index of its pair, if it is recorded for a text, and its count in each
+    /// text.
     merged_pairs: Vec<Option<u32>>,
     merged: Vec<u64>,
-    /// The counts that change, and where those of each step end: first all counts.
+    /// The changed counts, and where those before each step end. The first ones are all counts of
+    /// the texts before any merge.
     changes: Vec<CountChange>,
     ends: Vec<usize>,
 }
@@ -59,20 +61,20 @@ struct CountChange {
 /// A pair that should have been merged in place of the pair of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rival {
-    /// The number of the merge, from 0 on.
+    /// The index of the merge.
     pub step: usize,
-    /// The number of the pair.
+    /// The index of the pair in the history; the same pair has the same index at every step.
     pub pair: u32,
     /// Its count in each text at this step.
     pub counts: Vec<u64>,
 }
 
 impl PairHistory {
-    /// Make the merges in the texts, and record. Pairs of ids are those of a training: ids below 256
-    /// are bytes, and merge `i` makes id `256 + i`. A pair that occurs fewer than `least` times in a
-    /// text when it appears there is no rival by this text.
+    /// Make the merges in the texts, and record the counts. The ids are those of a training: ids
+    /// below 256 are bytes, and merge `i` creates id `256 + i`. A pair that occurs fewer than
+    /// `least` times in every text when it first appears there cannot become a rival.
     ///
-    /// Fails if a text has more than 2^64 pairs of neighbours, or there is too little memory.
+    /// Fails if a text has more than 2^64 adjacent pairs, or there is not enough memory.
     pub fn new(
         merges: &[TokenPair],
         texts: &[&Counts],
@@ -90,17 +92,17 @@ impl PairHistory {
             ends: Vec::new(),
         };
         let mut recorder = Recorder { numbers: HashMap::default(), least };
-        let mut walked = Vec::new();
+        let mut merged_texts = Vec::new();
         for (text, counts) in texts.iter().enumerate() {
             let found = MergedText::new(counts, None, vocab_size)?;
             recorder.record(&mut history, &found, text, (0..found.pairs().len()).collect())?;
-            walked.push(found);
+            merged_texts.push(found);
         }
         let mut buffers = MergeBuffers::new();
         for (step, &pair) in merges.iter().enumerate() {
             memory::push(&mut history.ends, history.changes.len())?;
             let new = u32::try_from(256 + step).expect("vocabularies are below 2^21 ids");
-            for (text, found) in walked.iter_mut().enumerate() {
+            for (text, found) in merged_texts.iter_mut().enumerate() {
                 let Some(index) = found.pairs().find(pair) else { continue };
                 history.merged[step * texts.len() + text] = found.pairs().count(index);
                 let first = found.pairs().len();
@@ -115,7 +117,7 @@ impl PairHistory {
         Ok(history)
     }
 
-    /// How many merges there are.
+    /// The number of merges.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
@@ -130,10 +132,10 @@ impl PairHistory {
         &self.merged[step * self.texts..(step + 1) * self.texts]
     }
 
-    /// The rivals under weights of the texts: at each step up to `most` of those with the greatest
-    /// weighted count, if it exceeds that of the merged pair by more than the sum of the slack of
-    /// the step (`slack`), the slack of the rival (`pair_slack`, by the number of the pair; 0 where
-    /// there is none) and `tolerance`.
+    /// The rivals for given weights of the texts: at each step up to `most` pairs with the greatest
+    /// weighted counts, minus their slack. A rival exceeds the weighted count of the merged pair by
+    /// more than the sum of the slack of the step (`slack`), the slack of the rival (`pair_slack`,
+    /// pairs of index and slack, default 0) and `tolerance`.
     ///
     /// # Panics
     ///
@@ -148,10 +150,10 @@ impl PairHistory {
     ) -> Vec<Rival> {
         let mut scan = StepScan::new(self, weights, pair_slack);
         let mut rivals = Vec::new();
-        let mut begun = 0;
+        let mut start = 0;
         for (step, &end) in self.ends.iter().enumerate() {
-            scan.apply(&self.changes[begun..end]);
-            begun = end;
+            scan.apply(&self.changes[start..end]);
+            start = end;
             let merged = weighted(self.merged(step), weights);
             let limit = merged + slack[step] + tolerance;
             let over = scan.over(limit, self.merged_pairs[step], most);
@@ -165,15 +167,15 @@ impl PairHistory {
     }
 }
 
-/// Numbers pairs, and records their counts.
+/// Gives each pair an index, and records counts.
 struct Recorder {
     numbers: HashMap<TokenPair, u32, FixedState>,
     least: u64,
 }
 
 impl Recorder {
-    /// Record the current counts of pairs of a text, by their indices there. A pair whose first
-    /// count was too small is recorded only if another text has it, where it does no harm.
+    /// Record the current counts of pairs of a text, by their indices there. A pair whose count is
+    /// too small is recorded only if it has an index already, from this text or another one.
     fn record(
         &mut self,
         history: &mut PairHistory,
@@ -206,7 +208,8 @@ struct StepScan<'a> {
     counts: Vec<u64>,
     /// The slack of each pair.
     slack: Vec<f64>,
-    /// A weighted count may have fallen since it came here; it has not risen.
+    /// Pairs with their value when they were pushed. A pair is pushed again whenever a count of it
+    /// rises, so its greatest value here is never less than its current value.
     queue: BinaryHeap<Weighted>,
     risen: Vec<u32>,
 }
@@ -228,18 +231,18 @@ impl<'a> StepScan<'a> {
         &self.counts[pair as usize * texts..(pair as usize + 1) * texts]
     }
 
-    /// The weighted count of a pair without its slack.
+    /// The weighted count of a pair minus its slack.
     fn value(&self, pair: u32) -> f64 {
         weighted(self.counts_of(pair), self.weights) - self.slack[pair as usize]
     }
 
     fn apply(&mut self, changes: &[CountChange]) {
         for &CountChange { pair, text, count } in changes {
-            let place = pair as usize * self.weights.len() + text as usize;
-            if count > self.counts[place] {
+            let index = pair as usize * self.weights.len() + text as usize;
+            if count > self.counts[index] {
                 self.risen.push(pair);
             }
-            self.counts[place] = count;
+            self.counts[index] = count;
         }
         self.risen.sort_unstable();
         self.risen.dedup();
@@ -249,9 +252,9 @@ impl<'a> StepScan<'a> {
         }
     }
 
-    /// Up to `most` pairs, other than one, whose value is over a limit, the greatest first.
+    /// Up to `most` pairs other than `except` whose value exceeds `limit`, the greatest first.
     fn over(&mut self, limit: f64, except: Option<u32>, most: usize) -> Vec<u32> {
-        let (mut found, mut aside) = (Vec::new(), Vec::new());
+        let (mut found, mut popped) = (Vec::new(), Vec::new());
         while found.len() < most && self.queue.peek().is_some_and(|top| top.value > limit) {
             let Some(Weighted { value, pair }) = self.queue.pop() else { break };
             let now = self.value(pair);
@@ -259,13 +262,13 @@ impl<'a> StepScan<'a> {
                 self.queue.push(Weighted { value: now, pair });
                 continue;
             }
-            aside.push(Weighted { value, pair });
-            // A pair that rose twice is in the queue twice.
+            popped.push(Weighted { value, pair });
+            // A pair whose counts rose twice is in the queue twice.
             if except != Some(pair) && !found.contains(&pair) {
                 found.push(pair);
             }
         }
-        self.queue.extend(aside);
+        self.queue.extend(popped);
         found
     }
 }

@@ -1,8 +1,8 @@
 //! One text in which given merges are made, one by one; all its pairs are counted.
 //!
-//! Unlike a [`Worker`](super::worker::Worker), which shares the counts of pairs with others and
-//! keeps only frequent ones, a text has all its own pairs: any of them may be merged next, since
-//! another text may choose it.
+//! A [`Worker`](super::worker::Worker) shares the counts of pairs with other workers, and only
+//! frequent pairs are kept. A merged text keeps all its pairs itself: any of them may be merged
+//! next, since another text may choose it.
 
 use crate::count::Counts;
 use crate::error::{Error, Result};
@@ -25,7 +25,7 @@ pub(super) struct MergedText {
     tokens: u64,
 }
 
-/// What merging needs beside a text; one serves many texts in turn.
+/// Buffers for merging, which may be reused for many texts.
 pub(super) struct MergeBuffers {
     changes: Changes,
     created: Vec<(TokenPair, u64)>,
@@ -43,15 +43,15 @@ impl MergeBuffers {
         }
     }
 
-    /// The indices of the pairs of which the last merge removed occurrences.
+    /// The indices of the pairs whose counts the last merge lowered.
     pub(super) fn lowered(&self) -> impl Iterator<Item = u32> {
         self.changes.removed_kept.iter().map(|&(index, _)| index)
     }
 }
 
 impl MergedText {
-    /// The text of these counts in the tokens of `base`, or else in bytes, for ids below
-    /// `vocab_size`. Fails if it has more than 2^64 pairs of neighbours or tokens.
+    /// The text of these counts in the tokens of `base`, or in bytes if there is none, for ids
+    /// below `vocab_size`. Fails if it has more than 2^64 adjacent pairs or tokens.
     pub(super) fn new(
         counts: &Counts,
         base: Option<&Tokenizer>,
@@ -70,7 +70,7 @@ impl MergedText {
         Ok(Self { words, pairs, postings, tokens })
     }
 
-    /// How many tokens the text has.
+    /// The number of tokens in the text.
     pub(super) fn tokens(&self) -> u64 {
         self.tokens
     }
@@ -80,12 +80,12 @@ impl MergedText {
         &self.pairs
     }
 
-    /// How many words the merge of a pair visits.
+    /// The number of words that the merge of a pair visits.
     pub(super) fn visits(&self, index: u32) -> usize {
         self.postings.of(index).len()
     }
 
-    /// The index of the pair of this text that is first in a queue.
+    /// Take the next pair of this text from its queue; returns the index of the pair.
     pub(super) fn next_pair<O: TieOrder>(
         &mut self,
         queue: &mut Queue<O>,
@@ -101,7 +101,7 @@ impl MergedText {
     }
 
     /// Merge the pair of an index into a new token, and count the pairs that this creates. Returns
-    /// how many occurrences it had.
+    /// how many occurrences were replaced.
     pub(super) fn merge(
         &mut self,
         index: u32,
@@ -125,7 +125,7 @@ impl MergedText {
             memory::push(neighbours, neighbour)?;
         }
         self.pairs.insert(created)?;
-        self.postings.add_new(neighbours, changes.places(0), numbers)?;
+        self.postings.add_new(neighbours, changes.created_in(0), numbers)?;
         self.tokens -= changes.made(0);
         Ok(changes.made(0))
     }

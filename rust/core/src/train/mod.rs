@@ -1,15 +1,15 @@
 //! Learns ordered merges from counts, exactly.
 //!
-//! The plain algorithm: count every pair of neighbours in every distinct pretoken, weighted by the
+//! The reference algorithm: count every adjacent pair in every distinct pretoken, weighted by the
 //! count of the pretoken; merge the most frequent pair everywhere; count again. A named rule breaks
-//! ties. The trainer gives the same merges in the same order, with five departures:
+//! ties. The trainer produces the same merges in the same order, with five differences:
 //!
 //! 1. **Counts are updated, not recounted.** A merge changes only the pretokens that contain the
 //!    pair, and each pair has a list of them (its *postings*). The changes of one merge are summed
 //!    in arrays indexed by the neighbour, so each pair is looked up once per merge and not once per
 //!    occurrence.
-//! 2. **All occurrences of a pair appear in one step.** A token is created in a single step, in all
-//!    its places. So all occurrences of a pair appear in the step that creates the younger of its
+//! 2. **All occurrences of a pair appear in one step.** All occurrences of a token are created in a
+//!    single step. So all occurrences of a pair appear in the step that creates the newer of its
 //!    two tokens: its postings are written once, and its count only falls afterwards.
 //! 3. **The queue is lazy.** Counts only fall, so the count in a queue entry is never too small.
 //!    The top entry is compared with the current count. If the count has fallen, the entry goes
@@ -17,16 +17,16 @@
 //! 4. **Rare pairs are not kept.** A new pair with a count below the floor stays below it. While
 //!    there are pairs above the floor, no rare pair can be the maximum. When the queue is empty,
 //!    the floor is lowered and all pairs are counted again.
-//! 5. **Merges are made in batches, on all threads.** Pairs at the head of the queue that share no
-//!    token end to end do not change each other's counts, and `queue` shows when no new pair can
-//!    come between them. Each thread owns a contiguous range of the words and makes all merges of a
-//!    batch there; then the changes are added up. The result does not depend on the number of
-//!    threads.
+//! 5. **Merges are made in batches, on all threads.** Merges of pairs at the head of the queue do
+//!    not change each other's counts if no pair begins with the token with which another ends;
+//!    `queue` explains when no new pair can precede one of them. Each thread owns a contiguous
+//!    range of the words and makes all merges of a batch there; then the changes are added up. The
+//!    result does not depend on the number of threads.
 //!
-//! `seed` gives the tokens before the first merge. A `worker` owns the `words` of one thread,
+//! `seed` provides the tokens before the first merge. A `worker` owns the `words` of one thread,
 //! and the `changes` of a batch in them. `pair_counts` has the counts of all pairs, `queue`
-//! chooses the next batch, `order` breaks ties, and `trainer` leads. For tokens that cross spaces,
-//! `veto` says which are allowed, and `segments` cuts pretokens as long as lines.
+//! chooses the next batch, `order` breaks ties, and `trainer` runs the training. For tokens that
+//! cross spaces, `veto` says which are allowed, and `segments` cuts long pretokens.
 
 mod changes;
 
@@ -76,7 +76,7 @@ use crate::error::Result;
 use crate::tokenizer::Tokenizer;
 use options::Tuning;
 pub use options::{Mismatch, Ties, TrainOptions, Trained};
-use segments::Neighbours;
+use segments::AdjacentPairs;
 use trainer::with_trainer;
 pub use veto::Veto;
 
@@ -84,7 +84,7 @@ pub use veto::Veto;
 /// made.
 ///
 /// Fails with [`Error::CountOverflow`](crate::Error::CountOverflow) if the corpus has more than
-/// 2^64 pairs of neighbours, and with any error of `on_progress`.
+/// 2^64 adjacent pairs, and with any error of `on_progress`.
 ///
 /// ```
 /// use bytepair::{Counts, TrainOptions, train};
@@ -105,13 +105,13 @@ pub fn train(
     with_trainer(counts, options, None, tuning, &mut |trainer| trainer.run(on_progress))
 }
 
-/// Learn more merges on top of those of a tokenizer, which all stay as they are.
+/// Learn more merges on top of those of a tokenizer, which do not change.
 ///
 /// The pretokens are first merged by the merges of `base`. The result uses the ids of `base`; new
 /// tokens have the ids after its vocabulary.
 ///
-/// With `options.veto`, pretokens may be as long as lines: they are cut where no merge can join the
-/// two sides.
+/// With `options.veto`, pretokens may be as long as lines: they are cut at points that no merge can
+/// cross.
 ///
 /// Fails as [`train`] does, and if no token of `base` covers a byte of the corpus.
 pub fn train_more(
@@ -121,23 +121,24 @@ pub fn train_more(
     on_progress: &mut dyn FnMut(usize) -> Result<()>,
 ) -> Result<Trained> {
     let Some(veto) = &options.veto else { return train_on(base, counts, options, on_progress) };
-    let mut neighbours = Neighbours::count(base, counts, veto, options.threads)?;
-    let mut least = neighbours.likely_least(options)?;
+    let mut pairs = AdjacentPairs::count(base, counts, veto, options.threads)?;
+    let mut min_count = pairs.likely_min_count(options)?;
     loop {
-        let segments = neighbours.segments(least)?;
-        let rare = TrainOptions { min_count: least, ..options.clone() };
+        let segments = pairs.segments(min_count)?;
+        let rare = TrainOptions { min_count, ..options.clone() };
         let trained = train_on(base, &segments, &rare, on_progress)?;
-        if !trained.exhausted || least == options.min_count {
+        if !trained.exhausted || min_count == options.min_count {
             return Ok(trained);
         }
-        // Merges of smaller counts are needed, for which more points have to stay joined. Pairs are
-        // counted again: keeping them would take more memory than the segments.
-        least = options.min_count.max(NonZeroU64::new(least.get() / 4).unwrap_or(NonZeroU64::MIN));
-        neighbours = Neighbours::count(base, counts, veto, options.threads)?;
+        // Merges with smaller counts are needed, so fewer points may be cut. Pairs are counted
+        // again, because keeping their counts would take more memory than the segments.
+        let lower = NonZeroU64::new(min_count.get() / 4).unwrap_or(NonZeroU64::MIN);
+        min_count = options.min_count.max(lower);
+        pairs = AdjacentPairs::count(base, counts, veto, options.threads)?;
     }
 }
 
-/// Learn more merges from these very counts.
+/// Learn more merges from these counts, without cutting pretokens.
 fn train_on(
     base: &Tokenizer,
     counts: &Counts,
@@ -148,8 +149,8 @@ fn train_on(
     with_trainer(counts, options, Some(base), tuning, &mut |trainer| trainer.run(on_progress))
 }
 
-/// Check that training would make each merge of a list: of the pairs with the greatest count, the
-/// one that the rule for ties puts first. Returns the first merge for which this is not so.
+/// Check that training would make each merge of a list, in this order. Returns the first merge that
+/// it would not make.
 ///
 /// The ids are those of [`Trained`]. The whole list is checked; `options.merges` is ignored.
 pub fn verify(
@@ -177,7 +178,7 @@ pub fn verify_more(
     let options = TrainOptions { merges: merges.len(), ..options.clone() };
     let veto = options.veto.clone().unwrap_or_default();
     let segments =
-        Neighbours::count(base, counts, &veto, options.threads)?.segments(NonZeroU64::MIN)?;
+        AdjacentPairs::count(base, counts, &veto, options.threads)?.segments(NonZeroU64::MIN)?;
     let tuning = Tuning::new(&segments, merges.len().saturating_add(base.merges().len()))?;
     with_trainer(&segments, &options, Some(base), tuning, &mut |trainer| {
         trainer.verify(merges, on_progress)

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::memory;
 use crate::train::veto::Veto;
 
-/// Which of several pairs with the same count is merged first.
+/// The rule for ties: which of several pairs with the same count is merged first.
 ///
 /// ```
 /// use bytepair::{Counts, Ties, TrainOptions, train};
@@ -40,7 +40,7 @@ pub enum Ties {
     CharactersMax,
 }
 
-/// What to learn.
+/// Options of a training.
 ///
 /// ```
 /// use bytepair::{Ties, TrainOptions};
@@ -52,21 +52,22 @@ pub enum Ties {
 pub struct TrainOptions {
     /// The largest number of merges to learn.
     pub merges: usize,
-    /// Which of several pairs with the same count is merged first.
+    /// The rule for pairs with the same count.
     pub ties: Ties,
     /// Pairs with a smaller count are not merged.
     pub min_count: NonZeroU64,
     /// Pairs whose token would have more bytes are not merged.
     pub max_token_bytes: Option<usize>,
-    /// Tokens that cross spaces are learnt, but not these; `None` if the pattern splits at spaces.
-    /// It changes no result where it vetoes nothing, but long pretokens take less time and memory.
+    /// Which tokens are not learnt, for a pattern that does not split at spaces; `None` for one
+    /// that does. With a veto, even one that allows every token, `train_more` cuts pretokens first,
+    /// so that long ones take less time and memory.
     pub veto: Option<Veto>,
     /// The largest number of threads; it does not change the result.
     pub threads: usize,
 }
 
 impl Default for TrainOptions {
-    /// 65,280 merges, which with the bytes are 65,536 ids, on one thread.
+    /// 65,280 merges, which with the 256 bytes make 65,536 ids, on one thread.
     fn default() -> Self {
         Self {
             merges: 65_536 - 256,
@@ -79,7 +80,7 @@ impl Default for TrainOptions {
     }
 }
 
-/// What was learnt.
+/// The result of a training.
 ///
 /// ```
 /// use bytepair::{Counts, Pattern, TrainOptions, train};
@@ -102,14 +103,14 @@ pub struct Trained {
     /// corpus decreased. This is the count, except for pairs of two equal tokens, whose occurrences
     /// may overlap.
     pub made: Vec<u64>,
-    /// Whether the text ran out of pairs before the requested number of merges.
+    /// Whether no pairs were left before the requested number of merges was reached.
     pub exhausted: bool,
 }
 
 /// The first merge of a list that training would not have made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mismatch {
-    /// The number of the merge, from 0 on.
+    /// The index of the merge.
     pub step: usize,
     /// The pair of ids in the list, and its count.
     pub listed: ((u32, u32), u64),
@@ -124,17 +125,17 @@ pub(super) struct Tuning {
     pub(super) floor: u64,
     /// The largest number of merges in a batch.
     pub(super) batch: usize,
-    /// How many bytes of distinct pretokens justify a thread.
+    /// The number of bytes of distinct pretokens per thread.
     pub(super) bytes_per_thread: usize,
 }
 
 impl Tuning {
     /// The fastest parameters for this number of merges.
     ///
-    /// Sort the pretokens of more than one byte by falling count: the floor is the count of
-    /// pretoken number `merges`. No merge has a smaller count. Before the last merge, one of these
-    /// pretokens is not yet a single token, and every pair in it occurs at least as often as it
-    /// does.
+    /// With the pretokens of more than one byte sorted by falling count, the floor is the count of
+    /// pretoken number `merges`. No merge has a smaller count: before the last merge, at least one
+    /// of the first `merges` pretokens is not yet a single token, and every pair in it occurs at
+    /// least as often as the pretoken.
     pub(super) fn new(counts: &Counts, merges: usize) -> Result<Self> {
         let long = counts.iter().filter(|(pretoken, _)| pretoken.len() > 1);
         let mut numbers: Vec<u64> = memory::collect(long.map(|(_, count)| count))?;
@@ -148,8 +149,8 @@ impl Tuning {
     }
 }
 
-/// Larger batches are not faster.
+/// The largest number of merges in a batch; larger batches are not faster.
 const BATCH: usize = 256;
 
-/// One thread finishes less work than this before a second one has started.
+/// With fewer bytes, one thread finishes before a second one has started.
 const BYTES_PER_THREAD: usize = 1 << 18;

@@ -1,4 +1,4 @@
-//! Breaking ties: of the pairs of equal count, the one with the greatest key is merged first.
+//! Breaks ties: of the pairs of equal count, the one with the greatest key is merged first.
 
 use std::cmp::Reverse;
 use std::rc::Rc;
@@ -13,7 +13,8 @@ pub(super) trait TieOrder {
     /// pair never grows, so an old key in the queue is never too small.
     type Key: Ord + Clone;
 
-    /// Whether a new pair may precede older pairs of the same count from which it is not made.
+    /// Whether a new pair may precede older pairs of the same count, other than those from whose
+    /// occurrences it was created.
     const NEW_PRECEDE: bool;
 
     /// The greatest key that the pair can have.
@@ -22,38 +23,39 @@ pub(super) trait TieOrder {
     /// The current key of the pair; `position` gives its first position in the corpus.
     fn key(&self, pair: TokenPair, position: impl FnOnce() -> Position) -> Self::Key;
 
-    /// The token of this pair has just been created, with the next id.
+    /// Record that the token of this pair was created, with the next id.
     fn created(&mut self, _pair: TokenPair) -> Result<()> {
         Ok(())
     }
 }
 
-/// A position in the corpus: the worker, and a number that grows within its words.
+/// A position in the corpus: the worker, and a number that increases along its words.
 pub(super) type Position = (usize, u64);
 
 /// The smallest pair of ids, with the 256 bytes in any order.
 ///
-/// A new pair follows all pairs of its count from which it is not made: its new id is the greatest.
+/// A new pair contains the greatest id, so it follows all older pairs of the same count, except
+/// possibly those from whose occurrences it was created.
 pub(super) struct SmallestPair {
-    /// The number of each byte in the order.
-    numbers: [u32; 256],
+    /// The rank of each byte in the order.
+    ranks: [u32; 256],
 }
 
 impl SmallestPair {
-    /// Bytes by their value.
+    /// Order bytes by value.
     pub(super) fn by_bytes() -> Self {
-        let mut numbers = [0; 256];
-        numbers.iter_mut().zip(0..).for_each(|(number, byte)| *number = byte);
-        Self { numbers }
+        let mut ranks = [0; 256];
+        ranks.iter_mut().zip(0..).for_each(|(rank, byte)| *rank = byte);
+        Self { ranks }
     }
 
-    /// Bytes by the character that GPT-2 writes for them.
+    /// Order bytes by the character that GPT-2 writes for them.
     pub(super) fn by_characters() -> Self {
-        Self { numbers: places_of_characters().map(u32::from) }
+        Self { ranks: character_ranks().map(u32::from) }
     }
 
-    fn number(&self, id: u32) -> u32 {
-        self.numbers.get(id as usize).copied().unwrap_or(id)
+    fn rank(&self, id: u32) -> u32 {
+        self.ranks.get(id as usize).copied().unwrap_or(id)
     }
 }
 
@@ -63,7 +65,7 @@ impl TieOrder for SmallestPair {
     const NEW_PRECEDE: bool = false;
 
     fn first_key(&self, (left, right): TokenPair) -> Self::Key {
-        Reverse((self.number(left), self.number(right)))
+        Reverse((self.rank(left), self.rank(right)))
     }
 
     fn key(&self, pair: TokenPair, _position: impl FnOnce() -> Position) -> Self::Key {
@@ -73,9 +75,9 @@ impl TieOrder for SmallestPair {
 
 /// The pair that occurs first in the corpus in its current state.
 ///
-/// The key is the position of the first occurrence in the distinct pretokens, in order of their own
-/// first occurrence. Occurrences are only removed, so the first position only moves back. It is
-/// looked up only when the pair may be next.
+/// The key is the position of the first occurrence in the distinct pretokens, which are in order of
+/// their own first occurrence. Occurrences are only removed, so the first position only increases.
+/// It is looked up only when the pair may be next.
 pub(super) struct FirstSeen;
 
 impl TieOrder for FirstSeen {
@@ -92,34 +94,34 @@ impl TieOrder for FirstSeen {
     }
 }
 
-/// The place of each byte in the order of the characters that GPT-2 writes for bytes: first the
+/// The rank of each byte in the order of the characters that GPT-2 writes for bytes: first the
 /// printable bytes, which are written as themselves, then all others.
-fn places_of_characters() -> [u8; 256] {
+fn character_ranks() -> [u8; 256] {
     let printable = |byte: &u8| matches!(byte, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF);
     let (first, then): (Vec<u8>, Vec<u8>) = (0..=255).partition(printable);
-    let mut places = [0; 256];
-    for (place, byte) in (0..=255).zip(first.into_iter().chain(then)) {
-        places[usize::from(byte)] = place;
+    let mut ranks = [0; 256];
+    for (rank, byte) in (0..=255).zip(first.into_iter().chain(then)) {
+        ranks[usize::from(byte)] = rank;
     }
-    places
+    ranks
 }
 
 /// The greatest pair of byte strings, with the 256 bytes in any order.
 pub(super) struct BytesMax {
-    /// The tokens, with the place of each byte in the order.
+    /// The tokens; each byte is replaced by its rank in the order.
     tokens: Vec<Rc<[u8]>>,
 }
 
 impl BytesMax {
-    /// Bytes by their value. `tokens` are those that exist, in the order of their ids.
+    /// Order bytes by value. `tokens` are the existing tokens, in the order of their ids.
     pub(super) fn by_bytes(tokens: Vec<Vec<u8>>) -> Self {
         Self { tokens: tokens.into_iter().map(Rc::from).collect() }
     }
 
-    /// Bytes by the character that GPT-2 writes for them.
+    /// Order bytes by the character that GPT-2 writes for them.
     pub(super) fn by_characters(mut tokens: Vec<Vec<u8>>) -> Self {
-        let places = places_of_characters();
-        tokens.iter_mut().flatten().for_each(|byte| *byte = places[usize::from(*byte)]);
+        let ranks = character_ranks();
+        tokens.iter_mut().flatten().for_each(|byte| *byte = ranks[usize::from(*byte)]);
         Self::by_bytes(tokens)
     }
 }

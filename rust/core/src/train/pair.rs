@@ -1,9 +1,9 @@
-//! A pair of neighbouring tokens, and the merge that makes one token of it.
+//! A pair of adjacent tokens, and the merge that replaces it by one token.
 
-/// Two neighbouring tokens.
+/// Two adjacent tokens.
 pub(super) type TokenPair = (u32, u32);
 
-/// A word, named by the position of its first cell in [`Cells`](super::words::Cells).
+/// A word, identified by the index of its first cell in [`Cells`](super::words::Cells).
 pub(super) type Word = u32;
 
 /// A pair to be merged, its index, and the id of the token that it becomes.

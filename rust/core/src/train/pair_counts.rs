@@ -1,4 +1,4 @@
-//! Pairs of neighbouring tokens, and the current count of each in all words.
+//! Pairs of adjacent tokens, and the current count of each in all words.
 
 use crate::error::Result;
 use crate::hash::key::hash_number;
@@ -10,8 +10,8 @@ use crate::train::pair::TokenPair;
 /// How many pairs ahead the entry of a pair is prefetched.
 const AHEAD: usize = 8;
 
-/// All pairs, also merged ones, whose first count reached the floor. Each has an index, in order of
-/// creation.
+/// All pairs whose first count reached the floor, including merged pairs. Each has an index, in
+/// order of creation.
 pub(super) struct PairCounts {
     index: RowIndex,
     /// Each pair and its count, which is 0 after its merge.
@@ -54,7 +54,7 @@ impl PairCounts {
         (self.entries[row].1 > 0).then(|| u32::try_from(row).expect("below 2^32 pairs"))
     }
 
-    /// Append the index of each pair that is kept, with its number.
+    /// For each pair that is kept, append its index with the number that accompanies it in `pairs`.
     pub(super) fn find_all(
         &self,
         pairs: &[(TokenPair, u64)],
@@ -98,13 +98,13 @@ impl PairCounts {
         }
     }
 
-    /// The pair is merged: it no longer occurs.
+    /// Set the count of a pair to 0, because it is merged.
     pub(super) fn remove(&mut self, index: u32) {
         self.entries[index as usize].1 = 0;
     }
 }
 
-/// A hash that depends on all bits of the pair, most of all in its upper bits.
+/// A hash that depends on all bits of the pair; its upper bits are the best.
 #[inline]
 fn hash((left, right): TokenPair) -> u64 {
     hash_number(u64::from(left) << 32 | u64::from(right))

@@ -1,13 +1,13 @@
-//! Parity-aware training: groups of texts, and each merge for the group that compresses worst.
+//! Parity-aware training: learns each merge for the group of texts that compresses worst.
 //!
 //! The algorithm is that of Foroutan et al. (arXiv 2508.04796). Before each merge a group is chosen:
-//! the one that has the most tokens in a development set, say, which is the same text in all
+//! for example, the one with the most tokens in a development set, which is the same text in all
 //! languages. The most frequent pair of this group is merged in all groups.
 //!
-//! Each group has its own words, counts of pairs and queue (`MergedText`), so choosing and merging
-//! cost what they cost in plain training of that group. Every group must have all its pairs, since
-//! any other may choose one; and the merges come one by one, since each may change the choice. A
-//! merge of many words is shared by the threads, group by group.
+//! Each group has its own words, counts of pairs (`MergedText`) and queue, so choosing and merging
+//! cost as much as in ordinary training of that group. Every group keeps all its pairs, since
+//! another group may choose any of them; and merges are not made in batches, since each may change
+//! the choice. For a merge that visits many words, the groups are divided among the threads.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -30,13 +30,13 @@ use crate::train::queue::Queue;
 use crate::train::seed::Seed;
 use crate::vocabulary::check_size;
 
-/// A merge that visits fewer words is made before another thread has seen that it began.
+/// A merge that visits fewer words is made on one thread, before another thread would have started.
 const VISITS_PER_ROUND: usize = 512;
 
-/// More threads are rarely busy.
+/// The largest number of threads; more are rarely busy.
 const MAX_THREADS: usize = 16;
 
-/// How groups of texts take turns.
+/// How the group of each merge is chosen.
 ///
 /// ```
 /// use bytepair::train::parity::{Measure, Parity};
@@ -45,11 +45,11 @@ const MAX_THREADS: usize = 16;
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parity {
-    /// What says which group compresses worst.
+    /// The measure of which group compresses worst.
     pub measure: Measure,
-    /// A limit to the merges that one group gets.
+    /// A limit on the merges for one group.
     pub window: Option<ChoiceWindow>,
-    /// How many of the first merges are chosen by the counts of all groups together.
+    /// The number of first merges that are chosen by the counts of all groups together.
     pub global_merges: usize,
 }
 
@@ -64,20 +64,20 @@ impl Default for Parity {
 pub struct ParityTexts<'a> {
     /// The groups that are trained on.
     pub groups: &'a [&'a Counts],
-    /// Texts of the same groups by which they are compared; the groups themselves if there are
-    /// none.
+    /// Texts of the same groups, on which the groups are compared; if empty, they are compared on
+    /// `groups`.
     pub development: &'a [&'a Counts],
 }
 
-/// Learn merges from groups of texts, each for the group that compresses worst. Merges that make the
-/// `initial` tokens come first, then those of all groups together, which include none of the
-/// former.
+/// Learn merges from groups of texts, each for the group that compresses worst. The merges that
+/// create the `initial` tokens come first, then the global merges (`parity.global_merges`, not
+/// counting the former).
 ///
-/// Of several groups that compress equally, the first is chosen. Returns the merges, and for each
-/// that was made for one group its index.
+/// If several groups compress equally, the first is chosen. Returns the merges, and the index of
+/// the group for each merge after the initial and the global ones.
 ///
-/// Fails as [`grow::train_with`] does, and if there are no groups, or other numbers of development
-/// sets or ratios.
+/// Fails as [`grow::train_with`] does, and if there are no groups, or if the number of development
+/// sets or ratios differs from the number of groups.
 ///
 /// ```
 /// use bytepair::{Counts, Pattern, TrainOptions};
@@ -116,7 +116,7 @@ pub fn train_groups(
     let rest = TrainOptions { merges: options.merges - made, ..options.clone() };
     let mut report = |done| on_progress(made + done);
     let (learnt, chosen) = with_order(texts, parity, &rest, base.as_ref(), &mut report)?;
-    // After initial tokens there are no counts: those of the first merges are unknown.
+    // With initial tokens, the counts of the first merges are unknown, so all are left out.
     let known = first.counts.len() == made;
     let all = |one: &[u64], other: &[u64]| if known { [one, other].concat() } else { Vec::new() };
     let trained = Trained {
@@ -128,7 +128,7 @@ pub fn train_groups(
     Ok((trained, chosen))
 }
 
-/// The merges of the initial tokens, and those that are chosen by all groups together.
+/// The merges of the initial tokens, then the global merges.
 fn first_merges(
     initial: &[String],
     groups: &[&Counts],
@@ -146,7 +146,7 @@ fn first_merges(
     grow::train_with(initial, &Counts::sum(groups.iter().copied())?, pattern, &options, on_progress)
 }
 
-/// The order of a rule for ties, shared by the queues of all groups.
+/// A rule for ties that the queues of all groups share.
 struct SharedOrder<O>(Rc<RefCell<O>>);
 
 impl<O> Clone for SharedOrder<O> {
@@ -173,7 +173,7 @@ impl<O: TieOrder> TieOrder for SharedOrder<O> {
     }
 }
 
-/// Train with the rule for ties that the options name.
+/// Train with the rule for ties in the options.
 fn with_order(
     texts: ParityTexts<'_>,
     parity: &Parity,
@@ -192,7 +192,7 @@ fn with_order(
     }
 }
 
-/// What is trained on, and how.
+/// The texts and options of a parity-aware training.
 struct GroupTraining<'a> {
     texts: ParityTexts<'a>,
     parity: &'a Parity,
@@ -228,13 +228,13 @@ impl GroupTraining<'_> {
     }
 }
 
-/// What the threads share. In a round, each thread locks only its own texts; between rounds, the
-/// leader locks all.
+/// The data that the threads share. In a round, each thread locks only its own texts; between
+/// rounds, the leader locks all.
 struct GroupStage {
     shares: Vec<Mutex<Share>>,
-    /// For each text the share in which it is, and its place there.
-    places: Vec<(usize, usize)>,
-    /// The token that the current merge makes.
+    /// The share of each text, and the index of the text there.
+    locations: Vec<(usize, usize)>,
+    /// The id of the token that the current merge creates.
     new: RwLock<u32>,
 }
 
@@ -249,12 +249,13 @@ struct GroupText {
     text: MergedText,
     /// The index of the pair that is merged next, if the text has it.
     next: Option<u32>,
-    /// How many occurrences the last merge had.
+    /// The number of occurrences that the last merge replaced.
     made: u64,
 }
 
 impl GroupStage {
-    /// The largest text goes to the thread that has the least, and so on.
+    /// Divide the texts among the threads: in order of falling size, each text goes to the thread
+    /// with the smallest share so far.
     fn new(
         all: &[&Counts],
         base: Option<&Tokenizer>,
@@ -264,17 +265,17 @@ impl GroupStage {
         let mut by_size: Vec<usize> = (0..all.len()).collect();
         by_size.sort_by_key(|&text| std::cmp::Reverse(all[text].distinct_bytes()));
         let mut sizes = vec![0; threads.clamp(1, all.len().min(MAX_THREADS))];
-        let (mut dealt, mut places) = (vec![Vec::new(); sizes.len()], vec![(0, 0); all.len()]);
+        let (mut dealt, mut locations) = (vec![Vec::new(); sizes.len()], vec![(0, 0); all.len()]);
         for text in by_size {
             let least = (0..sizes.len()).min_by_key(|&share| sizes[share]).expect("at least one");
             sizes[least] += all[text].distinct_bytes();
-            places[text] = (least, dealt[least].len());
+            locations[text] = (least, dealt[least].len());
             dealt[least].push(all[text]);
         }
         let make = dealt.iter().map(|counts| move || Share::new(counts, base, vocab_size));
         let shares = parallel::run(make);
         let shares = shares.into_iter().map(|share| share.map(Mutex::new));
-        Ok(Self { shares: shares.collect::<Result<_>>()?, places, new: RwLock::new(0) })
+        Ok(Self { shares: shares.collect::<Result<_>>()?, locations, new: RwLock::new(0) })
     }
 
     /// The work of one thread in a round: merge the next pair in its texts.
@@ -284,14 +285,14 @@ impl GroupStage {
         share.failed = share.merge(new).err();
     }
 
-    /// Do something with each text, in the order of the texts.
+    /// Call `action` with each text, in order, and collect the results.
     fn each<R>(&self, mut action: impl FnMut(usize, &mut GroupText) -> R) -> Vec<R> {
         let mut shares: Vec<MutexGuard<'_, Share>> = self.shares.iter().map(lock).collect();
-        let places = self.places.iter().enumerate();
-        places.map(|(text, &(share, at))| action(text, &mut shares[share].texts[at])).collect()
+        let locations = self.locations.iter().enumerate();
+        locations.map(|(text, &(share, at))| action(text, &mut shares[share].texts[at])).collect()
     }
 
-    /// Fails as the last round did.
+    /// Return the first error of the last round, if any.
     fn check(&self) -> Result<()> {
         self.shares.iter().find_map(|share| lock(share).failed.clone()).map_or(Ok(()), Err)
     }
@@ -318,7 +319,7 @@ impl Share {
     }
 }
 
-/// The thread that chooses.
+/// The leading thread, which chooses the groups and pairs.
 struct Leader<'a, O: TieOrder> {
     run: &'a GroupTraining<'a>,
     stage: &'a GroupStage,
@@ -361,8 +362,8 @@ impl<O: TieOrder> Leader<'_, O> {
         Ok((trained, chosen))
     }
 
-    /// By how many tokens the groups are compared: in the development sets, if there are any and no
-    /// ratios.
+    /// The numbers of tokens by which the groups are compared: those of the development sets,
+    /// unless there are none or the measure uses ratios.
     fn tokens(&self) -> Vec<u64> {
         let groups = self.queues.len();
         let all = self.stage.each(|_, text| text.text.tokens());
@@ -374,14 +375,14 @@ impl<O: TieOrder> Leader<'_, O> {
 
     /// The pair of a group that is merged next, with its count in the group.
     fn best(&mut self, group: usize) -> Result<Option<(TokenPair, u64)>> {
-        let (share, at) = self.stage.places[group];
+        let (share, at) = self.stage.locations[group];
         let text = &mut lock(&self.stage.shares[share]).texts[at].text;
         let floor = self.run.options.min_count.get();
         let index = text.next_pair(&mut self.queues[group], floor, &self.lengths)?;
         Ok(index.map(|index| text.pairs().counted(index)))
     }
 
-    /// Merge a pair in all texts. Returns how many occurrences it had in the groups.
+    /// Merge a pair in all texts. Returns how many occurrences were replaced in the groups.
     fn make(&mut self, pair: TokenPair) -> Result<u64> {
         let new = u32::try_from(self.lengths.len()).expect("vocabularies are below 2^21 ids");
         *self.stage.new.write().unwrap_or_else(PoisonError::into_inner) = new;

@@ -1,4 +1,4 @@
-//! Which words contain each pair.
+//! Finds the words that contain a pair.
 
 use std::ops::Range;
 
@@ -9,19 +9,19 @@ use crate::train::pair::{TokenPair, Word};
 use crate::train::pair_counts::PairCounts;
 use crate::train::words::Words;
 
-/// The words that contain each pair, written once when the pair is created. A word may lose the
-/// pair later; it stays in the list, which costs a visit without effect.
+/// The words that contain each pair, written once when the pair is created. A word that later loses
+/// the pair stays in the list, at the cost of a visit without effect.
 #[derive(Default)]
 pub(super) struct Postings {
     words: Vec<Word>,
     /// The range in `words` of each pair.
     ranges: Vec<Range<usize>>,
-    /// The first of the pairs that were added last.
+    /// The index of the first of the pairs that were added last.
     first: usize,
 }
 
 impl Postings {
-    /// The postings of all pairs that are kept, where `ids` ids exist.
+    /// The postings of all pairs that are kept; all ids are below `ids`.
     pub(super) fn of_words(words: &Words, pairs: &PairCounts, ids: u32) -> Result<Self> {
         let mut postings = Self::default();
         let table = PairIndex::new(pairs, ids)?;
@@ -40,26 +40,27 @@ impl Postings {
         Ok(postings)
     }
 
-    /// Add the postings of the new pairs of a merge: `neighbours` are those of the pairs, in the
-    /// order of their indices, and `places` the words in which neighbours occur. `numbers` has a
-    /// value for each neighbour; all are `None`, before and after.
+    /// Add the postings of the new pairs of a merge. `neighbours` are the neighbours in these
+    /// pairs, in the order of the indices of the pairs; `words` are the words in which each
+    /// neighbour occurs beside the merge. `numbers` is a buffer with a value for each neighbour;
+    /// all are `None`, before and after.
     pub(super) fn add_new(
         &mut self,
         neighbours: &[Neighbour],
-        places: &[(Neighbour, Word)],
+        words: &[(Neighbour, Word)],
         numbers: &mut [Option<u32>],
     ) -> Result<()> {
         for (neighbour, number) in neighbours.iter().zip(0..) {
             numbers[*neighbour as usize] = Some(number);
         }
         self.add_pairs(neighbours.len())?;
-        for &(neighbour, _) in places {
+        for &(neighbour, _) in words {
             if let Some(number) = numbers[neighbour as usize] {
                 self.expect(number);
             }
         }
         self.lay_out()?;
-        for &(neighbour, word) in places {
+        for &(neighbour, word) in words {
             if let Some(number) = numbers[neighbour as usize] {
                 self.put(number, word);
             }
@@ -70,8 +71,8 @@ impl Postings {
         Ok(())
     }
 
-    /// The first position of a pair, where `position` gives that in a word. Words before it are
-    /// dropped: they never contain the pair again.
+    /// The first position of a pair; `position` finds its first position in a word. The postings
+    /// before it are dropped, since those words never contain the pair again.
     pub(super) fn first_position(
         &mut self,
         index: u32,
@@ -85,7 +86,7 @@ impl Postings {
         first.map(|(_, position)| position)
     }
 
-    /// The words of a pair, in order and without repetition.
+    /// The words of a pair, in order and without duplicates.
     pub(super) fn of(&self, index: u32) -> &[Word] {
         &self.words[self.ranges[index as usize].clone()]
     }
@@ -94,9 +95,9 @@ impl Postings {
         self.ranges[index as usize].start += words;
     }
 
-    /// Add pairs, numbered from 0 until the next call. Each word of each pair is first announced by
-    /// [`expect`](Self::expect), which counts it; after [`lay_out`](Self::lay_out),
-    /// [`put`](Self::put) writes it.
+    /// Add pairs. Until the next call, the other methods number them from 0. First
+    /// [`expect`](Self::expect) is called for each word of each pair, to count them, then
+    /// [`lay_out`](Self::lay_out), and then [`put`](Self::put) again for each word of each pair.
     fn add_pairs(&mut self, pairs: usize) -> Result<()> {
         self.first = self.ranges.len();
         resize(&mut self.ranges, self.first + pairs)
@@ -127,7 +128,7 @@ impl Postings {
     }
 }
 
-/// Finds the indices of pairs: while all ids are bytes, in a table of all pairs.
+/// Finds the indices of pairs; while all ids are bytes, in a table of all pairs of bytes.
 enum PairIndex<'a> {
     Bytes(Vec<Option<u32>>),
     Tokens(&'a PairCounts),

@@ -1,22 +1,22 @@
-//! Which merges come next, and how many of them may be made in one batch.
+//! Chooses the next merges, and how many of them may be made in one batch.
 //!
 //! A batch is the head of the queue, up to the first pair (c, d) for which an earlier pair (a, b)
 //! has b = c or a = d, and up to and including the first pair of a token with itself. For the pairs
 //! of a batch:
 //!
-//! - No merge changes the count of another pair: a merge of (a, b) removes only pairs (x, a), (b,
-//!   y).
-//! - No merge creates a pair with a greater count than the last pair of the batch. New pairs of
-//!   (a, b) are made from occurrences of some (x, a) or (b, y), which stand after the batch in the
-//!   queue. (Only (a, a) creates pairs from itself, and it comes last.) A pair that is not in the
-//!   queue because its token would be too long or is vetoed creates only pairs of which the same is
-//!   true.
-//! - A new pair may have the same count as the last pair of the batch. The rules that take the
-//!   smallest ids put the new pair later: (z, y) has a new id on the left; and (x, z) is made from
-//!   (x, a), which comes after the last pair (c, d), so x ≥ c, and z > d. The other rules may put
-//!   the new pair first. For them, a batch must contain all pairs of its least count: then no pair
-//!   of that count is left from which a pair could be created. If it cannot contain them all, the
-//!   batch ends before the first of them. A single merge is always correct.
+//! - No merge changes the count of another pair of the batch: a merge of (a, b) removes only pairs
+//!   (x, a) and (b, y).
+//! - No merge creates a pair with a greater count than the last pair of the batch. The new pairs of
+//!   (a, b) are created from occurrences of some (x, a) or (b, y), which follow the batch in the
+//!   queue. (Only (a, a) creates pairs from its own occurrences, and it is the last of its batch.)
+//!   Some pairs are not in the queue, because their tokens would be too long or are vetoed; the
+//!   pairs that are created from them are not queued either, for the same reason.
+//! - A new pair may have the same count as the last pair of the batch. The rules that prefer the
+//!   smallest ids put the new pair later: (z, y) has a new id on the left; and (x, z) is created
+//!   from (x, a), which comes after the last pair (c, d), so x ≥ c, and z > d. The other rules may
+//!   put the new pair first. For them, a batch must contain all pairs of its smallest count: then
+//!   no pair of that count is left from which a pair could be created. If it cannot contain them
+//!   all, the batch ends before the first of them. A batch of a single merge is always correct.
 
 use std::collections::BinaryHeap;
 
@@ -28,18 +28,20 @@ use crate::train::pair_counts::PairCounts;
 
 /// All pairs that may be merged, by count and then by the rule for ties.
 ///
-/// Most pairs wait long, and many are never merged. So only the class of the greatest counts is
-/// sorted. The pairs of a lower class wait in no order until the class is next.
+/// Most pairs stay in the queue for long, and many are never merged. So pairs are divided into
+/// classes by count, and only the class of the greatest counts is sorted. The pairs of a lower
+/// class are unordered until its turn comes.
 pub(super) struct Queue<O: TieOrder> {
     order: O,
-    /// Count, key and index of the pairs of class `current`; a count or key may have fallen since.
+    /// The pairs of class `current`; a count or key may have fallen since the pair was pushed.
     heap: BinaryHeap<(u64, O::Key, u32)>,
     current: usize,
-    /// The indices of the pairs of each lower class; their counts may have fallen since.
+    /// The indices of the pairs of each lower class; counts may have fallen since the pair was
+    /// pushed.
     waiting: Vec<Vec<u32>>,
-    /// The count of more pairs than one batch holds: they are merged one by one.
+    /// A count with more pairs than fit in one batch; such pairs are merged one by one.
     single: Option<u64>,
-    /// Which ids stand on the left, and which on the right, in the current batch.
+    /// Whether each id is on the left, or on the right, of a pair in the current batch.
     left: Vec<bool>,
     right: Vec<bool>,
 }
@@ -48,7 +50,7 @@ pub(super) struct Queue<O: TieOrder> {
 type QueueEntry<O> = (u64, <O as TieOrder>::Key, u32);
 
 impl<O: TieOrder> Queue<O> {
-    /// For this number of ids.
+    /// An empty queue, where `ids` ids exist.
     pub(super) fn new(order: O, ids: usize) -> Result<Self> {
         let (left, right) = (memory::filled(false, ids)?, memory::filled(false, ids)?);
         let waiting = vec![Vec::new(); class(u64::MAX) + 1];
@@ -56,7 +58,7 @@ impl<O: TieOrder> Queue<O> {
         Ok(Self { order, heap: BinaryHeap::new(), current, waiting, single: None, left, right })
     }
 
-    /// A pair is merged into a new id.
+    /// Record that a pair is merged into a new id.
     pub(super) fn created(&mut self, pair: TokenPair) -> Result<()> {
         memory::push(&mut self.left, false)?;
         memory::push(&mut self.right, false)?;
@@ -71,13 +73,13 @@ impl<O: TieOrder> Queue<O> {
     }
 
     fn push_sorted(&mut self, entry: QueueEntry<O>) -> Result<()> {
-        let room = self.heap.try_reserve(1);
-        room.map_err(|_| memory::out_of_memory::<QueueEntry<O>>(self.heap.len() + 1))?;
+        let reserved = self.heap.try_reserve(1);
+        reserved.map_err(|_| memory::out_of_memory::<QueueEntry<O>>(self.heap.len() + 1))?;
         self.heap.push(entry);
         Ok(())
     }
 
-    /// Sort the pairs of the next class; false if there is none.
+    /// Sort the pairs of the next lower class; returns false if all lower classes are empty.
     fn next_class(&mut self, pairs: &PairCounts, floor: u64) -> Result<bool> {
         let Some(next) = self.waiting[..self.current].iter().rposition(|class| !class.is_empty())
         else {
@@ -93,8 +95,8 @@ impl<O: TieOrder> Queue<O> {
         Ok(true)
     }
 
-    /// The indices of the pairs to be merged next, at most `most`; none if all pairs are below
-    /// `floor`. `position` gives the first position of a pair.
+    /// Take the indices of the next pairs to merge from the queue, at most `most`; none if all
+    /// pairs are below `floor`. `position` finds the first position of a pair.
     pub(super) fn next_batch(
         &mut self,
         pairs: &PairCounts,
@@ -172,11 +174,11 @@ impl<O: TieOrder> Queue<O> {
                 self.push(pair, now, index)?;
                 continue;
             }
-            let fresh = self.order.key(pair, || position(index));
-            if fresh == key {
+            let current = self.order.key(pair, || position(index));
+            if current == key {
                 return Ok(Some((count, key, index)));
             }
-            self.push_sorted((count, fresh, index))?;
+            self.push_sorted((count, current, index))?;
         }
     }
 }

@@ -14,13 +14,13 @@ pub(super) struct Seed<'a> {
 
 struct Base<'a> {
     tokenizer: &'a Tokenizer,
-    /// Merges by the list of merges alone, as training did.
+    /// Merges as training does, by the list of merges only.
     merger: Merger,
     scratch: MergeScratch,
 }
 
 impl<'a> Seed<'a> {
-    /// The tokens of `base`, or else the 256 bytes, whose ids are their values.
+    /// The tokens of `base`, or without a base the 256 bytes, whose ids are their values.
     pub(super) fn new(base: Option<&'a Tokenizer>) -> Result<Self> {
         let Some(tokenizer) = base else { return Ok(Self { base: None }) };
         let vocabulary = tokenizer.vocabulary();

@@ -1,15 +1,16 @@
 //! Cuts long pretokens where no merge can join the two sides.
 //!
-//! A superword crosses spaces, so it is learnt from pretokens as long as lines, which hardly ever
-//! repeat. But two neighbouring tokens join only as long as their pair is frequent: let (a, b) be
-//! neighbours before the first of the new merges. A merge across the point between them is a merge
-//! of two tokens of which the left one ends with `a` and the right one begins with `b`, since each
-//! token is made of the same parts everywhere. Each of its occurrences lies at another occurrence
-//! of (a, b), so its count is not greater than that of (a, b). So a pair below the least count that
-//! is asked for is never joined, and nor is a pair whose token is vetoed.
+//! A superword crosses spaces, so it is learnt from pretokens as long as lines, which rarely
+//! repeat. But a merge can cross the point between two adjacent tokens only if their pair is
+//! frequent. Let (a, b) be adjacent before the first of the new merges. A merge across the point
+//! between them merges a token that ends with `a` and a token that begins with `b`, since a token
+//! has the same parts wherever it occurs. Each occurrence of this merge contains a different
+//! occurrence of (a, b), so its count is at most that of (a, b). So no merge crosses a pair whose
+//! count is below the minimum of the training, and none crosses a pair whose token is vetoed.
 //!
-//! Cut there, pretokens become short segments that repeat, and equal segments are counted together.
-//! The pairs in them, their counts and the order in which they first occur stay what they were.
+//! Cut at such pairs, pretokens become short segments that repeat, and equal segments are counted
+//! together. This does not change the other pairs, their counts and the order in which they first
+//! occur.
 
 use std::num::NonZeroU64;
 use std::ops::Range;
@@ -27,11 +28,12 @@ use crate::train::pair::TokenPair;
 use crate::train::seed::Seed;
 use crate::train::veto::{PairVeto, Veto};
 
-/// Counts in files are read in pieces of about this many bytes, and their pages released.
+/// Counts in files are read in pieces of about this many bytes; the pages of each are then
+/// released.
 const PIECE: usize = 1 << 24;
 
-/// Counts of pairs, divided into maps: one that grows copies its own entries only, and several
-/// tables are added up one map at a time.
+/// Counts of pairs, divided among several maps: when a map grows, only its own entries are copied,
+/// and when the counts of another thread are added, its maps are freed one by one.
 struct PairSums(Vec<HashMap<TokenPair, u64, FixedState>>);
 
 impl PairSums {
@@ -58,7 +60,7 @@ impl PairSums {
         self.0.iter_mut().for_each(|map| map.retain(|&pair, _| keep(pair)));
     }
 
-    fn numbers(&self) -> impl Iterator<Item = u64> {
+    fn counts(&self) -> impl Iterator<Item = u64> {
         self.0.iter().flat_map(|map| map.values().copied())
     }
 
@@ -67,16 +69,16 @@ impl PairSums {
     }
 }
 
-/// Pairs of neighbours, before the merges that are to be learnt.
-pub(super) struct Neighbours<'a> {
+/// Counts of adjacent pairs before the new merges.
+pub(super) struct AdjacentPairs<'a> {
     base: &'a Tokenizer,
     counts: &'a Counts,
     threads: usize,
-    /// How often each pair occurs that is not vetoed.
+    /// The count of each pair that is not vetoed.
     pairs: PairSums,
 }
 
-impl<'a> Neighbours<'a> {
+impl<'a> AdjacentPairs<'a> {
     /// Count the pairs in `counts` after the merges of `base`.
     pub(super) fn count(
         base: &'a Tokenizer,
@@ -105,10 +107,10 @@ impl<'a> Neighbours<'a> {
         Ok(Self { base, counts, threads, pairs })
     }
 
-    /// A count that no merge is likely to fall below: the quarter of that of pair number
-    /// `options.merges` in falling order. Only the time of the training depends on it.
-    pub(super) fn likely_least(&self, options: &TrainOptions) -> Result<NonZeroU64> {
-        let mut counts: Vec<u64> = memory::collect(self.pairs.numbers())?;
+    /// A count below which no merge is likely to be: a quarter of the count of pair number
+    /// `options.merges` in falling order. If the guess is wrong, training only takes longer.
+    pub(super) fn likely_min_count(&self, options: &TrainOptions) -> Result<NonZeroU64> {
+        let mut counts: Vec<u64> = memory::collect(self.pairs.counts())?;
         if options.merges >= counts.len() {
             return Ok(options.min_count);
         }
@@ -117,12 +119,12 @@ impl<'a> Neighbours<'a> {
         Ok(options.min_count.max(NonZeroU64::new(last / 4).unwrap_or(NonZeroU64::MIN)))
     }
 
-    /// The pretokens, cut at all pairs that occur fewer than `least` times or are vetoed. Segments
-    /// of a single token are left out.
-    pub(super) fn segments(self, least: NonZeroU64) -> Result<Counts> {
-        let joined = self.pairs.into_pairs().filter(|&(_, count)| count >= least.get());
+    /// The pretokens, cut at all pairs that occur fewer than `min_count` times or are vetoed.
+    /// Segments of a single token are left out.
+    pub(super) fn segments(self, min_count: NonZeroU64) -> Result<Counts> {
+        let frequent = self.pairs.into_pairs().filter(|&(_, count)| count >= min_count.get());
         let mut kept: HashSet<TokenPair, FixedState> = HashSet::default();
-        kept.extend(joined.map(|(pair, _)| pair));
+        kept.extend(frequent.map(|(pair, _)| pair));
         let ranges = self.counts.shares(self.threads.max(1)).into_iter();
         let parts =
             parallel::run(ranges.map(|range| || cut_share(self.base, self.counts, range, &kept)));
@@ -136,7 +138,7 @@ impl<'a> Neighbours<'a> {
     }
 }
 
-/// Count the pairs of neighbours in a range of the pretokens.
+/// Count the adjacent pairs in a range of the pretokens.
 fn count_share(base: &Tokenizer, counts: &Counts, range: Range<usize>) -> Result<PairSums> {
     let (mut seed, mut ids) = (Seed::new(Some(base))?, Vec::new());
     let mut pairs = PairSums::new();
@@ -152,7 +154,7 @@ fn count_share(base: &Tokenizer, counts: &Counts, range: Range<usize>) -> Result
     Ok(pairs)
 }
 
-/// Cut a range of the pretokens, where the pair at the point is not `kept`.
+/// Cut the pretokens of a range at all pairs that are not in `kept`.
 fn cut_share(
     base: &Tokenizer,
     counts: &Counts,

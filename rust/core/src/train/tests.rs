@@ -1,4 +1,4 @@
-//! The trainer against the plain algorithm that recounts before every merge.
+//! The trainer against a reference algorithm that counts again before every merge.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -16,8 +16,8 @@ use crate::train::{Mismatch, Ties, TrainOptions, Trained, train, train_more, ver
 const ALL: [Ties; 5] =
     [Ties::RustBpe, Ties::Hf, Ties::FirstSeen, Ties::BytesMax, Ties::CharactersMax];
 
-/// Recount, merge the best pair everywhere, repeat.
-fn plain(counts: &Counts, options: &TrainOptions) -> Trained {
+/// The reference algorithm: count, merge the best pair everywhere, repeat.
+fn reference(counts: &Counts, options: &TrainOptions) -> Trained {
     let mut words: Vec<(Vec<u32>, u64)> =
         counts.iter().map(|(p, n)| (p.iter().map(|&b| u32::from(b)).collect(), n)).collect();
     let mut tokens: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
@@ -59,7 +59,7 @@ fn best(
         let length = bytes(pair.0).len() + bytes(pair.1).len();
         options.max_token_bytes.is_none_or(|most| length <= most)
     };
-    let place = |id: u32| (id < 256 && !is_printable(id), id);
+    let rank = |id: u32| (id < 256 && !is_printable(id), id);
     let candidates = found
         .into_iter()
         .filter(|&(pair, (count, _))| fits(pair) && count >= options.min_count.get());
@@ -67,14 +67,14 @@ fn best(
         Ties::RustBpe => candidates.max_by_key(|&(pair, (count, _))| (count, Reverse(pair))),
         Ties::FirstSeen => candidates.max_by_key(|&(_, (count, order))| (count, Reverse(order))),
         Ties::CharactersMax => candidates.max_by_key(|&((l, r), (count, _))| {
-            let places = |id| bytes(id).iter().map(|&b| place(b.into())).collect::<Vec<_>>();
-            (count, places(l), places(r))
+            let ranks = |id| bytes(id).iter().map(|&b| rank(b.into())).collect::<Vec<_>>();
+            (count, ranks(l), ranks(r))
         }),
         Ties::BytesMax => candidates
             .max_by_key(|&((l, r), (count, _))| (count, bytes(l).clone(), bytes(r).clone())),
         Ties::Hf => candidates.max_by_key(|&((l, r), (count, _))| {
             // Merged tokens follow all bytes.
-            let key = |id: u32| (id >= 256, place(id));
+            let key = |id: u32| (id >= 256, rank(id));
             (count, Reverse((key(l), key(r))))
         }),
     };
@@ -88,9 +88,9 @@ fn is_printable(byte: u32) -> bool {
 fn replace(ids: &[u32], pair: (u32, u32), new: u32) -> Vec<u32> {
     let (mut out, mut at) = (Vec::new(), 0);
     while at < ids.len() {
-        let here = ids.get(at + 1).is_some_and(|&next| (ids[at], next) == pair);
-        out.push(if here { new } else { ids[at] });
-        at += if here { 2 } else { 1 };
+        let matches = ids.get(at + 1).is_some_and(|&next| (ids[at], next) == pair);
+        out.push(if matches { new } else { ids[at] });
+        at += if matches { 2 } else { 1 };
     }
     out
 }
@@ -102,14 +102,14 @@ const TUNINGS: [(usize, u64, usize); 6] =
 fn check(counts: &Counts, merges: usize, min_count: u64, max_token_bytes: Option<usize>) {
     for ties in ALL {
         let options = TrainOptions { max_token_bytes, ..options(merges, ties, min_count) };
-        let plain = plain(counts, &options);
+        let expected = reference(counts, &options);
         for (threads, floor, batch) in TUNINGS {
             let options = TrainOptions { threads, ..options.clone() };
             let tuning = Tuning { floor, batch, bytes_per_thread: 1 };
-            let fast = with_trainer(counts, &options, None, tuning, &mut |trainer| {
+            let trained = with_trainer(counts, &options, None, tuning, &mut |trainer| {
                 trainer.run(&mut |_| Ok(()))
             });
-            assert_eq!(fast.as_ref(), Ok(&plain), "{tuning:?} {options:?} {counts:?}");
+            assert_eq!(trained.as_ref(), Ok(&expected), "{tuning:?} {options:?} {counts:?}");
         }
     }
 }
@@ -137,7 +137,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
-    fn equals_the_plain_algorithm(
+    fn equals_the_reference_algorithm(
         counts in corpus(),
         min_count in prop::sample::select(vec![1u64, 1, 2, 5]),
         longest in prop::option::weighted(0.3, 2usize..6),
@@ -145,7 +145,7 @@ proptest! {
         check(&counts, 60, min_count, longest);
     }
 
-    /// No merged pair is below the floor, so pairs are counted only once.
+    /// No merged pair is below the floor of the default tuning, so pairs are counted only once.
     #[test]
     fn the_floor_is_not_too_high(counts in corpus(), merges in 1usize..40) {
         let trained = train(&counts, &options(merges, Ties::RustBpe, 1), &mut |_| Ok(())).unwrap();
@@ -153,9 +153,9 @@ proptest! {
         prop_assert!(trained.exhausted || Tuning::new(&counts, merges).unwrap().floor <= last);
     }
 
-    /// Continuing a shorter training equals one long training, and each step of it verifies.
+    /// Continuing a shorter training equals one long training, whose merges all verify.
     #[test]
-    fn going_on_is_one_training(counts in corpus(), cut in 0usize..30) {
+    fn a_continued_training_equals_a_single_one(counts in corpus(), cut in 0usize..30) {
         for ties in ALL {
             let options = |merges| options(merges, ties, 1);
             let quiet = &mut |_| Ok(());
@@ -173,9 +173,13 @@ proptest! {
         }
     }
 
-    /// A list with one wrong merge is rejected at that merge, with the right one named.
+    /// A list with one wrong merge is rejected at that merge, and the right merge is reported.
     #[test]
-    fn a_wrong_merge_is_named(counts in corpus(), step in 0usize..20, wrong in (0u32..256, 0u32..256)) {
+    fn a_wrong_merge_is_reported(
+        counts in corpus(),
+        step in 0usize..20,
+        wrong in (0u32..256, 0u32..256),
+    ) {
         let options = options(20, Ties::RustBpe, 1);
         let trained = train(&counts, &options, &mut |_| Ok(())).unwrap();
         let mut merges = trained.merges.clone();
@@ -208,14 +212,14 @@ fn runs_merge_from_left_to_right_without_overlap() {
 }
 
 #[test]
-fn nothing_to_learn_is_not_an_error() {
+fn a_corpus_without_pairs_is_not_an_error() {
     for pretokens in [vec![], vec![(&b"a"[..], 5)]] {
         check(&Counts::new(pretokens), 10, 1, None);
     }
 }
 
 #[test]
-fn a_corpus_beyond_64_bits_is_an_error() {
+fn a_corpus_with_more_than_2_to_64_pairs_is_an_error() {
     let options = options(1, Ties::RustBpe, 1);
     let counts = Counts::new([(&b"abc"[..], u64::MAX / 2 + 1)]);
     assert_eq!(train(&counts, &options, &mut |_| Ok(())), Err(Error::CountOverflow));
@@ -224,7 +228,7 @@ fn a_corpus_beyond_64_bits_is_an_error() {
 }
 
 #[test]
-fn progress_can_stop_it() {
+fn an_error_of_the_progress_function_stops_training() {
     let options = options(9, Ties::RustBpe, 1);
     let counts = Counts::new([(&b"abcdefgh"[..], 2)]);
     let mut stop_at_two = |done| if done >= 2 { Err(Error::Interrupted) } else { Ok(()) };

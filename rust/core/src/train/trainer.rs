@@ -1,4 +1,4 @@
-//! One training: the leading thread chooses merges and keeps the counts of pairs; in rounds, all
+//! Runs a training: the leading thread chooses merges and keeps the counts of pairs; in rounds, all
 //! threads work on their ranges of the words.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
@@ -22,14 +22,15 @@ use crate::vocabulary::check_size;
 /// Each new floor is the previous one divided by this.
 const FLOOR_STEP: u64 = 4;
 
-/// More threads are not faster, since the leader adds up the changes of all.
+/// The largest number of threads. More are not faster, since the leader adds up the changes of all
+/// threads.
 const MAX_THREADS: usize = 8;
 
-/// A round of fewer visits ends before another thread has seen that it began.
+/// A round that visits fewer words runs on one thread, before another thread would have started.
 const VISITS_PER_ROUND: usize = 512;
 
-/// Call `work` with a trainer for the rule for ties. It starts with the tokens of `base`, or else
-/// with the 256 bytes.
+/// Call `work` with a trainer for the rule for ties in the options. It starts with the tokens of
+/// `base`, or without a base with the 256 bytes.
 pub(super) fn with_trainer<T>(
     counts: &Counts,
     options: &TrainOptions,
@@ -64,7 +65,8 @@ pub(super) trait Merging {
     /// Learn the number of merges in the options.
     fn run(&mut self, on_progress: &mut dyn FnMut(usize) -> Result<()>) -> Result<Trained>;
 
-    /// Make the merges of a list while each is the next one.
+    /// Make the merges of a list for as long as training would make them, too; returns the first
+    /// that it would not make.
     fn verify(
         &mut self,
         merges: &[TokenPair],
@@ -72,17 +74,17 @@ pub(super) trait Merging {
     ) -> Result<Option<Mismatch>>;
 }
 
-/// What the threads share. In a round, each thread locks only its own worker; between rounds, the
-/// leader locks all. So no thread ever waits for a lock.
+/// The data that the threads share. In a round, each thread locks only its own worker; between
+/// rounds, the leader locks all. So no thread ever waits for a lock.
 struct Stage {
     workers: Vec<Mutex<Worker>>,
     plan: RwLock<Plan>,
 }
 
-/// What the threads are to do.
+/// The work of a round and its data.
 struct Plan {
     task: Task,
-    /// How many ids exist.
+    /// The number of ids.
     ids: u32,
     /// All pairs that are kept.
     pairs: PairCounts,
@@ -92,8 +94,8 @@ struct Plan {
 }
 
 impl Plan {
-    /// Put a pair into the batch; returns the pair and its count.
-    fn begin(&mut self, index: u32) -> (TokenPair, u64) {
+    /// Add a pair to the batch; returns the pair and its count.
+    fn add_to_batch(&mut self, index: u32) -> (TokenPair, u64) {
         let (pair, count) = self.pairs.counted(index);
         self.pairs.remove(index);
         self.batch.push(Merge { pair, index, new: self.ids });
@@ -153,7 +155,7 @@ impl Stage {
         worker.failed = done.err();
     }
 
-    /// Fails as the last round did.
+    /// Return the first error of the last round, if any.
     fn check(&self) -> Result<()> {
         self.lock_workers().iter().find_map(|worker| worker.failed.clone()).map_or(Ok(()), Err)
     }
@@ -167,7 +169,7 @@ impl Stage {
     }
 }
 
-/// What a trainer works with.
+/// The options and shared data of a trainer.
 struct Setup<'a> {
     options: &'a TrainOptions,
     veto: Option<PairVeto<'a>>,
@@ -177,7 +179,7 @@ struct Setup<'a> {
     round: &'a dyn Fn(),
 }
 
-/// The leader, with one rule for ties.
+/// The leading thread's part of a training, with one rule for ties.
 struct Trainer<'a, O: TieOrder> {
     setup: Setup<'a>,
     queue: Queue<O>,
@@ -247,7 +249,7 @@ impl<'a, O: TieOrder> Trainer<'a, O> {
         self.setup.stage.check()
     }
 
-    /// A round; if it is too little work to share, on this thread alone.
+    /// Run a round; on this thread alone if there is too little work to share.
     fn small_round(&self, task: Task, visits: usize) -> Result<()> {
         if visits >= VISITS_PER_ROUND {
             return self.round(task);
@@ -281,7 +283,7 @@ impl<'a, O: TieOrder> Trainer<'a, O> {
         self.round(Task::Index)
     }
 
-    /// Lower the floor and count all pairs again; false if the floor is the lowest already.
+    /// Lower the floor and count all pairs again; returns false if the floor is already the lowest.
     fn lower_floor(&mut self) -> Result<bool> {
         let lowest = self.setup.options.min_count.get();
         if self.floor == lowest {
@@ -292,7 +294,7 @@ impl<'a, O: TieOrder> Trainer<'a, O> {
         Ok(true)
     }
 
-    /// The indices of the pairs to be merged next, at most `most`; none if all are too rare.
+    /// The indices of the next pairs to merge, at most `most`; none if all are too rare.
     fn next_batch(&mut self, most: usize) -> Result<Vec<u32>> {
         loop {
             let stage = self.setup.stage;
@@ -314,7 +316,7 @@ impl<'a, O: TieOrder> Trainer<'a, O> {
         let stage = self.setup.stage;
         self.plan(|plan| plan.batch.clear());
         for &index in batch {
-            let (pair, count) = self.plan(|plan| plan.begin(index));
+            let (pair, count) = self.plan(|plan| plan.add_to_batch(index));
             memory::push(&mut trained.merges, pair)?;
             memory::push(&mut trained.counts, count)?;
             let length = self.joined_length(pair);

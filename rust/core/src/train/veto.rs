@@ -1,13 +1,14 @@
-//! Which pairs are never merged: those whose token would have too many words, or a forbidden text.
+//! Vetoes pairs that are never merged: those whose token would have too many words or contain a
+//! forbidden text.
 //!
-//! Both conditions hold for every token around such a token too. So a vetoed pair can be left out
-//! of the queue: no allowed token is ever made from it.
+//! Every token that contains a vetoed token is itself vetoed. So a vetoed pair can be left out of
+//! the queue: no allowed token is ever created from it.
 
 use crate::error::Result;
 use crate::memory;
 use crate::train::pair::TokenPair;
 
-/// What no token that crosses spaces may contain: the rules of `SuperBPE` (arXiv 2503.13423).
+/// Limits on tokens that cross spaces: the rules of `SuperBPE` (arXiv 2503.13423).
 ///
 /// ```
 /// let veto = bytepair::Veto { max_words: Some(2), never: vec![": ".to_owned()] };
@@ -17,7 +18,7 @@ use crate::train::pair::TokenPair;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Veto {
-    /// The largest number of words in a token: of its parts between spaces that are not empty.
+    /// The largest number of words in a token; words are its non-empty parts between spaces.
     pub max_words: Option<usize>,
     /// Texts that no token contains.
     pub never: Vec<String>,
@@ -33,22 +34,23 @@ impl Veto {
         self.max_words.is_none_or(|most| words() <= most) && !self.never.iter().any(contains)
     }
 
-    /// Whether every token is allowed.
+    /// Whether the veto allows every token.
     pub(super) fn is_empty(&self) -> bool {
         self.max_words.is_none() && self.never.iter().all(String::is_empty)
     }
 }
 
-/// A veto, and the bytes of each token, to judge pairs of ids.
+/// Applies a veto to pairs of ids.
 pub(super) struct PairVeto<'a> {
     veto: &'a Veto,
+    /// The bytes of each token.
     tokens: Vec<Vec<u8>>,
-    /// The token of the pair in question.
+    /// A buffer for the bytes of a pair.
     joined: Vec<u8>,
 }
 
 impl<'a> PairVeto<'a> {
-    /// The tokens that exist, in the order of their ids.
+    /// `tokens` are the existing tokens, in the order of their ids.
     pub(super) fn new(veto: &'a Veto, tokens: Vec<Vec<u8>>) -> Self {
         Self { veto, tokens, joined: Vec::new() }
     }
@@ -59,7 +61,7 @@ impl<'a> PairVeto<'a> {
         Ok(self.veto.allows(&self.joined))
     }
 
-    /// The token of this pair has just been created, with the next id.
+    /// Record that the token of this pair was created, with the next id.
     pub(super) fn created(&mut self, pair: TokenPair) -> Result<()> {
         self.join(pair)?;
         memory::push(&mut self.tokens, memory::copy(&self.joined)?)

@@ -15,14 +15,14 @@ use crate::train::seed::Seed;
 
 /// A range of the distinct pretokens, without those of a single id.
 ///
-/// Words are visited in no order, and each visit waits for memory. So words are stored in cells of
-/// 16 bits if all ids, lengths and counts fit.
+/// Words are visited in random order, and each visit waits for memory. So that they take less
+/// memory, words are stored in cells of 16 bits if all ids, lengths and counts fit.
 pub(super) enum Words {
     Narrow(Cells<u16>),
     Wide(Cells<u32>),
 }
 
-/// Do the same with cells of either width.
+/// Run `$action` with the cells of either width.
 macro_rules! each_width {
     ($words:expr, $cells:ident => $action:expr) => {
         match $words {
@@ -33,8 +33,8 @@ macro_rules! each_width {
 }
 
 impl Words {
-    /// For ids below `vocab_size`. Fails if the cells are too many to number in 32 bits, or if the
-    /// seed has no ids for a pretoken.
+    /// The pretokens of `range` in the ids of `seed`, with space for ids below `vocab_size`. Fails
+    /// if there are more than 2^32 cells, or if the seed has no ids for a pretoken.
     pub(super) fn new(
         counts: &Counts,
         range: Range<usize>,
@@ -52,30 +52,30 @@ impl Words {
         })
     }
 
-    /// How many pairs of neighbours the corpus has in these words. Fails beyond 64 bits; otherwise
-    /// no count of a pair can overflow later.
+    /// The number of adjacent pairs in these words, weighted by the counts of the words. Fails if
+    /// it exceeds 64 bits; otherwise no count of a pair can overflow later.
     pub(super) fn total_pairs(&self) -> Result<u64> {
         each_width!(self, cells => cells.total_pairs())
     }
 
-    /// Call `each` with each word, each of its pairs of neighbours in order, and the count of the
-    /// word.
+    /// Call `each` for each adjacent pair of each word, in order, with the word, the pair and the
+    /// count of the word.
     pub(super) fn for_each_pair(&self, each: impl FnMut(Word, TokenPair, u64)) {
         each_width!(self, cells => cells.for_each_pair(each));
     }
 
-    /// The first position of a pair in a word, as a number that grows from word to word and from
-    /// byte to byte. `lengths` has the length in bytes of each token.
+    /// The first position of a pair in a word, as a number that increases from word to word and
+    /// from byte to byte. `lengths` has the length in bytes of each token.
     pub(super) fn position(&self, word: Word, pair: TokenPair, lengths: &[u32]) -> Option<u64> {
         each_width!(self, cells => cells.position(word, pair, lengths))
     }
 
-    /// The count of each pair in these words, in no order, where `ids` ids exist.
+    /// The count of each pair in these words, unordered; all ids are below `ids`.
     pub(super) fn count_pairs(&self, ids: u32) -> Result<Vec<(TokenPair, u64)>> {
         if ids <= 256 { self.count_bytes() } else { self.count_tokens() }
     }
 
-    /// While all ids are bytes, a table of all pairs is small.
+    /// The same while all ids are bytes, when a table of all pairs is small.
     fn count_bytes(&self) -> Result<Vec<(TokenPair, u64)>> {
         let mut table: Vec<u64> = memory::zeros(1 << 16)?;
         self.for_each_pair(|_, (left, right), count| table[(left << 8 | right) as usize] += count);
@@ -115,23 +115,24 @@ impl Words {
     }
 }
 
-/// The cells before the ids of a word: capacity, length, and the count in two halves.
+/// The number of cells before the ids of a word: capacity, length, and the count in two halves.
 const HEADER: usize = 4;
 
 /// How many words ahead a word is prefetched.
 const AHEAD: usize = 12;
 
-/// Most words have fewer cells, which may lie on two cache lines.
+/// Most words have fewer cells. They may extend over two cache lines, so both are prefetched.
 const TYPICAL: usize = 16;
 
-/// Words end to end. Each is its capacity and length in ids, its count, then its ids.
+/// Concatenated words. Each is its capacity and length in ids, its count, then its ids.
 pub(super) struct Cells<C> {
     cells: Vec<C>,
 }
 
 /// A number that holds an id, a length, or half of a count.
 pub(super) trait Cell: Copy + Default + Eq + Into<u32> {
-    /// The lower bits of a number. All but halves of counts fit; [`Words::new`] has checked that.
+    /// The lower bits of a number. Ids and lengths fit, as [`Words::new`] has checked; counts are
+    /// stored as two halves.
     fn of(number: u64) -> Self;
 
     const BITS: u32;

@@ -1,4 +1,4 @@
-//! A contiguous range of the words, and the data with which one thread merges pairs in them.
+//! Merges pairs in a contiguous range of the words, on one thread.
 
 use std::ops::Range;
 
@@ -18,8 +18,8 @@ pub(super) struct Worker {
     pub(super) changes: Changes,
     /// The result of [`Worker::count`].
     pub(super) counted: Vec<(TokenPair, u64)>,
-    /// For each neighbour, the number of its pair among the new pairs of a merge that are kept.
-    kept: Vec<Option<u32>>,
+    /// The buffer `numbers` of [`Postings::add_new`].
+    numbers: Vec<Option<u32>>,
     /// The error of the last round.
     pub(super) failed: Option<Error>,
 }
@@ -37,18 +37,18 @@ impl Worker {
             postings: Postings::default(),
             changes: Changes::new(),
             counted: Vec::new(),
-            kept: Vec::new(),
+            numbers: Vec::new(),
             failed: None,
         })
     }
 
-    /// Count all pairs, where `ids` ids exist.
+    /// Count all pairs; all ids are below `ids`.
     pub(super) fn count(&mut self, ids: u32) -> Result<()> {
         self.counted = self.words.count_pairs(ids)?;
         Ok(())
     }
 
-    /// Rebuild the postings of all pairs, where `ids` ids exist.
+    /// Rebuild the postings of all pairs; all ids are below `ids`.
     pub(super) fn index(&mut self, pairs: &PairCounts, ids: u32) -> Result<()> {
         self.counted = Vec::new();
         self.postings = Postings::default();
@@ -56,14 +56,14 @@ impl Worker {
         Ok(())
     }
 
-    /// How many words the merges of these pairs visit.
+    /// The number of words that the merges of these pairs visit.
     pub(super) fn visits(&self, pairs: &[u32]) -> usize {
         pairs.iter().map(|&index| self.postings.of(index).len()).sum()
     }
 
     /// Make the merges of a batch in order.
     pub(super) fn merge(&mut self, batch: &[Merge], pairs: &PairCounts) -> Result<()> {
-        grow(&mut self.kept, ids_with(batch))?;
+        grow(&mut self.numbers, ids_with(batch))?;
         self.changes.begin_batch(batch)?;
         for merge in batch {
             self.changes.begin_merge(*merge);
@@ -78,12 +78,13 @@ impl Worker {
     /// the new pairs that are kept, in the order of their indices.
     pub(super) fn add_postings(&mut self, kept: &[Vec<Neighbour>]) -> Result<()> {
         for (merge, neighbours) in kept.iter().enumerate() {
-            self.postings.add_new(neighbours, self.changes.places(merge), &mut self.kept)?;
+            let words = self.changes.created_in(merge);
+            self.postings.add_new(neighbours, words, &mut self.numbers)?;
         }
         Ok(())
     }
 
-    /// The first position of a pair, as of [`Words::position`].
+    /// The first position of a pair in these words; see [`Words::position`].
     pub(super) fn first_position(
         &mut self,
         index: u32,

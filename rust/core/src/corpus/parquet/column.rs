@@ -1,11 +1,10 @@
 //! Reads the texts of a column of parquet files, in ranges of rows that threads read independently.
 //!
-//! A range is part of a row group and begins and ends with a page. Its reader decompresses one page
-//! after the other, so a thread holds one page and the rest of the previous one, however large the
-//! files are.
+//! A range is a part of a row group and starts and ends at page boundaries. Its reader decompresses
+//! one page after the other, so a thread holds one page and the rest of the previous one, however
+//! large the files are.
 //!
-//! A column must be flat and hold UTF-8, or nothing but nulls. For all others,
-//! [`TextColumn::open`] fails.
+//! A column must be flat and hold UTF-8, or only nulls. For all others, [`TextColumn::open`] fails.
 
 use std::fmt;
 use std::io;
@@ -27,13 +26,14 @@ use crate::corpus::parquet::pages::{self, Pages};
 use crate::corpus::parquet::source::{ReadAt, TablePlace};
 use crate::error::{Error, Result};
 
-/// A row group is divided into ranges of about this many bytes, decompressed.
+/// A row group is divided into ranges of about this many decompressed bytes.
 const RANGE: usize = 1 << 24;
 
 /// Rows of about this many bytes are read at once.
 const READ: usize = 1 << 16;
 
-/// A column of texts in some parquet files. The features `parquet` and `zstd` bring it.
+/// A column of texts in some parquet files. Requires the feature `parquet`; files compressed with
+/// zstd also require the feature `zstd`.
 ///
 /// ```
 /// # #[cfg(feature = "zstd")]
@@ -57,7 +57,7 @@ pub struct TextColumn {
 
 /// A parquet file with the column.
 struct Table {
-    /// For messages.
+    /// The path, for messages.
     path: PathBuf,
     place: TablePlace,
     metadata: ParquetMetaData,
@@ -84,16 +84,16 @@ pub struct RowRange {
     pub rows: Range<usize>,
 }
 
-/// Rows of a row group that follow each other.
+/// Consecutive rows of a row group.
 pub(crate) struct Span {
     pub(crate) rows: Range<usize>,
-    /// Why they are not read, if their page is too large to be decompressed.
+    /// The reason to skip the rows, if their page is too large to be decompressed.
     pub(crate) too_large: Option<String>,
 }
 
 impl TextColumn {
-    /// The column of this name. Fails with [`Error::Unreadable`] if a file cannot be opened, is not
-    /// parquet, or does not have the column in a form that is read here.
+    /// Open the column `name` of some files. Fails with [`Error::Unreadable`] if a file cannot be
+    /// opened, is not parquet, or does not have the column in a supported form.
     pub fn open(files: &[impl AsRef<Path>], name: &str) -> Result<Self> {
         let mut opened = Self::none();
         for path in files {
@@ -102,7 +102,7 @@ impl TextColumn {
         Ok(opened)
     }
 
-    /// The column in as many of these files, from the first one on, as can be opened.
+    /// Open the column in the files before the first one that cannot be opened.
     #[must_use]
     pub fn open_first(files: &[impl AsRef<Path>], name: &str) -> Self {
         let mut opened = Self::none();
@@ -110,7 +110,7 @@ impl TextColumn {
         opened
     }
 
-    /// The column of this name in a file whose bytes `source` gives; its path is for messages.
+    /// Open the column `name` of a file whose bytes come from `source`; the path is for messages.
     pub fn of_source(source: Arc<dyn ReadAt>, path: &Path, name: &str) -> Result<Self> {
         let mut opened = Self::none();
         opened.add_place(TablePlace::Object(source), path, name)?;
@@ -123,14 +123,15 @@ impl TextColumn {
         Self { files, most_page_bytes, most_text_bytes, on_error }
     }
 
-    /// Make a page of more bytes, decompressed, or a longer text, an error. A thread holds three
-    /// pages at most: the compressed page, the same decompressed, and the previous one.
+    /// Make a page of more than `page_bytes` decompressed bytes, or a text of more than
+    /// `text_bytes` bytes, an error. A thread holds at most three pages: the current page,
+    /// compressed and decompressed, and the previous one.
     #[must_use]
     pub fn with_bounds(self, page_bytes: usize, text_bytes: usize) -> Self {
         Self { most_page_bytes: page_bytes, most_text_bytes: text_bytes, ..self }
     }
 
-    /// Say what counting does with a text that is not UTF-8 or too long; it is an error otherwise.
+    /// Set what counting does with a text that is not UTF-8 or too long. The default is an error.
     #[doc(hidden)]
     #[must_use]
     pub fn with_on_error(self, on_error: OnError) -> Self {
@@ -179,7 +180,7 @@ impl TextColumn {
         Ok(of_groups.collect::<Result<Vec<_>>>()?.concat())
     }
 
-    /// A row group, divided at pages if it is large.
+    /// A row group; if it is large, it is divided at page boundaries.
     fn ranges_of_group(&self, file: usize, group: usize) -> ParquetResult<Vec<RowRange>> {
         let range = |rows| RowRange { file, group, rows };
         let chunk = self.chunk(file, group);
@@ -204,7 +205,8 @@ impl TextColumn {
         Ok(divided)
     }
 
-    /// A row group, divided where its pages are too large to be decompressed.
+    /// A row group, divided into spans of pages that can be decompressed and pages that are too
+    /// large.
     pub(crate) fn spans(&self, file: usize, group: usize) -> ParquetResult<Vec<Span>> {
         let chunk = self.chunk(file, group);
         let rows = usize::try_from(chunk.num_values())?;
@@ -215,7 +217,7 @@ impl TextColumn {
         }
         let mut pages = self.pages(file, group)?;
         let (mut spans, mut start): (Vec<Span>, _) = (Vec::new(), 0);
-        // Whoever reads the rows behind a damaged header learns of it.
+        // A damaged header ends this loop; reading the rows after it reports the error.
         while let Ok(Some((page, bytes))) = pages.peek() {
             let too_large = (bytes > most).then(|| pages::too_large(bytes, most));
             if page.is_dict && too_large.is_some() {
@@ -251,7 +253,7 @@ impl TextColumn {
         catch_panic(|| Pages::new(file, chunk, rows, self.most_page_bytes))
     }
 
-    /// The approximate number of bytes of text in a range; 0 if the files do not have it.
+    /// The approximate number of bytes of text in a range; 0 if the files do not have the range.
     pub fn size(&self, range: &RowRange) -> usize {
         if !self.has(range) {
             return 0;
@@ -286,7 +288,7 @@ impl TextColumn {
         })
     }
 
-    /// Call `sink` with each row of a range, by its number in the file, and its bytes.
+    /// Call `sink` with the index in the file and the bytes of each row of a range.
     pub(crate) fn for_each_row(
         &self,
         range: &RowRange,
@@ -300,12 +302,12 @@ impl TextColumn {
         Ok(())
     }
 
-    /// The text, if it is UTF-8 and not too long.
+    /// Check that a text is UTF-8 and not too long.
     pub(crate) fn checked<'t>(&self, text: &'t [u8]) -> std::result::Result<&'t str, TextFlaw> {
         TextFlaw::check(text, self.most_text_bytes)
     }
 
-    /// What counting does with any other text.
+    /// What counting does with a text that fails this check.
     pub(crate) fn on_error(&self) -> OnError {
         self.on_error
     }
@@ -325,7 +327,7 @@ impl TextColumn {
         self.first_row(file, self.groups(file))
     }
 
-    /// The number of rows of a file before a row group.
+    /// The index in the file of the first row of a row group.
     pub fn first_row(&self, file: usize, group: usize) -> usize {
         self.files[file].starts[group]
     }
@@ -333,20 +335,21 @@ impl TextColumn {
 
 /// Reads the rows of a range, one after another.
 pub struct RowReader {
-    /// The rows that are not decoded yet.
+    /// The range without the rows decoded so far.
     range: RowRange,
     column: ColumnReaderImpl<ByteArrayType>,
     /// The definition levels of the decoded rows, and the texts of those that are not null.
     levels: Vec<i16>,
     texts: Vec<ByteArray>,
-    /// The number of decoded rows, of those that were returned, and of their texts.
+    /// The number of decoded rows, of those among them that were returned, and of the returned
+    /// texts.
     decoded: usize,
     returned: usize,
     returned_texts: usize,
 }
 
 impl RowReader {
-    /// Fails if the file cannot be read.
+    /// Start to read a range of rows. Fails if the file cannot be read.
     ///
     /// # Panics
     ///
@@ -362,8 +365,8 @@ impl RowReader {
         Ok(Self { range, column, levels, texts, decoded: 0, returned: 0, returned_texts: 0 })
     }
 
-    /// The next row of the column that was opened, and its bytes; a null has none. Fails if the
-    /// file cannot be read.
+    /// The index in the row group and the bytes of the next row; a null has no bytes. `of` must be
+    /// the column passed to [`open`](Self::open). Fails if the file cannot be read.
     pub fn next(&mut self, of: &TextColumn) -> Result<Option<(usize, &[u8])>> {
         let path = &of.files[self.range.file].path;
         if self.returned == self.decoded {
@@ -390,8 +393,8 @@ impl RowReader {
         let Self { range: RowRange { file, group, rows }, column, levels, texts, .. } = self;
         levels.clear();
         texts.clear();
-        let asked = rows_at_once(of.chunk(*file, *group)).min(rows.len());
-        let (count, ..) = catch_panic(|| column.read_records(asked, Some(levels), None, texts))?;
+        let most = rows_at_once(of.chunk(*file, *group)).min(rows.len());
+        let (count, ..) = catch_panic(|| column.read_records(most, Some(levels), None, texts))?;
         if count == 0 {
             return Err(missing(rows.start));
         }
@@ -417,8 +420,8 @@ impl fmt::Debug for RowReader {
     }
 }
 
-/// Read a file that may be damaged. The parquet crate checks most values in a file; the last line
-/// of defence turns a panic in it into an error.
+/// Read a file that may be damaged. The parquet crate checks most values in a file, but not all; a
+/// panic in it becomes an error.
 pub(crate) fn catch_panic<T>(read: impl FnOnce() -> ParquetResult<T>) -> ParquetResult<T> {
     let damaged = |_| Err(general("it is damaged"));
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(damaged)
@@ -428,7 +431,8 @@ pub(crate) fn general(reason: impl Into<String>) -> ParquetError {
     ParquetError::General(reason.into())
 }
 
-/// The error of a file. An error of this crate inside one of the parquet crate stays what it is.
+/// Convert an error of the parquet crate. An error of this crate that it wraps is returned
+/// unchanged.
 pub(crate) fn unreadable(path: &Path, error: ParquetError) -> Error {
     let reason = match &error {
         ParquetError::General(reason) | ParquetError::EOF(reason) => reason.clone(),
@@ -442,7 +446,7 @@ pub(crate) fn unreadable(path: &Path, error: ParquetError) -> Error {
     }
 }
 
-/// The index of the column of this name, which has one text per row.
+/// The index of the column `name`. Fails if there is none, or if it does not have one text per row.
 fn find(metadata: &ParquetMetaData, name: &str) -> ParquetResult<usize> {
     let schema = metadata.file_metadata().schema_descr();
     let column = schema.columns().iter().position(|column| column.path().parts() == [name]);
@@ -472,7 +476,7 @@ fn is_text(column: &ColumnDescriptor) -> bool {
     is_flat && (is_utf8 || logical == Some(&LogicalType::Unknown))
 }
 
-/// Fails if a chunk is compressed with what is not built in, or its metadata make no sense: the
+/// Fails if the compression of a chunk is not supported, or if its metadata are invalid: the
 /// parquet crate would panic at a negative offset or size.
 pub(crate) fn check_chunk(chunk: &ColumnChunkMetaData) -> ParquetResult<()> {
     let offsets = [chunk.data_page_offset(), chunk.dictionary_page_offset().unwrap_or(0)];
@@ -489,8 +493,9 @@ pub(crate) fn check_chunk(chunk: &ColumnChunkMetaData) -> ParquetResult<()> {
     }
 }
 
-/// How many rows are read at once; fewer if texts are large. A text that is written as a change of
-/// the one before may be much longer than what is written, and so is read alone.
+/// The number of rows to read at once; fewer if texts are large. In a delta encoding, a text shares
+/// a prefix with the previous one and may be much longer than its stored bytes, so rows are read
+/// one by one.
 pub(crate) fn rows_at_once(chunk: &ColumnChunkMetaData) -> usize {
     if chunk.encodings().any(|encoding| encoding == Encoding::DELTA_BYTE_ARRAY) {
         return 1;

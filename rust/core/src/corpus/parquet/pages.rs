@@ -1,9 +1,9 @@
-//! The pages of a column, none of them larger than allowed.
+//! The pages of a column, with a limit on their decompressed size.
 //!
 //! A page is decompressed as a whole, and a text is never divided between pages. So the size of a
-//! page bounds the memory for reading, and a file may claim any size. The parquet crate does not
-//! tell the size; but it reads the header of a page from its beginning, and the header contains the
-//! size.
+//! page determines the memory for reading, and a file may claim any size. The parquet crate does
+//! not return the size of a page before decompressing it. But the last offset at which it reads is
+//! the start of the header of the page, and the header contains the size.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -27,8 +27,8 @@ pub(crate) struct Pages {
 }
 
 impl Pages {
-    /// The pages of a chunk of `rows` rows. A page of more than `most_bytes`, decompressed, is an
-    /// error.
+    /// The pages of a chunk of `rows` rows. A page of more than `most_bytes` decompressed bytes is
+    /// an error.
     pub(crate) fn new(
         file: TrackedSource,
         chunk: &ColumnChunkMetaData,
@@ -40,7 +40,7 @@ impl Pages {
         Ok(Self { file, reader, has_dictionary: false, most_bytes })
     }
 
-    /// What the header of the next page says, and its size when decompressed.
+    /// The metadata in the header of the next page, and the decompressed size of the page.
     pub(super) fn peek(&mut self) -> Result<Option<(PageMetadata, usize)>> {
         let Some(page) = self.reader.peek_next_page()? else { return Ok(None) };
         Ok(Some((page, self.size()?)))
@@ -49,7 +49,7 @@ impl Pages {
     /// The decompressed size of the page whose header was read last.
     ///
     /// A header begins with three numbers: the type of the page, its decompressed size, and its
-    /// size.
+    /// compressed size.
     fn size(&self) -> Result<usize> {
         let mut header = self.file.last_read();
         number(&mut header)?;
@@ -57,7 +57,7 @@ impl Pages {
     }
 }
 
-/// What is wrong with a page of `bytes`, if there may be `most` in it.
+/// The message for a page of `bytes` bytes if the limit is `most`.
 pub(super) fn too_large(bytes: usize, most: usize) -> String {
     format!(
         "the page has {} bytes, more than the limit of {}; raise max_document_bytes, or write \
@@ -73,7 +73,7 @@ impl PageReader for Pages {
         if bytes > self.most_bytes {
             return Err(ParquetError::General(too_large(bytes, self.most_bytes)));
         }
-        // The compressed and the decompressed page.
+        // Both the compressed and the decompressed page are in memory.
         memory::check(bytes.saturating_mul(2)).map_err(io::Error::from)?;
         let page = self.reader.get_next_page()?;
         match page.as_ref().map(|page| (page.page_type(), page.encoding())) {
@@ -112,9 +112,9 @@ impl Iterator for Pages {
     }
 }
 
-/// The non-negative number in the next field of a header.
+/// The non-negative number in the next field of a header, which is in Thrift's compact protocol.
 fn number(header: &mut impl Read) -> Result<u64> {
-    /// The mark of a number of 32 bits in the next field.
+    /// The header of a field that follows the previous one and holds a 32-bit number.
     const NEXT: u8 = 0x15;
     let damaged = || ParquetError::General("the header of a page is damaged".to_owned());
     let mut byte = [0];
@@ -122,12 +122,12 @@ fn number(header: &mut impl Read) -> Result<u64> {
     if byte != [NEXT] {
         return Err(damaged());
     }
-    let mut folded = 0;
+    let mut zigzag = 0;
     for shift in (0..35).step_by(7) {
         header.read_exact(&mut byte)?;
-        folded |= u64::from(byte[0] & 0x7F) << shift;
+        zigzag |= u64::from(byte[0] & 0x7F) << shift;
         if byte[0] < 0x80 {
-            return Ok(folded / 2);
+            return Ok(zigzag / 2);
         }
     }
     Err(damaged())

@@ -1,4 +1,4 @@
-//! Where the bytes of a parquet file are: in a file of this machine, or behind a caller's object.
+//! The source of the bytes of a parquet file: a local file, or an object of the caller.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -13,7 +13,7 @@ use parquet::file::reader::{ChunkReader, Length};
 use crate::memory;
 use crate::parallel::lock;
 
-/// The bytes that are read at once from a remote file.
+/// The number of bytes that are read at once from a caller's object, which may be a remote file.
 const WINDOW: usize = 1 << 20;
 
 /// Bytes that can be read from any offset.
@@ -21,11 +21,11 @@ pub trait ReadAt: Send + Sync {
     /// The number of bytes.
     fn size(&self) -> u64;
 
-    /// Fill `buffer` with the bytes from `offset` on; returns how many there were.
+    /// Read bytes from `offset` on into `buffer`; returns how many were read, 0 at the end.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 }
 
-/// A file of this machine.
+/// A local file.
 struct LocalFile {
     size: u64,
     file: Mutex<File>,
@@ -43,7 +43,7 @@ impl ReadAt for LocalFile {
     }
 }
 
-/// Reads a source in windows of a megabyte, since each read of it is expensive.
+/// Reads a source in windows of a megabyte, because each of its reads is expensive.
 pub struct Windowed<S> {
     source: S,
     /// The offset of the window, and its bytes.
@@ -51,7 +51,7 @@ pub struct Windowed<S> {
 }
 
 impl<S: ReadAt> Windowed<S> {
-    /// Read `source`.
+    /// Read `source` through a window.
     pub fn new(source: S) -> Self {
         Self { source, window: Mutex::default() }
     }
@@ -86,11 +86,12 @@ impl<S: ReadAt> ReadAt for Windowed<S> {
     }
 }
 
-/// Where a file is.
+/// The location of a parquet file.
 #[derive(Clone)]
 pub(crate) enum TablePlace {
-    /// Opened anew by each reader, so that no more files are open than are being read.
+    /// A local file. Each reader opens it again, so that only files being read are open.
     Path(PathBuf),
+    /// An object of the caller.
     Object(Arc<dyn ReadAt>),
 }
 
@@ -120,7 +121,7 @@ pub(crate) struct OffsetReader {
 }
 
 impl TrackedSource {
-    /// Reads again what was read last.
+    /// Read again from the offset of the last read.
     pub(super) fn last_read(&self) -> BufReader<OffsetReader> {
         self.reader(self.last.load(Ordering::Relaxed))
     }
@@ -153,7 +154,7 @@ impl ChunkReader for TrackedSource {
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
-        let eof = || ParquetError::EOF("a page goes on after the end of the file".to_owned());
+        let eof = || ParquetError::EOF("a page exceeds the end of the file".to_owned());
         // The header may claim any length.
         if start.saturating_add(length as u64) > self.source.size() {
             return Err(eof());
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_gives_the_bytes_of_its_source_in_few_reads() {
+    fn a_window_returns_the_bytes_of_its_source_with_few_reads() {
         let bytes: Vec<u8> =
             (0..3_000_000_u32).map(|n| n.wrapping_mul(97).to_le_bytes()[1]).collect();
         let source = Windowed::new(InMemory(bytes.clone(), AtomicU64::new(0)));

@@ -1,7 +1,7 @@
 //! A parquet file in, its documents out, in order, with the row of each.
 //!
-//! What cannot be read is an error, or is left out with its rows and the reason: a document, a page
-//! that is too large, or the rest of a row group that is damaged.
+//! An invalid document, a page that is too large, or the rest of a damaged row group is an error,
+//! or is skipped and recorded with its rows and the reason.
 
 use std::vec;
 
@@ -21,11 +21,12 @@ pub struct TableReader {
 
 /// A row group that is being read.
 struct OpenGroup {
+    /// The index of the row group.
     unit: usize,
-    /// The next row, and the row behind the last, in the file.
+    /// The next row, and the end of the row group, as rows of the file.
     row: u64,
     end: u64,
-    /// The spans that are left, and the reader of the current one.
+    /// The remaining spans, and the reader of the current one.
     spans: vec::IntoIter<Span>,
     reader: Option<RowReader>,
 }
@@ -49,7 +50,7 @@ impl TableReader {
         self.column.rows(0)
     }
 
-    /// The next documents, of one row group, of about as many bytes as the bounds say; `None` at
+    /// The next documents, about `block_bytes` of the bounds and all from one row group; `None` at
     /// the end, and after an error.
     pub fn read(&mut self) -> Result<Option<Documents>> {
         loop {
@@ -76,17 +77,17 @@ impl TableReader {
         }
     }
 
-    /// The next row group with wanted rows.
+    /// Open the next row group with wanted rows.
     fn open_next(&mut self) -> Result<Option<OpenGroup>> {
         for unit in self.group..self.column.groups(0) {
             self.group = unit + 1;
             let [start, end] = [unit, unit + 1].map(|group| self.column.first_row(0, group) as u64);
-            if self.wanted.has(unit as u64, end) {
+            if self.wanted.includes(unit as u64, end) {
                 let spans = self.column.spans(0, unit);
                 let spans = spans.map_err(|error| unreadable(self.column.path(0), error))?;
                 let row = self.wanted.first_row.max(start);
-                let passed = usize::try_from(row - start).unwrap_or(usize::MAX);
-                let spans = spans.into_iter().filter_map(|span| span.behind(passed));
+                let skipped = usize::try_from(row - start).unwrap_or(usize::MAX);
+                let spans = spans.into_iter().filter_map(|span| span.starting_at(skipped));
                 let spans = spans.collect::<Vec<_>>().into_iter();
                 return Ok(Some(OpenGroup { unit, row, end, spans, reader: None }));
             }
@@ -96,8 +97,8 @@ impl TableReader {
 }
 
 impl Span {
-    /// The span without the rows before `row`.
-    fn behind(self, row: usize) -> Option<Self> {
+    /// The span without the rows before `row`; `None` if no row remains.
+    fn starting_at(self, row: usize) -> Option<Self> {
         let rows = self.rows.start.max(row)..self.rows.end;
         (!rows.is_empty()).then_some(Self { rows, ..self })
     }
@@ -118,7 +119,7 @@ impl OpenGroup {
         if options.on_error != OnError::Skip {
             return Err(Error::Row { path, row: self.row, reason });
         }
-        documents.leave_out(self.row, self.end - self.row, reason)?;
+        documents.skip(self.row, self.end - self.row, reason)?;
         self.row = self.end;
         self.spans = Vec::new().into_iter();
         self.reader = None;
@@ -148,7 +149,7 @@ impl OpenGroup {
         Ok(())
     }
 
-    /// Begin to read a span, or leave it out.
+    /// Start to read a span, or skip it if it is too large.
     fn open_span(
         &mut self,
         span: Span,
@@ -167,6 +168,6 @@ impl OpenGroup {
             return Err(Error::Row { path, row, reason });
         }
         self.row += span.rows.len() as u64;
-        documents.leave_out(row, span.rows.len() as u64, reason)
+        documents.skip(row, span.rows.len() as u64, reason)
     }
 }

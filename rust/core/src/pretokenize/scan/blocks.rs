@@ -1,23 +1,23 @@
-//! The pretokens of 64 bytes at once.
+//! Finds the pretokens in 64 bytes at once.
 //!
 //! The plain reference is [`step`], which walks from the start of a pretoken to its end. Here, the
 //! starts of all pretokens in a block are computed as bits, by shifting and combining the masks of
 //! the classes. Three decisions keep that simple:
 //!
 //! 1. **A block begins where a pretoken begins.** No pattern looks back beyond that, so a block
-//!    needs no state from the previous one. The last pretoken of a block, whose end is not seen,
-//!    becomes the first one of the next block.
-//! 2. **Rare cases end the block early.** Some decisions need more than a neighbour: a newline
-//!    after spaces changes how the spaces are divided, a mark may belong to a word or not. Starts
-//!    are taken up to that position, and one plain step continues.
-//! 3. **White space is divided when its end is seen**, so starts are sure only up to the last
+//!    needs no state from the previous one. The last pretoken of a block, whose end is not in the
+//!    block, becomes the first one of the next block.
+//! 2. **Rare cases end the block early.** Some decisions need more than the adjacent character: a
+//!    newline after spaces changes how the spaces are divided, a mark may belong to a word or not.
+//!    Starts up to that position are used, and one plain step continues from there.
+//! 3. **White space is divided once its end is known**, so starts are certain only up to the last
 //!    character of the block that is not white space.
 //!
 //! In the comments below, a *run* is a maximal sequence of bytes in one mask.
 
 #![expect(
     clippy::inline_always,
-    reason = "all of it must be compiled for the instructions of the caller"
+    reason = "the code must be compiled for the instructions of the caller"
 )]
 
 use crate::machine::prefetch::prefetch;
@@ -30,14 +30,15 @@ use crate::pretokenize::scan::classify::Classify;
 use crate::pretokenize::scan::masks::{BLOCK, Masks};
 use crate::pretokenize::scan::step::{self, contraction, step};
 
-/// How many plain steps follow a block without sure starts: the next blocks would likely fail too.
+/// The number of plain steps after a block without certain starts, because the next blocks would
+/// likely have none either.
 const STEPS: usize = 4;
 
-/// How many bytes ahead text is prefetched. Encoding uses the caches between two calls, and the
-/// hardware prefetcher starts anew with each call.
+/// The text is prefetched this many bytes ahead: between two calls, encoding uses the caches, and
+/// the hardware prefetcher has to start again.
 const AHEAD: usize = 1024;
 
-/// Push the ends of the pretokens from `start` on, until there is little room or no text left.
+/// Push the ends of the pretokens from `start` on, until the text ends or `ends` is almost full.
 pub(super) fn fill(
     level: SimdLevel,
     shape: PatternShape,
@@ -89,7 +90,7 @@ fn fill_as<const ANY: bool, const CASED: bool>(
     classify: &impl Classify,
 ) {
     let bytes = text.as_bytes();
-    while start < bytes.len() && ends.room() >= BLOCK {
+    while start < bytes.len() && ends.spare_capacity() >= BLOCK {
         prefetch(bytes, start + AHEAD);
         let mut masks = masks_of(&bytes[start..], classify);
         if CASED {
@@ -100,7 +101,7 @@ fn fill_as<const ANY: bool, const CASED: bool>(
             let is_last = bytes.len() - start <= BLOCK;
             start = take(starts, start, ends, classify);
             if is_last {
-                // Little more than one pretoken is left, and a block takes three times as long as a
+                // Little more than one pretoken remains, and a block takes three times as long as a
                 // step.
                 return step::fill(shape, text, start, ends);
             }
@@ -148,7 +149,7 @@ fn long_word<const ANY: bool, const CASED: bool>(
     Some(end)
 }
 
-/// Whether a whole block is a word of several characters, or the beginning of one.
+/// Whether a whole block is a word of several characters, or the start of one.
 #[inline(always)]
 fn is_word<const ANY: bool, const CASED: bool>(m: &Masks) -> bool {
     let first = with_continuation(1, m.continuation);
@@ -175,7 +176,7 @@ fn masks_of(rest: &[u8], classify: &impl Classify) -> Masks {
     classify.masks(&padded, rest.len())
 }
 
-/// Push all starts but the first as ends. Returns the last start, from which to continue.
+/// Push all starts except the first as ends. Returns the last start, at which to continue.
 #[inline(always)]
 fn take(starts: u64, start: usize, ends: &mut PretokenEnds, classify: &impl Classify) -> usize {
     let left = starts & (starts - 1);
@@ -183,7 +184,7 @@ fn take(starts: u64, start: usize, ends: &mut PretokenEnds, classify: &impl Clas
     let positions = classify.positions(left);
     let eights =
         ends.spare::<BLOCK>().as_chunks_mut::<8>().0.iter_mut().zip(positions.as_chunks::<8>().0);
-    // A few superfluous ends cost less than a branch misprediction.
+    // Writing a few superfluous ends costs less than a branch misprediction.
     for (ends, positions) in eights.take(count.div_ceil(8)) {
         for (end, &position) in ends.iter_mut().zip(positions) {
             *end = start + usize::from(position);
@@ -193,7 +194,7 @@ fn take(starts: u64, start: usize, ends: &mut PretokenEnds, classify: &impl Clas
     start + 63 - starts.leading_zeros() as usize
 }
 
-/// The sure starts of pretokens in a block; the first byte is one.
+/// The certain starts of pretokens in a block; the first byte is always one.
 #[inline(always)]
 fn starts<const ANY: bool, const CASED: bool>(
     shape: PatternShape,
@@ -204,11 +205,11 @@ fn starts<const ANY: bool, const CASED: bool>(
     let letter = m.upper | m.lower | m.uncased | if CASED { m.mark } else { 0 };
     let white = m.space | m.newline;
     let other = m.valid & !(letter | m.number | white);
-    let behind_blank = m.blank << 1;
+    let after_blank = m.blank << 1;
 
     // Punctuation begins a pretoken, unless a space precedes it and begins the pretoken.
-    let other_starts = first(other) & !behind_blank;
-    let number_starts = first(m.number) & if ANY { u64::MAX } else { !behind_blank };
+    let other_starts = first(other) & !after_blank;
+    let number_starts = first(m.number) & if ANY { u64::MAX } else { !after_blank };
     let mut all = 1 | other_starts | number_starts;
     if ANY {
         // A word includes one character before it, unless that belongs to another pretoken: a
@@ -218,7 +219,7 @@ fn starts<const ANY: bool, const CASED: bool>(
         all |= first(m.space) | last(m.space, white, m.continuation);
         all |= first(m.newline) & !(white << 1) & !(other << 1);
     } else {
-        all |= first(letter) & !behind_blank;
+        all |= first(letter) & !after_blank;
         all |= first(white) | last(white, white, m.continuation);
     }
     if let Some(most) = shape.digits {
@@ -231,46 +232,47 @@ fn starts<const ANY: bool, const CASED: bool>(
         let any_case = shape.contraction == Contraction::AnyCase;
         all = contractions::<ANY>(all, m.apostrophe & other_starts, any_case, text, start);
     }
-    all & sure::<ANY, CASED>(shape, m, all, white)
+    all & certain::<ANY, CASED>(shape, m, all, white)
 }
 
 /// The same masks, with marks after lower-case letters counted as lower case: both end a word in
-/// the same way. Not in a block with an apostrophe, where the word may have ended before the mark.
+/// the same way. A block with an apostrophe is unchanged, because the word may have ended before
+/// the mark.
 #[inline(always)]
 fn with_marks(m: Masks) -> Masks {
     if m.mark == 0 || m.apostrophe != 0 {
         return m;
     }
-    // The carry of a sum goes from the first mark of a run to the bit after its last.
+    // The carry of the sum runs from the first mark of a run to the bit after its last mark.
     let marks = m.mark & !m.mark.wrapping_add(m.lower << 1 & m.mark);
     Masks { lower: m.lower | marks, mark: m.mark & !marks, ..m }
 }
 
-/// The bits at which starts are sure.
+/// The bits up to which starts are certain.
 #[inline(always)]
-fn sure<const ANY: bool, const CASED: bool>(
+fn certain<const ANY: bool, const CASED: bool>(
     shape: PatternShape,
     m: &Masks,
     starts: u64,
     white: u64,
 ) -> u64 {
-    // Up to the last character that is not white space. Its last byte may be included, as starts
-    // are at first bytes.
+    // Up to the last character that is not white space. All of its bytes may be included, since
+    // starts are only at first bytes.
     let solid = m.valid & !white;
-    let mut sure = if solid == 0 { 1 } else { u64::MAX >> solid.leading_zeros() };
-    // In white space with a newline after a space, only the start of the first pretoken is sure.
+    let mut certain = if solid == 0 { 1 } else { u64::MAX >> solid.leading_zeros() };
+    // In white space with a newline after a space, only the start of the first pretoken is certain.
     let before_newline = m.space & (m.newline >> 1);
     if ANY && before_newline != 0 {
         let at = before_newline.trailing_zeros();
         let before = !white & !(u64::MAX << at);
         let run = 64 - before.leading_zeros();
         let first_start = (starts & (u64::MAX << run)).trailing_zeros();
-        sure &= u64::MAX >> (63 - first_start.min(63));
+        certain &= u64::MAX >> (63 - first_start.min(63));
     }
     let mut stop = 0;
     if CASED {
-        // A letter without case may end either half of a word. A mark after a letter is in the
-        // word.
+        // A letter without case may belong to the upper-case or the lower-case part of a word. A
+        // mark after such a letter belongs to the word.
         let (cased, uncased) = (m.upper | m.lower, m.uncased | m.mark);
         stop |= uncased & (cased << 1) | cased & (uncased << 1) | m.mark & !(uncased << 1);
     }
@@ -278,9 +280,9 @@ fn sure<const ANY: bool, const CASED: bool>(
         stop |= m.slash & (m.newline << 1);
     }
     if stop != 0 {
-        sure &= !(u64::MAX << stop.trailing_zeros());
+        certain &= !(u64::MAX << stop.trailing_zeros());
     }
-    sure | 1
+    certain | 1
 }
 
 /// The first bytes of runs.
@@ -289,7 +291,8 @@ fn first(mask: u64) -> u64 {
     mask & !(mask << 1)
 }
 
-/// The first bytes of the last characters of runs of `mask` that no `follower` follows.
+/// The first bytes of the last characters of the runs of `mask` that are not followed by a byte of
+/// `follower`.
 #[inline(always)]
 fn last(mask: u64, follower: u64, continuation: u64) -> u64 {
     let mut last = mask & !(follower >> 1);
@@ -299,7 +302,7 @@ fn last(mask: u64, follower: u64, continuation: u64) -> u64 {
     last
 }
 
-/// All bytes of the characters whose first bytes are given.
+/// All bytes of the characters whose first bytes are `firsts`.
 #[inline(always)]
 fn with_continuation(firsts: u64, continuation: u64) -> u64 {
     let mut all = firsts;
@@ -311,7 +314,8 @@ fn with_continuation(firsts: u64, continuation: u64) -> u64 {
     all
 }
 
-/// Where runs of digits are divided into groups of `most`.
+/// The starts of the groups of `most` digits into which runs of digits are divided, except the
+/// first group of each run.
 #[inline(always)]
 fn digit_groups(number: u64, continuation: u64, most: u8) -> u64 {
     if number & continuation != 0 {
@@ -327,14 +331,14 @@ fn digit_groups(number: u64, continuation: u64, most: u8) -> u64 {
     groups
 }
 
-/// As [`digit_groups`], where some digits have several bytes.
+/// The same as [`digit_groups`] if some digits have several bytes.
 #[cold]
 fn wide_digit_groups(number: u64, continuation: u64, most: u8) -> u64 {
     let (mut groups, mut left) = (0, number & !continuation);
     let (mut previous, mut count) = (u32::MAX, 0);
     while left != 0 {
         let at = left.trailing_zeros();
-        // Digits are in one run if all bytes between them belong to digits.
+        // Two digits are in one run if all bytes between them belong to digits.
         let gap = previous == u32::MAX || !number >> previous & ((1 << (at - previous)) - 1) != 0;
         count = if gap { 0 } else { count + 1 };
         if count == u32::from(most) {
@@ -379,8 +383,8 @@ fn suffixes(mut starts: u64, mut apostrophes: u64, text: &str, start: usize) -> 
             && let Some(end) = contraction(text, start + at, true)
         {
             after_suffix = end - start;
-            let (from, behind) = (u64::MAX << at, bits_from(after_suffix));
-            starts = starts & !(from & !behind) | first(behind);
+            let (from, after) = (u64::MAX << at, bits_from(after_suffix));
+            starts = starts & !(from & !after) | first(after);
         }
         apostrophes &= apostrophes - 1;
     }

@@ -1,15 +1,18 @@
 //! 64 bytes of text in, a bit mask for each class of characters out.
 //!
 //! Vector instructions classify ASCII by comparing all bytes at once. Every other character is
-//! decoded and looked up, and its class is given to each of its bytes: a character of three bytes
-//! sets three bits. If many characters are not ASCII, AVX-512 looks up neighbours in Unicode
+//! decoded and looked up, and each of its bytes gets its class: a character of three bytes sets
+//! three bits. If many characters are not ASCII, AVX-512 looks up characters with close code points
 //! together.
 
 #![cfg_attr(
     any(target_arch = "x86_64", target_arch = "aarch64"),
     expect(unsafe_code, reason = "vector instructions")
 )]
-#![expect(clippy::inline_always, reason = "it must be compiled for the instructions of the caller")]
+#![expect(
+    clippy::inline_always,
+    reason = "the code must be compiled for the instructions of the caller"
+)]
 
 use crate::machine::simd::Portable;
 use crate::pretokenize::scan::masks::{BLOCK, Masks, NonAscii};
@@ -18,10 +21,10 @@ use crate::pretokenize::unicode::Class;
 
 /// Classifies the bytes of a block; all implementations give the same masks.
 pub(super) trait Classify {
-    /// The bytes from `first` to `last`.
+    /// A bit for each byte that is between `first` and `last`, both included.
     fn within(&self, block: &[u8; BLOCK], first: u8, last: u8) -> u64;
 
-    /// What single bytes tell: the classes of ASCII, and which bytes are not ASCII.
+    /// The masks that single bytes determine: the classes of ASCII, and which bytes are not ASCII.
     #[inline(always)]
     fn ascii(&self, block: &[u8; BLOCK]) -> Masks {
         let range = |first, last| self.within(block, first, last);
@@ -42,13 +45,13 @@ pub(super) trait Classify {
         }
     }
 
-    /// As [`one_by_one`].
+    /// The same as [`one_by_one`].
     #[inline(always)]
     fn non_ascii(&self, block: &[u8; BLOCK], leads: u64, valid: u64) -> NonAscii {
         one_by_one(block, leads, valid)
     }
 
-    /// The masks of a block of which the first `length` bytes are text, and the others zeros.
+    /// The masks of a block whose first `length` bytes are text, and whose other bytes are zeros.
     #[inline(always)]
     fn masks(&self, block: &[u8; BLOCK], length: usize) -> Masks {
         let mut masks = Masks { valid: u64::MAX >> (BLOCK - length), ..self.ascii(block) };
@@ -66,7 +69,7 @@ pub(super) trait Classify {
         masks
     }
 
-    /// The positions of the set bits, in order; what follows them has no meaning.
+    /// The positions of the set bits, in order; the rest of the array is unspecified.
     #[inline(always)]
     fn positions(&self, bits: u64) -> [u8; BLOCK] {
         positions(bits)
@@ -77,9 +80,9 @@ pub(super) trait Classify {
 #[inline(always)]
 fn positions(mut bits: u64) -> [u8; BLOCK] {
     let mut positions = [0; BLOCK];
-    // A few superfluous positions cost less than a branch misprediction.
-    for few in positions.as_chunks_mut::<8>().0 {
-        for position in few {
+    // Writing a few superfluous positions costs less than a branch misprediction.
+    for chunk in positions.as_chunks_mut::<8>().0 {
+        for position in chunk {
             *position = bits.trailing_zeros().to_le_bytes()[0];
             bits &= bits.wrapping_sub(1);
         }
@@ -96,7 +99,7 @@ impl Classify for Portable {
         bits.rev().fold(0, |all, bit| all << 1 | bit)
     }
 
-    /// The plain reference for the others: each byte is looked at once.
+    /// The plain reference for the other implementations: looks at each byte once.
     fn ascii(&self, block: &[u8; BLOCK]) -> Masks {
         let mut ascii = Masks::default();
         for (at, &byte) in block.iter().enumerate() {
@@ -136,7 +139,7 @@ mod x86_64 {
     use crate::machine::simd::{Avx2, Avx512};
     use crate::pretokenize::scan::non_ascii::{RecentRows, row_by_row};
 
-    /// AVX-512, with the rows of recent characters.
+    /// Classifies with AVX-512, and remembers the rows of recent characters.
     pub(in super::super) struct ByRows {
         level: Avx512,
         recent: RecentRows,
@@ -259,7 +262,7 @@ mod aarch64 {
         // SAFETY: there are 16 bytes, and the load needs no alignment.
         let bits = unsafe { vld1q_u8(BITS.as_ptr()) };
         let [a, b, c, d] = quarters.map(|quarter| vandq_u8(quarter, bits));
-        // Neighbours are added until eight bytes are one.
+        // Adjacent bytes are added until eight bytes have become one.
         let sums = vpaddq_u8(vpaddq_u8(a, b), vpaddq_u8(c, d));
         let sums = vpaddq_u8(sums, sums);
         vgetq_lane_u64::<0>(vreinterpretq_u64_u8(sums)).to_le()
@@ -295,7 +298,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bits_are_where_they_are_set(bits in any::<u64>(), fewer in any::<u64>()) {
+        fn positions_are_those_of_the_set_bits(bits in any::<u64>(), fewer in any::<u64>()) {
             for bits in [bits, bits & fewer, 0, u64::MAX] {
                 let set = (0u8..64).filter(|at| bits >> at & 1 == 1);
                 for level in SimdLevel::all() {

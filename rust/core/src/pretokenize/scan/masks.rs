@@ -3,7 +3,8 @@
 /// The number of bytes that are classified together.
 pub(super) const BLOCK: usize = 64;
 
-/// The bytes of each class. Bytes after the last whole character are in no mask but `high` and `continuation`.
+/// The bytes of each class. Bytes after the last complete character are only in `high` and
+/// `continuation`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Masks {
     pub(super) upper: u64,
@@ -15,7 +16,7 @@ pub(super) struct Masks {
     /// White space other than newlines.
     pub(super) space: u64,
     pub(super) newline: u64,
-    /// The character U+0020, which is in `space` too.
+    /// The character U+0020; its bytes are also in `space`.
     pub(super) blank: u64,
     pub(super) apostrophe: u64,
     pub(super) slash: u64,
@@ -23,15 +24,16 @@ pub(super) struct Masks {
     pub(super) high: u64,
     /// Bytes that continue a character.
     pub(super) continuation: u64,
-    /// Bytes of whole characters.
+    /// Bytes of complete characters.
     pub(super) valid: u64,
 }
 
 /// The classes of the characters that are not ASCII.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NonAscii {
-    /// The bytes of whole characters, ASCII or not.
+    /// The bytes of complete characters, ASCII or not.
     pub(super) valid: u64,
-    /// By the number of a class, the bytes of its characters. Class `Other` may be left out.
+    /// The bytes of the characters of each class, by the number of the class. The mask of class
+    /// `Other` may be incomplete.
     pub(super) classes: [u64; 8],
 }

@@ -1,6 +1,6 @@
 //! Splitting by a [`PatternShape`], without a regular-expression engine.
 //!
-//! [`step`] finds the end of one pretoken, character by character; it is the readable twin.
+//! [`step`] finds the end of one pretoken, character by character; it is the readable reference.
 //! [`blocks`] finds the pretokens of 64 bytes at once, from the masks of [`classify`], and leaves
 //! rare cases to [`step`].
 
@@ -18,11 +18,11 @@ use crate::machine::simd::SimdLevel;
 use crate::pretokenize::ends::PretokenEnds;
 use crate::pretokenize::pattern_shape::PatternShape;
 
-/// Splits texts by a shape of patterns.
+/// Splits texts by the shape of a pattern.
 #[derive(Debug)]
 pub(super) struct Scanner {
     shape: PatternShape,
-    /// `None` to go character by character.
+    /// The vector instructions; `None` for character by character.
     level: Option<SimdLevel>,
 }
 
@@ -31,9 +31,9 @@ impl Scanner {
         Self { shape, level: Some(SimdLevel::current()) }
     }
 
-    /// A scanner for each level of this processor, then the one that goes character by character.
+    /// A scanner for each level of this processor, then one that works character by character.
     #[cfg(test)]
-    pub(super) fn every_way(shape: PatternShape) -> Vec<Self> {
+    pub(super) fn on_all_levels(shape: PatternShape) -> Vec<Self> {
         let blocks = SimdLevel::all().into_iter().map(Some).chain([None]);
         blocks.map(|level| Self { shape, level }).collect()
     }

@@ -1,16 +1,16 @@
-//! The characters of a block that are not ASCII in, a mask for each of their classes out.
+//! The non-ASCII characters of a block in, a mask for each of their classes out.
 //!
-//! The plain code decodes and looks up one character at a time. But a text is written in one
-//! script, and the characters of a script are close together in Unicode. Characters that differ in
-//! their last byte alone are a *row* of 64, and one instruction looks up all characters of a row.
-//! Successive rows may have a single class, as thousands of Chinese characters do, and are then
-//! looked up together. The rows of recent blocks are looked up first, independently of each other:
-//! usually they suffice.
+//! The plain code decodes and looks up one character at a time. But most texts are in one script,
+//! and the code points of a script are close together. Characters that differ only in their last
+//! byte form a *row* of 64, and one instruction looks up all characters of a row. Consecutive rows
+//! whose characters all have the same class, such as thousands of Chinese characters, are looked up
+//! together. The rows of recent blocks are looked up first, independently of each other; usually
+//! they contain all characters.
 
 use crate::pretokenize::scan::masks::{BLOCK, NonAscii};
 use crate::pretokenize::unicode::class_of;
 
-/// One character at a time. The bytes in `valid` are text. Its characters that are not ASCII begin
+/// Look up one character at a time. The bytes in `valid` are text. Its non-ASCII characters begin
 /// at `leads`; the last one may be incomplete.
 pub(super) fn one_by_one(block: &[u8; BLOCK], mut leads: u64, valid: u64) -> NonAscii {
     let mut found = NonAscii { valid, classes: [0; 8] };
@@ -28,8 +28,8 @@ pub(super) fn one_by_one(block: &[u8; BLOCK], mut leads: u64, valid: u64) -> Non
     found
 }
 
-/// The code point and length of the character at `at`. A character that the end of the block cuts
-/// off has its true length and a meaningless code point.
+/// The code point and length of the character at `at`. If the end of the block cuts the character,
+/// the length is right and the code point is meaningless.
 #[inline]
 fn decode(block: &[u8; BLOCK], at: usize) -> (u32, usize) {
     let byte = |index: usize| u32::from(block[(at + index) & (BLOCK - 1)]);
@@ -58,28 +58,28 @@ mod x86_64 {
     use crate::machine::simd::Avx512;
     use crate::pretokenize::unicode::{ROW, row};
 
-    /// The rows that were found last, which the next block looks up first.
+    /// The most recent rows, which the next block looks up first.
     #[derive(Debug, Default)]
     pub(in super::super) struct RecentRows {
         rows: [Cell<usize>; 4],
-        /// The index of the oldest of them.
+        /// The index of the oldest entry.
         oldest: Cell<usize>,
     }
 
     impl RecentRows {
         #[inline]
-        pub(super) fn note(&self, number: usize) {
+        pub(super) fn record(&self, number: usize) {
             let oldest = self.oldest.get();
             self.rows[oldest].set(number);
             self.oldest.set((oldest + 1) % self.rows.len());
         }
     }
 
-    /// Up to this number, characters are looked up faster one at a time.
+    /// Up to this number of characters, looking up one at a time is faster.
     const FEW: u32 = 6;
 
-    /// As [`one_by_one`]; the recent rows change the time alone.
-    #[expect(clippy::inline_always, reason = "for the instructions of the caller")]
+    /// The same as [`one_by_one`]; the recent rows change only the time.
+    #[expect(clippy::inline_always, reason = "compiled for the instructions of the caller")]
     #[expect(unsafe_code, reason = "vector instructions")]
     #[inline(always)]
     pub(in super::super) fn row_by_row(
@@ -93,8 +93,8 @@ mod x86_64 {
         unsafe { by_rows(block, leads, valid, recent) }
     }
 
-    /// All characters of a row together; one at a time where they are few, or the bytes are not
-    /// UTF-8.
+    /// Look up all characters of a row together; or one at a time if they are few, or if the bytes
+    /// are not UTF-8.
     #[expect(unsafe_code, reason = "loads of vectors")]
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi1,bmi2,lzcnt,popcnt")]
@@ -110,35 +110,35 @@ mod x86_64 {
         let (all, three, four) =
             (leads & whole, leads & whole & from(0xE0), leads & whole & from(0xF0));
         let (two, three) = (all & !three, three & !four);
-        let behind = all << 1 | (three | four) << 2 | four << 3;
-        if behind != from(0x80) & !from(0xC0) & whole {
+        let continuation = all << 1 | (three | four) << 2 | four << 3;
+        if continuation != from(0x80) & !from(0xC0) & whole {
             return one_by_one(block, leads, valid);
         }
         let (mut classes, mut left) = (_mm512_setzero_si512(), two | three);
-        let look_up = |classes, alike, number: usize| {
-            let ends = (alike & two) << 1 | (alike & three) << 2;
+        let look_up = |classes, in_row, number: usize| {
+            let ends = (in_row & two) << 1 | (in_row & three) << 2;
             // SAFETY: a row has 64 bytes, and the load needs no alignment.
             let row = unsafe { _mm512_loadu_si512(row(number).as_ptr().cast()) };
-            // The lower bits of the last byte are the position in the row; the instruction ignores
-            // others.
+            // The low bits of the last byte are the position in the row; the instruction ignores
+            // the high bits.
             _mm512_mask_permutexvar_epi8(classes, ends, bytes, row)
         };
-        // These lookups do not wait for each other, as those below do.
+        // These lookups are independent of each other, unlike those below.
         for number in recent.rows.each_ref().map(Cell::get) {
-            let alike = left & SPANS[number].find(bytes);
-            classes = look_up(classes, alike, number);
-            left &= !alike;
+            let in_row = left & SPANS[number].find(bytes);
+            classes = look_up(classes, in_row, number);
+            left &= !in_row;
         }
         while left != 0 {
             let at = left.trailing_zeros() as usize;
             let number = row_of(block[at], block[(at + 1) % BLOCK]);
-            let alike = left & SPANS[number].find(bytes);
-            if alike & 1 << at == 0 {
+            let in_row = left & SPANS[number].find(bytes);
+            if in_row & 1 << at == 0 {
                 return one_by_one(block, leads, valid);
             }
-            classes = look_up(classes, alike, number);
-            left &= !alike;
-            recent.note(number);
+            classes = look_up(classes, in_row, number);
+            left &= !in_row;
+            recent.record(number);
         }
         let mut found = NonAscii { valid: whole, classes: [0; 8] };
         if four != 0 {
@@ -178,10 +178,10 @@ mod x86_64 {
         high << 6 | low as usize
     }
 
-    /// For each row, the rows around it that are looked up with it.
+    /// For each row, the span of rows that are looked up together with it.
     static SPANS: [RowSpan; ROWS] = spans();
 
-    /// Successive rows: the first two bytes of their first and last characters.
+    /// Consecutive rows, as the first two bytes of their first and last characters.
     #[derive(Clone, Copy)]
     struct RowSpan {
         first: [u8; 2],
@@ -189,21 +189,21 @@ mod x86_64 {
     }
 
     impl RowSpan {
-        /// The first bytes of the characters in these rows.
+        /// A bit for the first byte of each character in these rows.
         #[inline]
         #[target_feature(enable = "avx512f,avx512bw")]
         fn find(self, bytes: __m512i) -> __mmask64 {
-            let is = |byte: u8| _mm512_cmpeq_epi8_mask(bytes, set(byte));
+            let equals = |byte: u8| _mm512_cmpeq_epi8_mask(bytes, set(byte));
             let from = |byte: u8| _mm512_cmpge_epu8_mask(bytes, set(byte));
             let to = |byte: u8| _mm512_cmple_epu8_mask(bytes, set(byte));
             let Self { first, last } = self;
-            let not_before = from(first[0]) & (!is(first[0]) | from(first[1]) >> 1);
-            let not_behind = to(last[0]) & (!is(last[0]) | to(last[1]) >> 1);
-            not_before & not_behind
+            let not_before = from(first[0]) & (!equals(first[0]) | from(first[1]) >> 1);
+            let not_after = to(last[0]) & (!equals(last[0]) | to(last[1]) >> 1);
+            not_before & not_after
         }
     }
 
-    /// Rows of the same length are joined if all their characters have one class.
+    /// Join consecutive rows if all their characters have one class and the same length in bytes.
     const fn spans() -> [RowSpan; ROWS] {
         let mut spans = [RowSpan { first: [0; 2], last: [0; 2] }; ROWS];
         let mut start = 0;
@@ -235,8 +235,8 @@ mod x86_64 {
         at == ROW
     }
 
-    /// The first two bytes of the characters of a row; `last` is the second byte if it is the last
-    /// one.
+    /// The first two bytes of a character of a row. `last` is the last byte of the character; for a
+    /// character of two bytes, it is the second.
     #[expect(clippy::cast_possible_truncation, reason = "a few bits")]
     const fn bytes(number: usize, last: u8) -> [u8; 2] {
         if number < 0x800 / ROW {
@@ -255,22 +255,23 @@ mod tests {
     use super::*;
     use crate::machine::simd::SimdLevel;
 
-    /// Characters of a few scripts, of every length, and from both sides of where one class ends.
+    /// Characters of a few scripts and of every length, and from both sides of boundaries of
+    /// classes.
     fn character() -> impl Strategy<Value = char> {
         let near =
             |c: u32| (c.saturating_sub(70)..c + 70).prop_filter_map("a surrogate", char::from_u32);
-        let borders =
+        let boundaries =
             [0x80, 0x7FF, 0x3000, 0x4DC0, 0x4E00, 0x9FFF, 0xAC00, 0xD7A3, 0xFFFF, 0x1_F600];
-        prop_oneof![any::<char>(), prop::sample::select(borders.to_vec()).prop_flat_map(near)]
+        prop_oneof![any::<char>(), prop::sample::select(boundaries.to_vec()).prop_flat_map(near)]
     }
 
     proptest! {
         #[test]
-        fn rows_say_what_characters_say(
+        fn lookups_by_rows_equal_lookups_of_characters(
             scripts in prop::collection::vec((character(), 1u32..200), 1..5),
             steps in prop::collection::vec((any::<prop::sample::Index>(), 0u32..200), 64),
             length in 1..=BLOCK,
-            noted in prop::collection::vec(0usize..0x400, 0..6),
+            recorded in prop::collection::vec(0usize..0x400, 0..6),
         ) {
             let text: String = steps.iter().filter_map(|(script, step)| {
                 let &(first, width) = script.get(&scripts);
@@ -286,8 +287,8 @@ mod tests {
                 let SimdLevel::Avx512(level, _) = level else { continue };
                 let (plain, recent) = (one_by_one(&block, leads, valid), RecentRows::default());
                 let by_rows = || row_by_row(&block, leads, valid, &recent, level);
-                for &number in &noted {
-                    recent.note(number);
+                for &number in &recorded {
+                    recent.record(number);
                 }
                 for rows in [by_rows(), by_rows()] {
                     let classes = &rows.classes[1..];

@@ -1,7 +1,7 @@
-//! One pretoken at a time, character by character: the readable scanner.
+//! The readable scanner: one pretoken at a time, character by character.
 //!
-//! It does not look back, so it can begin at the start of any pretoken. The branches have the order
-//! of the alternatives in the patterns.
+//! It never looks back, so it can start at any pretoken. The branches are in the order of the
+//! alternatives of the patterns.
 
 use crate::pretokenize::ends::PretokenEnds;
 use crate::pretokenize::pattern_shape::{Contraction, PatternShape, Prefix, Tail};
@@ -72,7 +72,7 @@ impl Cursor<'_> {
     fn skip(self, mut is: impl FnMut(Class) -> bool) -> Self {
         let (bytes, mut end) = (self.text.as_bytes(), self);
         loop {
-            // Runs may be long, and most are ASCII.
+            // A fast path, because runs may be long, and most are ASCII.
             while let Some(&byte) = bytes.get(end.at)
                 && let Some(&class) = ASCII.get(usize::from(byte))
             {
@@ -91,7 +91,7 @@ impl Cursor<'_> {
 
 /// The end of a contraction at `at`: `'s 't 'd 'm 'll 've 're`.
 ///
-/// In any case, `s` includes the long s, U+017F.
+/// With `any_case`, `s` includes the long s, U+017F.
 pub(super) fn contraction(text: &str, at: usize, any_case: bool) -> Option<usize> {
     let rest = text.as_bytes().get(at..)?;
     let letter = |index: usize| {
@@ -109,16 +109,16 @@ pub(super) fn contraction(text: &str, at: usize, any_case: bool) -> Option<usize
     }
 }
 
-/// The end of a word with its prefix. `next` is the position after the first character; `prefix`
-/// says whether that character may be a prefix.
+/// The end of a word with its prefix. `next` is the position after the first character; `prefix` is
+/// whether that character may be a prefix.
 fn word(shape: PatternShape, at: Cursor, next: Cursor, prefix: bool) -> Option<usize> {
     if !shape.cased {
         let from = if prefix { next } else { at };
         let end = from.skip(Class::is_letter);
         return (end.at > from.at).then_some(end.at);
     }
-    // A mark may be a prefix or part of the word. A word with a lower-case part is tried before one
-    // without, and each with a prefix first.
+    // A mark may be a prefix or part of the word. A word with a lower-case part is tried before a
+    // word without one, each first with a prefix, then without.
     let with_prefix = prefix.then_some(next);
     let end = with_prefix
         .and_then(lower_word)
@@ -138,8 +138,8 @@ fn is_lower(class: Class) -> bool {
 
 /// The end of `[upper or uncased]*[lower or uncased]+`.
 ///
-/// The first part is greedy. If nothing is left for the second part, the first gives back
-/// characters up to the last one without case.
+/// The first part is greedy. If no character is left for the second part, the first part is
+/// shortened by backtracking, so that the match ends with its last character without case.
 fn lower_word(at: Cursor) -> Option<usize> {
     let mut uncased = None;
     let mut upper = at;
@@ -155,14 +155,15 @@ fn lower_word(at: Cursor) -> Option<usize> {
     if end.at > upper.at { Some(end.at) } else { uncased }
 }
 
-/// The end of `[upper or uncased]+[lower or uncased]*` without a lower-case part; with one it is a
-/// [`lower_word`].
+/// The end of `[upper or uncased]+[lower or uncased]*` without a lower-case part; a word with one
+/// is a [`lower_word`].
 fn upper_word(at: Cursor) -> Option<usize> {
     let end = at.skip(is_upper);
     (end.at > at.at).then_some(end.at)
 }
 
-/// The end of a run of digits up to the limit, after a space where that is allowed.
+/// The end of a run of digits, at most as many as the limit; a space may precede it if the shape
+/// allows that.
 fn number(shape: PatternShape, at: Cursor, next: Cursor, space: bool) -> Option<usize> {
     let from = if space && shape.prefix == Prefix::Space { next } else { at };
     let mut left = shape.digits.map_or(usize::MAX, usize::from);
@@ -185,8 +186,8 @@ fn tail(tail: Tail, end: Cursor) -> usize {
     end.at + rest.iter().take_while(takes).count()
 }
 
-/// The end of white space: after its last newline, or all of it at the end of the text, or all but
-/// the last character, which belongs to what follows.
+/// The end of a pretoken of white space: after the last newline; or all of the white space if the
+/// text ends there; or all but its last character, which belongs to the next pretoken.
 fn white_space(shape: PatternShape, at: Cursor) -> usize {
     let end = at.skip(Class::is_space).at;
     let run = &at.text[at.at..end];

@@ -6,14 +6,14 @@
 //! automaton is the list of instructions at which threads wait after a character. A step runs all
 //! threads, in order, with the next character already known:
 //!
-//! 1. A thread that reaches an instruction after a preferred thread is dropped.
+//! 1. A thread is dropped if a preferred thread has already reached the same instruction.
 //! 2. A thread that reaches the end of the program is a match that ends *before* the next
-//!    character. All later threads are dropped. Earlier ones continue; a match of theirs will
-//!    replace this one.
+//!    character. All later threads are dropped. Earlier threads continue; if one of them matches,
+//!    its match replaces this one.
 //!
-//! So the last match that is reported before the threads die out is the one that backtracking would
-//! find first. Knowing the next character makes lookahead by one character exact, and the end of
-//! the text counts as a character.
+//! So the last match that is reported before all threads have ended is the match that backtracking
+//! would find first. Since the next character is known, lookahead by one character is exact; the
+//! end of the text counts as a character.
 
 use std::collections::HashMap;
 
@@ -22,13 +22,14 @@ use crate::pretokenize::table::parse::Node;
 
 const MAX_INSTRUCTIONS: usize = 4096;
 const MAX_STATES: usize = 4096;
-/// The largest number of instructions that are run to make the states: about 20 ms.
+/// The largest number of instructions that are run to build the states: about 20 ms.
 const MAX_RUN: usize = 2_000_000;
 
 /// The automaton of a pattern over classes of characters.
 #[derive(Debug)]
 pub(super) struct Automaton {
-    /// By state and symbol: a class, or the number of classes for the end of the text.
+    /// The transitions by state and symbol. A symbol is a class, or the number of classes for the
+    /// end of the text.
     steps: Vec<Transition>,
     symbols: usize,
 }
@@ -48,7 +49,7 @@ impl Automaton {
     /// The state before the first character; no other position has it.
     pub(super) const START: usize = 1;
 
-    /// `None` if it would be too large.
+    /// Build the automaton; `None` if it would be too large.
     pub(super) fn of(tree: &Node, classes: &Classes) -> Option<Self> {
         let (program, start) = Program::of(tree, classes)?;
         let symbols = classes.count() + 1;
@@ -77,7 +78,7 @@ impl Automaton {
         self.steps[state * self.symbols + symbol]
     }
 
-    /// The step at the end of the text.
+    /// The transition at the end of the text.
     pub(super) fn end(&self, state: usize) -> Transition {
         self.step(state, self.symbols - 1)
     }
@@ -88,7 +89,8 @@ impl Automaton {
     }
 }
 
-/// An instruction of a program. Sets of classes are bits; the numbers are those of instructions.
+/// An instruction of a program. A `u64` is a set of classes, as bits; a `u32` is the index of an
+/// instruction.
 #[derive(Debug)]
 enum Instruction {
     /// Wait for a character of these classes.
@@ -97,11 +99,13 @@ enum Instruction {
     Look(u64, u32),
     /// Continue at both; the first is preferred.
     Fork(u32, u32),
+    /// The end of the program.
     Match,
 }
 
 struct Program {
     instructions: Vec<Instruction>,
+    /// The classes of each set, as bits.
     members: Vec<u64>,
     /// All symbols; the highest bit is the end of the text.
     symbols: u64,
@@ -180,7 +184,8 @@ fn fork(inner: u32, next: u32, greedy: bool) -> Instruction {
 /// Runs the threads of a program.
 struct Threads<'p> {
     program: &'p Program,
-    /// The last round in which each instruction was reached, and in which a thread waited at it.
+    /// For each instruction, the last round in which it was reached, and the last round in which a
+    /// thread waited at it.
     reached: Vec<usize>,
     waited: Vec<usize>,
     round: usize,
@@ -195,7 +200,7 @@ impl<'p> Threads<'p> {
         Self { program, reached: never.clone(), waited: never, round: 0, stack: vec![], steps: 0 }
     }
 
-    /// The threads that are left after `symbol`, and whether a match ends before it.
+    /// The threads that remain after `symbol`, and whether a match ends before it.
     fn step(&mut self, threads: &[u32], symbol: usize) -> (Vec<u32>, bool) {
         self.round += 1;
         let mut left = Vec::new();

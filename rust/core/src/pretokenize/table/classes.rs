@@ -1,5 +1,5 @@
-//! Sets of characters in, the classes that they tell apart out: two characters have the same class
-//! if every set contains both or neither.
+//! Sets of characters in, classes of characters out: two characters have the same class if every
+//! set contains both or neither.
 //!
 //! The table has two stages, like that of [`unicode`](super::super::unicode): the upper bits of a
 //! code point select a block of 256 characters, the lower bits a class in it.
@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use crate::pretokenize::table::parse::Set;
 
-/// The largest number of classes: each, and the end of the text, is a bit of a word.
+/// The largest number of classes: each class, and the end of the text, is a bit of a word.
 const MAX_CLASSES: usize = 63;
 const MAX_SETS: usize = 128;
 
@@ -17,7 +17,7 @@ const MAX_SETS: usize = 128;
 pub(super) struct Classes {
     /// The class of each ASCII character.
     pub(super) ascii: [u8; 128],
-    /// The number of the block of each 256 characters.
+    /// For every 256 characters, the index of their block.
     index: Vec<u16>,
     blocks: Vec<[u8; 256]>,
     /// The smallest and the largest character of each class.
@@ -68,8 +68,8 @@ impl Classes {
     }
 }
 
-/// All code points in order, cut wherever a set begins or ends: the first and last of each
-/// interval, and a bit for each set that contains it.
+/// All code points in order, cut wherever a range of a set begins or ends: the first and the last
+/// code point of each interval, and a bit for each set that contains it.
 fn intervals(sets: &[Set]) -> Vec<(u32, u32, u128)> {
     let mut edges = vec![(0, 0)];
     for (number, set) in sets.iter().enumerate() {
@@ -97,7 +97,7 @@ fn sample(first: u32, last: u32) -> Option<[char; 2]> {
     Some([first, last])
 }
 
-/// The number of each block of 256 entries, and the distinct blocks.
+/// For every 256 entries, the index of their block; and the distinct blocks.
 fn two_stages(all: &[u8]) -> (Vec<u16>, Vec<[u8; 256]>) {
     let mut numbers: HashMap<&[u8; 256], u16> = HashMap::new();
     let (mut index, mut blocks) = (Vec::new(), Vec::new());
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_classes_are_refused() {
+    fn too_many_classes_are_rejected() {
         let singles = |count: u32| (0..count).map(|c| vec![(c, c)]).collect::<Vec<Set>>();
         assert_eq!(Classes::of(&singles(62)).unwrap().count(), 63);
         assert!(Classes::of(&singles(63)).is_none());

@@ -1,15 +1,16 @@
-//! Any pattern whose matches an automaton finds, without a regular-expression engine.
+//! Splits by any pattern whose matches an automaton can find, without a regular-expression engine.
 //!
-//! [`parse`] reads the pattern, or rejects it; [`classes`] finds the characters that it tells
-//! apart; [`automaton`] makes the table. This file runs the table, in two ways:
+//! [`parse`] reads the pattern, or rejects it; [`classes`] computes the classes of characters that
+//! it distinguishes; [`automaton`] builds the table. This file runs the table, in two ways:
 //!
-//! - [`TableSplitter::step`] is the plain reference: it goes from the start of a pretoken through the
-//!   text until no match can follow, and back to the end of the last match.
-//! - [`TableSplitter::run`] takes one lookup per character and rarely a branch. Nearly everywhere,
-//!   a pretoken ends just before the character that shows its end. The entry of that character says
-//!   so, and gives the state *after the same character as the first of the next pretoken*. All
-//!   other ends are a `STOP`: back to the end of the last match, or, if there is none, one plain
-//!   step from the start of the pretoken.
+//! - [`TableSplitter::step`] is the plain reference: it reads from the start of a pretoken until no
+//!   match can follow, and returns to the end of the last match.
+//! - [`TableSplitter::run`] needs one lookup per character and rarely a branch. Nearly always, a
+//!   pretoken ends just before the character that reveals its end. The entry of that character then
+//!   has the bit `EMIT`, and its next state is the state *after this character as the first of the
+//!   next pretoken*. In all other cases, the entry has the bit `STOP`: the run returns to the end
+//!   of the last match, or, if there is none, one plain step from the start of the pretoken
+//!   follows.
 //!
 //! As in [`regex`](super::regex), text that no match covers is a pretoken, and an empty match is
 //! ignored.
@@ -44,22 +45,22 @@ pub(super) struct TableSplitter {
     automaton: Automaton,
     /// By state and class: the index of the row of the next state, shifted left, and three bits.
     entries: Vec<u32>,
-    /// For text in which no pretoken ends.
+    /// Skips text in which no pretoken ends.
     skip: Option<Skip>,
-    /// By state: whether a pretoken ends there if the text does.
+    /// By state: whether a pretoken ends at the end of the text.
     ends: Vec<bool>,
-    /// By class and class of the next character: the facts about the position between them.
+    /// By the classes of two characters: the kind of the position between them.
     boundaries: Vec<Boundary>,
 }
 
-/// The fast run needs room for this many ends.
-const ROOM: usize = 64;
-/// This many bytes after the start of a pretoken, the plain code takes over, since it never scans
+/// The fast run needs spare capacity for this many ends.
+const MIN_CAPACITY: usize = 64;
+/// This many bytes after the start of a pretoken, the plain code takes over, because it never scans
 /// the same text repeatedly.
 const FAR: usize = 1024;
 
 impl TableSplitter {
-    /// `None` if the automaton would not be exact, or too large.
+    /// `None` if the automaton would not be exact, or would be too large.
     pub(super) fn new(pattern: &Pattern) -> Option<Self> {
         let (tree, sets) = parse::parse(pattern.expression())?;
         let classes = Classes::of(&sets)?;
@@ -77,29 +78,29 @@ impl TableSplitter {
         Some(Self { classes, automaton, entries, skip, ends, boundaries })
     }
 
-    /// Push the ends of the pretokens from `start` on, until there is little room or no text left.
+    /// Push the ends of the pretokens from `start` on, until the text ends or `ends` is almost
+    /// full.
     pub(super) fn fill(&self, text: &str, mut start: usize, ends: &mut PretokenEnds) {
-        let mut hopeless = Hopeless::default();
-        while start < text.len() && ends.room() >= ROOM {
+        let mut dead_ends = DeadEnds::default();
+        while start < text.len() && ends.spare_capacity() >= MIN_CAPACITY {
             start = self.run(text, start, ends);
             if start < text.len() && !ends.is_full() {
-                start = self.step(text, start, &mut hopeless);
+                start = self.step(text, start, &mut dead_ends);
                 ends.push(start);
             }
         }
     }
 
-    /// Push ends while they are found without plain steps. Returns the start of the current
-    /// pretoken.
+    /// Push ends for as long as no plain step is needed. Returns the start of the current pretoken.
     #[inline]
     fn run(&self, text: &str, start: usize, ends: &mut PretokenEnds) -> usize {
         let bytes = text.as_bytes();
         let first = Automaton::START * self.classes.count();
-        // The next character, the row of the state, the start of the pretoken, the end of its last
-        // match.
+        // The position of the next character, the row of the state, the start of the pretoken, and
+        // the end of its last match.
         let (mut at, mut row, mut done, mut last) = (start, first, start, start);
-        while at < bytes.len() && ends.room() >= ROOM && at - done <= FAR {
-            let mut stride = ends.room();
+        while at < bytes.len() && ends.spare_capacity() >= MIN_CAPACITY && at - done <= FAR {
+            let mut stride = ends.spare_capacity();
             if let Some(skip) = &self.skip {
                 stride = STRIDE;
                 if let Some(skipped) = skip.skip(bytes, at, row) {
@@ -122,12 +123,12 @@ impl TableSplitter {
                 if entry & STOP != 0 {
                     break;
                 }
-                ends.few[ends.length] = at;
+                ends.buffer[ends.length] = at;
                 ends.length += (entry & EMIT) as usize;
                 row = (entry >> SHIFT) as usize;
                 at = next;
             }
-            done = if ends.length > before { ends.few[ends.length - 1] } else { done };
+            done = if ends.length > before { ends.buffer[ends.length - 1] } else { done };
             if at < limit {
                 if last == done {
                     break;
@@ -144,9 +145,9 @@ impl TableSplitter {
     }
 
     /// The end of the pretoken that starts at `start`, which must be inside the text.
-    fn step(&self, text: &str, start: usize, hopeless: &mut Hopeless) -> usize {
+    fn step(&self, text: &str, start: usize, dead_ends: &mut DeadEnds) -> usize {
         for (offset, _) in text[start..].char_indices() {
-            match self.find(text, start + offset, hopeless) {
+            match self.find(text, start + offset, dead_ends) {
                 Some(end) if offset == 0 => return end,
                 Some(_) => return start + offset,
                 None => (),
@@ -156,21 +157,21 @@ impl TableSplitter {
     }
 
     /// The end of the match at `start`, if there is one that is not empty.
-    fn find(&self, text: &str, start: usize, hopeless: &mut Hopeless) -> Option<usize> {
+    fn find(&self, text: &str, start: usize, dead_ends: &mut DeadEnds) -> Option<usize> {
         let (mut state, mut found) = (Automaton::START, None);
-        let mut block = start / Hopeless::BLOCK;
+        let mut block = start / DeadEnds::BLOCK;
         for (offset, c) in text[start..].char_indices() {
             let at = start + offset;
-            if at / Hopeless::BLOCK != block {
-                block = at / Hopeless::BLOCK;
-                if !hopeless.pass(at, state) {
+            if at / DeadEnds::BLOCK != block {
+                block = at / DeadEnds::BLOCK;
+                if !dead_ends.may_match(at, state) {
                     break;
                 }
             }
             let step = self.automaton.step(state, self.classes.class_of(c).into());
             if step.matched {
                 found = Some(at);
-                hopeless.passed.clear();
+                dead_ends.pending.clear();
             }
             state = step.next;
             if state == Automaton::DEAD {
@@ -178,21 +179,21 @@ impl TableSplitter {
             }
             if at + c.len_utf8() == text.len() && self.automaton.end(state).matched {
                 found = Some(text.len());
-                hopeless.passed.clear();
+                dead_ends.pending.clear();
             }
         }
-        hopeless.keep();
+        dead_ends.commit();
         found.filter(|&end| end > start)
     }
 
-    /// The facts about the position between two characters.
+    /// The kind of the position between two characters.
     pub(super) fn boundary(&self, before: char, at: char) -> Boundary {
         let (before, at) = (self.classes.class_of(before), self.classes.class_of(at));
         self.boundaries[usize::from(before) * self.classes.count() + usize::from(at)]
     }
 
-    /// Whether the engine splits some texts in the same way: all short texts of one character per
-    /// class, and some longer ones. Texts on which the engine fails are ignored.
+    /// Whether the engine splits some texts in the same way: short texts of one sample character
+    /// per class, and some longer ones. Texts on which the engine fails are ignored.
     pub(super) fn agrees(&self, oracle: &RegexSplitter) -> bool {
         let samples: Vec<char> = self.classes.samples.iter().map(|sample| sample[0]).collect();
         let same = |text: &str| same_ends(self, oracle, text);
@@ -200,33 +201,33 @@ impl TableSplitter {
     }
 }
 
-/// Positions and states from which no match follows.
+/// Positions and states after which no match follows.
 ///
-/// Without them, a pattern such as `[0-9]+x|[0-9]` would scan a long number again for each of its
-/// digits. One position per block of text is recorded.
+/// Without recording them, a pattern such as `[0-9]+x|[0-9]` would scan a long number again for
+/// each of its digits. One position per block of text is recorded.
 #[derive(Debug, Default)]
-struct Hopeless {
-    known: HashSet<(usize, usize)>,
+struct DeadEnds {
+    recorded: HashSet<(usize, usize)>,
     /// The positions and states since the last match.
-    passed: Vec<(usize, usize)>,
+    pending: Vec<(usize, usize)>,
 }
 
-impl Hopeless {
-    /// In bytes.
+impl DeadEnds {
+    /// The size of a block in bytes.
     const BLOCK: usize = 64;
 
-    /// Whether a match may follow; records the position and state.
-    fn pass(&mut self, at: usize, state: usize) -> bool {
-        let unknown = !self.known.contains(&(at, state));
-        if unknown {
-            self.passed.push((at, state));
+    /// Whether a match may follow. If so, the position and state become pending.
+    fn may_match(&mut self, at: usize, state: usize) -> bool {
+        let may_match = !self.recorded.contains(&(at, state));
+        if may_match {
+            self.pending.push((at, state));
         }
-        unknown
+        may_match
     }
 
-    /// No match has followed the recorded positions.
-    fn keep(&mut self) {
-        self.known.extend(self.passed.drain(..));
+    /// Record the pending positions and states: no match followed them.
+    fn commit(&mut self) {
+        self.recorded.extend(self.pending.drain(..));
     }
 }
 
@@ -246,35 +247,36 @@ fn entry_of(automaton: &Automaton, classes: usize, state: usize, class: usize) -
     Some(to(next)? | bits | if matched { MATCH } else { 0 })
 }
 
-/// The facts about the position between characters of two classes.
+/// The kind of the position between characters of two classes.
 ///
-/// The position is free if, in each state after the first character, nothing continues with the
-/// second, and seeing it is equal to the end of the text. Then no match spans the position, and
-/// each match begins where it would without the other side. If a match that begins with the first
-/// character also ends after it, a pretoken ends there: matches that begin earlier and do not span
-/// the first character end before it, and the next match begins with it.
+/// The position is free if, in each state after the first character, no match continues with the
+/// second character, and the second character has the same effect as the end of the text. Then no
+/// match spans the position, and each match begins where it would without the other side. If,
+/// besides, there is a match of the first character alone, a pretoken ends there: an earlier match
+/// either ends at the position, or ends before the first character, and then the next match begins
+/// with that character.
 fn boundary(automaton: &Automaton, before: usize, at: usize) -> Boundary {
     let next = |state| automaton.step(state, before).next;
-    let free =
+    let is_free =
         (0..automaton.count()).map(next).filter(|&state| state != Automaton::DEAD).all(|state| {
             let step = automaton.step(state, at);
             step.next == Automaton::DEAD && step.matched == automaton.end(state).matched
         });
     let alone = next(Automaton::START);
     let ends = alone != Automaton::DEAD && automaton.step(alone, at).matched;
-    match (free, ends) {
+    match (is_free, ends) {
         (true, true) => Boundary::End,
         (true, false) => Boundary::Free,
         (false, _) => Boundary::Unknown,
     }
 }
 
-/// How many texts are compared.
+/// The number and size of the texts that are compared with the engine.
 const SHORT_TEXTS: usize = 1200;
 const LONG_TEXTS: usize = 48;
 const LONG_CHARACTERS: usize = 48;
 
-/// All texts of these characters, up to a length at which there are many.
+/// All texts of these characters, up to the length at which there would be too many.
 fn short_texts(samples: &[char]) -> impl Iterator<Item = String> {
     let count = samples.len();
     let lengths = (1..=8).take_while(move |&length| count.pow(length) <= SHORT_TEXTS || length < 2);
@@ -313,7 +315,7 @@ impl Random {
     }
 }
 
-/// Whether both give the same ends, or the engine fails.
+/// Whether both find the same ends, or the engine fails.
 fn same_ends(table: &TableSplitter, oracle: &RegexSplitter, text: &str) -> bool {
     let (mut ours, mut theirs) = (PretokenEnds::default(), PretokenEnds::default());
     table.fill(text, 0, &mut ours);

@@ -1,18 +1,21 @@
-//! A pattern in, a tree of characters, choices and repetitions out, if the pattern consists of
-//! those.
+//! A pattern in, a tree of characters, alternatives and repetitions out, if the pattern consists of
+//! these.
 //!
-//! The parser of the engine reads the pattern, so both give it the same meaning. What an automaton
-//! over characters cannot follow is rejected: lookbehind, backreferences, and lookahead by more
-//! than one character. Three things need a proof:
+//! The parser of the engine reads the pattern, so both give it the same meaning. Constructs that an
+//! automaton over characters cannot implement are rejected: lookbehind, backreferences, and
+//! lookahead by more than one character. Three constructs need a proof:
 //!
 //! - **Lookahead by one character** (`(?!\S)`, `(?=[a-z]|$)`, `$`) is a set of possible next
 //!   characters; the end of the text counts as one more character.
 //! - **A possessive repetition of one character**, `X*+`, ends only where no `X` follows, so it is
-//!   the greedy one followed by `(?!X)`; if it has a maximum, only when it ends before that.
-//! - **An atomic group at the end of the pattern** never has anything to give back, because nothing
-//!   after it can fail; nor has a group without a choice inside. All others are rejected.
+//!   equivalent to the greedy repetition followed by `(?!X)`. If it has a maximum, `(?!X)` applies
+//!   only when it ends before the maximum.
+//! - **An atomic group at the end of the pattern** is never backtracked into, because nothing after
+//!   it can fail; and a group without a choice inside has nothing to backtrack into. All other
+//!   atomic groups are rejected.
 //!
-//! A repetition of what may be empty is rejected too, since engines differ in when they leave it.
+//! A repetition of a node that may match the empty text is rejected too, since engines differ in
+//! when they leave the loop.
 
 use fancy_regex::{Assertion, Expr, LookAround};
 use regex_syntax::hir::{Class, HirKind};
@@ -20,26 +23,27 @@ use regex_syntax::hir::{Class, HirKind};
 /// Characters as ranges of code points, both ends included; sorted, without overlap.
 pub(super) type Set = Vec<(u32, u32)>;
 
-/// The patterns that the automaton knows. Sets are given by number.
+/// The constructs that the automaton supports. Sets are given by their index.
 #[derive(Debug, Clone)]
 pub(super) enum Node {
     /// One character of the set.
     Character(usize),
-    /// Nothing, if the next character is in the set (not in it, if `negated`). `end`: whether it
-    /// also matches at the end of the text.
+    /// The empty text, if the next character is in the set (if it is not, with `negated`). `end`:
+    /// whether it also matches at the end of the text.
     Look { set: usize, negated: bool, end: bool },
-    /// All in order; the empty text if there are none.
+    /// All nodes in order; the empty text if there are none.
     Concat(Vec<Self>),
-    /// The first one that leads to a match.
+    /// The first node that leads to a match.
     Alternation(Vec<Self>),
-    /// At least `least` and at most `most` times; as many as possible if `greedy`, else as few.
+    /// The node at least `least` and at most `most` times; as often as possible if `greedy`, else
+    /// as rarely as possible.
     Repeat { node: Box<Self>, least: usize, most: Option<usize>, greedy: bool },
 }
 
 impl Node {
     const EMPTY: Self = Self::Concat(Vec::new());
 
-    /// Whether it may match the empty text.
+    /// Whether the node may match the empty text.
     fn is_nullable(&self) -> bool {
         match self {
             Self::Character(_) => false,
@@ -50,7 +54,7 @@ impl Node {
         }
     }
 
-    /// Whether there is only one way to match it.
+    /// Whether there is only one way to match the node.
     fn is_fixed(&self) -> bool {
         match self {
             Self::Character(_) | Self::Look { .. } => true,
@@ -61,7 +65,7 @@ impl Node {
     }
 }
 
-/// The tree of a pattern, and its sets; `None` if the automaton does not know all of it.
+/// The tree of a pattern, and its sets; `None` if the automaton does not support all of it.
 pub(super) fn parse(pattern: &str) -> Option<(Node, Vec<Set>)> {
     let tree = Expr::parse_tree(pattern).ok()?;
     let mut parser = Parser { sets: Vec::new() };
@@ -74,7 +78,7 @@ struct Parser {
 }
 
 impl Parser {
-    /// `last`: whether it ends the pattern.
+    /// The node of an expression. `last`: whether the expression ends the pattern.
     fn node(&mut self, expr: &Expr, last: bool) -> Option<Node> {
         Some(match expr {
             Expr::Empty => Node::EMPTY,
@@ -122,15 +126,16 @@ impl Parser {
     }
 
     fn character(&mut self, set: Set) -> Node {
-        Node::Character(self.number(set))
+        Node::Character(self.index(set))
     }
 
     fn look(&mut self, (set, end): (Set, bool), negated: bool) -> Node {
-        Node::Look { set: self.number(set), negated, end: end != negated }
+        Node::Look { set: self.index(set), negated, end: end != negated }
     }
 
-    fn number(&mut self, set: Set) -> usize {
-        self.sets.iter().position(|known| *known == set).unwrap_or_else(|| {
+    /// The index of a set, which is added if it is new.
+    fn index(&mut self, set: Set) -> usize {
+        self.sets.iter().position(|other| *other == set).unwrap_or_else(|| {
             self.sets.push(set);
             self.sets.len() - 1
         })
@@ -178,8 +183,8 @@ fn characters(expr: &Expr) -> Option<Set> {
     }
 }
 
-/// The next characters with which a lookahead matches, if one character decides; and whether it
-/// matches at the end of the text.
+/// The next characters at which a lookahead matches, and whether it matches at the end of the text;
+/// `None` if it needs more than one character.
 fn next(expr: &Expr) -> Option<(Set, bool)> {
     match expr {
         Expr::Assertion(Assertion::EndText) => Some((Set::new(), true)),

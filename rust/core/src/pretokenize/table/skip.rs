@@ -1,18 +1,19 @@
-//! Skips text in which no pretoken ends, with a test of 16 bytes at once.
+//! Skips text in which no pretoken ends, testing 16 bytes at once.
 //!
-//! Patterns of superwords keep letters, single spaces and single punctuation marks together. In
-//! such text the state depends on the last byte alone, so the table is needed only where it stops:
-//! a loop without lookups finds the end, and the state follows from the byte there.
+//! Patterns of superwords keep letters, single spaces and single punctuation marks together
+//! (*plain* text). In plain text, the state depends only on the last byte, so the table is not
+//! needed: a loop without lookups finds the end of the plain text, and the last byte determines the
+//! state there.
 
 use crate::pretokenize::table::bits::{EMIT, MATCH, SHIFT, STOP};
 
 /// Bytes that are tested at once.
 const BLOCK: usize = 16;
 
-/// After skipping, so many bytes take the table before the next attempt.
+/// After an attempt to skip, this many bytes are looked up in the table before the next attempt.
 pub(super) const STRIDE: usize = 4;
 
-/// The kinds of plain bytes: letters, the space, and punctuation marks but for the slash, which
+/// The kinds of plain bytes: letters, the space, and punctuation marks except the slash, which
 /// belongs to line ends in many patterns.
 const LETTER: usize = 0;
 const SPACE: usize = 1;
@@ -23,19 +24,19 @@ const MARK: usize = 2;
 pub(super) struct Skip {
     /// The row after a byte of each kind.
     rows: [usize; 3],
-    /// By the kinds of two neighbours: whether a match ends between them.
+    /// By the kinds of two adjacent bytes: whether a match ends between them.
     matched: [[bool; 3]; 3],
 }
 
 impl Skip {
-    /// `None` if the state in plain text is not determined by the last byte.
+    /// `None` if the last byte does not determine the state in plain text.
     pub(super) fn new(ascii: &[u8; 128], entries: &[u32], first: usize) -> Option<Self> {
         let classes = [b'a', b' ', b'.'].map(|byte| ascii[usize::from(byte)]);
-        let is_alike = |byte: u8| match kind(byte) {
+        let has_class_of_kind = |byte: u8| match kind(byte) {
             Some(kind) => ascii[usize::from(byte)] == classes[kind],
             None => true,
         };
-        if !(0..0x80).all(is_alike) {
+        if !(0..0x80).all(has_class_of_kind) {
             return None;
         }
         let entry = |row: usize, kind: usize| entries[row + usize::from(classes[kind])];
@@ -46,17 +47,18 @@ impl Skip {
         for (before, at) in (0..9).map(|pair| (pair / 3, pair % 3)) {
             let found = entry(rows[before], at);
             matched[before][at] = found & MATCH != 0;
-            let goes_on = found & (EMIT | STOP) == 0 && (found >> SHIFT) as usize == rows[at];
-            // Two spaces or two marks are not plain.
-            if !goes_on && (before != at || at == LETTER) {
+            let continues = found & (EMIT | STOP) == 0 && (found >> SHIFT) as usize == rows[at];
+            // Two spaces or two marks in sequence are not plain text.
+            if !continues && (before != at || at == LETTER) {
                 return None;
             }
         }
         Some(Self { rows, matched })
     }
 
-    /// Skip plain text from `at` on, where `row` is the row after the byte before it. Returns the
-    /// next position and its row, and the end of the last match, if one ended in the skipped text.
+    /// Skip plain text from `at` on; `row` is the row after the byte before `at`. Returns the next
+    /// position, its row, and the end of the last match in the skipped text; `None` if nothing can
+    /// be skipped or no match ends there.
     #[inline]
     pub(super) fn skip(&self, text: &[u8], at: usize, row: usize) -> Option<(usize, usize, usize)> {
         let before = at.checked_sub(1)?;
@@ -98,20 +100,21 @@ fn kind(byte: u8) -> Option<usize> {
     }
 }
 
-/// How many of the bytes after the first, which is plain, are plain, without two spaces or two marks
-/// side by side. No branch, so that the compiler makes vector instructions of it.
+/// The number of bytes after the first that continue plain text: plain bytes, without two spaces or
+/// two marks in sequence. The first byte must be plain. There is no branch, so that the compiler
+/// vectorizes the loop.
 #[inline]
 fn plain_bytes(block: &[u8; BLOCK + 1]) -> usize {
-    let mut wrong = [0; BLOCK];
+    let mut is_end = [0; BLOCK];
     for at in 0..BLOCK {
         let (before, byte) = (block[at], block[at + 1]);
-        let unlike_letter = |byte: u8| u8::from((byte | 0x20).wrapping_sub(b'a') >= 26);
+        let is_no_letter = |byte: u8| u8::from((byte | 0x20).wrapping_sub(b'a') >= 26);
         let is_other = u8::from(byte.wrapping_sub(b' ') > b'~' - b' ')
             | u8::from(byte.wrapping_sub(b'/') < 11);
-        let is_alike = u8::from((before == b' ') == (byte == b' '));
-        wrong[at] = is_other | unlike_letter(before) & unlike_letter(byte) & is_alike;
+        let is_same_kind = u8::from((before == b' ') == (byte == b' '));
+        is_end[at] = is_other | is_no_letter(before) & is_no_letter(byte) & is_same_kind;
     }
-    u128::from_le_bytes(wrong).trailing_zeros() as usize / 8
+    u128::from_le_bytes(is_end).trailing_zeros() as usize / 8
 }
 
 #[cfg(test)]
@@ -122,17 +125,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn plain_bytes_go_on_from_their_neighbours(
+        fn plain_bytes_are_counted_up_to_the_end_of_plain_text(
             block in prop::array::uniform17(
                 prop::sample::select(b"aZz ., /09@`[{~\x7f\n\xc3".to_vec()),
             ),
         ) {
             let pairs = block.windows(2).map(|pair| (kind(pair[0]), kind(pair[1])));
-            let goes_on = |pair: &_| matches!(
+            let continues = |pair: &_| matches!(
                 *pair, (Some(before), Some(at)) if before != at || at == LETTER
             );
             if kind(block[0]).is_some() {
-                prop_assert_eq!(plain_bytes(&block), pairs.take_while(goes_on).count());
+                prop_assert_eq!(plain_bytes(&block), pairs.take_while(continues).count());
             }
         }
     }

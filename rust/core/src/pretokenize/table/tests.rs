@@ -1,4 +1,5 @@
-//! The automaton against the regular-expression engine, and its fast run against its plain one.
+//! Compares the automaton with the regular-expression engine, and its fast run with its plain
+//! steps.
 
 use super::*;
 
@@ -60,15 +61,15 @@ const HARD: [&str; 54] = [
     r"\p{Lu}\p{Ll}*|\p{Ll}+|\p{N}{1,3}(?=(?:\s|$))|.",
 ];
 
-/// Patterns of the kinds that tokenizers use and no scanner recognises.
+/// Patterns of the kinds that tokenizers use, which no scanner recognises.
 const PUBLISHED: [&str; 5] = [
-    // In the manner of GPT-2, digits one by one.
+    // Like GPT-2, with single digits.
     r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
-    // Han characters apart, words by case.
+    // Han characters separately, words divided by case.
     r"[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
-    // Words behind punctuation, in the manner of DeepSeek.
+    // Words after punctuation, like DeepSeek.
     r"\p{N}{1,3}|[一-龥぀-ゟ゠-ヿ]+|[!-/:-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
-    // A list of punctuation, in the manner of Bloom.
+    // A list of punctuation marks, like Bloom.
     r" ?[^\s|.,!?…。，、।۔،]+|[.,!?…。，、।۔،]|\s+",
     // Marks belong to letters.
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
@@ -84,19 +85,19 @@ fn all_ends(text: &str, fill: impl Fn(usize, &mut PretokenEnds)) -> Vec<usize> {
         fill(start, &mut ends);
         all.extend_from_slice(ends.as_slice());
         ends.clear();
-        assert!(all.last() > Some(&start), "nothing was done at {start} of {text:?}");
+        assert!(all.last() > Some(&start), "no progress at {start} of {text:?}");
         start = all[all.len() - 1];
     }
     all
 }
 
-/// The fast run, the plain one and the engine agree, unless the engine gives up.
+/// Check that the fast run, the plain steps and the engine agree, unless the engine gives up.
 fn check(pattern: &str, table: &TableSplitter, oracle: &RegexSplitter, text: &str) {
     let plain = all_ends(text, |start, ends| {
-        ends.push(table.step(text, start, &mut Hopeless::default()));
+        ends.push(table.step(text, start, &mut DeadEnds::default()));
     });
     let fast = all_ends(text, |start, ends| table.fill(text, start, ends));
-    assert_eq!(fast, plain, "{pattern:?} on {text:?}: fast against plain");
+    assert_eq!(fast, plain, "{pattern:?} on {text:?}: fast and plain differ");
     let mut gave_up = false;
     let engine = std::cell::RefCell::new(&mut gave_up);
     let slow = all_ends(text, |start, ends| {
@@ -109,18 +110,18 @@ fn check(pattern: &str, table: &TableSplitter, oracle: &RegexSplitter, text: &st
     assert!(gave_up || plain == slow, "{pattern:?} on {text:?}: {plain:?}, engine {slow:?}");
 }
 
-/// All texts of `length` of some characters.
+/// All texts of `length` of the given characters.
 fn texts(characters: &[char], length: u32) -> impl Iterator<Item = String> {
     let count = characters.len();
     (0..count.pow(length)).map(move |number| {
-        (0..length).map(|place| characters[number / count.pow(place) % count]).collect()
+        (0..length).map(|digit| characters[number / count.pow(digit) % count]).collect()
     })
 }
 
-/// All short texts over the samples, up to `most` of them, and random ones.
+/// Check all short texts of the sample characters, at most `most` of each length, and random texts.
 fn check_all(pattern: &str, most: usize) {
-    let table = table(pattern).unwrap_or_else(|| panic!("{pattern:?} is refused"));
-    let oracle = RegexSplitter::impatient(&Pattern::from_regex(pattern)).unwrap();
+    let table = table(pattern).unwrap_or_else(|| panic!("{pattern:?} is rejected"));
+    let oracle = RegexSplitter::with_low_limit(&Pattern::from_regex(pattern)).unwrap();
     assert!(table.agrees(&oracle), "{pattern:?}");
     let samples: Vec<char> = table.classes.samples.iter().map(|sample| sample[0]).collect();
     for length in (1..=10).take_while(|&length| samples.len().pow(length) <= most) {
@@ -148,7 +149,7 @@ fn published_patterns_on_all_short_texts() {
     }
 }
 
-/// Patterns as long as lines: those of superwords, and some that nearly are.
+/// Patterns whose matches are as long as lines: patterns of superwords, and similar ones.
 const LINES: [&str; 5] = [
     concat!(
         r"\p{N}{1,3}| ?[^\s\p{L}\p{M}\p{N}]{2,}[\r\n/]*|\s*[\r\n]| +(?!\S)",
@@ -162,16 +163,16 @@ const LINES: [&str; 5] = [
 ];
 
 #[test]
-fn text_without_ends_is_skipped_as_it_is_followed() {
+fn skipping_text_without_ends_changes_no_end() {
     assert!(table(LINES[0]).unwrap().skip.is_some());
     assert!(table(r"\p{L}+|[^\p{L}]").unwrap().skip.is_none());
     let parts = ["the way", " ", "of", ". ", ", ", "(so", "\"", "é", "/", "12", "\n", "q", "  "];
     let mut random = Random(7);
     for pattern in LINES {
-        let table = table(pattern).unwrap_or_else(|| panic!("{pattern:?} is refused"));
-        let oracle = RegexSplitter::impatient(&Pattern::from_regex(pattern)).unwrap();
+        let table = table(pattern).unwrap_or_else(|| panic!("{pattern:?} is rejected"));
+        let oracle = RegexSplitter::with_low_limit(&Pattern::from_regex(pattern)).unwrap();
         for round in 0..400 {
-            // Few different parts give long texts without ends.
+            // With few different parts, there are long texts without ends.
             let kinds = 2 + round % (parts.len() - 1);
             let count = random.below(200);
             let text: String = (0..count).map(|_| parts[random.below(kinds)]).collect();
@@ -181,7 +182,7 @@ fn text_without_ends_is_skipped_as_it_is_followed() {
 }
 
 #[test]
-fn what_an_automaton_cannot_follow_is_refused() {
+fn unsupported_patterns_are_rejected() {
     for pattern in [
         r"^a",
         r"(?m)^a",
@@ -209,7 +210,7 @@ fn what_an_automaton_cannot_follow_is_refused() {
 }
 
 #[test]
-fn long_texts_through_which_a_match_is_sought_in_vain() {
+fn failed_searches_in_a_long_text_take_linear_time() {
     let text = "1".repeat(200_000);
     let ends = |pattern: &str| {
         let table = table(pattern).unwrap();
@@ -221,7 +222,7 @@ fn long_texts_through_which_a_match_is_sought_in_vain() {
     assert_eq!(ends(r"(?:\d+)+x|(?:\d+)+"), [text.len()]);
 }
 
-/// Random patterns: characters, choices, repetitions of every kind, lookahead.
+/// Random patterns: characters, alternatives, repetitions of every kind, lookahead.
 mod random_patterns {
     use super::*;
 
@@ -283,22 +284,22 @@ mod random_patterns {
         }
     }
 
-    /// Where a pretoken always ends, the parts have the pretokens of the whole; where a position is
-    /// free, they do too, except for uncovered text that spans it.
-    fn check_borders(pattern: &str, table: &TableSplitter, text: &str) {
+    /// Check that the two parts of a text have the pretokens of the whole if they are divided at a
+    /// position of kind `End`; and at one of kind `Free`, except for uncovered text that spans it.
+    fn check_boundaries(pattern: &str, table: &TableSplitter, text: &str) {
         let ends = |text: &str| all_ends(text, |start, ends| table.fill(text, start, ends));
         let whole = ends(text);
         let mut characters = text.char_indices().peekable();
         while let Some((_, before)) = characters.next() {
             let Some(&(cut, at)) = characters.peek() else { continue };
-            let border = table.boundary(before, at);
+            let boundary = table.boundary(before, at);
             let mut parts = ends(&text[..cut]);
-            if border == Boundary::Free && !whole.contains(&cut) {
+            if boundary == Boundary::Free && !whole.contains(&cut) {
                 parts.pop();
             }
             parts.extend(ends(&text[cut..]).iter().map(|end| end + cut));
             assert!(
-                border == Boundary::Unknown || parts == whole,
+                boundary == Boundary::Unknown || parts == whole,
                 "{pattern:?} on {text:?} at {cut}"
             );
         }
@@ -311,7 +312,7 @@ mod random_patterns {
         for _ in 0..3000 {
             let pattern = pattern(&mut random, 2);
             let Some(table) = table(&pattern) else { continue };
-            let Ok(oracle) = RegexSplitter::impatient(&Pattern::from_regex(&pattern)) else {
+            let Ok(oracle) = RegexSplitter::with_low_limit(&Pattern::from_regex(&pattern)) else {
                 continue;
             };
             accepted += 1;
@@ -319,12 +320,12 @@ mod random_patterns {
             for length in (1..=8).take_while(|&length| samples.len().pow(length) <= 600) {
                 for text in texts(&samples, length) {
                     check(&pattern, &table, &oracle, &text);
-                    check_borders(&pattern, &table, &text);
+                    check_boundaries(&pattern, &table, &text);
                 }
             }
             for text in long_texts(table.classes.samples.concat()).take(12) {
                 check(&pattern, &table, &oracle, &text);
-                check_borders(&pattern, &table, &text);
+                check_boundaries(&pattern, &table, &text);
             }
         }
         assert!(accepted > 1000, "{accepted}");
