@@ -2,12 +2,10 @@
 //!
 //! A list of ids mostly repeats the same few thousand numbers. Counting another reference to an
 //! existing integer takes a fraction of the time of creating one, and no memory. At most one
-//! integer (32 bytes) is created for each id, when the id first occurs, together with empty slots
-//! for the ids around it.
+//! integer (32 bytes) is created for each id, when the id first occurs.
 #![expect(unsafe_code, reason = "a new list is filled without checks; 3 times as fast")]
 
 use std::ptr;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use bytepair::memory;
@@ -17,41 +15,16 @@ use pyo3::types::PyList;
 
 use crate::errors;
 
-/// Slots are allocated in blocks of this many ids.
-const BLOCK: usize = 256;
-
-/// Each slot is null or owns a reference.
-type Block = [AtomicPtr<ffi::PyObject>; BLOCK];
-
 /// The integers of one tokenizer.
 pub(crate) struct Ints {
-    /// Blocks of slots for consecutive ids, allocated on first use.
-    blocks: Box<[OnceLock<Box<Block>>]>,
+    /// For each id, null or an owned reference. Untouched, the slots are only address space.
+    slots: Vec<AtomicPtr<ffi::PyObject>>,
 }
 
 impl Ints {
     /// Empty slots for the ids below `vocab_size`.
-    pub(crate) fn new(vocab_size: usize) -> Self {
-        Self { blocks: (0..vocab_size.div_ceil(BLOCK)).map(|_| OnceLock::new()).collect() }
-    }
-
-    #[inline]
-    fn slot(&self, id: u32) -> PyResult<&AtomicPtr<ffi::PyObject>> {
-        let block = &self.blocks[id as usize / BLOCK];
-        let slots = match block.get() {
-            Some(slots) => slots,
-            None => Self::allocate(block)?,
-        };
-        Ok(&slots[id as usize % BLOCK])
-    }
-
-    /// Allocate a block.
-    #[cold]
-    fn allocate(block: &OnceLock<Box<Block>>) -> PyResult<&Block> {
-        let mut slots = errors::checked(memory::with_room(BLOCK))?;
-        slots.resize_with(BLOCK, AtomicPtr::default);
-        let slots = slots.into_boxed_slice().try_into();
-        Ok(block.get_or_init(|| slots.expect("the block is full")))
+    pub(crate) fn new(vocab_size: usize) -> PyResult<Self> {
+        Ok(Self { slots: errors::checked(memory::zeros(vocab_size))? })
     }
 
     /// A list of ids, each below `vocab_size`.
@@ -61,7 +34,7 @@ impl Ints {
         // becomes an error.
         let list = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyList_New(length))? };
         for (index, &id) in (0..).zip(ids) {
-            let int = match self.slot(id)?.load(Ordering::Acquire) {
+            let int = match self.slots[id as usize].load(Ordering::Acquire) {
                 existing if existing.is_null() => self.make(py, id)?,
                 existing => existing,
             };
@@ -80,9 +53,8 @@ impl Ints {
     #[cold]
     fn make(&self, py: Python<'_>, id: u32) -> PyResult<*mut ffi::PyObject> {
         let made = id.into_pyobject(py)?.into_any().unbind();
-        let slot = self.slot(id)?;
         let (null, new) = (ptr::null_mut(), made.as_ptr());
-        match slot.compare_exchange(null, new, Ordering::AcqRel, Ordering::Acquire) {
+        match self.slots[id as usize].compare_exchange(null, new, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => Ok(made.into_ptr()),
             Err(existing) => Ok(existing),
         }
@@ -91,11 +63,9 @@ impl Ints {
 
 impl Drop for Ints {
     fn drop(&mut self) {
-        let blocks = self.blocks.iter_mut().filter_map(OnceLock::get_mut);
-        let slots = blocks.flat_map(|slots| slots.iter_mut());
         // After the interpreter has shut down, nothing can or needs to be released.
         Python::try_attach(|py| {
-            for slot in slots {
+            for slot in &mut self.slots {
                 // SAFETY: each slot owns one reference, and nobody else uses it any more.
                 drop(unsafe { Bound::from_owned_ptr_or_opt(py, *slot.get_mut()) });
             }

@@ -50,7 +50,7 @@ impl PyTokenizer {
                  Tokenizer.from_ranks(...) or Tokenizer.from_merges(...)",
             )
         })?;
-        let ints = Ints::new(core.vocabulary().len());
+        let ints = Ints::new(core.vocabulary().len())?;
         let tokenizer = Self { core, ints, options: Options::default() };
         tokenizer.warm_up(py);
         Ok(tokenizer)
