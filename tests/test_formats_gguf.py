@@ -13,6 +13,7 @@ import random
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -253,12 +254,12 @@ def test_the_vocabularies_that_llama_cpp_tests_itself_with() -> None:
     read = []
     for path in sorted(Path(folder).glob("ggml-vocab-*.gguf")):
         cases = path.with_name(path.name + ".inp")
+        if not cases.exists():
+            continue
         try:
             tok = bytepair.load(path, lossy="command-r" in path.name)
         except UnsupportedError as error:
             assert "is neither gpt2" in str(error), path  # noqa: PT017 - it does not merge
-            continue
-        if not cases.exists():
             continue
         inputs = cases.read_bytes().decode().split("\n__ggml_vocab_test__\n")
         outputs = path.with_name(path.name + ".out").read_text().split("\n")
@@ -273,6 +274,8 @@ def test_the_vocabularies_that_llama_cpp_tests_itself_with() -> None:
 
 def byte_fallback(kind: str, path: Path) -> bytepair.Tokenizer:
     """A tokenizer that merges characters: as that of Llama 2, of Mistral, or of Gemma."""
+    if kind == "runs":
+        return bytepair.load(runs_of_spaces(path.with_name("runs.model"), range(2, 17)))
     if kind == "gemma":
         path.with_name("gemma.model").write_bytes(
             pieces.gemma(pieces.field(1, b"identity") + pieces.field(3, 0) + pieces.field(4, 0))
@@ -283,12 +286,27 @@ def byte_fallback(kind: str, path: Path) -> bytepair.Tokenizer:
     return bytepair.load(write_json(path.with_name("tokenizer.json"), data))
 
 
+def runs_of_spaces(path: Path, lengths: Iterable[int]) -> Path:
+    """A `tokenizer.model` with runs of spaces that have one score, as Llama 2 and Mistral have."""
+    words = [word for word in pieces.learnt(150) if META * 2 not in word]
+    runs = b"".join(pieces.piece(META * length, -1e9) for length in lengths)
+    path.write_bytes(pieces.model(words, more=runs))
+    return path
+
+
 def write_json(path: Path, document: Any) -> Path:
     path.write_text(json.dumps(document), encoding="utf-8")
     return path
 
 
-@pytest.mark.parametrize("kind", ["prepend", "replace", "gemma"])
+@pytest.mark.parametrize("lengths", [(2, 3), (2, 3, 4), (2, 4, 8), (2, 3, 4, 8, 16), (3, 4)])
+def test_runs_of_spaces_come_back(lengths: tuple[int, ...], tmp_path: Path) -> None:
+    tok = bytepair.load(runs_of_spaces(tmp_path / "runs.model", lengths))
+    assert tok.export_losses("gguf") == []
+    assert bytepair.load(tok.export(tmp_path / "x.gguf")) == tok
+
+
+@pytest.mark.parametrize("kind", ["prepend", "replace", "gemma", "runs"])
 def test_pieces_come_back(kind: str, tmp_path: Path) -> None:
     tok = byte_fallback(kind, tmp_path / "x").with_roles(eos="</s>" if kind != "gemma" else "<eos>")
     check_losses(kind, tok)
@@ -309,7 +327,7 @@ def check_losses(kind: str, tok: bytepair.Tokenizer) -> None:
     assert all("U+2581 itself" in loss for loss in lost)
 
 
-@pytest.mark.parametrize("kind", ["prepend", "replace", "gemma"])
+@pytest.mark.parametrize("kind", ["prepend", "replace", "gemma", "runs"])
 def test_llama_cpp_finds_the_same_ids_of_pieces(kind: str, tmp_path: Path) -> None:
     pytest.importorskip("xllamacpp")
     pytest.importorskip("gguf")

@@ -1,12 +1,25 @@
-"""Parity-aware training: equal to the reference, and to `ParityBpeTrainer` of Hugging Face."""
+"""Parity-aware training: equal to the reference, and to other implementations.
+
+These are `ParityBpeTrainer` of Hugging Face, and the scripts of the authors, which come from a
+clone of cimeister/parity-aware-bpe (or its `.git`) that `PARITY_GIT` names; tests that need them
+are skipped without it.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
+import os
+import subprocess
+from collections import Counter
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -208,6 +221,210 @@ def test_merges_of_many_languages_equal_those_of_hugging_face(window: int | None
         parity=parity,
     )  # fmt: skip
     assert tok.merges() == theirs
+
+
+# ---------------------------------------------------------------------------- the authors
+
+#: Commits of the authors' repository: of August 2025, when the paper appeared, and of March 2026.
+PAPER, LATER = "cea2231", "9e31091"
+SCRIPT, OPTIMIZED = "parity_aware_learn_bpe", "parity_aware_learn_bpe_optimized"
+SCRIPTS = pytest.mark.parametrize(
+    ("commit", "name"), [(PAPER, SCRIPT), (LATER, SCRIPT), (LATER, OPTIMIZED)]
+)
+
+
+@lru_cache
+def script(commit: str, name: str) -> Any:
+    """A script of the authors at a commit, as a module."""
+    if "PARITY_GIT" not in os.environ:
+        pytest.skip("needs a clone of cimeister/parity-aware-bpe, which PARITY_GIT names")
+    pytest.importorskip("tokenizers")
+    path = f"{commit}:parity_aware_bpe/{name}.py"
+    command = ["git", "-C", os.environ["PARITY_GIT"], "show", path]
+    source = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    module: Any = ModuleType(name)
+    exec(compile(source, path, "exec"), module.__dict__)
+    module.tqdm = lambda steps, **_: steps
+    return module
+
+
+def authors(
+    module: Any,
+    texts: Mapping[str, list[str]],
+    wanted: int,
+    *,
+    development: Mapping[str, list[str]] | None = None,
+    ratios: Mapping[str, float] | None = None,
+    window: int | None = None,
+    alpha: int = 2,
+    global_merges: int = 0,
+    min_count: int = 2,
+    rarest: int = 1,
+) -> tuple[list[tuple[bytes, bytes]], str]:
+    """The merges of a script, and why it made no more of them."""
+    options: dict[str, Any] = {"min_frequency": min_count, "num_global": global_merges}
+    if ratios is not None:  # as their command passes them
+        options["ratio"] = np.array(list(ratios.values())) / next(iter(ratios.values()))
+    if module.__name__ == OPTIMIZED:
+        options["vocab_min_freq"] = rarest
+    learn = module.learn_bpe
+    if window is not None:
+        learn = module.learn_bpe_moving_window
+        options |= {"window_size": window, "alpha": alpha}
+    train, dev = (
+        [io.StringIO("\n".join(lines)) for lines in groups.values()]
+        for groups in (texts, development or {})
+    )
+    out, said, error = io.StringIO(), io.StringIO(), ""
+    with contextlib.redirect_stderr(said):
+        try:
+            learn(train, out, dev, wanted, **options)
+        except ValueError as raised:
+            error = str(raised)
+    back = {character: byte for byte, character in characters().items()}
+    found = [line.split(" ") for line in out.getvalue().split("\n")[1:] if line]
+    merged = [
+        (bytes(back[c] for c in left), bytes(back[c] for c in right)) for left, right in found
+    ]
+    return merged, error or said.getvalue()
+
+
+def pretokens(texts: Mapping[str, list[str]]) -> dict[str, dict[bytes, int]]:
+    """The pretokens of the authors' pre-tokenizer: words, each behind a space."""
+    from tokenizers.pre_tokenizers import ByteLevel, Sequence, Whitespace
+
+    split = Sequence([Whitespace(), ByteLevel(use_regex=False)]).pre_tokenize_str
+    back = {character: byte for byte, character in characters().items()}
+    found = {name: Counter(word for text in lines for word, _ in split(text))
+             for name, lines in texts.items()}  # fmt: skip
+    return {name: {bytes(back[c] for c in word): n for word, n in items.items()}
+            for name, items in found.items()}  # fmt: skip
+
+
+def ours(
+    texts: Mapping[str, list[str]],
+    wanted: int,
+    *,
+    development: Mapping[str, list[str]] | None = None,
+    min_count: int = 2,
+    **options: Any,
+) -> list[tuple[bytes, bytes]]:
+    """Our merges of the authors' pretokens."""
+    measure = None if development is None else core(pretokens(development))
+    parity = bytepair.Parity(development=measure, **options)
+    counted = pretokens(texts)
+    return merges(counted, 256 + wanted, parity=parity, ties="characters-max", min_count=min_count)
+
+
+def six_languages() -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """The last two thirds of six declarations, to train on, and the first thirds."""
+    names = ("am", "de", "en", "hi", "ja", "zh-Hans")
+    files = {path.stem: path for path in bytepair.sample.paths()[1:]}
+    lines = {name: files[name].read_text("utf-8").splitlines() for name in names}
+    third = {name: len(lines[name]) // 3 for name in names}
+    train = {name: lines[name][third[name] :] for name in names}
+    return train, {name: lines[name][: third[name]] for name in names}
+
+
+@SCRIPTS
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"window": 100}, {"window": 20, "alpha": 1}, {"global_merges": 300}],
+    ids=["base", "window", "narrow", "hybrid"],
+)
+def test_merges_of_languages_equal_those_of_the_authors(
+    commit: str, name: str, options: dict[str, Any]
+) -> None:
+    train, development = six_languages()
+    options = {"development": development, **options}
+    theirs, _ = authors(script(commit, name), train, 600, **options)
+    assert len(theirs) == 600
+    assert ours(train, 600, **options) == theirs
+
+
+@pytest.mark.parametrize("name", [SCRIPT, OPTIMIZED])
+@pytest.mark.parametrize("window", [None, 20])
+def test_merges_by_ratios_equal_those_of_the_authors(name: str, window: int | None) -> None:
+    train, _ = six_languages()
+    ratios = dict(zip(train, (1.0, 1.25, 1.5, 2.0, 2.5, 3.0), strict=True))
+    theirs, _ = authors(script(LATER, name), train, 600, ratios=ratios, window=window)
+    assert len(theirs) == 600
+    assert ours(train, 600, ratios=ratios, window=window) == theirs
+
+
+@SCRIPTS
+def test_merges_of_any_text_equal_those_of_the_authors(commit: str, name: str) -> None:
+    """Up to the merge for a group without pairs, where their scripts stop."""
+    module = script(commit, name)
+    not_blank = by_name(sentences.filter(lambda lines: any(map(str.strip, lines))))
+
+    @settings(max_examples=60, deadline=None)
+    @given(
+        not_blank, st.one_of(not_blank, ratios), st.sampled_from([None, 3, 10]),
+        st.sampled_from([1, 2]), st.sampled_from([0, 0, 4]), st.sampled_from([1, 2, 3]),
+    )  # fmt: skip
+    def on_any_texts(
+        texts: dict[str, list[str]], measure: Any, window: int | None, alpha: int, first: int,
+        min_count: int,
+    ) -> None:  # fmt: skip
+        by_ratios = isinstance(measure["a"], float)
+        if by_ratios and commit == PAPER:
+            return
+        options: dict[str, Any] = {"window": window, "min_count": min_count}
+        options |= {"ratios": measure} if by_ratios else {"development": measure}
+        options["global_merges"] = 0 if by_ratios else first
+        theirs, end = authors(module, texts, 40, alpha=alpha, **options)
+        if by_ratios:
+            options["ratios"] = {key: value / measure["a"] for key, value in measure.items()}
+        is_less = bool(options["global_merges"]) and name == SCRIPT
+        found = ours(texts, 40, alpha=alpha * 3 / 4 if is_less else alpha, **options)
+        assert found[: len(theirs)] == theirs
+        if len(found) > len(theirs):
+            assert "Stopping" in end or "empty sequence" in end
+
+    on_any_texts()
+
+
+def test_what_the_authors_do_differently() -> None:
+    """The differences that docs/languages.md lists, each with the merge that it begins with."""
+    train, development = six_languages()
+    script_, optimized = script(LATER, SCRIPT), script(LATER, OPTIMIZED)
+    options: dict[str, Any] = {"development": development}
+    # the script stops where the group with the most tokens has no pair that occurs twice
+    theirs, end = authors(script_, train, 9999, **options)
+    found = ours(train, 9999, **options)
+    assert "Stopping" in end
+    assert found[: len(theirs)] == theirs
+    assert len(found) > len(theirs) + 500
+    # with global merges, the share of a window is alpha / (groups + 1), unless optimized
+    options |= {"window": 100, "global_merges": 150}
+    theirs, _ = authors(script_, train, 600, **options)
+    assert ours(train, 600, **options) != theirs
+    assert ours(train, 600, alpha=2 * 6 / 7, **options) == theirs
+    assert ours(train, 600, **options) == authors(optimized, train, 600, **options)[0]
+    # so all groups may be over their share, which is an error
+    theirs, end = authors(script_, train, 600, alpha=1, **options)
+    assert "empty sequence" in end
+    assert ours(train, 600, alpha=6 / 7, **options)[: len(theirs)] == theirs
+    # ratios cannot be combined with global merges
+    for module in (script_, optimized):
+        _, end = authors(module, train, 9, ratios=dict.fromkeys(train, 1.0), global_merges=3)
+        assert "could not be broadcast" in end
+    # ratios are divided by the first, so equal rates may become unequal
+    texts = {"a": ["abcdef " * 3, "yz " * 2], "b": ["pq " * 3]}
+    theirs, _ = authors(script_, texts, 9, ratios={"a": 0.3, "b": 0.1})
+    assert theirs[6] == (b" ", b"p")
+    assert ours(texts, 9, ratios={"a": 0.3, "b": 0.1})[6] == (b" ", b"y")
+    assert ours(texts, 9, ratios={"a": 1.0, "b": 0.1 / 0.3}) == theirs
+    # by default the optimized script drops words that occur once in all texts
+    theirs, _ = authors(optimized, train, 99, development=development, rarest=2)
+    counted = pretokens(train)
+    total = sum(map(Counter, counted.values()), Counter[bytes]())
+    counted = {n: {w: c for w, c in items.items() if total[w] > 1} for n, items in counted.items()}
+    parity = bytepair.Parity(development=core(pretokens(development)))
+    found = merges(counted, 256 + 99, parity=parity, ties="characters-max", min_count=2)
+    assert found[: len(theirs)] == theirs
+    assert theirs != ours(train, 99, development=development)[: len(theirs)]
 
 
 # ---------------------------------------------------------------------------- the command

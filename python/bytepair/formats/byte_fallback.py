@@ -259,7 +259,8 @@ def losses(tokenizer: _core.Tokenizer) -> list[str]:
 def document(tokenizer: _core.Tokenizer, added: list[dict[str, Any]]) -> dict[str, Any]:
     """A `tokenizer.json` with these added tokens, without a post-processor."""
     names = characters.names(tokenizer)
-    special = {name: id for name, id in tokenizer.special_tokens.items() if id < max(names)}
+    last = max(names)
+    special = {name: id for name, id in tokenizer.special_tokens.items() if id < last}
     vocabulary = {name: id for id, name in names.items()} | special
     own = marks(tokenizer.pattern).user_defined
     found = [_user_defined(id, names[id]) for id in own]

@@ -11,13 +11,15 @@ refused, or is a loss when written:
   well, so where spaces are put before text, they are read as special tokens.
 
 A tokenizer has merges instead of scores. Tokens get falling scores in the order of their merges,
-and one score if their merges are listed in turn, as those of runs of spaces are. It is written if
-these scores lead back to the same merges.
+and one score if their merges are listed in turn, as those of runs of spaces are. Then the other
+runs of the character whose merges come right before or after get the same score, since the rule
+for runs (`bytepair.formats.pieces`) asks for one score. It is written if these scores lead back to
+the same merges.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any, Final, TypeAlias
 
@@ -180,15 +182,38 @@ _BYTES: Final = frozenset(BYTES)
 
 def _scores(merges: _Merges) -> dict[str, float]:
     """The score of each text that is merged; texts whose merges are listed in turn share one."""
+    groups = _joined_runs(_groups(merges))
+    return {text: -float(number) for number, group in enumerate(groups, 1) for text in group}
+
+
+def _groups(merges: _Merges) -> list[dict[str, None]]:
+    """The texts that are merged, in order; texts whose merges are listed in turn are a group."""
     made = ["".join(pair) for pair in merges]
     last = {text: place for place, text in enumerate(made)}
-    scores: dict[str, float] = {}
-    group, end = 0, -1
+    groups: list[dict[str, None]] = []
+    end = -1
     for place, text in enumerate(made):
-        group += place > end
+        if place > end:
+            groups.append({})
         end = max(end, last[text])
-        scores.setdefault(text, -float(group))
-    return scores
+        groups[-1][text] = None
+    return groups
+
+
+def _joined_runs(groups: Iterable[dict[str, None]]) -> Iterator[Iterable[str]]:
+    """The groups, with neighbours joined if they are runs of one character and one has several."""
+    for character, neighbours in groupby(groups, _run_character):
+        found = list(neighbours)
+        if character and any(len(group) > 1 for group in found):
+            yield [text for group in found for text in group]
+        else:
+            yield from found
+
+
+def _run_character(group: Iterable[str]) -> str:
+    """The character of which all texts of a group are runs, or an empty text."""
+    first, *others = {text[0] if text == text[0] * len(text) else "" for text in group}
+    return "" if others else first
 
 
 def entries(tokenizer: _core.Tokenizer) -> dict[int, Entry]:
