@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import statistics
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
@@ -50,34 +51,54 @@ PACKAGES = (
 HEAD = "| what | | bytepair | the best other | ratio | |\n| --- | --- | ---: | --- | ---: | --- |\n"
 
 
-def figures(row: Row, results: Results) -> dict[str, float]:
-    """The median of each library that has this figure and finds the same ids.
+def comparable(row: Row, results: Results) -> Results:
+    """The rounds of each library that has this figure and finds the same ids.
 
     Trainers break ties in two ways, so their merges may differ; they are not left out for it.
     """
     ours = results["bytepair"][0]
     digest = f"digest of {row.key.removesuffix(', new')}" if not row.output else "digest"
     return {
-        name: runs.median(found, row.key)
+        name: found
         for name, found in results.items()
         if found and row.key in found[0]
         and (row.script == "train.py" or found[0][digest] == ours[digest])
     }  # fmt: skip
 
 
+def figures(row: Row, results: Results) -> dict[str, float]:
+    """The median of each library in `comparable`."""
+    return {name: runs.median(found, row.key) for name, found in comparable(row, results).items()}
+
+
+def ratios(row: Row, results: Results) -> dict[str, float]:
+    """How many times better ours is than each of the others: the median over the rounds.
+
+    Libraries take turns within a round, so a machine that is slow for a round slows all of them.
+    """
+    found = comparable(row, results)
+    ours = [figures[row.key] for figures in found.pop("bytepair")]
+    sign = 1 if row.unit == "MB/s" else -1
+    return {
+        name: statistics.median(
+            (mine / figures[row.key]) ** sign for mine, figures in zip(ours, theirs, strict=False)
+        )
+        for name, theirs in found.items()
+    }
+
+
 def line(row: Row, results: Results, name: str = "") -> str:
     """A row of the table: ours, the best of the others, how many times better ours is."""
     name = name or row.name
-    found = figures(row, results)
-    ours = found.pop("bytepair")
-    if not found:
-        return f"| {name} | {row.unit} | {number(ours)} | none | | |\n"
-    more = row.unit == "MB/s"
-    best = (max if more else min)(found, key=lambda other: found[other])
-    ratio = round(ours / found[best] if more else found[best] / ours, 2)
+    medians, better = figures(row, results), ratios(row, results)
+    ours = number(medians["bytepair"])
+    if not better:
+        return f"| {name} | {row.unit} | {ours} | none | | |\n"
+    best = min(better, key=lambda other: better[other])
+    ratio = round(better[best], 2)
     mark = "" if ratio >= TIE else "tie" if ratio >= 1 else "**slower**"
-    other = f"{best} {number(found[best])}"
-    return f"| {name} | {row.unit} | {number(ours)} | {other} | {ratio:.2f} | {mark} |\n"
+    other = f"{best} {number(medians[best])}"
+    return f"| {name} | {row.unit} | {ours} | {other} | {ratio:.2f} | {mark} |\n"
 
 
 def number(value: float) -> str:

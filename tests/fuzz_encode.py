@@ -4,10 +4,10 @@
 
 Texts are made of the pieces at which splitting and merging go wrong: all classes of characters that
 a pattern can tell apart, alignments to blocks of 64 bytes, long runs, halves of characters, lone
-surrogates, names of special tokens. Each text is encoded by both, several times by ours (cold and
-warm, on more threads than one, as lists and as arrays), counted and decoded again; and so are
-long texts with repeated passages, which the encoder caches. The first difference ends the run
-and prints the text.
+surrogates, names of special tokens, tokens in any order. Each text is encoded by both, several
+times by ours (cold and warm, on more threads than one, as lists and as arrays), counted and decoded
+again; and so are long texts with repeated passages, which the encoder caches. The first difference
+ends the run and prints the text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import base64
 import random
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import tiktoken
@@ -25,6 +25,8 @@ import tiktoken
 import bytepair
 from texts import CLASSES
 
+#: After this many batches, the tokenizer is read again from its file, with empty caches.
+COLD = 10
 #: Makers of pieces; each takes the random number generator and returns a piece of text.
 PIECES: list[Callable[[random.Random], str]] = [
     lambda rng: "".join(rng.choices(CLASSES, k=rng.randint(1, 8))),
@@ -44,8 +46,10 @@ PIECES: list[Callable[[random.Random], str]] = [
 ]
 
 
-def text(rng: random.Random) -> str:
-    """A text of a few pieces."""
+def text(rng: random.Random, tokens: Sequence[str] = ()) -> str:
+    """A text of a few pieces, or of tokens."""
+    if tokens and rng.random() < 0.3:
+        return "".join(rng.choices(tokens, k=rng.randint(1, 12)))
     return "".join(rng.choice(PIECES)(rng) for _ in range(rng.randint(1, 6)))
 
 
@@ -73,9 +77,12 @@ def main() -> int:
     pattern = bytepair.PATTERNS[args.pattern]
     ours = bytepair.Tokenizer.from_ranks(ranks, pattern=pattern, special_tokens=special)
     theirs = tiktoken.Encoding("x", pat_str=pattern, mergeable_ranks=ranks, special_tokens=special)
+    tokens, saved = [token.decode("utf-8", "replace") for token in ranks], ours.to_bytes()
     rng, done, size, until = random.Random(args.seed), 0, 0, time.monotonic() + args.seconds
     while time.monotonic() < until:
-        batch = [text(rng) for _ in range(1000)]
+        batch = [text(rng, tokens) for _ in range(1000)]
+        if done % (COLD * len(batch)) == 0:
+            ours = bytepair.Tokenizer.from_bytes(saved)
         arrays, ends = ours.encode_batch_to_numpy(batch)
         again = ours.encode_batch(batch, threads=1 + done % 3)
         for number, one in enumerate(batch):
