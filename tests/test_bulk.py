@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bytepair
+import memory
 from bytepair.errors import CorpusError, SpecialTokenError
 from texts import hard_text, unsplittable
 
@@ -287,3 +288,20 @@ class TestTruncate:
             SMALL.truncate_text("text", 1, keep="middle")  # type: ignore[arg-type]
         with pytest.raises(OverflowError):
             SMALL.truncate_text("text", -1)
+
+
+def test_a_file_that_is_encoded_does_not_stay_in_memory(tmp_path: Path) -> None:
+    path = tmp_path / "long.txt"
+    with path.open("w") as file:
+        for _ in range(100):
+            file.write(" internationalization" * 100_000)
+    program = """
+        import bytepair
+        tok = bytepair.train([" internationalization" * 9], 300)
+        assert len(tok.encode(" internationalization")) == 1
+        before = peak_mb()
+        tok.encode_file(sys.argv[1], threads=2)
+        print(peak_mb() - before)
+    """
+    (grown,) = memory.run(program, path)
+    assert float(grown) < path.stat().st_size / 1e6

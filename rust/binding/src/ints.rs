@@ -54,7 +54,12 @@ impl Ints {
     fn make(&self, py: Python<'_>, id: u32) -> PyResult<*mut ffi::PyObject> {
         let made = id.into_pyobject(py)?.into_any().unbind();
         let (null, new) = (ptr::null_mut(), made.as_ptr());
-        match self.slots[id as usize].compare_exchange(null, new, Ordering::AcqRel, Ordering::Acquire) {
+        match self.slots[id as usize].compare_exchange(
+            null,
+            new,
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        ) {
             Ok(_) => Ok(made.into_ptr()),
             Err(existing) => Ok(existing),
         }

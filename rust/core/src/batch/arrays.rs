@@ -144,16 +144,18 @@ impl Tokenizer {
         threads: usize,
     ) -> Result<Arrays<T>> {
         let size = texts.iter().map(Size::of).sum();
-        self.encode_texts(texts.iter().copied(), size, options, threads)
+        self.encode_texts(texts.iter().copied(), size, options, threads, |_| ())
     }
 
     /// [`encode_arrays`](Self::encode_arrays) for an iterator of texts of about the given size.
+    /// `on_part` is called with each part of a text, in order, shortly before it is encoded.
     pub(crate) fn encode_texts<'a, T: Id>(
         &self,
         texts: impl Iterator<Item = Text<'a>> + Send,
         size: Size,
         options: &EncodeOptions,
         threads: usize,
+        mut on_part: impl FnMut(&Text<'a>) + Send,
     ) -> Result<Arrays<T>> {
         let threads = parallel::worth(threads, size.units);
         self.encoder().expect(size.units);
@@ -161,6 +163,7 @@ impl Tokenizer {
         let may_cut = threads > 1 && options.finder.is_none() && !self.pattern().normalizes();
         let splitter = may_cut.then(|| self.splitter());
         let parts = (0..).zip(texts).flat_map(|(number, text)| cut(number, text, splitter));
+        let parts = parts.inspect(move |part| on_part(&part.text));
         if threads == 1 {
             let buffer = memory::with_room_for_about(size.ids);
             let call = &mut self.encoder().call();

@@ -8,19 +8,18 @@ use std::io::{self, Read as _};
 use std::ops::Deref;
 use std::path::Path;
 
-use aho_corasick::AhoCorasick;
-use memmap2::Mmap;
-
 use crate::batch::arrays::{Arrays, Size};
 use crate::encode::{EncodeOptions, Id};
 use crate::error::{Error, Result};
+use crate::machine::array::FileBytes;
 use crate::memory;
 use crate::text::Text;
 use crate::tokenizer::Tokenizer;
+use aho_corasick::AhoCorasick;
 
 /// The bytes of a file.
 enum Content {
-    Mapped(Mmap),
+    Mapped(FileBytes),
     Read(Vec<u8>),
 }
 
@@ -51,10 +50,8 @@ impl Content {
             return Self::read(file);
         }
         // SAFETY: the caller guarantees that the file does not change.
-        let Ok(map) = (unsafe { Mmap::map(&file) }) else { return Self::read(file) };
-        // Advice for faster reading; only Unix supports it, and an error does not matter.
-        #[cfg(unix)]
-        let _result = map.advise(memmap2::Advice::Sequential);
+        let Ok(map) = (unsafe { FileBytes::map(&file) }) else { return Self::read(file) };
+        map.expect_sequential_reads();
         Ok(Self::Mapped(map))
     }
 
@@ -71,6 +68,32 @@ impl Content {
         }
     }
 }
+
+/// Releases the pages of a mapped file once all threads have passed them, so that a large file does
+/// not stay in the memory of the process. A thread that is still behind reads them again.
+struct PassedPages<'a> {
+    content: &'a Content,
+    /// The pages before this offset are released.
+    released: usize,
+}
+
+impl PassedPages<'_> {
+    /// The next part of the file to be encoded is `text`.
+    fn reach(&mut self, text: &Text<'_>) {
+        let (Content::Mapped(map), Text::Bytes(bytes) | Text::Lossy(bytes)) = (self.content, text)
+        else {
+            return;
+        };
+        let at = bytes.as_ptr().addr() - map.as_ptr().addr();
+        if at >= self.released + 2 * BEHIND {
+            map.release(self.released..at - BEHIND);
+            self.released = at - BEHIND;
+        }
+    }
+}
+
+/// Threads are rarely further behind than this many bytes.
+const BEHIND: usize = 32 << 20;
 
 /// A file that cannot be mapped is read in blocks of at least this many bytes.
 const READ: usize = 1 << 16;
@@ -118,7 +141,9 @@ impl Tokenizer {
         let documents = || documents(&content, separator.as_ref());
         let text = |bytes| if file.lossy { Text::Lossy(bytes) } else { Text::Bytes(bytes) };
         let size = content.chunks(SAMPLED).map(|bytes| Size::of(&text(bytes))).sum();
-        let encoded = self.encode_texts(documents().map(text), size, options, threads);
+        let mut passed = PassedPages { content: &content, released: 0 };
+        let on_part = |part: &Text<'_>| passed.reach(part);
+        let encoded = self.encode_texts(documents().map(text), size, options, threads, on_part);
         encoded.map_err(|error| match error {
             Error::TextNotUtf8 { document, at } => {
                 let before = documents().take(document).map(|d| d.len() + file.separator.len());
