@@ -120,12 +120,18 @@ def record(path: Path | None, results: dict[str, Any], packages: list[str]) -> N
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "machine": f"{_processor()}, {os.cpu_count()} processors",
         "python": platform.python_version(),
-        "command": " ".join(["python", *sys.argv]),
+        "command": " ".join(["python", *map(_short, sys.argv)]),
         "versions": versions,
     }
     if path is not None:
         path.write_text(json.dumps({"about": about, "results": results}, indent=1) + "\n")
     print("\n" + ", ".join(f"{key}: {value}" for key, value in about.items()))
+
+
+def _short(argument: str) -> str:
+    """An absolute path is only a name: the folders of one machine mean nothing on others."""
+    path = Path(argument)
+    return path.name if path.is_absolute() else argument
 
 
 def _processor() -> str:

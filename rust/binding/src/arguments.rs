@@ -44,9 +44,11 @@ pub(crate) fn strings<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py,
         return Err(PyTypeError::new_err("expected a list of texts, not a str; pass [text]"));
     }
     let cast = |(index, item): (usize, PyResult<Bound<'py, PyAny>>)| {
-        item?.cast_into::<PyString>().map_err(|error| {
-            let kind = error.into_inner().get_type();
-            PyTypeError::new_err(format!("text {index} is {kind}, not a str"))
+        let item = item?;
+        let kind = item.get_type();
+        item.cast_into::<PyString>().map_err(|_| match kind.name() {
+            Ok(kind) => PyTypeError::new_err(format!("text {index} is of type {kind}, not a str")),
+            Err(error) => error,
         })
     };
     errors::collect(texts.try_iter()?.enumerate().map(cast))

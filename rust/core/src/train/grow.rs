@@ -202,9 +202,8 @@ fn train_initial(initial: &[String], pattern: &Pattern, options: &TrainOptions) 
     once.sort_unstable();
     once.dedup();
     let counts = Counts::new(once.iter().map(|token| (token.as_bytes(), 1)));
-    // There are fewer merges than bytes; the cap keeps the ids below the largest vocabulary.
-    // Whether the merges fit into `options.merges` is checked below.
-    let merges = counts.distinct_bytes().min(MAX_VOCAB_SIZE / 2);
+    // There are fewer merges than bytes, so without the cap, training stops when no pair is left.
+    let merges = counts.distinct_bytes().min(MAX_VOCAB_SIZE - 1 - 256);
     let all = TrainOptions {
         merges,
         max_token_bytes: None,
@@ -212,9 +211,9 @@ fn train_initial(initial: &[String], pattern: &Pattern, options: &TrainOptions) 
         ..options.clone()
     };
     let first = train(&counts, &all, &mut |_| Ok(()))?;
-    if first.merges.len() > options.merges {
+    if first.merges.len() > options.merges || !first.exhausted {
         let reason = format!(
-            "the initial tokens take {} merges, but there is room for {}; raise vocab_size, or \
+            "the initial tokens take at least {} merges, but there is room for {}; raise vocab_size, or \
              pass fewer or shorter initial tokens",
             first.merges.len(),
             options.merges
