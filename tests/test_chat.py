@@ -242,7 +242,7 @@ BROKEN: list[tuple[Any, str]] = [
     ([{"role": "system", "content": ["x"]}, user("y")], "content of message 0 is list"),
     (
         [user("x"), {"role": "assistant"}],
-        "content of message 1 must be a string or a list of parts, not NoneType",
+        "message 1 has no content; pass a string or a list of parts",
     ),
     (
         [{"role": "user", "content": [part("text", "x")]}, assistant("y")],

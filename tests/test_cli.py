@@ -240,7 +240,7 @@ def test_numbers_of_options(text: str, expected: int) -> None:
     "text", ["", "0", "0.4", "-1", "x", "1e999", "1e30", "1e", "1KM", "nan", "١"]
 )
 def test_what_is_no_number_of_an_option(text: str) -> None:
-    with pytest.raises(click.BadParameter, match="is not a number from 1 to"):
+    with pytest.raises(click.BadParameter, match="is not an integer from 1 to"):
         option.number(text)
 
 
@@ -308,5 +308,9 @@ def test_the_pattern_of_a_rank_file_is_an_option(folder: Path, tmp_path: Path) -
     run("evaluate", *words, "--against", "none", cwd=tmp_path)
     run("report", *words, "--against", "none", "-o", "page.html", cwd=tmp_path)
     export = ["--export", "explore.html", "--text", "hello"]
-    run("explore", str(folder / "tokenizer"), *words, *export, cwd=tmp_path, code=1)
-    run("explore", str(file), str(folder / "tokenizer"), *words[1:], *export, cwd=tmp_path)
+    own = str(folder / "tokenizer")
+    run("explore", own, *words, *export, cwd=tmp_path)
+    run("explore", str(file), own, *words[1:], *export, cwd=tmp_path)
+    run("explore", own, str(file), *export, cwd=tmp_path, code=1)
+    ignored = run("explore", own, *words[1:], *export, cwd=tmp_path, code=2)
+    assert b"would be ignored" in ignored.stderr

@@ -74,7 +74,7 @@ def test_wrong_usage_is_one_line(
     [
         ("convert tokenizer x --source-format foo", "there is no format 'foo'; there are bytepair"),
         ("convert tokenizer x.tiktoken", "Pass --lossy to write it without these"),
-        ("download --endpoint notaurl --dir d", "the endpoint 'notaurl' is not a URL such as http"),
+        ("download --endpoint notaurl --out d", "the endpoint 'notaurl' is not a URL such as http"),
         (
             "train bad.txt -o new",
             "bad.txt is not UTF-8 at byte 1; repair it, or pass --errors replace",

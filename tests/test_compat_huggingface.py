@@ -353,6 +353,20 @@ def test_a_component_that_was_handed_out_may_be_changed_in_place() -> None:
     same_ids(ours, theirs)
 
 
+def test_a_tokenizer_that_is_refused_is_examined_again_only_after_a_change(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    ours = huggingface.Tokenizer(plain())
+    ours.model.dropout = 1.0
+    for _ in range(3):
+        ours.encode("some text")
+        ours.decode([1, 2])
+    assert len(caplog.records) == 1
+    ours.model.dropout = 0.5
+    ours.encode("some text")
+    assert len(caplog.records) == 2
+
+
 def test_training_makes_another_tokenizer() -> None:
     made = tokenizers.Tokenizer(models.BPE())
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)

@@ -195,7 +195,7 @@ def test_shards_with_the_wrong_tokenizer_or_type(
         shards.Dataset(folder / "llmc", split="test")  # type: ignore[arg-type]
     data = shards.Dataset(folder / "llmc")
     for options in ({"rank": 1}, {"buffer": 0}, {"epochs": 0}, {"packing": "x"}):
-        with pytest.raises(ShardError, match=r"must be positive|epochs is 0|packing is 'x'"):
+        with pytest.raises(ShardError, match=r"must be |epochs is 0|packing is 'x'"):
             data.batches(B, T, **options)
     with pytest.raises(ShardError, match="no row of"):
         next(data.batches(1, 10**6, epochs=None))

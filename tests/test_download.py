@@ -243,7 +243,7 @@ def test_the_shards_of_climbmix_with_the_one_for_validation(server: Server, tmp_
 
 
 def test_the_command_adds_the_one_for_validation(server: Server, tmp_path: Path) -> None:
-    words = ["download", "climbmix", "-n", "1", "--dir", str(tmp_path), "--endpoint", server.url]
+    words = ["download", "climbmix", "-n", "1", "--out", str(tmp_path), "--endpoint", server.url]
     assert run(*words, cwd=tmp_path).stdout.startswith("2 files, ")
     assert left(tmp_path) == ["shard_00000.parquet", "shard_06542.parquet"]
 

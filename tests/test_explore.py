@@ -325,7 +325,7 @@ def test_there_must_be_a_tokenizer() -> None:
 
 
 def test_a_port_that_is_taken(server: explore.Server, trained: bytepair.Tokenizer) -> None:
-    with pytest.raises(OSError, match="another port may be free"):
+    with pytest.raises(OSError, match="pass another port, or 0"):
         explore.Server({"trained": trained}, port=server.server_address[1])
 
 

@@ -14,6 +14,7 @@ import pytest
 import tiktoken
 
 import bytepair
+from bytepair.cli import option
 from bytepair.errors import FormatError, LossError, UnsupportedError
 from bytepair.formats import registry
 from formats import TARGETS, asked, small, written
@@ -223,6 +224,7 @@ def test_formats_that_are_not_written(tmp_path: Path) -> None:
         TOK.export(tmp_path / "x", "tekken")
     with pytest.raises(ValueError, match=r"these are written: bytepair, .*llmc$"):
         TOK.export(tmp_path / "x", "tekken")
+    assert registry.written() == option.WRITTEN
     with pytest.raises(ValueError, match=r"no format 'word'.* llmc$"):
         TOK.export(tmp_path / "x", "word")
     with pytest.raises(ValueError, match=r"does not say which format .* llmc$"):

@@ -145,6 +145,13 @@ def test_the_command_names_its_sources(tmp_path: Path) -> None:
         assert bytepair.load(tmp_path / name) == wanted
     for wrong in ("code", "code=0", "code=x", "code=1,code=1", "=1", "code=1"):
         run("train", "*.txt", "--mixture", wrong, cwd=tmp_path, code=1 if wrong == "code=1" else 2)
+    (tmp_path / "books").mkdir()
+    for number, part in enumerate(("the cat and the other", " cat sat")):
+        (tmp_path / "books" / f"{number}.txt").write_text(part, encoding="utf-8")
+    parts = {"english": [tmp_path / "books" / f"{n}.txt" for n in (0, 1)], "code": [texts["code"]]}
+    words = ("english=books/0.txt", "english=books/1.txt", "code=code.txt")
+    run("train", *words, *said, "-o", "four", cwd=tmp_path)
+    assert bytepair.load(tmp_path / "four") == bytepair.train(parts, 275, mixture=shares)
     weight = ("--weight", "code.txt=2")
     done = run("train", "*.txt", *said, *weight, cwd=tmp_path, code=2)
     assert "contradict" in done.stderr

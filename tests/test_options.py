@@ -55,6 +55,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("evaluate --sizes x.png", "x.png must end in .csv or .svg"),
         ("evaluate --token-bytes x.txt", "x.txt must end in .npy or .pt"),
         ("inspect --text hi --count 3", "--text and --count contradict each other"),
+        ("plan --params 1M --depth 2", "--params and --depth contradict each other"),
+        ("plan --preset nanochat-2026", "give the number of parameters (--params) or of layers"),
         ("plan --params 1M --text a.txt", "--text would be ignored: it needs --tokenizer"),
         (
             "plan --params 1M -t tokenizer --chars-per-second 1M",
@@ -93,7 +95,6 @@ def test_contradictory_or_ignored_options_are_wrong_usage(
         ("count a.txt --ray --rank 0", "Ray needs no ranks"),
         ("shard a.txt -o out --ray --world-size 2", "Ray needs no ranks"),
         ("download fineweb-edu --pattern *.json", "fineweb-edu has a fixed list of files"),
-        ("plan --params 1M --depth 2 --width 4", "params, width and depth are all given"),
         ("train counts.parquet --max-chars 5", "the source is counts"),
         ("train counts.parquet --pattern gpt2", "the counts have the pattern"),
         ("convert tokenizer x.json --pattern gpt2", "not \"'(?:[sdmt]"),
@@ -163,7 +164,7 @@ def test_sizes_of_vocabularies_have_endings(tmp_path: Path) -> None:
     run("train", "a.txt", "--vocab-size", "0.266k", cwd=tmp_path)
     assert bytepair.load(tmp_path / "tokenizer").vocab_size == 266
     error = run("train", "a.txt", "--vocab-size", "64kB", cwd=tmp_path, code=2).stderr.decode()
-    assert "'64kB' is not a number" in error
+    assert "'64kB' is not an integer" in error
     out = run("plan", "--params", "1M", "--vocab-size", "64k", "--width", "1", cwd=tmp_path).stdout
     assert b"128,000 ids would add" in out
 
@@ -235,3 +236,23 @@ def test_an_object_has_no_format_and_no_revision() -> None:
         with pytest.raises(FormatError, match="does not apply to this, which is an object"):
             bytepair.load(TOK.to_tiktoken(), **option)  # type: ignore[arg-type]
     assert json.loads(TOK.to_huggingface().to_str())
+
+
+def test_counts_replace_neither_text_nor_what_is_read(tmp_path: Path) -> None:
+    text = "hello hello help " * 10
+    (tmp_path / "a.txt").write_text(text)
+    refused = run("count", "a.txt", "-o", "a.txt", cwd=tmp_path, code=2).stderr
+    assert b"a.txt exists and is not a file of counts" in refused
+    assert (tmp_path / "a.txt").read_text() == text
+    for _ in range(2):  # counts may be replaced
+        run("count", "a.txt", "-o", "counts.parquet", cwd=tmp_path)
+    refused = run("count", ".", "-o", "counts.parquet", cwd=tmp_path, code=2).stderr
+    assert b"counts.parquet is also read, as part of SOURCE" in refused
+
+
+def test_shards_without_a_manifest_are_not_verified(folder: Path, tmp_path: Path) -> None:
+    run("shard", "a.txt", "-t", "tokenizer", "-o", str(tmp_path / "s"), cwd=folder)
+    run("verify", "s", cwd=tmp_path)
+    (tmp_path / "s" / "manifest.json").unlink()
+    refused = run("verify", "s", cwd=tmp_path, code=1).stderr
+    assert b"s contains shard_000000.bin but no manifest.json" in refused

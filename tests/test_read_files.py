@@ -18,6 +18,7 @@ from bytepair import reference
 from bytepair.corpus import bounds
 from bytepair.errors import CorpusError
 from bytepair.training import counting
+from bytepair.training.counts import read_counts
 
 GPT2 = bytepair.PATTERNS["gpt2"]
 
@@ -117,7 +118,7 @@ def test_a_count_of_files_goes_on_from_its_checkpoint(
     with pytest.raises(KeyboardInterrupt):
         bytepair.count(folder, checkpoint=file, progress=broken)
     if file.exists():
-        assert bytepair.load_counts(file).text_bytes <= expected.text_bytes
+        assert read_counts(file).text_bytes <= expected.text_bytes
     assert bytepair.count(folder, checkpoint=file) == expected
     assert bytepair.count(folder, checkpoint=file) == expected
 

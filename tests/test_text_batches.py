@@ -164,7 +164,7 @@ def test_a_state_of_2025_has_no_epoch(base: Path, trained: bytepair.Tokenizer) -
 def test_invalid_options(base: Path, trained: bytepair.Tokenizer, tmp_path: Path) -> None:
     data = base / "base_data"
     for options in ({"rank": 1}, {"buffer": 0}, {"group": 0}, {"packing": "x"}):
-        with pytest.raises(ShardError, match=r"must be positive|packing is 'x'"):
+        with pytest.raises(ShardError, match=r"must be |packing is 'x'"):
             TextBatches(data, trained, B, T, **options)
     with pytest.raises(CorpusError, match="only file"):
         TextBatches(data / "a.parquet", trained, B, T)
@@ -241,7 +241,7 @@ def test_conversations_are_packed_by_the_plain_rule(
 
 def test_invalid_options_of_conversations(trained: bytepair.Tokenizer) -> None:
     for options in ({"rank": 1}, {"buffer": 0}, {"max_tokens": 66}):
-        with pytest.raises(ShardError, match=r"must be positive|has none of the"):
+        with pytest.raises(ShardError, match=r"rank is 1|buffer is 0|at most length"):
             ConversationBatches(TALKS, trained, B, 64, **options)  # type: ignore[arg-type]
     with pytest.raises(ShardError, match="has none of the 0"):
         ConversationBatches([], trained, B, 64)

@@ -189,6 +189,8 @@ class _Role:
     def _write_parts(self, index: int, content: object, out: Segments) -> None:
         if not self.parts or not isinstance(content, list | Sequence) or isinstance(content, bytes):
             expected = "a string or a list of parts" if self.parts else "a string"
+            if content is None:
+                raise ConversationError(f"message {index} has no content; pass {expected}")
             raise ConversationError(
                 f"the content of message {index} must be {expected}, not {type(content).__name__}"
             )
@@ -230,6 +232,11 @@ def _text(index: int, content: object) -> str:
 def writer(tokenizer: _core.Tokenizer, template: Template | JinjaTemplate) -> Any:
     """The object that converts conversations to segments: a `TemplateWriter` or `JinjaWriter`."""
     global _last
+    if isinstance(template, str):  # type: ignore[unreachable]
+        raise TypeError(
+            f"template is the str {template[:40]!r}; pass a template of bytepair.chat, such as "
+            "chat.CHATML, or chat.JinjaTemplate(source)"
+        )
     if not isinstance(template, Template):
         return template.writer(tokenizer)
     last = _last

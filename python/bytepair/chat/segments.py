@@ -110,9 +110,13 @@ def messages_of(conversation: Conversation) -> list[Any]:
         conversation.get("messages") if isinstance(conversation, dict | Mapping) else conversation
     )
     if not isinstance(messages, list | Sequence) or isinstance(messages, str | bytes):
+        found = type(conversation).__name__
+        if isinstance(conversation, dict | Mapping):
+            has = "messages" in conversation
+            found = f"a mapping with {type(messages).__name__}" if has else "a mapping without it"
         raise ConversationError(
-            'a conversation must be a mapping with a list under "messages", or that list, not '
-            f"{type(conversation).__name__}"
+            'a conversation must be a mapping with a list under "messages", or that list; this is '
+            f"{found}"
         )
     if not messages:
         raise ConversationError("a conversation needs at least one message")

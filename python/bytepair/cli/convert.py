@@ -20,7 +20,10 @@ from bytepair.cli import option
 )
 @click.argument("source")
 @click.argument("target", type=option.PATH)
-@click.option("--format", help="The format to write.  [default: chosen by the name of TARGET]")
+@click.option(
+    "--format",
+    help=f"The format to write: {option.WRITTEN}.  [default: chosen by the name of TARGET]",
+)
 @click.option("--source-format", help="The format to read.  [default: detected from the content]")
 @click.option("--pattern", help="The split pattern, if SOURCE does not contain one.")
 @click.option(

@@ -57,6 +57,7 @@ def count(
 
     SOURCE: files, folders, globs or URLs; - is text on standard input.
     """
+    _check_out(source, out)
     if ray or rank is not None or world_size is not None:
         option.refuse(
             "ranks and Ray read all text and resume without a checkpoint",
@@ -95,6 +96,16 @@ def count(
     if checkpoint is not None:
         checkpoint.unlink()
     _report(counts, out)
+
+
+def _check_out(source: tuple[str, ...], out: Path) -> None:
+    """Refuse to replace a file that is not counts, or that would be read."""
+    if out.exists() and not bytepair.Counts.found_in(out):
+        raise click.UsageError(f"{out} exists and is not a file of counts; pass another --out")
+    names = [name for name in source if name != "-" and "://" not in name]
+    read = (file for name in names for file in bytepair.corpus.list_files(name))
+    if any(Path(file).resolve() == out.resolve() for file in read):
+        raise click.UsageError(f"{out} is also read, as part of SOURCE; pass another --out")
 
 
 def _report(counts: bytepair.Counts, out: Path) -> None:

@@ -14,18 +14,21 @@ from bytepair.cli import option
 @option.command(
     "bytepair download fineweb-edu -n 8",
     "bytepair download climbmix -n 170",
-    "bytepair download HuggingFaceFW/fineweb --pattern 'sample/10BT/*' -n -1 --dir fineweb",
+    "bytepair download HuggingFaceFW/fineweb --pattern 'sample/10BT/*' -n -1 --out fineweb",
 )
 @click.argument("dataset", default="fineweb-edu")
 @click.option(
+    "--files",
     "-n",
+    "n",
     default=8,
     help="The number of files, starting with the first; -1 for all. For climbmix, the number of "
     "training files; the last file (validation) is always added.",
 )
 @click.option(
-    "--dir",
+    "--out",
     "-o",
+    "dir",
     type=option.PATH,
     help="The output folder.  [default: base_data, or base_data_climbmix, in ~/.cache/bytepair]",
 )

@@ -156,7 +156,9 @@ def _pieces(file: BinaryIO, name: str) -> Iterator[str]:
             piece = decoder.decode(block, final=not block)
         except UnicodeDecodeError as error:
             at = done - kept + error.start
-            raise bytepair.errors.CorpusError(f"{name} is not UTF-8 at byte {at}") from None
+            raise bytepair.errors.CorpusError(
+                f"{name} is not UTF-8 at byte {at}; convert it, for example with iconv"
+            ) from None
         if not block:
             return
         done += len(block)

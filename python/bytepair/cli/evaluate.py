@@ -85,7 +85,8 @@ def evaluate(
 ) -> None:
     """Compare tokenizers: compression by text and language, token usage, vocabulary, sizes.
 
-    TOKENIZER: a folder, a file or a published name such as gpt2.
+    TOKENIZER: a folder, a file or a published name such as gpt2; by default the folder
+    "tokenizer".
     """
     option.one_of("markdown", "as_json")
     if parity:

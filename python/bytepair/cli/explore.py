@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import sys
 import webbrowser
 from collections.abc import Sequence
@@ -17,12 +16,17 @@ from bytepair.cli import option
 @option.command(
     "bytepair explore my-tokenizer --open",
     "bytepair explore my-tokenizer gpt2 cl100k_base",
+    "bytepair explore my-tokenizer ranks.tiktoken --pattern gpt4",
     "bytepair explore my-tokenizer gpt2 --export page.html --text 'A text to send'",
     "bytepair explore my-tokenizer --export page.html < book.txt",
 )
 @click.argument("tokenizers", nargs=-1)
 @click.option(
-    "--pattern", help="The split pattern of the first tokenizer, if its file does not contain one."
+    "--pattern",
+    "patterns",
+    multiple=True,
+    help="The split pattern of a tokenizer whose file does not contain one; may be repeated, in "
+    "the order of these tokenizers.",
 )
 @click.option(
     "--host",
@@ -44,7 +48,7 @@ from bytepair.cli import option
 )
 def explore(
     tokenizers: tuple[str, ...],
-    pattern: str | None,
+    patterns: tuple[str, ...],
     host: str,
     port: int,
     open_page: bool,
@@ -64,7 +68,7 @@ def explore(
         option.refuse("these options need --export", "text", "special")
     else:
         option.refuse("--export starts no server", "host", "port")
-    found = _opened(tokenizers or ("tokenizer",), pattern)
+    found = _opened(tokenizers or ("tokenizer",), patterns)
     if export is not None:
         _write(found, export, text, special, open_page)
         return
@@ -102,23 +106,36 @@ def _input() -> str:
         raise click.ClickException(f"{place}; convert it, for example with iconv") from None
 
 
-def _opened(names: Sequence[str], pattern: str | None) -> dict[str, bytepair.Tokenizer]:
+def _opened(names: Sequence[str], patterns: Sequence[str]) -> dict[str, bytepair.Tokenizer]:
     """Load the tokenizers by name; skip those that cannot be downloaded, unless all fail.
 
     Args:
         names: The tokenizers to load.
-        pattern: The split pattern of the first tokenizer, if its file does not contain one.
+        patterns: The split patterns of those whose files do not contain one, in this order.
     """
     found: dict[str, bytepair.Tokenizer] = {}
-    missing = []
-    for name, regex in itertools.zip_longest(names, [pattern]):
+    missing, left = [], list(patterns)
+    for name in names:
         short = Path(name).resolve().name if Path(name).exists() else name
         try:
-            found[name if short in found else short] = bytepair.load(name, pattern=regex)
+            found[name if short in found else short] = _loaded(name, left)
         except bytepair.errors.NotFetchedError as error:
             missing.append(error)
+    if left:
+        ignored = f"--pattern {left[0]!r} would be ignored"
+        raise click.UsageError(f"{ignored}: each other tokenizer contains its split pattern")
     if missing and not found:
         raise missing[0]
     for reason in missing:
         click.echo(f"bytepair: {reason}", err=True)
     return found
+
+
+def _loaded(name: str, patterns: list[str]) -> bytepair.Tokenizer:
+    """Load a tokenizer; if it does not contain a split pattern, take the first of these."""
+    try:
+        return bytepair.load(name)
+    except bytepair.errors.FormatError as error:
+        if not patterns or not error.place.endswith("split pattern"):
+            raise
+    return bytepair.load(name, pattern=patterns.pop(0))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import click
@@ -55,7 +56,7 @@ parity = option.together(
         "--alpha",
         type=float,
         default=2.0,
-        help="With --window: the limit, as a multiple of an equal share.",
+        help="With --window: how often one source may be chosen, relative to an equal share.",
     ),
     click.option(
         "--global-merges",
@@ -107,7 +108,10 @@ def _source(paths: list[str]) -> Any:
     if len(paths) == 1 and bytepair.Counts.found_in(paths[0]):
         return bytepair.load_counts(paths[0])
     found = option.files(tuple(paths))
-    return found if len(found) > 1 else found[0]
+    if len(found) == 1:
+        return found[0]
+    files = [file for name in found for file in bytepair.corpus.list_files(name)]
+    return files if any("://" in file for file in files) else list(map(Path, files))
 
 
 def numbers_of(said: str, name: str) -> dict[str, Fraction]:

@@ -37,7 +37,8 @@ def inspect(
 ) -> None:
     """Show the properties of a tokenizer, and its first, last and longest tokens.
 
-    TOKENIZER: a folder, a file or a published name such as gpt2.
+    TOKENIZER: a folder, a file or a published name such as gpt2; by default the folder
+    "tokenizer".
     """
     option.one_of("text", "count", "as_json")
     tok = bytepair.load(tokenizer, pattern=pattern)

@@ -26,6 +26,9 @@ from bytepair.corpus.outputs import check_output_file, check_output_folder
 PATH: Final = click.Path(path_type=Path)
 TIES: Final = click.Choice(["rustbpe", "hf", "first-seen", "bytes-max", "characters-max"])
 
+#: The formats that are written, without importing the modules that write them.
+WRITTEN: Final = "bytepair, huggingface, tiktoken, gpt2, nanochat, llama2c, qwen3, gguf, llmc"
+
 #: The options that print the help.
 HELP: Final = {"help_option_names": ["-h", "--help"]}
 
@@ -52,7 +55,7 @@ FOLDER: Final = Output(check_output_folder)
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
-_SIZES: Final = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
+_SIZES: Final = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "G": 10**9, "T": 10**12}
 
 
 def number(text: str | int) -> int:
@@ -60,12 +63,12 @@ def number(text: str | int) -> int:
     found = re.fullmatch(
         r"([0-9][0-9_,]*\.?[0-9]*(?:e[0-9]{1,2})?)([KMBGT]?)", str(text).strip(), re.I
     )
-    value = round(float(found[1].replace(",", "")) * _SIZES[found[2].upper()]) if found else 0
-    if not 1 <= value < 1 << 63:
+    value = Fraction(found[1].replace(",", "")) * _SIZES[found[2].upper()] if found else Fraction(0)
+    if not 1 <= value < 1 << 63 or value.denominator != 1:
         raise click.BadParameter(
-            f"{str(text)!r} is not a number from 1 to 2^63, such as 561M, 1.5B or 100000"
+            f"{str(text)!r} is not an integer from 1 to 2^63, such as 561M, 1.5B or 100000"
         )
-    return value
+    return int(value)
 
 
 def size(text: str | int) -> int:
@@ -164,7 +167,11 @@ max_document_bytes = click.option(
 threads = click.option(
     "--threads", type=number, help="The number of threads.  [default: all processors]"
 )
-max_chars = click.option("--max-chars", type=number, help="Stop after this many characters.")
+max_chars = click.option(
+    "--max-chars",
+    type=number,
+    help="Stop after the document with which the text exceeds this many characters.",
+)
 doc_cap = click.option(
     "--doc-cap", type=number, help="Read at most this many characters of each document."
 )
@@ -259,7 +266,7 @@ dropout = together(
 rank = click.option(
     "--rank",
     type=click.IntRange(min=0),
-    help="Process the share of this rank.  [default: the index in the job array]",
+    help="Process the share of this rank.  [default: the index of this task in a SLURM job array]",
 )
 world_size = click.option(
     "--world-size", type=number, help="The number of ranks that share the work."

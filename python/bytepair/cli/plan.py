@@ -74,6 +74,9 @@ from bytepair.cli import option
 )
 def plan(tokenizer: str | None, pattern: str | None, text: tuple[str, ...], **options: Any) -> None:
     """Estimate the data needed to train a model: tokens, text, shards, disk space, time."""
+    option.one_of("params", "depth")
+    if options["params"] is None and options["depth"] is None:
+        raise click.UsageError("give the number of parameters (--params) or of layers (--depth)")
     if options["vocab_size"] is not None and options["vocab_size"] < 256:
         raise click.BadParameter(
             "a vocabulary has at least the 256 bytes", param_hint="--vocab-size"

@@ -22,7 +22,8 @@ def report(out: Path, **options: Any) -> None:
 
     The page is one self-contained file that works offline and can be printed.
 
-    TOKENIZER: a folder, a file or a published name such as gpt2.
+    TOKENIZER: a folder, a file or a published name such as gpt2; by default the folder
+    "tokenizer".
     """
     found = found_for(**options)
     path = bytepair.report.save(found, out)

@@ -65,6 +65,11 @@ def verify(
     else:
         option.refuse("it needs COUNTS", "ties", "min_count", "superword_counts")
         option.refuse(f"{path} contains no shards", "samples")
+        if shard := next(Path(path).glob("*[0-9][0-9][0-9][0-9]*.bin"), None):
+            raise FileNotFoundError(
+                f"{path} contains {shard.name} but no manifest.json: the shards are unfinished, or "
+                "their manifest was removed; run bytepair shard again to finish them"
+            )
         _verify_tokenizer(path, pattern)
         return
     click.echo(str(verdict))

@@ -108,8 +108,12 @@ class RustBPETokenizer:
         return self.enc.decode([id])
 
     def encode_special(self, text: str) -> int:
-        """The id of a token, special or not, by its exact text."""
-        return self.enc.encode_single_token(text)
+        """The id of a token, special or not, by its exact text; a KeyError if there is none."""
+        try:
+            return self.enc.encode_single_token(text)
+        except KeyError:
+            known = ", ".join(self.tokenizer.special_tokens) or "none"
+            raise KeyError(f"there is no token {text!r}; special tokens: {known}") from None
 
     def get_bos_token_id(self) -> int:
         """The id that begins documents."""

@@ -13,7 +13,6 @@ import http.client
 import os
 import random
 import re
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -38,6 +37,9 @@ TIMEOUT: Final = 30.0
 #: The wait after the first failure, in seconds; it doubles with each further failure.
 PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 60.0
+
+#: The error of a download that is stopped by another thread.
+CANCELLED: Final = "cancelled, because another download failed"
 
 
 @dataclass(frozen=True)
@@ -200,14 +202,14 @@ def fetch_all(
         def load(number: int) -> Path:
             def gained(size: int) -> None:
                 if stop.is_set():
-                    raise DownloadError("cancelled, because another download failed")
+                    raise DownloadError(CANCELLED)
                 received.add(number, size)
 
             def missing(size: int) -> None:
                 received.expect(number, size)
 
             file = files[number]
-            path = fetch(file, dir / file.name, on_bytes=gained, on_size=missing)
+            path = fetch(file, dir / file.name, on_bytes=gained, on_size=missing, stop=stop)
             received.end(number)
             return path
 
@@ -270,6 +272,7 @@ def fetch(
     attempts: int = ATTEMPTS,
     timeout: float = TIMEOUT,
     pause: float = PAUSE,
+    stop: Event | None = None,
 ) -> Path:
     """Download one file, with retries.
 
@@ -282,15 +285,16 @@ def fetch(
         attempts: the number of consecutive failures without progress after which to give up.
         timeout: the timeout of a connection without data, in seconds.
         pause: the wait after a failure, in seconds; it doubles with each further failure.
+        stop: another thread sets it to end the wait after a failure, and with it the download.
 
     Raises:
-        DownloadError: if the download fails, or the file has the wrong size or hash.
+        DownloadError: if the download fails or is stopped, or the file has the wrong size or hash.
     """
     if path.exists() and file.size in (None, path.stat().st_size):
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
     transfer = _Transfer(file, path, timeout, on_bytes, on_size)
-    failures = 0
+    failures, stop = 0, stop or Event()
     while True:
         before = transfer.size
         try:
@@ -304,7 +308,8 @@ def fetch(
                     f"cannot download {file.url} after {attempts} attempts: {_reason(error)}"
                 ) from error
             longer = min(pause * 2**failures, LONGEST_PAUSE) * random.uniform(0.5, 1.0)
-            time.sleep(max(longer, getattr(error, "wait", 0.0)))
+            if stop.wait(max(longer, getattr(error, "wait", 0.0))):
+                raise DownloadError(CANCELLED) from None
 
 
 class _RetryError(DownloadError):

@@ -220,7 +220,7 @@ class Server(ThreadingHTTPServer):
             super().__init__((host, port), _Handler)
         except OSError as error:
             where = f"cannot listen on port {port} of {host}: {error.strerror}"
-            raise OSError(f"{where}; another port may be free (0 is any that is)") from None
+            raise OSError(f"{where}; pass another port, or 0 for any free port") from None
 
     def server_bind(self) -> None:
         """Bind the port without looking up the name of the host, which can be slow."""

@@ -89,8 +89,8 @@ def read(path: Path, asked: Asked) -> Parts:
     if not asked.allow_pickle:
         raise FormatError(
             PICKLE_NAME,
-            "pass allow_pickle=True to read it (no code in it is executed), and save the tokenizer "
-            "in another format",
+            "a pickle may contain code, so it is read only on request: pass allow_pickle=True to "
+            "read it (no code in it is executed), and save the tokenizer in another format",
         )
     held = _values(read_file(path / PICKLE_NAME if path.is_dir() else path))
     if isinstance(held, str):

@@ -12,6 +12,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -60,11 +61,14 @@ ENCODINGS: Final = {
     ),
 }  # fmt: skip
 
+#: Encodings that only tiktoken can make.
+_BY_TIKTOKEN: Final = ("o200k_harmony",)
+
 
 def is_name(name: str) -> bool:
     """Whether there is an encoding of this name, here or in tiktoken."""
-    if name in ENCODINGS:
-        return True
+    if name in ENCODINGS or find_spec("tiktoken") is None:
+        return name in (*ENCODINGS, *_BY_TIKTOKEN)
     from bytepair._internal.extras import tiktoken
 
     return name in tiktoken.list_encoding_names()
@@ -74,20 +78,23 @@ def of_name(name: str) -> Parts:
     """Load the encoding of this name from a local rank file, or else from tiktoken.
 
     Raises:
-        NotFetchedError: if it is not on this machine and cannot be fetched.
+        NotFetchedError: if it is not on this machine and cannot be fetched, for lack of a network
+            or of tiktoken.
         FormatError: if a file of its name is another.
         VocabularyError: if tiktoken cannot make it.
     """
     if (found := _from_local_files(name)) is not None:
         return found
-    from bytepair._internal.extras import tiktoken as library
-
     try:
+        from bytepair._internal.extras import tiktoken as library
+
         return tiktoken.of_encoding(library.get_encoding(name))
+    except ImportError as error:
+        raise NotFetchedError(_missing(name, str(error))) from None
     except ValueError as error:
         raise VocabularyError(f"tiktoken cannot give the encoding {name!r}: {error}") from error
     except OSError as error:  # includes the exceptions of requests
-        raise NotFetchedError(_missing(name, error)) from None
+        raise NotFetchedError(_missing(name, type(error).__name__)) from None
 
 
 def _from_local_files(name: str) -> Parts | None:
@@ -125,9 +132,9 @@ def _places(name: str, ranks: str) -> Iterator[tuple[Path, bool]]:
     yield folder / digest, False
 
 
-def _missing(name: str, error: OSError) -> str:
+def _missing(name: str, reason: str) -> str:
     """The error for a missing encoding, with the files that would suffice."""
-    what = f"{name} is not on this machine and could not be fetched ({type(error).__name__})"
+    what = f"{name} is not on this machine and could not be fetched ({reason})"
     folder = os.environ.get("TIKTOKEN_CACHE_DIR")
     if name not in ENCODINGS:
         return f"{what}; tiktoken keeps what it fetched in the folder of TIKTOKEN_CACHE_DIR"

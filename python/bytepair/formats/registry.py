@@ -172,7 +172,8 @@ def recognize(path: Path) -> tuple[Path, str]:
         if gpt2.find(path):
             return path, "gpt2"
         raise FileNotFoundError(
-            f"there is no tokenizer at {path}, of no format we know; train one and save it there"
+            f"there is no tokenizer at {path}, no file in it is of a known format; train one and "
+            "save it there"
         )
     return path, _of_content(path, read_file(path, HEAD_BYTES))
 

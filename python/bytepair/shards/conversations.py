@@ -18,7 +18,7 @@ from bytepair.chat import NANOCHAT, JinjaTemplate, Template
 from bytepair.chat.batch import RenderedBatch, pad_id
 from bytepair.chat.segments import Conversation
 from bytepair.errors import ConversationError, ShardError
-from bytepair.shards.packing import Waiting, delivered
+from bytepair.shards.packing import Waiting, check_numbers, check_tokenizer, delivered
 from bytepair.tokenizer import Tokenizer
 
 #: The ids of a conversation, and its mask.
@@ -88,12 +88,14 @@ class ConversationBatches:
         torch: bool = False,
     ) -> None:
         max_tokens = length if max_tokens is None else max_tokens
-        if min(batch_size, length, world_size, buffer) < 1 or not 0 < max_tokens <= length + 1:
-            raise ShardError(
-                f"batch_size {batch_size}, length {length}, world_size {world_size} and buffer "
-                f"{buffer} must be positive, and max_tokens {max_tokens} at most length + 1"
-            )
-        if not 0 <= rank < min(world_size, len(conversations)):
+        check_tokenizer(tokenizer)
+        check_numbers(
+            rank, world_size, batch_size=batch_size, length=length, buffer=buffer,
+            max_tokens=max_tokens,
+        )  # fmt: skip
+        if max_tokens > length + 1:
+            raise ShardError(f"max_tokens is {max_tokens}; at most length + 1 is possible")
+        if rank >= len(conversations):
             raise ShardError(
                 f"rank {rank} of {world_size} has none of the {len(conversations)} conversations"
             )

@@ -12,7 +12,26 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bytepair.errors import ShardError
+from bytepair.tokenizer import Tokenizer
+
 T = TypeVar("T")
+
+
+def check_numbers(rank: int, world_size: int, **positive: int) -> None:
+    """Raise a `ShardError` that names the first of these numbers that is out of range."""
+    for name, value in {**positive, "world_size": world_size}.items():
+        if value < 1:
+            raise ShardError(f"{name} is {value}; it must be positive")
+    if not 0 <= rank < world_size:
+        raise ShardError(f"rank is {rank}; it must be from 0 to {world_size - 1} (world_size - 1)")
+
+
+def check_tokenizer(tokenizer: object) -> None:
+    """Raise a `TypeError` unless this is a tokenizer."""
+    if not isinstance(tokenizer, Tokenizer):
+        kind = type(tokenizer).__name__
+        raise TypeError(f"tokenizer is of type {kind}; pass a Tokenizer, as bytepair.load gives")
 
 
 class Waiting(Generic[T]):

@@ -19,7 +19,7 @@ from bytepair.formats.files import FILE_NAME
 from bytepair.shards.layout import layout
 from bytepair.shards.manifest import Manifest, Shard
 from bytepair.shards.order import BUFFER, Order, Packing, State
-from bytepair.shards.packing import delivered
+from bytepair.shards.packing import check_numbers, delivered
 from bytepair.tokenizer import Tokenizer, load
 
 #: The number of shards that are mapped at the same time.
@@ -152,11 +152,7 @@ class Dataset:
             ShardError: if a number is not positive, the rank is out of range, or the state
                 belongs to other data or options.
         """
-        if min(batch_size, length, world_size, buffer) < 1 or not 0 <= rank < world_size:
-            raise ShardError(
-                f"batch_size {batch_size}, length {length}, buffer {buffer} and world_size "
-                f"{world_size} must be positive, and rank {rank} below world_size"
-            )
+        check_numbers(rank, world_size, batch_size=batch_size, length=length, buffer=buffer)
         if packing not in ("best-fit", "stream"):
             raise ShardError(f"the packing is {packing!r}; pass 'best-fit' or 'stream'")
         if epochs is not None and epochs < 1:

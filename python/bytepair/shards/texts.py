@@ -25,7 +25,7 @@ from bytepair.corpus.source import Source, files_of
 from bytepair.errors import ShardError
 from bytepair.shards.job import special_id
 from bytepair.shards.order import BUFFER, Packing
-from bytepair.shards.packing import Waiting, delivered
+from bytepair.shards.packing import Waiting, check_numbers, check_tokenizer, delivered
 from bytepair.tokenizer import Tokenizer
 
 #: The position of a loader: `pq_idx`, `rg_idx` and `epoch`, as in nanochat.
@@ -107,12 +107,10 @@ class TextBatches:
         threads: int | None = None,
         torch: bool = False,
     ) -> None:
-        numbers = (batch_size, length, world_size, buffer, group)
-        if min(numbers) < 1 or not 0 <= rank < world_size:
-            raise ShardError(
-                f"batch_size, length, world_size, buffer and group are {numbers}, which must be "
-                f"positive, and rank is {rank}, which must be below world_size"
-            )
+        check_tokenizer(tokenizer)
+        check_numbers(
+            rank, world_size, batch_size=batch_size, length=length, buffer=buffer, group=group
+        )
         if packing not in ("best-fit", "stream"):
             raise ShardError(f"the packing is {packing!r}; pass 'best-fit' or 'stream'")
         self._shape, self._buffer, self._torch = (batch_size, length), buffer, torch

@@ -80,6 +80,8 @@ def load(
         >>> bytepair.load(tok.to_tiktoken()) == tok
         True
     """
+    if source == "":
+        raise FileNotFoundError("the path is empty; pass a file, a folder or a name")
     if repeats is not None and repeats < 0:
         raise ValueError(f"repeats is {repeats}; pass a number of bytes, or 0 for no cache")
     regex = None if pattern is None else _core.pattern(pattern)

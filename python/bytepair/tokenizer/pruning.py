@@ -178,7 +178,7 @@ def uses(
     if counts.pattern != tokenizer.pattern:
         raise CountsError(
             f"the counts have the pattern {counts.pattern!r}, but the tokenizer has "
-            f"{tokenizer.pattern!r}"
+            f"{tokenizer.pattern!r}; count the text with the tokenizer's pattern"
         )
     used = {}
     for pretoken, times in counts.items():

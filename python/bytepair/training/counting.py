@@ -29,7 +29,7 @@ from bytepair.corpus.outputs import check_output_file
 from bytepair.corpus.read import batch_size, read_batches
 from bytepair.corpus.source import Files, Limits, Resolved, Source, resolve
 from bytepair.errors import ArgumentError, CorpusError, CountsError
-from bytepair.training.counts import Counts, load_counts, metadata_of
+from bytepair.training.counts import CHECKPOINT, Counts, metadata_of, read_counts
 from bytepair.training.skips import SkipLog
 
 #: The interval between checkpoints, in seconds.
@@ -43,8 +43,6 @@ FILES: Final = 64
 
 #: The position before the first byte of the first file, in the form that the core uses.
 _START: Final = (0, 0, 0, 0, 0)
-
-_KEY: Final = "bytepair.checkpoint"
 
 
 def count(
@@ -283,8 +281,8 @@ class _Progress:
         )
 
     def _load(self, path: Path) -> None:
-        self._saved = load_counts(path, pattern=self._job.pattern)
-        said = metadata_of(path).get(_KEY)
+        self._saved = read_counts(path, pattern=self._job.pattern)
+        said = metadata_of(path).get(CHECKPOINT)
         if said is None:
             raise CountsError(f"{path} contains counts but is not a checkpoint; pass another file")
         state = json.loads(said)
@@ -445,31 +443,39 @@ class _Progress:
                 "same count again to resume)"
             )
 
-    def _save(self, checkpoint: str | os.PathLike[str]) -> Counts:
+    def _save(self, checkpoint: str | os.PathLike[str], *, complete: bool = False) -> Counts:
         """Write a checkpoint that includes the current counter; return all counts."""
         with interrupts_held() as pressed:
-            saved = self._add_to_checkpoint(checkpoint, self._current())
+            saved = self._add_to_checkpoint(checkpoint, self._current(), complete=complete)
         if pressed:
             raise KeyboardInterrupt
         return saved
 
     def _add_to_checkpoint(
-        self, checkpoint: str | os.PathLike[str], counter: _core.Counter
+        self,
+        checkpoint: str | os.PathLike[str],
+        counter: _core.Counter,
+        *,
+        complete: bool = False,
     ) -> Counts:
         """Add the counts of a counter to the checkpoint; this consumes the counter."""
         texts, size = self._texts + counter.texts, self._bytes + counter.text_bytes
         saved = self._saved = self._sum(counter)
         self._counter = None
-        state: dict[str, Any] = {"texts": texts, "bytes": size, "job": self._described}
-        state["reached"], state["skips"] = self._reached, self.skips.state()
-        saved.save(checkpoint, metadata={_KEY: json.dumps(state)})
+        state: dict[str, Any] = {
+            "texts": texts, "bytes": size, "job": self._described, "reached": self._reached,
+            "skips": self.skips.state(), "complete": complete,
+        }  # fmt: skip
+        saved.save(checkpoint, metadata={CHECKPOINT: json.dumps(state)})
         self._texts, self._bytes, self._saved_at = texts, size, time.monotonic()
         return saved
 
     def finish(self) -> Counts:
         """Return all counts; write them to the checkpoint, if there is one."""
         checkpoint = self._job.checkpoint
-        return self._sum(self._current()) if checkpoint is None else self._save(checkpoint)
+        if checkpoint is None:
+            return self._sum(self._current())
+        return self._save(checkpoint, complete=True)
 
     def _sum(self, counter: _core.Counter) -> Counts:
         """The sum of the saved counts and those of a counter, which is consumed."""

@@ -7,6 +7,7 @@ counts; the metadata contains the pattern and the Unicode version.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -31,6 +32,9 @@ DENOMINATORS: Final = 10**18
 _COLUMNS: Final = frozenset(("pretoken", "count"))
 _DENOMINATOR: Final = "bytepair.denominator"
 _KEYS: Final = ("bytepair.training.counts", "bytepair.pattern", "bytepair.unicode")
+
+#: The key of the state of a count, in its checkpoint.
+CHECKPOINT: Final = "bytepair.checkpoint"
 
 
 class Counts:
@@ -263,7 +267,7 @@ def load_counts(path: str | os.PathLike[str], *, pattern: str | None = None) -> 
         FileNotFoundError: if the file does not exist.
         CountsError: if the file is not a table of counts: columns are missing, a pretoken is empty
             or repeated, a count is not positive, the pattern is unknown, or the version of Unicode
-            or of the format differs.
+            or of the format differs; or if it is the checkpoint of an unfinished count.
 
     Example:
         >>> import bytepair, tempfile, pathlib
@@ -274,8 +278,19 @@ def load_counts(path: str | os.PathLike[str], *, pattern: str | None = None) -> 
         ...     bytepair.load_counts(file) == counts
         True
     """
-    regex = None if pattern is None else _core.pattern(pattern)
     file = Path(path)
+    state = metadata_of(file).get(CHECKPOINT)
+    if state is not None and not json.loads(state)["complete"]:
+        raise CountsError(
+            f"{path} is the checkpoint of an unfinished count; run the count again with this "
+            "checkpoint, and save its result"
+        )
+    return read_counts(file, pattern=pattern)
+
+
+def read_counts(file: Path, *, pattern: str | None = None) -> Counts:
+    """Read counts, also those of a checkpoint; see `load_counts`."""
+    regex = None if pattern is None else _core.pattern(pattern)
     metadata = metadata_of(file)
     try:
         core = _core.Counts.load(file, _pattern_of(metadata, regex))
@@ -283,7 +298,7 @@ def load_counts(path: str | os.PathLike[str], *, pattern: str | None = None) -> 
     except OSError as error:  # which names the file
         raise CountsError(str(error)) from error
     except CountsError as error:
-        raise CountsError(f"{path}: {error}") from None
+        raise CountsError(f"{file}: {error}") from None
 
 
 def metadata_of(path: Path) -> dict[str, str]:

@@ -8,6 +8,7 @@ truncates a vocabulary.)
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +24,7 @@ from bytepair.training.counts import Counts
 from bytepair.training.options import Ties, TrainOptions
 from bytepair.training.sources import counter_of
 from bytepair.training.superwords import NOTE, Stages
-from bytepair.training.trainer import with_denominator
+from bytepair.training.trainer import ExhaustedWarning, exhausted, with_denominator
 
 
 def resume(
@@ -55,6 +56,10 @@ def resume(
         reading: `files` or `texts` instead of a source, and `max_chars`, `doc_cap`, `threads`,
             `column`, `errors`, `memory_limit` and `max_document_bytes`, as in `bytepair.count`.
 
+    Returns:
+        The tokenizer with `vocab_size` ids. If the text has no more pairs, there are fewer, and an
+        `ExhaustedWarning` is issued.
+
     Raises:
         VocabularyError: if the tokenizer is larger already, or was not created by training.
         CountsError: if the counts have a different pattern, or options for reading text are given.
@@ -80,6 +85,8 @@ def resume(
         limits = None if stages is None else stages.limits
         learn = partial(_core.resume, tokenizer, counts.core, options, superwords=limits)
         grown = _grown(tokenizer, learn, bar)
+    if grown.vocab_size < vocab_size:
+        warnings.warn(exhausted(grown, options), ExhaustedWarning, stacklevel=2)
     return grown if stages is None else grown.with_notes({NOTE: tokenizer.notes[NOTE]})
 
 
@@ -110,6 +117,10 @@ def extend(
         progress: as in `bytepair.train`.
         reading: as in `resume`.
 
+    Returns:
+        The tokenizer with the new tokens. If the text has too few pairs, there are fewer than
+        `extra`; if there are none, an `ExhaustedWarning` is issued.
+
     Raises:
         VocabularyError: if a new token equals an existing token that no merge produces.
         CountsError: if the counts have a different pattern, or options for reading text are given.
@@ -132,7 +143,12 @@ def extend(
     with Bar(progress) as bar:
         counts = counted(bar)
         options = with_denominator(options, counts)
-        return _grown(tokenizer, partial(_core.extend, tokenizer, counts.core, extra, options), bar)
+        learn = partial(_core.extend, tokenizer, counts.core, extra, options)
+        grown = _grown(tokenizer, learn, bar)
+    if grown.vocab_size == tokenizer.vocab_size and extra:
+        reason = "no token was learnt, because the text has no pair to merge; pass more text"
+        warnings.warn(reason, ExhaustedWarning, stacklevel=2)
+    return grown
 
 
 def _grown(tokenizer: Tokenizer, learn: Callable[..., _core.Model], bar: Bar) -> Tokenizer:
@@ -245,5 +261,6 @@ def verify_merges(
 def _check_pattern(counts: Counts, regex: str) -> None:
     if regex != counts.pattern:
         raise CountsError(
-            f"the counts have the pattern {counts.pattern!r}, but the tokenizer has {regex!r}"
+            f"the counts have the pattern {counts.pattern!r}, but the tokenizer has {regex!r}; "
+            "count the text with the tokenizer's pattern"
         )

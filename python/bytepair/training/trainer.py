@@ -188,7 +188,7 @@ def _report_end(tokenizer: Tokenizer, options: TrainOptions, bar: Bar) -> None:
 def _finished(tokenizer: Tokenizer, options: TrainOptions) -> Tokenizer:
     """Warn if there are fewer ids than requested, and pad the vocabulary size."""
     if tokenizer.exhausted:
-        warnings.warn(_exhausted(tokenizer, options), ExhaustedWarning, stacklevel=3)
+        warnings.warn(exhausted(tokenizer, options), ExhaustedWarning, stacklevel=3)
     if tokenizer.vocab_size % options.padded_to:
         special = padding(tokenizer, options.padded_to)
         tokenizer = Tokenizer(_core.with_special_tokens(tokenizer, special))
@@ -264,7 +264,8 @@ def with_denominator(options: TrainOptions, counts: Counts) -> TrainOptions:
     return replace(options, min_count=options.min_count * counts.denominator)
 
 
-def _exhausted(tokenizer: Tokenizer, options: TrainOptions) -> str:
+def exhausted(tokenizer: Tokenizer, options: TrainOptions) -> str:
+    """The text of the warning that there are fewer ids than requested."""
     pairs, way_out = "", "train on more text, or pass a smaller vocab_size"
     if options.min_count > 1:
         pairs = f" that occur at least {options.min_count:,} times (min_count)"

@@ -65,6 +65,7 @@ class Tokenizer:
         self._engine: Engine | str | None = None
         self._known: bytepair.Tokenizer | None = None  # makes the first engine without a conversion
         self._handed_out: set[str] = set()  # components that others may change in place
+        self._refused: dict[str, Any] = {}  # their states when no engine could be made
         self._calls: dict[bool, Call | None] = {}  # with and without special tokens
 
     # ------------------------------------------------------------ files
@@ -156,12 +157,12 @@ class Tokenizer:
         """Discard the engine if a component was changed in place since it was made."""
         with self._lock:
             engine = self._engine
-            if isinstance(engine, str):
-                self._forget()
-            elif engine is not None:
-                for name in self._handed_out:
-                    if state_of(self._original, name) != engine.states[name]:
-                        self._forget(name)
+            if engine is None:
+                return
+            states = self._refused if isinstance(engine, str) else engine.states
+            for name in self._handed_out:
+                if state_of(self._original, name) != states[name]:
+                    self._forget("" if isinstance(engine, str) else name)
 
     def _made(self) -> Engine | str:
         with self._lock:
@@ -169,6 +170,9 @@ class Tokenizer:
                 with self._set((False, None, None)):
                     self._engine = engine_of(self._original, self._known)
                 if isinstance(self._engine, str):
+                    self._refused = {
+                        name: state_of(self._original, name) for name in self._handed_out
+                    }
                     logger.warning("%s runs on tokenizers: %s", self.name, self._engine)
                 else:
                     self._known = self._engine.tokenizer
@@ -413,8 +417,11 @@ class Tokenizer:
 
     def _component(self, name: str) -> Any:
         """A component, which the caller may change in place."""
-        self._handed_out.add(name)
-        return getattr(self._original, name)
+        with self._lock:
+            if name not in self._handed_out:
+                self._handed_out.add(name)
+                self._refused[name] = state_of(self._original, name)
+            return getattr(self._original, name)
 
     def _set_component(self, name: str, value: Any) -> None:
         with self._lock:

@@ -139,7 +139,7 @@ async function render() {
   const t = Number(at("chat-of").value);
   const said = at("chat-said");
   if (!at("template").value) {
-    said.textContent = `${about.tokenizers[t].name} has the special tokens of no template that is known here.`;
+    said.textContent = `${about.tokenizers[t].name} lacks the special tokens of all templates that this page knows.`;
     at("chat-tokens").replaceChildren();
     return;
   }

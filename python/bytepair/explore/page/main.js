@@ -206,7 +206,7 @@ function save() {
 async function share() {
   const hash = await packed(state());
   if (hash === null) {
-    notice(`This is too long for a link, which holds ${number.format(LONGEST)} characters once the text is compressed. To hand it on, make a page of it: bytepair explore --export page.html`);
+    notice(`This is too long for a link, which holds ${number.format(LONGEST)} characters once the text is compressed. A text of at most 1 MiB can be shared as a file instead: bytepair explore --export page.html`);
     return tell("Too long");
   }
   notice("");

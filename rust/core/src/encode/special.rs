@@ -5,11 +5,14 @@
 
 use std::ops::Range;
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
 use crate::error::{Error, Result};
 use crate::pretokenize::Pattern;
 use crate::vocabulary::Vocabulary;
+
+/// The length of all names, in bytes, up to which the search may use a DFA.
+const MOST_IN_DFA: usize = 1 << 10;
 
 /// How the text of a special token is encoded.
 ///
@@ -81,8 +84,11 @@ impl SpecialFinder {
         }
         chosen.sort_unstable();
         let (names, ids): (Vec<String>, Vec<u32>) = chosen.into_iter().unzip();
+        // Building a DFA takes quadratic time for a long name that repeats one character.
+        let size: usize = names.iter().map(String::len).sum();
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
+            .kind((size > MOST_IN_DFA).then_some(AhoCorasickKind::ContiguousNFA))
             .build(&names)
             .map_err(|e| Error::Vocabulary { reason: format!("too many special tokens: {e}") })?;
         let strips =
