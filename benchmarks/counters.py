@@ -102,7 +102,9 @@ def work(args: argparse.Namespace) -> None:
     """Make the calls of a row, or all but the last; or print the pretokens of the last."""
     kind, text, vocabulary = ROWS[args.worker]
     pattern = rows.PATTERNS[vocabulary]
-    tok = bytepair.load(args.data / "vocabularies" / f"{vocabulary}.tiktoken", pattern=pattern)
+    ranks = bytepair.load(args.data / "vocabularies" / f"{vocabulary}.tiktoken", pattern=pattern)
+    with tempfile.TemporaryDirectory() as folder:
+        tok = bytepair.load(ranks.save(folder))  # with the tables that are in the file
     calls, counted = kind(tok, halves(args.data, text))
     if args.phase == "pretokens":
         print(bytepair.count(counted, pattern=pattern).total)

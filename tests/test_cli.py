@@ -265,6 +265,18 @@ def test_a_broken_pipe_ends_quietly(folder: Path) -> None:
     assert process.returncode == 0
 
 
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX pipes")
+def test_a_table_into_a_broken_pipe_ends_quietly(folder: Path) -> None:
+    words = [sys.executable, "-m", "bytepair", "evaluate", "tokenizer", "--against", "none"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, cwd=folder, stdout=pipe, stderr=pipe) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
+
+
 def test_the_version() -> None:
     out = run("--version", cwd=Path.cwd()).stdout.decode()
     assert out == f"bytepair {bytepair.__version__}\n"

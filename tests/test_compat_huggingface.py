@@ -356,7 +356,7 @@ def test_a_component_that_was_handed_out_may_be_changed_in_place() -> None:
 def test_a_tokenizer_that_is_refused_is_examined_again_only_after_a_change(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    ours = huggingface.Tokenizer(plain())
+    ours: Any = huggingface.Tokenizer(plain())
     ours.model.dropout = 1.0
     for _ in range(3):
         ours.encode("some text")

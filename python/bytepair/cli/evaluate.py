@@ -186,8 +186,11 @@ def _print_missing(found: bytepair.evaluate.Evaluation | bytepair.evaluate.Paral
 def _print(found: bytepair.evaluate.Evaluation | bytepair.evaluate.ParallelText) -> None:
     from rich.console import Console
 
-    console = Console()
-    if not sys.stdout.isatty():  # a table truncated to 80 columns would lose figures
-        console = Console(width=200)
+    class Output(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # the command ends as all others do, not with exit code 1
+
+    # A table truncated to 80 columns would lose figures.
+    console = Output() if sys.stdout.isatty() else Output(width=200)
     for part in bytepair.evaluate.to_terminal(found):
         console.print(part, crop=False)

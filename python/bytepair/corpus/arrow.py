@@ -84,7 +84,10 @@ def check_column(column: str, schema: pa.Schema, place: str) -> None:
 
     names = schema.names
     if column not in names:
-        raise CorpusError(f"{place} has no column {column!r}; it has {', '.join(names) or 'none'}")
+        found = ", ".join(names) or "none"
+        raise CorpusError(
+            f"{place} has no column {column!r}; it has {found}; pass column= to read one of these"
+        )
     try:
         plain(pa.array([], schema.field(column).type))
     except TypeError as error:

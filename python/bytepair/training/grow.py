@@ -17,7 +17,7 @@ from typing import Unpack
 from bytepair import _core
 from bytepair._internal.progress import Bar, Callback
 from bytepair.corpus.source import Source
-from bytepair.errors import CountsError
+from bytepair.errors import ArgumentError, CountsError
 from bytepair.tokenizer import Tokenizer
 from bytepair.training.counting import ReadKeywords
 from bytepair.training.counts import Counts
@@ -125,6 +125,7 @@ def extend(
         VocabularyError: if a new token equals an existing token that no merge produces.
         CountsError: if the counts have a different pattern, or options for reading text are given.
         CorpusError: if the source cannot be read.
+        ArgumentError: if `extra` is negative.
         TypeError: if `extra` is missing.
 
     Example:
@@ -138,6 +139,8 @@ def extend(
     """
     if extra is None:
         raise TypeError("pass extra=, the maximum number of tokens to learn")
+    if extra < 0:
+        raise ArgumentError(f"extra is {extra}; pass at least 0, the maximum number of tokens")
     options = TrainOptions(ties=ties, min_count=min_count, max_token_bytes=max_token_bytes)
     counted = counter_of(source, tokenizer.pattern, **reading)
     with Bar(progress) as bar:
