@@ -456,7 +456,9 @@ fn find(metadata: &ParquetMetaData, name: &str) -> ParquetResult<usize> {
         Some(column) if is_text(&schema.column(column)) => Ok(column),
         None if !names.contains(&name) => {
             let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            Err(general(format!("it has no column '{name}'; it has {names}; pass column= to read one of these")))
+            Err(general(format!(
+                "it has no column '{name}'; it has {names}; pass column= to read one of these"
+            )))
         }
         Some(column) => {
             let kind = schema.column(column).physical_type();
