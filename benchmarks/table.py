@@ -48,7 +48,7 @@ PACKAGES = (
     "bytepair", "fastokens", "gigabpe", "gigatoken", "quicktok-v1", "rs_bpe", "rustbpe",
     "snaptokens", "tiktoken", "tokenizers", "tokie", "toktok-rs", "transformers",
 )  # fmt: skip
-HEAD = "| what | | bytepair | the best other | ratio | |\n| --- | --- | ---: | --- | ---: | --- |\n"
+HEAD = "| what | bytepair | the best other | ratio | |\n| --- | ---: | --- | ---: | --- |\n"
 
 
 def comparable(row: Row, results: Results) -> Results:
@@ -93,12 +93,12 @@ def line(row: Row, results: Results, name: str = "") -> str:
     medians, better = figures(row, results), ratios(row, results)
     ours = number(medians["bytepair"])
     if not better:
-        return f"| {name} | {row.unit} | {ours} | none | | |\n"
+        return f"| {name} | {ours} {row.unit} | none | | |\n"
     best = min(better, key=lambda other: better[other])
     ratio = round(better[best], 2)
     mark = "" if ratio >= TIE else "tie" if ratio >= 1 else "**slower**"
     other = f"{best} {number(medians[best])}"
-    return f"| {name} | {row.unit} | {ours} | {other} | {ratio:.2f} | {mark} |\n"
+    return f"| {name} | {ours} {row.unit} | {other} | {ratio:.2f} | {mark} |\n"
 
 
 def number(value: float) -> str:

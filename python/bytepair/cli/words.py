@@ -24,8 +24,8 @@ _KEYWORD: Final = re.compile(
     r"""(?<![\w./\\'"-])([a-z][a-z_]*)(?:(=)("[^"]*"|'[^']*'|[\w+-]*)|(?![\w=/\\'"-]|\.\w))"""
 )
 
-#: Advice to pass a keyword, up to the end of the clause.
-_ADVICE: Final = re.compile(r"(?:;|, or) pass ([a-z_]+)=[^;]*")
+#: Advice to pass a keyword with a value, up to the end of the clause.
+_ADVICE: Final = re.compile(r"(?:;|, or) pass ([a-z_]+)=[\"']?([\w+-]*)[^;]*")
 
 
 def in_words_of(commands: Sequence[click.Command], message: str) -> str:
@@ -47,13 +47,20 @@ def in_words_of(commands: Sequence[click.Command], message: str) -> str:
         'it has a space; pass --lossy of bytepair read to leave it out'
         >>> in_words_of(commands, 'it is not UTF-8; repair it, or pass errors="replace" to go on')
         'it is not UTF-8; repair it'
+        >>> skip = click.Option(["--errors"], type=click.Choice(["strict", "skip"]))
+        >>> commands = [click.Command("shard", params=[skip])]
+        >>> in_words_of(commands, 'it is not UTF-8; repair it, or pass errors="replace" to go on')
+        'it is not UTF-8; repair it'
     """
     options: dict[str, str] = {}
+    choices: dict[str, Sequence[str]] = {}
     for command in reversed(commands):
         suffix = "" if command is commands[0] else f" of bytepair {command.name}"
         for param in command.params:
             if isinstance(param, click.Option) and param.name is not None:
                 options[param.name] = max(param.opts, key=len) + suffix
+                if isinstance(param.type, click.Choice):
+                    choices[param.name] = param.type.choices
     options |= {python: options[name] for python, name in RENAMED.items() if name in options}
 
     def said(found: re.Match[str]) -> str:
@@ -64,5 +71,8 @@ def in_words_of(commands: Sequence[click.Command], message: str) -> str:
         words = [option, "" if value == "True" else value, where]
         return " ".join(word for word in words if word)
 
-    message = _ADVICE.sub(lambda found: found[0] if found[1] in options else "", message)
-    return _KEYWORD.sub(said, message)
+    def advice(found: re.Match[str]) -> str:
+        fits = found[2] in choices.get(found[1], [found[2]])
+        return found[0] if found[1] in options and fits else ""
+
+    return _KEYWORD.sub(said, _ADVICE.sub(advice, message))
