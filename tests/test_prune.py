@@ -133,6 +133,7 @@ def test_nothing_pruned_is_nothing_changed(trained: bytepair.Tokenizer) -> None:
     for same in (trained.prune(drop=[]), trained.prune(trained.vocab_size)):
         assert same.tokenizer == trained
         assert same.tokenizer.notes == trained.notes
+        assert (same.tokenizer.compression_curve() == trained.compression_curve()).all()
         assert same.ids.tolist() == list(range(trained.vocab_size))
 
 

@@ -561,6 +561,8 @@ class Tokenizer(BulkMethods, ChatMethods, GenerationMethods):
         from bytepair.tokenizer.pruning import pruned
 
         model, ids = pruned(self, keep, vocab_size, drop)
+        if (ids >= 0).all():  # nothing goes; a new model would lack the counts of the merges
+            return Pruned(self, ids)
         return Pruned(type(self)(model)._with_repeats(self.repeats), ids)
 
     def parts_in(self, old: _core.Tokenizer) -> TokenParts:
