@@ -29,7 +29,7 @@ INSTALLED := target/installed/$(SCRIPTS)
 TOOLS := PATH="$(CURDIR)/$(RELEASE):$$PATH" CARGO_TARGET_DIR="$(CURDIR)/target/cross"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-python test-rust test-bare docs-test architecture lint format-check clippy rustdoc ruff mypy stubtest \
+.PHONY: help setup dev run test test-python test-rust test-bare docs-test architecture lint format-check clippy rustdoc ruff mypy stubtest \
 	spelling format check docs docs-cli lessons bench fuzz clean licences source sdist wheel wheels wheel-installed smoke sdist-test \
 	windows-wheels rust-targets cross test-cross test-wasm workflows deny container release-notes publish-crate
 
@@ -53,6 +53,10 @@ setup: .venv/built .venv/tools ## make .venv, build and install the package, and
 .venv/built: .venv/pip $(SOURCES)
 	VIRTUAL_ENV=$(CURDIR)/.venv PIP_QUIET=1 $(BIN)/maturin develop --release --quiet
 	@touch $@
+
+dev: .venv/pip ## build the changed code quickly into .venv, for work on it; slower than a release
+	VIRTUAL_ENV=$(CURDIR)/.venv PIP_QUIET=1 $(BIN)/maturin develop --profile work --quiet
+	@touch .venv/built
 
 run: .venv/built ## the main job: train on the sample text, save, show
 	$(BIN)/bytepair train
