@@ -42,6 +42,8 @@ pub mod text;
 #[doc(hidden)]
 pub mod pretokenize;
 
+pub mod rules;
+
 mod vocabulary;
 
 #[doc(hidden)]
@@ -84,6 +86,7 @@ pub use error::{Error, Result};
 #[cfg(feature = "parquet")]
 pub use formats::counts_file::CountsFile;
 pub use pretokenize::Pattern;
+pub use rules::{AddedToken, TextRules};
 pub use tokenizer::Tokenizer;
 pub use train::{Ties, TrainOptions, Trained, Veto, train};
 pub use vocabulary::{MergeRule, Vocabulary};

@@ -1,0 +1,59 @@
+//! How ids become text.
+
+use super::normalizer::ReplacePattern;
+
+/// How ids become text.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Decoder {
+    /// The bytes of the tokens, one after the other. With
+    /// [`NormalizerStep::Spaces`](super::NormalizerStep::Spaces), the space that encoding puts
+    /// before a text is left out.
+    #[default]
+    Bytes,
+    /// Steps that work on the names of the tokens, as Hugging Face `tokenizers` defines them. Without
+    /// steps, the names are joined by spaces.
+    Steps(Vec<DecoderStep>),
+}
+
+/// One step of a decoder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DecoderStep {
+    /// GPT-2's characters become bytes.
+    ByteLevel,
+    /// Names of bytes such as `<0x0A>` become these bytes.
+    ByteFallback,
+    /// All tokens become one.
+    Fuse,
+    /// Replaces every match of a pattern in each token.
+    Replace {
+        /// What is replaced.
+        pattern: ReplacePattern,
+        /// By what.
+        content: String,
+    },
+    /// Removes a character at the ends of each token.
+    Strip {
+        /// The character.
+        content: char,
+        /// How many at the start, at most.
+        start: usize,
+        /// How many at the end, at most.
+        stop: usize,
+    },
+    /// U+2581, or another character, becomes a space.
+    Metaspace {
+        /// The character.
+        replacement: char,
+        /// Whether the space that encoding puts before a text is left out.
+        drops_first: bool,
+    },
+    /// A suffix that ends words becomes a space.
+    WordSuffix(String),
+    /// A prefix that continues words is removed; other words are preceded by a space.
+    WordPiece {
+        /// The prefix.
+        prefix: String,
+        /// Whether spaces before punctuation and contractions are removed.
+        cleanup: bool,
+    },
+}

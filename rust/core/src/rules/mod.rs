@@ -1,0 +1,53 @@
+//! What happens to a text before its pretokens are merged, and to ids after that, as values.
+//!
+//! A text goes through four stages, in the words of Hugging Face `tokenizers`:
+//!
+//! 1. [`AddedToken`]s are cut out of the text, those that are not `normalized` first.
+//! 2. The [`Normalizer`] changes the text between them; `normalized` added tokens are then cut out
+//!    of the result.
+//! 3. The [`PreTokenizer`] splits what is left into pretokens, in steps.
+//! 4. Each pretoken is merged (not part of these rules), and the [`PostProcessor`] puts ids around
+//!    the result, where the caller asks for it.
+//!
+//! Ids become text again by the [`Decoder`].
+//!
+//! The values say what is done, not how: the fast ways for common rules, and the general one for
+//! all others, are chosen when a tokenizer is built.
+
+pub mod added_token;
+pub mod decoder;
+pub mod normalizer;
+pub mod post_processor;
+pub mod pre_tokenizer;
+pub mod symbols;
+
+pub use added_token::AddedToken;
+pub use decoder::{Decoder, DecoderStep};
+pub use normalizer::{Normalizer, NormalizerStep, ReplacePattern, SpacePrefix};
+pub use post_processor::{PostProcessor, TemplatePiece};
+pub use pre_tokenizer::{Behavior, PreTokenizer, PreTokenizerStep};
+pub use symbols::{SymbolUnit, Symbols};
+
+/// The rules of a tokenizer beside its vocabulary (with the added tokens) and its merges.
+///
+/// Two tokenizers whose rules differ are not equal. The rules of most tokenizers are a split
+/// pattern and nothing else; [`TextRules::from`] a [`Pattern`](crate::Pattern) makes them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TextRules {
+    /// How a text is changed before it is split.
+    pub normalizer: Normalizer,
+    /// How a text is split.
+    pub pre_tokenizer: PreTokenizer,
+    /// From which symbols merging starts, if not from bytes.
+    pub symbols: Option<Symbols>,
+    /// Which ids stand around a text.
+    pub post_processor: PostProcessor,
+    /// How ids become text.
+    pub decoder: Decoder,
+}
+
+impl From<crate::Pattern> for TextRules {
+    fn from(pattern: crate::Pattern) -> Self {
+        Self { pre_tokenizer: PreTokenizer::from(pattern), ..Self::default() }
+    }
+}

@@ -1,0 +1,77 @@
+//! How a text is split into pretokens.
+
+use crate::pretokenize::Pattern;
+
+/// A sequence of splits; each splits the pieces of the previous one. Without steps, the text
+/// between two added tokens is one pretoken.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PreTokenizer {
+    /// The steps, in order.
+    pub steps: Vec<PreTokenizerStep>,
+}
+
+impl From<Pattern> for PreTokenizer {
+    fn from(pattern: Pattern) -> Self {
+        let (behavior, invert) = (Behavior::Isolated, false);
+        Self { steps: vec![PreTokenizerStep::Split { pattern, behavior, invert }] }
+    }
+}
+
+/// One split, in the terms of Hugging Face `tokenizers`, whose definitions hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PreTokenizerStep {
+    /// At the matches of a regular expression.
+    Split {
+        /// The regular expression.
+        pattern: Pattern,
+        /// What happens to the matches.
+        behavior: Behavior,
+        /// Whether the text between matches counts as the match, and the reverse.
+        invert: bool,
+    },
+    /// Between numeric characters and others.
+    Digits {
+        /// Whether each numeric character is a piece of its own, instead of each run.
+        individual: bool,
+    },
+    /// At punctuation: ASCII punctuation and the general categories P.
+    Punctuation(Behavior),
+    /// `\w+|[^\w\s]+`; the white space between these is removed.
+    Whitespace,
+    /// At white space, which is removed.
+    WhitespaceSplit,
+    /// At white space, which is removed, and around punctuation.
+    Bert,
+    /// At a character, which is removed.
+    Delimiter(char),
+    /// Where the script of Unicode changes.
+    UnicodeScripts,
+    /// After a number of characters.
+    FixedLength(usize),
+    /// Before each space, where [`NormalizerStep::Spaces`](super::NormalizerStep::Spaces) holds.
+    BeforeSpaces,
+    /// The bytes of the text become GPT-2's characters, one for each byte. Later steps see these
+    /// characters.
+    ByteLevel {
+        /// Whether a space is put before each piece that does not start with one.
+        add_prefix_space: bool,
+        /// Whether the text is first split by GPT-2's pattern.
+        use_regex: bool,
+    },
+}
+
+/// What a split does with a match.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Behavior {
+    /// Each match is a piece of its own.
+    #[default]
+    Isolated,
+    /// Matches are left out, and have no ids.
+    Removed,
+    /// Adjacent matches are one piece.
+    Contiguous,
+    /// A match belongs to the piece before it.
+    MergedWithPrevious,
+    /// A match belongs to the piece after it.
+    MergedWithNext,
+}
