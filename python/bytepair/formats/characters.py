@@ -8,85 +8,29 @@ a token.
 
 Such a tokenizer does not split text. Splitting between two characters that are adjacent in no token
 changes no id, since no merge crosses that place, and then pretokens repeat and can be cached.
-`split_pattern` chooses such places.
+`_core.harmless_pattern` chooses such places.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
 from bytepair import _core
 from bytepair.errors import UnsupportedError
-from bytepair.formats.parts import Parts, marked, marks, splitter
+from bytepair.formats.parts import Parts, marked, marks
 
 #: The character that represents a space in the names of tokens.
 META: Final = "\u2581"
 #: The names of the tokens of single bytes.
 BYTES: Final = [f"<0x{byte:02X}>" for byte in range(256)]
 
-#: Ways to split, the finest first: between letters, digits and other characters, before spaces that
-#: follow others, and around line breaks; only at spaces and line breaks; only at spaces. Whether a
-#: text is divided between two characters depends only on these two. So if no token contains two
-#: characters that are divided, no token crosses a boundary of the split.
-_SPLITS: Final = (
-    r" *[\p{L}\p{M}]+| *\p{Nd}+| *[^ \n\p{L}\p{M}\p{Nd}]+|\n+| +",
-    r" *[^ \n]+|\n+| +",
-    r" *[^ ]+| +",
-)
-#: The second way if tokens have a space after some characters: texts are not divided there.
-_AFTER: Final = r" *(?:[^ \n{0}]|[{0}] *)+|\n+| +"
-#: The maximum number of such characters.
-_FEW: Final = 8
-#: The pattern that splits nothing.
-WHOLE: Final = r"(?s:.+)"
 #: The pattern that splits before each space.
 BEFORE_SPACES: Final = r" [^ ]*|[^ ]+"
 
 
 #: Where spaces are put, which special tokens absorb white space, and the pattern, if any.
 Around: TypeAlias = tuple[str, Mapping[str, list[int]], str | None]
-
-
-def split_pattern(tokens: Iterable[bytes]) -> str:
-    r"""A pattern that changes no id of a tokenizer without one.
-
-    Example:
-        >>> split_pattern([b"a.", b" ", b"\n", b" a", b"\n\n"])
-        ' *[^ \\n]+|\\n+| +'
-        >>> split_pattern([b"a", b" ", b"a a"])
-        ' *(?:[^ \\n\\x{61}]|[\\x{61}] *)+|\\n+| +'
-        >>> split_pattern([b"a", b"\n", b"a\n "])
-        '(?s:.+)'
-    """
-    texts = [token.decode(errors="ignore") for token in tokens if len(token) > 1]
-
-    def keeps_all(pattern: str) -> bool:
-        split = splitter(pattern).pretokenize
-        return all(len(split(text)) < 2 for text in texts)
-
-    before = sorted({text[at - 1] for text in texts for at in _spaces(text)})
-    after = [_AFTER.format(_class(before))] if 0 < len(before) <= _FEW else []
-    patterns = (*_SPLITS[:2], *after, *_SPLITS[2:])
-    return next((pattern for pattern in patterns if keeps_all(pattern)), WHOLE)
-
-
-def _spaces(text: str) -> list[int]:
-    """Where a space follows a character that is neither space nor line break."""
-    return [match.start() + 1 for match in re.finditer(r"[^ \n] ", text)]
-
-
-def _class(characters: Iterable[str]) -> str:
-    """Characters, escaped for a class of a regular expression."""
-    return "".join(rf"\x{{{ord(character):x}}}" for character in characters)
-
-
-def is_harmless(pattern: str) -> bool:
-    """Whether a pattern is one that `split_pattern` may choose."""
-    escape = r"(?:\\x\{[0-9a-f]+\})"
-    after = re.escape(_AFTER.format("@")).replace("@", f"({escape}+)", 1).replace("@", r"\1")
-    return pattern in {WHOLE, *_SPLITS} or re.fullmatch(after, pattern) is not None
 
 
 def parts(
@@ -133,7 +77,7 @@ def parts(
     pairs = [(_token(left), _token(right)) for left, right in merges]
     form, strips, split = pattern
     found = sorted(ids[name] for name in user_defined)
-    regex = marked(form, strips, split or split_pattern(tokens), found)
+    regex = marked(form, strips, split or _core.harmless_pattern(list(tokens)), found)
     return Parts(tokens, regex, dict(special), pairs, notes=notes, twins=twins)
 
 

@@ -111,7 +111,7 @@ def _merged_names(found: Iterable[ScoredPiece]) -> list[str]:
 def losses(tokenizer: _core.Tokenizer) -> list[str]:
     """What a file cannot represent of a tokenizer that merges characters."""
     found, lost = marks(tokenizer.pattern), []
-    if not characters.is_harmless(found.rest):
+    if not _core.is_harmless(found.rest):
         lost.append("the split pattern: llama.cpp splits no text that is merged by characters")
     if found.form not in {"spaces", "spaces always"}:
         lost.append("where a space is put: llama.cpp puts one before each part of a text, or none")

@@ -11,14 +11,13 @@ If it has no name for a pattern, the name whose pattern differs least is used (`
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 from bytepair import _core
 from bytepair.formats import differences
-from bytepair.formats.parts import marks, unmade
-from bytepair.formats.pretokenizers import BYTE_LEVEL, pattern_of
+from bytepair.formats.parts import THEN, marks, unmade
 
+_GPT2: Final = _core.PATTERNS["gpt2"]
 _LLAMA3: Final = _core.PATTERNS["llama3"]
 _QWEN2: Final = _core.PATTERNS["qwen2"]
 _UPPER: Final = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
@@ -38,7 +37,7 @@ _WORDS: Final = " ?[^(\\s|.,!?…。，、।۔،)]+"
 
 #: For each kind of rule, the patterns that are applied one after the other.
 _STEPS: Final[dict[str, tuple[str, ...]]] = {
-    "gpt2": (_core.PATTERNS["gpt2"],),
+    "gpt2": (_GPT2,),
     "gpt4o": (
         _core.PATTERNS["gpt4o"].replace(_UPPER, r"[\p{L}&&[^a-z]]").replace(
             _LOWER, r"[\p{L}&&[^A-Z]]"
@@ -57,7 +56,7 @@ _STEPS: Final[dict[str, tuple[str, ...]]] = {
     "ufakzeka": (_QWEN2.partition("|[^")[2].join(["[^", ""]),),
     "bloom": (_WORDS,),
     "viking": (_WORDS, r"\p{N}"),
-    "digits": (r"\p{N}", BYTE_LEVEL),
+    "digits": (r"\p{N}", _GPT2),
     "minicpm5": (r"\p{N}{1,3}", _LLAMA3.replace("{1,3}", "+")),
     "deepseek3": (r"\p{N}{1,3}", _CJK, _DEEPSEEK3),
     "deepseek-llm": (
@@ -67,12 +66,12 @@ _STEPS: Final[dict[str, tuple[str, ...]]] = {
     "deepseek-coder": (
         "[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥ࠀ-一가-퟿]+", r"\p{N}",
     ),
-    "falcon": (r"[\p{P}\$\+<=>\^~\|`]+", BYTE_LEVEL, "[0-9][0-9][0-9]"),
+    "falcon": (r"[\p{P}\$\+<=>\^~\|`]+", _GPT2, "[0-9][0-9][0-9]"),
     "laguna": (r"[^\n]+|[\n]+", _QWEN2),
     # Runs of digits, split before each group of three digits, counted from the end; llama.cpp has
     # two rules for it, of which the second only has empty matches.
     "superbpe": (r"\p{N}(?:(?!(?:[0-9]{3})+(?![0-9]))\p{N})*",),
-    "default": (r"[\p{P}\$\+<=>\^~\|]+", BYTE_LEVEL, r"\p{N}+", "[0-9][0-9][0-9]"),
+    "default": (r"[\p{P}\$\+<=>\^~\|]+", _GPT2, r"\p{N}+", "[0-9][0-9][0-9]"),
 }  # fmt: skip
 
 #: The names of each kind of rule, and whether pretokens that are tokens are not merged.
@@ -176,14 +175,6 @@ def _fits(tokenizer: _core.Tokenizer, ignore: bool) -> bool:
     return ignore == tokenizer.ignore_merges
 
 
-@lru_cache
 def _pattern(kind: str) -> str:
-    """The pattern of a kind of rule, in the form as read from a `tokenizer.json`."""
-    steps = _STEPS[kind]
-    if len(steps) == 1:
-        return steps[0]
-    splits: list[dict[str, Any]] = [
-        {"type": "Split", "pattern": {"Regex": step}, "behavior": "Isolated"} for step in steps
-    ]
-    end = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}
-    return pattern_of({"type": "Sequence", "pretokenizers": [*splits, end]}, kind)
+    """The pattern of a kind of rule."""
+    return THEN.join(_STEPS[kind])

@@ -133,12 +133,12 @@ class Parts:
     """The values of a tokenizer, before they are checked.
 
     Attributes:
-        tokens: the bytes of each ordinary token and its id; or these and the merges, as read by the
-            core.
+        tokens: the bytes of each ordinary token and its id; or the tokenizer itself, if the core
+            read it, without the notes that were added since.
         pattern: the split pattern.
         special_tokens: the special tokens and their ids.
-        merges: the pairs to merge, in order; None means the rule "ranks", unless the core read
-            them.
+        merges: the pairs to merge, in order; None means the rule "ranks", unless the core read the
+            tokenizer.
         ignore_merges: whether a pretoken that is a token is not merged.
         may_be_ranks: whether merges that provably give the same ids as the rule "ranks" are read as
             that rule.
@@ -147,7 +147,7 @@ class Parts:
             of another token, by id.
     """
 
-    tokens: dict[bytes, int] | _core.JsonTables
+    tokens: dict[bytes, int] | _core.Model
     pattern: str
     special_tokens: dict[str, int]
     merges: list[tuple[bytes, bytes]] | None = None
@@ -165,9 +165,8 @@ class Parts:
         """
         tokens, merges, ignore = self.tokens, self.merges, self.ignore_merges
         named = (self.pattern, self.special_tokens)
-        if isinstance(tokens, _core.JsonTables):
-            ranks = self.may_be_ranks
-            return tokens.model(*named, ranks=ranks, ignore_merges=ignore, notes=self.notes)
+        if isinstance(tokens, _core.Model):
+            return _core.with_notes(_core.Tokenizer(tokens), self.notes)
         if self.twins is not None:
             return _core.Model.from_characters(tokens, self.twins, merges or [], *named, self.notes)
         if merges is None or (self.may_be_ranks and is_rule_of_ranks(tokens, merges, ignore)):
@@ -253,10 +252,6 @@ def is_rule_of_ranks(
 ) -> bool:
     """Whether a list of merges provably gives the same ids as the rule "ranks" for every text.
 
-    This holds if it contains, in order of rank, the one pair of each token that merges under that
-    rule (see the proof in `bytepair.formats.huggingface`), and if a pretoken that is a token
-    becomes that token: directly, by `ignore_merges`, or because every token has a pair.
-
     Example:
         >>> tokens = {b"a": 0, b"b": 1, b"ab": 2, b"abb": 3, b"bb": 4}
         >>> is_rule_of_ranks(tokens, all_pairs(tokens), False)
@@ -264,11 +259,8 @@ def is_rule_of_ranks(
         >>> is_rule_of_ranks(tokens, [(b"b", b"b")], False)
         False
     """
-    needed = 0 if ignore_merges else sum(len(token) > 1 for token in tokens)
-    if len(merges) < needed:
-        return False
-    pairs, listed = pairs_of_ranks(tokens), iter(merges)
-    return len(pairs) >= needed and all(pair in listed for pair in pairs)
+    listed = _core.Tokenizer(_core.Model.from_merges(tokens, merges, r"(?s:.)", {}))
+    return _core.is_rule_of_ranks(listed, ignore_merges)
 
 
 def pairs_of_ranks(tokens: dict[bytes, int]) -> list[tuple[bytes, bytes]]:

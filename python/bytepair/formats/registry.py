@@ -179,6 +179,8 @@ def recognize(path: Path) -> tuple[Path, str]:
 
 
 def _of_content(path: Path, head: bytes) -> str:
+    if reason := _core.mistaken(head):
+        raise FormatError(str(path), reason)
     if head.startswith(gguf.MAGIC):
         return "gguf"
     if llmc.is_one(head):

@@ -14,10 +14,12 @@ import_exception!(bytepair.errors, CorpusError);
 import_exception!(bytepair.errors, CountOverflowError);
 import_exception!(bytepair.errors, CountsError);
 import_exception!(bytepair.errors, FileFormatError);
+import_exception!(bytepair.errors, FormatError);
 import_exception!(bytepair.errors, PatternError);
 import_exception!(bytepair.errors, SpecialTokenError);
 import_exception!(bytepair.errors, SplitError);
 import_exception!(bytepair.errors, UnknownIdError);
+import_exception!(bytepair.errors, UnsupportedError);
 import_exception!(bytepair.errors, VocabularyError);
 
 /// The exception for an error, with the same message.
@@ -34,6 +36,10 @@ pub(crate) fn python(error: &Error) -> PyErr {
         Error::CountOverflow => CountOverflowError::new_err(text),
         Error::Counts { .. } => CountsError::new_err(text),
         Error::File { .. } | Error::Contradiction => FileFormatError::new_err(text),
+        Error::Format { place, reason } => FormatError::new_err((place.clone(), reason.clone())),
+        Error::Unsupported { place, reason } => {
+            UnsupportedError::new_err((place.clone(), reason.clone()))
+        }
         Error::TextNotUtf8 { .. }
         | Error::Row { .. }
         | Error::Document { .. }

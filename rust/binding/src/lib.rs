@@ -22,7 +22,6 @@ mod files;
 mod history;
 mod ids;
 mod ints;
-mod json_tables;
 mod model;
 mod options;
 mod parity;
@@ -33,6 +32,7 @@ mod session;
 mod shards;
 mod text;
 mod tokenizer;
+mod tokenizer_json;
 mod training;
 mod vocabulary;
 
@@ -83,8 +83,6 @@ mod _core {
     #[pymodule_export]
     use crate::history::PyPairHistory;
     #[pymodule_export]
-    use crate::json_tables::{PyJsonTables, json_texts};
-    #[pymodule_export]
     use crate::model::PyModel;
     #[pymodule_export]
     use crate::parity::train_parity;
@@ -100,6 +98,11 @@ mod _core {
     use crate::shards::{best_fit, crc32, gather};
     #[pymodule_export]
     use crate::tokenizer::PyTokenizer;
+    #[pymodule_export]
+    use crate::tokenizer_json::{
+        from_oniguruma, harmless_pattern, is_harmless, is_rule_of_ranks, means_the_same, mistaken,
+        to_bytes, to_characters, to_oniguruma, tokenizer_json, tokenizer_json_losses,
+    };
     #[pymodule_export]
     use crate::training::{
         extend, resume, train, verify_merges, verify_superwords, with_vocab_size,

@@ -37,6 +37,15 @@ impl PyModel {
         Self::new(py.detach(|| bytepair::Tokenizer::from_bytes(data)))
     }
 
+    /// Read a `tokenizer.json`. With `lossy`, a normalizer that is not supported is ignored.
+    #[staticmethod]
+    fn from_tokenizer_json(py: Python<'_>, data: &[u8], lossy: bool) -> PyResult<Self> {
+        Self::new(py.detach(|| {
+            let parts = bytepair::formats::tokenizer_json::read(data, lossy)?;
+            bytepair::Tokenizer::from_parts(parts)
+        }))
+    }
+
     /// Map a file of the native format. `bytepair.load` documents that the file must not be written
     /// to. Windows neither replaces nor removes a mapped file, so there it is read.
     #[staticmethod]

@@ -137,11 +137,18 @@ pub enum Error {
         /// The message of the system.
         reason: String,
     },
-    /// A part of a `tokenizer.json` that this crate does not support.
-    TokenizerJson {
-        /// The part.
-        place: &'static str,
-        /// What is wrong or unsupported in it.
+    /// A file of another library breaks a rule of its format.
+    Format {
+        /// The place in the file: a field such as `model.vocab`, an offset, or a line.
+        place: String,
+        /// The rule, with the value that breaks it.
+        reason: String,
+    },
+    /// A file of another library asks for something that this crate does not do exactly.
+    Unsupported {
+        /// The place in the file, as in [`Format`](Self::Format).
+        place: String,
+        /// What it asks for.
         reason: String,
     },
     /// A conversation is longer than a row.
@@ -240,9 +247,10 @@ impl fmt::Display for Error {
                 "the distinct pretokens have more than 2^32 bytes; train on a sample, or drop \
                  pretokens that occur once",
             ),
-            Self::File { .. } | Self::TokenizerJson { .. } | Self::Contradiction => {
-                self.write_about_tokenizer_file(f)
-            }
+            Self::File { .. }
+            | Self::Format { .. }
+            | Self::Unsupported { .. }
+            | Self::Contradiction => self.write_about_tokenizer_file(f),
             Self::Interrupted => f.write_str("interrupted"),
         }
     }
@@ -304,11 +312,9 @@ impl Error {
             Self::File { at, reason } => {
                 write!(f, "not a valid tokenizer file, at byte {at}: {reason}")
             }
-            Self::TokenizerJson { place, reason } => write!(
-                f,
-                "tokenizer.json: {place}: {reason}; the command `bytepair convert` supports more, \
-                 and writes a native file"
-            ),
+            Self::Format { place, reason } | Self::Unsupported { place, reason } => {
+                write!(f, "{place}: {reason}")
+            }
             Self::Contradiction => f.write_str(
                 "the tokenizer file is inconsistent: the ids of a text do not decode to its bytes; \
                  load it with check=True, or create it again from its source",

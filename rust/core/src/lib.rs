@@ -88,6 +88,7 @@ pub use formats::counts_file::CountsFile;
 pub use pretokenize::Pattern;
 pub use rules::{AddedToken, TextRules};
 pub use tokenizer::Tokenizer;
+pub use tokenizer::parts::TokenizerParts;
 pub use train::{Ties, TrainOptions, Trained, Veto, train};
 pub use vocabulary::{MergeRule, Vocabulary};
 

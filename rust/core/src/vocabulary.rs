@@ -22,6 +22,7 @@ use crate::machine::lanes::Lanes;
 use crate::machine::prefetch::prefetch;
 use crate::memory;
 use crate::pretokenize::META;
+use crate::rules::AddedToken;
 
 /// A vocabulary has fewer ids than this, so that a damaged file cannot ask for all memory.
 pub(crate) const MAX_VOCAB_SIZE: usize = (1 << 21) - 1;
@@ -104,6 +105,8 @@ pub struct Vocabulary {
     /// The ids of tokens that are not in the index, because another token has the same bytes; in
     /// order.
     twins: Vec<u32>,
+    /// The special tokens with their flags, in id order.
+    added: Vec<AddedToken>,
 }
 
 /// Finds ordinary tokens by their bytes.
@@ -169,7 +172,19 @@ impl Vocabulary {
         let (arena, offsets) = lay_out(&tokens)?;
         let (arena, offsets) = (Array::new(arena), Array::new(offsets));
         let index = index(&arena, &offsets, ordinary)?;
-        Ok(Self { arena, offsets, index, special, shared, twins })
+        let added = plain(&special);
+        Ok(Self { arena, offsets, index, special, shared, twins, added })
+    }
+
+    /// As [`with_twins`](Self::with_twins), with the flags of the added tokens.
+    pub fn with_added(
+        tokens: impl IntoIterator<Item = (Vec<u8>, u32)>,
+        twins: impl IntoIterator<Item = (Vec<u8>, u32)>,
+        mut added: Vec<AddedToken>,
+    ) -> Result<Self> {
+        added.sort_by_key(|token| token.id);
+        let special: Vec<_> = added.iter().map(|token| (token.content.clone(), token.id)).collect();
+        Ok(Self { added, ..Self::with_twins(tokens, twins, special)? })
     }
 
     /// Take over the arrays of a file. `offsets` has one entry more than there are ids. The bytes
@@ -216,7 +231,8 @@ impl Vocabulary {
             self::index(&arena, &offsets, ordinary_ids(&offsets, is_special, twins)?)?
         };
         let (shared, twins) = (memory::copy(shared)?, memory::copy(twins)?);
-        Ok(Self { arena, offsets, index, special, shared, twins })
+        let added = plain(&special);
+        Ok(Self { arena, offsets, index, special, shared, twins, added })
     }
 
     /// The number of ids, including holes and special tokens: all ids are below it.
@@ -313,6 +329,19 @@ impl Vocabulary {
         &self.special
     }
 
+    /// This vocabulary with other flags of the added tokens.
+    #[must_use]
+    pub(crate) fn with_flags(mut self, mut added: Vec<AddedToken>) -> Self {
+        added.sort_by_key(|token| token.id);
+        self.added = added;
+        self
+    }
+
+    /// The added tokens with their flags, in id order.
+    pub fn added_tokens(&self) -> &[AddedToken] {
+        &self.added
+    }
+
     /// Whether an id is a special token, and no ordinary one.
     pub fn is_special(&self, id: u32) -> bool {
         special_has(&self.special, id) && self.shared.binary_search(&id).is_err()
@@ -392,6 +421,11 @@ impl<'v> PairLookup<'v> {
         }
         id
     }
+}
+
+/// Special tokens without flags.
+fn plain(special: &[(String, u32)]) -> Vec<AddedToken> {
+    special.iter().map(|(name, id)| AddedToken::special(name.clone(), *id)).collect()
 }
 
 /// Whether an id is one of the special tokens, which are in id order.

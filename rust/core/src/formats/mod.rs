@@ -3,12 +3,13 @@
 #[cfg(feature = "parquet")]
 pub mod counts_file;
 
-#[cfg(feature = "json")]
-mod document;
-
 pub mod native;
 
-mod ranks;
+pub mod ranks;
+
+pub mod recognize;
+
+pub mod rule_of_ranks;
 
 #[cfg(feature = "json")]
 pub mod tokenizer_json;

@@ -37,6 +37,7 @@ mod unicode;
 
 pub use ends::PretokenEnds;
 pub use match_lengths::match_lengths;
+pub(crate) use pattern::THEN;
 pub use pattern::{Pattern, UNICODE_VERSION};
 pub(crate) use spaces::META;
 pub use spaces::PartStart;

@@ -70,7 +70,7 @@ pub struct Pattern {
 }
 
 /// The mark between the steps of a pattern.
-const THEN: &str = "(?#then)";
+pub(crate) const THEN: &str = "(?#then)";
 
 const LSTRIP: &str = "(?#lstrip ";
 const RSTRIP: &str = "(?#rstrip ";
@@ -135,7 +135,7 @@ impl Pattern {
     }
 
     /// The patterns between the marks `(?#then)`; each splits the pieces of the previous one.
-    pub(super) fn steps(&self) -> Vec<Self> {
+    pub(crate) fn steps(&self) -> Vec<Self> {
         self.expression().split(THEN).map(Self::from_regex).collect()
     }
 

@@ -15,6 +15,7 @@
 //! all others, are chosen when a tokenizer is built.
 
 pub mod added_token;
+pub mod byte_level;
 pub mod decoder;
 pub mod normalizer;
 pub mod post_processor;

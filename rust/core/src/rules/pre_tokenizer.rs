@@ -1,5 +1,6 @@
 //! How a text is split into pretokens.
 
+use super::normalizer::SpacePrefix;
 use crate::pretokenize::Pattern;
 
 /// A sequence of splits; each splits the pieces of the previous one. Without steps, the text
@@ -50,6 +51,18 @@ pub enum PreTokenizerStep {
     FixedLength(usize),
     /// Before each space, where [`NormalizerStep::Spaces`](super::NormalizerStep::Spaces) holds.
     BeforeSpaces,
+    /// Each space becomes another character, which may also be put before each piece. The names of
+    /// tokens have this character.
+    Metaspace {
+        /// The character; U+2581 in most vocabularies.
+        replacement: char,
+        /// Where it is put: nowhere; before each piece that does not start with it
+        /// ([`Missing`](SpacePrefix::Missing)); or only before such a piece at the start of the text
+        /// ([`First`](SpacePrefix::First)).
+        prefix: SpacePrefix,
+        /// Whether the text is split before each such character.
+        split: bool,
+    },
     /// The bytes of the text become GPT-2's characters, one for each byte. Later steps see these
     /// characters.
     ByteLevel {

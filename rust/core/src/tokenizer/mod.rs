@@ -10,6 +10,8 @@ pub(crate) mod merges;
 
 pub mod offsets;
 
+pub mod parts;
+
 pub mod session;
 
 pub mod token;

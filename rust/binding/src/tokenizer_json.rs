@@ -1,0 +1,95 @@
+//! `tokenizer.json` and what belongs to it: the core reads and writes it.
+
+use bytepair::formats::tokenizer_json as file;
+use bytepair::formats::{recognize, rule_of_ranks};
+use bytepair::memory;
+use bytepair::rules::byte_level;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::errors;
+use crate::tokenizer::PyTokenizer;
+
+/// The text of a `tokenizer.json`.
+#[pyfunction]
+pub(crate) fn tokenizer_json(
+    py: Python<'_>,
+    tokenizer: &Bound<'_, PyTokenizer>,
+) -> PyResult<String> {
+    let core = tokenizer.get().core();
+    let text = errors::checked(py.detach(|| file::write(&core.parts()?)))?;
+    errors::checked(memory::check(text.len()))?;
+    Ok(text)
+}
+
+/// What a `tokenizer.json` cannot hold of a tokenizer.
+#[pyfunction]
+pub(crate) fn tokenizer_json_losses(
+    py: Python<'_>,
+    tokenizer: &Bound<'_, PyTokenizer>,
+) -> PyResult<Vec<String>> {
+    let core = tokenizer.get().core();
+    errors::checked(py.detach(|| Ok(file::losses(&core.parts()?))))
+}
+
+/// Why the beginning of a file cannot be that of a tokenizer, or None if it may be one.
+#[pyfunction]
+pub(crate) fn mistaken(head: &[u8]) -> Option<&'static str> {
+    recognize::mistaken(head)
+}
+
+/// Whether the merges of a tokenizer are proved to give the ids of the rule of ranks.
+#[pyfunction]
+pub(crate) fn is_rule_of_ranks(
+    py: Python<'_>,
+    tokenizer: &Bound<'_, PyTokenizer>,
+    ignore_merges: bool,
+) -> PyResult<bool> {
+    let core = tokenizer.get().core();
+    errors::checked(py.detach(|| {
+        rule_of_ranks::is_rule_of_ranks(core.vocabulary(), core.merges(), ignore_merges)
+    }))
+}
+
+/// Convert an expression for Oniguruma.
+#[pyfunction]
+pub(crate) fn to_oniguruma(regex: &str) -> String {
+    file::to_oniguruma(regex)
+}
+
+/// Convert an expression from Oniguruma; an error at `place` if a part may mean something else.
+#[pyfunction]
+pub(crate) fn from_oniguruma(regex: &str, place: &str) -> PyResult<String> {
+    errors::checked(file::from_oniguruma(regex, place))
+}
+
+/// Whether an expression, converted for Oniguruma, certainly has the same meaning there.
+#[pyfunction]
+pub(crate) fn means_the_same(regex: &str) -> bool {
+    file::means_the_same(regex)
+}
+
+/// The pattern that changes no id of a tokenizer that merges characters into these tokens.
+#[pyfunction]
+pub(crate) fn harmless_pattern(tokens: Vec<Vec<u8>>) -> PyResult<String> {
+    let pattern = errors::checked(file::split_pattern(tokens.iter().map(Vec::as_slice)))?;
+    Ok(pattern.regex().to_owned())
+}
+
+/// Whether a pattern is one that `harmless_pattern` may choose.
+#[pyfunction]
+pub(crate) fn is_harmless(pattern: &str) -> bool {
+    file::is_harmless(pattern)
+}
+
+/// GPT-2's characters for bytes.
+#[pyfunction]
+pub(crate) fn to_characters(token: &[u8]) -> String {
+    byte_level::to_characters(token)
+}
+
+/// The bytes of GPT-2's characters; None if a character stands for no byte.
+#[pyfunction]
+pub(crate) fn to_bytes<'py>(py: Python<'py>, characters: &str) -> Option<Bound<'py, PyBytes>> {
+    byte_level::to_bytes(characters).map(|bytes| PyBytes::new(py, &bytes))
+}

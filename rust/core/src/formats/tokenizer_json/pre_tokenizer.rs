@@ -1,0 +1,287 @@
+//! The field `pre_tokenizer`, and the value that it becomes.
+//!
+//! Different spellings of the same splits become the same value: nested sequences, a `ByteLevel`
+//! that splits by GPT-2's pattern, splits at digits, and a pattern that matches all text and whose
+//! matches are kept (`Removed` with `invert`).
+
+use serde_json::{Value, json};
+
+use super::json::Node;
+use super::oniguruma::{from_oniguruma, to_oniguruma};
+use crate::error::Result;
+use crate::pretokenize::{Pattern, Splitter, match_lengths};
+use crate::rules::{Behavior, PreTokenizerStep, SpacePrefix};
+
+/// The pattern that is built into `ByteLevel`: GPT-2's, in its first spelling.
+const BYTE_LEVEL: &str =
+    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
+
+/// The schemes of `Metaspace`, and where each puts a space.
+const SCHEMES: [(&str, SpacePrefix); 3] = [
+    ("always", SpacePrefix::Missing),
+    ("first", SpacePrefix::First),
+    ("never", SpacePrefix::Never),
+];
+
+/// The names of behaviors.
+const BEHAVIORS: [(&str, Behavior); 5] = [
+    ("Isolated", Behavior::Isolated),
+    ("Removed", Behavior::Removed),
+    ("Contiguous", Behavior::Contiguous),
+    ("MergedWithPrevious", Behavior::MergedWithPrevious),
+    ("MergedWithNext", Behavior::MergedWithNext),
+];
+
+// ---------------------------------------------------------------------------- reading
+
+/// The steps of a pre-tokenizer.
+pub(super) fn read(node: &Node<'_>) -> Result<Vec<PreTokenizerStep>> {
+    let mut steps = Vec::new();
+    for node in node.flat("pretokenizers")? {
+        let mapped = steps.iter().any(maps_bytes);
+        add(&mut steps, step(&node)?, mapped);
+    }
+    Ok(steps)
+}
+
+/// Whether a step turns the bytes of a text into GPT-2's characters.
+pub(super) fn maps_bytes(step: &PreTokenizerStep) -> bool {
+    matches!(step, PreTokenizerStep::ByteLevel { .. })
+}
+
+/// Add a step in its usual spelling. `mapped` tells whether it sees GPT-2's characters.
+fn add(steps: &mut Vec<PreTokenizerStep>, step: PreTokenizerStep, mapped: bool) {
+    match step {
+        PreTokenizerStep::ByteLevel { add_prefix_space: false, use_regex: true } => {
+            steps.push(isolated(well_known(BYTE_LEVEL)));
+            steps.push(PreTokenizerStep::ByteLevel { add_prefix_space: false, use_regex: false });
+        }
+        PreTokenizerStep::Digits { individual } if !mapped => {
+            steps.push(isolated(if individual { r"\p{N}" } else { r"\p{N}+" }.to_owned()));
+        }
+        other => steps.push(other),
+    }
+}
+
+fn isolated(regex: String) -> PreTokenizerStep {
+    let (behavior, invert) = (Behavior::Isolated, false);
+    PreTokenizerStep::Split { pattern: Pattern::from_regex(&regex), behavior, invert }
+}
+
+fn step(node: &Node<'_>) -> Result<PreTokenizerStep> {
+    Ok(match node.kind()? {
+        "Split" => return split(node),
+        "ByteLevel" => PreTokenizerStep::ByteLevel {
+            add_prefix_space: node.get("add_prefix_space")?.boolean()?,
+            use_regex: node.flag("use_regex", true)?,
+        },
+        "Digits" => {
+            PreTokenizerStep::Digits { individual: node.get("individual_digits")?.boolean()? }
+        }
+        "Punctuation" => PreTokenizerStep::Punctuation(match node.find("behavior")? {
+            Some(behavior) => self::behavior(&behavior)?,
+            None => Behavior::Isolated,
+        }),
+        "Whitespace" => PreTokenizerStep::Whitespace,
+        "WhitespaceSplit" => PreTokenizerStep::WhitespaceSplit,
+        "BertPreTokenizer" => PreTokenizerStep::Bert,
+        "CharDelimiterSplit" => PreTokenizerStep::Delimiter(node.get("delimiter")?.character()?),
+        "UnicodeScripts" => PreTokenizerStep::UnicodeScripts,
+        "FixedLength" => return fixed_length(node),
+        "Metaspace" => {
+            let (replacement, scheme) = metaspace(node)?;
+            let prefix = SCHEMES.iter().find(|(name, _)| *name == scheme);
+            let prefix = prefix.map_or(SpacePrefix::Missing, |(_, prefix)| *prefix);
+            let split = node.flag("split", true)?;
+            PreTokenizerStep::Metaspace { replacement, prefix, split }
+        }
+        other => {
+            return Err(node.unsupported(format!(
+                "the type {other} is not supported; supported are Split, ByteLevel, Digits, \
+                 Punctuation, Whitespace, WhitespaceSplit, BertPreTokenizer, CharDelimiterSplit, \
+                 UnicodeScripts, FixedLength, Metaspace and Sequence"
+            )));
+        }
+    })
+}
+
+fn fixed_length(node: &Node<'_>) -> Result<PreTokenizerStep> {
+    let length = node.find("length")?.map_or(Ok(5), |length| length.number())?;
+    if length == 0 {
+        return Err(node.invalid("the length is 0"));
+    }
+    Ok(PreTokenizerStep::FixedLength(length as usize))
+}
+
+/// The replacement and the scheme of a `Metaspace`, which is a pre-tokenizer or a decoder. Old files
+/// have `add_prefix_space` instead of a scheme.
+pub(super) fn metaspace(node: &Node<'_>) -> Result<(char, &'static str)> {
+    let replacement = node.get("replacement")?.character()?;
+    let adds = node.flag("add_prefix_space", true)?;
+    let Some(scheme) = node.find("prepend_scheme")? else {
+        return Ok((replacement, if adds { "always" } else { "never" }));
+    };
+    let text = scheme.text()?;
+    let known = SCHEMES.iter().find(|(name, _)| *name == text);
+    let Some((name, _)) = known else {
+        return Err(scheme.invalid(format!("{text:?} is not one of always, first, never")));
+    };
+    if !adds && *name != "never" {
+        return Err(
+            scheme.invalid(format!("{text:?} contradicts add_prefix_space, which is false"))
+        );
+    }
+    Ok((replacement, name))
+}
+
+fn behavior(node: &Node<'_>) -> Result<Behavior> {
+    let name = node.text()?;
+    let known = BEHAVIORS.iter().find(|(other, _)| *other == name);
+    known.map(|(_, behavior)| *behavior).ok_or_else(|| {
+        let names = BEHAVIORS.map(|(name, _)| name).join(", ");
+        node.invalid(format!("{name:?} is not one of {names}"))
+    })
+}
+
+fn split(node: &Node<'_>) -> Result<PreTokenizerStep> {
+    let (place, how) = (node.get("pattern")?, node.get("behavior")?);
+    let (behavior, invert) = (self::behavior(&how)?, node.flag("invert", false)?);
+    let regex = match (place.find("String")?, place.find("Regex")?) {
+        (Some(text), None) => escaped(text.text()?),
+        (None, Some(regex)) => from_oniguruma(regex.text()?, &regex.place)?,
+        _ => return Err(place.invalid("it is neither a Regex nor a String")),
+    };
+    let (fewest, most) = match_lengths(&regex);
+    if fewest == 0 {
+        if most == 0 && behavior == Behavior::Isolated && !regex.is_empty() {
+            return Ok(isolated(between(&regex)));
+        }
+        return Err(place.unsupported(format!(
+            "{regex:?} may match no characters, where tokenizers splits and bytepair does not"
+        )));
+    }
+    let regex = well_known(&regex);
+    let keeps_all = behavior == Behavior::Removed && invert && matches_all(&regex);
+    if keeps_all || behavior == Behavior::Isolated {
+        return Ok(isolated(regex));
+    }
+    Ok(PreTokenizerStep::Split { pattern: Pattern::from_regex(&regex), behavior, invert })
+}
+
+/// GPT-2's pattern has two spellings; one of them is the named pattern.
+fn well_known(regex: &str) -> String {
+    let gpt2 = (regex == BYTE_LEVEL).then(|| Pattern::named("gpt2")).flatten();
+    gpt2.map_or_else(|| regex.to_owned(), |pattern| pattern.regex().to_owned())
+}
+
+/// A literal text as a regular expression.
+fn escaped(text: &str) -> String {
+    let mut regex = String::with_capacity(text.len());
+    for character in text.chars() {
+        if r"\.^$|?*+(){}[]&-".contains(character) {
+            regex.push('\\');
+        }
+        regex.push(character);
+    }
+    regex
+}
+
+/// The literal text that an expression matches, if it is one.
+fn unescaped(regex: &str) -> Option<String> {
+    let mut text = String::new();
+    let mut characters = regex.chars();
+    while let Some(character) = characters.next() {
+        text.push(if character == '\\' { characters.next()? } else { character });
+    }
+    (escaped(&text) == regex).then_some(text)
+}
+
+/// The text up to the next place where a pattern matches, if it matches no characters.
+///
+/// The repetition is lazy, since the engine remembers a place for each turn of a greedy one, and has
+/// room for a limited number of them.
+fn between(regex: &str) -> String {
+    format!("(?s:.)+?(?={regex}|$)")
+}
+
+/// Whether a pattern is known to match all text: those of the scanner do.
+fn matches_all(regex: &str) -> bool {
+    Splitter::new(&Pattern::from_regex(regex)).is_ok_and(|splitter| splitter.is_scan())
+}
+
+// ---------------------------------------------------------------------------- writing
+
+/// The fields of the steps of a pre-tokenizer.
+pub(super) fn write(steps: &[PreTokenizerStep]) -> Vec<Value> {
+    steps.iter().map(write_step).collect()
+}
+
+/// One step, or several in a sequence; null without steps.
+pub(super) fn sequence(mut written: Vec<Value>) -> Value {
+    match written.len() {
+        0 => Value::Null,
+        1 => written.remove(0),
+        _ => json!({"type": "Sequence", "pretokenizers": written}),
+    }
+}
+
+/// A `ByteLevel`.
+pub(super) fn byte_level(add_prefix_space: bool, use_regex: bool) -> Value {
+    json!({"type": "ByteLevel", "add_prefix_space": add_prefix_space, "trim_offsets": true,
+        "use_regex": use_regex})
+}
+
+/// Whether a step splits by GPT-2's pattern, as `ByteLevel` does by itself.
+pub(super) fn is_gpt2(step: &PreTokenizerStep) -> bool {
+    matches!(step, PreTokenizerStep::Split { pattern, behavior: Behavior::Isolated, .. }
+        if pattern.name() == Some("gpt2"))
+}
+
+fn write_step(step: &PreTokenizerStep) -> Value {
+    match step {
+        PreTokenizerStep::Split { pattern, behavior, invert } => {
+            let text = unescaped(pattern.regex());
+            let pattern = text.map_or_else(
+                || json!({"Regex": to_oniguruma(pattern.regex())}),
+                |text| json!({"String": text}),
+            );
+            json!({"type": "Split", "pattern": pattern, "behavior": name_of(*behavior),
+                "invert": invert})
+        }
+        PreTokenizerStep::Digits { individual } => {
+            json!({"type": "Digits", "individual_digits": individual})
+        }
+        PreTokenizerStep::Punctuation(behavior) => {
+            json!({"type": "Punctuation", "behavior": name_of(*behavior)})
+        }
+        PreTokenizerStep::Whitespace => json!({"type": "Whitespace"}),
+        PreTokenizerStep::WhitespaceSplit => json!({"type": "WhitespaceSplit"}),
+        PreTokenizerStep::Bert => json!({"type": "BertPreTokenizer"}),
+        PreTokenizerStep::Delimiter(delimiter) => {
+            json!({"type": "CharDelimiterSplit", "delimiter": delimiter})
+        }
+        PreTokenizerStep::UnicodeScripts => json!({"type": "UnicodeScripts"}),
+        PreTokenizerStep::FixedLength(length) => json!({"type": "FixedLength", "length": length}),
+        PreTokenizerStep::Metaspace { replacement, prefix, split } => {
+            write_metaspace(*replacement, *prefix, *split)
+        }
+        // Only beside the spaces of a normalizer, whose writer writes both.
+        PreTokenizerStep::BeforeSpaces => write_metaspace('\u{2581}', SpacePrefix::Never, true),
+        PreTokenizerStep::ByteLevel { add_prefix_space, use_regex } => {
+            byte_level(*add_prefix_space, *use_regex)
+        }
+    }
+}
+
+/// A `Metaspace`.
+pub(super) fn write_metaspace(replacement: char, prefix: SpacePrefix, split: bool) -> Value {
+    let scheme = SCHEMES.iter().find(|(_, other)| *other == prefix);
+    let scheme = scheme.map_or("always", |(name, _)| *name);
+    json!({"type": "Metaspace", "replacement": replacement, "prepend_scheme": scheme,
+        "split": split})
+}
+
+fn name_of(behavior: Behavior) -> &'static str {
+    let known = BEHAVIORS.iter().find(|(_, other)| *other == behavior);
+    known.map_or("Isolated", |(name, _)| name)
+}

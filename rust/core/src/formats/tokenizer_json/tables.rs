@@ -1,0 +1,270 @@
+//! The two tables of a model, `vocab` and `merges`, which are most of a file.
+//!
+//! Reading takes the JSON text of a table and returns its entries, whose names are borrowed from
+//! the text. Writing takes entries and returns the JSON text, an entry per line.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::fmt::{self, Write};
+
+use foldhash::fast::RandomState;
+use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::json::{Name, Node, Object, Strict, invalid, parse, twice, unsupported};
+use crate::error::Result;
+use crate::memory;
+use crate::vocabulary::MAX_VOCAB_SIZE;
+
+/// The place of the vocabulary and of the merges in a file.
+pub(super) const VOCABULARY: &str = "model.vocab";
+pub(super) const MERGES: &str = "model.merges";
+
+/// The entries of a vocabulary, in the order of the file.
+pub(super) type Entries<'a> = Vec<(Name<'a>, u32)>;
+
+/// Ids by name.
+pub(super) type IdsByName<'a> = HashMap<&'a str, u32, RandomState>;
+
+/// The ids of the two parts of a merge, and of its result.
+pub(super) type Merge = [u32; 3];
+
+// ---------------------------------------------------------------------------- reading
+
+/// The entries of `model.vocab`.
+pub(super) fn vocabulary(table: &RawValue) -> Result<Entries<'_>> {
+    let entries: std::result::Result<Object<'_, u32>, _> = serde_json::from_str(table.get());
+    let Ok(Object(entries)) = entries else { return Err(wrong_entry(table)) };
+    let largest = MAX_VOCAB_SIZE - 2;
+    if let Some((name, id)) = entries.iter().find(|(_, id)| *id as usize > largest) {
+        let place = format!("{VOCABULARY}[{:?}]", name.0);
+        return Err(invalid(place, format!("id {id} is not in 0 … {largest}")));
+    }
+    check_ids(&entries)?;
+    Ok(entries)
+}
+
+/// The first entry that is not a name with an id.
+fn wrong_entry(table: &RawValue) -> crate::Error {
+    let entries: Object<'_, Strict> = match parse(table.get(), VOCABULARY) {
+        Ok(entries) => entries,
+        Err(error) => return error,
+    };
+    for (name, Strict(value)) in &entries.0 {
+        let place = format!("{VOCABULARY}[{:?}]", name.0);
+        match value {
+            Value::Number(number)
+                if number.as_u64().and_then(|id| u32::try_from(id).ok()).is_some() => {}
+            Value::Number(number) => {
+                return invalid(place, format!("id {number} is not in 0 … {}", MAX_VOCAB_SIZE - 2));
+            }
+            other => {
+                let kind = super::json::kind_of(other);
+                return invalid(place, format!("expected a number, not {kind}"));
+            }
+        }
+    }
+    invalid(VOCABULARY, "expected names with ids")
+}
+
+/// Fails if two names have the same id.
+fn check_ids(entries: &Entries<'_>) -> Result<()> {
+    let mut ids: Vec<(u32, usize)> =
+        entries.iter().enumerate().map(|(at, (_, id))| (*id, at)).collect();
+    ids.sort_unstable();
+    match ids.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        Some(pair) => {
+            let [first, second] = [pair[0].1, pair[1].1].map(|at| &*entries[at].0.0);
+            let reason = format!("{first:?} also has the id {}", pair[0].0);
+            Err(invalid(format!("{VOCABULARY}[{second:?}]"), reason))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The ids by name. Fails if a name occurs twice.
+pub(super) fn by_name<'a>(entries: &'a Entries<'_>) -> Result<IdsByName<'a>> {
+    let ids: IdsByName<'_> = entries.iter().map(|(name, id)| (&*name.0, *id)).collect();
+    if ids.len() < entries.len() {
+        let mut names = HashSet::new();
+        let again = entries.iter().find(|(name, _)| !names.insert(&*name.0));
+        return Err(twice(VOCABULARY, again.map_or("", |(name, _)| &name.0)));
+    }
+    Ok(ids)
+}
+
+/// The entries of `model.merges` as ids. Of a pair that occurs twice, the last one counts.
+///
+/// `prefix` is what the right part of a merge loses. Fails if a part or the result is not in the
+/// vocabulary.
+pub(super) fn merges(table: &RawValue, ids: &IdsByName<'_>, prefix: &str) -> Result<Vec<Merge>> {
+    let listed: std::result::Result<Vec<JsonMerge<'_>>, _> = serde_json::from_str(table.get());
+    let Ok(listed) = listed else { return Err(wrong_merge(table)) };
+    let mut merges: Vec<Merge> = memory::with_room(listed.len())?;
+    let mut joined = String::new();
+    for (number, merge) in listed.iter().enumerate() {
+        let JsonMerge::Pair(left, right) = merge else { continue };
+        let place = || format!("{MERGES}[{number}]");
+        let id = |name: &str| {
+            let missing = || invalid(place(), format!("{name:?} is not in the vocabulary"));
+            ids.get(name).copied().ok_or_else(missing)
+        };
+        let (first, second) = (id(&left.0)?, id(&right.0)?);
+        let Some(rest) = right.0.strip_prefix(prefix) else {
+            let reason = format!("{:?} does not begin with {prefix:?}, which it loses", right.0);
+            return Err(unsupported(place(), reason));
+        };
+        joined.clear();
+        joined.extend([&*left.0, rest]);
+        merges.push([first, second, id(&joined)?]);
+    }
+    Ok(last_ones(merges))
+}
+
+/// The merges without those whose pair occurs again later.
+fn last_ones(mut merges: Vec<Merge>) -> Vec<Merge> {
+    let mut pairs = HashSet::with_capacity_and_hasher(merges.len(), RandomState::default());
+    if merges.iter().all(|&[left, right, _]| pairs.insert((left, right))) {
+        return merges;
+    }
+    pairs.clear();
+    merges.reverse();
+    merges.retain(|&[left, right, _]| pairs.insert((left, right)));
+    merges.reverse();
+    merges
+}
+
+/// The first merge that is not two texts.
+fn wrong_merge(table: &RawValue) -> crate::Error {
+    let listed: Vec<&RawValue> = match parse(table.get(), MERGES) {
+        Ok(listed) => listed,
+        Err(error) => return error,
+    };
+    let wrong = |(_, merge): &(usize, &&RawValue)| {
+        serde_json::from_str::<JsonMerge<'_>>(merge.get()).is_err()
+    };
+    let found = listed.iter().enumerate().find(wrong);
+    let (number, merge) = found.unwrap_or((0, &table));
+    let reason = match parse::<Strict>(merge.get(), MERGES) {
+        Ok(Strict(Value::String(text))) => {
+            format!("a merge must be two tokens with a space between them, not {text:?}")
+        }
+        Ok(Strict(value)) => match Node::new(&value, "").list() {
+            Ok(parts) => format!("a merge must be two texts, not {} parts", parts.len()),
+            Err(_) => format!("a merge must be two texts, not {}", super::json::kind_of(&value)),
+        },
+        Err(error) => return error,
+    };
+    invalid(format!("{MERGES}[{number}]"), reason)
+}
+
+/// One merge, written as a pair or as a string with a space.
+enum JsonMerge<'a> {
+    Pair(Name<'a>, Name<'a>),
+    /// The first line of a `merges.txt`, which `tokenizers` skips.
+    Version,
+}
+
+struct JsonMergeVisitor;
+
+/// The two parts of a merge that is written as a string.
+fn parts<E: serde::de::Error>(text: &str) -> std::result::Result<Option<(&str, &str)>, E> {
+    if text.starts_with("#version") {
+        return Ok(None);
+    }
+    let parts = text.split_once(' ').filter(|(_, right)| !right.contains(' '));
+    parts.map(Some).ok_or_else(|| E::custom("not two parts"))
+}
+
+impl<'de> Visitor<'de> for JsonMergeVisitor {
+    type Value = JsonMerge<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("two strings")
+    }
+
+    fn visit_borrowed_str<E: serde::de::Error>(
+        self,
+        text: &'de str,
+    ) -> std::result::Result<JsonMerge<'de>, E> {
+        let name = |text: &'de str| Name(Cow::Borrowed(text));
+        let pair = parts(text)?.map(|(left, right)| JsonMerge::Pair(name(left), name(right)));
+        Ok(pair.unwrap_or(JsonMerge::Version))
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> std::result::Result<JsonMerge<'de>, E> {
+        let name = |text: &str| Name(Cow::Owned(text.to_owned()));
+        let pair = parts(text)?.map(|(left, right)| JsonMerge::Pair(name(left), name(right)));
+        Ok(pair.unwrap_or(JsonMerge::Version))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(
+        self,
+        mut seq: A,
+    ) -> std::result::Result<JsonMerge<'de>, A::Error> {
+        match (seq.next_element()?, seq.next_element()?, seq.next_element::<&RawValue>()?) {
+            (Some(left), Some(right), None) => Ok(JsonMerge::Pair(left, right)),
+            _ => Err(A::Error::custom("not two")),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for JsonMerge<'de> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        from.deserialize_any(JsonMergeVisitor)
+    }
+}
+
+// ---------------------------------------------------------------------------- writing
+
+/// The JSON text of a vocabulary; the names are [quoted](quote).
+pub(super) fn write_vocabulary(mut entries: Vec<(u32, String)>) -> String {
+    entries.sort_unstable();
+    let lines = entries.iter().map(|(id, name)| [name, ": ", &id.to_string()].concat());
+    block("{", lines, "}")
+}
+
+/// The JSON text of merges, whose names are [quoted](quote): strings with a space, the form that
+/// every version of `tokenizers` reads, if no name has a space.
+///
+/// `tokenizers` skips a string that starts with `#version`, the first line of a `merges.txt`; a
+/// list with such a merge is written as pairs instead.
+pub(super) fn write_merges<'n>(pairs: impl Iterator<Item = [&'n str; 2]> + Clone) -> String {
+    let is_one = |[left, right]: [&str; 2]| {
+        !left.starts_with("\"#version") && !left.contains(' ') && !right.contains(' ')
+    };
+    if !pairs.clone().all(is_one) {
+        return block("[", pairs.map(|[left, right]| format!("[{left}, {right}]")), "]");
+    }
+    let joined = |[left, right]: [&str; 2]| format!("{} {}", &left[..left.len() - 1], &right[1..]);
+    block("[", pairs.map(joined), "]")
+}
+
+/// Lines between brackets, indented as a value of `model`.
+fn block(open: &str, lines: impl Iterator<Item = String>, close: &str) -> String {
+    let mut text = open.to_owned();
+    for (number, line) in lines.enumerate() {
+        text.push_str(if number == 0 { "\n      " } else { ",\n      " });
+        text.push_str(&line);
+    }
+    if text.len() > open.len() {
+        text.push_str("\n    ");
+    }
+    text.push_str(close);
+    text
+}
+
+/// A JSON string.
+pub(super) fn quote(text: impl IntoIterator<Item = char>) -> String {
+    let mut quoted = String::from('"');
+    for c in text {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '\0'..' ' => _ = write!(quoted, "\\u{:04x}", u32::from(c)),
+            _ => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}

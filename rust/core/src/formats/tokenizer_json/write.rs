@@ -1,0 +1,254 @@
+//! The parts of a tokenizer in, the text of a `tokenizer.json` out, in the form that other programs
+//! know best; and what the format cannot hold.
+//!
+//! A file gives the same ids. A tokenizer with the rule of ranks is written as one pair for each
+//! token (see [`rule_of_ranks`](crate::formats::rule_of_ranks)). A split by GPT-2's pattern is
+//! written as the `ByteLevel` that has it, and other patterns as their publishers spell them.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use serde_json::{Value, json};
+
+use super::build;
+use super::json::Node;
+use super::oniguruma::means_the_same;
+use super::tables::{quote, write_merges, write_vocabulary};
+use super::{
+    added_tokens, decoder as decoders, is_harmless, normalizer, post_processor, pre_tokenizer,
+    spaces,
+};
+use crate::error::Result;
+use crate::formats::rule_of_ranks::{is_rule_of_ranks, pairs_of_ranks};
+use crate::memory;
+use crate::pretokenize::{META, match_lengths};
+use crate::rules::byte_level::character;
+use crate::rules::{
+    Decoder, DecoderStep, NormalizerStep, PreTokenizerStep, SpacePrefix, Symbols, TextRules,
+};
+use crate::tokenizer::parts::TokenizerParts;
+use crate::vocabulary::{MergeRule, TOKEN, Vocabulary};
+
+/// Upper bound on memory: writing needs at most this many bytes for each byte of the tokens.
+const WRITTEN: usize = 4;
+
+/// The text of a file; an entry of the vocabulary or a merge on each line.
+///
+/// Fails if there is not enough memory.
+pub fn write(parts: &TokenizerParts) -> Result<String> {
+    let tokens = parts.vocabulary.arrays().0.len() + parts.vocabulary.len() * TOKEN;
+    memory::check(tokens.saturating_mul(WRITTEN))?;
+    let normalized = note(parts, build::NORMALIZED_NOTE);
+    let normalized: HashSet<String> = serde_json::from_value(normalized).unwrap_or_default();
+    let (normalizer, pre_tokenizer) = around(&parts.rules);
+    let fields = [
+        ("version", json!("1.0")),
+        ("truncation", note(parts, build::TRUNCATION_NOTE)),
+        ("padding", note(parts, build::PADDING_NOTE)),
+        ("added_tokens", added_tokens::write(parts.vocabulary.added_tokens(), &normalized)),
+        ("normalizer", normalizer),
+        ("pre_tokenizer", pre_tokenizer),
+        ("post_processor", processor(parts)),
+        ("decoder", decoder(&parts.rules)),
+    ];
+    let mut text = String::from("{\n");
+    for (name, value) in &fields {
+        text.extend(["  \"", name, "\": ", &pretty(value, 1), ",\n"]);
+    }
+    text.extend(["  \"model\": ", &model(parts)?, "\n}\n"]);
+    Ok(text)
+}
+
+/// A value as JSON on several lines, at a depth of indentation.
+fn pretty(value: &Value, depth: usize) -> String {
+    let text = serde_json::to_string_pretty(value).unwrap_or_default();
+    text.replace('\n', &["\n", &"  ".repeat(depth)].concat())
+}
+
+/// The value in a note; null without it.
+fn note(parts: &TokenizerParts, name: &str) -> Value {
+    let note = parts.notes.get(name);
+    note.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+}
+
+/// The post-processor of the file that the tokenizer comes from, if it still has this value.
+fn processor(parts: &TokenizerParts) -> Value {
+    let (own, noted) = (&parts.rules.post_processor, note(parts, build::PROCESSOR_NOTE));
+    let value = (!noted.is_null()).then(|| post_processor::read(&Node::new(&noted, "")));
+    if matches!(value, Some(Ok(value)) if value == *own) {
+        return noted;
+    }
+    post_processor::write(own)
+}
+
+// ---------------------------------------------------------------------------- around the model
+
+/// Where a space is put, if the tokens have spaces for U+2581.
+fn space_prefix(rules: &TextRules) -> Option<SpacePrefix> {
+    match rules.normalizer.steps[..] {
+        [NormalizerStep::Spaces(prefix)] => Some(prefix),
+        _ => None,
+    }
+}
+
+/// The normalizer and the pre-tokenizer.
+fn around(rules: &TextRules) -> (Value, Value) {
+    let steps = &rules.pre_tokenizer.steps;
+    if let Some(prefix) = space_prefix(rules) {
+        let splits = steps.contains(&PreTokenizerStep::BeforeSpaces);
+        let by_normalizer = matches!(prefix, SpacePrefix::Never | SpacePrefix::Always);
+        if !splits && by_normalizer {
+            let steps = spaces::normalizer(prefix);
+            // Always a sequence, as `transformers` writes it.
+            let steps: Vec<Value> =
+                steps.iter().map(|step| normalizer::write(std::slice::from_ref(step))).collect();
+            return (json!({"type": "Sequence", "normalizers": steps}), Value::Null);
+        }
+        return (Value::Null, pre_tokenizer::write_metaspace(META, prefix, splits));
+    }
+    let normalizer = normalizer::write(&rules.normalizer.steps);
+    let mut written = pre_tokenizer::write(steps);
+    if rules.symbols.is_none() && !steps.iter().any(pre_tokenizer::maps_bytes) {
+        let by_gpt2 = steps.last().is_some_and(pre_tokenizer::is_gpt2);
+        if by_gpt2 {
+            written.pop();
+        }
+        written.push(pre_tokenizer::byte_level(false, by_gpt2));
+    }
+    (normalizer, pre_tokenizer::sequence(written))
+}
+
+fn decoder(rules: &TextRules) -> Value {
+    match (&rules.decoder, space_prefix(rules)) {
+        (Decoder::Steps(steps), _) => decoders::write(steps),
+        (Decoder::Bytes, Some(prefix)) => decoders::write(&spaces::decoder(prefix)),
+        (Decoder::Bytes, None) => decoders::write(&[DecoderStep::ByteLevel]),
+    }
+}
+
+// ---------------------------------------------------------------------------- the model
+
+/// The object of the model.
+fn model(parts: &TokenizerParts) -> Result<String> {
+    let names = names(parts);
+    let pairs = match parts.rule {
+        MergeRule::Ranks => Cow::Owned(pairs_of_ranks(&parts.vocabulary)?),
+        MergeRule::Merges { .. } | MergeRule::Characters => Cow::Borrowed(&*parts.merges),
+    };
+    let name = |id: &u32| names.get(id).map_or("\"\"", String::as_str);
+    let merges = write_merges(pairs.iter().map(|(left, right)| [name(left), name(right)]));
+    let mut text = String::from("{\n");
+    for (name, value) in settings(parts, &pairs)? {
+        text.extend(["    \"", name, "\": ", &pretty(&value, 2), ",\n"]);
+    }
+    let entries = entries(&parts.vocabulary, names);
+    text.extend(["    \"vocab\": ", &write_vocabulary(entries), ",\n"]);
+    text.extend(["    \"merges\": ", &merges, "\n  }"]);
+    Ok(text)
+}
+
+/// The small fields of the model.
+fn settings(parts: &TokenizerParts, merges: &[(u32, u32)]) -> Result<Vec<(&'static str, Value)>> {
+    let symbols = parts.rules.symbols.as_ref();
+    let affix = |of: fn(&Symbols) -> &String| symbols.map(of).filter(|affix| !affix.is_empty());
+    let unknown = symbols.and_then(|symbols| parts.vocabulary.bytes(symbols.unknown?));
+    let of_characters = parts.rule == MergeRule::Characters;
+    let falls_back = symbols.is_some_and(|symbols| !symbols.byte_ids.is_empty());
+    let fuses = symbols.is_some_and(|symbols| symbols.fuse_unknown);
+    let ignores =
+        !matches!(parts.rule, MergeRule::Merges { ignore_merges: false } | MergeRule::Characters);
+    let mut settings = vec![
+        ("type", json!("BPE")),
+        ("dropout", note(parts, build::DROPOUT_NOTE)),
+        ("unk_token", json!(unknown.map(String::from_utf8_lossy))),
+        ("continuing_subword_prefix", json!(affix(|symbols| &symbols.prefix))),
+        ("end_of_word_suffix", json!(affix(|symbols| &symbols.suffix))),
+        ("fuse_unk", json!(of_characters || fuses)),
+        ("byte_fallback", json!(of_characters || falls_back)),
+        ("ignore_merges", json!(ignores)),
+    ];
+    if let (MergeRule::Merges { ignore_merges }, None) = (parts.rule, symbols)
+        && is_rule_of_ranks(&parts.vocabulary, merges, ignore_merges)?
+    {
+        // Other programs ignore it.
+        settings.push(("bytepair", json!({"merge_rule": "merges"})));
+    }
+    Ok(settings)
+}
+
+/// The quoted names of the tokens, by id, without the added tokens that are no ordinary ones.
+fn names(parts: &TokenizerParts) -> BTreeMap<u32, String> {
+    let vocabulary = &parts.vocabulary;
+    let text = |token: &[u8]| String::from_utf8_lossy(token).into_owned();
+    let twins = vocabulary.twins().iter().filter_map(|&id| Some((vocabulary.bytes(id)?, id)));
+    let tokens = vocabulary.ordinary_tokens();
+    if parts.rules.symbols.is_some() {
+        return tokens.map(|(token, id)| (id, quote(text(token).chars()))).collect();
+    }
+    if parts.rule != MergeRule::Characters {
+        let tokens = tokens.map(|(token, id)| (id, quote(token.iter().copied().map(character))));
+        return tokens.chain(twins.map(|(token, id)| (id, quote(text(token).chars())))).collect();
+    }
+    let name_of_byte = |byte: u8| quote(format!("<0x{byte:02X}>").chars());
+    let plain = plain_bytes(parts);
+    let covered: HashSet<u8> = twins.clone().map(|(token, _)| token[0]).collect();
+    let tokens = tokens.map(|(token, id)| match token {
+        [byte] if !covered.contains(byte) && !plain.contains(&id) => (id, name_of_byte(*byte)),
+        _ => (id, quote(text(token).chars().map(|c| if c == ' ' { META } else { c }))),
+    });
+    tokens.chain(twins.map(|(token, id)| (id, name_of_byte(token[0])))).collect()
+}
+
+/// The ids of single bytes that are characters in the vocabulary, although they have no twin.
+fn plain_bytes(parts: &TokenizerParts) -> HashSet<u32> {
+    let merged = parts.merges.iter().flat_map(|(left, right)| [*left, *right]);
+    merged.chain(parts.vocabulary.added_tokens().iter().map(|token| token.id)).collect()
+}
+
+/// The entries of the vocabulary. `tokenizers` numbers added tokens after the vocabulary, unless
+/// they are in it.
+fn entries(vocabulary: &Vocabulary, names: BTreeMap<u32, String>) -> Vec<(u32, String)> {
+    let added = vocabulary.added_tokens().iter().filter(|token| !names.contains_key(&token.id));
+    let added: Vec<_> = added.map(|token| (token.id, quote(token.content.chars()))).collect();
+    let size = names.len();
+    let follow = added.iter().zip(size..).all(|((id, _), next)| *id as usize == next);
+    let in_it = if follow { Vec::new() } else { added };
+    names.into_iter().chain(in_it).collect()
+}
+
+// ---------------------------------------------------------------------------- losses
+
+/// What a `tokenizer.json` cannot hold of a tokenizer, in words; usually nothing.
+pub fn losses(parts: &TokenizerParts) -> Vec<String> {
+    let mut lost: Vec<String> = lost_names(parts).into_iter().collect();
+    let spaces = space_prefix(&parts.rules).is_some();
+    for step in &parts.rules.pre_tokenizer.steps {
+        let PreTokenizerStep::Split { pattern, .. } = step else { continue };
+        let regex = pattern.regex();
+        if spaces && !is_harmless(regex) {
+            lost.push("the split pattern: with byte fallback there is only Metaspace".to_owned());
+        } else if !spaces && match_lengths(regex).0 == 0 {
+            let reason = "that matches of no characters split nothing: tokenizers splits there";
+            lost.push(reason.to_owned());
+        }
+        if !spaces && !means_the_same(regex) {
+            let reason = "the exact meaning of the split pattern: Oniguruma, the regex engine of \
+                          tokenizers, may interpret parts of it differently";
+            lost.push(reason.to_owned());
+        }
+    }
+    let mut seen = HashSet::new();
+    lost.retain(|loss| seen.insert(loss.clone()));
+    lost
+}
+
+/// Special tokens whose name is the name of another token.
+fn lost_names(parts: &TokenizerParts) -> Option<String> {
+    let quoted = names(parts);
+    let ids: HashMap<&str, u32> = quoted.iter().map(|(id, name)| (name.as_str(), *id)).collect();
+    let twin = parts.vocabulary.added_tokens().iter().find(|token| {
+        let name = quote(token.content.chars());
+        ids.get(name.as_str()).is_some_and(|id| *id != token.id)
+    })?;
+    Some(format!("special tokens equal to ordinary tokens, such as {:?}", twin.content))
+}
