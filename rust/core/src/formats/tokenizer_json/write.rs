@@ -24,10 +24,11 @@ use crate::memory;
 use crate::pretokenize::{META, match_lengths};
 use crate::rules::byte_level::character;
 use crate::rules::{
-    Decoder, DecoderStep, NormalizerStep, PreTokenizerStep, SpacePrefix, Symbols, TextRules,
+    AddedToken, Decoder, DecoderStep, NormalizerStep, PreTokenizerStep, SpacePrefix, Symbols,
+    TextRules,
 };
 use crate::tokenizer::parts::TokenizerParts;
-use crate::vocabulary::{MergeRule, TOKEN, Vocabulary};
+use crate::vocabulary::{MergeRule, TOKEN};
 
 /// Upper bound on memory: writing needs at most this many bytes for each byte of the tokens.
 const WRITTEN: usize = 4;
@@ -45,7 +46,7 @@ pub fn write(parts: &TokenizerParts) -> Result<String> {
         ("version", json!("1.0")),
         ("truncation", note(parts, build::TRUNCATION_NOTE)),
         ("padding", note(parts, build::PADDING_NOTE)),
-        ("added_tokens", added_tokens::write(parts.vocabulary.added_tokens(), &normalized)),
+        ("added_tokens", added_tokens::write(&without_lookalikes(parts), &normalized)),
         ("normalizer", normalizer),
         ("pre_tokenizer", pre_tokenizer),
         ("post_processor", processor(parts)),
@@ -141,7 +142,7 @@ fn model(parts: &TokenizerParts) -> Result<String> {
     for (name, value) in settings(parts, &pairs)? {
         text.extend(["    \"", name, "\": ", &pretty(&value, 2), ",\n"]);
     }
-    let entries = entries(&parts.vocabulary, names);
+    let entries = entries(&without_lookalikes(parts), names);
     text.extend(["    \"vocab\": ", &write_vocabulary(entries), ",\n"]);
     text.extend(["    \"merges\": ", &merges, "\n  }"]);
     Ok(text)
@@ -207,8 +208,8 @@ fn plain_bytes(parts: &TokenizerParts) -> HashSet<u32> {
 
 /// The entries of the vocabulary. `tokenizers` numbers added tokens after the vocabulary, unless
 /// they are in it.
-fn entries(vocabulary: &Vocabulary, names: BTreeMap<u32, String>) -> Vec<(u32, String)> {
-    let added = vocabulary.added_tokens().iter().filter(|token| !names.contains_key(&token.id));
+fn entries(added: &[AddedToken], names: BTreeMap<u32, String>) -> Vec<(u32, String)> {
+    let added = added.iter().filter(|token| !names.contains_key(&token.id));
     let added: Vec<_> = added.map(|token| (token.id, quote(token.content.chars()))).collect();
     let size = names.len();
     let follow = added.iter().zip(size..).all(|((id, _), next)| *id as usize == next);
@@ -220,7 +221,8 @@ fn entries(vocabulary: &Vocabulary, names: BTreeMap<u32, String>) -> Vec<(u32, S
 
 /// What a `tokenizer.json` cannot hold of a tokenizer, in words; usually nothing.
 pub fn losses(parts: &TokenizerParts) -> Vec<String> {
-    let mut lost: Vec<String> = lost_names(parts).into_iter().collect();
+    let mut lost: Vec<String> =
+        lost_names(parts).into_iter().chain(lost_user_defined(parts)).collect();
     let spaces = space_prefix(&parts.rules).is_some();
     for step in &parts.rules.pre_tokenizer.steps {
         let PreTokenizerStep::Split { pattern, .. } = step else { continue };
@@ -242,13 +244,33 @@ pub fn losses(parts: &TokenizerParts) -> Vec<String> {
     lost
 }
 
-/// Special tokens whose name is the name of another token.
-fn lost_names(parts: &TokenizerParts) -> Option<String> {
+/// The added tokens without those whose name is the name of another token.
+fn without_lookalikes(parts: &TokenizerParts) -> Vec<AddedToken> {
     let quoted = names(parts);
     let ids: HashMap<&str, u32> = quoted.iter().map(|(id, name)| (name.as_str(), *id)).collect();
-    let twin = parts.vocabulary.added_tokens().iter().find(|token| {
+    let added = parts.vocabulary.added_tokens().iter().filter(|token| {
         let name = quote(token.content.chars());
-        ids.get(name.as_str()).is_some_and(|id| *id != token.id)
-    })?;
-    Some(format!("special tokens equal to ordinary tokens, such as {:?}", twin.content))
+        ids.get(name.as_str()).is_none_or(|id| *id == token.id)
+    });
+    added.cloned().collect()
+}
+
+/// Special tokens whose name is the name of another token.
+fn lost_names(parts: &TokenizerParts) -> Option<String> {
+    let written: HashSet<u32> = without_lookalikes(parts).iter().map(|token| token.id).collect();
+    let added = parts.vocabulary.added_tokens();
+    let lost = added.iter().find(|token| !written.contains(&token.id))?;
+    Some(format!("special tokens equal to ordinary tokens, such as '{}'", lost.content))
+}
+
+/// User-defined tokens behind the space before a text.
+fn lost_user_defined(parts: &TokenizerParts) -> Option<String> {
+    let puts = !matches!(space_prefix(&parts.rules), None | Some(SpacePrefix::Never));
+    let found =
+        parts.vocabulary.added_tokens().iter().any(|token| token.normalized && !token.special);
+    (puts && found).then(|| {
+        "that user-defined tokens are found behind the space before a text, and that no space is \
+         put behind them: tokenizers encodes the text between added tokens by itself"
+            .to_owned()
+    })
 }
