@@ -20,7 +20,7 @@ from bytepair.errors import FormatError, LossError, UnsupportedError
 from bytepair.formats import huggingface
 from bytepair.formats.charmap import to_bytes, to_characters
 from bytepair.formats.llamacpp import _STEPS as STEPS
-from bytepair.formats.oniguruma import from_oniguruma, to_oniguruma
+from bytepair._core import from_oniguruma, to_oniguruma
 from bytepair.formats.parts import (
     THEN,
     Asked,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bytepair
-from bytepair.formats.oniguruma import to_oniguruma
+from bytepair._core import to_oniguruma
 
 TOK = bytepair.train(bytepair.sample.paths(), vocab_size=1500)
 THEIRS = TOK.to_huggingface(special=False)
