@@ -4,14 +4,14 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytepair::corpus::parquet::TextColumn;
-use bytepair::text::{from_utf8, starts_char};
-use bytepair::{Error, FileCountOptions, FileProgress, Pattern, Progress, Reached, memory};
+use bytepair::text::{from_utf8, lone_surrogate, starts_char};
+use bytepair::{Error, FileCountOptions, FileProgress, Pattern, Progress, Reached, Text, memory};
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::counts::PyCounts;
-use crate::{arguments, errors, files};
+use crate::{arguments, errors, files, text};
 
 /// A skipped document: the index of its file, its row in the file, and the reason.
 type SkipTuple = (usize, u64, String);
@@ -212,6 +212,24 @@ impl PyCounter {
 
 fn finished() -> PyErr {
     PyValueError::new_err("this counter is finished; create a new one")
+}
+
+/// The texts of a list of `str` that have a lone surrogate: for each, its index, and what to say of
+/// the first one.
+#[pyfunction]
+pub(crate) fn lone_surrogates(
+    py: Python<'_>,
+    texts: &Bound<'_, PyAny>,
+) -> PyResult<Vec<(usize, String)>> {
+    let strings = arguments::strings(texts)?;
+    let texts = errors::collect(strings.iter().map(text::text))?;
+    Ok(py.detach(|| {
+        let lone = |(index, text): (usize, &Text<'_>)| {
+            let (at, code) = text.lone_surrogate()?;
+            Some((index, format!("{} at character {at}", lone_surrogate(code))))
+        };
+        texts.iter().enumerate().filter_map(lone).collect()
+    }))
 }
 
 /// The documents of an Arrow string column that are not UTF-8, given its bytes and its offsets: for

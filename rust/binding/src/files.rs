@@ -305,7 +305,8 @@ impl FileObject {
         Python::attach(read).map_err(|error: PyErr| {
             let text = error.to_string();
             *self.raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-            io::Error::other(text)
+            // Of a kind that no decompressor uses: a source that fails is not a damaged file.
+            io::Error::new(io::ErrorKind::ConnectionAborted, text)
         })
     }
 }

@@ -325,11 +325,9 @@ impl Error {
                 "document {document} is not UTF-8 at byte {at}; repair it, or replace invalid bytes"
             ),
             Self::Row { path, row, reason } => write!(f, "{path}, row {row}: {reason}"),
-            Self::FileNotUtf8 { path, at } => write!(
-                f,
-                "{path} is not UTF-8 at byte {at}; repair it, or pass errors=\"replace\" to read \
-                 U+FFFD instead"
-            ),
+            Self::FileNotUtf8 { path, at } => {
+                write!(f, "{path} is not UTF-8 at byte {at}{REPAIR}")
+            }
             Self::Document { path, line: Some(line), reason } => {
                 write!(f, "{path}, line {line}: {reason}")
             }
@@ -340,6 +338,10 @@ impl Error {
         }
     }
 }
+
+/// The way out of a document that is not UTF-8.
+pub(crate) const REPAIR: &str = "; repair it, or pass errors=\"replace\" to read U+FFFD instead, \
+                                 or errors=\"skip\" to leave the document out";
 
 /// A number with a comma between every three digits.
 pub(crate) struct Grouped(pub(crate) usize);

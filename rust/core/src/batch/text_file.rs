@@ -9,6 +9,7 @@ use std::ops::Deref;
 use std::path::Path;
 
 use crate::batch::arrays::{Arrays, Size};
+use crate::corpus::pointer;
 use crate::encode::{EncodeOptions, Id};
 use crate::error::{Error, Result};
 use crate::machine::array::FileBytes;
@@ -137,6 +138,10 @@ impl Tokenizer {
         // SAFETY: the caller guarantees that the file does not change.
         let content = unsafe { Content::open(path) };
         let content = content.map_err(|error| Error::of_io(&error, unreadable))?;
+        if let Some(reason) = pointer(&content) {
+            let (path, reason) = (path.display().to_string(), reason.to_owned());
+            return Err(Error::Document { path, line: None, reason });
+        }
         let separator = finder(&file.separator)?;
         let documents = || documents(&content, separator.as_ref());
         let text = |bytes| if file.lossy { Text::Lossy(bytes) } else { Text::Bytes(bytes) };

@@ -186,7 +186,10 @@ impl<'a> FileWork<'a> {
             splitter,
             cuts: !is_limited && on_error != OnError::Skip,
             splits_first: false,
-            blocks: Mutex::new(BlockReader::new(files.to_vec(), bounds, start.place, position)),
+            blocks: Mutex::new(
+                BlockReader::new(files.to_vec(), bounds, start.place, position)
+                    .with_damaged_kept(on_error == OnError::Skip),
+            ),
             turns: None,
             failure: Mutex::default(),
             fields: Mutex::default(),
@@ -622,6 +625,8 @@ mod tests {
             "utf8.jsonl" => (b"{\"text\":\"a\"}\n{\"text\":\"b\xFF\"}\n{oops", FileKind::Jsonl),
             "number.jsonl" => (b"{\"text\":\"a\"}\n{\"text\":5}", FileKind::Jsonl),
             "other.jsonl" => (b"{\"body\":\"a\"}\n{}\n", FileKind::Jsonl),
+            "half.jsonl" => (b"{\"text\":\"\\ud83d\"}", FileKind::Jsonl),
+            "page.jsonl" => (b"<!DOCTYPE html>\n<p>", FileKind::Jsonl),
             "long.jsonl" => {
                 (b"{\"text\":\"a\"}\n{\"text\":\"aaaaaaaaaaaaaaaaaaaaaaaa\"}", FileKind::Jsonl)
             }
@@ -650,7 +655,13 @@ mod tests {
             ("bad.jsonl", "bad.jsonl, line 4: the line is not a JSON object: expected a key"),
             ("utf8.jsonl", "utf8.jsonl, line 2: the document is not UTF-8 at byte 1"),
             ("number.jsonl", "number.jsonl, line 2: the field is a number, not a string"),
-            ("other.jsonl", "other.jsonl: no object has a field 'text' with a text"),
+            (
+                "other.jsonl",
+                "other.jsonl: no object has a field 'text' with a text; the first object has body; \
+                 pass column= to",
+            ),
+            ("half.jsonl", "half.jsonl, line 1: the text has the lone surrogate \\ud83d, half of"),
+            ("page.jsonl", "page.jsonl: it is a page of HTML"),
             ("long.jsonl", "long.jsonl, line 2: the line has more than the limit of 30 bytes"),
             ("long.txt", "long.txt: the document has more than the limit of 30 bytes"),
         ] {
@@ -686,6 +697,37 @@ mod tests {
             );
             let texts = ["a", "b", "d"].map(str::to_owned);
             assert_eq!(counter.finish().unwrap(), plain(&texts));
+        }
+    }
+
+    #[test]
+    fn whole_documents_before_the_damage_of_a_file_are_kept() {
+        let folder = Folder::new();
+        let lines: Vec<String> = (0..400).map(|n| format!("{{\"text\":\"{}\"}}\n", n * n)).collect();
+        let whole = folder.file("a", FileKind::Jsonl, lines.concat().as_bytes(), Compression::Gzip);
+        let text = folder.file("b", FileKind::Text, lines.concat().as_bytes(), Compression::Gzip);
+        let last = folder.file("c", FileKind::Text, b"last", Compression::None);
+        for file in [&whole, &text] {
+            let packed = std::fs::read(&file.path).unwrap();
+            std::fs::write(&file.path, &packed[..packed.len() / 2]).unwrap();
+        }
+        let files = [whole, text, last];
+        for (threads, block) in [(1, 1), (1, 100_000), (3, 50), (2, 700)] {
+            let mut options = options(block);
+            let error = count(&files, &options, threads).unwrap_err().to_string();
+            assert!(error.contains("or pass errors=\"skip\" to keep the documents before"), "{error}");
+            options.documents.on_error = OnError::Skip;
+            let mut counter = counter(threads);
+            counter.add_files(&files, &mut Reached::default(), &options, &mut |_| Ok(())).unwrap();
+            let (skips, texts) = (counter.take_skips(), counter.texts());
+            let kept = usize::try_from(texts).unwrap() - 1;
+            assert!((50..350).contains(&kept), "{kept}");
+            let places: Vec<_> = skips.first().iter().map(|skip| (skip.file, skip.row)).collect();
+            assert_eq!(places, [(0, texts - 1), (1, 0)]);
+            assert!(skips.first()[0].reason.starts_with("the rest of the file cannot be read: "));
+            let mut expected: Vec<String> = (0..kept).map(|n| (n * n).to_string()).collect();
+            expected.push("last".to_owned());
+            assert_eq!(counter.finish().unwrap(), plain(&expected));
         }
     }
 

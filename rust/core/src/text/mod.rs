@@ -9,9 +9,12 @@ use std::str::Utf8Error;
 
 mod chars;
 
+mod surrogates;
+
 mod transcode;
 
 pub use chars::{count_chars, first_chars, starts_char};
+pub use surrogates::lone_surrogate;
 
 use crate::error::{Error, Result};
 use crate::memory;

@@ -20,7 +20,8 @@ pub struct Spans {
     pub ids: Vec<u32>,
     /// The start and the end of each id, in bytes of the text's UTF-8.
     pub bytes: Vec<[i64; 2]>,
-    /// The start and the end of each id, in characters.
+    /// The start and the end of each id, in characters. If the text holds a character as a pair of
+    /// surrogates, it counts as two: these are offsets in the text as it was passed.
     pub chars: Vec<[i64; 2]>,
 }
 
@@ -52,7 +53,7 @@ impl Tokenizer {
     /// ```
     #[doc(hidden)]
     pub fn encode_with_spans(&self, text: &Text<'_>, options: &EncodeOptions) -> Result<Spans> {
-        let mut buffer = String::new();
+        let (mut buffer, pairs) = (String::new(), text.pairs()?);
         let text = text.read(&mut buffer)?;
         self.check_offsets(text)?;
         let mut spans = Spans::default();
@@ -68,7 +69,7 @@ impl Tokenizer {
             let length = length.copied().unwrap_or_default();
             let (bytes, chars) = position.advance(text.as_bytes(), length);
             spans.bytes.push(bytes);
-            spans.chars.push(chars);
+            spans.chars.push(chars.map(|at| at + number(pairs.partition_point(|&pair| pair < at))));
         }
         Ok(spans)
     }
@@ -250,6 +251,27 @@ mod tests {
                 let chars = [touched[0], touched[touched.len() - 1] + 1].map(number);
                 prop_assert_eq!(spans.chars[index], chars);
                 start = end;
+            }
+        }
+
+        /// Characters that the text holds as two units are two in the offsets.
+        #[test]
+        fn separated_pairs_count_as_two(text in "[ab中😀😁]{0,20}") {
+            let tokenizer = tokenizer();
+            let plain = EncodeOptions::default();
+            let units: Vec<u16> = text.encode_utf16().collect();
+            let wide: Vec<u32> = units.iter().map(|&unit| u32::from(unit)).collect();
+            let expected = tokenizer.encode_with_spans(&Text::Utf8(&text), &plain).unwrap();
+            let unit_at = |at: i64| -> i64 {
+                let before = text.chars().take(usize::try_from(at).unwrap());
+                number(before.map(char::len_utf16).sum())
+            };
+            for text in [Text::Utf16(&units), Text::Utf32(&wide)] {
+                let spans = tokenizer.encode_with_spans(&text, &plain).unwrap();
+                prop_assert_eq!(&spans.bytes, &expected.bytes);
+                let chars: Vec<[i64; 2]> =
+                    expected.chars.iter().map(|span| span.map(unit_at)).collect();
+                prop_assert_eq!(&spans.chars, &chars);
             }
         }
 

@@ -24,6 +24,7 @@ use parquet::schema::types::ColumnDescriptor;
 use crate::corpus::documents::{OnError, TextFlaw};
 use crate::corpus::parquet::pages::{self, Pages};
 use crate::corpus::parquet::source::{ReadAt, TablePlace};
+use crate::corpus::stand_in::stand_in_at;
 use crate::error::{Error, Result};
 
 /// A row group is divided into ranges of about this many decompressed bytes.
@@ -144,7 +145,9 @@ impl TextColumn {
 
     fn add_place(&mut self, place: TablePlace, path: &Path, name: &str) -> Result<()> {
         let opened = || {
-            let metadata = ParquetMetaDataReader::new().parse_and_finish(&place.open()?)?;
+            let source = place.open()?;
+            let metadata = ParquetMetaDataReader::new().parse_and_finish(&source);
+            let metadata = metadata.map_err(|error| not_parquet(path, error))?;
             let column = find(&metadata, name)?;
             let (mut starts, mut rows) = (vec![0], 0_usize);
             for group in metadata.row_groups() {
@@ -429,6 +432,18 @@ pub(crate) fn catch_panic<T>(read: impl FnOnce() -> ParquetResult<T>) -> Parquet
 
 pub(crate) fn general(reason: impl Into<String>) -> ParquetError {
     ParquetError::General(reason.into())
+}
+
+/// The error for a file whose footer cannot be read, with what it may be and the way out.
+fn not_parquet(path: &Path, error: ParquetError) -> ParquetError {
+    match (error, stand_in_at(path)) {
+        (ParquetError::External(inner), _) => ParquetError::External(inner),
+        (_, Some(reason)) => general(reason),
+        (ParquetError::General(reason) | ParquetError::EOF(reason), None) => {
+            general(format!("{reason}; download or write it again"))
+        }
+        (other, None) => other,
+    }
 }
 
 /// Convert an error of the parquet crate. An error of this crate that it wraps is returned
