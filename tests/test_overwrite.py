@@ -101,8 +101,8 @@ def test_convert_needs_force_to_replace(tmp_path: Path) -> None:
     run("convert", "one.bytepair", "tokenizer.json", cwd=tmp_path)
     error = run("convert", "other.bytepair", "tokenizer.json", cwd=tmp_path, code=1)
     assert error == (
-        "bytepair: tokenizer.json exists and has different content; "
-        "pass --force to replace it, or choose another path\n"
+        "error: tokenizer.json exists and has different content\n"
+        "hint: pass --force to replace it, or choose another path\n"
     )
     assert bytepair.load(tmp_path / "tokenizer.json") == ONE
     run("convert", "other.bytepair", "tokenizer.json", "--force", cwd=tmp_path)

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bytepair import _core
 from bytepair._internal.progress import Callback
-from bytepair.corpus.source import Files, Input, Limits, Source
+from bytepair.corpus.source import Files, Input, Limits, Source, resolve_files
+from bytepair.corpus.splits import hold_out
 from bytepair.errors import ShardError
 from bytepair.formats.files import FILE_NAME, write_whole
 from bytepair.shards.job import ShardOptions
@@ -82,9 +83,9 @@ def run_pipeline(
         source: files, as in `bytepair.read_documents`.
         out: the output folder: new, empty, or from an earlier run on the same inputs.
         training: the options of `bytepair.train`.
-        sharding: the options of `bytepair.shards.write`; `column`, `errors` and
-            `max_document_bytes` also apply to counting. A damaged file, which sharding can skip,
-            is an error while counting.
+        sharding: the options of `bytepair.shards.write`; `column`, `errors`, `split`, `hold_out`
+            and `max_document_bytes` also apply to counting. Damaged parquet, which sharding can
+            skip, is an error while counting.
         pattern: the split pattern: a name in `bytepair.PATTERNS` or a regular expression.
         max_chars: train on at most this many characters; all text is sharded.
         doc_cap: train on at most this many characters of each document.
@@ -112,8 +113,11 @@ def run_pipeline(
     counting = {
         "pattern": _core.pattern(pattern), "max_chars": max_chars, "doc_cap": doc_cap,
         "column": sharding.column, "errors": sharding.errors,
+        "split": sharding.split, "hold_out": sharding.hold_out,
     }  # fmt: skip
     limits = {"memory_limit": memory_limit, "max_document_bytes": sharding.max_document_bytes}
+    held = hold_out(sharding.hold_out, sharding.split)
+    source = resolve_files(source, sharding.split, held)
     files = _checked(source, training, sharding, counting)
     folder = Path(out)
     job = {

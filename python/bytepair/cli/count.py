@@ -29,6 +29,8 @@ from bytepair.cli import option
 @option.memory_limit
 @option.weight
 @option.errors
+@option.split
+@option.hold_out
 @option.max_document_bytes
 @click.option(
     "--checkpoint",
@@ -38,6 +40,7 @@ from bytepair.cli import option
 @option.rank
 @option.world_size
 @option.ray
+@option.quiet
 def count(
     source: tuple[str, ...],
     out: Path,

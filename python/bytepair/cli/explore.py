@@ -11,6 +11,7 @@ import click
 
 import bytepair
 from bytepair.cli import option
+from bytepair.cli.messages import tell
 
 
 @option.command(
@@ -127,7 +128,7 @@ def _opened(names: Sequence[str], patterns: Sequence[str]) -> dict[str, bytepair
     if missing and not found:
         raise missing[0]
     for reason in missing:
-        click.echo(f"bytepair: {reason}", err=True)
+        tell("warning", str(reason))
     return found
 
 

@@ -16,15 +16,19 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_args
 
 import click
 
 import bytepair
+from bytepair.cli.messages import hide_log
+from bytepair.corpus.column import Errors
 from bytepair.corpus.outputs import check_output_file, check_output_folder
+from bytepair.corpus.splits import Split
+from bytepair.training.options import Ties
 
 PATH: Final = click.Path(path_type=Path)
-TIES: Final = click.Choice(["rustbpe", "hf", "first-seen", "bytes-max", "characters-max"])
+TIES: Final = click.Choice(get_args(Ties))
 
 #: The formats that are written, without importing the modules that write them.
 WRITTEN: Final = "bytepair, huggingface, tiktoken, gpt2, nanochat, llama2c, qwen3, gguf, llmc"
@@ -58,7 +62,7 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 _SIZES: Final = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "G": 10**9, "T": 10**12}
 
 
-def number(text: str | int) -> int:
+def number(text: str | float) -> int:
     """Option type: an integer from 1 to 2^63 - 1, with an optional suffix K, M, B (or G) or T."""
     found = re.fullmatch(
         r"([0-9][0-9_,]*\.?[0-9]*(?:e[0-9]{1,2})?)([KMBGT]?)", str(text).strip(), re.I
@@ -77,6 +81,18 @@ def size(text: str | int) -> int:
 
 
 size.__name__ = "number"
+
+
+def amount(text: str | float) -> float:
+    """Option type: a number of documents, such as 1000 or 10k, or a share, such as 0.01 or 1%."""
+    found = re.fullmatch(r"(0?\.[0-9]+)|([0-9]{1,2}(?:\.[0-9]+)?)%", str(text).strip())
+    value = float(found[1] or Fraction(found[2]) / 100) if found else number(text)
+    if not value:
+        raise click.BadParameter(f"{str(text)!r} holds nothing out")
+    return value
+
+
+amount.__name__ = "number"
 
 
 def command(*examples: str) -> Callable[[Callable[..., None]], click.Command]:
@@ -177,10 +193,38 @@ doc_cap = click.option(
 )
 errors = click.option(
     "--errors",
-    type=click.Choice(["strict", "replace", "skip"]),
+    type=click.Choice(get_args(Errors)),
     default="strict",
-    help="What to do with invalid text: stop, replace invalid bytes by U+FFFD, or skip the "
-    "document.",
+    help="What to do with invalid text: stop, replace invalid bytes and lone surrogates by U+FFFD, "
+    "or skip the document.",
+)
+split = click.option(
+    "--split",
+    type=click.Choice(get_args(Split)),
+    help="What to read of a data set that says which of its files are for validation.  [default: "
+    "train; all of other sources]",
+)
+hold_out = click.option(
+    "--hold-out",
+    type=amount,
+    metavar="N|SHARE",
+    help="For other sources: hold out the first N documents, or a share such as 0.01, chosen by a "
+    "hash of their text; --split val reads only these.",
+)
+
+
+def _be_quiet(_: click.Context, __: click.Parameter, is_quiet: bool) -> None:
+    if is_quiet:
+        hide_log()
+
+
+quiet = click.option(
+    "--quiet",
+    "-q",
+    is_flag=True,
+    expose_value=False,
+    callback=_be_quiet,
+    help="Do not say what is read, and show no progress bar.",
 )
 pattern_of_file = click.option(
     "--pattern", help="The split pattern, if the tokenizer file does not contain one."
@@ -307,12 +351,9 @@ def sharding(*, bos: bool) -> Callable[[Decorated], Decorated]:
         click.option("--eos-token", help="End each document with this special token."),
         column,
         max_document_bytes,
-        click.option(
-            "--errors",
-            type=click.Choice(["strict", "skip"]),
-            default="strict",
-            help="What to do with an invalid document: stop, or skip and record it.",
-        ),
+        errors,
+        split,
+        hold_out,
         dropout,
     )
 
@@ -362,7 +403,8 @@ def shard_options(options: dict[str, Any], **more: Any) -> bytepair.shards.Shard
         more[role] = named or usual
     both_or_none("dropout", "seed")
     names = (
-        "format", "tokens_per_shard", "column", "max_document_bytes", "errors", "dropout", "seed",
+        "format", "tokens_per_shard", "column", "max_document_bytes", "errors", "split", "hold_out",
+        "dropout", "seed",
     )  # fmt: skip
     return bytepair.shards.ShardOptions(**{name: options.pop(name) for name in names}, **more)
 

@@ -33,6 +33,7 @@ from bytepair.cli import option
 @option.sharding(bos=True)
 @option.memory_limit
 @option.threads
+@option.quiet
 def pipeline(
     source: tuple[str, ...],
     out: Path,

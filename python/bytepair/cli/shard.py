@@ -10,6 +10,7 @@ import click
 
 import bytepair
 from bytepair.cli import option
+from bytepair.cli.messages import tell
 
 
 @option.command(
@@ -28,6 +29,7 @@ from bytepair.cli import option
 @option.rank
 @option.world_size
 @option.ray
+@option.quiet
 def shard(
     source: tuple[str, ...],
     out: Path,
@@ -58,7 +60,7 @@ def shard(
         click.echo("this rank is done; the last rank to finish writes the shards")
         return
     for left in made.skipped:
-        click.echo(f"skipped: {left['input']}, {_rows(left)}: {left['reason']}", err=True)
+        tell("warning", f"skipped {left['input']}, {_rows(left)}: {left['reason']}")
     click.echo(f"{made}: {out}")
     click.echo(f"next: bytepair verify {out}")
 

@@ -15,6 +15,7 @@ import click
 
 import bytepair
 from bytepair.cli import groups, option, superwords
+from bytepair.cli.messages import tell
 from bytepair.cli.output import can_write
 
 #: The default vocabulary size for the sample text, which is small.
@@ -57,8 +58,11 @@ SENTENCE = "Hello, how art thou? 1234 times — 你好，世界! Привет, �
 @option.threads
 @option.column
 @option.errors
+@option.split
+@option.hold_out
 @option.memory_limit
 @option.max_document_bytes
+@option.quiet
 def train(
     source: tuple[str, ...],
     vocab_size: int | None,
@@ -79,10 +83,10 @@ def train(
     option.one_of("weight", "mixture", "parity")
     parity = groups.parity_of(options)
     if (out / "tokenizer.bytepair").exists() and not overwrite:
-        click.echo(
-            f"bytepair: {out} already contains a tokenizer; a different one will be saved to a "
-            "new folder beside it (pass --force to overwrite)",
-            err=True,
+        tell(
+            "warning",
+            f"{out} already contains a tokenizer; a different one will be saved to a new folder "
+            "beside it; pass --force to overwrite",
         )
     default_size = 65536 if source else SAMPLE_VOCAB_SIZE
     options["vocab_size"] = default_size if vocab_size is None else vocab_size
@@ -118,10 +122,10 @@ def train(
     click.echo(f"{tokenizer.vocab_size:,} ids in {seconds:.2f} s, saved to {path} ({size:.2f} MB)")
     click.echo(f"next: bytepair evaluate {path.parent}, or bytepair explore {path.parent}")
     if path.parent != out:
-        click.echo(
-            f"bytepair: {out} contains a different tokenizer, which is unchanged; the new one is "
-            f"in {path.parent}; pass --force to overwrite",
-            err=True,
+        tell(
+            "error",
+            f"{out} contains a different tokenizer, which is unchanged; the new one is in "
+            f"{path.parent}; pass --force to overwrite",
         )
         sys.exit(1)
 

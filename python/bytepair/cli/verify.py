@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Literal
 
 import click
 
 import bytepair
 from bytepair.cli import option
+from bytepair.training.options import Ties
 
 
 @option.command(
@@ -36,7 +36,7 @@ def verify(
     path: str,
     counts: Path | None,
     pattern: str | None,
-    ties: Literal["rustbpe", "hf", "first-seen", "bytes-max"],
+    ties: Ties,
     min_count: int,
     superword_counts: Path | None,
     samples: int,

@@ -28,7 +28,7 @@ from bytepair.training import NANOCHAT_SPECIAL_TOKENS, train
 
 if TYPE_CHECKING:
     from bytepair.chat.segments import Conversation
-    from bytepair.corpus.documents import Split
+    from bytepair.corpus.splits import Split
     from bytepair.shards.texts import TextState
 
 SPECIAL_TOKENS: Final = list(NANOCHAT_SPECIAL_TOKENS)

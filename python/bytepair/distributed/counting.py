@@ -22,14 +22,16 @@ from bytepair._internal import extras
 from bytepair._internal.progress import Bar
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
-from bytepair.corpus.source import Files, Limits, Source, files_of
+from bytepair.corpus.skips import SkipLog
+from bytepair.corpus.source import Files, Limits, Source, resolve_files
+from bytepair.corpus.splits import Split
+from bytepair.corpus.splits import hold_out as held_out
 from bytepair.distributed import on_ray, tasks
 from bytepair.distributed.tasks import Task
 from bytepair.errors import CountOverflowError, InUseError, ShardError
 from bytepair.shards import manifest
 from bytepair.training.counting import CountJob
 from bytepair.training.counts import Counts
-from bytepair.training.skips import SkipLog
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,6 +53,8 @@ def count(
     column: str = "text",
     errors: Errors = "strict",
     max_document_bytes: int = DOCUMENT_BYTES,
+    split: Split | None = None,
+    hold_out: float | None = None,
     threads: int | None = None,
     task_bytes: int = tasks.TASK_BYTES,
     partitions: int = PARTITIONS,
@@ -64,11 +68,13 @@ def count(
         rank: the rank of this process; None means that of the job array in the environment.
         world_size: the number of processes; None means that of the job array.
         ray: whether a Ray cluster runs the tasks, instead of ranks; needs the extra `ray`.
-        pattern: as in `bytepair.count`, like the next four.
+        pattern: as in `bytepair.count`, like the next six; `hold_out` must be a share.
         doc_cap: as in `bytepair.count`.
         column: as in `bytepair.count`.
         errors: as in `bytepair.count`; the process that finishes last warns of what all skipped.
         max_document_bytes: as in `bytepair.count`.
+        split: as in `bytepair.count`.
+        hold_out: as in `bytepair.count`, but a share.
         threads: the number of threads of each process; None means one with Ray, else all.
         task_bytes: the approximate number of bytes of the files of a task.
         partitions: the number of partitions. Each process holds one of them in memory, and the
@@ -97,6 +103,8 @@ def count(
         True
     """
     tasks.check_ranks(rank, world_size, ray=ray)
+    tasks.check_held(hold_out)
+    held = held_out(hold_out, split)
     if out is None:
         if not ray:
             raise ShardError("several ranks need a shared folder: pass out, the file to write")
@@ -104,14 +112,14 @@ def count(
             return count(
                 source, Path(folder) / "counts.parquet", ray=True, pattern=pattern,
                 doc_cap=doc_cap, column=column, errors=errors,
-                max_document_bytes=max_document_bytes, threads=threads,
-                task_bytes=task_bytes, partitions=partitions,
+                max_document_bytes=max_document_bytes, split=split, hold_out=hold_out,
+                threads=threads, task_bytes=task_bytes, partitions=partitions,
             )  # fmt: skip
     if ray:
         on_ray.check()
     assert extras.pyarrow  # raises the error that names the extra before anything is written
     path = Path(out)
-    files = files_of(source)
+    files = resolve_files(source, split, held).files
     options: dict[str, Any] = {
         "pattern": _core.pattern(pattern), "doc_cap": doc_cap, "column": column, "errors": errors,
     }  # fmt: skip
@@ -121,7 +129,10 @@ def count(
         **options, "inputs": [[f.name, f.size] for f in files], "task_bytes": task_bytes,
         "partitions": partitions, "unicode": _core.UNICODE_VERSION,
     }  # fmt: skip
+    if held is not None:
+        job["held"] = [held.amount, held.split]
     tasks.begin(root, job)
+    options["held"] = held
     options["max_document_bytes"] = max_document_bytes
     left = [task for task in work if not task.is_done(root)]
     if ray:
@@ -143,8 +154,8 @@ def count_task(task: Task, root: Path, options: dict[str, Any], partitions: int)
     def work(task: Task, folder: Path) -> dict[str, Any]:
         from bytepair._internal.extras import pyarrow_parquet as pq
 
-        limits = Limits(doc_cap=options["doc_cap"])
-        given = {name: value for name, value in options.items() if name != "doc_cap"}
+        limits = Limits(doc_cap=options["doc_cap"], held=options["held"])
+        given = {name: options[name] for name in options if name not in ("doc_cap", "held")}
         with Bar(False) as bar:
             counts, skips = CountJob(Files(task.files), limits=limits, **given).counted(bar)
         tables = list(divided(counts, task.number, partitions))

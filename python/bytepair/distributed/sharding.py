@@ -95,6 +95,7 @@ def shard(
     tasks.check_ranks(rank, world_size, ray=ray)
     if ray:
         on_ray.check()
+    tasks.check_held(options.get("hold_out"))
     job = make_job(source, tokenizer, ShardOptions(**options))
     if (Path(out) / manifest.NAME).exists() and (done := finished(Path(out), job)):
         return done

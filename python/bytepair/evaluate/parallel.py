@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from bytepair.corpus.column import Errors
 from bytepair.corpus.source import Source
 from bytepair.errors import CorpusError
 from bytepair.evaluate.evaluation import USUAL_RIVALS, Subject, rivals_of
@@ -66,6 +67,7 @@ def measure_parallel(
     against: Iterable[str] | Mapping[str, Tokenizer] = USUAL_RIVALS,
     base: str | None = None,
     column: str = "text",
+    errors: Errors = "strict",
 ) -> ParallelText:
     """Encode a parallel text with a tokenizer, and with others.
 
@@ -77,6 +79,7 @@ def measure_parallel(
         against: as in `measure`.
         base: the language to compare with.
         column: the table column or JSON field that contains the text.
+        errors: as in `bytepair.count`.
 
     Raises:
         CorpusError: if there is no text, the numbers of lines differ, or `base` is not a language
@@ -93,7 +96,7 @@ def measure_parallel(
         ({'en': 2, 'de': 8}, 4.0)
     """
     lines = {
-        key: _lines(documents(source, column=column, max_chars=None))
+        key: _lines(documents(source, column=column, max_chars=None, errors=errors))
         for key, source in texts.items()
     }
     if not lines or base not in {None, *lines}:

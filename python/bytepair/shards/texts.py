@@ -17,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bytepair import _core
-from bytepair.corpus.column import Column
-from bytepair.corpus.documents import ReadOptions, Split, Wanted, part, read
+from bytepair.corpus.column import Column, Errors, check_errors
+from bytepair.corpus.documents import ReadOptions, Wanted, read
 from bytepair.corpus.kinds import kind_of
 from bytepair.corpus.read_ahead import ahead
-from bytepair.corpus.source import Source, files_of
+from bytepair.corpus.source import Source, files_by_position
+from bytepair.corpus.splits import Split
 from bytepair.errors import ShardError
 from bytepair.shards.job import special_id
 from bytepair.shards.order import BUFFER, Packing
@@ -49,12 +50,14 @@ class TextBatches:
         tokenizer: encodes each document, after `bos`.
         batch_size: the number of rows in a batch.
         length: the number of ids in a row.
-        split: "train" is all files but the last, "val" is the last; None means all.
+        split: as in `bytepair.read_documents`: where no data set says it, "val" is the last file
+            and "train" all others; "all" means all.
         packing: "best-fit" is nanochat's of 2026: every row begins with a document, and is filled
             with the longest waiting document that fits; if none fits, the shortest is cropped and
             its rest is not used. "stream" is nanochat's of 2025: documents, concatenated, of which
             each batch takes `batch_size * length + 1` ids.
         column: the column that holds the text.
+        errors: as in `bytepair.count`; damaged files are an error.
         bos: the name of the special token before each document; True means that with the role.
         rank: the rank of this process, from 0.
         world_size: the number of ranks; a rank reads every `world_size`-th row group.
@@ -98,6 +101,7 @@ class TextBatches:
         split: Split | None = "train",
         packing: Packing = "best-fit",
         column: str = "text",
+        errors: Errors = "strict",
         bos: bool | str = True,
         rank: int = 0,
         world_size: int = 1,
@@ -115,7 +119,8 @@ class TextBatches:
             raise ShardError(f"the packing is {packing!r}; pass 'best-fit' or 'stream'")
         self._shape, self._buffer, self._torch = (batch_size, length), buffer, torch
         self._packing, self._place = packing, None if state is None else _place_of(state)
-        pieces = _RankReader(files, split, column, rank, world_size).pieces(self._place)
+        how = ReadOptions(column, check_errors(errors))
+        pieces = _RankReader(files, split, how, rank, world_size).pieces(self._place)
         encoder = partial(
             _core.encode_utf8, tokenizer, prepend=special_id(tokenizer, bos, "bos"), threads=threads
         )
@@ -194,9 +199,9 @@ class _RankReader:
     """The text of one rank: every `world_size`-th row group of each file."""
 
     def __init__(
-        self, files: Source, split: Split | None, column: str, rank: int, world_size: int
+        self, files: Source, split: Split | None, how: ReadOptions, rank: int, world_size: int
     ) -> None:
-        self._files, self._how = part(files_of(files), split), ReadOptions(column)
+        self._files, self._how = files_by_position(files, split), how
         self._rank, self._world_size = rank, world_size
         for file in self._files:
             if kind_of(file.path) != "parquet":
@@ -228,7 +233,8 @@ class _RankReader:
             unit = top = -1
             wanted = Wanted(0, self._rank + row_group, self._world_size)
             for column in read(self._files[number], self._how, wanted):
-                assert isinstance(column, Column)  # with errors="strict" there are no skips
+                if not isinstance(column, Column):
+                    continue  # a skipped document, which each epoch meets again
                 if column.unit != unit:
                     unit, top = column.unit, column.first
                 yield number, epoch, column, column.first - top

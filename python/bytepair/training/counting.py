@@ -15,22 +15,24 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, astuple, dataclass, field
 from pathlib import Path
-from typing import Any, Final, Self, TypedDict, Unpack, get_args
+from typing import Any, Final, Self, TypedDict, Unpack
 
 from bytepair import _core
 from bytepair._internal.progress import Bar, Callback, Position
 from bytepair._internal.system import memory
 from bytepair.corpus.bounds import DOCUMENT_BYTES, Expansion, block_bounds, most_page_bytes
-from bytepair.corpus.column import Errors, TextBatch
+from bytepair.corpus.column import Errors, TextBatch, check_errors
 from bytepair.corpus.kinds import compression_of, kind_of
 from bytepair.corpus.outputs import check_output_file
 from bytepair.corpus.read import batch_size, read_batches
+from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import Files, Limits, Resolved, Source, resolve
+from bytepair.corpus.splits import Split
+from bytepair.corpus.splits import hold_out as held_out
 from bytepair.errors import ArgumentError, CorpusError, CountsError
 from bytepair.training.counts import CHECKPOINT, Counts, metadata_of, read_counts
-from bytepair.training.skips import SkipLog
 
 #: The interval between checkpoints, in seconds.
 SAVE_EVERY: Final = 300.0
@@ -60,6 +62,8 @@ def count(
     memory_limit: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     max_document_bytes: int = DOCUMENT_BYTES,
+    split: Split | None = None,
+    hold_out: float | None = None,
 ) -> Counts:
     """Count the pretokens of a source; the text is streamed, not held in memory.
 
@@ -73,11 +77,12 @@ def count(
         threads: the number of threads; None means `RAYON_NUM_THREADS`, or else all processors.
         progress: as in `bytepair.train`.
         column: the table column or JSON field that contains the text.
-        errors: how to treat an invalid document (invalid UTF-8, too long, or a line that is not a
-            JSON object): `"strict"` raises an error with its place; `"replace"` replaces invalid
-            UTF-8 by U+FFFD and otherwise acts as `"strict"`; `"skip"` skips the document, and a
-            `SkippedWarning` reports how many were skipped and the places of the first ones. A
-            damaged file is an error in any case.
+        errors: how to treat an invalid document (invalid UTF-8, a lone surrogate in jsonl or in a
+            `str`, too long, or a line that is not a JSON object): `"strict"` raises an error with
+            its place; `"replace"` replaces invalid UTF-8 and lone surrogates by U+FFFD and
+            otherwise acts as `"strict"`; `"skip"` skips the document, and a `SkippedWarning`
+            reports how many were skipped and the places of the first ones. Of a damaged compressed
+            file, `"skip"` keeps the documents before the damage; damaged parquet is an error.
         memory_limit: the approximate maximum memory of the counts while counting, in bytes. Counts
             beyond it are spilled to a temporary folder (in `TMPDIR`); the result is the same. A
             result of more than half of the limit (the bytes of the distinct pretokens, and 16 more
@@ -91,6 +96,12 @@ def count(
             a longer one is an error. So is a parquet page larger than both 192 MB and 1.5 times
             this size. Text files may be longer if they are read in pieces: if they are counted
             completely, with a named pattern, and without `errors="skip"`.
+        split: "train", "val" or "all", for data sets that say which of their files are for
+            validation (`bytepair.corpus.splits`: those that bytepair downloads, and others); None
+            means "train" for these and "all" for other sources.
+        hold_out: for other sources, the documents to hold out of training: a share below 1, such
+            as 0.01, chosen by a hash of their text; or a number, the first ones. With
+            `split="val"`, only these are read.
 
     Raises:
         PatternError: if the pattern is neither a name nor a valid regular expression; the message
@@ -108,11 +119,11 @@ def count(
         >>> counts.items()
         [(b'one', 1), (b' two', 1), (b' one', 1)]
     """
-    limits = Limits(max_chars, doc_cap)
+    limits = Limits(max_chars, doc_cap, held_out(hold_out, split))
     regex = _core.pattern(pattern)
     job = CountJob(
         source, regex, limits, threads, column, errors, memory_limit, checkpoint,
-        max_document_bytes, files=files, texts=texts,
+        max_document_bytes, split, files=files, texts=texts,
     )  # fmt: skip
     with Bar(progress) as bar:
         return job.run(bar)
@@ -130,6 +141,8 @@ class ReadKeywords(TypedDict, total=False):
     errors: Errors
     memory_limit: int | None
     max_document_bytes: int
+    split: Split | None
+    hold_out: float | None
 
 
 @dataclass(frozen=True)
@@ -148,6 +161,7 @@ class CountJob:
     memory_limit: int | None = None
     checkpoint: str | os.PathLike[str] | None = None
     max_document_bytes: int = DOCUMENT_BYTES
+    split: Split | None = None
     files: InitVar[Source | None] = None
     texts: InitVar[Iterable[str] | None] = None
     resolved: Resolved = field(init=False)
@@ -156,7 +170,8 @@ class CountJob:
     def of(cls, source: Source | None, regex: str, **reading: Unpack[ReadKeywords]) -> Self:
         """Create the job for a source and keywords of `count`."""
         options: dict[str, Any] = {**reading}
-        limits = Limits(options.pop("max_chars", None), options.pop("doc_cap", None))
+        held = held_out(options.pop("hold_out", None), options.get("split"))
+        limits = Limits(options.pop("max_chars", None), options.pop("doc_cap", None), held)
         return cls(source, regex, limits, **options)
 
     def __post_init__(self, files: Source | None, texts: Iterable[str] | None) -> None:
@@ -165,11 +180,13 @@ class CountJob:
             raise ArgumentError(
                 f"memory_limit is {self.memory_limit}; pass a positive number of bytes"
             )
-        if self.errors not in get_args(Errors):
-            raise ArgumentError(f'errors is {self.errors!r}; pass "strict", "replace" or "skip"')
+        check_errors(self.errors)
         if self.checkpoint is not None:
             check_output_file(Path(self.checkpoint))
-        object.__setattr__(self, "resolved", resolve(self.source, files=files, texts=texts))
+        source = resolve(
+            self.source, files=files, texts=texts, split=self.split, held=self.limits.held
+        )
+        object.__setattr__(self, "resolved", source)
 
     def run(self, bar: Bar) -> Counts:
         """Count, report to an open progress bar, and warn about skipped documents."""
@@ -196,7 +213,7 @@ class CountJob:
 
     def _add_all(self, progress: _Progress, bar: Bar) -> None:
         """Count the source; if possible, the counting threads read the files themselves."""
-        files = self._paths()
+        files = self._paths() if self.limits.held is None else None
         if files and not any(_is_parquet(file) for file in files):
             progress.add_files(files, bar)
         elif files and self._is_unlimited() and self.checkpoint is None:
@@ -244,6 +261,8 @@ class CountJob:
         """The values that must be equal to resume from a checkpoint."""
         limits = (self.limits.max_chars, self.limits.doc_cap)
         options = {"column": self.column, "errors": self.errors, "limits": list(limits)}
+        if self.limits.held is not None:
+            options["held"] = list(astuple(self.limits.held))
         named = self.resolved.files if isinstance(self.resolved, Files) else None
         sizes = None if named is None else [[file.name, file.size] for file in named]
         return {**options, "files": sizes}

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import partial
-from typing import TypeAlias, Unpack
+from typing import Any, TypeAlias, Unpack
 
 from bytepair import _core
 from bytepair._internal.progress import Bar
 from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.corpus.source import Source
+from bytepair.corpus.source import Files, Source, announce, resolve
+from bytepair.corpus.splits import hold_out
 from bytepair.errors import ArgumentError, CountsError
 from bytepair.training.counting import CountJob, ReadKeywords
 from bytepair.training.counts import Counts, check_names
@@ -69,8 +70,38 @@ def counter_of(
             "reading text to bytepair.count"
         )
     if regex != source.pattern:
-        raise CountsError(f"the counts have the pattern {source.pattern!r}, not {regex!r}")
+        raise CountsError(
+            f"the counts have the pattern {source.pattern!r}, not {regex!r}; pass no pattern to "
+            "use that of the counts, or count the text again with the other one"
+        )
     return lambda _: source
+
+
+def resolved_once(source: Any, reading: ReadKeywords) -> tuple[Any, ReadKeywords]:
+    """A source, or groups of them, resolved and logged once, and the remaining keywords.
+
+    Args:
+        source: a source of text, counts, or groups of these.
+        reading: which text is read, and how; may name `files` or `texts` instead of a source.
+
+    Raises:
+        CorpusError: as in `train`.
+    """
+    if isinstance(source, Counts):
+        return source, reading
+    rest: ReadKeywords = {**reading}
+    files, texts = rest.pop("files", None), rest.pop("texts", None)
+    split, held = rest.get("split"), hold_out(rest.get("hold_out"), rest.get("split"))
+    if not isinstance(source, Mapping):
+        return resolve(source, files=files, texts=texts, split=split, held=held), rest
+    groups = {
+        name: part if isinstance(part, Counts) else resolve(
+            part, split=split, held=held, logs=False
+        )
+        for name, part in source.items()
+    }  # fmt: skip
+    announce({name: part for name, part in groups.items() if isinstance(part, Files)}, held)
+    return groups, rest
 
 
 def group_counter(
@@ -99,7 +130,8 @@ def group_counter(
         raise ArgumentError(
             f"{' and '.join(named)} would be ignored, because the source is a mapping"
         )
-    counters = {name: counter_of(source, regex, **reading) for name, source in groups.items()}
+    resolved, reading = resolved_once(groups, reading)
+    counters = {name: counter_of(source, regex, **reading) for name, source in resolved.items()}
     return lambda bar: {name: counted(bar) for name, counted in counters.items()}
 
 

@@ -13,6 +13,7 @@ from bytepair._internal.progress import Bar, Callback
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Errors
 from bytepair.corpus.source import Source
+from bytepair.corpus.splits import Split
 from bytepair.errors import ArgumentError, CorpusError, CountsError
 from bytepair.tokenizer import Tokenizer
 from bytepair.tokenizer.special import padding
@@ -20,7 +21,14 @@ from bytepair.training.counting import ReadKeywords
 from bytepair.training.counts import Counts
 from bytepair.training.options import Ties, TrainOptions
 from bytepair.training.parity import Parity, parity_counter
-from bytepair.training.sources import Groups, Shares, counter_of, mixture_counter, pattern_of
+from bytepair.training.sources import (
+    Groups,
+    Shares,
+    counter_of,
+    mixture_counter,
+    pattern_of,
+    resolved_once,
+)
 from bytepair.training.superwords import NOTE, Superwords
 
 
@@ -53,6 +61,8 @@ def train(
     errors: Errors = "strict",
     memory_limit: int | None = None,
     max_document_bytes: int = DOCUMENT_BYTES,
+    split: Split | None = None,
+    hold_out: float | None = None,
 ) -> Tokenizer:
     """Train a tokenizer.
 
@@ -103,6 +113,8 @@ def train(
         errors: as in `bytepair.count`.
         memory_limit: as in `bytepair.count`; it does not include the merges.
         max_document_bytes: as in `bytepair.count`.
+        split: as in `bytepair.count`: the validation split of a data set that has one is not read.
+        hold_out: as in `bytepair.count`.
 
     Returns:
         The tokenizer. If the text has no more pairs before `vocab_size` is reached, an
@@ -136,7 +148,7 @@ def train(
     reading: ReadKeywords = {
         "files": files, "texts": texts, "max_chars": max_chars, "doc_cap": doc_cap,
         "threads": threads, "column": column, "errors": errors, "memory_limit": memory_limit,
-        "max_document_bytes": max_document_bytes,
+        "max_document_bytes": max_document_bytes, "split": split, "hold_out": hold_out,
     }  # fmt: skip
     if parity is not None:
         if mixture is not None or superwords is not None:
@@ -150,6 +162,7 @@ def train(
     second = None
     if superwords is not None:
         _check_source(source, [files, texts], superwords, regex)
+        source, reading = resolved_once(source, reading)
         second = _Second(superwords, options, regex, _counter(source, mixture, reading))
     counted = _counter(source, mixture, reading)(regex)
     with Bar(progress) as bar:

@@ -226,7 +226,7 @@ pub(crate) fn lone_surrogates(
     Ok(py.detach(|| {
         let lone = |(index, text): (usize, &Text<'_>)| {
             let (at, code) = text.lone_surrogate()?;
-            Some((index, format!("{} at character {at}", lone_surrogate(code))))
+            Some((index, format!("{}, at character {at}", lone_surrogate(code))))
         };
         texts.iter().enumerate().filter_map(lone).collect()
     }))

@@ -701,37 +701,6 @@ mod tests {
     }
 
     #[test]
-    fn whole_documents_before_the_damage_of_a_file_are_kept() {
-        let folder = Folder::new();
-        let lines: Vec<String> = (0..400).map(|n| format!("{{\"text\":\"{}\"}}\n", n * n)).collect();
-        let whole = folder.file("a", FileKind::Jsonl, lines.concat().as_bytes(), Compression::Gzip);
-        let text = folder.file("b", FileKind::Text, lines.concat().as_bytes(), Compression::Gzip);
-        let last = folder.file("c", FileKind::Text, b"last", Compression::None);
-        for file in [&whole, &text] {
-            let packed = std::fs::read(&file.path).unwrap();
-            std::fs::write(&file.path, &packed[..packed.len() / 2]).unwrap();
-        }
-        let files = [whole, text, last];
-        for (threads, block) in [(1, 1), (1, 100_000), (3, 50), (2, 700)] {
-            let mut options = options(block);
-            let error = count(&files, &options, threads).unwrap_err().to_string();
-            assert!(error.contains("or pass errors=\"skip\" to keep the documents before"), "{error}");
-            options.documents.on_error = OnError::Skip;
-            let mut counter = counter(threads);
-            counter.add_files(&files, &mut Reached::default(), &options, &mut |_| Ok(())).unwrap();
-            let (skips, texts) = (counter.take_skips(), counter.texts());
-            let kept = usize::try_from(texts).unwrap() - 1;
-            assert!((50..350).contains(&kept), "{kept}");
-            let places: Vec<_> = skips.first().iter().map(|skip| (skip.file, skip.row)).collect();
-            assert_eq!(places, [(0, texts - 1), (1, 0)]);
-            assert!(skips.first()[0].reason.starts_with("the rest of the file cannot be read: "));
-            let mut expected: Vec<String> = (0..kept).map(|n| (n * n).to_string()).collect();
-            expected.push("last".to_owned());
-            assert_eq!(counter.finish().unwrap(), plain(&expected));
-        }
-    }
-
-    #[test]
     fn no_skips_are_reported_after_the_limit() {
         let folder = Folder::new();
         let lines = "{oops\n{\"text\":\"ab\"}\n".repeat(9) + "{oops\n";

@@ -6,7 +6,6 @@
 
 use crate::error::Result;
 use crate::memory;
-use crate::text::Text;
 
 /// The message about a lone surrogate, as JSON and Python write it.
 ///
@@ -19,7 +18,7 @@ pub fn lone_surrogate(code: u32) -> String {
 }
 
 /// A surrogate, or two that are one character.
-struct Found {
+struct Surrogate {
     /// The index of its first unit.
     at: usize,
     code: u32,
@@ -27,7 +26,7 @@ struct Found {
 }
 
 /// The surrogates among units, in order.
-fn surrogates<U: Copy + Into<u32>>(units: &[U]) -> impl Iterator<Item = Found> {
+fn surrogates<U: Copy + Into<u32>>(units: &[U]) -> impl Iterator<Item = Surrogate> {
     let unit = |at: usize| units.get(at).map_or(0, |&unit| unit.into());
     let mut next = 0;
     std::iter::from_fn(move || {
@@ -35,39 +34,20 @@ fn surrogates<U: Copy + Into<u32>>(units: &[U]) -> impl Iterator<Item = Found> {
         let at = next + rest.iter().position(|&unit| (0xD800..0xE000).contains(&unit.into()))?;
         let is_pair = unit(at) < 0xDC00 && (0xDC00..0xE000).contains(&unit(at + 1));
         next = at + 1 + usize::from(is_pair);
-        Some(Found { at, code: unit(at), is_pair })
+        Some(Surrogate { at, code: unit(at), is_pair })
     })
 }
 
-impl Text<'_> {
-    /// The first lone surrogate: the index of its unit, and its code.
-    ///
-    /// ```
-    /// use bytepair::Text;
-    /// assert_eq!(Text::Utf16(&[0xD83D, 0xDE00, 0xD83D]).lone_surrogate(), Some((2, 0xD83D)));
-    /// assert_eq!(Text::Utf8("😀").lone_surrogate(), None);
-    /// ```
-    #[must_use]
-    pub fn lone_surrogate(&self) -> Option<(usize, u32)> {
-        let lone = |found: Found| (found.at, found.code);
-        match self {
-            Self::Utf16(units) => surrogates(units).find(|found| !found.is_pair).map(lone),
-            Self::Utf32(units) => surrogates(units).find(|found| !found.is_pair).map(lone),
-            _ => None,
-        }
-    }
+/// The first lone surrogate among units: its index and its code.
+pub(super) fn first_lone<U: Copy + Into<u32>>(units: &[U]) -> Option<(usize, u32)> {
+    surrogates(units).find(|found| !found.is_pair).map(|found| (found.at, found.code))
+}
 
-    /// The characters that are two units: the index of each among the characters of the text.
-    pub(crate) fn pairs(&self) -> Result<Vec<i64>> {
-        let pairs: Box<dyn Iterator<Item = Found>> = match self {
-            Self::Utf16(units) => Box::new(surrogates(units)),
-            Self::Utf32(units) => Box::new(surrogates(units)),
-            _ => return Ok(Vec::new()),
-        };
-        let starts = pairs.filter(|found| found.is_pair).map(|found| found.at);
-        let indices = starts.zip(0..).map(|(at, before)| at - before);
-        memory::collect(indices.map(|index| i64::try_from(index).unwrap_or(i64::MAX)))
-    }
+/// The characters that are two units: the index of each among the characters of the text.
+pub(super) fn pairs<U: Copy + Into<u32>>(units: &[U]) -> Result<Vec<i64>> {
+    let starts = surrogates(units).filter(|found| found.is_pair).map(|found| found.at);
+    let indices = starts.zip(0..).map(|(at, before)| at - before);
+    memory::collect(indices.map(|index| i64::try_from(index).unwrap_or(i64::MAX)))
 }
 
 #[cfg(test)]
@@ -98,10 +78,9 @@ mod tests {
                 }
             }
             let wide: Vec<u32> = units.iter().map(|&unit| u32::from(unit)).collect();
-            for text in [Text::Utf16(&units), Text::Utf32(&wide)] {
-                prop_assert_eq!(text.lone_surrogate(), lone);
-                prop_assert_eq!(text.pairs().unwrap(), pairs.clone());
-            }
+            prop_assert_eq!((first_lone(&units), first_lone(&wide)), (lone, lone));
+            prop_assert_eq!(super::pairs(&units).unwrap(), pairs.clone());
+            prop_assert_eq!(super::pairs(&wide).unwrap(), pairs);
         }
     }
 }
