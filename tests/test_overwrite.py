@@ -116,5 +116,5 @@ def test_a_folder_to_write_that_is_a_file_is_said_before_any_work(
     (tmp_path / "a.txt").write_text("hello")
     for out in ("a.txt", "a.txt/below"):
         error = run(*words, "a.txt", "-o", out, cwd=tmp_path, code=2)
-        assert "a.txt' is a file; pass a folder" in error
+        assert "a.txt' is a file\nhint: pass a folder" in error
     assert listing(tmp_path) == {"a.txt": b"hello"}

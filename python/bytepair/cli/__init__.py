@@ -14,7 +14,7 @@ import sys
 import traceback
 import warnings
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import click
 
@@ -81,7 +81,7 @@ class Commands(click.Group):
             _debug()
             is_comparing = ctx.invoked_subcommand in COMPARING
             failure = CannotCompareError if is_comparing else click.ClickException
-            raise failure(_in_words(_reason(error))) from None
+            raise failure(_with_option(_in_words(_reason(error)), ctx)) from None
 
     def _invoke_to_closed_pipe(self, ctx: click.Context) -> Any:
         """Run a command; a closed output pipe is not a failure."""
@@ -165,6 +165,17 @@ def _in_words(message: str, ctx: click.Context | None = None) -> str:
     names = dict.fromkeys([ctx.invoked_subcommand, "convert"])
     commands = [ctx.command.get_command(ctx, name) for name in names]
     return in_words_of([command for command in commands if command], message)
+
+
+def _with_option(message: str, ctx: click.Context) -> str:
+    """The message, with the option that names a tokenizer if there is none at its default."""
+    command = ctx.invoked_subcommand and cast("Commands", ctx.command).get_command(
+        ctx, ctx.invoked_subcommand
+    )
+    if not command or not message.startswith("there is no tokenizer at "):
+        return message
+    names = {name for param in command.params for name in param.opts}
+    return f"{message}; name another one with -t" if "-t" in names else message
 
 
 def _debug() -> None:

@@ -25,10 +25,9 @@ from bytepair.cli.messages import hide_log
 from bytepair.corpus.column import Errors
 from bytepair.corpus.outputs import check_output_file, check_output_folder
 from bytepair.corpus.splits import Split
-from bytepair.training.options import Ties
 
 PATH: Final = click.Path(path_type=Path)
-TIES: Final = click.Choice(get_args(Ties))
+TIES: Final = click.Choice(get_args(bytepair.Ties))
 
 #: The formats that are written, without importing the modules that write them.
 WRITTEN: Final = "bytepair, huggingface, tiktoken, gpt2, nanochat, llama2c, qwen3, gguf, llmc"

@@ -9,7 +9,6 @@ import click
 
 import bytepair
 from bytepair.cli import option
-from bytepair.training.options import Ties
 
 
 @option.command(
@@ -36,7 +35,7 @@ def verify(
     path: str,
     counts: Path | None,
     pattern: str | None,
-    ties: Ties,
+    ties: bytepair.Ties,
     min_count: int,
     superword_counts: Path | None,
     samples: int,

@@ -106,7 +106,13 @@ def _parse(data: bytes, asked: Asked, quick: bool) -> Parts:
     listed, rest = (_core.JsonTables.parse(data) if quick else None) or (None, data)
     document = typed(parse_json(rest, FILE), dict, FILE)
     _check_rest(document, asked)
-    model = typed(document.get("model"), dict, "model")
+    if "model" not in document:
+        raise FormatError(
+            "model",
+            "it is missing, so this is not a tokenizer.json; give the path of a tokenizer, such as "
+            "the folder that has one",
+        )
+    model = typed(document["model"], dict, "model")
     _check_kind(model)
     merges_characters = byte_fallback.is_one(document)
     if not merges_characters:

@@ -119,10 +119,12 @@ def read(source: Any, format: str | None, asked: Asked, revision: str | None = N
         if isinstance(source, str) and hub.is_name(source):
             path = hub.folder(source, revision)
         else:
-            raise FileNotFoundError(
-                f"there is no tokenizer at {path}; train one and save it there, or name an "
-                "encoding of tiktoken or a repository of the hub"
-            )
+            meant = published.near(str(source))
+            way_out = f"did you mean {meant!r}, a published encoding?" if meant else (
+                "train one and save it there, or name an encoding of tiktoken or a repository of "
+                "the hub"
+            )  # fmt: skip
+            raise FileNotFoundError(f"there is no tokenizer at {path}; {way_out}")
     return _read_path(path, format, asked)
 
 
@@ -140,7 +142,9 @@ def _read_path(path: Path, format: str | None, asked: Asked) -> Parts:
         return _format(format).read(path, asked)
     except FormatError as error:
         place = error.place if error.place == str(path) else f"{path}: {error.place}"
-        raise type(error)(place, error.reason) from None
+        # A reader that asks for lossy=True although it was passed has no such way out.
+        reason = re.sub(r"[;,] (or )?pass lossy=True[^;]*", "", error.reason)
+        raise type(error)(place, reason if asked.lossy else error.reason) from None
 
 
 def model(parts: Parts, source: Any, asked: Asked) -> _core.Model:

@@ -100,7 +100,8 @@ def resolved_once(source: Any, reading: ReadKeywords) -> tuple[Any, ReadKeywords
         )
         for name, part in source.items()
     }  # fmt: skip
-    announce({name: part for name, part in groups.items() if isinstance(part, Files)}, held)
+    new = {n: p for n, p in groups.items() if isinstance(p, Files) and p is not source[n]}
+    announce(new, held)
     return groups, rest
 
 
