@@ -1,4 +1,4 @@
-"""The definition of splitting against the core and `tokenizers`, with any small pattern and text."""
+"""The definition of splitting against the core and `tokenizers`: small patterns, short texts."""
 
 from __future__ import annotations
 

@@ -327,34 +327,33 @@ roles = together(
 )
 
 
-def sharding(*, bos: bool) -> Callable[[Decorated], Decorated]:
-    """The options for `shard_options`."""
-    return together(
-        click.option(
-            "--format",
-            type=click.Choice(["bytepair", "llmc", "nanogpt", "megatron", "arrow"]),
-            default="bytepair",
-            help="The format of the shards.",
-        ),
-        click.option(
-            "--tokens-per-shard",
-            type=number,
-            default="100M",
-            help="The maximum number of tokens in a shard.",
-        ),
-        click.option(
-            "--bos/--no-bos", default=bos, help="Begin each document with the tokenizer's BOS."
-        ),
-        click.option("--bos-token", help="Begin each document with this special token."),
-        click.option("--eos", is_flag=True, help="End each document with the tokenizer's EOS."),
-        click.option("--eos-token", help="End each document with this special token."),
-        column,
-        max_document_bytes,
-        errors,
-        split,
-        hold_out,
-        dropout,
-    )
+#: The options for `shard_options`.
+sharding = together(
+    click.option(
+        "--format",
+        type=click.Choice(["bytepair", "llmc", "nanogpt", "megatron", "arrow"]),
+        default="bytepair",
+        help="The format of the shards.",
+    ),
+    click.option(
+        "--tokens-per-shard",
+        type=number,
+        default="100M",
+        help="The maximum number of tokens in a shard.",
+    ),
+    click.option(
+        "--bos/--no-bos", default=True, help="Begin each document with the tokenizer's BOS."
+    ),
+    click.option("--bos-token", help="Begin each document with this special token."),
+    click.option("--eos", is_flag=True, help="End each document with the tokenizer's EOS."),
+    click.option("--eos-token", help="End each document with this special token."),
+    column,
+    max_document_bytes,
+    errors,
+    split,
+    hold_out,
+    dropout,
+)
 
 
 #: The role that each of these options gives a token.

@@ -30,7 +30,7 @@ from bytepair.cli import option
     type=option.number,
     help="Train on at most this many characters of each document.",
 )
-@option.sharding(bos=True)
+@option.sharding
 @option.memory_limit
 @option.threads
 @option.quiet

@@ -14,14 +14,14 @@ from bytepair.cli.messages import tell
 
 
 @option.command(
-    "bytepair shard 'base_data/*.parquet' -t my-tokenizer -o shards --bos",
-    "bytepair shard corpus/ -o gpt2-shards --format llmc --tokens-per-shard 100M --bos",
+    "bytepair shard 'base_data/*.parquet' -t my-tokenizer -o shards",
+    "bytepair shard corpus/ -o gpt2-shards --format llmc --tokens-per-shard 100M",
     "srun --ntasks=100 bytepair shard corpus/ -o shards --world-size 100",
 )
 @option.sources
 @option.out_folder
 @option.tokenizer
-@option.sharding(bos=False)
+@option.sharding
 @click.option(
     "--doc-cap", type=option.number, help="Encode at most this many characters of each document."
 )

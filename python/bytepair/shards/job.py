@@ -219,6 +219,6 @@ def special_id(tokenizer: Tokenizer, wanted: bool | str, role: str) -> int | Non
         what = f"{role} token" if wanted is True else f"special token {wanted}"
         raise SpecialTokenError(
             f"the tokenizer has no {what}; it has {', '.join(known) or 'no special tokens'}; name "
-            "one of them"
+            f"one of them, or pass {role}=False to use none"
         )
     return known[found]

@@ -36,7 +36,8 @@ class Dataset:
         dtype: if given, the ids must have this type.
 
     Raises:
-        ShardError: if there are no finished shards, or they have another tokenizer or type.
+        ShardError: if there are no finished shards, none of the split, or they have another
+            tokenizer or type.
 
     Example:
         >>> import bytepair, tempfile
@@ -69,6 +70,13 @@ class Dataset:
         if dtype is not None and np.dtype(dtype) != self.manifest.dtype:
             raise ShardError(f"{folder} holds {self.manifest.dtype.name}, not {np.dtype(dtype)}")
         self.shards = [s for s in self.manifest.shards if split in (None, s.split)]
+        if not self.shards and self.manifest.shards:
+            there = " and ".join(dict.fromkeys(s.split for s in self.manifest.shards))
+            raise ShardError(
+                f"{folder} has no shards of the split {split!r}, only of {there!r}; write them to "
+                f"a folder of their own with bytepair.shards.write(..., split={split!r}) or "
+                "hold_out="
+            )
         self._starts = np.cumsum([0, *(s.documents for s in self.shards)])
         self._open: OrderedDict[int, tuple[NDArray[Any], NDArray[Any]]] = OrderedDict()
 

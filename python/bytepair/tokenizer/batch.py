@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from bytepair import _core
 from bytepair.corpus import arrow
 from bytepair.corpus.bounds import DOCUMENT_BYTES
-from bytepair.corpus.column import TextBatch
+from bytepair.corpus.column import Errors, TextBatch, check_errors
 from bytepair.corpus.kinds import is_plain_text
 from bytepair.corpus.read import read_batches
+from bytepair.corpus.skips import SkipLog
 from bytepair.formats import roles
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ class BulkMethods(_core.Tokenizer):
         path: str | os.PathLike[str],
         *,
         separator: str | bytes | None = None,
-        errors: Literal["strict", "replace"] = "strict",
+        errors: Errors = "strict",
         column: str = "text",
         max_document_bytes: int = DOCUMENT_BYTES,
         special: SpecialMode = None,
@@ -136,7 +137,7 @@ class BulkMethods(_core.Tokenizer):
             separator: the string between two documents of plain text; it is not part of them. None
                 means that the file is one document. As with `str.split`, n separators give n + 1
                 documents.
-            errors: "strict" raises an error for invalid UTF-8, "replace" replaces it by U+FFFD.
+            errors: as in `bytepair.count`.
             column: the table column or JSON field that contains the text.
             max_document_bytes: the maximum size of a document, except in plain text; a longer one
                 is an error.
@@ -172,18 +173,26 @@ class BulkMethods(_core.Tokenizer):
         """
         if separator is not None and not separator:
             raise ValueError("separator is empty; pass None for one document, or a string")
-        if errors not in ("strict", "replace"):
-            raise ValueError(f'errors is {errors!r}; it must be "strict" or "replace"')
+        check_errors(errors)
+        skips = SkipLog()
         with Path(path).open("rb"):  # so that a missing file raises the usual FileNotFoundError
             if not is_plain_text(Path(path)):
                 if separator is not None:
                     raise ValueError(f"separator is for plain text, but {path} is not; omit it")
                 batches = read_batches(
                     [Path(path)], column=column, errors=errors,
-                    max_document_bytes=max_document_bytes,
+                    max_document_bytes=max_document_bytes, on_skip=skips.add,
                 )  # fmt: skip
-                return self._encode_batches(
+                encoded = self._encode_batches(
                     batches, special=special, prepend=prepend, append=append, threads=threads
+                )
+                skips.warn(stacklevel=2)
+                return encoded
+            if errors == "skip":
+                texts = _documents(Path(path), separator, skips)
+                skips.warn(stacklevel=2)
+                return self.encode_batch_to_numpy(
+                    texts, special=special, prepend=prepend, append=append, threads=threads
                 )
             return _core.encode_file(
                 self, os.fspath(path),
@@ -261,6 +270,20 @@ class BulkMethods(_core.Tokenizer):
         ids = stream.flush()
         if len(ids):
             yield ids
+
+
+def _documents(path: Path, separator: str | bytes | None, skips: SkipLog) -> list[str]:
+    """The documents of a file of plain text that are UTF-8."""
+    data = path.read_bytes()
+    ending = separator.encode() if isinstance(separator, str) else separator
+    texts = []
+    for number, document in enumerate([data] if ending is None else data.split(ending)):
+        try:
+            texts.append(document.decode())
+        except UnicodeDecodeError as error:
+            reason = f"the document is not UTF-8 at byte {error.start}"
+            skips.add(str(path), number, reason)
+    return texts
 
 
 def encode_rows(

@@ -88,7 +88,7 @@ def _html(tokenizer: _core.Tokenizer, tokens: Iterable[_Shown], *, with_ids: boo
         kind = "special token, " if token.special else ""
         state = "" if trained is None else ", trained on" if trained else ", not trained on"
         size = len(tokenizer.token_bytes(id))
-        title = f"{kind}id {id:,}, {size:,} byte{'' if size == 1 else 's'}{state}"
+        title = f"{kind}id {id}, {size:,} byte{'' if size == 1 else 's'}{state}"
         number = f"<sub>{id}</sub>" if with_ids else ""
         shown.append(token.html(style=style, title=title) + number + "\n" * token.ends_line)
     return Markup(f'<div style="{_FRAME}">{"".join(shown)}</div>')
@@ -122,7 +122,7 @@ def _some(tokenizer: _core.Tokenizer, ids: Iterable[int]) -> str:
     kept = list(ids)
     shown = [
         token.html(
-            style=_SPECIAL_ALONE if token.special else _IN_TURN[0], title=f"id {id:,}", space="·"
+            style=_SPECIAL_ALONE if token.special else _IN_TURN[0], title=f"id {id}", space="·"
         )
         for id, token in zip(kept, draw_all(tokenizer, kept[:_MOST_SHOWN]), strict=False)
     ]
