@@ -166,7 +166,7 @@ def test_the_command_line(
     texts = [text for some in inputs for text in some]
     assert found == rows_of(trained.encode_batch_to_numpy(texts, **DROPOUT))
 
-    shard = ["shard", str(corpus), *said, "-o", str(tmp_path / "out")]
+    shard = ["shard", str(corpus), *said, "--no-bos", "-o", str(tmp_path / "out")]
     assert CliRunner().invoke(command, shard, catch_exceptions=False).exit_code == 0
     data = shards.Dataset(tmp_path / "out", split=None)
     rows = [data[i].tolist() for i in range(len(data))]

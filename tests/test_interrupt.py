@@ -72,7 +72,7 @@ def test_a_command_that_is_interrupted_again_and_again(
     trained.save(tmp_path)
     options = {"shard": ["-t", str(tmp_path)], "pipeline": ["--vocab-size", "3000"]}[command]
     words = [
-        sys.executable, "-m", "bytepair", command, str(source), *options,
+        sys.executable, "-m", "bytepair", command, str(source), "--quiet", *options,
         "--tokens-per-shard", "300K", "--out",
     ]  # fmt: skip
     subprocess.run([*words, str(tmp_path / "whole")], check=True, capture_output=True)

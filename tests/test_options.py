@@ -109,7 +109,7 @@ def test_contradictory_or_ignored_options_are_wrong_usage(
 )  # fmt: skip
 def test_errors_of_functions_are_one_line(folder: Path, words: str, message: str) -> None:
     error = run(*words.split(" "), cwd=folder, code=1).stderr.decode()
-    assert message in message_of(error)
+    assert message in message_of(error[error.index("error: ") :])
     assert not (folder / "x.json").exists()
 
 

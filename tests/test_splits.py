@@ -120,7 +120,7 @@ def test_a_split_that_no_data_set_says_is_an_error(source: str, tmp_path: Path) 
     found: Any = {"files": tmp_path, "texts": ["one two"], "arrow": pa.array(["one two"])}[source]
     for split in ("train", "val"):
         with pytest.raises(CorpusError, match=rf"does not say which .* '{split}'; .* hold_out="):
-            bytepair.count(found, split=split)  # type: ignore[arg-type]
+            bytepair.count(found, split=split)
     assert bytepair.count(found, split="all") == bytepair.count(["one two"])
 
 
@@ -147,7 +147,7 @@ def test_what_is_held_out_is_the_rest(
             out = tmp_path / f"{number}{split}"
             shards.write(tmp_path / name, tok, out, hold_out=amount, split=split, doc_cap=30)
             found = decoded(out, tok)
-            wanted = HoldOut(amount, split).chosen(iter([TEXTS]))  # type: ignore[arg-type]
+            wanted = HoldOut(amount, split).chosen(iter([TEXTS]))
             assert found == [text[:30] for text in next(wanted)]  # type: ignore[union-attr]
             parts += found
         assert sorted(parts) == sorted(text[:30] for text in TEXTS)
@@ -156,7 +156,7 @@ def test_what_is_held_out_is_the_rest(
 @given(st.lists(st.text(max_size=5)), st.floats(0.01, 0.99))
 def test_a_share_depends_on_the_text_alone(texts: list[str], share: float) -> None:
     def chosen(texts: list[str]) -> list[str]:
-        return [t for batch in HoldOut(share, "val").chosen(iter([texts])) for t in batch]  # type: ignore[union-attr, misc]
+        return [t for batch in HoldOut(share, "val").chosen(iter([texts])) for t in batch]  # type: ignore[union-attr]
 
     assert chosen(texts) == [text for text in texts if chosen([text])]
 
@@ -241,6 +241,6 @@ def test_commands_take_splits(nanochat: Path, tmp_path: Path, tok: bytepair.Toke
             done = run(*words.split(), cwd=tmp_path)
             assert "held-out" in done.stderr
             counts = bytepair.load_counts(tmp_path / "counts.parquet")
-            assert counts == bytepair.count(TEXTS, hold_out=number, split=split)  # type: ignore[arg-type]
+            assert counts == bytepair.count(TEXTS, hold_out=number, split=split)
     error = run("count", "a.jsonl", "--split", "val", cwd=tmp_path, code=1).stderr
     assert "pass --hold-out to hold documents out, or pass --split all" in error

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from bytepair.corpus.column import Errors, check_errors, strings
 from bytepair.corpus.read import read_batches
+from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import Limits, Source, resolve
 from bytepair.errors import PlanError
 from bytepair.tokenizer import Tokenizer
@@ -263,8 +264,9 @@ def measure(
     """
     chars = tokens = 0
     seconds = 0.0
-    found = resolve(source, files=files, texts=texts)
-    for batch in read_batches(found, limits=Limits(max_chars), errors=check_errors(errors)):
+    found, skips = resolve(source, files=files, texts=texts), SkipLog()
+    limits = Limits(max_chars)
+    for batch in read_batches(found, limits=limits, errors=check_errors(errors), on_skip=skips.add):
         documents = strings(batch)
         started = time.perf_counter()
         tokens += sum(map(len, tokenizer.encode_batch(documents)))
@@ -272,6 +274,7 @@ def measure(
         chars += sum(map(len, documents))
     if not tokens:
         raise PlanError("the source has no text to measure")
+    skips.warn(stacklevel=2)
     return chars / tokens, chars / seconds
 
 

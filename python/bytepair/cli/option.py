@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, TypeVar, get_args
+from typing import Any, Final, TypeVar, get_args, get_type_hints
 
 import click
 
@@ -27,7 +27,7 @@ from bytepair.corpus.outputs import check_output_file, check_output_folder
 from bytepair.corpus.splits import Split
 
 PATH: Final = click.Path(path_type=Path)
-TIES: Final = click.Choice(get_args(bytepair.Ties))
+TIES: Final = click.Choice(get_args(get_type_hints(bytepair.TrainOptions)["ties"]))
 
 #: The formats that are written, without importing the modules that write them.
 WRITTEN: Final = "bytepair, huggingface, tiktoken, gpt2, nanochat, llama2c, qwen3, gguf, llmc"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -35,7 +36,7 @@ def verify(
     path: str,
     counts: Path | None,
     pattern: str | None,
-    ties: bytepair.Ties,
+    ties: Any,
     min_count: int,
     superword_counts: Path | None,
     samples: int,

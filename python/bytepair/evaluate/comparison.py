@@ -18,6 +18,7 @@ from bytepair import _core, sample
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.column import Column, Errors, strings
 from bytepair.corpus.read import read_batches
+from bytepair.corpus.skips import SkipLog
 from bytepair.corpus.source import Limits, Source, resolve
 from bytepair.evaluate.reasons import (
     SHOWN,
@@ -203,10 +204,10 @@ def compare(
     )
     shared = _Shared(first, second) if by == "tokens" else None
     found: list[Difference] = []
-    counts = Counter(texts=0, tokens=0, differing=0)
+    counts, skips = Counter(texts=0, tokens=0, differing=0), SkipLog()
     batches = read_batches(
         resolve(source, files=files, texts=texts), column=column, limits=Limits(max_chars),
-        errors=errors, max_document_bytes=max_document_bytes,
+        errors=errors, max_document_bytes=max_document_bytes, on_skip=skips.add,
     )  # fmt: skip
     for place, documents in _addressed(batches):
         rows = zip(documents, first.encode(documents), second.encode(documents), strict=True)
@@ -218,6 +219,7 @@ def compare(
             if len(found) < limit:
                 why = reason(first, second, text, (a, b), special, by)
                 found.append(_difference(first, second, (place[0], row), (a, b), why, by))
+    skips.warn(stacklevel=2)
     values = _values(first, second)
     return Comparison(names, counts["texts"], counts["tokens"], counts["differing"], values, found)
 

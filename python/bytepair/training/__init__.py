@@ -14,7 +14,7 @@ tokenizer), `grow` (resume, extend and verify merges), `infer` (the mixture of a
 from bytepair.corpus.skips import SkippedWarning
 from bytepair.training.counting import count
 from bytepair.training.counts import Counts, load_counts
-from bytepair.training.options import NANOCHAT_SPECIAL_TOKENS, Ties, TrainOptions
+from bytepair.training.options import NANOCHAT_SPECIAL_TOKENS, TrainOptions
 from bytepair.training.parity import Parity
 from bytepair.training.superwords import Superwords
 from bytepair.training.trainer import ExhaustedWarning, train
@@ -26,7 +26,6 @@ __all__ = [
     "Parity",
     "SkippedWarning",
     "Superwords",
-    "Ties",
     "TrainOptions",
     "count",
     "load_counts",

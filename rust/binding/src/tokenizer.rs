@@ -330,7 +330,7 @@ impl PyTokenizer {
     /// Encode one text, with the span of text that each id covers.
     ///
     /// Args:
-    ///     text: as in `encode`. A pair of surrogates counts as one character.
+    ///     text: as in `encode`.
     ///     special: as in `encode`; a special token covers its text.
     ///     prepend: as in `encode`; it covers nothing, at the start of the text.
     ///     append: as in `encode`; it covers nothing, at the end of the text.
