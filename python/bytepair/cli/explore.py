@@ -45,7 +45,10 @@ from bytepair.cli.messages import tell
 )
 @click.option("--text", help="With --export: the text, instead of standard input.")
 @click.option(
-    "--special", is_flag=True, help="With --export: encode special tokens in the text as ids."
+    "--special",
+    type=click.Choice(["text", "all"]),
+    default="text",
+    help="With --export: encode special tokens that occur in the text as text, or as their ids.",
 )
 def explore(
     tokenizers: tuple[str, ...],
@@ -55,7 +58,7 @@ def explore(
     open_page: bool,
     export: Path | None,
     text: str | None,
-    special: bool,
+    special: str,
 ) -> None:
     """Explore tokens in the browser: splits, merges, chats, the vocabulary, costs.
 
@@ -86,13 +89,13 @@ def _write(
     found: dict[str, bytepair.Tokenizer],
     path: Path,
     text: str | None,
-    special: bool,
+    special: str,
     open_page: bool,
 ) -> None:
     """Write the page of one text; without a text, read standard input."""
     if text is None:
         text = _input()
-    bytepair.explore.save(found, text, path, special=special)
+    bytepair.explore.save(found, text, path, special=special == "all")
     click.echo(f"{path.stat().st_size / 1e3:,.0f} kB: {path}")
     if open_page:
         webbrowser.open(path.resolve().as_uri())

@@ -7,14 +7,14 @@ use bytepair::corpus::{Bounds, Compression, CorpusFile, DocumentOptions, FileKin
 use bytepair::{Counter, FileCountOptions, Pattern, Reached};
 
 /// A file of which the second half is missing.
-fn half(name: &str, kind: FileKind, content: &str) -> CorpusFile {
+fn half(name: &str, kind: FileKind, content: &str) -> std::io::Result<CorpusFile> {
     let name = format!("bytepair-damaged-{}-{name}", std::process::id());
     let path: PathBuf = std::env::temp_dir().join(name);
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    encoder.write_all(content.as_bytes()).unwrap();
-    let packed = encoder.finish().unwrap();
-    std::fs::write(&path, &packed[..packed.len() / 2]).unwrap();
-    CorpusFile { path, kind, compression: Compression::Gzip }
+    encoder.write_all(content.as_bytes())?;
+    let packed = encoder.finish()?;
+    std::fs::write(&path, &packed[..packed.len() / 2])?;
+    Ok(CorpusFile { path, kind, compression: Compression::Gzip })
 }
 
 fn options(block_bytes: usize, on_error: OnError) -> FileCountOptions {
@@ -28,7 +28,8 @@ fn options(block_bytes: usize, on_error: OnError) -> FileCountOptions {
 fn whole_documents_before_the_damage_of_a_file_are_kept() {
     let line = |n: u64| format!("{{\"text\":\"{}\"}}\n", n * n * 7919);
     let lines = (0..900).map(line).collect::<String>();
-    let files = [half("a", FileKind::Jsonl, &lines), half("b", FileKind::Text, &lines)];
+    let files =
+        [half("a", FileKind::Jsonl, &lines).unwrap(), half("b", FileKind::Text, &lines).unwrap()];
     let pattern = Pattern::new("gpt2").unwrap();
     for (threads, block) in [(1, 1), (1, 100_000), (3, 50), (2, 700)] {
         let mut counter = Counter::new(&pattern, threads).unwrap();

@@ -83,10 +83,10 @@ impl CorpusFile {
     /// Whether an error says that the compressed bytes are cut off or damaged.
     fn is_damage(&self, error: &io::Error) -> bool {
         use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
-        let is_own = error.get_ref().is_some_and(|inner| inner.is::<Error>());
+        let own = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
         // zstd reports damage as errors of no particular kind.
         let kinds = [InvalidData, InvalidInput, Other, UnexpectedEof];
-        self.compression != Compression::None && !is_own && kinds.contains(&error.kind())
+        self.compression != Compression::None && own.is_none() && kinds.contains(&error.kind())
     }
 }
 

@@ -330,7 +330,10 @@ impl Documents {
 /// Why a line cannot be read: it is invalid, or reading must end.
 enum LineError {
     /// The reason, and what to do about it, for messages.
-    Invalid { reason: String, way_out: &'static str },
+    Invalid {
+        reason: String,
+        way_out: &'static str,
+    },
     Fatal(Error),
 }
 

@@ -23,9 +23,9 @@ pub(crate) fn pointer(head: &[u8]) -> Option<&'static str> {
 /// Why a file with these first bytes is neither parquet, jsonl nor compressed, and the way out.
 pub(crate) fn stand_in(head: &[u8]) -> Option<&'static str> {
     let start = head.trim_ascii_start();
-    let is_html = HTML.iter().any(|tag| {
-        start.get(..tag.len()).is_some_and(|found| found.eq_ignore_ascii_case(tag))
-    });
+    let is_html = HTML
+        .iter()
+        .any(|tag| start.get(..tag.len()).is_some_and(|found| found.eq_ignore_ascii_case(tag)));
     pointer(head).or(is_html.then_some(
         "it is a page of HTML, perhaps that of a failed download; download the file again",
     ))
