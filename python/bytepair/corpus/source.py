@@ -291,7 +291,7 @@ def of_split(found: Files, split: Split | None, held: HoldOut | None) -> Files:
         if any(splits_of(found.files)):
             raise CorpusError(
                 "hold_out is not needed: the source says which files are for validation; pass "
-                "split= to choose"
+                'split="train" or split="val"'
             )
         return found
     files, chosen = files_of_split(found.files, split)
