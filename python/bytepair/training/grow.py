@@ -54,7 +54,8 @@ def resume(
         max_token_bytes: as in `bytepair.train`.
         progress: as in `bytepair.train`.
         reading: `files` or `texts` instead of a source, and `max_chars`, `doc_cap`, `threads`,
-            `column`, `errors`, `memory_limit` and `max_document_bytes`, as in `bytepair.count`.
+            `column`, `errors`, `memory_limit`, `max_document_bytes`, `split` and `hold_out`, as in
+            `bytepair.count`.
 
     Returns:
         The tokenizer with `vocab_size` ids. If the text has no more pairs, there are fewer, and an

@@ -6,7 +6,7 @@ mixture, each group has a given share of the bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from functools import partial
 from typing import Any, TypeAlias, Unpack
@@ -15,7 +15,7 @@ from bytepair import _core
 from bytepair._internal.progress import Bar
 from bytepair.corpus.bounds import DOCUMENT_BYTES
 from bytepair.corpus.source import Files, Source, announce, resolve
-from bytepair.corpus.splits import hold_out
+from bytepair.corpus.splits import HoldOut, Split, hold_out
 from bytepair.errors import ArgumentError, CountsError
 from bytepair.training.counting import CountJob, ReadKeywords
 from bytepair.training.counts import Counts, check_names
@@ -93,16 +93,20 @@ def resolved_once(source: Any, reading: ReadKeywords) -> tuple[Any, ReadKeywords
     files, texts = rest.pop("files", None), rest.pop("texts", None)
     split, held = rest.get("split"), hold_out(rest.get("hold_out"), rest.get("split"))
     if not isinstance(source, Mapping):
-        return resolve(source, files=files, texts=texts, split=split, held=held), rest
-    groups = {
-        name: part if isinstance(part, Counts) else resolve(
-            part, split=split, held=held, logs=False
-        )
-        for name, part in source.items()
-    }  # fmt: skip
+        found = resolve(source, files=files, texts=texts, split=split, held=held)
+        return (found, rest) if isinstance(found, Files) else (source, reading)
+    groups = {name: _resolved_part(part, split, held) for name, part in source.items()}
     new = {n: p for n, p in groups.items() if isinstance(p, Files) and p is not source[n]}
     announce(new, held)
     return groups, rest
+
+
+def _resolved_part(part: Any, split: Split | None, held: HoldOut | None) -> Any:
+    """The files of a group, or counts or texts as they are: texts may be read twice."""
+    if isinstance(part, Counts):
+        return part
+    found = resolve(part, split=split, held=held, logs=False)
+    return found if isinstance(found, Files) or isinstance(part, Iterator) else part
 
 
 def group_counter(
