@@ -4,8 +4,8 @@
 
 It fills most of the free memory with pages of 4 kB and gives every other one back. What is then
 free has hardly two neighbouring pages, so a huge page costs the kernel milliseconds: it must move
-other pages first. The number of waits for that (`compact_stall` in `/proc/vmstat`) is printed. Linux
-only; nothing else should run on the machine.
+other pages first. The number of waits for that (`compact_stall` in `/proc/vmstat`) is printed.
+Linux only; nothing else should run on the machine.
 """
 
 from __future__ import annotations
