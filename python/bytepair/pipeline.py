@@ -192,7 +192,8 @@ def _remove(folder: Path, changed: list[str]) -> None:
         )
     for name in there:
         path = folder / name
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
+        is_folder = path.is_dir() and not path.is_symlink()
+        shutil.rmtree(path) if is_folder else path.unlink()
 
 
 def _trained(

@@ -26,6 +26,7 @@ from pathlib import Path
 from threading import Event, Lock
 from typing import Any, Final
 
+from bytepair._internal.names import is_plain
 from bytepair._internal.progress import Bar, Callback
 from bytepair._internal.system import sync
 from bytepair.errors import DownloadError
@@ -199,14 +200,7 @@ def is_inside(path: str) -> bool:
         >>> [is_inside(path) for path in ("a/b.parquet", "../x", "/x", "C:/x", "a\\b", "nul.txt")]
         [True, False, False, False, False, False]
     """
-    return all(map(_is_name, path.split("/")))
-
-
-def _is_name(part: str) -> bool:
-    """Whether a part of a path is an ordinary name on Linux, macOS and Windows."""
-    plain = not re.search(r'[\x00-\x1f<>:"\\|?*]', part) and part[-1:] not in ("", ".", " ")
-    device = re.fullmatch(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])", part.partition(".")[0])
-    return plain and device is None
+    return all(map(is_plain, path.split("/")))
 
 
 def fetch_all(

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from bytepair._internal.names import check_own_folder
 from bytepair.corpus.source import Input
 from bytepair.errors import ShardError
 from bytepair.shards import manifest
@@ -134,8 +135,14 @@ def begin(root: Path, job: dict[str, Any]) -> None:
     Raises:
         ShardError: if the folder belongs to another job.
     """
+    check_own_folder(root)
     root.mkdir(parents=True, exist_ok=True)
-    known = root / "job.json"
+    known = root / manifest.JOB
+    if not known.exists() and (other := next(root.iterdir(), None)) is not None:
+        raise ShardError(
+            f"{root} is not empty (it has {other.name!r}), and the results of tasks are kept there "
+            "and removed at the end; move it elsewhere"
+        )
     if known.exists():
         manifest.check_job(root, manifest.read_json(known), job)
     manifest.write_json(known, job)
@@ -153,6 +160,7 @@ def run(root: Path, tasks: list[Task], work: Callable[[Task, Path], dict[str, An
         ShardError: if another process is running one of them.
     """
     for task in tasks:
+        check_own_folder(task.folder(root))
         if task.is_done(root):
             continue
         with manifest.locked(task.folder(root)):
