@@ -27,7 +27,7 @@ pub(crate) fn encode_utf8<'py>(
 ) -> PyResult<arrays::NumpyArrays<'py>> {
     let options = tokenizer.get().options(special, prepend, append)?;
     let tokenizer = tokenizer.get().core();
-    let (data, offsets) = (data.as_slice()?, arguments::offsets(offsets)?);
+    let (data, offsets) = (arrays::stable(&data)?, arguments::offsets(offsets)?);
     let outside = || PyValueError::new_err("the offsets of the texts lie outside their data");
     let texts = offsets.windows(2).map(|pair| data.get(pair[0]..pair[1]).map(Text::Bytes));
     let texts = texts.collect::<Option<Vec<_>>>().ok_or_else(outside)?;
@@ -56,6 +56,7 @@ pub(crate) fn encode_file<'py>(
     let tokenizer = tokenizer.get().core();
     let threads = arguments::threads(threads)?;
     let file = FileOptions { separator, lossy };
+    arrays::ready(py)?;
     arrays::with_width!(tokenizer, Id => {
         // SAFETY: `bytepair.Tokenizer.encode_file` documents that the file must not change during
         // the call.

@@ -11,7 +11,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::counts::PyCounts;
-use crate::{arguments, errors, files};
+use crate::{arguments, arrays, errors, files};
 
 /// A skipped document: the index of its file, its row in the file, and the reason.
 type SkipTuple = (usize, u64, String);
@@ -78,8 +78,8 @@ impl PyCounter {
         offsets: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let offsets = arguments::offsets(offsets)?;
-        let data = data.as_slice()?;
-        let texts = py.detach(|| documents(data, &offsets))?;
+        let data = arrays::stable(&data)?;
+        let texts = py.detach(|| documents(&data, &offsets))?;
         self.with(py, |counter| counter.add(&texts))
     }
 
@@ -223,7 +223,7 @@ pub(crate) fn not_utf8(
     offsets: &Bound<'_, PyAny>,
 ) -> PyResult<Vec<(usize, usize)>> {
     let offsets = arguments::offsets(offsets)?;
-    let data = data.as_slice()?;
+    let data = arrays::stable(&data)?;
     py.detach(|| {
         let whole =
             offsets.first().zip(offsets.last()).and_then(|(&start, &end)| data.get(start..end));
@@ -233,7 +233,7 @@ pub(crate) fn not_utf8(
         }
         let mut invalid = Vec::new();
         for (index, pair) in offsets.windows(2).enumerate() {
-            if let Err(error) = from_utf8(document(data, index, pair)?) {
+            if let Err(error) = from_utf8(document(&data, index, pair)?) {
                 invalid.push((index, error.valid_up_to()));
             }
         }

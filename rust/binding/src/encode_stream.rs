@@ -5,7 +5,7 @@ use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::arrays::with_width;
+use crate::arrays::{self, with_width};
 use crate::errors;
 use crate::text::text;
 use crate::tokenizer::PyTokenizer;
@@ -46,6 +46,7 @@ impl PyEncodeStream {
         py: Python<'py>,
         piece: Option<&Text<'_>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        arrays::ready(py)?;
         let (tokenizer, stream) = (self.tokenizer.get().core(), &mut self.stream);
         with_width!(tokenizer, Id => {
             let mut ids = Vec::<Id>::new();

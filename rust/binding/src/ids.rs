@@ -150,8 +150,9 @@ impl Slice<'_> {
         let vocabulary = tokenizer.vocabulary();
         let length = py.detach(|| with_ids!(self, ids => decode::decoded_length(vocabulary, ids)));
         PyBytes::new_with(py, errors::checked(length)?, |buffer| {
-            py.detach(|| with_ids!(self, ids => decode::write(vocabulary, ids, buffer)));
-            Ok(())
+            let written =
+                py.detach(|| with_ids!(self, ids => decode::write(vocabulary, ids, buffer)));
+            errors::checked(written)
         })
     }
 }

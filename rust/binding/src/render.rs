@@ -9,7 +9,7 @@ use pyo3::types::{PyInt, PyList, PyString};
 use std::borrow::Cow;
 
 use crate::tokenizer::PyTokenizer;
-use crate::{arguments, errors};
+use crate::{arguments, arrays, errors};
 
 /// An item of a Python list of segments: a text, an id, or `None` at the end of a message.
 enum Piece<'a> {
@@ -57,6 +57,7 @@ pub(crate) fn render<'py>(
     whole_messages: bool,
     threads: Option<usize>,
 ) -> PyResult<RenderedArrays<'py>> {
+    arrays::ready(py)?;
     let tokenizer = tokenizer.get().core();
     let items = errors::collect(segments.iter().map(Ok))?;
     let pieces = items.iter().map(|item| Piece::new(tokenizer, item));

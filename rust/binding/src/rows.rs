@@ -78,6 +78,7 @@ fn encode<T: Id + Element>(
     threads: usize,
     take: &Py<PyAny>,
 ) -> PyResult<usize> {
+    arrays::ready(py)?;
     let (mut stopped, mut items, mut done) = (None, job.items.iter(), 0);
     let sink = |rows: Option<Rows<T>>| {
         let taken = Python::attach(|py| {

@@ -18,7 +18,7 @@ use crate::ints::Ints;
 use crate::model::PyModel;
 use crate::options::{Options, Prepared};
 use crate::text::{decoded, string, text as text_of};
-use crate::{arguments, arrays, errors, vocabulary};
+use crate::{arguments, arrays, errors, interrupt, vocabulary};
 
 /// Ids, and the span of each in bytes and in characters.
 type Offsets<'py> = (Bound<'py, PyList>, Bound<'py, PyArray2<i64>>, Bound<'py, PyArray2<i64>>);
@@ -99,12 +99,12 @@ impl PyTokenizer {
     ) -> PyResult<Bound<'py, PyList>> {
         let options = self.options(special, prepend, append)?;
         let text = text_of(arguments::string(text)?)?;
-        if text.len() < SHORT {
+        if self.is_quick(&text) {
             let list = self.core.encode_text(&text, &options, |ids| self.ints.list(py, ids));
             return errors::checked(list)?;
         }
         let list = |ids: &[u32]| Python::attach(|py| Ok(self.ints.list(py, ids)?.unbind()));
-        let list = py.detach(|| self.core.encode_text(&text, &options, list));
+        let list = interrupt::detached(py, || self.core.encode_text(&text, &options, list));
         errors::checked(list)?.map(|list: Py<PyList>| list.into_bound(py))
     }
 
@@ -285,7 +285,8 @@ impl PyTokenizer {
         let options = self.options(special, prepend, append)?;
         let text = text_of(arguments::string(text)?)?;
         let count = || self.core.count_text(&text, &options);
-        errors::checked(if text.len() < SHORT { count() } else { py.detach(count) })
+        let quick = self.is_quick(&text);
+        errors::checked(if quick { count() } else { interrupt::detached(py, count) })
     }
 
     /// Count the ids of each of many texts.
@@ -323,6 +324,7 @@ impl PyTokenizer {
         let strings = arguments::strings(texts)?;
         let texts = errors::collect(strings.iter().map(text_of))?;
         let threads = arguments::threads_for(threads, &texts)?;
+        arrays::ready(py)?;
         let counts = py.detach(|| self.core.count_batch(&texts, &options, threads));
         Ok(errors::checked(counts)?.into_pyarray(py))
     }
@@ -364,7 +366,9 @@ impl PyTokenizer {
     ) -> PyResult<Offsets<'py>> {
         let options = self.options(special, prepend, append)?;
         let text = text_of(arguments::string(text)?)?;
-        let spans = errors::checked(py.detach(|| self.core.encode_with_spans(&text, &options)))?;
+        arrays::ready(py)?;
+        let spans = || self.core.encode_with_spans(&text, &options);
+        let spans = errors::checked(interrupt::detached(py, spans))?;
         let pairs = |pairs: Vec<[i64; 2]>| {
             let shape = [pairs.len(), 2];
             pairs.into_flattened().into_pyarray(py).reshape(shape)
@@ -405,7 +409,7 @@ impl PyTokenizer {
     ) -> PyResult<Bound<'py, PyString>> {
         let keep = arguments::keep(keep)?;
         let utf8 = arguments::utf8(arguments::string(text)?)?;
-        let cut = py.detach(|| self.core.truncate_text(&utf8, max_tokens, keep));
+        let cut = interrupt::detached(py, || self.core.truncate_text(&utf8, max_tokens, keep));
         string(py, errors::checked(cut)?)
     }
 
@@ -575,7 +579,7 @@ impl PyTokenizer {
     ) -> PyResult<Bound<'py, PyList>> {
         let text = arguments::utf8(arguments::string(text)?)?;
         let text = errors::checked(self.core.pattern().normalized(&text))?;
-        let pretokens = py.detach(|| {
+        let pretokens = interrupt::detached(py, || {
             let (mut pretokens, mut reserved) = (Vec::new(), Ok(()));
             self.core.splitter().for_each(&text, |pretoken| {
                 if reserved.is_ok() {
@@ -684,6 +688,7 @@ impl PyTokenizer {
     ///     >>> bytepair.train(["hello hello"], 269).merge_counts().tolist()
     ///     [2, 2, 2, 2]
     fn merge_counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        arrays::ready(py)?;
         errors::checked(self.core.make_tables())?;
         let counts = errors::checked(memory::copy(self.core.merge_counts()))?;
         Ok(counts.into_pyarray(py))
@@ -761,6 +766,11 @@ const WARM_UP: &str = "It's the very first text of this tokenizer (about 100 byt
                      to anybody: who'd pretokenize it?\n";
 
 impl PyTokenizer {
+    /// Whether a text is encoded so soon that the interpreter lock need not be released.
+    fn is_quick(&self, text: &Text<'_>) -> bool {
+        text.len() < SHORT && !self.core.splitter().may_fail()
+    }
+
     /// Encode a text, so that code and buffers are warm for the first call. Errors are ignored: a
     /// vocabulary need not cover this text.
     ///
