@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -97,7 +98,7 @@ except KeyboardInterrupt:
 @posix
 @pytest.mark.parametrize("after", [0.01, 0.03, 0.06])
 def test_ctrl_c_during_the_first_call_that_returns_an_array(
-    trained: bytepair.Tokenizer, tmp_path: os.PathLike[str], after: float
+    trained: bytepair.Tokenizer, tmp_path: Path, after: float
 ) -> None:
     trained.save(tmp_path)
     command = [sys.executable, "-c", FIRST_ARRAY, str(tmp_path), str(after)]
@@ -147,3 +148,27 @@ def test_another_thread_writes_to_the_text_that_is_encoded(trained: bytepair.Tok
     finally:
         until.set()
         thread.join()
+
+
+@posix
+def test_a_file_that_is_read_may_be_truncated(trained: bytepair.Tokenizer, tmp_path: Path) -> None:
+    file = trained.save(tmp_path / "t")
+    text = tmp_path / "text.txt"
+    text.write_text("hello world\n" * 10_000)
+    again = bytepair.load(tmp_path / "t", memory_map=False)
+    os.truncate(file, 100)
+    assert again.encode("hello") == trained.encode("hello")
+    mapped, _ = trained.encode_file(text)
+    read, _ = trained.encode_file(text, memory_map=False)
+    assert np.array_equal(mapped, read)
+
+
+@posix
+def test_a_pipe_is_opened_once(trained: bytepair.Tokenizer, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.txt"
+    os.mkfifo(pipe)
+    thread = threading.Thread(target=pipe.write_text, args=("hello world",))
+    thread.start()
+    ids, _ = trained.encode_file(pipe)
+    thread.join()
+    assert ids.tolist() == trained.encode("hello world")

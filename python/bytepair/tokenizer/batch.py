@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
@@ -118,6 +119,7 @@ class BulkMethods(_core.Tokenizer):
         errors: Literal["strict", "replace"] = "strict",
         column: str = "text",
         max_document_bytes: int = DOCUMENT_BYTES,
+        memory_map: bool = True,
         special: SpecialMode = None,
         prepend: str | int | None = None,
         append: str | int | None = None,
@@ -127,9 +129,10 @@ class BulkMethods(_core.Tokenizer):
 
         The suffix determines how the file is read, as for `bytepair.train`: parquet or jsonl (one
         document per row), or text, optionally compressed as `.gz` or `.zst`. Plain text is
-        memory-mapped and must not be modified meanwhile. With a named split pattern, a long
-        document is divided between threads at places that do not change the ids, unless special
-        tokens are searched.
+        memory-mapped and must not be modified meanwhile: ids would be wrong, and if it is
+        truncated, the system ends the process (SIGBUS); `memory_map=False` reads it instead. With a
+        named split pattern, a long document is divided between threads at places that do not change
+        the ids, unless special tokens are searched.
 
         Args:
             path: the file.
@@ -140,6 +143,7 @@ class BulkMethods(_core.Tokenizer):
             column: the table column or JSON field that contains the text.
             max_document_bytes: the maximum size of a document, except in plain text; a longer one
                 is an error.
+            memory_map: whether to map a file of plain text instead of reading it.
             special: as in `encode`.
             prepend: as in `encode`, for each document.
             append: as in `encode`, for each document.
@@ -174,7 +178,8 @@ class BulkMethods(_core.Tokenizer):
             raise ValueError("separator is empty; pass None for one document, or a string")
         if errors not in ("strict", "replace"):
             raise ValueError(f'errors is {errors!r}; it must be "strict" or "replace"')
-        with Path(path).open("rb"):  # so that a missing file raises the usual FileNotFoundError
+        # A missing file raises the usual FileNotFoundError; a pipe can be opened only once.
+        with nullcontext() if Path(path).is_fifo() else Path(path).open("rb"):
             if not is_plain_text(Path(path)):
                 if separator is not None:
                     raise ValueError(f"separator is for plain text, but {path} is not; omit it")
@@ -188,7 +193,7 @@ class BulkMethods(_core.Tokenizer):
             return _core.encode_file(
                 self, os.fspath(path),
                 separator=separator.encode() if isinstance(separator, str) else separator or b"",
-                lossy=errors == "replace",
+                lossy=errors == "replace", reads=not memory_map,
                 special=special, prepend=prepend, append=append, threads=threads,
             )  # fmt: skip
 

@@ -37,8 +37,8 @@ pub(crate) fn encode_utf8<'py>(
 
 /// Encode the documents of a text file.
 #[pyfunction]
-#[pyo3(signature = (tokenizer, path, *, separator, lossy, special=None, prepend=None, append=None,
-                    threads=None))]
+#[pyo3(signature = (tokenizer, path, *, separator, lossy, reads=false, special=None, prepend=None,
+                    append=None, threads=None))]
 #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
 #[expect(unsafe_code, reason = "mapping the file saves a tenth of the time")]
 pub(crate) fn encode_file<'py>(
@@ -47,6 +47,7 @@ pub(crate) fn encode_file<'py>(
     path: PathBuf,
     separator: Vec<u8>,
     lossy: bool,
+    reads: bool,
     special: Option<&Bound<'py, PyAny>>,
     prepend: Option<&Bound<'py, PyAny>>,
     append: Option<&Bound<'py, PyAny>>,
@@ -55,7 +56,7 @@ pub(crate) fn encode_file<'py>(
     let options = tokenizer.get().options(special, prepend, append)?;
     let tokenizer = tokenizer.get().core();
     let threads = arguments::threads(threads)?;
-    let file = FileOptions { separator, lossy };
+    let file = FileOptions { separator, lossy, reads };
     arrays::ready(py)?;
     arrays::with_width!(tokenizer, Id => {
         // SAFETY: `bytepair.Tokenizer.encode_file` documents that the file must not change during
