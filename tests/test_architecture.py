@@ -25,7 +25,8 @@ PACKAGE = ROOT / "python" / "bytepair"
 #: The modules and packages of bytepair, lowest layer first. Each may import from those before it,
 #: and from `_core`.
 LAYERS = [
-    "errors", "_internal", "reference", "sample", "corpus", "formats", "chat", "tokenizer",
+    "errors", "_internal", "reference", "reference_rules", "sample", "corpus", "formats", "chat",
+    "tokenizer",
     "training", "plan", "shards", "distributed", "compat", "evaluate", "pipeline", "plot", "report",
     "explore", "cli",
 ]  # fmt: skip

@@ -6,11 +6,19 @@
 use std::cell::Cell;
 
 use bytepair::pretokenize::with_poll;
+use bytepair::{Text, Tokenizer};
 use pyo3::prelude::*;
+
+use crate::tokenizer::SHORT;
 
 thread_local! {
     /// What the handler of a signal has raised.
     static RAISED: Cell<Option<PyErr>> = const { Cell::new(None) };
+}
+
+/// Whether a text is encoded so soon that the interpreter lock need not be released.
+pub(crate) fn is_quick(tokenizer: &Tokenizer, text: &Text<'_>) -> bool {
+    text.len() < SHORT && !tokenizer.splitter().may_fail()
 }
 
 /// Release the interpreter lock for some work on one text, which signals may end.

@@ -99,7 +99,7 @@ impl PyTokenizer {
     ) -> PyResult<Bound<'py, PyList>> {
         let options = self.options(special, prepend, append)?;
         let text = text_of(arguments::string(text)?)?;
-        if self.is_quick(&text) {
+        if interrupt::is_quick(&self.core, &text) {
             let list = self.core.encode_text(&text, &options, |ids| self.ints.list(py, ids));
             return errors::checked(list)?;
         }
@@ -285,7 +285,7 @@ impl PyTokenizer {
         let options = self.options(special, prepend, append)?;
         let text = text_of(arguments::string(text)?)?;
         let count = || self.core.count_text(&text, &options);
-        let quick = self.is_quick(&text);
+        let quick = interrupt::is_quick(&self.core, &text);
         errors::checked(if quick { count() } else { interrupt::detached(py, count) })
     }
 
@@ -766,11 +766,6 @@ const WARM_UP: &str = "It's the very first text of this tokenizer (about 100 byt
                      to anybody: who'd pretokenize it?\n";
 
 impl PyTokenizer {
-    /// Whether a text is encoded so soon that the interpreter lock need not be released.
-    fn is_quick(&self, text: &Text<'_>) -> bool {
-        text.len() < SHORT && !self.core.splitter().may_fail()
-    }
-
     /// Encode a text, so that code and buffers are warm for the first call. Errors are ignored: a
     /// vocabulary need not cover this text.
     ///
