@@ -9,7 +9,9 @@ use bytepair::pretokenize::with_poll;
 use bytepair::{Text, Tokenizer};
 use pyo3::prelude::*;
 
-use crate::tokenizer::SHORT;
+/// For texts of fewer characters, the interpreter lock is kept: releasing it would take as long as
+/// encoding.
+pub(crate) const SHORT: usize = 1 << 12;
 
 thread_local! {
     /// What the handler of a signal has raised.

@@ -23,10 +23,6 @@ use crate::{arguments, arrays, errors, interrupt, vocabulary};
 /// Ids, and the span of each in bytes and in characters.
 type Offsets<'py> = (Bound<'py, PyList>, Bound<'py, PyArray2<i64>>, Bound<'py, PyArray2<i64>>);
 
-/// For texts of fewer characters, the interpreter lock is kept: releasing it would take as long as
-/// encoding.
-pub(crate) const SHORT: usize = 1 << 12;
-
 /// Bytes of memory for a pretoken in Python.
 const PRETOKEN: usize = 64;
 
